@@ -7,7 +7,6 @@ from dataclasses import dataclass
 
 from neardup.app import open_app, open_readers
 from neardup.config import Config
-from neardup.core.warm_up import load_for_run
 from neardup.ledger import Ledger
 from neardup.pages.reader_pool import ReaderPool
 from neardup.pages.text_cache import Texts
@@ -54,7 +53,7 @@ async def open_service_parts(config: Config) -> AsyncIterator[ServiceParts]:
     """
     async with open_app(config) as app, aclosing(open_readers(config)) as pool:
         await refuse_mismatch(app.index, app.ledger, app.version)
-        await asyncio.gather(asyncio.to_thread(load_for_run), pool.start())
+        await pool.start()
         texts = Texts(pool.shingled)
         checker = Checker(app.index, app.passages, app.reader, texts, config.detection, app.version)
         upkeep = Upkeep(app.index, app.passages, app.ledger, texts, config.detection, app.version)

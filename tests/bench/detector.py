@@ -95,7 +95,7 @@ async def from_texts(config: Config, corpus: Path) -> Results:
 
 async def _warm_up(app: App) -> None:
     """Load compiled code now, so that its loading counts for no stage."""
-    fingerprint_version.warm_up()
+    fingerprint_version.version()
     probe = BandedFingerprint(HINDI, bytes(16), bytes(64))
     await app.index.lookup([probe])
     worth_comparing(probe, probe, app.config.detection.of(probe.language))

@@ -1,7 +1,7 @@
 """Measures the CPU time of each stage of reading a page, in neardup and in the reference.
 
 `python -m tests.bench.stages CONFIG ENDPOINT COUNT` prints CPU microseconds per story, as JSON; the reference processes
-the first COUNT pages only.  Nothing else runs in the process, and compiled code is loaded before the clock starts.
+the first COUNT pages only.  Nothing else runs in the process, and the tables are loaded before the clock starts.
 """
 
 import asyncio
@@ -46,7 +46,7 @@ def chain_costs(pages: Sequence[Any], stages: Mapping[str, Stage]) -> Costs:
 
 def subject_costs(config: Config, ids: Sequence[int]) -> Costs:
     """The costs in a reader process, with as many concurrent requests as the reference makes."""
-    fingerprint_version.warm_up()
+    fingerprint_version.version()  # loads the tables, as a reader process does at its start
     store, settings = Pages(config.content), extraction(config)
     paths = [path_of(config.content, Story(story_id, Language(LANGUAGE))) for story_id in ids]
     start = time.process_time()

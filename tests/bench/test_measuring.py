@@ -10,7 +10,6 @@ from pathlib import Path
 import numpy as np
 import pytest
 from neardup.config import load
-from neardup.core.fingerprint import compute
 from neardup.core.fingerprint import version as fingerprint_version
 from neardup.index.protocol import LookupResult
 from neardup.index.sqlite import SqliteIndex
@@ -36,25 +35,15 @@ def test_the_cpu_of_children_counts() -> None:
 
 
 def test_stages_are_measured_as_a_reader_process_runs_them(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    def refuse(text: str) -> None:
-        raise AssertionError("the plain implementation ran, but a run uses the compiled kernel")
-
-    calls, clock, warm_up = list[str](), time.process_time, fingerprint_version.warm_up
-
-    def warm_up_once() -> None:
-        """Some golden texts need the plain implementation, so it is refused only after the check of them."""
-        calls.append("warm_up")
-        warm_up()
-        monkeypatch.setattr(compute, "_plain_fingerprint", refuse)
-
-    monkeypatch.setattr(fingerprint_version, "warm_up", warm_up_once)
+    calls, clock, version = list[str](), time.process_time, fingerprint_version.version
+    monkeypatch.setattr(fingerprint_version, "version", lambda: calls.append("load") or version())  # type: ignore[func-returns-value]
     monkeypatch.setattr(time, "process_time", lambda: calls.append("clock") or clock())  # type: ignore[func-returns-value]
     write_pages(tmp_path / "pages", 5)
     (tmp_path / "config.toml").write_text(embedded_config(tmp_path / "pages"), encoding="utf-8")
     costs = stages.subject_costs(load(tmp_path / "config.toml"), read_ids(tmp_path / "pages" / "manifest.csv"))
     assert list(costs) == ["fetch", "extract", "fingerprint"], "the stages have other names in a run's metrics"
     assert all(cost > 0 for cost in costs.values()), costs
-    assert calls[0] == "warm_up", "the clock of a stage started before its code was loaded"
+    assert calls[0] == "load", "the clock of a stage started before its code was loaded"
 
 
 async def test_the_detector_skips_the_stories_that_a_run_skips(tmp_path: Path) -> None:

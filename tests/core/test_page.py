@@ -26,7 +26,7 @@ from neardup.core.page import (
 )
 from neardup.core.text.characters import characters
 from neardup.core.text.extraction import Extraction
-from neardup.core.text.normalize import codes_of, tokens
+from neardup.core.text.normalize import tokens
 from neardup.core.text.title import opening
 from neardup.core.verify.shingled import fingerprinted
 from neardup.languages import LANGUAGES, SHIPPED
@@ -48,8 +48,7 @@ def test_page_work_imports_nothing_of_the_world() -> None:
 def test_a_page_and_its_text_give_one_fingerprint(language: Language) -> None:
     text = f"{TEXTS[language]} {TEXTS[language]}"
     page = Page(f"<p>{text}</p>".encode(), "text/html; charset=utf-8", '"e"')
-    codes = codes_of(text)
-    words, marks = tokens(text), text_marks(text, codes, characters(codes))
+    words, marks = tokens(text), text_marks(text, characters(text))
     visible = sum(map(len, text.split()))
     signs = sum("VOWEL SIGN" in unicodedata.name(c, "") or "VIRAMA" in unicodedata.name(c, "") for c in text)
     made = fingerprint_page(page, WHOLE)

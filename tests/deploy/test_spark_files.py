@@ -41,9 +41,6 @@ def test_what_the_image_copies_and_calls_exists() -> None:
     names = set(re.findall(r"deploy/spark/[\w.]+\w", image))
     assert names >= {"deploy/spark/neardup_spark.py", "deploy/spark/config.toml"}
     assert all((ROOT / name).exists() for name in names)
-    from neardup.core import warm_up  # noqa: PLC0415 - loads numba
-
-    assert all(hasattr(warm_up, name) for name in re.findall(r"warm_up\.(\w+)\(", image))
 
 
 def test_the_configuration_of_the_image_loads() -> None:

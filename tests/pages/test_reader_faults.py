@@ -45,20 +45,19 @@ if any("neardup.pages.reader_process" in word for word in sys.orig_argv):
         os.register_at_fork(after_in_child=harm)
     from neardup.core.fingerprint import version
     from neardup.pages import reader_process
-    warm_up, text_of = version.warm_up, reader_process.text_of
-    def warm_up_and_harm():
-        compiled = warm_up()
+    check_native_core, text_of = version.check_native_core, reader_process.text_of
+    def check_native_core_and_harm():
+        check_native_core()
         harm()
-        return compiled
     def harm_and_parse(page, extraction, *, parsed=True):
         harm()
         return text_of(page, extraction, parsed=parsed)
-    if {moment!r} == "once it has compiled":
-        version.warm_up = warm_up_and_harm
+    if {moment!r} == "once it has loaded":
+        version.check_native_core = check_native_core_and_harm
     if {moment!r} == "as it computes":
         reader_process.text_of = harm_and_parse
 """
-FIRST, COMPILED, FORK, PAGE = "at its first instruction", "once it has compiled", "as it forks", "as it computes"
+FIRST, LOADED, FORK, PAGE = "at its first instruction", "once it has loaded", "as it forks", "as it computes"
 TIMEOUT_SECONDS = 120.0
 Harm = Callable[[str, str, int], None]
 
@@ -96,7 +95,7 @@ async def pool(tmp_path: Path) -> AsyncIterator[ReaderPool]:
 STORY = Story(1, TAMIL, "page.html")
 
 
-@pytest.mark.parametrize(("moment", "name"), [*product((FIRST, COMPILED, FORK), ("SIGKILL", "SIGSTOP"))])
+@pytest.mark.parametrize(("moment", "name"), [*product((FIRST, LOADED, FORK), ("SIGKILL", "SIGSTOP"))])
 async def test_processes_harmed_at_their_start_are_replaced(
     harm: Harm, pool: ReaderPool, tmp_path: Path, moment: str, name: str
 ) -> None:

@@ -71,13 +71,10 @@ def _end(program: subprocess.Popen[bytes], requests: socket.socket) -> None:
 
 
 def _load() -> None:
-    """Load every command and the compiled code, which a command loads only if it needs them."""
+    """Load every command, which a program loads only if it is the one to run."""
     commands = import_module("neardup.cli.group").COMMANDS
     for module, _ in commands.values():
         import_module(f"neardup.cli.{module}")
-    compiled = import_module("neardup.core.warm_up")
-    compiled.load_for_run()
-    compiled.load_for_sweep()
 
 
 def _become_command(requests: socket.socket) -> None:

@@ -1,4 +1,4 @@
-"""What a run says of itself: its start, the compilation, its phases, and a time that leaves nothing out."""
+"""What a run says of itself: its start, its phases, and a time that leaves nothing out."""
 
 import json
 import os
@@ -6,13 +6,11 @@ import pty
 import re
 import subprocess
 from datetime import datetime
-from pathlib import Path
 
 import pytest
 from neardup import __version__
 
 from tests.support.command import Ended, Neardup
-from tests.support.compiled_code import copy_compiled
 
 COLOUR = re.compile(r"\x1b\[[0-9;]*m")
 
@@ -47,16 +45,6 @@ def _read(owner: int) -> bytes:
         return os.read(owner, 65536)
     except OSError:  # the other end is closed
         return b""
-
-
-def test_the_first_run_compiles_once_and_says_so(neardup: Neardup, tmp_path: Path) -> None:
-    copy_compiled(tmp_path, without={"characters_kernel.count_characters", "passage_groups.count_shared"})
-    runs = [neardup("backfill", "--fresh", NUMBA_CACHE_DIR=str(tmp_path)) for _ in range(2)]
-    names = [[line["event"] for line in events(run)] for run in runs]
-    assert "waiting" not in names[0], "the compilation was reported as a wait"
-    assert names[0].count("compiling, once") == 2, "the run and its sweep compile different functions"
-    assert names[0].index("compiling, once") < names[0].index("run started"), "the compilation counts in the rate"
-    assert "compiling, once" not in names[1]
 
 
 def test_a_run_logs_its_start(neardup: Neardup) -> None:

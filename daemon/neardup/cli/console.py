@@ -27,7 +27,6 @@ from neardup.pipeline.progress import Progress as RunProgress
 from neardup.pipeline.progress import Watch
 
 LOG_EVERY_SECONDS = 30.0
-COMPILING = "compiling, once"
 COMMON_KEYS = ("timestamp", "level", "run", "event")
 
 err = Console(stderr=True, highlight=False)
@@ -113,34 +112,31 @@ def _shown_on(bar: Progress) -> Watch:
     def show(progress: RunProgress) -> None:
         nonlocal task, phase, began
         if progress.phase != phase:
-            if phase in ("", COMPILING):
+            if not phase:
                 began = time.monotonic()
             bar.remove_task(task)
             phase = progress.phase
             task = bar.add_task(phase, total=None, counts="")
         seconds = time.monotonic() - began
         speed = f", {progress.counts.listed / seconds:,.0f}/s" if progress.counts.listed and seconds else ""
-        counts = "" if phase == COMPILING else counts_in_words(progress) + speed
+        counts = counts_in_words(progress) + speed
         bar.update(task, completed=progress.position, total=progress.size or None, counts=counts)
 
     return show
 
 
 def _logged(command: str) -> Watch:
-    """Log that the program is compiled, and the progress every LOG_EVERY_SECONDS."""
-    last_logged, phase = time.monotonic(), ""
+    """Log the progress every LOG_EVERY_SECONDS."""
+    last_logged = time.monotonic()
 
     def log_progress(progress: RunProgress) -> None:
-        nonlocal last_logged, phase
-        if progress.phase == COMPILING != phase:
-            log.info("compiling, once", command=command)
-        phase = progress.phase
+        nonlocal last_logged
         if time.monotonic() - last_logged >= LOG_EVERY_SECONDS:
             last_logged = time.monotonic()
             log.info(
                 "progress",
                 command=command,
-                phase=phase,
+                phase=progress.phase,
                 so_far=counts_in_words(progress),
                 position=progress.position,
                 size=progress.size,

@@ -1,7 +1,6 @@
 """The marks of a page and of its text: what is unusual about them, and how much of it takes a mark."""
 
 from neardup.core.text.characters import Characters
-from neardup.core.text.codepoints import Codes
 from neardup.core.text.disguise import disguise
 from neardup.core.text.html import Extracted
 from neardup.records import Limit, Mark, MarkReason, Marks, Skip
@@ -17,9 +16,9 @@ def page_marks(found: Extracted, *, is_cut: bool = False) -> Marks:
     return truncated + (_share(MarkReason.HIDDEN, found.hidden) if found.hidden > MOST_HIDDEN else ())
 
 
-def text_marks(text: str, codes: Codes, counts: Characters) -> Marks:
-    """The marks of a text with these code points and counts."""
-    look_alikes, controls = disguise(text, codes, counts)
+def text_marks(text: str, counts: Characters) -> Marks:
+    """The marks of a text with these counts."""
+    look_alikes, controls = disguise(text, counts)
     marks = _share(MarkReason.LOOK_ALIKES, look_alikes) if look_alikes else ()
     return marks + (_share(MarkReason.CONTROLS, controls) if controls else ())
 

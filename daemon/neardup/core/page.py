@@ -14,9 +14,9 @@ from neardup.core.text.characters import Characters, characters
 from neardup.core.text.decoding import REPLACEMENT, NoStoryText, decode
 from neardup.core.text.extraction import Extraction
 from neardup.core.text.html import Extracted, extracted, extracted_from_file
-from neardup.core.text.normalize import codes_of, tokens
+from neardup.core.text.normalize import tokens
 from neardup.core.text.reading_order import in_reading_order
-from neardup.core.text.scripts import script_of_codes
+from neardup.core.text.scripts import script_of
 from neardup.core.text.title import opening, page_title
 from neardup.core.text.unparsed import MOST_CHARACTERS, unparsed_text
 from neardup.core.verify.shingled import Shingled, fingerprinted_text, shingled_text
@@ -156,9 +156,8 @@ def _or_unparsed(extract: Callable[[], Extracted], unparsed: Callable[[], str]) 
 def fingerprint_story(page: Page, story: StoryText, *, named: bool = True) -> PageFingerprinted | Unreadable:
     """A page and its story -> the story's fingerprint, and what names the story if it is to be `named`."""
     text = story.text
-    codes = codes_of(text)
-    counts, script = characters(codes), script_of_codes(codes)
-    marks = story.marks + text_marks(text, codes, counts)
+    counts = characters(text)
+    marks = story.marks + text_marks(text, counts)
     fingerprint = fingerprint_text(text)
     words = 0 if fingerprint is None else fingerprint.words
     if fingerprint is None or is_too_short(words, text):
@@ -166,7 +165,9 @@ def fingerprint_story(page: Page, story: StoryText, *, named: bool = True) -> Pa
     title = page_title(page.body, page.content_type) if named and not page.is_text else None
     first_words = opening(text) if named and title is None else None
     measures = _measures(text, words, counts, story.hidden)
-    return PageFingerprinted(fingerprint, page.etag, len(page.body), title, first_words, script, marks, measures)
+    return PageFingerprinted(
+        fingerprint, page.etag, len(page.body), title, first_words, script_of(counts), marks, measures
+    )
 
 
 def _measures(text: str, words: int, counts: Characters, hidden: float) -> TextMeasures:
@@ -185,15 +186,15 @@ def split_story(text: str, marks: Marks = ()) -> PageText | Unreadable:
 
     `marks` are those of its page, to which those of the text are added.
     """
-    words, codes = tokens(text), codes_of(text)
-    marks += text_marks(text, codes, characters(codes))
+    words = tokens(text)
+    marks += text_marks(text, characters(text))
     return _too_short(len(words), marks) if is_too_short(len(words), text) else PageText(text, words, marks)
 
 
 def prepare_story(text: str, marks: Marks = ()) -> PreparedStory | Unreadable:
-    """As `split_story`, for a check: in compiled code, so that a long text holds up no other thread."""
-    found, codes = fingerprinted_text(text), codes_of(text)
-    marks += text_marks(text, codes, characters(codes))
+    """As `split_story`, for a check: by the native core, so that a long text holds up no other thread."""
+    found = fingerprinted_text(text)
+    marks += text_marks(text, characters(text))
     if found is None:
         return _too_short(0, marks)
     fingerprint, shingled = found

@@ -14,6 +14,7 @@ import xxhash
 from neardup.app import open_index
 from neardup.config import Config
 from neardup.core.fingerprint import version as fingerprint_version
+from neardup.core.native import WHY_MISSING
 from neardup.embedding.parts import open_parts
 from neardup.errors import Fatal, IndexDamaged, NeardupError
 from neardup.index.health import ServerHealth
@@ -60,6 +61,7 @@ async def examine(config: Config) -> AsyncIterator[CheckResult]:
         "reference": listing_checks.check_reference,
         "meaning": _meaning,
         "clock": _clock,
+        "native core": _native_core,
         "fingerprints": _fingerprints,
     }
     yield CheckResult("config", Level.OK, "every key is known")
@@ -189,6 +191,12 @@ async def _clock(config: Config) -> str:
         return str(rfc3339(now_ms()))
     finally:
         db.close()
+
+
+async def _native_core(_: Config) -> str:
+    if WHY_MISSING is not None:
+        raise NeedsRepair(f"{WHY_MISSING}; the reference in Python runs, which is slower")
+    return "built for this machine"
 
 
 async def _fingerprints(config: Config) -> str:

@@ -13,7 +13,6 @@ import numpy as np
 from neardup import __version__
 from neardup.app import App
 from neardup.core.fingerprint.version import algorithm
-from neardup.core.warm_up import load_for_sweep
 from neardup.errors import Misuse
 from neardup.index.passages.postings import Row, keys_of, merged
 from neardup.ledger import changes, imported, imported_pairs, lookup_proof, now_ms, runs
@@ -24,7 +23,6 @@ from neardup.ops.import_summary import ImportSummary
 from neardup.pipeline.index_sync import catch_up, rebuild, refuse_mismatch
 from neardup.pipeline.passage_sweep import PassageSweep
 from neardup.pipeline.passage_sync import PassageSync
-from neardup.pipeline.prepare import load_compiled, unless_stopped
 from neardup.pipeline.progress import Phase, Progress, Watch, ignore_progress
 from neardup.pipeline.run_lifecycle import carry_out
 from neardup.pipeline.scratch import scratch_folder
@@ -77,7 +75,6 @@ class Import:
             raise Misuse(f"{self._path}: no Parquet file of fingerprints is there")
         registry = app.config.registry
         self._rows = await asyncio.to_thread(fingerprint_file.refuse_others, self._files, registry)
-        await unless_stopped(load_compiled(load_for_sweep, self._progress, self._watch), self._stop)
         await refuse_mismatch(app.index, app.ledger, app.version)
         await self._passages.start()
         await self._passages.settle(self._stop)

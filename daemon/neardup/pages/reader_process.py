@@ -48,7 +48,7 @@ ANSWERS_PER_MESSAGE = 8  # while more are about to follow: a message costs more 
 
 Seconds = tuple[float, float, float]  # spent on fetching, extracting and fingerprinting a page
 Answer = tuple[object, Seconds | None]
-Greeting = tuple[str, bool]  # the version of this process's fingerprints, and whether compiled code makes them
+Greeting = str  # the version of this process's fingerprints
 # The store of the pages, how text is extracted, the folder of submitted pages, and the store of the works.
 Settings = tuple[PlainContent, Extraction, Path | None, WorkPages | None]
 
@@ -194,7 +194,8 @@ def main(control: int) -> None:
     for number in (signal.SIGINT, signal.SIGTERM):  # systemd sends them to every process: the owner decides the end
         signal.signal(number, signal.SIG_IGN)
     try:
-        greeting = fingerprint_version.version(), fingerprint_version.warm_up()
+        fingerprint_version.check_native_core()
+        greeting = fingerprint_version.version()
     except RuntimeError as error:
         sys.exit(f"neardup: {error}")
     signal.signal(signal.SIGCHLD, _reap)

@@ -97,9 +97,6 @@ def _wait_or_kill(pids: Iterable[int]) -> None:
 
 def _reason_to_refuse(greeting: Greeting) -> Fatal | None:
     """Why a process with this greeting cannot be used, or None."""
-    version, compiled = greeting
-    if version != fingerprint_version.version():
+    if greeting != fingerprint_version.version():
         return Fatal("the program was replaced while it ran; start it again")
-    if not compiled:
-        log.warning("this system forbids code compiled at run time: fingerprints take several times as long")
     return None

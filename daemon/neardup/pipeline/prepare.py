@@ -1,36 +1,18 @@
-"""Preparation of the compiled functions and of the index before a run lists its first story."""
+"""Preparation of the index before a run lists its first story."""
 
 import asyncio
-from collections.abc import Callable, Coroutine
+from collections.abc import Coroutine
 from typing import Any
 
 import structlog
 
-from neardup.core.jit import compilations_reported
 from neardup.errors import Stopped
 from neardup.index.passages.index import PassageIndex
 from neardup.index.protocol import Index
 from neardup.ledger import Ledger, runs
 from neardup.pipeline.index_sync import catch_up, forget_fingerprints, ledger_id, refuse_mismatch
-from neardup.pipeline.progress import Progress, Watch
 
 log = structlog.get_logger()
-
-
-async def load_compiled(load: Callable[[], None], progress: Progress, watch: Watch) -> None:
-    """Load compiled functions; if they must be compiled first, that is a phase of the progress.
-
-    It belongs to no run, so that it does not count in a run's rate.
-    """
-    loop = asyncio.get_running_loop()
-
-    def report() -> None:
-        if progress.phase != "compiling, once":
-            progress.enter("compiling, once")
-            watch(progress)
-
-    with compilations_reported(lambda: loop.call_soon_threadsafe(report)):
-        await asyncio.to_thread(load)
 
 
 async def prepare_index(

@@ -7,7 +7,6 @@ from typing import Literal
 from neardup.pipeline.summary import Counts
 
 Phase = Literal[
-    "compiling, once",
     "reading passages again",
     "reading",
     "importing",

@@ -5,7 +5,6 @@ import time
 from collections.abc import AsyncIterator, Sequence
 
 from neardup.core.fingerprint.version import algorithm
-from neardup.core.warm_up import load_for_run
 from neardup.errors import Misuse
 from neardup.ledger import candidates, changes, lookup_proof, now_ms, runs
 from neardup.pages.circuit_breaker import CircuitBreaker
@@ -19,7 +18,7 @@ from neardup.pipeline.index_sync import KEEP_CHANGES, rebuild
 from neardup.pipeline.passage_damage import PassageRepair
 from neardup.pipeline.passage_reading import PassageReading
 from neardup.pipeline.passage_sync import PassageSync
-from neardup.pipeline.prepare import load_compiled, prepare_index, unless_stopped
+from neardup.pipeline.prepare import prepare_index, unless_stopped
 from neardup.pipeline.progress import Phase, Progress, Watch
 from neardup.pipeline.quarantine import Quarantine
 from neardup.pipeline.run_options import FreshProposal, Options
@@ -70,8 +69,7 @@ class Run:
     async def prepare(self) -> None:
         """Bring the index to the ledger's last change, and determine the time from which to list."""
         parts, options = self._parts, self._options
-        start_server()  # it loads its functions while this process does
-        await unless_stopped(load_compiled(load_for_run, self._progress, self._watch), self._stop)
+        start_server()  # it loads its functions while this process prepares the index
         preparing = prepare_index(
             parts.index,
             parts.passages,

@@ -12,6 +12,7 @@ from typing import Protocol, TypeVar
 import structlog
 from structlog.contextvars import bind_contextvars
 
+from neardup.core.native import WHY_MISSING
 from neardup.errors import NeardupError
 from neardup.ledger import Ledger, now_ms, runs
 from neardup.ledger.lock import only_one
@@ -65,6 +66,8 @@ async def carry_out(
     Once the run is recorded, all log lines carry its id.
     """
     summary = job.summary
+    if WHY_MISSING is not None:
+        log.warning("the reference in Python runs, which is slower", reason=WHY_MISSING)
     with only_one(ledger.path, summary.command):
         await job.prepare()
         async with _recorded(ledger, summary) as run_id:

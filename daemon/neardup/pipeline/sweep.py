@@ -21,7 +21,6 @@ from neardup.config import Run as RunSection
 from neardup.core.candidates.all_pairs import PairChunk
 from neardup.core.candidates.top_k import LanguageFingerprints, Shortlist, nominated_pairs
 from neardup.core.fingerprint.version import algorithm
-from neardup.core.warm_up import load_for_sweep
 from neardup.ledger import (
     Ledger,
     active_verdicts,
@@ -36,7 +35,6 @@ from neardup.pipeline.passage_damage import mend
 from neardup.pipeline.passage_reading import PassageReading
 from neardup.pipeline.passage_sweep import PassageSweep
 from neardup.pipeline.passage_sync import PassageSync, open_passages
-from neardup.pipeline.prepare import load_compiled, unless_stopped
 from neardup.pipeline.progress import Progress, Watch
 from neardup.pipeline.scratch import scratch_folder
 from neardup.pipeline.summary import SweepSummary
@@ -85,8 +83,7 @@ class Sweep:
         self._done = 0  # those of the languages that are done
 
     async def prepare(self) -> None:
-        """Raise Fatal unless the ledger holds fingerprints of this program's version; load the compiled functions."""
-        await unless_stopped(load_compiled(load_for_sweep, self._progress, self._watch), self._stop)
+        """Raise Fatal unless the ledger holds fingerprints of this program's version."""
         await refuse_ledger_mismatch(self._ledger, self._version)
 
     async def facts(self) -> dict[str, object]:

@@ -4,13 +4,14 @@ A change that concerns one language changes the digest of that language only.
 """
 
 import unicodedata
+from dataclasses import replace
 from types import SimpleNamespace
 
 import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from neardup.core.fingerprint import compute, minhash, permutations, simhash, version
+from neardup.core.fingerprint import minhash, permutations, simhash, version
 from neardup.core.fingerprint.compute import fingerprint
 from neardup.core.text import codepoints, normalize
 from neardup.languages import LANGUAGES
@@ -107,14 +108,8 @@ def test_a_golden_text_contains_the_difficult_parts_of_its_script(language: Lang
     assert fingerprint(words + words[::-1] + words[::2] + words[::3]).signature, "too few shingles to pin the signature"
 
 
-def test_a_kernel_with_wrong_fingerprints_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
-    assert version.warm_up() is True
-    monkeypatch.setattr(compute, "PERMUTATIONS", (permutations.MULTIPLIERS, permutations.ADDENDS + np.uint64(1)))
-    with pytest.raises(RuntimeError, match="cache"):
-        version.warm_up()
-
-
-def test_warm_up_is_false_without_executable_memory(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(compute, "can_compile", lambda: False)
-    monkeypatch.setattr(version, "can_compile", lambda: False)
-    assert version.warm_up() is False
+def test_a_native_core_with_wrong_fingerprints_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
+    version.check_native_core()
+    monkeypatch.setattr(version, "fingerprint_text", lambda text: replace(fingerprint(text.encode().split()), words=0))
+    with pytest.raises(RuntimeError, match="install neardup again"):
+        version.check_native_core()

@@ -6,11 +6,9 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from neardup.core.text import characters as characters_module
 from neardup.core.text import disguise as disguise_module
 from neardup.core.text.characters import characters
 from neardup.core.text.disguise import FORM, LEAST, Disguise, disguise
-from neardup.core.text.normalize import codes_of
 from neardup.records import Language
 
 from tests.support.languages import ENGLISH, MALAYALAM, SAMPLED, TEXTS
@@ -30,8 +28,7 @@ PIECES = st.sampled_from([*TEXTS.values(), *UNSEEN_SIGNS, *CONTROLS, "аре", "
 
 
 def of(text: str) -> Disguise:
-    codes = codes_of(text)
-    return disguise(text, codes, characters(codes))
+    return disguise(text, characters(text))
 
 
 def counted(share: float) -> object:
@@ -79,17 +76,13 @@ def test_look_alikes_count_by_their_share_of_the_letters(look_alike: dict[int, i
 
 @settings(max_examples=30)
 @given(st.lists(PIECES | st.text(max_size=9)).map("".join))
-def test_the_compiled_count_equals_the_plain_one(text: str) -> None:
-    codes = codes_of(text)
-    compiled = characters(codes)
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(characters_module, "can_compile", lambda: False)
-        assert characters(codes) == compiled
+def test_the_native_count_equals_the_reference(text: str) -> None:
+    assert characters(text) == characters.reference(text)
 
 
 def test_no_disguise_is_usual() -> None:
     codes = np.flatnonzero(disguise_module._kinds() >= FORM).tolist()
-    usual = [f"U+{code:04X}" for code in codes if not characters(np.array([code], np.uint32)).unusual]
+    usual = [f"U+{code:04X}" for code in codes if not characters(chr(code)).unusual]
     assert not usual
 
 

@@ -24,7 +24,6 @@ from typing import Any
 
 from neardup.cli import main, maintenance
 from neardup.cli import runs as commands
-from neardup.core import warm_up
 from neardup.core.fingerprint import version as fingerprint_version
 from neardup.index.passages.index import PassageIndex
 from neardup.index.redis.base import RedisIndex
@@ -236,9 +235,7 @@ def start(request: dict[str, Any]) -> int:
 
 def serve() -> None:
     """Answer {"start": request} with a process id, and {"wait": id} with {"code": ...} or {"stopped": true}."""
-    fingerprint_version.warm_up()
-    warm_up.load_for_run()
-    warm_up.load_for_sweep()
+    fingerprint_version.version()
     for line in sys.stdin:
         [(action, subject)] = json.loads(line).items()
         if action == "start":

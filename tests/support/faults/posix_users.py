@@ -13,7 +13,6 @@ from pathlib import Path
 import pytest
 
 from tests.support.command import Ended, embedded
-from tests.support.compiled_code import copy_compiled
 from tests.support.faults.small_disks import may_mount
 from tests.support.paths import ROOT
 
@@ -132,9 +131,6 @@ def installation() -> Iterator[Installation]:
             os.chown(home, number, GROUP if number == DAEMON else number)
             users.append(User(number, umask, member, home, mount_command))
         installed = Installation(state, config, *users)
-        copy_compiled(folder / "cache")
-        for path in (folder / "cache", *(folder / "cache").rglob("*")):
-            path.chmod(0o777)
         ended = installed.outsider("--version")
         if ended.code and not may_mount():
             pytest.skip("other users cannot read the program, and mounting it elsewhere takes CAP_SYS_ADMIN")

@@ -12,7 +12,6 @@ from functools import cache
 import xxhash
 
 from neardup.core.fingerprint.compute import fingerprint, fingerprint_text
-from neardup.core.jit import can_compile
 from neardup.core.text.normalize import tokens
 from neardup.languages import SHIPPED, Languages
 from neardup.records import Language
@@ -78,16 +77,12 @@ def changed_since_pinned() -> list[str]:
     return [name for name, entry in SHIPPED.items() if digest_of(entry.golden) != PINNED[name]]
 
 
-def warm_up() -> bool:
-    """Load the kernel, compiling it if it is not cached; False if the operating system forbids executable memory.
-
-    Raises RuntimeError if its fingerprints of the golden texts differ from those of the plain implementation.
-    """
+def check_native_core() -> None:
+    """Raise RuntimeError if its fingerprints of the golden texts differ from those of the reference."""
     for entry in SHIPPED.values():
         for words in _stories(entry.golden):
             if fingerprint_text(b" ".join(words).decode()) != fingerprint(words):
-                raise RuntimeError("the compiled kernel gives wrong fingerprints: empty the folder of numba's cache")
-    return can_compile()
+                raise RuntimeError("the native core gives wrong fingerprints: install neardup again")
 
 
 def _stories(golden: str) -> Iterator[list[bytes]]:

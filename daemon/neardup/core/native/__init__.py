@@ -1,9 +1,10 @@
 """The native core: a C library, its binding by ctypes, and the rule by which it stands in for its references.
 
-`neardup.h` documents the library, which is built when the package is, and knows nothing of Python.  Beside each `.c` file
-the module of the same name binds its functions.  Each function has a reference: a function in plain Python or numpy,
-in the module that uses it, which explains the algorithm and gives the same result bit by bit.  `in_c` puts the native
-function in the place of its reference, unless no library could be built; then the reference runs, which is slower.
+`neardup.h` documents the library, which is built when the package is, and knows nothing of Python.  Beside each `.c`
+file the module of the same name binds its functions.  Each function has a reference: a function in plain Python or
+numpy, in the module that uses it, which explains the algorithm and gives the same result bit by bit.  `in_c` puts the
+native function in the place of its reference, unless no library could be built; then the reference runs, which is
+slower.
 """
 
 import ctypes
@@ -19,25 +20,26 @@ INTERFACE = 1  # ND_INTERFACE of neardup.h
 UNSUPPORTED, INVALID, ROOM, NO_MEMORY, DAMAGED = range(-1, -6, -1)
 
 Parameters = ParamSpec("Parameters")
-Result = TypeVar("Result", covariant=True)
+Result_co = TypeVar("Result_co", covariant=True)
 
 Array = npt.NDArray[Any]
 
 
-class Accelerated(Protocol, Generic[Parameters, Result]):
+class Accelerated(Protocol, Generic[Parameters, Result_co]):
     """A function with its reference, by which the library is tested."""
 
-    reference: Callable[Parameters, Result]
+    @property
+    def reference(self) -> Callable[Parameters, Result_co]: ...
 
-    def __call__(self, *args: Parameters.args, **kwargs: Parameters.kwargs) -> Result: ...
+    def __call__(self, *args: Parameters.args, **kwargs: Parameters.kwargs) -> Result_co: ...
 
 
 def in_c(
-    native: Callable[Parameters, Result],
-) -> Callable[[Callable[Parameters, Result]], Accelerated[Parameters, Result]]:
+    native: Callable[Parameters, Result_co],
+) -> Callable[[Callable[Parameters, Result_co]], Accelerated[Parameters, Result_co]]:
     """The decorated function is the reference of `native`, which is called in its place where there is a library."""
 
-    def chosen(reference: Callable[Parameters, Result]) -> Accelerated[Parameters, Result]:
+    def chosen(reference: Callable[Parameters, Result_co]) -> Accelerated[Parameters, Result_co]:
         function: Any = native if LIBRARY is not None else reference
         function.reference = reference
         function.__doc__ = reference.__doc__

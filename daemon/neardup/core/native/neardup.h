@@ -32,7 +32,68 @@ enum nd_error {
 #define ND_INTERFACE 1
 ND_API int nd_interface(void);
 
-/* ==== fingerprint.c: texts and fingerprints ==================================================================== */
+/* ==== normalise.c and fingerprint.c: texts and fingerprints ==================================================== */
+
+enum {
+    ND_ROWS = 64,              /* of a signature */
+    ND_SAMPLE = 256,           /* characters of a text of which some are counted */
+    ND_BLOCK = 128,            /* code points */
+    ND_BLOCKS = 0x110000 / 128
+};
+
+/* The constants of the language-independent part: core/native/fingerprint.py says where each is computed. */
+typedef struct {
+    const uint32_t *forms;        /* of each code point its normal form and flags; the last entry serves all beyond */
+    uint64_t form_count;          /* at least 0xE00 */
+    const uint32_t *compositions; /* rows of three: two code points, and the one to which they compose */
+    uint64_t composition_count;   /* rows */
+    const uint16_t *readings;     /* four rows: how a look-alike is read beside other letters */
+    uint64_t reading_count;       /* code points in a row */
+    const uint8_t *consonants;    /* of each code point its script and consonant class, 255 for none; likewise */
+    uint64_t consonant_count;     /* at least 1 */
+    const int64_t *weights;       /* of a word in the SimHash, by its frequency in the text */
+    uint64_t weight_count;
+    const uint64_t *multipliers;  /* ND_ROWS, of the permutations of the signature */
+    const uint64_t *addends;      /* ND_ROWS */
+} nd_tables;
+
+/* A fingerprint.  The pointers lead into the room that was given. */
+typedef struct {
+    uint64_t room;                /* bytes of room that the text needs, with ND_ROOM */
+    uint64_t words, shingles;     /* in all; distinct */
+    const uint8_t *normalised;    /* the words in UTF-8, separated by spaces */
+    uint64_t normalised_bytes;
+    const uint64_t *hashes;       /* `words`, in the order of the text: the first half of each word's digest */
+    const uint32_t *passages;     /* ascending: the passage hashes, and the hashes of the skeleton */
+    uint64_t passage_count;
+    uint8_t text_hash[16], simhash[16], signature[ND_ROWS]; /* the signature is meaningless with few shingles */
+} nd_fingerprint;
+
+/* A text in UTF-8 -> its fingerprint; the number of words.  Reference: `fingerprint(tokens(text))` in
+ * core/fingerprint/compute.py.
+ *
+ * ND_ROOM: the text needs `out->room` bytes of room, at most 80 a byte of text and mostly 10.  ND_UNSUPPORTED: the text
+ * has a code point or a word that only the reference can handle, or more than 2^28 bytes.  ND_INVALID: no UTF-8. */
+ND_API int64_t nd_fingerprint_text(
+    const nd_tables *tables, const uint8_t *text, size_t bytes, uint8_t *room, size_t room_bytes, nd_fingerprint *out);
+
+/* The same, but only the normalised text, the hashes of its words, and in `passages` those of the skeleton alone. */
+ND_API int64_t nd_hash_text(
+    const nd_tables *tables, const uint8_t *text, size_t bytes, uint8_t *room, size_t room_bytes, nd_fingerprint *out);
+
+/* Counts of a text's characters, see core/text/characters.py; those of a sample are `sampled` and what follows. */
+typedef struct {
+    uint32_t letters, unusual, sampled, visible, signs;
+    uint32_t blocks; /* with letters */
+} nd_characters;
+
+/* Count the characters of a text in UTF-8; returns how many they are.  Reference: core/text/characters.py.
+ *
+ * `block_counts` and `block_numbers` (ND_BLOCKS each) are then, for the first `out->blocks`, how many letters stand in a
+ * block of ND_BLOCK code points, and the block's number, ascending.  A letter is one of ASCII or beyond ASCII.
+ * ND_INVALID: no UTF-8.  ND_UNSUPPORTED: more than 2^32 - 1 bytes. */
+ND_API int64_t nd_count_characters(
+    const uint8_t *text, size_t bytes, uint32_t *block_counts, uint16_t *block_numbers, nd_characters *out);
 
 /* ==== alignment.c: what two texts share ======================================================================== */
 

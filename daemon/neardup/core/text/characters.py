@@ -8,9 +8,10 @@ from typing import NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-from neardup.core.jit import can_compile
-from neardup.core.text.characters_kernel import count_characters
+from neardup.core.native import in_c
+from neardup.core.native.fingerprint import count_characters
 from neardup.core.text.codepoints import Codes
+from neardup.core.text.normalize import codes_of
 
 LETTERS = ((0x41, 0x5B), (0x61, 0x7B), (0x620, 0x700), (0x900, 0xE00))  # the last two are whole blocks
 USUAL = ((0x09, 0x0E), (0x20, 0x7F), (0xA0, 0xA1), (0x2010, 0x2028))  # beside the letters
@@ -24,6 +25,8 @@ class Characters(NamedTuple):
 
     `letters` are those of ASCII, and all of the blocks of Arabic and of India; `unusual` are neither these nor USUAL.
     Of `sampled` characters, `visible` are not white space, and `signs` are vowel signs and viramas of India.
+    `blocks` are the numbers of the blocks with letters, ascending, and how many each has: those of ASCII, and all
+    characters beyond ASCII.
     """
 
     letters: int
@@ -31,19 +34,33 @@ class Characters(NamedTuple):
     sampled: int
     visible: int
     signs: int
+    blocks: tuple[tuple[int, int], ...]
 
 
-def characters(codes: Codes) -> Characters:
-    """Count the characters of a text with these code points."""
-    step = len(codes) // SAMPLE + 1
-    return Characters(*map(int, count_characters(codes, step))) if can_compile() else _plain_count(codes, step)
+def _native_characters(text: str) -> Characters:
+    try:
+        return Characters(*count_characters(text.encode()))
+    except UnicodeEncodeError:  # half a surrogate pair
+        return characters.reference(text)
 
 
-def _plain_count(codes: Codes, step: int) -> Characters:
-    letters, sample = _within(codes, LETTERS), codes[::step]
+@in_c(_native_characters)
+def characters(text: str) -> Characters:
+    """Count the characters of a text."""
+    codes = codes_of(text)
+    letters, sample = _within(codes, LETTERS), codes[:: len(codes) // SAMPLE + 1]
     signs = _within(sample, (INDIC,)) & _within(sample % BLOCK, (SIGNS,))
-    kinds = (letters, ~letters & ~_within(codes, USUAL), np.ones(len(sample)), sample > ord(" "), signs)
-    return Characters(*map(int, map(np.count_nonzero, kinds)))
+    unusual = ~letters & ~_within(codes, USUAL)
+    in_blocks = np.bincount(codes[_within(codes, LETTERS[:2]) | (codes >= BLOCK)] // BLOCK)
+    blocks = ((block, int(in_blocks[block])) for block in np.flatnonzero(in_blocks).tolist())
+    return Characters(
+        letters=int(np.count_nonzero(letters)),
+        unusual=int(np.count_nonzero(unusual)),
+        sampled=len(sample),
+        visible=int(np.count_nonzero(sample > ord(" "))),
+        signs=int(np.count_nonzero(signs)),
+        blocks=tuple(blocks),
+    )
 
 
 def _within(codes: Codes, ranges: tuple[tuple[int, int], ...]) -> npt.NDArray[np.bool_]:

@@ -13,9 +13,9 @@ import numpy as np
 import numpy.typing as npt
 
 from neardup.core.text.characters import Characters
-from neardup.core.text.codepoints import DROPPED, NUKTAS, SEPARATOR, VIRAMA_CLASS, Codes
+from neardup.core.text.codepoints import DROPPED, NUKTAS, SEPARATOR, VIRAMA_CLASS
 from neardup.core.text.look_alikes import ACCENTS, LATIN, foreign, forms
-from neardup.core.text.normalize import nfc
+from neardup.core.text.normalize import codes_of, nfc
 from neardup.core.text.tables import table
 
 LEAST = 0.05  # a smaller share is not measured
@@ -37,19 +37,19 @@ class Disguise(NamedTuple):
     controls: float = 0.0
 
 
-def disguise(text: str, codes: Codes, counts: Characters) -> Disguise:
-    """How much of a text with these code points and counts is disguised; 0 where the share is LEAST or smaller.
+def disguise(text: str, counts: Characters) -> Disguise:
+    """How much of a text with these counts is disguised; 0 where the share is LEAST or smaller.
 
     Letters of another script count where they stand in a word with Latin letters.  Joiners beside a virama do not.
     """
     if counts.unusual <= LEAST * (counts.letters + counts.unusual):
         return Disguise()
-    kinds = _kinds().take(codes, mode="clip")
+    kinds = _kinds().take(codes_of(text), mode="clip")
     of_kind = np.bincount(kinds, minlength=CONTROL + 1).tolist()
     unseen = _in_words(kinds) + (_free_accents(text) if of_kind[ACCENT] else 0)
     changed = of_kind[FORM] + (_foreign_letters(text) if of_kind[FOREIGN] else 0) + unseen
     letters = sum(of_kind[LETTER:UNSEEN]) + unseen
-    return Disguise(_share(changed, letters), _share(of_kind[CONTROL], len(codes)))
+    return Disguise(_share(changed, letters), _share(of_kind[CONTROL], len(text)))
 
 
 def _share(part: int, whole: int) -> float:

@@ -3,11 +3,12 @@
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from neardup.core.fingerprint.compute import fingerprint_of, fingerprint_text, hashed_text, skeleton_hashes_of
+from neardup.core.fingerprint.compute import fingerprint_of, fingerprint_text, hashed_text, hashed_words
 from neardup.core.fingerprint.minhash import shingles
 from neardup.core.fingerprint.passage_hashes import PassageHashes
 from neardup.core.fingerprint.skeleton import Skeleton, skeleton_of
 from neardup.core.fingerprint.word_hashes import Hashes, hashed
+from neardup.core.native.fingerprint import HashedText
 from neardup.core.text.scripts import script_of_most
 from neardup.records import Fingerprint
 
@@ -42,20 +43,19 @@ class Shingled:
 
 def shingled(words: Sequence[bytes]) -> Shingled:
     """Normalised UTF-8 words, at least one -> the hashes by which texts are compared."""
-    return _shingled(b" ".join(words), hashed(words).hashes)
+    return _shingled(hashed_words(words))
 
 
 def shingled_text(text: str) -> Shingled | None:
     """A text -> the hashes by which it is compared; None for a text without words."""
     found = hashed_text(text)
-    return None if found is None else _shingled(*found)
+    return None if found is None else _shingled(found)
 
 
 def fingerprinted(words: Sequence[bytes]) -> tuple[Fingerprint, Shingled]:
     """Normalised UTF-8 words, at least one -> the fingerprint of the text, and what it is compared by."""
-    numbers = hashed(words)
-    text = _shingled(b" ".join(words), numbers.hashes)
-    return fingerprint_of(text.normalised, numbers, text.shingles, text.skeleton_hashes), text
+    text = shingled(words)
+    return fingerprint_of(text.normalised, hashed(words), text.shingles, text.skeleton_hashes), text
 
 
 def fingerprinted_text(text: str) -> tuple[Fingerprint, Shingled] | None:
@@ -64,5 +64,5 @@ def fingerprinted_text(text: str) -> tuple[Fingerprint, Shingled] | None:
     return None if fingerprint is None or compared is None else (fingerprint, compared)
 
 
-def _shingled(normalised: bytes, hashes: Hashes) -> Shingled:
-    return Shingled(hashes, shingles(hashes), normalised, skeleton_hashes_of(normalised))
+def _shingled(text: HashedText) -> Shingled:
+    return Shingled(text.words, shingles(text.words), text.normalised, text.skeleton_hashes)

@@ -1,12 +1,8 @@
-"""Law: for every text the compiled kernel gives the same fingerprint as the plain implementation, and it supports
-nearly all texts.
-"""
+"""Law: for every text the native core gives what the reference gives, and it supports nearly all texts."""
 
-import pickle
-import subprocess
-import sys
 import unicodedata
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import suppress
 from itertools import product
 from pathlib import Path
 
@@ -15,19 +11,22 @@ import pytest
 import xxhash
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
-from neardup.core.fingerprint.compute import PERMUTATIONS, WEIGHTS, fingerprint, fingerprint_text, hashed_text
-from neardup.core.fingerprint.kernel import fingerprint_story
-from neardup.core.fingerprint.passage_hashes import WINDOW
+from neardup.core import native
+from neardup.core.fingerprint.compute import fingerprint, fingerprint_text, hashed_text, hashed_words
 from neardup.core.fingerprint.word_hashes import hashed
-from neardup.core.fingerprint.xxh3 import LONGEST, U64, xxh3_128
-from neardup.core.jit import compiled
+from neardup.core.native.fingerprint import (
+    MOST_FREQUENT,
+    HashedText,
+    count_characters,
+    fingerprint_of_utf8,
+    hashed_text_of_utf8,
+)
+from neardup.core.text.characters import characters
 from neardup.core.text.codepoints import BEYOND_TABLE, CHILLU, COMBINING, LONE_MARK, NUKTA, TABLE_END
 from neardup.core.text.extraction import Extraction
 from neardup.core.text.html import visible_text
 from neardup.core.text.look_alikes import disguises, foreign
-from neardup.core.text.normalize import codes_of
-from neardup.core.text.normalize_kernel import normalise
-from neardup.core.text.tables import flagged_table, tables
+from neardup.core.text.tables import flagged_table
 from neardup.records import Fingerprint, Language
 
 from tests.core.text.test_normalize import (
@@ -44,7 +43,11 @@ from tests.core.text.test_normalize import (
 )
 from tests.support.languages import TEXTS
 
-MDWE = (65, 1, 0, 0, 0)  # PR_SET_MDWE, PR_MDWE_REFUSE_EXEC_GAIN: what systemd's MemoryDenyWriteExecute asks for
+pytestmark = [
+    pytest.mark.native,
+    pytest.mark.skipif(native.LIBRARY is None, reason="the native core was not built"),
+]
+STRIPE, BLOCK = 64, 1024  # bytes that XXH3 takes at once of a long text
 
 LONE_MARKS = [chr(code) for code in np.flatnonzero(flagged_table() & LONE_MARK).tolist()]
 COMPOSING = [character for character in FLAGGED if not flagged_table()[ord(character)] & COMBINING]
@@ -68,9 +71,8 @@ def plain_fingerprint(text: str) -> Fingerprint | None:
     return fingerprint(words) if words else None
 
 
-def kernel_supports(text: str) -> bool:
-    words: int = fingerprint_story(codes_of(text), tables(), WEIGHTS, PERMUTATIONS, WINDOW)[0]
-    return words >= 0
+def is_supported(text: str) -> bool:
+    return isinstance(fingerprint_of_utf8(text.encode()), Fingerprint)
 
 
 @thorough
@@ -86,12 +88,14 @@ def test_both_implementations_give_the_same_words(text: str) -> None:
     words, found = normalised_in_full(text), hashed_text(text)
     assert (found is None) == (not words)
     if found is not None:
-        assert found[0] == b" ".join(words)
-        assert found[1].tolist() == hashed(words).hashes.tolist()
+        expected = hashed_words.reference(words)
+        assert found.normalised == expected.normalised
+        assert found.words.tolist() == expected.words.tolist()
+        assert found.skeleton_hashes.tolist() == expected.skeleton_hashes.tolist()
 
 
 @every_language
-def test_the_kernel_supports_every_letter_of_the_language(language: Language) -> None:
+def test_the_native_core_supports_every_letter_of_the_language(language: Language) -> None:
     """Except combining marks, letters that casefold to several code points, and those that look like others."""
     block = [chr(code) for code in BLOCKS[language]]
     beyond_table = {c for c in block if flagged_table()[ord(c)] & BEYOND_TABLE}
@@ -101,34 +105,34 @@ def test_the_kernel_supports_every_letter_of_the_language(language: Language) ->
         for c in beyond_table
     )
     text = " ".join(c for c in block if c not in beyond_table)
-    assert kernel_supports(text)
+    assert is_supported(text)
     assert fingerprint_text(text) == plain_fingerprint(text)
 
 
 @pytest.mark.parametrize("page", PAGES, ids=lambda page: f"{page.parent.name}-{page.stem}")
-def test_the_kernel_supports_real_stories(page: Path) -> None:
+def test_the_native_core_supports_real_stories(page: Path) -> None:
     text = visible_text(page.read_text(encoding="utf-8"), Extraction("article .story, div.post-body"))
-    assert kernel_supports(text)
+    assert is_supported(text)
     assert fingerprint_text(text) == plain_fingerprint(text)
 
 
 def normal_form(text: str) -> bytes:
-    """The normalised text by the kernel, which must support it."""
-    buffer, ends = np.empty(4 * len(text) + 1, np.uint8), np.empty(len(text) // 2 + 1, np.uint64)
-    words = normalise(codes_of(text), tables(), buffer, ends)
-    assert words > 0, "the kernel does not support the text"
-    return buffer[: ends[words - 1]].tobytes()
+    """The normalised text by the native core, which must support it."""
+    found = hashed_text_of_utf8(text.encode())
+    assert isinstance(found, HashedText), "the native core does not support the text"
+    return found.normalised
 
 
-def test_the_kernel_normalises_every_supported_code_point() -> None:
-    supported = [chr(code) for code in np.flatnonzero(flagged_table() & BEYOND_TABLE == 0).tolist()]
-    assert len(supported) > TABLE_END - 4000
+def test_the_native_core_normalises_every_supported_code_point() -> None:
+    codes = np.flatnonzero(flagged_table() & BEYOND_TABLE == 0).tolist()
+    supported = [chr(code) for code in codes if not 0xD800 <= code < 0xE000]  # UTF-8 has no surrogates
+    assert len(supported) > TABLE_END - 6100
     text = " ".join(f"क{c}ा{c} {c}ക" for c in [*supported, "\U0010ffff"])
     assert normal_form(text) == b" ".join(normalised_in_full(text))
 
 
 @pytest.mark.parametrize("between", ["", "\u200d", "\u093c", "\u094d", "\u0d4d", " ", "क"])
-def test_the_kernel_normalises_every_pair_that_might_compose(between: str) -> None:
+def test_the_native_core_normalises_every_pair_that_might_compose(between: str) -> None:
     seconds = [second for second in COMPOSING if ord(second) != NUKTA or between not in ("\u094d", "\u0d4d")]
     pairs = [first + between + second for first, second in product(COMPOSING, seconds)]
     text = " ".join(pairs) + "".join(pairs)
@@ -136,7 +140,7 @@ def test_the_kernel_normalises_every_pair_that_might_compose(between: str) -> No
 
 
 @pytest.mark.parametrize("between", ["", "\u200d", "\u093c", " "])
-def test_the_kernel_normalises_every_mark_beside_which_no_other_stands(between: str) -> None:
+def test_the_native_core_normalises_every_mark_beside_which_no_other_stands(between: str) -> None:
     marked = [letter + between + mark for letter, mark in product(LETTERS_WITH_MARKS, LONE_MARKS)]
     text = " ".join(marked) + "".join(marked)
     assert normal_form(text) == b" ".join(normalised_in_full(text))
@@ -154,18 +158,10 @@ def test_a_text_without_words_has_no_fingerprint(nothing: str) -> None:
     assert fingerprint_text(nothing) is None
 
 
-@pytest.mark.parametrize("size", [1, LONGEST, LONGEST + 1, 5000])
-def test_both_implementations_agree_on_words_of_any_length(size: int) -> None:
-    text = "a" * size
-    assert kernel_supports(text) == (size <= LONGEST)
-    assert fingerprint_text(text) == plain_fingerprint(text)
-    assert fingerprint_text(f"क {text} ख {text}") == plain_fingerprint(f"क {text} ख {text}")
-
-
-@pytest.mark.parametrize("times", [1, 2, len(WEIGHTS) - 1, len(WEIGHTS)])
+@pytest.mark.parametrize("times", [1, 2, 8, 9, 255, 256, MOST_FREQUENT - 1, MOST_FREQUENT])
 def test_both_implementations_agree_on_words_of_any_frequency(times: int) -> None:
     text = "कहानी " * times + "एक थी"
-    assert kernel_supports(text) == (times < len(WEIGHTS))
+    assert is_supported(text) == (times < MOST_FREQUENT)
     assert fingerprint_text(text) == plain_fingerprint(text)
 
 
@@ -182,67 +178,40 @@ def test_concurrent_threads_get_the_right_fingerprints() -> None:
         assert list(pool.map(fingerprint_text, texts)) == [plain_fingerprint(text) for text in texts]
 
 
-@given(st.binary(min_size=1, max_size=LONGEST), st.binary(max_size=9), st.binary(max_size=9))
+def test_words_of_every_length_have_the_hashes_of_the_package() -> None:
+    rng = np.random.default_rng(1)
+    sizes = [
+        *range(1, 300),
+        *(BLOCK * n + step for n in (1, 2, 5) for step in (-1, 0, 1, STRIPE - 1, STRIPE, STRIPE + 1)),
+    ]
+    words = [bytes(rng.integers(ord("a"), ord("z") + 1, size, np.uint8)) for size in sizes]
+    found = hashed_words(words)
+    wrong = [len(word) for word, got, want in zip(words, found.words, hashed(words).hashes, strict=True) if got != want]
+    assert not wrong, f"words of these sizes have another hash: {wrong}"
+
+
+@given(st.integers(1, 4 * BLOCK))
 @settings(deadline=None)
-def test_xxh3_matches_the_package(word: bytes, before: bytes, behind: bytes) -> None:
-    low, high = xxh3_128(np.frombuffer(before + word + behind, np.uint8), U64(len(before)), U64(len(word)))
-    assert int(high) << 64 | int(low) == xxhash.xxh3_128_intdigest(word)
+def test_a_text_of_any_length_has_the_hash_of_the_package(size: int) -> None:
+    text = "a" * size
+    made = fingerprint_text(text)
+    assert made is not None
+    assert made.text_hash == xxhash.xxh3_128_digest(text.encode()), f"{size} bytes"
 
 
-@pytest.mark.parametrize("filling", [0, 1, 255])
-def test_xxh3_matches_the_package_at_every_length(filling: int) -> None:
-    data = np.full(LONGEST, filling, np.uint8)
-    for size in range(1, LONGEST + 1):
-        low, high = xxh3_128(data, U64(0), U64(size))
-        assert int(high) << 64 | int(low) == xxhash.xxh3_128_intdigest(data[:size].tobytes()), f"{size} bytes"
-
-
-def test_a_function_that_cannot_be_cached_is_compiled() -> None:
-    namespace: dict[str, object] = {}
-    exec("def twice(x):\n    return 2 * x", namespace)  # it has no file, so numba cannot cache it
-    twice = namespace["twice"]
-    assert callable(twice)
-    assert compiled(twice)(21) == 42
-
-
-def test_a_compiled_function_is_pickled_by_its_name() -> None:
-    assert fingerprint_text("a b")
-    assert pickle.loads(pickle.dumps(fingerprint_story)) is fingerprint_story
-
-
-def run(program: str) -> str:
-    done = subprocess.run([sys.executable, "-W", "error", "-c", program], capture_output=True, text=True, check=False)
-    assert not done.stderr
-    return done.stdout.strip()
-
-
-@pytest.mark.parametrize(
-    "program",
-    ["from neardup.core.fingerprint.version import version; version()", "import neardup.core.warm_up"],
-    ids=["version", "import"],
-)
-def test_numba_is_imported_only_to_fingerprint_a_text(program: str) -> None:
-    assert run(f"import sys; {program}; print('numba' in sys.modules)") == "False", "it takes 0.2 s and 115 MB"
-
-
-@pytest.mark.skipif(
-    bool(
-        subprocess.run(
-            [sys.executable, "-c", f"import ctypes; exit(ctypes.CDLL(None).prctl(*{MDWE}))"], check=False
-        ).returncode
-    ),
-    reason="this kernel cannot forbid executable memory",
-)
-def test_the_plain_implementation_is_used_without_executable_memory() -> None:
-    program = f"""
-import ctypes
-assert ctypes.CDLL(None).prctl(*{MDWE}) == 0
-from neardup.core.fingerprint.version import warm_up
-from tests.support.languages import TEXTS
-from neardup.core.fingerprint.compute import fingerprint_text
-print(warm_up(), [fingerprint_text(text) for text in TEXTS.values()])
-"""
-    assert run(program) == f"False {[plain_fingerprint(text) for text in TEXTS.values()]}"
+@given(st.binary(max_size=200))
+@settings(deadline=None)
+def test_bytes_that_are_not_utf_8_are_refused(text: bytes) -> None:
+    try:
+        decoded = text.decode()
+    except UnicodeDecodeError:
+        with pytest.raises(ValueError, match="contradicts"):
+            count_characters(text)
+        for read in (fingerprint_of_utf8, hashed_text_of_utf8):
+            with suppress(ValueError):
+                assert read(text) == native.UNSUPPORTED, "a fingerprint of bytes that are no text"
+    else:
+        assert count_characters(text)[:5] == characters.reference(decoded)[:5]
 
 
 @every_language

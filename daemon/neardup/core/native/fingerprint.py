@@ -1,0 +1,168 @@
+"""Binds `normalise.c` and `fingerprint.c`: a text in UTF-8 -> its fingerprint, its words, counts of its characters."""
+
+import ctypes
+import threading
+from collections.abc import Callable
+from functools import cache
+from typing import NamedTuple
+
+import numpy as np
+import numpy.typing as npt
+
+from neardup.core.fingerprint.minhash import MIN_SHINGLES, ROWS
+from neardup.core.fingerprint.permutations import ADDENDS, MULTIPLIERS
+from neardup.core.fingerprint.simhash import weights
+from neardup.core.native import ROOM, Array, address, bind, checked
+from neardup.core.text.consonants import consonants
+from neardup.core.text.tables import tables, tables_of_normalised
+from neardup.records import Fingerprint
+
+MOST_FREQUENT = 1 << 16  # occurrences of a word, more than in a long novel
+BLOCKS = 0x110000 // 128
+ROOM_PER_BYTE, LEAST_ROOM = 14, 1 << 16  # bytes: enough for nearly all texts
+KEPT_ROOM = 1 << 23  # bytes that a thread keeps between two texts; a longer one gets room of its own
+
+Hashes = npt.NDArray[np.uint64]
+PassageHashes = npt.NDArray[np.uint32]
+
+
+class _Tables(ctypes.Structure):
+    _fields_ = (
+        ("forms", ctypes.c_void_p),
+        ("form_count", ctypes.c_uint64),
+        ("compositions", ctypes.c_void_p),
+        ("composition_count", ctypes.c_uint64),
+        ("readings", ctypes.c_void_p),
+        ("reading_count", ctypes.c_uint64),
+        ("consonants", ctypes.c_void_p),
+        ("consonant_count", ctypes.c_uint64),
+        ("weights", ctypes.c_void_p),
+        ("weight_count", ctypes.c_uint64),
+        ("multipliers", ctypes.c_void_p),
+        ("addends", ctypes.c_void_p),
+    )
+
+
+class _Fingerprint(ctypes.Structure):
+    _fields_ = (
+        ("room", ctypes.c_uint64),
+        ("words", ctypes.c_uint64),
+        ("shingles", ctypes.c_uint64),
+        ("normalised", ctypes.c_void_p),
+        ("normalised_bytes", ctypes.c_uint64),
+        ("hashes", ctypes.c_void_p),
+        ("passages", ctypes.c_void_p),
+        ("passage_count", ctypes.c_uint64),
+        ("digests", ctypes.c_uint8 * (16 + 16 + ROWS)),  # the text's hash, the SimHash and the signature
+    )
+
+
+class _Characters(ctypes.Structure):
+    _fields_ = tuple(
+        (name, ctypes.c_uint32) for name in ("letters", "unusual", "sampled", "visible", "signs", "blocks")
+    )
+
+
+class HashedText(NamedTuple):
+    """A normalised text in UTF-8, the hash of each word, and the hashes of the skeleton, ascending."""
+
+    normalised: bytes
+    words: Hashes
+    skeleton_hashes: PassageHashes
+
+
+class _Memory(threading.local):
+    """What a thread uses for one text after another."""
+
+    def __init__(self) -> None:
+        self.room = np.empty(LEAST_ROOM, np.uint8)
+        self.result = _Fingerprint()
+        self.characters = _Characters()
+        self.block_counts = np.empty(BLOCKS, np.uint32)
+        self.block_numbers = np.empty(BLOCKS, np.uint16)
+
+
+_memory = _Memory()
+_ARGUMENTS = (ctypes.c_void_p, ctypes.c_char_p, ctypes.c_size_t, ctypes.c_void_p, ctypes.c_size_t, ctypes.c_void_p)
+_fingerprint_text = bind("nd_fingerprint_text", *_ARGUMENTS)
+_hash_text = bind("nd_hash_text", *_ARGUMENTS)
+_count_characters = bind(
+    "nd_count_characters", ctypes.c_char_p, ctypes.c_size_t, ctypes.c_void_p, ctypes.c_void_p, ctypes.c_void_p
+)
+
+
+def fingerprint_of_utf8(text: bytes, *, is_normalised: bool = False) -> Fingerprint | int:
+    """A text in UTF-8 -> its fingerprint; a number for a text without words (0) or one that is UNSUPPORTED.
+
+    Set `is_normalised` for a text that is normalised already.  Raises ValueError if the text is not in UTF-8.
+    """
+    words, result, _room = _called(_fingerprint_text, text, is_normalised)
+    if words <= 0:
+        return words
+    digests = bytes(result.digests)
+    return Fingerprint(
+        text_hash=digests[:16],
+        simhash=digests[16:32],
+        signature=digests[32:] if result.shingles >= MIN_SHINGLES else None,
+        words=words,
+        shingles=result.shingles,
+        passages=ctypes.string_at(result.passages, 4 * result.passage_count),
+    )
+
+
+def hashed_text_of_utf8(text: bytes, *, is_normalised: bool = False) -> HashedText | int:
+    """A text in UTF-8 -> its words and their hashes; otherwise as `fingerprint_of_utf8`."""
+    words, result, _room = _called(_hash_text, text, is_normalised)
+    if words <= 0:
+        return words
+    return HashedText(
+        ctypes.string_at(result.normalised, result.normalised_bytes),
+        np.frombuffer(ctypes.string_at(result.hashes, 8 * words), np.uint64),
+        np.frombuffer(ctypes.string_at(result.passages, 4 * result.passage_count), np.uint32),
+    )
+
+
+def count_characters(text: bytes) -> tuple[int, int, int, int, int, tuple[tuple[int, int], ...]]:
+    """The fields of `core.text.characters.Characters`, of a text in UTF-8.  Raises ValueError if it is not in UTF-8."""
+    found, counts, numbers = _memory.characters, _memory.block_counts, _memory.block_numbers
+    checked(_count_characters(text, len(text), counts.ctypes.data, numbers.ctypes.data, ctypes.addressof(found)))
+    blocks = zip(numbers[: found.blocks].tolist(), counts[: found.blocks].tolist(), strict=True)
+    return found.letters, found.unusual, found.sampled, found.visible, found.signs, tuple(blocks)
+
+
+def _called(function: Callable[..., int], text: bytes, is_normalised: bool) -> tuple[int, _Fingerprint, Array]:
+    """What a function returns for a text, its result, and the room that holds parts of this."""
+    result, room, wanted = _memory.result, _memory.room, ROOM_PER_BYTE * len(text)
+    constants = _tables(is_normalised).address
+    while True:
+        if wanted > len(room):
+            room = np.empty(wanted, np.uint8)
+            if wanted <= KEPT_ROOM:
+                _memory.room = room
+        words = function(constants, text, len(text), room.ctypes.data, len(room), ctypes.addressof(result))
+        if words != ROOM:
+            return checked(words), result, room
+        wanted = int(result.room)
+
+
+class _HeldTables:
+    """The tables that every text needs, and the arrays that they point to."""
+
+    def __init__(self, is_normalised: bool) -> None:
+        forms, compositions, readings = tables_of_normalised() if is_normalised else tables()
+        by_frequency = weights(np.maximum(np.arange(MOST_FREQUENT), 1)).astype(np.int64)  # 0 does not occur
+        self._arrays = forms, compositions, readings, consonants(), by_frequency
+        self._structure = _Tables(
+            *(address(forms, np.uint32), len(forms)),
+            *(address(compositions, np.uint32), len(compositions)),
+            *(address(readings, np.uint16), readings.shape[1]),
+            *(address(consonants(), np.uint8), len(consonants())),
+            *(address(by_frequency, np.int64), len(by_frequency)),
+            *(address(MULTIPLIERS, np.uint64), address(ADDENDS, np.uint64)),
+        )
+        self.address = ctypes.addressof(self._structure)
+
+
+@cache
+def _tables(is_normalised: bool) -> _HeldTables:
+    return _HeldTables(is_normalised)

@@ -1,0 +1,377 @@
+/* Normalisation and the counting of characters: a pass over a text in UTF-8 each.
+ *
+ * Nearly all of normalisation maps one code point to at most one other, so a table does it (see core/text/codepoints.py).
+ * Its flags name the exceptions: a code point that composes with the one before it, that looks like another letter, that
+ * is a combining mark, or that only the reference can handle.  Two facts make one pass enough.  What composes stands
+ * side by side once dropped code points are left out, so the entry of the last letter is all that must be remembered.
+ * And how a look-alike is read depends on its word or run of signs alone, so the first one looks ahead to its end.
+ *
+ * Texts of India are mostly letters of the blocks 0900 to 0DFF that stand for themselves: three bytes that are copied.
+ */
+#include <stdbool.h>
+
+#include "internal.h"
+
+enum {
+    SEPARATOR = 0x20,
+    DROPPED = 0,
+    NUKTA = 0x09BC,
+    VIRAMA = 0x0D4D,
+    ZWJ = 0x200D,
+    BAD = 0x7FFFFFFF, /* in place of a code point: bytes that are not UTF-8 */
+    LEADING_DIGITS = 2,
+    LETTERS_AFTER = 3,
+    SIGN_BYTES = 3, /* of a letter of India, as of a virama */
+};
+
+/* The flags of an entry of `forms`, as in core/text/codepoints.py. */
+#define CODE ((1u << 21) - 1)
+#define COMBINING (1u << 26)
+#define LONE_MARK (1u << 27)
+#define LOOK_ALIKE (1u << 28)
+#define FIRST (1u << 29)
+#define SECOND (1u << 30)
+#define BEYOND_TABLE (1u << 31)
+#define UNUSUAL (BEYOND_TABLE | LOOK_ALIKE)
+
+/* The rows of `readings`, and the kinds of characters in the first, as in core/text/look_alikes.py. */
+enum { KIND, BESIDE_LATIN, ALL_ALIKE, AS_IT_IS };
+enum { OUTSIDE, NO_LETTER, LATIN_LETTER, OTHER_LETTER, ALIKE };
+
+typedef struct {
+    const nd_tables *tables;
+    const uint8_t *start, *end;
+} Text;
+
+/* ---- UTF-8 ---- */
+
+INLINE bool continues(uint8_t byte) { return (byte & 0xC0) == 0x80; }
+
+/* The code point at a place before `end`, and its bytes; BAD, and one byte, where there is none. */
+INLINE uint32_t code_at(const uint8_t *at, const uint8_t *end, uint32_t *bytes) {
+    uint32_t lead = at[0], code = BAD;
+    ptrdiff_t left = end - at;
+    *bytes = 1;
+    if (lead < 0x80) return lead;
+    if ((lead & 0xF0) == 0xE0) {
+        if (left < 3 || !continues(at[1]) || !continues(at[2])) return BAD;
+        code = (lead & 0x0F) << 12 | (at[1] & 0x3Fu) << 6 | (at[2] & 0x3Fu);
+        if (code < 0x800 || (code & 0xF800) == 0xD800) return BAD;
+        *bytes = 3;
+    } else if ((lead & 0xE0) == 0xC0) {
+        if (lead < 0xC2 || left < 2 || !continues(at[1])) return BAD;
+        code = (lead & 0x1F) << 6 | (at[1] & 0x3Fu);
+        *bytes = 2;
+    } else if (lead >= 0xF0 && lead <= 0xF4) {
+        if (left < 4 || !continues(at[1]) || !continues(at[2]) || !continues(at[3])) return BAD;
+        code = (lead & 0x07) << 18 | (at[1] & 0x3Fu) << 12 | (at[2] & 0x3Fu) << 6 | (at[3] & 0x3Fu);
+        if (code < 0x10000 || code > 0x10FFFF) return BAD;
+        *bytes = 4;
+    }
+    return code;
+}
+
+/* Where the code point before a place begins; what stands before the place was decoded already. */
+INLINE const uint8_t *step_back(const uint8_t *at, const uint8_t *start) {
+    do at--;
+    while (at > start && continues(*at));
+    return at;
+}
+
+INLINE uint8_t *put_code(uint8_t *out, uint32_t code) {
+    if (code < 0x80) {
+        out[0] = (uint8_t)code;
+        return out + 1;
+    }
+    if (code < 0x800) {
+        out[0] = (uint8_t)(0xC0 | code >> 6);
+        out[1] = (uint8_t)(0x80 | (code & 0x3F));
+        return out + 2;
+    }
+    if (code < 0x10000) {
+        out[0] = (uint8_t)(0xE0 | code >> 12);
+        out[1] = (uint8_t)(0x80 | (code >> 6 & 0x3F));
+        out[2] = (uint8_t)(0x80 | (code & 0x3F));
+        return out + 3;
+    }
+    out[0] = (uint8_t)(0xF0 | code >> 18);
+    out[1] = (uint8_t)(0x80 | (code >> 12 & 0x3F));
+    out[2] = (uint8_t)(0x80 | (code >> 6 & 0x3F));
+    out[3] = (uint8_t)(0x80 | (code & 0x3F));
+    return out + 4;
+}
+
+/* ---- the tables ---- */
+
+INLINE uint32_t entry_of(const nd_tables *tables, uint32_t code) {
+    return tables->forms[code < tables->form_count ? code : tables->form_count - 1];
+}
+
+INLINE uint32_t reading_of(const nd_tables *tables, int row, uint32_t code) {
+    return code < tables->reading_count ? tables->readings[row * tables->reading_count + code] : 0;
+}
+
+/* The code point to which two others compose; DROPPED if they do not. */
+static uint32_t composition_of(const nd_tables *tables, uint32_t first, uint32_t second) {
+    const uint32_t *row = tables->compositions;
+    for (uint64_t n = 0; n < tables->composition_count; n++, row += 3)
+        if (row[0] == first && row[1] == second) return row[2];
+    return DROPPED;
+}
+
+INLINE bool is_dropped(uint32_t entry) { return (entry & CODE) == DROPPED; }
+
+INLINE bool is_latin(uint32_t entry) { return (entry & CODE) - 'a' < 26; }
+
+INLINE bool is_digit(uint32_t code) { return code - '0' < 10; }
+
+/* ---- marks and look-alikes ---- */
+
+/* Whether no other combining mark stands beside the one at a place, whatever is dropped between them. */
+static bool is_alone(const Text *text, const uint8_t *at) {
+    uint32_t bytes, entry;
+    for (const uint8_t *before = at; before > text->start;) {
+        before = step_back(before, text->start);
+        entry = entry_of(text->tables, code_at(before, text->end, &bytes));
+        if (is_dropped(entry)) continue;
+        if (entry & COMBINING) return false;
+        break;
+    }
+    code_at(at, text->end, &bytes);
+    for (const uint8_t *after = at + bytes; after < text->end; after += bytes) {
+        entry = entry_of(text->tables, code_at(after, text->end, &bytes));
+        if (!is_dropped(entry)) return !(entry & COMBINING);
+    }
+    return true;
+}
+
+/* The row of `readings` for the look-alikes of a word, by the letters around them; `*stop` is where the word ends. */
+static int row_of_word(const Text *text, const uint8_t *at, const uint8_t **stop) {
+    const uint8_t *begin = at, *end = at;
+    uint32_t bytes, code;
+    bool has_alike = false, has_other = false;
+    while (begin > text->start) {
+        const uint8_t *before = step_back(begin, text->start);
+        if (reading_of(text->tables, KIND, code_at(before, text->end, &bytes)) == OUTSIDE) break;
+        begin = before;
+    }
+    code_at(at, text->end, &bytes);
+    for (end += bytes; end < text->end; end += bytes)
+        if (reading_of(text->tables, KIND, code_at(end, text->end, &bytes)) == OUTSIDE) break;
+    *stop = end;
+    for (; begin < end; begin += bytes) {
+        code = code_at(begin, text->end, &bytes);
+        uint32_t kind = reading_of(text->tables, KIND, code);
+        if (kind == LATIN_LETTER) return BESIDE_LATIN;
+        has_alike |= kind == ALIKE;
+        has_other |= kind >= OTHER_LETTER && !reading_of(text->tables, ALL_ALIKE, code);
+    }
+    return has_alike && !has_other ? ALL_ALIKE : AS_IT_IS;
+}
+
+/* Likewise for a run of signs: they are read as letters between two Latin ones. */
+static int row_of_signs(const Text *text, const uint8_t *at, const uint8_t **stop) {
+    const uint8_t *before = at, *after = at;
+    uint32_t bytes, entry = SEPARATOR;
+    bool follows_latin = false, precedes_latin = false;
+    while (before > text->start) {
+        before = step_back(before, text->start);
+        entry = entry_of(text->tables, code_at(before, text->end, &bytes));
+        if (is_dropped(entry)) continue;
+        follows_latin = is_latin(entry);
+        break;
+    }
+    code_at(at, text->end, &bytes);
+    for (after += bytes; after < text->end; after += bytes) {
+        entry = entry_of(text->tables, code_at(after, text->end, &bytes));
+        if (is_dropped(entry) || (entry & LOOK_ALIKE && (entry & CODE) == SEPARATOR)) continue;
+        precedes_latin = is_latin(entry);
+        break;
+    }
+    *stop = after;
+    return follows_latin && precedes_latin ? BESIDE_LATIN : AS_IT_IS;
+}
+
+/* The row of `readings` for the look-alike at a place and those after it, and where these end. */
+static __attribute__((noinline)) int row_of(const Text *text, const uint8_t *at, const uint8_t **stop) {
+    uint32_t bytes, entry = entry_of(text->tables, code_at(at, text->end, &bytes));
+    if (entry & BEYOND_TABLE) return row_of_word(text, at, stop);
+    if ((entry & CODE) == SEPARATOR) return row_of_signs(text, at, stop);
+    *stop = at + bytes;
+    return AS_IT_IS; /* digits are read where their word ends */
+}
+
+/* Read the digits of a normalised word as letters if they stand for them, see core/text/leetspeak.py. */
+static __attribute__((noinline)) void read_digits(const nd_tables *tables, uint8_t *word, const uint8_t *end) {
+    int leading = 0, since_digit = 0;
+    bool is_disguised = false, has_letter = false;
+    for (const uint8_t *at = word; at < end; at++) {
+        if ((uint8_t)(*at - 'a') < 26) {
+            is_disguised |= has_letter && since_digit == 0;
+            has_letter = true;
+            since_digit++;
+            is_disguised |= leading > 0 && leading <= LEADING_DIGITS && since_digit == LETTERS_AFTER;
+        } else if (is_digit(*at) && reading_of(tables, BESIDE_LATIN, *at)) {
+            leading = has_letter ? 0 : leading + 1;
+            since_digit = 0;
+        } else {
+            return;
+        }
+    }
+    if (!is_disguised) return;
+    for (uint8_t *at = word; at < end; at++)
+        if (*at <= '9') *at = (uint8_t)reading_of(tables, BESIDE_LATIN, *at);
+}
+
+/* The chillu whose letter, virama and ZWJ end at a place; DROPPED if there is none. */
+static uint32_t chillu_at(const Text *text, const uint8_t *at) {
+    uint32_t bytes;
+    if (at - text->start < 2 * SIGN_BYTES) return DROPPED;
+    const uint8_t *virama = step_back(at, text->start);
+    if (code_at(virama, text->end, &bytes) != VIRAMA) return DROPPED;
+    const uint8_t *letter = step_back(virama, text->start);
+    return composition_of(text->tables, code_at(letter, text->end, &bytes), ZWJ);
+}
+
+/* ---- normalisation ---- */
+
+/* Copy the letters of India from a place on that stand for themselves and do not compose; returns where they end.
+ * `*before` is the entry of the last letter. */
+INLINE const uint8_t *copy_letters(const Text *text, const uint8_t *at, uint8_t **out, uint32_t *before) {
+    uint32_t last = 0, follows_first = *before & FIRST, bytes_of_letter;
+    uint8_t *put = *out;
+    for (; text->end - at >= 4 && *at == 0xE0; at += 3, put += 3) {
+        memcpy(&bytes_of_letter, at, 4);
+        uint32_t code = (at[1] & 0x3Fu) << 6 | (at[2] & 0x3Fu);
+        if ((bytes_of_letter & 0xC0C000) != 0x808000 || code - 0x900 >= 0x500) break;
+        uint32_t entry = text->tables->forms[code];
+        if ((entry & CODE) != code || entry & UNUSUAL || (follows_first && entry & SECOND)) break;
+        follows_first = entry & FIRST;
+        last = entry;
+        memcpy(put, &bytes_of_letter, 4);
+    }
+    if (put > *out) *before = last;
+    *out = put;
+    return at;
+}
+
+int64_t nd_normalise(const nd_tables *tables, const uint8_t *start, size_t size, uint8_t *words, uint32_t *ends) {
+    const Text text = {tables, start, start + size};
+    const uint8_t *at = start, *read_until = start;
+    uint8_t *out = words, *word = words;
+    uint32_t before = entry_of(tables, SEPARATOR), bytes;
+    int row = AS_IT_IS;
+    int64_t count = 0;
+    bool has_look_alikes = false;
+    for (; at < text.end; at += bytes) {
+        if (RARE(out - words > 2 * (at - start))) return ND_INVALID; /* wrong tables: no form has twice the bytes */
+        if (*at == 0xE0) {
+            at = copy_letters(&text, at, &out, &before);
+            if (at == text.end) break;
+        }
+        uint32_t code = code_at(at, text.end, &bytes), entry = entry_of(tables, code);
+        if (RARE(code == BAD)) return ND_INVALID;
+        if (RARE(entry & LOOK_ALIKE)) {
+            if (at >= read_until) row = row_of(&text, at, &read_until);
+            has_look_alikes = true;
+            uint32_t reading = reading_of(tables, row, code);
+            if (reading && !is_digit(code)) entry = entry_of(tables, reading);
+        } else if (RARE(entry & BEYOND_TABLE && !(entry & LONE_MARK && is_alone(&text, at)))) {
+            return ND_UNSUPPORTED;
+        }
+        uint32_t form = entry & CODE;
+        if (RARE(entry & before << 1 & SECOND)) { /* SECOND is FIRST << 1 */
+            uint32_t first = before & CODE, composed = composition_of(tables, first, form);
+            if (composed != DROPPED) {
+                out -= first < 0x80 ? 1 : first < 0x800 ? 2 : first < 0x10000 ? 3 : 4;
+                if (out < words) return ND_INVALID;
+                form = composed;
+                entry = entry_of(tables, composed);
+            }
+        }
+        if (form > SEPARATOR) {
+            out = put_code(out, form);
+            before = entry;
+        } else if (form == SEPARATOR) {
+            before = entry;
+            if (out == word) continue;
+            ends[count++] = (uint32_t)(out - words);
+            if (RARE(has_look_alikes)) read_digits(tables, word, out);
+            has_look_alikes = false;
+            *out++ = SEPARATOR;
+            word = out;
+        } else if (code == NUKTA && before & COMBINING) {
+            return ND_UNSUPPORTED; /* NFC would put the nukta first */
+        } else if (code == ZWJ) {
+            uint32_t chillu = chillu_at(&text, at);
+            if (chillu != DROPPED) {
+                if (out - words < 2 * SIGN_BYTES) return ND_INVALID;
+                out = put_code(out - 2 * SIGN_BYTES, chillu);
+                before = entry_of(tables, chillu);
+            }
+        }
+    }
+    if (out > word) {
+        ends[count++] = (uint32_t)(out - words);
+        if (has_look_alikes) read_digits(tables, word, out);
+    }
+    return count;
+}
+
+/* ---- the counting of characters ---- */
+
+INLINE bool is_usual(uint32_t code) { /* beside the letters, see core/text/characters.py */
+    return code - 0x20 < 0x5F || code - 0x09 < 5 || code - 0x2010 < 0x18 || code == 0xA0;
+}
+
+static size_t count_codes(const uint8_t *text, size_t size) {
+    size_t codes = 0;
+    for (size_t n = 0; n < size; n++) codes += !continues(text[n]);
+    return codes;
+}
+
+/* Move the counts of blocks that are not 0 to the front, and their numbers to `numbers`; returns how many there are. */
+static uint32_t compact_blocks(uint32_t *counts, uint16_t *numbers) {
+    uint32_t kept = 0;
+    for (uint32_t block = 0; block < ND_BLOCKS; block++) {
+        if (!counts[block]) continue;
+        counts[kept] = counts[block];
+        numbers[kept++] = (uint16_t)block;
+    }
+    return kept;
+}
+
+int64_t nd_count_characters(
+    const uint8_t *start, size_t size, uint32_t *block_counts, uint16_t *block_numbers, nd_characters *out) {
+    const uint8_t *at = start, *end = start + size;
+    size_t codes = count_codes(start, size), step = codes / ND_SAMPLE + 1, left = 1;
+    uint32_t block = 0, run = 0; /* letters of one block in a row, because a counter in memory is slow to add to */
+    nd_characters counts = {0};
+    if (size > UINT32_MAX) return ND_UNSUPPORTED;
+    memset(block_counts, 0, ND_BLOCKS * sizeof *block_counts);
+    for (uint32_t bytes; at < end; at += bytes) {
+        uint32_t code = code_at(at, end, &bytes);
+        if (RARE(code == BAD)) return ND_INVALID;
+        uint32_t is_ascii_letter = (code | 0x20) - 'a' < 26;
+        if (is_ascii_letter || code - 0x900 < 0x500 || code - 0x620 < 0xE0) counts.letters++;
+        else counts.unusual += !is_usual(code);
+        if (is_ascii_letter || code >= 0x80) {
+            if (code / ND_BLOCK != block) {
+                block_counts[block] += run;
+                run = 0;
+                block = code / ND_BLOCK;
+            }
+            run++;
+        }
+        if (RARE(--left == 0)) {
+            left = step;
+            counts.sampled++;
+            counts.visible += code > 0x20;
+            counts.signs += code - 0x900 < 0x480 && (code & 0x7F) - 0x3E < 0x10;
+        }
+    }
+    block_counts[block] += run;
+    counts.blocks = compact_blocks(block_counts, block_numbers);
+    *out = counts;
+    return (int64_t)codes;
+}
