@@ -34,6 +34,7 @@ enum {
     DIGEST_BITS = 128,
     FEW = 8,            /* frequencies with counters of their own */
     MOST_COUNTED = 255, /* by a counter of a byte */
+    SHORT_LIST = 64,    /* is sorted by insertion */
 };
 
 int nd_interface(void) { return ND_INTERFACE; }
@@ -201,7 +202,7 @@ static bool vote(
         if (frequency > FEW || counters->counted == MOST_COUNTED) add_counters(counters, weight, votes);
     }
     for (uint64_t frequency = 1; frequency <= FEW && frequency < tables->weight_count; frequency++)
-        add_counters(by_frequency + frequency, tables->weights[frequency], votes);
+        if (by_frequency[frequency].counted) add_counters(by_frequency + frequency, tables->weights[frequency], votes);
     memset(simhash, 0, DIGEST_BITS / 8);
     for (int bit = 0; bit < DIGEST_BITS; bit++)
         if (2 * votes[DIGEST_BITS - 1 - bit] > total) simhash[bit / 8] |= (uint8_t)(0x80 >> bit % 8);
@@ -318,8 +319,21 @@ static void sign(const nd_tables *tables, const uint64_t *shingles, size_t count
 
 /* ---- passage hashes ---- */
 
-/* Sort by the lowest `bytes` bytes, an even number: radix sort, the lowest byte first. */
+static void insertion_sort(uint64_t *numbers, size_t count) {
+    for (size_t n = 1; n < count; n++) {
+        uint64_t number = numbers[n];
+        size_t at = n;
+        for (; at > 0 && numbers[at - 1] > number; at--) numbers[at] = numbers[at - 1];
+        numbers[at] = number;
+    }
+}
+
+/* Sort numbers of at most `bytes` bytes, which must be even: a long list by radix sort, the lowest byte first. */
 static void sort(uint64_t *numbers, size_t count, uint64_t *spare, int bytes) {
+    if (count <= SHORT_LIST) {
+        insertion_sort(numbers, count);
+        return;
+    }
     for (int byte = 0; byte < bytes; byte++) {
         size_t starts[257] = {0};
         for (size_t n = 0; n < count; n++) starts[(numbers[n] >> 8 * byte & 0xFF) + 1]++;

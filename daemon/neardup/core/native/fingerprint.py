@@ -4,6 +4,7 @@ import ctypes
 import threading
 from collections.abc import Callable
 from functools import cache
+from struct import Struct
 from typing import NamedTuple
 
 import numpy as np
@@ -43,26 +44,6 @@ class _Tables(ctypes.Structure):
     )
 
 
-class _Fingerprint(ctypes.Structure):
-    _fields_ = (
-        ("room", ctypes.c_uint64),
-        ("words", ctypes.c_uint64),
-        ("shingles", ctypes.c_uint64),
-        ("normalised", ctypes.c_void_p),
-        ("normalised_bytes", ctypes.c_uint64),
-        ("hashes", ctypes.c_void_p),
-        ("passages", ctypes.c_void_p),
-        ("passage_count", ctypes.c_uint64),
-        ("digests", ctypes.c_uint8 * (16 + 16 + ROWS)),  # the text's hash, the SimHash and the signature
-    )
-
-
-class _Characters(ctypes.Structure):
-    _fields_ = tuple(
-        (name, ctypes.c_uint32) for name in ("letters", "unusual", "sampled", "visible", "signs", "blocks")
-    )
-
-
 class HashedText(NamedTuple):
     """A normalised text in UTF-8, the hash of each word, and the hashes of the skeleton, ascending."""
 
@@ -71,15 +52,40 @@ class HashedText(NamedTuple):
     skeleton_hashes: PassageHashes
 
 
+class _Result(NamedTuple):
+    """The fields of nd_fingerprint."""
+
+    room: int
+    words: int
+    shingles: int
+    normalised: int
+    normalised_bytes: int
+    hashes: int
+    passages: int
+    passage_count: int
+    text_hash: bytes
+    simhash: bytes
+    signature: bytes
+
+
+_RESULT = Struct(f"=8Q16s16s{ROWS}s")
+_CHARACTERS = Struct("=6I")  # the fields of nd_characters
+
+
 class _Memory(threading.local):
-    """What a thread uses for one text after another."""
+    """What a thread uses for one text after another, and the addresses of these arrays."""
 
     def __init__(self) -> None:
-        self.room = np.empty(LEAST_ROOM, np.uint8)
-        self.result = _Fingerprint()
-        self.characters = _Characters()
+        self.set_room(np.empty(LEAST_ROOM, np.uint8))
+        self.result = np.zeros(_RESULT.size, np.uint8)
+        self.characters = np.zeros(_CHARACTERS.size, np.uint8)
         self.block_counts = np.empty(BLOCKS, np.uint32)
         self.block_numbers = np.empty(BLOCKS, np.uint16)
+        self.result_at = self.result.ctypes.data
+        self.counts_at = self.block_counts.ctypes.data, self.block_numbers.ctypes.data, self.characters.ctypes.data
+
+    def set_room(self, room: Array) -> None:
+        self.room, self.room_at = room, room.ctypes.data
 
 
 _memory = _Memory()
@@ -97,13 +103,12 @@ def fingerprint_of_utf8(text: bytes, *, is_normalised: bool = False) -> Fingerpr
     Set `is_normalised` for a text that is normalised already.  Raises ValueError if the text is not in UTF-8.
     """
     words, result, _room = _called(_fingerprint_text, text, is_normalised)
-    if words <= 0:
+    if result is None:
         return words
-    digests = bytes(result.digests)
     return Fingerprint(
-        text_hash=digests[:16],
-        simhash=digests[16:32],
-        signature=digests[32:] if result.shingles >= MIN_SHINGLES else None,
+        text_hash=result.text_hash,
+        simhash=result.simhash,
+        signature=result.signature if result.shingles >= MIN_SHINGLES else None,
         words=words,
         shingles=result.shingles,
         passages=ctypes.string_at(result.passages, 4 * result.passage_count),
@@ -113,7 +118,7 @@ def fingerprint_of_utf8(text: bytes, *, is_normalised: bool = False) -> Fingerpr
 def hashed_text_of_utf8(text: bytes, *, is_normalised: bool = False) -> HashedText | int:
     """A text in UTF-8 -> its words and their hashes; otherwise as `fingerprint_of_utf8`."""
     words, result, _room = _called(_hash_text, text, is_normalised)
-    if words <= 0:
+    if result is None:
         return words
     return HashedText(
         ctypes.string_at(result.normalised, result.normalised_bytes),
@@ -124,25 +129,27 @@ def hashed_text_of_utf8(text: bytes, *, is_normalised: bool = False) -> HashedTe
 
 def count_characters(text: bytes) -> tuple[int, int, int, int, int, tuple[tuple[int, int], ...]]:
     """The fields of `core.text.characters.Characters`, of a text in UTF-8.  Raises ValueError if it is not in UTF-8."""
-    found, counts, numbers = _memory.characters, _memory.block_counts, _memory.block_numbers
-    checked(_count_characters(text, len(text), counts.ctypes.data, numbers.ctypes.data, ctypes.addressof(found)))
-    blocks = zip(numbers[: found.blocks].tolist(), counts[: found.blocks].tolist(), strict=True)
-    return found.letters, found.unusual, found.sampled, found.visible, found.signs, tuple(blocks)
+    checked(_count_characters(text, len(text), *_memory.counts_at))
+    *counts, size = _CHARACTERS.unpack(_memory.characters)
+    numbers, letters = _memory.block_numbers[:size].tolist(), _memory.block_counts[:size].tolist()
+    return *counts, tuple(zip(numbers, letters, strict=True))  # type: ignore[return-value]
 
 
-def _called(function: Callable[..., int], text: bytes, is_normalised: bool) -> tuple[int, _Fingerprint, Array]:
-    """What a function returns for a text, its result, and the room that holds parts of this."""
-    result, room, wanted = _memory.result, _memory.room, ROOM_PER_BYTE * len(text)
+def _called(function: Callable[..., int], text: bytes, is_normalised: bool) -> tuple[int, _Result | None, Array]:
+    """What a function returns for a text, its result if there are words, and the room that holds parts of this."""
+    room, room_at = _memory.room, _memory.room_at
+    wanted = ROOM_PER_BYTE * len(text)
     constants = _tables(is_normalised).address
     while True:
         if wanted > len(room):
             room = np.empty(wanted, np.uint8)
+            room_at = room.ctypes.data
             if wanted <= KEPT_ROOM:
-                _memory.room = room
-        words = function(constants, text, len(text), room.ctypes.data, len(room), ctypes.addressof(result))
+                _memory.set_room(room)
+        words = checked(function(constants, text, len(text), room_at, len(room), _memory.result_at))
         if words != ROOM:
-            return checked(words), result, room
-        wanted = int(result.room)
+            return words, _Result._make(_RESULT.unpack(_memory.result)) if words > 0 else None, room
+        wanted = int(_memory.result.view(np.uint64)[0])
 
 
 class _HeldTables:

@@ -330,10 +330,10 @@ static size_t count_codes(const uint8_t *text, size_t size) {
     return codes;
 }
 
-/* Move the counts of blocks that are not 0 to the front, and their numbers to `numbers`; returns how many there are. */
-static uint32_t compact_blocks(uint32_t *counts, uint16_t *numbers) {
+/* Move the counts of the first `blocks` that are not 0 to the front, and their numbers to `numbers`; returns how many. */
+static uint32_t compact_blocks(uint32_t *counts, uint32_t blocks, uint16_t *numbers) {
     uint32_t kept = 0;
-    for (uint32_t block = 0; block < ND_BLOCKS; block++) {
+    for (uint32_t block = 0; block < blocks; block++) {
         if (!counts[block]) continue;
         counts[kept] = counts[block];
         numbers[kept++] = (uint16_t)block;
@@ -345,7 +345,7 @@ int64_t nd_count_characters(
     const uint8_t *start, size_t size, uint32_t *block_counts, uint16_t *block_numbers, nd_characters *out) {
     const uint8_t *at = start, *end = start + size;
     size_t codes = count_codes(start, size), step = codes / ND_SAMPLE + 1, left = 1;
-    uint32_t block = 0, run = 0; /* letters of one block in a row, because a counter in memory is slow to add to */
+    uint32_t block = 0, last_block = 0, run = 0; /* letters of one block in a row, because a counter in memory is slow to add to */
     nd_characters counts = {0};
     if (size > UINT32_MAX) return ND_UNSUPPORTED;
     memset(block_counts, 0, ND_BLOCKS * sizeof *block_counts);
@@ -360,6 +360,7 @@ int64_t nd_count_characters(
                 block_counts[block] += run;
                 run = 0;
                 block = code / ND_BLOCK;
+                last_block = block > last_block ? block : last_block;
             }
             run++;
         }
@@ -371,7 +372,7 @@ int64_t nd_count_characters(
         }
     }
     block_counts[block] += run;
-    counts.blocks = compact_blocks(block_counts, block_numbers);
+    counts.blocks = compact_blocks(block_counts, last_block + 1, block_numbers);
     *out = counts;
     return (int64_t)codes;
 }
