@@ -130,9 +130,9 @@ def hashed_text_of_utf8(text: bytes, *, is_normalised: bool = False) -> HashedTe
 def count_characters(text: bytes) -> tuple[int, int, int, int, int, tuple[tuple[int, int], ...]]:
     """The fields of `core.text.characters.Characters`, of a text in UTF-8.  Raises ValueError if it is not in UTF-8."""
     checked(_count_characters(text, len(text), *_memory.counts_at))
-    *counts, size = _CHARACTERS.unpack(_memory.characters)
+    *counts, size = _CHARACTERS.unpack(_memory.characters.data)
     numbers, letters = _memory.block_numbers[:size].tolist(), _memory.block_counts[:size].tolist()
-    return *counts, tuple(zip(numbers, letters, strict=True))  # type: ignore[return-value]
+    return *counts, tuple(zip(numbers, letters, strict=True))
 
 
 def _called(function: Callable[..., int], text: bytes, is_normalised: bool) -> tuple[int, _Result | None, Array]:
@@ -148,7 +148,7 @@ def _called(function: Callable[..., int], text: bytes, is_normalised: bool) -> t
                 _memory.set_room(room)
         words = checked(function(constants, text, len(text), room_at, len(room), _memory.result_at))
         if words != ROOM:
-            return words, _Result._make(_RESULT.unpack(_memory.result)) if words > 0 else None, room
+            return words, _Result._make(_RESULT.unpack(_memory.result.data)) if words > 0 else None, room
         wanted = int(_memory.result.view(np.uint64)[0])
 
 
