@@ -49,6 +49,23 @@ Kind = str  # how two stories match: the name of a row of neardup.core.verify.ti
 
 
 @dataclass(frozen=True, slots=True)
+class Copied:
+    """What two texts share, as `core.verify.alignment` finds it.
+
+    - `words`: the equal words of all blocks, without repetitions: where a text repeats a passage, it counts once.
+    - `common_words`: the equal words that were left out because they stand in a common passage.
+    - `spans_a`, `spans_b`: the blocks in either text with the edits inside them, without common passages.
+    - `longest_run`: the words of the longest run that both share; None if the alignment did not find it.
+    """
+
+    words: int
+    common_words: int
+    spans_a: Spans
+    spans_b: Spans
+    longest_run: int | None
+
+
+@dataclass(frozen=True, slots=True)
 class Signals:
     """The measurements of a pair, by which the tiers decide.
 

@@ -73,7 +73,10 @@ def address(array: Array, dtype: npt.DTypeLike) -> int:
     """The address of an array's first element.  Raises TypeError for another type, or for elements that lie apart."""
     if array.dtype != dtype or not array.flags.c_contiguous:
         raise TypeError(f"the native core takes contiguous arrays of {np.dtype(dtype)}, not of {array.dtype}")
-    return array.ctypes.data
+    try:
+        return ctypes.addressof(ctypes.c_char.from_buffer(array.data))
+    except (TypeError, ValueError):  # it is empty or cannot be written; this takes four times as long
+        return array.ctypes.data
 
 
 def _missing(*_: object) -> int:

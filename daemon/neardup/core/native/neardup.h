@@ -97,6 +97,48 @@ ND_API int64_t nd_count_characters(
 
 /* ==== alignment.c: what two texts share ======================================================================== */
 
+/* A text is here the hashes of its words in reading order, 2^30 words at most.  Words are counted from 0.
+ *
+ * The caller lends the functions room for their work and their result: `room`, at an address that 8 divides, of at
+ * least as many bytes as nd_alignment_room tells.  They touch little of it unless texts share much, so large room costs
+ * nothing that is not mapped; it need not be cleared, and may be lent again.  They return ND_INVALID for less room.
+ */
+
+/* The bytes of room for two texts of so many words, or ND_INVALID for more than 2^30 words. */
+ND_API int64_t nd_alignment_room(int64_t words_a, int64_t words_b);
+
+/* Find the runs of equal words that form the blocks of two texts.
+ *
+ * Returns their number n, and leaves n rows of four int32 at the begin of the room, in the order of the longer text:
+ * place in a, place in b, words, number of the block.  Reference: core.verify.alignment.aligned.
+ */
+ND_API int64_t nd_aligned(const uint64_t *a, int64_t words_a, const uint64_t *b, int64_t words_b, void *room,
+                          int64_t room_bytes);
+
+struct nd_copied {
+    int64_t words;        /* equal words of all blocks, without repetitions */
+    int64_t common_words; /* equal words that stand in common passages */
+    int64_t longest_run;  /* words of the longest run that both share; -1 if the alignment did not find it */
+    int64_t spans_a;      /* the number of spans of a */
+    int64_t spans_b;
+};
+
+/* Find what two texts share, apart from common passages, whose `commons` hashes ascend.
+ *
+ * Texts whose blocks have fewer than `at_least` equal words share nothing.  Returns 0, and leaves at the begin of the
+ * room a struct nd_copied, then the spans of a and then those of b: each as two int32, its first word and the word after
+ * its last.  Reference: core.verify.alignment.copied.
+ */
+ND_API int64_t nd_copied(const uint64_t *a, int64_t words_a, const uint64_t *b, int64_t words_b, const uint32_t *common,
+                         int64_t commons, int64_t at_least, void *room, int64_t room_bytes);
+
+/* Find which words of a text stand in common passages, whose `commons` hashes ascend: 1 for each in `marks`, or else 0.
+ *
+ * The room is that for this text and one of no words.  Returns 0.  Reference: core.verify.copied_words.words_in_common.
+ */
+ND_API int64_t nd_words_in_common(const uint64_t *words, int64_t length, const uint32_t *common, int64_t commons,
+                                  uint8_t *marks, void *room, int64_t room_bytes);
+
 /* ==== candidates.c: pairs of stories that are worth verifying ================================================== */
 
 /* ==== segments.c: lookups in the files of the passage index ==================================================== */

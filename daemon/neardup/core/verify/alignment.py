@@ -3,42 +3,36 @@
 Seed and extend, as in sequence alignment (Altschul et al., "Basic local alignment search tool", J. Mol. Biol. 1990):
 the shared runs of words are the seeds, and a block grows from the longest run that is left over gaps of a few words.
 Blocks of fewer than MIN_BLOCK equal words do not count, so unrelated texts have nothing in common.
+
+Numbers of words are in the order of a text, from 0; a place is the number of a word, or of the gram of GRAM words that
+begins at it.  The references are in plain Python, a hundred times as slow as the native functions.
 """
 
-from dataclasses import dataclass, replace
+from collections import Counter, defaultdict
+from collections.abc import Iterator
 
 import numpy as np
 import numpy.typing as npt
 
-from neardup.core.fingerprint.passage_hashes import PassageHashes, Places
+from neardup.core.fingerprint.passage_hashes import GRAM, PassageHashes, Places
 from neardup.core.fingerprint.word_hashes import Hashes
-from neardup.pairs import NO_SPANS, Spans
+from neardup.core.native import alignment as native
+from neardup.core.native import in_c
+from neardup.core.verify.copied_words import Blocks, count_copied, each_word, packed_grams
+from neardup.pairs import NO_SPANS, Copied, Spans
 
 # equal words; one pair in a thousand of unrelated stories has a block of 12 to 19, one in 300 one of 8 to 19
 MIN_BLOCK = 12
+MAX_GAP = 5  # words between two runs of a block, on each side
+MIN_RESUMED = 3  # equal words after a gap: unrelated texts often share one or two words within MAX_GAP
+# A gram with more pairs of places than this (places in a times places in b) is a refrain or a menu: its places are
+# paired by rank, the first with the first.  So the pairs grow with the number of words, not with its square.
+MAX_PAIRS = 64
 
-Blocks = npt.NDArray[np.int32]  # (n, 4): place in a, place in b, number of words and number of the block of each run
-Mask = npt.NDArray[np.bool_]  # (words,)
 PairedSpans = npt.NDArray[np.int32]  # (n, 4): words [start, end) of a, and the words [start, end) of b that copy them
+Run = tuple[int, int, int]  # place in a, place in b, words
 
 NO_HASHES: PassageHashes = np.empty(0, np.uint32)
-
-
-@dataclass(frozen=True, slots=True)
-class Copied:
-    """What two texts share.
-
-    - `words`: the equal words of all blocks, without repetitions: where a text repeats a passage, it counts once.
-    - `common_words`: the equal words that were left out because they stand in a common passage.
-    - `spans_a`, `spans_b`: the blocks in either text with the edits inside them, without common passages.
-    - `longest_run`: the words of the longest run that both share; None if the alignment did not find it.
-    """
-
-    words: int
-    common_words: int
-    spans_a: Spans
-    spans_b: Spans
-    longest_run: int | None
 
 
 def copied(a: Hashes, b: Hashes, common: PassageHashes = NO_HASHES, at_least: int = 0) -> Copied:
@@ -47,16 +41,18 @@ def copied(a: Hashes, b: Hashes, common: PassageHashes = NO_HASHES, at_least: in
     `common` are the hashes of common passages, ascending.  Texts whose blocks have fewer than `at_least` equal words
     share nothing.  `copied(b, a)` is the same with sides exchanged.
     """
+    return _copied(a, b, common, at_least)
+
+
+@in_c(native.copied)
+def _copied(a: Hashes, b: Hashes, common: PassageHashes, at_least: int) -> Copied:
     if _exchanged(a, b):
-        other = copied(b, a, common, at_least)
-        return replace(other, spans_a=other.spans_b, spans_b=other.spans_a)
+        found = _copied.reference(b, a, common, at_least)
+        return Copied(found.words, found.common_words, found.spans_b, found.spans_a, found.longest_run)
     runs, longest_run = _aligned(a, b)
     if not len(runs) or runs[:, 2].sum() < at_least:
         return Copied(0, 0, NO_SPANS, NO_SPANS, longest_run)
-    # loads the compiler, which most commands do not need
-    from neardup.core.verify.copied_kernel import count_copied  # noqa: PLC0415
-
-    return Copied(*count_copied((a, b), runs, common), longest_run)
+    return Copied(*count_copied(a, b, runs, common), longest_run)
 
 
 def paired(a: Hashes, b: Hashes, spans_a: Spans, spans_b: Spans) -> PairedSpans:
@@ -64,7 +60,7 @@ def paired(a: Hashes, b: Hashes, spans_a: Spans, spans_b: Spans) -> PairedSpans:
 
     A span without equal words, which lies between common passages, has no partner.
     """
-    at_a, at_b, _ = _each_word(aligned(a, b))
+    at_a, at_b, _ = each_word(aligned(a, b))
     return partners(at_a, at_b, spans_a, spans_b)
 
 
@@ -83,6 +79,7 @@ def _span_of(places: Places, spans: Spans) -> Places:
     return np.where((nth >= 0) & (places < spans[nth, 1]), nth, -1) if len(spans) else np.full(len(places), -1)
 
 
+@in_c(native.aligned)
 def aligned(a: Hashes, b: Hashes) -> Blocks:
     """Word hashes (n,) and (m,), in reading order -> the runs of equal words that form the blocks.
 
@@ -90,18 +87,6 @@ def aligned(a: Hashes, b: Hashes) -> Blocks:
     either side.  A word is in one block at most.  `aligned(b, a)` is the same with sides exchanged.
     """
     return _aligned(b, a)[0][:, [1, 0, 2, 3]] if _exchanged(a, b) else _aligned(a, b)[0]
-
-
-def _aligned(a: Hashes, b: Hashes) -> tuple[Blocks, int | None]:
-    """The runs of the blocks in the order of a, and the length of the longest run, None if that was not found."""
-    if min(len(a), len(b)) < MIN_BLOCK:
-        return np.empty((0, 4), np.int32), None
-    # loads the compiler, which most commands do not need
-    from neardup.core.verify.alignment_kernel import joined, shared_runs  # noqa: PLC0415
-
-    shared, are_all = shared_runs((a, b))
-    longest_run = int(shared[0, 2]) if are_all and len(shared) else None
-    return joined((a, b), shared, MIN_BLOCK), longest_run
 
 
 def _exchanged(a: Hashes, b: Hashes) -> bool:
@@ -112,8 +97,117 @@ def _exchanged(a: Hashes, b: Hashes) -> bool:
     return b.tobytes() < a.tobytes() if len(a) == len(b) else len(a) < len(b)
 
 
-def _each_word(runs: Blocks) -> tuple[Places, Places, Places]:
-    """The place in a, the place in b and the block of each equal word."""
-    words = runs[:, 2]
-    nth = np.arange(words.sum()) - np.repeat(np.cumsum(words) - words, words)
-    return np.repeat(runs[:, 0], words) + nth, np.repeat(runs[:, 1], words) + nth, np.repeat(runs[:, 3], words)
+def _aligned(a: Hashes, b: Hashes) -> tuple[Blocks, int | None]:
+    """The runs of the blocks in the order of a, and the length of the longest run, None if that was not found."""
+    if min(len(a), len(b)) < MIN_BLOCK:
+        return np.empty((0, 4), np.int32), None
+    shared, are_all = _shared_runs(a, b)
+    longest_run = shared[0][2] if are_all and shared else None
+    blocks = sorted(_Joiner(a, b).blocks(shared))
+    runs = [(*run, number) for number, block in enumerate(blocks) for run in block]
+    return np.array(runs, np.int32).reshape(-1, 4), longest_run
+
+
+def _shared_runs(a: Hashes, b: Hashes) -> tuple[list[Run], bool]:
+    """The maximal shared runs of GRAM words or more, the longest first; of equal length in the order of a, then of b.
+
+    Also returned: whether these are all, which they are unless a gram has more than MAX_PAIRS pairs of places.
+    """
+    words_a, words_b = a.tolist(), b.tolist()
+    grams_a, places_in_b = list(packed_grams(a)), defaultdict[bytes, list[int]](list)
+    for place, gram in enumerate(packed_grams(b)):
+        places_in_b[gram].append(place)
+    pairs = {gram: times * len(places_in_b.get(gram, ())) for gram, times in Counter(grams_a).items()}
+    runs, ranks = list[Run](), Counter[bytes]()
+    reached = Counter[int]()  # by diagonal: where its last run ends in a
+    for at_a, gram in enumerate(grams_a):
+        others = places_in_b.get(gram, [])
+        if pairs[gram] > MAX_PAIRS:
+            others = others[ranks[gram] :][:1]
+            ranks[gram] += 1
+        for at_b in others:
+            if reached[at_b - at_a] <= at_a:
+                back, end = 0, GRAM
+                while (
+                    at_a - back > reached[at_b - at_a]
+                    and at_b > back
+                    and words_a[at_a - back - 1] == words_b[at_b - back - 1]
+                ):
+                    back += 1
+                while words_a[at_a + end : at_a + end + 1] == words_b[at_b + end : at_b + end + 1] != []:
+                    end += 1
+                runs.append((at_a - back, at_b - back, back + end))
+                reached[at_b - at_a] = at_a + end
+    return sorted(runs, key=lambda run: -run[2]), max(pairs.values()) <= MAX_PAIRS
+
+
+class _Joiner:
+    """Joins runs to blocks.  A block grows over gaps of up to MAX_GAP words, and blocks share no word."""
+
+    def __init__(self, a: Hashes, b: Hashes) -> None:
+        self._a, self._b = a.tolist(), b.tolist()
+        # The words that no block has: true for these, and by way of a last item false for places before and after.
+        self._free_a, self._free_b = bytearray([1] * len(a) + [0]), bytearray([1] * len(b) + [0])
+
+    def blocks(self, runs: list[Run]) -> Iterator[list[Run]]:
+        """Runs, the longest first -> the blocks of MIN_BLOCK equal words or more, each as its runs in order.
+
+        A block begins with the longest run that is left and grows at both ends.
+        """
+        for at_a, at_b, length in runs:
+            offset = 0
+            while offset < length:
+                start_a, start_b = at_a + offset, at_b + offset
+                words = self._equal(start_a, start_b, 1)
+                if words >= GRAM:
+                    before = list(self._grown(start_a - 1, start_b - 1, -1))
+                    block = [*reversed(before), *self._grown(start_a, start_b, 1)]
+                    if sum(run[2] for run in block) >= MIN_BLOCK:
+                        self._take(block)
+                        yield block
+                offset += words + 1
+
+    def _take(self, block: list[Run]) -> None:
+        """Mark the words that a block reaches over as its own."""
+        (first_a, first_b, _), (last_a, last_b, words) = block[0], block[-1]
+        self._free_a[first_a : last_a + words] = bytes(last_a + words - first_a)
+        self._free_b[first_b : last_b + words] = bytes(last_b + words - first_b)
+
+    def _grown(self, at_a: int, at_b: int, way: int) -> Iterator[Run]:
+        """The runs of a block from these words on: forwards (`way` 1), or backwards (`way` -1)."""
+        words = self._equal(at_a, at_b, way)
+        while True:
+            if words:
+                back = words - 1 if way < 0 else 0
+                yield at_a - back, at_b - back, words
+                at_a, at_b = at_a + way * words, at_b + way * words
+            gap_a, gap_b, words = self._resumed(at_a, at_b, way)
+            if not words:
+                return
+            at_a, at_b = at_a + way * gap_a, at_b + way * gap_b
+
+    def _resumed(self, at_a: int, at_b: int, way: int) -> Run:
+        """The shortest gap after which equal words go on: its words in a and in b, and those equal words (0: none)."""
+        most_a, most_b = _gap(self._free_a, at_a, way), _gap(self._free_b, at_b, way)
+        for gaps in range(1, most_a + most_b + 1):
+            for gap_a in range(max(0, gaps - most_b), min(gaps, most_a) + 1):
+                gap_b = gaps - gap_a
+                words = self._equal(at_a + way * gap_a, at_b + way * gap_b, way)
+                if words >= MIN_RESUMED:
+                    return gap_a, gap_b, words
+        return 0, 0, 0
+
+    def _equal(self, at_a: int, at_b: int, way: int) -> int:
+        """The number of equal words from these on that no block has."""
+        words = 0
+        while self._free_a[at_a] and self._free_b[at_b] and self._a[at_a] == self._b[at_b]:
+            at_a, at_b, words = at_a + way, at_b + way, words + 1
+        return words
+
+
+def _gap(free: bytearray, at: int, way: int) -> int:
+    """The number of words, at most MAX_GAP, from this one on that no block has."""
+    words = 0
+    while words < MAX_GAP and free[at]:
+        at, words = at + way, words + 1
+    return words

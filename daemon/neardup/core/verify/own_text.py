@@ -4,6 +4,7 @@ import numpy as np
 
 from neardup.core.fingerprint.minhash import distinct, word_pairs
 from neardup.core.fingerprint.passage_hashes import WINDOW, PassageHashes
+from neardup.core.verify.copied_words import words_in_common
 from neardup.core.verify.longest_run import among_ascending
 from neardup.core.verify.shingled import Shingled
 
@@ -17,12 +18,9 @@ def own_containment(story: Shingled, other: Shingled, common: PassageHashes) -> 
     `common` (n,) are the hashes of common passages, ascending.  Words up to a window from a common passage may belong
     to it, so they do not count.  None for a story that is little more than common passages.
     """
-    # loads the compiler, which most commands do not need
-    from neardup.core.verify.copied_kernel import words_in_common  # noqa: PLC0415
-
     words = story.words
     places, never = np.arange(len(words)), len(words) + WINDOW
-    is_common = words_in_common(words, np.array([[0, len(words)]], np.int32), common)
+    is_common = words_in_common(words, common)
     before = np.maximum.accumulate(np.where(is_common, places, -never))
     after = np.minimum.accumulate(np.where(is_common, places, never)[::-1])[::-1]
     is_own = (places - before > WINDOW) & (after - places > WINDOW)

@@ -14,7 +14,7 @@ from neardup.core.fingerprint.minhash import agreeing, estimated_jaccard, signat
 from neardup.core.fingerprint.passage_hashes import MIN_SHARED, PassageHashes
 from neardup.core.fingerprint.skeleton import LEAST
 from neardup.core.verify import skeletons
-from neardup.core.verify.alignment import NO_HASHES, Copied, copied
+from neardup.core.verify.alignment import NO_HASHES, copied
 from neardup.core.verify.longest_run import among_ascending, longest_run
 from neardup.core.verify.own_text import own_containment
 from neardup.core.verify.shingled import Shingled
@@ -27,7 +27,7 @@ from neardup.core.verify.tiers import (
     Thresholds,
     kind_of,
 )
-from neardup.pairs import Assessment, Candidate, Signals
+from neardup.pairs import Assessment, Candidate, Copied, Signals
 
 # Pairs with this containment or this many copied words are recorded, so that lower thresholds can be tried out on them.
 NEAR_MISS = 0.3

@@ -7,10 +7,10 @@ import numpy as np
 
 from neardup.core.fingerprint.minhash import distinct
 from neardup.core.fingerprint.skeleton import Skeleton, grams_of
-from neardup.core.verify.alignment import Copied, PairedSpans, aligned, copied, partners
+from neardup.core.verify.alignment import PairedSpans, aligned, copied, partners
 from neardup.core.verify.longest_run import among_ascending
 from neardup.core.verify.passages import Passage
-from neardup.pairs import NO_SPANS, Signals, Spans
+from neardup.pairs import NO_SPANS, Copied, Signals, Spans
 
 GRAM = 8  # consonants, about 3 words: stories in other languages share .15 of them at most
 # Consonants.  One that differs changes so many grams in a row, which is the longest gap within an aligned block.
