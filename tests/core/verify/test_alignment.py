@@ -1,27 +1,29 @@
 """Laws: blocks are equal words on both sides, in order, within the texts, and no word is in two; exchanging the texts
-exchanges the sides; identical texts align wholly; a copied run is found, edited or not; unrelated texts share nothing.
+exchanges the sides; identical texts align wholly; a copied run is found, edited or not; unrelated texts share nothing;
+the native functions give what their references do.
 """
 
 import random
-import sys
 from collections.abc import Sequence
-from itertools import pairwise
+from itertools import chain, pairwise
 
 import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from neardup.core import jit
-from neardup.core.fingerprint.passage_hashes import WINDOW, passage_hashes
+from neardup.core.fingerprint.passage_hashes import WINDOW, PassageHashes, passage_hashes
 from neardup.core.fingerprint.word_hashes import Hashes, hashed
+from neardup.core.native import LIBRARY
+from neardup.core.native.alignment import MOST_KEPT
 from neardup.core.text.normalize import tokens
-from neardup.core.verify.alignment import MIN_BLOCK, NO_HASHES, aligned, copied, paired
-from neardup.core.verify.alignment_kernel import MAX_GAP
+from neardup.core.verify.alignment import MAX_GAP, MIN_BLOCK, NO_HASHES, _copied, aligned, copied, paired
+from neardup.core.verify.copied_words import words_in_common
 from neardup.core.verify.longest_run import longest_run
 from neardup.pairs import Spans
 from neardup.records import Language
 
 from tests.support.languages import SAMPLED, TEXTS
+from tests.support.sample_texts import STORIES
 
 # The letters of a word are the words of a story; refrains, so that runs are long, repeated and overlap.
 stories = st.one_of(
@@ -32,11 +34,16 @@ stories = st.one_of(
     ).map("".join),
 )
 unhurried = settings(deadline=None)
+needs_library = pytest.mark.skipif(LIBRARY is None, reason="the native core was not built")
 lengths = st.integers(MIN_BLOCK, 200)
 
 
 def story(words: Sequence[object]) -> Hashes:
     return hashed([str(word).encode() for word in words]).hashes
+
+
+def story_of(words: Sequence[bytes]) -> Hashes:
+    return hashed(words).hashes
 
 
 def prose(seed: str, n: int) -> list[str]:
@@ -167,15 +174,48 @@ def test_common_passage_is_left_out(prayer_words: int, n: int, prayer_first: boo
     assert (alone.words, alone.common_words, len(alone.spans_a)) == (0, prayer_words, 0)
 
 
-def test_texts_are_aligned_where_memory_cannot_be_made_executable(monkeypatch: pytest.MonkeyPatch) -> None:
-    prayer = prose("prayer", 90)
-    a, b = story([*prose("a", 40), *prayer, *prose("c", 60)]), story([*prayer, *prose("c", 60), *prose("b", 40)])
-    expected = copied(a, b, passage_hashes(story(prayer)))
-    monkeypatch.setattr(jit, "can_compile", lambda: False)
-    for kernel in ("alignment_kernel", "copied_kernel"):
-        monkeypatch.delitem(sys.modules, f"neardup.core.verify.{kernel}")
-    found = copied(a, b, passage_hashes(story(prayer)))
-    assert repr(found) == repr(expected), "numbers, types or spans differ from those of the compiled functions"
+def assert_equal_to_references(a: Hashes, b: Hashes, common: PassageHashes, at_least: int = 0) -> None:
+    """The native functions give what their references do."""
+    found, expected = copied(a, b, common, at_least), _copied.reference(a, b, common, at_least)
+    assert repr(found) == repr(expected), "numbers, types or spans of copied words differ"
+    assert aligned(a, b).tolist() == aligned.reference(a, b).tolist(), "blocks differ"
+    assert words_in_common(a, common).tolist() == words_in_common.reference(a, common).tolist(), "common words differ"
+
+
+@needs_library
+@unhurried
+@given(stories, stories, st.integers(1, 4), st.sampled_from([0, MIN_BLOCK, 20]))
+def test_native_functions_equal_their_references(one: str, other: str, every: int, at_least: int) -> None:
+    a, b = story(one), story(other)
+    assert_equal_to_references(a, b, passage_hashes(a)[::every] if every < 4 else NO_HASHES, at_least)
+    assert_equal_to_references(a, a.copy(), passage_hashes(a)[1::every], at_least)
+
+
+@needs_library
+@settings(deadline=None, max_examples=40)
+@given(st.sampled_from(SAMPLED), st.integers(0, 999), st.sampled_from([0, 0.02, 0.1, 0.4, 1]))
+def test_native_functions_equal_their_references_in_each_language(
+    language: Language, seed: int, changed: float
+) -> None:
+    chance = random.Random(seed)
+    source, unrelated = (tokens(text) for text in chance.sample(STORIES[language], 2))
+    moved = chance.sample([source[n : n + 60] for n in range(0, len(source), 60)], -(-len(source) // 60))
+    edited = [
+        new
+        for word in chain.from_iterable(moved)
+        for new in ([word] if chance.random() >= changed else chance.choices(source, k=chance.randrange(3)))
+    ]
+    a, b = story_of(source), story_of([*unrelated[: chance.randrange(len(unrelated))], *edited])
+    assert_equal_to_references(a, b, passage_hashes(a)[:: chance.randint(1, 9)] if chance.random() < 0.5 else NO_HASHES)
+
+
+@needs_library
+def test_native_functions_equal_their_references_for_texts_longer_than_a_thread_keeps_room_for() -> None:
+    chance = random.Random(1)
+    refrain, text = prose("la", 30), prose("word", MOST_KEPT)
+    edited = [word for word in text if chance.random() > 0.05]
+    a, b = story([*refrain * 30, *text, *refrain * 9]), story([*refrain * 20, *edited, *text[900:990]])
+    assert_equal_to_references(a, b, passage_hashes(a[300:900]))
 
 
 @unhurried

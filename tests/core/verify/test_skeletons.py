@@ -1,15 +1,20 @@
-"""Laws of the comparison of skeletons: a transliteration is found whole, and other stories have nothing in common."""
+"""Laws of the comparison of skeletons: a transliteration is found whole, and other stories have nothing in common;
+the grams that two share are counted as sets of them are.
+"""
 
 import re
 from collections.abc import Callable
 from itertools import combinations
 
+import numpy as np
 import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
 from neardup.config import Thresholds
 from neardup.core.text.normalize import tokens
 from neardup.core.verify.scores import examine
 from neardup.core.verify.shingled import Shingled, shingled
-from neardup.core.verify.skeletons import copied_words, overlap, paired, passages
+from neardup.core.verify.skeletons import copied_words, count_grams, overlap, paired, passages
 from neardup.core.verify.tiers import COPIED_WORDS, TRANSLITERATED
 from neardup.pairs import Assessment
 from neardup.records import Language
@@ -36,6 +41,16 @@ SPACINGS: dict[str, Callable[[str], str]] = {
     "after every second word": lambda text: re.sub(r"(\S+) (\S+)", r"\1\2", text),
     "points between letters": lambda text: re.sub(r"(?<=\S)(?=\S)", ".", text),
 }
+
+
+@settings(deadline=None)
+@given(st.binary(max_size=60), st.binary(max_size=60), st.integers(1, 20), st.booleans())
+def test_distinct_grams_are_counted(one: bytes, other: bytes, size: int, has_copy: bool) -> None:
+    texts = one, one[::-1] + other[:9] + one if has_copy else other
+    a, b = (np.array([byte & 7 for byte in text], np.uint8) for text in texts)
+    in_a, in_b = ({bytes(at[n : n + size]) for n in range(len(at) - size + 1)} for at in (a, b))
+    expected = len(in_a), len(in_b), len(in_a & in_b)
+    assert count_grams(a, b, size) == count_grams.reference(a, b, size) == expected
 
 
 @pytest.mark.parametrize("language", INDIC)

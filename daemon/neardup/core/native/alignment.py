@@ -1,7 +1,7 @@
-"""What two texts share, by alignment.c: `core.verify.alignment` and `core.verify.copied_words`, bound by ctypes."""
+"""What two texts share, by alignment.c: the functions of `core.verify` that compare words and grams."""
 
 import threading
-from ctypes import c_int64, c_void_p
+from ctypes import addressof, c_int64, c_void_p
 
 import numpy as np
 import numpy.typing as npt
@@ -9,6 +9,7 @@ import numpy.typing as npt
 from neardup.core.fingerprint.passage_hashes import PassageHashes
 from neardup.core.fingerprint.word_hashes import Hashes
 from neardup.core.native import address, bind, checked
+from neardup.core.text.consonants import Classes
 from neardup.pairs import NO_SPANS, Copied
 
 LEAST_KEPT, MOST_KEPT = 1 << 12, 1 << 13  # words of a text for which a thread keeps the room
@@ -20,6 +21,8 @@ _room_bytes = bind("nd_alignment_room", c_int64, c_int64)
 _aligned = bind("nd_aligned", *_text, *_text, c_void_p, c_int64)
 _copied = bind("nd_copied", *_text, *_text, *_text, c_int64, c_void_p, c_int64)
 _words_in_common = bind("nd_words_in_common", *_text, *_text, c_void_p, c_void_p, c_int64)
+_count_shared = bind("nd_count_shared", *_text, *_text)
+_shared_grams = bind("nd_shared_grams", *_text, *_text, c_int64, c_void_p, c_void_p, c_int64)
 
 
 class _Room:
@@ -41,6 +44,7 @@ _kept = _Kept()
 
 
 def _room(words: int) -> _Room:
+    """Room for two texts of at most so many words.  The caller holds it while a function uses its address."""
     room = _kept.room
     if room is None or room.words < words:
         room = _Room(max(words, LEAST_KEPT) if words <= LEAST_KEPT else max(words, MOST_KEPT))
@@ -50,26 +54,43 @@ def _room(words: int) -> _Room:
 
 
 def aligned(a: Hashes, b: Hashes) -> npt.NDArray[np.int32]:
+    a, b = map(np.ascontiguousarray, (a, b))
     room = _room(max(len(a), len(b)))
     rows = checked(_aligned(address(a, WORD_HASH), len(a), address(b, WORD_HASH), len(b), *room.span))
     return room.memory[: 2 * rows].view(np.int32).reshape(-1, 4).copy()
 
 
 def copied(a: Hashes, b: Hashes, common: PassageHashes, at_least: int) -> Copied:
+    a, b, common = map(np.ascontiguousarray, (a, b, common))
     room = _room(max(len(a), len(b)))
     texts = address(a, WORD_HASH), len(a), address(b, WORD_HASH), len(b)
     hashes = address(common, PASSAGE_HASH) if len(common) else None, len(common)
     checked(_copied(*texts, *hashes, at_least, *room.span))
-    words, common_words, longest_run, spans_a, spans_b = room.memory[:HEADER].tolist()
+    words, common_words, longest, spans_a, spans_b = room.memory[:HEADER].tolist()
+    longest_run = None if longest < 0 else longest
     if not spans_a and not spans_b:
-        return Copied(words, common_words, NO_SPANS, NO_SPANS, None if longest_run < 0 else longest_run)
+        return Copied(words, common_words, NO_SPANS, NO_SPANS, longest_run)
     spans = room.memory[HEADER : HEADER + spans_a + spans_b].copy().view(np.int32).reshape(-1, 2)
-    return Copied(words, common_words, spans[:spans_a], spans[spans_a:], None if longest_run < 0 else longest_run)
+    return Copied(words, common_words, spans[:spans_a], spans[spans_a:], longest_run)
 
 
 def words_in_common(words: Hashes, common: PassageHashes) -> npt.NDArray[np.bool_]:
-    found = np.empty(len(words), np.bool_)
+    words, common = map(np.ascontiguousarray, (words, common))
+    found, room = np.empty(len(words), np.bool_), _room(len(words))
     text = address(words, WORD_HASH), len(words)
     hashes = address(common, PASSAGE_HASH), len(common)
-    checked(_words_in_common(*text, *hashes, address(found, np.bool_), *_room(len(words)).span))
+    checked(_words_in_common(*text, *hashes, address(found, np.bool_), *room.span))
     return found
+
+
+def count_shared(few: Hashes, many: Hashes) -> int:
+    few, many = map(np.ascontiguousarray, (few, many))
+    return checked(_count_shared(address(few, WORD_HASH), len(few), address(many, WORD_HASH), len(many)))
+
+
+def count_grams(a: Classes, b: Classes, size: int) -> tuple[int, int, int]:
+    a, b = map(np.ascontiguousarray, (a, b))
+    counts, room = (c_int64 * 3)(), _room(max(len(a), len(b)))
+    skeletons = address(a, np.uint8), len(a), address(b, np.uint8), len(b)
+    checked(_shared_grams(*skeletons, size, addressof(counts), *room.span))
+    return counts[0], counts[1], counts[2]

@@ -109,8 +109,9 @@ ND_API int64_t nd_alignment_room(int64_t words_a, int64_t words_b);
 
 /* Find the runs of equal words that form the blocks of two texts.
  *
- * Returns their number n, and leaves n rows of four int32 at the begin of the room, in the order of the longer text:
- * place in a, place in b, words, number of the block.  Reference: core.verify.alignment.aligned.
+ * Returns their number n, and leaves n rows of four int32 at the begin of the room: place in a, place in b, words, number
+ * of the block.  They are in the order of the longer text; of two of one length, of that whose bytes compare as less.
+ * Reference: core.verify.alignment.aligned.
  */
 ND_API int64_t nd_aligned(const uint64_t *a, int64_t words_a, const uint64_t *b, int64_t words_b, void *room,
                           int64_t room_bytes);
@@ -138,6 +139,21 @@ ND_API int64_t nd_copied(const uint64_t *a, int64_t words_a, const uint64_t *b, 
  */
 ND_API int64_t nd_words_in_common(const uint64_t *words, int64_t length, const uint32_t *common, int64_t commons,
                                   uint8_t *marks, void *room, int64_t room_bytes);
+
+/* Count the hashes that two sets share.  Those of each ascend and are distinct; the first set should be the smaller one.
+ *
+ * Returns the count.  Reference: core.verify.sets.count_shared.
+ */
+ND_API int64_t nd_count_shared(const uint64_t *few, int64_t n, const uint64_t *many, int64_t m);
+
+/* Count the distinct grams of two skeletons of n and m consonant classes, below 8 each: `counts` becomes those of a,
+ * those of b, and those of both.
+ *
+ * A gram has `size` classes, 1 to 20; the room is that for two texts of n and m words.  Returns 0.  Reference:
+ * core.verify.skeletons.count_grams.
+ */
+ND_API int64_t nd_shared_grams(const uint8_t *a, int64_t n, const uint8_t *b, int64_t m, int64_t size,
+                               int64_t counts[3], void *room, int64_t room_bytes);
 
 /* ==== candidates.c: pairs of stories that are worth verifying ================================================== */
 

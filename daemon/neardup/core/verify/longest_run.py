@@ -5,17 +5,15 @@ length are compared by rolling hash (Karp and Rabin, IBM J. Res. Dev. 1987), mod
 sums.  A run can only begin where the other text has each of its word pairs, too; so few places are tried.
 """
 
-from typing import TypeVar
-
 import numpy as np
 import numpy.typing as npt
 
 from neardup.core.fingerprint.word_hashes import Hashes, mixed
+from neardup.core.verify.sets import among
 
 BASE = 0x9E3779B97F4A7C15  # odd, so that it has an inverse
 INVERSE = pow(BASE, -1, 1 << 64)
 
-Number = TypeVar("Number", np.uint32, np.uint64)
 Places = npt.NDArray[np.int64]
 
 
@@ -41,18 +39,6 @@ def longest_run(a: Hashes, b: Hashes) -> int:
         middle = (least + most) // 2
         least, most = (middle, most) if shared(middle) else (least, middle)
     return least
-
-
-def among(these: Hashes, those: Hashes) -> npt.NDArray[np.bool_]:
-    """Which of `these` are among `those`."""
-    return among_ascending(these, np.sort(those))
-
-
-def among_ascending(these: npt.NDArray[Number], those: npt.NDArray[Number]) -> npt.NDArray[np.bool_]:
-    """Which of `these` are among `those`, which ascend."""
-    if not len(those):
-        return np.zeros(len(these), bool)
-    return np.asarray(those[np.minimum(np.searchsorted(those, these), len(those) - 1)] == these)
 
 
 def _reach(a: Hashes, b: Hashes) -> Places:

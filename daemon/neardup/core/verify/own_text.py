@@ -5,7 +5,7 @@ import numpy as np
 from neardup.core.fingerprint.minhash import distinct, word_pairs
 from neardup.core.fingerprint.passage_hashes import WINDOW, PassageHashes
 from neardup.core.verify.copied_words import words_in_common
-from neardup.core.verify.longest_run import among_ascending
+from neardup.core.verify.sets import count_shared
 from neardup.core.verify.shingled import Shingled
 
 # The least share of a story's word pairs that are apart from common passages; a story with less is a popular text.
@@ -27,4 +27,4 @@ def own_containment(story: Shingled, other: Shingled, common: PassageHashes) -> 
     own = distinct(word_pairs(words)[is_own[:-1] & is_own[1:]])
     if len(own) <= LEAST_OWN * len(story.shingles):
         return None
-    return int(np.count_nonzero(among_ascending(own, other.shingles))) / len(own)
+    return count_shared(own, other.shingles) / len(own)

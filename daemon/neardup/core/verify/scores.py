@@ -15,8 +15,9 @@ from neardup.core.fingerprint.passage_hashes import MIN_SHARED, PassageHashes
 from neardup.core.fingerprint.skeleton import LEAST
 from neardup.core.verify import skeletons
 from neardup.core.verify.alignment import NO_HASHES, copied
-from neardup.core.verify.longest_run import among_ascending, longest_run
+from neardup.core.verify.longest_run import longest_run
 from neardup.core.verify.own_text import own_containment
+from neardup.core.verify.sets import among_ascending, count_shared
 from neardup.core.verify.shingled import Shingled
 from neardup.core.verify.tiers import (
     COMMON_WORDS,
@@ -55,7 +56,7 @@ def hamming(left: HashRows, right: HashRows) -> npt.NDArray[np.int64]:
 
 def _overlap(a: Shingled, b: Shingled, bits: int) -> Signals:
     few, many = sorted((a.shingles, b.shingles), key=len)
-    common = int(np.count_nonzero(among_ascending(few, many)))
+    common = count_shared(few, many)
     return Signals(
         bits,
         jaccard=common / (len(a.shingles) + len(b.shingles) - common),

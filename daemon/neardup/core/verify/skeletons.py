@@ -7,9 +7,12 @@ import numpy as np
 
 from neardup.core.fingerprint.minhash import distinct
 from neardup.core.fingerprint.skeleton import Skeleton, grams_of
+from neardup.core.native import alignment as native
+from neardup.core.native import in_c
+from neardup.core.text.consonants import Classes
 from neardup.core.verify.alignment import PairedSpans, aligned, copied, partners
-from neardup.core.verify.longest_run import among_ascending
 from neardup.core.verify.passages import Passage
+from neardup.core.verify.sets import count_shared
 from neardup.pairs import NO_SPANS, Copied, Signals, Spans
 
 GRAM = 8  # consonants, about 3 words: stories in other languages share .15 of them at most
@@ -20,17 +23,22 @@ MIN_SHARED = 50  # grams, of about 20 words; less is a name, a title or a formul
 
 def overlap(a: Skeleton, b: Skeleton, bits: int) -> Signals:
     """Jaccard similarity and containment of the sets of grams of two skeletons; 0 below MIN_SHARED."""
-    grams_a, grams_b = (distinct(grams_of(one.classes, GRAM)) for one in (a, b))
-    few, many = sorted((grams_a, grams_b), key=len)
-    shared = int(np.count_nonzero(among_ascending(few, many)))
+    grams_a, grams_b, shared = count_grams(a.classes, b.classes, GRAM)
     if shared < MIN_SHARED:
         return Signals(bits, jaccard=0.0, containment_a=0.0, containment_b=0.0)
     return Signals(
         bits,
-        jaccard=shared / (len(grams_a) + len(grams_b) - shared),
-        containment_a=shared / len(grams_a),
-        containment_b=shared / len(grams_b),
+        jaccard=shared / (grams_a + grams_b - shared),
+        containment_a=shared / grams_a,
+        containment_b=shared / grams_b,
     )
+
+
+@in_c(native.count_grams)
+def count_grams(a: Classes, b: Classes, size: int) -> tuple[int, int, int]:
+    """The classes (n,) and (m,) of two skeletons -> the distinct grams of a, of b and of both, of `size` classes."""
+    grams_a, grams_b = (distinct(grams_of(classes, size)) for classes in (a, b))
+    return len(grams_a), len(grams_b), count_shared.reference(*sorted((grams_a, grams_b), key=len))
 
 
 def copied_words(a: Skeleton, b: Skeleton) -> Copied:
