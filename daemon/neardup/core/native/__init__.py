@@ -73,10 +73,9 @@ def address(array: Array, dtype: npt.DTypeLike) -> int:
     """The address of an array's first element.  Raises TypeError for another type, or for elements that lie apart."""
     if array.dtype != dtype or not array.flags.c_contiguous:
         raise TypeError(f"the native core takes contiguous arrays of {np.dtype(dtype)}, not of {array.dtype}")
-    try:
+    if array.flags.writeable and array.size:
         return ctypes.addressof(ctypes.c_char.from_buffer(array.data))
-    except (TypeError, ValueError):  # it is empty or cannot be written; this takes four times as long
-        return array.ctypes.data
+    return array.ctypes.data  # takes three times as long
 
 
 def _missing(*_: object) -> int:

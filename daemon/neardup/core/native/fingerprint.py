@@ -122,7 +122,7 @@ def hashed_text_of_utf8(text: bytes, *, is_normalised: bool = False) -> HashedTe
         return words
     return HashedText(
         ctypes.string_at(result.normalised, result.normalised_bytes),
-        np.frombuffer(ctypes.string_at(result.hashes, 8 * words), np.uint64),
+        np.frombuffer(ctypes.string_at(result.hashes, 8 * words), np.uint64).copy(),  # `address` is fast for it
         np.frombuffer(ctypes.string_at(result.passages, 4 * result.passage_count), np.uint32),
     )
 
