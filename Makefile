@@ -3,7 +3,7 @@
 PYTHON  ?= python3
 VENV    := .venv
 BIN     := $(VENV)/bin
-PIP      = $(BIN)/pip -q --disable-pip-version-check
+PIP      = $(BIN)/python -m pip -q --disable-pip-version-check
 NATIVE  := daemon/neardup/core/native
 C_FILES := $(wildcard $(NATIVE)/*.c $(NATIVE)/*.h)
 # One more than the number of cores, because many tests wait for I/O.

@@ -1,4 +1,4 @@
-"""The package: `--help` loads little, a command that lacks an extra says how to install it, the wheel is complete."""
+"""The package: `--help` loads little, a command that lacks an extra says how to install it, the metadata are right."""
 
 import subprocess
 import sys
@@ -23,7 +23,7 @@ LIBRARIES = {
     "xlsx": ["xlsxwriter"],
 }
 OPTIONAL = {name for names in LIBRARIES.values() for name in names}
-HEAVY = {"numba", "numpy", "pydantic", "structlog", "rich", "aiohttp", "jinja2", *OPTIONAL}
+HEAVY = {"numpy", "pydantic", "structlog", "rich", "aiohttp", "jinja2", *OPTIONAL}
 
 
 @pytest.fixture
