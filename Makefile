@@ -14,7 +14,7 @@ SUDO    := $(if $(filter 0,$(shell id -u)),,sudo)
 unexport PYTHONDONTWRITEBYTECODE
 
 .DEFAULT_GOAL := help
-.PHONY: help venv run run-meaning test check docs chaos soak bench bench-detection bench-candidates bench-scale bench-desk bench-serve lock clean tools wheel
+.PHONY: help venv run run-meaning test check docs chaos soak bench bench-detection bench-candidates bench-scale bench-desk bench-serve lock clean tools wheel fuzz
 
 help:
 	@sed -n 's/^\([a-z-]*\):.*## /\1\t/p' Makefile | expand -t 18
@@ -42,6 +42,10 @@ check: $(VENV)/test.stamp
 	$(BIN)/ruff check .
 	$(BIN)/mypy
 	$(BIN)/lint-imports
+	gcc -std=c11 -Wall -Wextra -Werror -fsyntax-only $(filter %.c,$(C_FILES))
+
+fuzz: $(VENV)/test.stamp  ## try the native core with hostile input and sanitizers, for SECONDS=600
+	$(BIN)/python -m tests.native.fuzz $(or $(SECONDS),600)
 
 wheel: $(VENV)/locked.stamp  ## build the package for this platform and any Python, and its source archive, in dist/
 	rm -rf dist

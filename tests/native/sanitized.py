@@ -1,0 +1,64 @@
+"""Runs the laws of the native core over a library that gcc's AddressSanitizer and UndefinedBehaviorSanitizer watch.
+
+The process imports a copy of the package with that library, so that the package needs no option to load another one.
+A read or write beyond a buffer, or an operation that C does not define, ends the process with a report.
+"""
+
+import os
+import shutil
+import subprocess
+import sys
+from collections.abc import Sequence
+from pathlib import Path
+
+from tests.support.paths import ROOT
+
+PACKAGE = ROOT / "daemon" / "neardup"
+MARK = "pytest.mark.native"
+FLAGS = (
+    "-std=c11", "-g", "-O1", "-fPIC", "-shared", "-fno-omit-frame-pointer", "-fsanitize=address,undefined",
+    "-fno-sanitize-recover=all",
+)  # fmt: skip
+
+
+def build(sources: Sequence[Path], library: Path) -> None:
+    """Compile C sources to a library with both sanitizers."""
+    subprocess.run(["gcc", *FLAGS, *map(str, sources), "-o", str(library)], check=True)
+
+
+def copy_package(folder: Path) -> Path:
+    """Copy the package into a folder, with a sanitized library in place of its own, and return the folder."""
+    shutil.copytree(PACKAGE, folder / "neardup", ignore=shutil.ignore_patterns("*.so", "__pycache__"))
+    native = folder / "neardup" / "core" / "native"
+    build(sorted(native.glob("*.c")), native / "_neardup.abi3.so")
+    return folder
+
+
+def run(arguments: Sequence[str], import_from: Path, **variables: str) -> subprocess.CompletedProcess[str]:
+    """Run Python in the root of the project, with the sanitizers' runtime and modules of another folder."""
+    runtime = subprocess.run(["gcc", "-print-file-name=libasan.so"], capture_output=True, text=True, check=True).stdout
+    env = os.environ | {
+        "PYTHONPATH": f"{import_from}{os.pathsep}{ROOT}",
+        "LD_PRELOAD": runtime.strip(),
+        "ASAN_OPTIONS": "detect_leaks=0:allocator_may_return_null=1",  # Python leaks; a failed malloc is a law's matter
+        "UBSAN_OPTIONS": "print_stacktrace=1",
+        "PYTHONMALLOC": "malloc",  # so that each object is watched by itself
+    }
+    command = [sys.executable, *arguments]
+    return subprocess.run(
+        command, cwd=ROOT, env=env | variables, capture_output=True, text=True, check=False, stdin=subprocess.DEVNULL
+    )
+
+
+def run_laws(
+    import_from: Path, functions: Path, examples: int, hostile_seconds: float
+) -> subprocess.CompletedProcess[str]:
+    """Run every law with the marker `native`, with 50 * `examples` examples, and hostile calls beside its calls.
+
+    These take `hostile_seconds` for each function.  `functions` becomes a file with the names of the functions that
+    were called.
+    """
+    laws = [str(path) for path in sorted((ROOT / "tests").rglob("test_*.py")) if MARK in path.read_text("utf-8")]
+    options = ("-m", "native", "-x", "-p", "no:cacheprovider", "-p", "tests.native.hostile_calls")
+    variables = {"CHAOS": str(examples), "HOSTILE_SECONDS": str(hostile_seconds), "NATIVE_FUNCTIONS": str(functions)}
+    return run(["-m", "pytest", *options, *laws], import_from, **variables)
