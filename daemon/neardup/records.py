@@ -38,6 +38,9 @@ class Dead(StrEnum):
     QUARANTINED = "quarantined"  # processes died over it; only an edit or a retry reads it again
 
 
+DEAD_LETTER_REASONS = (*map(str, Dead), str(Skip.MISSING))
+
+
 @dataclass(frozen=True, slots=True)
 class Story:
     """One listed story; `path` is None if the listing names no path, `position` is that of its row in the listing.

@@ -20,18 +20,14 @@ Everything that the program repeats, and for how long:
 from collections.abc import Awaitable, Callable
 from typing import Any, TypeVar
 
-import stamina
-import structlog
-
 from neardup.errors import Transient
+from neardup.log import log
 from neardup.telemetry.metrics import RETRIES
 
 T = TypeVar("T")
 ATTEMPTS = 5
 GIVE_UP_SECONDS = 60.0
 PATIENT_WAIT_SECONDS = 5.0  # short, because a run that waits longer than needed costs more than an attempt
-
-log = structlog.get_logger()
 
 
 async def retried(stage: str, call: Callable[[], Awaitable[T]], *, story: int | None = None) -> T:
@@ -61,6 +57,9 @@ async def _retried(stage: str, call: Callable[[], Awaitable[T]], level: str, abo
         return await call()  # nearly every call succeeds, and the loop below costs more than most of them
     except Transient as error:
         failed = error
+    import stamina  # noqa: PLC0415 - here, since nearly no call fails
+
+    stamina.instrumentation.set_on_retry_hooks([])  # this function counts and logs the retries itself
     async for attempt in stamina.retry_context(Transient, **limits):
         with attempt:
             if attempt.num == 1:

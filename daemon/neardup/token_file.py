@@ -15,14 +15,11 @@ from hashlib import sha256
 from pathlib import Path
 from typing import Any, Generic, Protocol, TypeVar
 
-import structlog
-
 from neardup.errors import Misuse
+from neardup.log import log
 
 PREFIX = "neardup_"  # lets scanners for leaked secrets recognise a token
 DIGEST = re.compile(r"[0-9a-f]{64}")
-
-log = structlog.get_logger()
 
 
 class Holder(Protocol):

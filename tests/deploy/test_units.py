@@ -6,8 +6,8 @@ from pathlib import Path
 
 import pytest
 from neardup.config import Config, load
-from neardup.config.serve import DEFAULT_LISTEN
 from neardup.insights.plan.project import DAEMON, sweep_bytes
+from neardup.option_values import DEFAULT_LISTEN
 
 from tests.deploy.test_deploy import run
 from tests.support.deploy_files import DEPLOY, PRODUCTION, text_of

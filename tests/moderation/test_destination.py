@@ -17,7 +17,6 @@ import stamina
 from botocore.exceptions import ClientError
 from neardup import s3_objects
 from neardup.config import Content
-from neardup.config.export import FORMATS, Format
 from neardup.errors import Fatal, Transient
 from neardup.moderation.export.columnar import write_parquet
 from neardup.moderation.export.destination import write_atomically, write_to_target
@@ -25,6 +24,7 @@ from neardup.moderation.export.files import write_csv, write_jsonl
 from neardup.moderation.export.pairs import PAIRS
 from neardup.moderation.export.table import ExportRow
 from neardup.moderation.export.workbook import write_xlsx
+from neardup.option_values import FORMATS, Format
 
 from tests.support.exported_pairs import page, pair
 from tests.support.servers import REGION, Aws, free_port

@@ -13,7 +13,6 @@ from typing import Any
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from neardup.config.export import FORMATS, Format
 from neardup.errors import Fatal
 from neardup.languages import LANGUAGES, SHIPPED
 from neardup.ledger import cases, flags, stories
@@ -22,6 +21,7 @@ from neardup.moderation.export.destination import write_atomically
 from neardup.moderation.export.guard import guarded
 from neardup.moderation.export.pairs import COLUMNS
 from neardup.moderation.export.write import ExportOptions, write
+from neardup.option_values import FORMATS, Format
 from neardup.records import Fingerprinted, Language, Story
 from neardup.timestamps import rfc3339
 

@@ -7,13 +7,13 @@ from contextlib import closing
 from pathlib import Path
 
 import pytest
-from neardup.config.export import FORMATS, Format
 from neardup.core.verify.keep import POLICIES, Policy
 from neardup.core.verify.tiers import NEAR, PASSAGE
 from neardup.languages import LANGUAGES, SHIPPED
 from neardup.ledger.selection import Selection
 from neardup.moderation.export.members import MEMBERS
 from neardup.moderation.export.write import ExportOptions, write_members
+from neardup.option_values import FORMATS, Format
 from neardup.records import Fingerprinted, Story
 from pyarrow import parquet  # type: ignore[import-untyped]
 from selectolax.lexbor import LexborHTMLParser

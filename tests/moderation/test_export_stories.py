@@ -8,13 +8,13 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from neardup.config.export import FORMATS, Format
 from neardup.core.verify.tiers import NEAR, PARTIAL
 from neardup.languages import SHIPPED
 from neardup.ledger import verdicts
 from neardup.ledger.selection import Selection
 from neardup.moderation.export.stories import STORIES
 from neardup.moderation.export.write import ExportOptions, write_stories
+from neardup.option_values import FORMATS, Format
 from neardup.pairs import Verdict
 from neardup.records import Fingerprinted, Story
 from neardup.timestamps import rfc3339

@@ -9,12 +9,12 @@ import openpyxl  # type: ignore[import-untyped]
 import pytest
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
-from neardup.config.export import FORMATS, Format, format_of, target_of
 from neardup.moderation.export.columnar import write_parquet
 from neardup.moderation.export.files import write_csv, write_jsonl
 from neardup.moderation.export.pairs import COLUMNS, IDS, PAIRS, TIMES
 from neardup.moderation.export.table import ExportRow
 from neardup.moderation.export.workbook import MAX_ROWS, write_xlsx
+from neardup.option_values import FORMATS, Format, format_of, target_of
 from openpyxl.utils.escape import unescape  # type: ignore[import-untyped]
 from pyarrow import parquet  # type: ignore[import-untyped]
 

@@ -12,7 +12,7 @@ from typing import Any
 
 import openpyxl  # type: ignore[import-untyped]
 import pytest
-from neardup.config.export import FORMATS, Format
+from neardup.option_values import FORMATS, Format
 from pyarrow import parquet  # type: ignore[import-untyped]
 from selectolax.lexbor import LexborHTMLParser
 

@@ -1,6 +1,5 @@
 """What all commands share: the configuration, the exit codes, and the options --config and --json."""
 
-import asyncio
 import sys
 from collections.abc import Callable
 from contextlib import suppress
@@ -9,15 +8,10 @@ from pathlib import Path
 from typing import Any
 
 import click
-import structlog
 
 from neardup.cli import console
-from neardup.config import load
-from neardup.config.exposed_secrets import exposed
 from neardup.errors import Misuse, NeardupError
-from neardup.source.parse import parse_time
-
-log = structlog.get_logger()
+from neardup.log import log
 
 config_option = click.option(
     "--config",
@@ -29,19 +23,27 @@ config_option = click.option(
 json_option = click.option("--json", "as_json", is_flag=True, help="Print the result as JSON.")
 
 
-def command(function: Callable[..., None], *, needs_config: bool = True) -> click.Command:
+def command(function: Callable[..., None], *, needs_config: bool = True, reads_pages: bool = False) -> click.Command:
     """Make a command whose function receives the configuration; `--config` may also follow the command's name.
 
-    Unless it `needs_config`, the configuration is None if none was named and there is no config.toml.
+    Unless it `needs_config`, the configuration is None if none was named and there is no config.toml.  If it
+    `reads_pages`, the fork server of its reader processes loads while the command itself loads.
     """
 
     @wraps(function)
     def with_config(config_path: Path | None, **options: Any) -> None:
+        from neardup.config import load
+        from neardup.config.exposed_secrets import exposed
+
         named = config_path or click.get_current_context().obj
         path = named or Path("config.toml")
         is_absent = named is None and not path.exists()
         if is_absent and needs_config:
             raise Misuse("no config.toml here: `neardup init` writes one; --config or NEARDUP_CONFIG names another")
+        if reads_pages:
+            from neardup.pages.fork_server import start_server
+
+            start_server()
         config = None if is_absent else load(path)
         for key in () if is_absent else exposed(path):
             log.warning(
@@ -68,8 +70,6 @@ def standalone_command(function: Callable[..., None]) -> click.Command:
         except NeardupError as error:
             console.print_error(error)
             raise SystemExit(error.exit_code) from None
-        except asyncio.CancelledError:
-            raise click.Abort from None
         except OSError as error:
             if isinstance(error, BrokenPipeError):  # click exits without a message
                 raise
@@ -90,6 +90,8 @@ def refuse_missing_folder(option: str, path: Path) -> None:
 def parse_time_option(option: str, value: str | None) -> int | None:
     """Parse an option's RFC 3339 time into milliseconds; None if the option was not given.  Raises Misuse."""
     try:
+        from neardup.source.parse import parse_time
+
         return parse_time(value) if value else None
     except (ValueError, OverflowError):
         raise Misuse(f"{option}: {value!r} is not an RFC 3339 time") from None

@@ -6,31 +6,22 @@ import sys
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from typing import Any
+from typing import TYPE_CHECKING, Any, TextIO
 
 import click
-import stamina
-import structlog
-from rich.console import Console
-from rich.progress import (
-    BarColumn,
-    Progress,
-    SpinnerColumn,
-    TaskProgressColumn,
-    TextColumn,
-    TimeElapsedColumn,
-    TimeRemainingColumn,
-)
 
 from neardup.errors import NeardupError
-from neardup.pipeline.progress import Progress as RunProgress
-from neardup.pipeline.progress import Watch
+from neardup.log import log, set_up_log
+
+if TYPE_CHECKING:
+    from rich.progress import Progress
+    from structlog.typing import EventDict, Processor
+
+    from neardup.pipeline.progress import Progress as RunProgress
+    from neardup.pipeline.progress import Watch
 
 LOG_EVERY_SECONDS = 30.0
 COMMON_KEYS = ("timestamp", "level", "run", "event")
-
-err = Console(stderr=True, highlight=False)
-log = structlog.get_logger()
 
 
 def set_up_logging() -> None:
@@ -39,41 +30,58 @@ def set_up_logging() -> None:
     A line has `timestamp`, `level`, `event` and the fields of the event; `run`, the id of the run, if there is one; and
     `story`, the id of the story it is about.  A story that is processed without trouble is not logged.
     """
-    shared: list[structlog.typing.Processor] = [
+    set_up_log(_configure)
+    logging.basicConfig(level=logging.WARNING, handlers=[_LinesOfLibraries(sys.stderr)])
+
+
+class _LinesOfLibraries(logging.StreamHandler[TextIO]):
+    """Writes what libraries log as the program's own lines."""
+
+    def format(self, record: logging.LogRecord) -> str:
+        import structlog
+
+        if self.formatter is None:
+            self.formatter = structlog.stdlib.ProcessorFormatter(
+                processors=[structlog.stdlib.ProcessorFormatter.remove_processors_meta, *_rendered()],
+                foreign_pre_chain=[structlog.stdlib.add_logger_name, *_shared()],
+            )
+        return super().format(record)
+
+
+def _configure() -> None:
+    import structlog
+
+    structlog.configure(
+        processors=[*_shared(), *_rendered()],
+        wrapper_class=structlog.make_filtering_bound_logger(logging.INFO),
+        logger_factory=structlog.PrintLoggerFactory(sys.stderr),
+    )
+
+
+def _shared() -> "list[Processor]":
+    """What adds the keys that every line has."""
+    import structlog
+
+    return [
         structlog.contextvars.merge_contextvars,
         structlog.processors.add_log_level,
         structlog.processors.TimeStamper(fmt="iso", utc=True),
         _common_keys_first,
     ]
-    rendered: list[structlog.typing.Processor] = (
-        [_lines_for_a_terminal()]
-        if sys.stderr.isatty()
-        else [structlog.processors.format_exc_info, structlog.processors.JSONRenderer(ensure_ascii=False)]
-    )
-    stamina.instrumentation.set_on_retry_hooks([])  # neardup.retry counts and logs the retries itself
-    structlog.configure(
-        processors=[*shared, *rendered],
-        wrapper_class=structlog.make_filtering_bound_logger(logging.INFO),
-        logger_factory=structlog.PrintLoggerFactory(sys.stderr),
-    )
-    library_handler = logging.StreamHandler(sys.stderr)
-    library_handler.setFormatter(
-        structlog.stdlib.ProcessorFormatter(
-            processors=[structlog.stdlib.ProcessorFormatter.remove_processors_meta, *rendered],
-            foreign_pre_chain=[structlog.stdlib.add_logger_name, *shared],
-        )
-    )
-    logging.basicConfig(level=logging.WARNING, handlers=[library_handler])
 
 
-def _lines_for_a_terminal() -> structlog.dev.ConsoleRenderer:
-    """See no-color.org: NO_COLOR counts if it is not empty."""
+def _rendered() -> "list[Processor]":
+    """What makes text of a line.  See no-color.org: NO_COLOR counts if it is not empty."""
+    import structlog
+
+    if not sys.stderr.isatty():
+        return [structlog.processors.format_exc_info, structlog.processors.JSONRenderer(ensure_ascii=False)]
     if os.environ.get("NO_COLOR") or os.environ.get("TERM") == "dumb":
-        return structlog.dev.ConsoleRenderer(colors=False, exception_formatter=structlog.dev.plain_traceback)
-    return structlog.dev.ConsoleRenderer()
+        return [structlog.dev.ConsoleRenderer(colors=False, exception_formatter=structlog.dev.plain_traceback)]
+    return [structlog.dev.ConsoleRenderer()]
 
 
-def _common_keys_first(_: Any, __: str, line: structlog.typing.EventDict) -> structlog.typing.EventDict:
+def _common_keys_first(_: Any, __: str, line: "EventDict") -> "EventDict":
     """Put the keys that every line has first."""
     return {**{key: line[key] for key in COMMON_KEYS if key in line}, **line}
 
@@ -87,9 +95,22 @@ def print_error(error: NeardupError) -> None:
 
 
 @contextmanager
-def show_progress(command: str) -> Iterator[Watch]:
+def show_progress(command: str) -> "Iterator[Watch]":
     """Show a run's progress: a bar on a terminal, otherwise a log line every LOG_EVERY_SECONDS."""
+    from rich.console import Console
+
+    err = Console(stderr=True, highlight=False)
     if err.is_terminal:
+        from rich.progress import (
+            BarColumn,
+            Progress,
+            SpinnerColumn,
+            TaskProgressColumn,
+            TextColumn,
+            TimeElapsedColumn,
+            TimeRemainingColumn,
+        )
+
         with Progress(
             SpinnerColumn(),
             TextColumn(f"{command}: {{task.description}}"),
@@ -105,11 +126,11 @@ def show_progress(command: str) -> Iterator[Watch]:
         yield _logged(command)
 
 
-def _shown_on(bar: Progress) -> Watch:
+def _shown_on(bar: "Progress") -> "Watch":
     """Show each phase as a task of its own; the rate counts from the first phase that is the run's own work."""
     task, phase, began = bar.add_task("starting", total=None, counts=""), "", 0.0
 
-    def show(progress: RunProgress) -> None:
+    def show(progress: "RunProgress") -> None:
         nonlocal task, phase, began
         if progress.phase != phase:
             if not phase:
@@ -125,11 +146,11 @@ def _shown_on(bar: Progress) -> Watch:
     return show
 
 
-def _logged(command: str) -> Watch:
+def _logged(command: str) -> "Watch":
     """Log the progress every LOG_EVERY_SECONDS."""
     last_logged = time.monotonic()
 
-    def log_progress(progress: RunProgress) -> None:
+    def log_progress(progress: "RunProgress") -> None:
         nonlocal last_logged
         if time.monotonic() - last_logged >= LOG_EVERY_SECONDS:
             last_logged = time.monotonic()
@@ -148,6 +169,8 @@ def _logged(command: str) -> Watch:
 @contextmanager
 def show_count(command: str) -> Iterator[Callable[[int], None]]:
     """Show the progress of a command that only counts; call the function with each new count."""
+    from neardup.pipeline.progress import Progress as RunProgress
+
     with show_progress(command) as watch:
         progress = RunProgress()
 
@@ -158,7 +181,7 @@ def show_count(command: str) -> Iterator[Callable[[int], None]]:
         yield show
 
 
-def counts_in_words(progress: RunProgress) -> str:
+def counts_in_words(progress: "RunProgress") -> str:
     """Format the counts that are not zero, such as "1,024 listed, 3 skipped, 17 flagged"."""
     counts = progress.counts
     numbers = (

@@ -2,31 +2,33 @@
 
 import json
 from contextlib import closing
+from typing import TYPE_CHECKING
 
 import click
 
-from neardup.cli import printing
 from neardup.cli.base import command, json_option
 from neardup.cli.flag_options import story_id
-from neardup.cli.runs import run_and_print
-from neardup.config import Config
 from neardup.errors import Misuse
-from neardup.ledger import connect, dead_letters, read, translate_errors
-from neardup.ledger.dead_letters import DeadLetterFilter
-from neardup.source.parse import ROW_KEY
+from neardup.records import DEAD_LETTER_REASONS
 from neardup.timestamps import rfc3339
+
+if TYPE_CHECKING:
+    from neardup.config import Config
+
 
 SHOWN = 50
 
 
 def _key(value: str) -> str:
     """The key of a dead letter: that of a row as it is, or that of a story by its listed id."""
+    from neardup.source.parse import ROW_KEY
+
     return value if value.startswith(ROW_KEY) else str(story_id(value))
 
 
 keys_argument = click.argument("keys", nargs=-1, metavar="[KEY]...", type=_key)
 reason_option = click.option(
-    "--reason", type=click.Choice(dead_letters.REASONS), help="Only dead letters with this reason."
+    "--reason", type=click.Choice(DEAD_LETTER_REASONS), help="Only dead letters with this reason."
 )
 
 
@@ -35,8 +37,12 @@ reason_option = click.option(
 @reason_option
 @click.option("--drop", is_flag=True, help="Delete the selected dead letters; they will not be retried.")
 @json_option
-def dead_letters_(config: Config, *, keys: tuple[str, ...], reason: str | None, drop: bool, as_json: bool) -> None:
+def dead_letters_(config: "Config", *, keys: tuple[str, ...], reason: str | None, drop: bool, as_json: bool) -> None:
     """List the stories and rows that could not be processed, or those with the given KEYs (a story's key is its id)."""
+    from neardup.cli import printing
+    from neardup.ledger import connect, dead_letters, read, translate_errors
+    from neardup.ledger.dead_letters import DeadLetterFilter
+
     choice = DeadLetterFilter(reason, keys)
     with closing(read(config.ledger.path)) as db, translate_errors(config.ledger.path):
         counts = dead_letters.counted(db, choice)
@@ -60,8 +66,12 @@ def dead_letters_(config: Config, *, keys: tuple[str, ...], reason: str | None, 
 @keys_argument
 @reason_option
 @json_option
-def retry(config: Config, *, keys: tuple[str, ...], reason: str | None, as_json: bool) -> None:
+def retry(config: "Config", *, keys: tuple[str, ...], reason: str | None, as_json: bool) -> None:
     """Process the stories of dead letters again: all but those in quarantine, or only the selected ones."""
+    from neardup.cli.runs import run_and_print
+    from neardup.ledger import dead_letters, read, translate_errors
+    from neardup.ledger.dead_letters import DeadLetterFilter
+
     with closing(read(config.ledger.path)) as db, translate_errors(config.ledger.path):
         dead_letters.refuse_unknown(db, keys)
     run_and_print(config, "retry", as_json, dead_letters=DeadLetterFilter(reason, keys))

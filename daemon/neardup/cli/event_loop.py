@@ -1,20 +1,28 @@
 """The event loop of a command, and how it handles SIGTERM and SIGINT."""
 
-import asyncio
-import signal
 from collections.abc import Callable, Coroutine
-from typing import Any, TypeVar
+from typing import TYPE_CHECKING, Any, TypeVar
 
-import uvloop
+import click
 
 from neardup.garbage_collection import collect_seldom
 from neardup.malloc import use_one_arena
 
+if TYPE_CHECKING:
+    import asyncio
+
 T = TypeVar("T")
 
 
-def run_async(work: Callable[[asyncio.Event], Coroutine[Any, Any, T]], *, finishes_queued_work: bool = False) -> T:
-    """Run `work(stop)`.  SIGTERM and SIGINT cancel it; if it `finishes_queued_work`, they only set `stop`."""
+def run_async(work: "Callable[[asyncio.Event], Coroutine[Any, Any, T]]", *, finishes_queued_work: bool = False) -> T:
+    """Run `work(stop)`.  SIGTERM and SIGINT cancel it; if it `finishes_queued_work`, they only set `stop`.
+
+    Raises click.Abort if it was cancelled.
+    """
+    import asyncio
+    import signal
+
+    import uvloop
 
     async def with_signals() -> T:
         stop = asyncio.Event()
@@ -27,4 +35,7 @@ def run_async(work: Callable[[asyncio.Event], Coroutine[Any, Any, T]], *, finish
     collect_seldom()
     use_one_arena()
     with asyncio.Runner(loop_factory=uvloop.new_event_loop) as runner:
-        return runner.run(with_signals())
+        try:
+            return runner.run(with_signals())
+        except asyncio.CancelledError:
+            raise click.Abort from None

@@ -3,34 +3,39 @@
 from collections.abc import Callable
 from functools import wraps
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import click
 
 from neardup.cli.base import parse_time_option, refuse_missing_folder
-from neardup.config import Config
-from neardup.config.export import Target, target_of
 from neardup.core.verify import tiers
 from neardup.errors import Misuse
-from neardup.languages import Languages
-from neardup.ledger.selection import Selection
 from neardup.pairs import DECIDING
 from neardup.records import Language
-from neardup.source.parse import id_of
+
+if TYPE_CHECKING:
+    from neardup.config import Config
+    from neardup.languages import Languages
+    from neardup.option_values import Target
+
 
 STATUSES = ["open", "withdrawn", *(verdict.value for verdict in DECIDING)]
 
 
 def story_id(value: str) -> int:
     """The integer of a story's id as it is listed, an integer or a name: the type of an option or argument."""
+    from neardup.source.parse import id_of
+
     try:
         return id_of(value)
     except ValueError as error:
         raise click.BadParameter(str(error)) from None
 
 
-def output_target(output: str) -> Target | None:
+def output_target(output: str) -> "Target | None":
     """What --output names; None for -, which is stdout.  Raises Misuse."""
+    from neardup.option_values import target_of
+
     try:
         target = None if output == "-" else target_of(output)
     except ValueError as error:
@@ -83,10 +88,11 @@ OPTIONS = (
 
 def takes_flag_selection(function: Callable[..., None]) -> Callable[..., None]:
     """Add OPTIONS to a command; its function receives them as one `selection`, by default all open flags."""
+    from neardup.ledger.selection import Selection
 
     @wraps(function)
     def with_selection(
-        config: Config,
+        config: "Config",
         *args: Any,
         languages: tuple[str, ...],
         kinds: tuple[str, ...],
@@ -128,7 +134,7 @@ def takes_flag_selection(function: Callable[..., None]) -> Callable[..., None]:
     return with_selection
 
 
-def language_of(languages: Languages, name: str) -> Language:
+def language_of(languages: "Languages", name: str) -> Language:
     """The language that --language names.  Raises Misuse."""
     try:
         return languages.find(name)

@@ -10,8 +10,7 @@ import click
 from click.shell_completion import CompletionItem
 
 from neardup import __version__
-from neardup.garbage_collection import collect_seldom
-from neardup.pages.fork_server import start_server
+from neardup.garbage_collection import LOADING, collect_seldom
 
 # Name of a command: its module in this package, and its line in `neardup --help`, the first sentence of its help.
 COMMANDS = {
@@ -48,8 +47,6 @@ COMMANDS = {
     "spark": ("spark", "Find the copies of a corpus on a Spark cluster, and write folders of Parquet"),
     "forget": ("maintenance", "Remove a story from ledger, index, flags and dead letters"),
 }
-# They read pages soon: the fork server of their reader processes loads while they load.
-READING = {"backfill", "check", "daily", "scan"}
 
 
 class LazyGroup(click.Group):
@@ -57,7 +54,7 @@ class LazyGroup(click.Group):
 
     def main(self, args: Sequence[str] | None = None, *, standalone_mode: bool = True, **extra: Any) -> Any:  # type: ignore[override]
         """Run the command.  A wrong command line ends in one line that says where the right one is described."""
-        collect_seldom()
+        collect_seldom(LOADING)
         if not standalone_mode:
             return super().main(args, standalone_mode=False, **extra)
         try:
@@ -77,8 +74,6 @@ class LazyGroup(click.Group):
     def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
         if cmd_name not in COMMANDS:
             return None
-        if cmd_name in READING:
-            start_server()
         module = import_module(f"neardup.cli.{COMMANDS[cmd_name][0]}")
         commands = (value for value in vars(module).values() if isinstance(value, click.Command))
         return next(command for command in commands if command.name == cmd_name)

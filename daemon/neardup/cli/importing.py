@@ -1,31 +1,35 @@
 """The command `import`."""
 
-import asyncio
 import json
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import click
 
-from neardup.app import open_app
-from neardup.cli import console, printing
+from neardup.cli import console
 from neardup.cli.base import command, json_option
 from neardup.cli.event_loop import run_async
-from neardup.config import Config
-from neardup.ops.fingerprint_import import import_fingerprints
-from neardup.ops.import_summary import ImportSummary
+
+if TYPE_CHECKING:
+    import asyncio
+
+    from neardup.config import Config
+    from neardup.ops.import_summary import ImportSummary
 
 
 @command
 @click.argument("path", type=click.Path(path_type=Path, exists=True, readable=False))
 @json_option
-def import_(config: Config, path: Path, as_json: bool) -> None:
+def import_(config: "Config", path: Path, as_json: bool) -> None:
     """Add fingerprints that were made elsewhere, with their flags.
 
     An interrupted import is resumed by the same command.  PATH is a Parquet file, as `neardup export --fingerprints`
     writes it, or a folder with the folders fingerprints and, if the stories were compared, flags and candidates.
     """
+    from neardup.app import open_app
+    from neardup.ops.fingerprint_import import import_fingerprints
 
-    async def do_import(stop: asyncio.Event) -> ImportSummary:
+    async def do_import(stop: "asyncio.Event") -> "ImportSummary":
         async with open_app(config) as app:
             with console.show_progress("import") as watch:
                 return await import_fingerprints(app, path, stop, watch)
@@ -37,7 +41,9 @@ def import_(config: Config, path: Path, as_json: bool) -> None:
         _show(summary)
 
 
-def _show(summary: ImportSummary) -> None:
+def _show(summary: "ImportSummary") -> None:
+    from neardup.cli import printing
+
     others = f"{summary.known:,} were on record, {summary.changed:,} with another text, {summary.forgotten:,} forgotten"
     rows: dict[str, object] = {
         "added": f"{summary.stories:,} stories; of the others, {others}",

@@ -5,27 +5,21 @@ import re
 import sys
 from collections import Counter
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import click
 
-from neardup.cli import console, printing
+from neardup.cli import console
 from neardup.cli.base import command, json_option, parse_time_option, refuse_missing_folder
 from neardup.cli.event_loop import run_async
-from neardup.config import Config
 from neardup.core.verify.alignment import MIN_BLOCK
 from neardup.errors import Misuse
-from neardup.insights.evaluate import copies, copies_tables, report, truth_tables
-from neardup.insights.evaluate.tables import show
-from neardup.insights.evaluate.truth import read_labels, score_flags
-from neardup.insights.plan.facts import plan as plan_for
-from neardup.insights.plan.sample import read_sample
-from neardup.insights.plan.tables import tables as plan_tables
-from neardup.insights.report.facts import read_facts
-from neardup.insights.report.page import write_report
-from neardup.insights.what_if import what_if
-from neardup.languages import Languages
-from neardup.ledger import read, snapshot, translate_errors
 from neardup.records import Language
+
+if TYPE_CHECKING:
+    from neardup.config import Config
+    from neardup.languages import Languages
+
 
 score = click.FloatRange(0, 1, min_open=True)
 SIZE = re.compile(r"([0-9]{1,9}(?:\.[0-9]{1,9})?) *([KMGT]?)(i?)B", re.IGNORECASE)
@@ -41,8 +35,12 @@ MOST_STORIES = 2**32 - 1  # a story's number has 32 bits
 @click.option("--since", metavar="TIME", help="Only pairs verified at or after this RFC 3339 time.")
 @click.option("--until", metavar="TIME", help="Only pairs verified before this time.")
 @json_option
-def replay(config: Config, since: str | None, until: str | None, as_json: bool, **thresholds: float | None) -> None:
+def replay(config: "Config", since: str | None, until: str | None, as_json: bool, **thresholds: float | None) -> None:
     """Show what other thresholds would flag among the candidates on record, by kind and language."""
+    from neardup.cli import printing
+    from neardup.insights.what_if import what_if
+    from neardup.ledger import read, snapshot, translate_errors
+
     changed = {name: value for name, value in thresholds.items() if value is not None}
     if not changed or any(value != value for value in changed.values()):  # noqa: PLR0124 - click accepts nan
         raise Misuse("give at least one of --hamming, --jaccard, --containment and --passage-words, with a number")
@@ -73,7 +71,7 @@ def replay(config: Config, since: str | None, until: str | None, as_json: bool, 
 @click.option("--meaning", is_flag=True, help="Fit the thresholds of translated and retold pairs instead.")
 @json_option
 def evaluate(
-    config: Config,
+    config: "Config",
     *,
     sample: int,
     min_words: int,
@@ -92,12 +90,18 @@ def evaluate(
     similarity j and their containment c.  With --meaning, it fits the thresholds of translated and
     retold pairs to the stories that `neardup embed` has searched for, and keeps them with their vectors.
     """
+    from neardup.cli import printing
+    from neardup.insights.evaluate import copies, copies_tables, report, truth_tables
+    from neardup.insights.evaluate.tables import show
+    from neardup.insights.evaluate.truth import read_labels, score_flags
+    from neardup.ledger import read, snapshot, translate_errors
+
     if html is not None:
         refuse_missing_folder("--html", html)
     if meaning and truth is not None:
         raise Misuse("--meaning and --truth exclude each other")
     if meaning:
-        from neardup.insights.evaluate.meaning import evaluate_meaning, meaning_tables  # noqa: PLC0415 - loads numba
+        from neardup.insights.evaluate.meaning import evaluate_meaning, meaning_tables
 
         html = page = html or config.ledger.path.parent / "evaluation.html"
         facts = run_async(lambda _: evaluate_meaning(config, page))
@@ -137,12 +141,17 @@ def evaluate(
 )
 @click.option("--memory", default="8GiB", show_default=True, help="Memory of the box.")
 @json_option
-def plan(config: Config, *, counts: tuple[str, ...], sample: int, daily: int, memory: str, as_json: bool) -> None:
+def plan(config: "Config", *, counts: tuple[str, ...], sample: int, daily: int, memory: str, as_json: bool) -> None:
     """Project what the corpus needs: memory, disk and time, and when the box will be full.
 
     This command lists the configured source once and reads a sample of its pages.  It does not touch
     ledger or index.  With --stories it reads nothing, and assumes typical prose of each language.
     """
+    from neardup.cli import printing
+    from neardup.insights.plan.facts import plan as plan_for
+    from neardup.insights.plan.sample import read_sample
+    from neardup.insights.plan.tables import tables as plan_tables
+
     memory_bytes = _parse_size(memory)
     stories, pages = _parse_counts(config.registry, counts), None
     if not counts:
@@ -166,8 +175,11 @@ def plan(config: Config, *, counts: tuple[str, ...], sample: int, daily: int, me
     metavar="PATH",
     help="Where to write the page.  [report.html beside the ledger]",
 )
-def report_(config: Config, output: Path | None) -> None:
+def report_(config: "Config", output: Path | None) -> None:
     """Write an HTML page of plots for operators: flags, scores, buckets, latencies."""
+    from neardup.insights.report.facts import read_facts
+    from neardup.insights.report.page import write_report
+
     if output is not None:
         refuse_missing_folder("--output", output)
     page = output or config.ledger.path.parent / "report.html"
@@ -175,7 +187,7 @@ def report_(config: Config, output: Path | None) -> None:
     click.echo(f"Report: {page}")
 
 
-def _parse_counts(languages: Languages, options: tuple[str, ...]) -> Counter[Language]:
+def _parse_counts(languages: "Languages", options: tuple[str, ...]) -> Counter[Language]:
     """Parse the LANGUAGE=N options into stories by language.  Raises Misuse."""
     counts: Counter[Language] = Counter()
     for option in options:

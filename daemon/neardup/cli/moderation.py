@@ -5,32 +5,23 @@ from contextlib import closing
 from dataclasses import asdict
 from functools import partial
 from pathlib import Path
-from typing import Literal
+from typing import TYPE_CHECKING, Literal
 
 import click
 from click.core import ParameterSource
 
-from neardup.app import comparer, open_readers
-from neardup.cli import printing
 from neardup.cli.base import command, json_option, refuse_missing_folder
 from neardup.cli.event_loop import run_async
 from neardup.cli.flag_options import output_target, story_id, takes_flag_selection
-from neardup.config import Config
-from neardup.config.export import FORMATS, Format, format_of, unknown_ending
-from neardup.core.verify.keep import POLICIES, Policy
+from neardup.core.verify.keep import POLICIES
 from neardup.errors import Misuse
-from neardup.languages import SHIPPED
-from neardup.ledger import connect, flags, meaning_flags, translate_errors
-from neardup.ledger.selection import Selection
-from neardup.moderation.evidence.page import write_evidence
-from neardup.moderation.evidence.side_by_side import side_by_side
-from neardup.moderation.evidence.similarity_bars import similarity_bars
-from neardup.moderation.export.meaning import is_of_meaning
-from neardup.moderation.export.write import ExportOptions
-from neardup.moderation.export.write import export as write_export
-from neardup.ops.fingerprint_export import export_fingerprints
-from neardup.query.compare import compare as compare_texts
-from neardup.query.similarity import similarity_of
+from neardup.option_values import FORMATS
+
+if TYPE_CHECKING:
+    from neardup.config import Config
+    from neardup.core.verify.keep import Policy
+    from neardup.ledger.selection import Selection
+    from neardup.option_values import Format
 
 
 @partial(command, needs_config=False)
@@ -40,11 +31,18 @@ from neardup.query.similarity import similarity_of
     "--html", type=click.Path(path_type=Path), metavar="PATH", help="Write the comparison as an HTML page instead."
 )
 @json_option
-def compare(config: Config | None, a: str, b: str, html: Path | None, as_json: bool) -> None:
+def compare(config: "Config | None", a: str, b: str, html: Path | None, as_json: bool) -> None:
     """Show the passages that A and B share; each is a story's id or a file (a page or plain text).
 
     Two files need no configuration.
     """
+    from neardup.app import comparer
+    from neardup.cli import printing
+    from neardup.languages import SHIPPED
+    from neardup.moderation.evidence.page import write_evidence
+    from neardup.moderation.evidence.side_by_side import side_by_side
+    from neardup.query.compare import compare as compare_texts
+
     if html is not None:
         refuse_missing_folder("--html", html)
         run_async(lambda _: write_evidence(comparer(config), a, b, html, config.registry if config else SHIPPED))
@@ -60,11 +58,16 @@ def compare(config: Config | None, a: str, b: str, html: Path | None, as_json: b
 @command
 @click.argument("story", metavar="ID")
 @json_option
-def show(config: Config, story: str, as_json: bool) -> None:
+def show(config: "Config", story: str, as_json: bool) -> None:
     """Show the similarity of a story: its sources by share, and the copied passages.
 
     The similarity is the share of its words that stand in earlier stories by other authors.
     """
+    from neardup.app import open_readers
+    from neardup.cli import printing
+    from neardup.moderation.evidence.similarity_bars import similarity_bars
+    from neardup.query.similarity import similarity_of
+
     number = story_id(story)
     report = run_async(lambda _: similarity_of(config.ledger.path, lambda: open_readers(config), number, story))
     if as_json:
@@ -98,20 +101,27 @@ def show(config: Config, story: str, as_json: bool) -> None:
 )
 @takes_flag_selection
 def export(
-    config: Config,
-    file_format: Format | None,
+    config: "Config",
+    file_format: "Format | None",
     output: str,
     by: Literal["pair", "story"],
-    selection: Selection,
+    selection: "Selection",
     *,
     bom: bool,
-    keep: Policy | None,
+    keep: "Policy | None",
     fingerprints: Path | None,
 ) -> None:
     """Write the flagged pairs, the most severe first, or the stories that copy.
 
     Only an export of pairs counts for --new.
     """
+    from neardup.app import open_readers
+    from neardup.ledger import connect, flags, meaning_flags, translate_errors
+    from neardup.moderation.export.meaning import is_of_meaning
+    from neardup.moderation.export.write import ExportOptions
+    from neardup.moderation.export.write import export as write_export
+    from neardup.option_values import format_of, unknown_ending
+
     if fingerprints is not None:
         _write_fingerprints(config, fingerprints)
         return
@@ -134,7 +144,9 @@ def export(
         mark_exported(db, written)
 
 
-def _write_fingerprints(config: Config, path: Path) -> None:
+def _write_fingerprints(config: "Config", path: Path) -> None:
+    from neardup.ops.fingerprint_export import export_fingerprints
+
     context = click.get_current_context()
     given = {name for name in context.params if context.get_parameter_source(name) is ParameterSource.COMMANDLINE}
     if given - {"fingerprints", "config_path"}:

@@ -1,22 +1,22 @@
 """The command `reference`, with its own commands `sync`, `list` and `remove`."""
 
-import asyncio
 import json
 from contextlib import closing
 from dataclasses import asdict
+from typing import TYPE_CHECKING
 
 import click
-from rich.table import Table
 
 from neardup import reference as works_to_protect
-from neardup.app import open_app
 from neardup.cli import console
 from neardup.cli.base import command, json_option
 from neardup.cli.event_loop import run_async
-from neardup.cli.printing import by_reason, out
-from neardup.config import Config
-from neardup.ledger import read, translate_errors, works
-from neardup.reference import Synced
+
+if TYPE_CHECKING:
+    import asyncio
+
+    from neardup.config import Config
+    from neardup.reference import Synced
 
 
 @click.group()
@@ -26,10 +26,12 @@ def reference() -> None:
 
 @command
 @json_option
-def sync(config: Config, *, as_json: bool) -> None:
+def sync(config: "Config", *, as_json: bool) -> None:
     """List the works of [reference] again: add and update them, and remove those that are gone."""
+    from neardup.app import open_app
+    from neardup.cli.printing import by_reason
 
-    async def do_sync(stop: asyncio.Event) -> Synced:
+    async def do_sync(stop: "asyncio.Event") -> "Synced":
         async with open_app(config) as app:
             with console.show_progress("reference sync") as watch:
                 return await works_to_protect.sync(app, stop, watch)
@@ -51,8 +53,13 @@ def sync(config: Config, *, as_json: bool) -> None:
 
 @command
 @json_option
-def list_(config: Config, *, as_json: bool) -> None:
+def list_(config: "Config", *, as_json: bool) -> None:
     """Show the catalogues on record, with their licences, and how many works and open flags each has."""
+    from rich.table import Table
+
+    from neardup.cli.printing import out
+    from neardup.ledger import read, translate_errors, works
+
     with closing(read(config.ledger.path)) as db, translate_errors(config.ledger.path):
         found = works.catalogues(db)
     if as_json:
@@ -73,13 +80,14 @@ def list_(config: Config, *, as_json: bool) -> None:
 @command
 @click.argument("name")
 @json_option
-def remove(config: Config, name: str, *, as_json: bool) -> None:
+def remove(config: "Config", name: str, *, as_json: bool) -> None:
     """Remove the catalogue NAME: its works, their flags and the verdicts on them.
 
     The next sync brings it back if [reference] still lists it.
     """
+    from neardup.app import open_app
 
-    async def do_remove(_: asyncio.Event) -> int:
+    async def do_remove(_: "asyncio.Event") -> int:
         async with open_app(config) as app:
             return await works_to_protect.remove_catalogue(app, name)
 

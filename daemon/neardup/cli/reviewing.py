@@ -1,15 +1,15 @@
 """The command `review`, which serves the desk of the moderators."""
 
+from typing import TYPE_CHECKING
+
 import click
 
-from neardup.app import open_readers
 from neardup.cli.base import command
 from neardup.cli.event_loop import run_async
-from neardup.config import Config
-from neardup.config.address import address
 from neardup.errors import Misuse
-from neardup.moderation.desk import moderators
-from neardup.moderation.desk.app import serve
+
+if TYPE_CHECKING:
+    from neardup.config import Config
 
 
 @command
@@ -19,8 +19,12 @@ from neardup.moderation.desk.app import serve
 )
 @click.option("--rights", metavar="LIST", help="Rights of the new moderator, from read,decide.  [decide]")
 @click.option("--languages", metavar="LIST", help="Languages that the new moderator decides, such as hi,ta.  [all]")
-def review(config: Config, listen: str | None, name: str | None, rights: str | None, languages: str | None) -> None:
+def review(config: "Config", listen: str | None, name: str | None, rights: str | None, languages: str | None) -> None:
     """Serve the review desk, a web page where moderators decide the flagged cases, until SIGTERM."""
+    from neardup.app import open_readers
+    from neardup.config.address import address
+    from neardup.moderation.desk.app import serve
+
     if name is not None:
         click.echo(_new_moderator(config, name, rights, languages))
         return
@@ -33,8 +37,10 @@ def review(config: Config, listen: str | None, name: str | None, rights: str | N
     run_async(lambda stop: serve(config, lambda: open_readers(config), listen_address, stop), finishes_queued_work=True)
 
 
-def _new_moderator(config: Config, name: str, rights: str | None, languages: str | None) -> str:
+def _new_moderator(config: "Config", name: str, rights: str | None, languages: str | None) -> str:
     """Add a moderator to the file of the configuration; returns the token."""
+    from neardup.moderation.desk import moderators
+
     if config.review.moderators is None:
         raise Misuse("--new-token: name the file of the moderators first, as review.moderators")
     chosen = moderators.rights_of(_listed(rights or moderators.Right.DECIDE))

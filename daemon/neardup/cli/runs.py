@@ -1,51 +1,54 @@
 """The commands that list, fingerprint and flag: `daily`, `backfill`, `sweep`."""
 
-import asyncio
 import json
-import sqlite3
-from typing import Any
+from functools import partial
+from typing import TYPE_CHECKING, Any
 
 import click
 
-from neardup.app import App, open_app, open_ledger
-from neardup.cli import console, printing
+from neardup.cli import console
 from neardup.cli.base import command, json_option, parse_time_option
 from neardup.cli.event_loop import run_async
-from neardup.config import Config
-from neardup.insights.self_checks import canaries
-from neardup.ledger import clusters, flags, runs, snapshot
-from neardup.ledger.selection import Selection
-from neardup.moderation.export.pairs import export_row
-from neardup.pipeline.hooks import Hook
-from neardup.pipeline.summary import RunSummary, Summary, SweepSummary
-from neardup.running import run_once
-from neardup.running import sweep as sweep_ledger
-from neardup.telemetry.run_metrics import serve_metrics
+
+if TYPE_CHECKING:
+    import asyncio
+    import sqlite3
+
+    from neardup.app import App
+    from neardup.config import Config
+    from neardup.pipeline.hooks import Hook
+    from neardup.pipeline.summary import RunSummary, Summary, SweepSummary
 
 
-@command
+@partial(command, reads_pages=True)
 @click.option(
     "--since", metavar="TIME", help="List the stories updated since this RFC 3339 time, instead of the watermark."
 )
 @json_option
-def daily(config: Config, since: str | None, as_json: bool) -> None:
+def daily(config: "Config", since: str | None, as_json: bool) -> None:
     """Run over the stories updated since the watermark."""
     run_and_print(config, "daily", as_json, since=parse_time_option("--since", since))
 
 
-@command
+@partial(command, reads_pages=True)
 @click.option("--refingerprint", is_flag=True, help="Delete every fingerprint first and make them again.")
 @click.option("--fresh", is_flag=True, help="Build the index at the end, then sweep; the fastest first backfill.")
 @json_option
-def backfill(config: Config, refingerprint: bool, fresh: bool, as_json: bool) -> None:
+def backfill(config: "Config", refingerprint: bool, fresh: bool, as_json: bool) -> None:
     """Run over every story; an interrupted backfill resumes."""
     run_and_print(config, "backfill", as_json, refingerprint=refingerprint, fresh=fresh)
 
 
-def run_and_print(config: Config, name: str, as_json: bool, **options: Any) -> None:
+def run_and_print(config: "Config", name: str, as_json: bool, **options: Any) -> None:
     """Do one run, with the options of `run_once`, and print its summary and its new flags."""
+    from neardup.app import open_app
+    from neardup.cli import printing
+    from neardup.ledger import runs
+    from neardup.running import run_once
+    from neardup.running import sweep as sweep_ledger
+    from neardup.telemetry.run_metrics import serve_metrics
 
-    async def do_run(stop: asyncio.Event) -> tuple[RunSummary, list[dict[str, Any]]]:
+    async def do_run(stop: "asyncio.Event") -> "tuple[RunSummary, list[dict[str, Any]]]":
         async with open_app(config) as app:
             serve_metrics(config.metrics.listen, name)
             with console.show_progress(name) as watch:
@@ -72,10 +75,14 @@ def run_and_print(config: Config, name: str, as_json: bool, **options: Any) -> N
 
 @command
 @json_option
-def sweep(config: Config, as_json: bool) -> None:
+def sweep(config: "Config", as_json: bool) -> None:
     """Flag the pairs among fingerprinted stories; an interrupted sweep resumes."""
+    from neardup.app import open_ledger
+    from neardup.cli import printing
+    from neardup.running import sweep as sweep_ledger
+    from neardup.telemetry.run_metrics import serve_metrics
 
-    async def do_sweep(stop: asyncio.Event) -> tuple[SweepSummary, list[dict[str, Any]]]:
+    async def do_sweep(stop: "asyncio.Event") -> "tuple[SweepSummary, list[dict[str, Any]]]":
         with open_ledger(config) as ledger:
             serve_metrics(config.metrics.listen, "sweep")
             with console.show_progress("sweep") as watch:
@@ -92,20 +99,29 @@ def sweep(config: Config, as_json: bool) -> None:
     _show_flags(config, new, swept, swept.flagged.total())
 
 
-def self_checks(app: App) -> list[Hook]:
+def self_checks(app: "App") -> "list[Hook]":
     """The hooks by which a daily run measures the index."""
+    from neardup.insights.self_checks import canaries
+
     if not app.config.run.canaries:
         return []
     return [canaries.hook(app)]
 
 
-def _show_flags(config: Config, new: list[dict[str, Any]], summary: Summary, total: int) -> None:
+def _show_flags(config: "Config", new: list[dict[str, Any]], summary: "Summary", total: int) -> None:
+    from neardup.cli import printing
+
     printing.show_flags(new, total)
     if config.export.path and "export" not in summary.warnings:
         click.echo(f"\nOpen flags: {config.export.path}")
 
 
-def _flagged_since(db: sqlite3.Connection, since: int, *, same_author: bool) -> list[dict[str, Any]]:
+def _flagged_since(db: "sqlite3.Connection", since: int, *, same_author: bool) -> list[dict[str, Any]]:
+    from neardup.cli import printing
+    from neardup.ledger import clusters, flags, snapshot
+    from neardup.ledger.selection import Selection
+    from neardup.moderation.export.pairs import export_row
+
     with snapshot(db):
         cluster_of = clusters.by_story(db)
         new = Selection(since=since, same_author=same_author)

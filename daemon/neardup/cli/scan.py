@@ -1,6 +1,5 @@
 """The command `scan`."""
 
-import asyncio
 import shutil
 import sys
 from collections import Counter
@@ -8,36 +7,23 @@ from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager
 from functools import partial
 from pathlib import Path
-from tempfile import TemporaryDirectory
+from typing import TYPE_CHECKING
 
 import click
 
-from neardup.app import open_readers
 from neardup.cli import console
 from neardup.cli.base import refuse_missing_folder, standalone_command
 from neardup.cli.event_loop import run_async
-from neardup.cli.found_copies import show_copies
-from neardup.config.export import FORMATS, Format
 from neardup.errors import Misuse
-from neardup.languages import SHIPPED
-from neardup.moderation.export.write import ExportOptions
-from neardup.moderation.export.write import export as write_export
-from neardup.pipeline.summary import Counts
+from neardup.option_values import FORMATS
 from neardup.records import Language
-from neardup.scan import (
-    STDIN,
-    Request,
-    config_of,
-    endings_in_words,
-    list_documents,
-    new_ledger,
-    scan_documents,
-    unread_in_words,
-    write_config,
-)
-from neardup.source.documents import HEAD_BYTES
-from neardup.source.table_columns import Columns
-from neardup.source.tables import ending_of
+
+if TYPE_CHECKING:
+    import asyncio
+
+    from neardup.option_values import Format
+    from neardup.pipeline.summary import Counts
+    from neardup.scan import Request
 
 
 @standalone_command
@@ -59,7 +45,7 @@ def scan(
     text: str | None,
     row_id: str | None,
     against: tuple[str, ...],
-    file_format: Format | None,
+    file_format: "Format | None",
     html: Path | None,
     keep: Path | None,
     fail: bool,
@@ -69,6 +55,17 @@ def scan(
     A table is a CSV, TSV, JSONL or Parquet file with a column of texts; - is stdin.  A scan needs no configuration.
     Texts are compared within their language.  Nothing is kept, unless --keep names a new ledger.
     """
+    from neardup.pages.fork_server import start_server
+
+    start_server()  # it loads while this process does
+
+    from neardup.app import open_readers
+    from neardup.cli.found_copies import show_copies
+    from neardup.moderation.export.write import ExportOptions
+    from neardup.moderation.export.write import export as write_export
+    from neardup.scan import STDIN, Request, config_of, list_documents, new_ledger, scan_documents, write_config
+    from neardup.source.table_columns import Columns
+
     for option, path in (("--html", html), ("--keep", keep)):
         if path is not None:
             refuse_missing_folder(option, path)
@@ -80,7 +77,7 @@ def scan(
         listing = stack.enter_context(list_documents(request, texts, stdin))
         config = config_of(ledger, listing.url)
 
-        async def find_and_write(_: asyncio.Event) -> Counts:
+        async def find_and_write(_: "asyncio.Event") -> "Counts":
             readers = partial(open_readers, config)
             counts = await scan_documents(config, listing.documents, console.show_progress)
             if file_format is None:
@@ -100,8 +97,13 @@ def scan(
 
 
 @contextmanager
-def _stdin(request: Request) -> Iterator[Path]:
+def _stdin(request: "Request") -> Iterator[Path]:
     """A temporary file with what stdin has, with the ending that fits it."""
+    from tempfile import TemporaryDirectory
+
+    from neardup.source.documents import HEAD_BYTES
+    from neardup.source.tables import ending_of
+
     with TemporaryDirectory(prefix="neardup-scan-") as folder:
         head = sys.stdin.buffer.read(HEAD_BYTES)
         file = Path(folder) / f"stdin{ending_of(head, request.columns)}"
@@ -112,14 +114,18 @@ def _stdin(request: Request) -> Iterator[Path]:
 
 
 def _language(name: str) -> Language:
+    from neardup.languages import SHIPPED
+
     try:
         return SHIPPED.find(name)
     except ValueError as error:
         raise Misuse(f"--language: {error}") from None
 
 
-def _show_outcomes(counts: Counts, left_out: Counter[str]) -> None:
+def _show_outcomes(counts: "Counts", left_out: Counter[str]) -> None:
     """Print how many documents were compared, and why the others were not."""
+    from neardup.scan import endings_in_words, unread_in_words
+
     click.echo(f"{counts.fingerprinted:,} of {counts.listed:,} documents were compared", err=True)
     if counts.unread():
         click.echo(f"not compared: {unread_in_words(counts)}", err=True)

@@ -4,32 +4,25 @@ import os
 import sys
 from dataclasses import dataclass
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import click
 
 from neardup.cli.base import refuse_missing_folder, standalone_command
 from neardup.cli.event_loop import run_async
-from neardup.cli.maintenance import print_checks
-from neardup.cli.runs import run_and_print
-from neardup.config import Config, load
-from neardup.config.loading import PREFIX
-from neardup.core.page import Page, StoryText, text_of
-from neardup.core.text.extraction import Extraction
-from neardup.core.text.title import opening
 from neardup.errors import Fatal, Misuse, NeardupError
-from neardup.languages import SHIPPED
-from neardup.ops.check_result import Level
-from neardup.setup.config_text import Value, config_text
-from neardup.setup.demo import copy_samples
-from neardup.setup.page_folder import all_named, list_pages, write_manifest
-from neardup.setup.repeated_boxes import propose_strip
-from neardup.setup.sample_pages import sample_pages
-from neardup.setup.story_elements import propose_body
+
+if TYPE_CHECKING:
+    from neardup.config import Config
+    from neardup.core.page import Page
+    from neardup.core.text.extraction import Extraction
+    from neardup.setup.config_text import Value
+
 
 ATHENA = "athena"
 WHOLE_PAGE = "-"
-OWN_FILES: dict[str, Value] = {"ledger.path": "var/neardup.db", "export.path": "var/flags.html", "extract.strip": ()}
-ATHENA_VALUES: dict[str, Value] = {
+OWN_FILES: "dict[str, Value]" = {"ledger.path": "var/neardup.db", "export.path": "var/flags.html", "extract.strip": ()}
+ATHENA_VALUES: "dict[str, Value]" = {
     "source.kind": ATHENA,
     "source.database": "DATABASE",
     "source.output": "s3://RESULTS-BUCKET/neardup/",
@@ -71,6 +64,9 @@ def init(
     The selector of the story is proposed from the pages themselves.  The configuration is tested as `neardup doctor`
     does.  What no option answers is asked on a terminal; elsewhere the default counts.
     """
+    from neardup.cli.maintenance import print_checks
+    from neardup.ops.check_result import Level
+
     refuse_missing_folder("--output", output)
     if output.exists():
         raise Misuse(f"{output} exists already: name another file with --output, or move it away")
@@ -94,8 +90,9 @@ def init(
     )
 
 
-def _configure(answers: _Answers, output: Path, written: list[Path]) -> Config:
+def _configure(answers: _Answers, output: Path, written: list[Path]) -> "Config":
     """Ask what no option answers, and write the configuration; what is written is appended to `written`."""
+
     url = _url_of(_answer("--pages", answers.pages, "Where are the pages? A folder, or s3://BUCKET/PREFIX"), output)
     listing = _answer(
         "--list",
@@ -158,6 +155,9 @@ def _existing_manifest(listing: str, output: Path) -> str:
 
 def _new_manifest(url: str, language: str | None, output: Path, written: list[Path]) -> str:
     """Write a manifest of the folder beside the configuration, and return its path as the configuration names it."""
+    from neardup.languages import SHIPPED
+    from neardup.setup.page_folder import all_named, list_pages, write_manifest
+
     folder, manifest = output.parent / url.removeprefix("file:"), output.parent / "manifest.csv"
     paths = list_pages(folder)
     if all_named(paths, SHIPPED):
@@ -177,8 +177,13 @@ def _new_manifest(url: str, language: str | None, output: Path, written: list[Pa
     return manifest.name
 
 
-def _extraction(config: Config, given: str | None) -> Extraction:
+def _extraction(config: "Config", given: str | None) -> "Extraction":
     """Where the story is on the pages, by default as the pages themselves propose, and the boxes to remove from it."""
+    from neardup.core.text.extraction import Extraction
+    from neardup.setup.repeated_boxes import propose_strip
+    from neardup.setup.sample_pages import sample_pages
+    from neardup.setup.story_elements import propose_body
+
     pages = run_async(lambda _: sample_pages(config))
     question = "Which part of a page is the story? A CSS selector; - is the whole page"
     answer = _answer("--body", given, question, propose_body([one.page for one in pages]) or WHOLE_PAGE)
@@ -192,8 +197,11 @@ def _extraction(config: Config, given: str | None) -> Extraction:
     return extraction
 
 
-def _show_story(pages: list[Page], extraction: Extraction) -> None:
+def _show_story(pages: "list[Page]", extraction: "Extraction") -> None:
     """Print how many of the pages have a story by these selectors, how one of them begins, and what is removed."""
+    from neardup.core.page import StoryText, text_of
+    from neardup.core.text.title import opening
+
     stories = [text_of(page, extraction) for page in pages]
     texts = [story.text for story in stories if isinstance(story, StoryText) and story.text.strip()]
     begins = f", one begins: {opening(texts[0])}" if texts else ""
@@ -202,7 +210,10 @@ def _show_story(pages: list[Page], extraction: Extraction) -> None:
         click.echo(f"removed from each story, because it is the same on page after page: {', '.join(extraction.strip)}")
 
 
-def _write(values: dict[str, Value], output: Path) -> Config:
+def _write(values: "dict[str, Value]", output: Path) -> "Config":
+    from neardup.config import load
+    from neardup.setup.config_text import config_text
+
     try:
         output.write_text(config_text(values), encoding="utf-8")
     except OSError as error:
@@ -218,6 +229,11 @@ def demo(folder: Path) -> None:
     FOLDER [neardup-demo] receives the stories, their configuration, the ledger and the flags.
     Variables NEARDUP_<SECTION>__<KEY> do not count here.
     """
+    from neardup.cli.runs import run_and_print
+    from neardup.config import load
+    from neardup.config.environment import PREFIX
+    from neardup.setup.demo import copy_samples
+
     config_path = copy_samples(folder)
     for name in [name for name in os.environ if name.startswith(PREFIX)]:
         del os.environ[name]  # settings of the user's own data

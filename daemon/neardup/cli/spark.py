@@ -1,14 +1,17 @@
 """`neardup spark`: finds the copies of a corpus on a Spark cluster."""
 
 from functools import partial
+from typing import TYPE_CHECKING
 
 import click
 
 from neardup.cli.base import command
-from neardup.config import Config, Content, Source
-from neardup.core.verify.keep import POLICIES, Policy
+from neardup.core.verify.keep import POLICIES
 from neardup.errors import Misuse
-from neardup.source.table_columns import Columns
+
+if TYPE_CHECKING:
+    from neardup.config import Config
+    from neardup.core.verify.keep import Policy
 
 
 @partial(command, needs_config=False)
@@ -20,7 +23,7 @@ from neardup.source.table_columns import Columns
 @click.option("--language", metavar="L", help="The language of all texts of --input.  [its column language]")
 @click.option("--keep", type=click.Choice(POLICIES), default="earliest", help="What to keep of a cluster.  [earliest]")
 def spark(
-    config: Config | None,
+    config: "Config | None",
     *,
     output: str,
     master: str | None,
@@ -28,14 +31,16 @@ def spark(
     text: str | None,
     row_id: str | None,
     language: str | None,
-    keep: Policy,
+    keep: "Policy",
 ) -> None:
     """Find the copies of a corpus on a Spark cluster, and write folders of Parquet.
 
     The corpus is what the configuration lists, or --input: a path of Parquet, JSONL or CSV, or a table by its name.
     """
-    from neardup.spark.job import Input, Job  # noqa: PLC0415 - loads numba
-    from neardup.spark.session import session  # noqa: PLC0415 - likewise
+    from neardup.config import Config, Content, Source
+    from neardup.source.table_columns import Columns
+    from neardup.spark.job import Input, Job
+    from neardup.spark.session import session
 
     if config is None:
         if table is None:

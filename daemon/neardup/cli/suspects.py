@@ -5,21 +5,21 @@ from collections import Counter
 from collections.abc import Sequence
 from contextlib import closing
 from dataclasses import asdict
-from typing import Literal
+from typing import TYPE_CHECKING, Literal
 
 import click
-from rich.table import Table
-from rich.text import Text
 
-from neardup.cli import printing
 from neardup.cli.base import command, json_option
 from neardup.cli.flag_options import language_of
-from neardup.config import Config
-from neardup.ledger import marked_stories, read, snapshot, translate_errors
-from neardup.ledger.marked_stories import MarkedAuthor, MarkedStory, MarkFilter
-from neardup.moderation.evidence.side_by_side import plain
 from neardup.records import MarkReason
 from neardup.timestamps import readable, rfc3339
+
+if TYPE_CHECKING:
+    from rich.table import Table
+
+    from neardup.config import Config
+    from neardup.ledger.marked_stories import MarkedAuthor, MarkedStory
+
 
 SHOWN = 50
 
@@ -34,7 +34,7 @@ SHOWN = 50
 @click.option("--limit", type=click.IntRange(1), help=f"Rows at most.  [{SHOWN}; with --json all]")
 @json_option
 def suspects(
-    config: Config,
+    config: "Config",
     *,
     reason: str | None,
     names: tuple[str, ...],
@@ -48,6 +48,10 @@ def suspects(
     A story is marked if its page may be made to evade detection: most of its text is hidden, its letters
     are look-alikes, it is written in another script than its language, it was read in part or not at all.
     """
+    from neardup.cli import printing
+    from neardup.ledger import marked_stories, read, snapshot, translate_errors
+    from neardup.ledger.marked_stories import MarkFilter
+
     choice = MarkFilter(reason, tuple(language_of(config.registry, name) for name in names), author)
     most = limit or (-1 if as_json else SHOWN)
     with closing(read(config.ledger.path)) as db, translate_errors(config.ledger.path), snapshot(db):
@@ -67,12 +71,17 @@ def suspects(
         printing.out.print("No suspects.")
 
 
-def _record(story: MarkedStory) -> dict[str, object]:
+def _record(story: "MarkedStory") -> dict[str, object]:
     """A story as a JSON object."""
     return asdict(story) | {"marked_at": rfc3339(story.marked_at)}
 
 
-def _stories_table(stories: Sequence[MarkedStory]) -> Table:
+def _stories_table(stories: "Sequence[MarkedStory]") -> "Table":
+    from rich.text import Text
+
+    from neardup.ledger import marked_stories
+    from neardup.moderation.evidence.side_by_side import plain
+
     table = _table("story", "language", "author", "title", "reasons", "marked at")
     for one in stories:
         reasons = marked_stories.in_words(one.marks)
@@ -82,7 +91,12 @@ def _stories_table(stories: Sequence[MarkedStory]) -> Table:
     return table
 
 
-def _authors_table(authors: Sequence[MarkedAuthor]) -> Table:
+def _authors_table(authors: "Sequence[MarkedAuthor]") -> "Table":
+    from rich.text import Text
+
+    from neardup.cli import printing
+    from neardup.moderation.evidence.side_by_side import plain
+
     table = _table("author", "stories", "reasons")
     for one in authors:
         author = "not known" if one.author_id is None else plain(one.author_id)
@@ -90,7 +104,9 @@ def _authors_table(authors: Sequence[MarkedAuthor]) -> Table:
     return table
 
 
-def _table(*columns: str) -> Table:
+def _table(*columns: str) -> "Table":
+    from rich.table import Table
+
     table = Table(header_style="bold")
     for column in columns:
         table.add_column(column, overflow="fold", justify="right" if column == "stories" else "left")

@@ -1,42 +1,11 @@
 """[export]: the file and the message that follow a run."""
 
-from pathlib import Path, PurePosixPath
-from typing import Annotated, Literal, Self, get_args
-from urllib.parse import urlsplit
+from typing import Annotated, Literal, Self
 
 from pydantic import BeforeValidator, Field, model_validator
 
 from neardup.config.section import Section, matching
-
-Format = Literal["csv", "jsonl", "xlsx", "parquet", "html"]
-FORMATS: tuple[Format, ...] = get_args(Format)
-ENDINGS: dict[str, Format] = {f".{name}": name for name in FORMATS} | {".ndjson": "jsonl", ".htm": "html"}
-
-Target = Path | str  # a local file, or the s3://BUCKET/KEY of an object
-
-
-def target_of(value: object) -> Target | None:
-    """Parse a path or an s3:// URL; None for an empty value.  Raises ValueError."""
-    text = str(value or "")
-    if not text.startswith("s3://"):
-        return Path(text) if text else None
-    parts = urlsplit(text)
-    if not parts.netloc or not parts.path.strip("/") or text.endswith("/") or parts.query or parts.fragment:
-        raise ValueError(f"not s3://BUCKET/KEY: {text!r}")
-    return text
-
-
-def format_of(target: Target) -> Format | None:
-    """Return the format that the target's file name ending stands for, or None."""
-    return ENDINGS.get(PurePosixPath(target).suffix.lower())
-
-
-def unknown_ending(target: Target) -> str | None:
-    """What is wrong with the ending of the target's file name, if it has one that names no format; else None."""
-    ending = PurePosixPath(target).suffix
-    if not ending or format_of(target):
-        return None
-    return f"the ending {ending} names no format: use {', '.join(f'.{name}' for name in FORMATS)}"
+from neardup.option_values import Format, Target, format_of, target_of, unknown_ending
 
 
 class Export(Section):

@@ -7,7 +7,6 @@ from typing import Annotated, Any, Literal
 from pydantic import AfterValidator, Field
 
 from neardup.config.section import Section, matching
-from neardup.core.text.normalize import tokens
 from neardup.languages import SHIPPED, LanguageEntry, Languages
 from neardup.records import Language
 
@@ -15,6 +14,8 @@ MAX_LANGUAGES = 255  # arrays store the number of a language in a byte
 
 
 def _has_words(golden: str) -> str:
+    from neardup.core.text.normalize import tokens  # noqa: PLC0415 - only a table with a golden text needs it
+
     if not tokens(golden):
         raise ValueError("a golden text must have words")
     return golden

@@ -1,16 +1,15 @@
 """Reading config.toml, overridden by environment variables NEARDUP_<SECTION>__<KEY>."""
 
-import os
 import tomllib
 from functools import cached_property
 from pathlib import Path
 from typing import Any
 
-from pydantic import Field, ValidationError, ValidationInfo, field_validator
-from pydantic_settings import BaseSettings, PydanticBaseSettingsSource, SettingsConfigDict, SettingsError
+from pydantic import BaseModel, ConfigDict, Field, ValidationError, ValidationInfo, field_validator
 
 from neardup.config.content import Content
 from neardup.config.detection import Detection
+from neardup.config.environment import overridden
 from neardup.config.export import Export
 from neardup.config.extract import Extract
 from neardup.config.index import Index
@@ -26,16 +25,11 @@ from neardup.config.source import Source
 from neardup.errors import Misuse
 from neardup.languages import Languages
 
-PREFIX = "NEARDUP_"
-FILE_VARIABLE = f"{PREFIX}CONFIG"  # names the configuration file
 
-
-class Config(BaseSettings):
+class Config(BaseModel):
     """The whole configuration, one field a section."""
 
-    model_config = SettingsConfigDict(
-        frozen=True, extra="forbid", env_prefix=PREFIX, env_nested_delimiter="__", arbitrary_types_allowed=True
-    )
+    model_config = ConfigDict(frozen=True, extra="forbid", arbitrary_types_allowed=True)
 
     source: Source
     content: Content
@@ -79,17 +73,6 @@ class Config(BaseSettings):
             named[name] = {**named.get(name, {}), **value} if isinstance(value, dict) else value
         return named
 
-    @classmethod
-    def settings_customise_sources(
-        cls,
-        settings_cls: type[BaseSettings],
-        init_settings: PydanticBaseSettingsSource,
-        env_settings: PydanticBaseSettingsSource,
-        dotenv_settings: PydanticBaseSettingsSource,
-        file_secret_settings: PydanticBaseSettingsSource,
-    ) -> tuple[PydanticBaseSettingsSource, ...]:
-        return env_settings, init_settings
-
 
 def load(path: Path) -> Config:
     """Read and validate the configuration.  Relative paths in it are relative to the folder of the file.
@@ -102,21 +85,11 @@ def load(path: Path) -> Config:
         raise Misuse(f"cannot read the configuration {path}: {error.strerror}") from error
     except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
         raise Misuse(f"{path}: bad TOML: {error}") from error
-    _check_environment()
+    tables = overridden(tables, Config)
     try:
         return _anchored(Config(**tables), path.parent.absolute())
-    except SettingsError as error:
-        raise Misuse(f"{error}: write it as JSON") from None
     except ValidationError as error:
         raise Misuse("; ".join(f"{path}: {_explain(dict(e))}" for e in error.errors())) from None
-
-
-def _check_environment() -> None:
-    """Raise Misuse for a variable that begins with the prefix but belongs to no section."""
-    sections = {f"{PREFIX}{name}__".upper() for name in Config.model_fields}
-    for name in os.environ.keys() - {FILE_VARIABLE}:
-        if name.startswith(PREFIX) and not any(name.upper().startswith(section) for section in sections):
-            raise Misuse(f"unknown variable {name}: write {PREFIX}<SECTION>__<KEY>")
 
 
 def _explain(error: dict[str, Any]) -> str:

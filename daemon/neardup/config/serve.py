@@ -6,8 +6,7 @@ from pydantic import Field
 
 from neardup.config.address import Address
 from neardup.config.section import Section
-
-DEFAULT_LISTEN = "127.0.0.1:8766"
+from neardup.option_values import DEFAULT_LISTEN
 
 
 class Serve(Section):

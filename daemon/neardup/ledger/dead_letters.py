@@ -15,7 +15,6 @@ from neardup.ledger import now_ms, transaction
 from neardup.ledger.runs import get, put
 from neardup.records import Dead, DeadLettered, Language, Outcome, Skip, Skipped, Story
 
-REASONS = (*map(str, Dead), str(Skip.MISSING))
 PAGE = 256
 
 

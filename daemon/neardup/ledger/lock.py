@@ -9,8 +9,6 @@ from datetime import datetime
 from pathlib import Path
 from typing import IO, Any
 
-import stamina
-
 from neardup.errors import Fatal, Transient
 from neardup.ledger import files
 
@@ -71,6 +69,11 @@ def _unlocked(path: Path, error: OSError) -> Fatal:
 
 
 def _take(file: IO[str], seconds: float = INSTANT_SECONDS) -> bool:
+    with suppress(BlockingIOError):
+        fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        return True
+    import stamina  # noqa: PLC0415 - here, since the lock is nearly always free
+
     try:
         # `holder` takes the lock for an instant, so one refusal proves nothing.
         for attempt in stamina.retry_context(

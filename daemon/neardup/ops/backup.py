@@ -10,8 +10,6 @@ from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
 
-import structlog
-
 from neardup.durability import sync_folder
 from neardup.errors import PassagesDamaged
 from neardup.index.passages.checksums import BLOCK
@@ -19,11 +17,10 @@ from neardup.index.passages.folder import listed
 from neardup.index.passages.layout import HeaderDamaged
 from neardup.index.passages.segment import Segment
 from neardup.ledger import backup, files
+from neardup.log import log
 from neardup.pipeline import submitted_pages
 
 COPY_BYTES = 1 << 20  # at a time
-
-log = structlog.get_logger()
 
 
 def back_up(ledger: Path, to: Path) -> tuple[int, int]:

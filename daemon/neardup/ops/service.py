@@ -7,13 +7,13 @@ from contextlib import AbstractAsyncContextManager, suppress
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
-import structlog
 from structlog.contextvars import unbind_contextvars
 
 from neardup.app import App
 from neardup.errors import IndexDamaged, NeardupError, Stopped, Transient
 from neardup.ledger import now_ms, runs
 from neardup.ledger.lock import only_daemon
+from neardup.log import log
 from neardup.pipeline.gauges import refresh_gauges
 from neardup.pipeline.hooks import Hook
 from neardup.pipeline.index_wait import IndexWait
@@ -28,8 +28,6 @@ RETRY_FIRST = timedelta(minutes=1)
 RETRY_MAX = timedelta(hours=1)
 OPEN_RETRY_SECONDS = 5.0
 REFRESH_SECONDS = 300.0
-
-log = structlog.get_logger()
 
 
 class Service:

@@ -7,11 +7,10 @@ from contextlib import AbstractAsyncContextManager, nullcontext
 from pathlib import Path
 from typing import cast
 
-import structlog
-
 from neardup.core.page import PageFingerprinted
 from neardup.core.text.extraction import Extraction
 from neardup.errors import Fatal, NeardupError, OverBudget, ReaderDied, Transient
+from neardup.log import log
 from neardup.pages.adaptive_limit import AdaptiveLimit
 from neardup.pages.fork_server import start_server
 from neardup.pages.plain_content import AnyContent, PlainContent
@@ -31,8 +30,6 @@ STRIKES = 2  # a page is read without its markup when so many processes died ove
 STARTS = 3  # that fail in a row end the run; fewer may have been killed by something else
 
 OpenReaderPool = Callable[[], "ReaderPool"]  # raises Fatal for a store that does not exist
-
-log = structlog.get_logger()
 
 
 class ReaderPool:

@@ -15,16 +15,13 @@ from contextlib import suppress
 from itertools import count
 from typing import Any, cast
 
-import structlog
-
 from neardup.errors import NeardupError, OverBudget, ReaderDied, Transient
+from neardup.log import log
 from neardup.pages.watchdog import NO_PAGE, Record, Stillness, WatchedProcess, watch
 
 LENGTH = struct.Struct("!i")  # the prefix that multiprocessing.connection uses
 
 ReasonToRefuse = Callable[[Any], NeardupError | None]  # a process's greeting -> why it cannot be used, or None
-
-log = structlog.get_logger()
 
 
 class ReaderConnection(asyncio.Protocol):

@@ -9,10 +9,9 @@ import time
 from collections.abc import Iterable, Sequence
 from contextlib import ExitStack, suppress
 
-import structlog
-
 from neardup.core.fingerprint import version as fingerprint_version
 from neardup.errors import Fatal, Transient
+from neardup.log import log
 from neardup.pages.fork_server import fork_reader
 from neardup.pages.reader_process import Greeting, Settings
 from neardup.pages.reader_rpc import ReaderConnection, connect_reader
@@ -20,8 +19,6 @@ from neardup.pages.watchdog import Record, Stillness, new_record
 
 GRACE_SECONDS = 1.0  # for a process to end by itself: native code must return to the interpreter first
 START_CHECK_SECONDS = 1.0
-
-log = structlog.get_logger()
 
 
 async def start_readers(settings: Settings, size: int) -> list[ReaderConnection]:

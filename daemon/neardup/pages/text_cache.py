@@ -5,11 +5,11 @@ from collections.abc import Awaitable, Callable, Iterable, Sequence
 from enum import Enum
 from operator import attrgetter
 
-import structlog
 from cachetools import LRUCache
 
 from neardup.core.page import PageShingled
 from neardup.core.verify.shingled import Shingled
+from neardup.log import log
 from neardup.pages.results import ReadFailed, ShingledResult
 from neardup.pairs import PairedStory
 from neardup.records import Dead, Story
@@ -29,8 +29,6 @@ class NoText(Enum):
 RETRIABLE = {Dead.STORE_ERROR, Dead.FORBIDDEN}  # failures after which a later attempt may succeed
 
 Text = Shingled | NoText
-
-log = structlog.get_logger()
 
 
 class Texts:

@@ -3,13 +3,10 @@
 from collections import Counter
 from collections.abc import Iterable, Sequence
 
-import structlog
-
 from neardup.core.fingerprint.minhash import FEW_SHINGLES
+from neardup.log import log
 from neardup.records import BadRow, DeadLettered, Fingerprinted, Language, Outcome, Skipped, Story
 from neardup.telemetry.metrics import CANDIDATES, CAPPED, MARKED, STORIES
-
-log = structlog.get_logger()
 
 
 def count_outcomes(batch: Sequence[Outcome]) -> None:

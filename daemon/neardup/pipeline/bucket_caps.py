@@ -3,13 +3,10 @@
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-import structlog
-
 from neardup.index.protocol import LookupResult
+from neardup.log import log
 from neardup.records import Language
 from neardup.telemetry.metrics import CAPPED_BUCKETS
-
-log = structlog.get_logger()
 
 
 @dataclass(slots=True)

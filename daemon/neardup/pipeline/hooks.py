@@ -4,15 +4,12 @@ import asyncio
 from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import dataclass
 
-import structlog
-
 from neardup.errors import NeardupError
+from neardup.log import log
 from neardup.pipeline.grace_period import GracePeriodOver, within_grace_period
 from neardup.pipeline.summary import Summary
 
 GRACE_SECONDS = 5.0  # for a hook to end after a signal to stop
-
-log = structlog.get_logger()
 
 
 @dataclass(frozen=True, slots=True)

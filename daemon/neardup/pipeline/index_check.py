@@ -9,8 +9,6 @@ that no pair is lost.
 from collections import Counter
 from collections.abc import Mapping, Sequence
 
-import structlog
-
 from neardup.config import Detection
 from neardup.errors import IndexDamaged, Transient
 from neardup.index.completeness import Completeness
@@ -18,6 +16,7 @@ from neardup.index.protocol import Index
 from neardup.index.statistics import BucketStatistics
 from neardup.ledger import Ledger, inserts, lookup_proof, runs
 from neardup.ledger.candidates import Matches, nominate_all
+from neardup.log import log
 from neardup.pipeline.index_faults import IndexFaults
 from neardup.pipeline.index_sync import catch_up, rebuild
 from neardup.pipeline.second_lookup import nominees_of
@@ -28,8 +27,6 @@ SAMPLE = 1_000  # stories, whose 37 or more buckets show a loss of one bucket in
 REBUILD_SHARE = 0.01
 ROUNDS = 3  # of samples; where the third still finds a loss, there is more than repairs of single stories find
 STORIES_PER_LOOKUP = 256
-
-log = structlog.get_logger()
 
 
 class IndexCheck:

@@ -12,14 +12,13 @@ from collections.abc import AsyncIterator, Callable, Collection
 from contextlib import aclosing, closing
 from typing import TYPE_CHECKING
 
-import structlog
-
 from neardup.core.candidates.fingerprint_arrays import FingerprintArrays
 from neardup.core.fingerprint.version import algorithm, difference
 from neardup.errors import Fatal, IndexDamaged
 from neardup.index.protocol import Index, IndexPosition
 from neardup.ledger import Ledger, changes, fingerprint_arrays, lookup_proof, read, runs
 from neardup.ledger.restart import restart
+from neardup.log import log
 from neardup.pipeline.scratch import scratch_errors, scratch_folder
 from neardup.records import Change, Language
 from neardup.telemetry.metrics import INDEX_LAG, INDEX_REPAIRS
@@ -30,8 +29,6 @@ if TYPE_CHECKING:
 REPLAY_CHANGES = 1000
 REBUILD_STORIES = 50_000
 KEEP_CHANGES = 100_000
-
-log = structlog.get_logger()
 
 
 async def refuse_mismatch(index: Index, ledger: Ledger, version: str) -> None:

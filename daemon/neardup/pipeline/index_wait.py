@@ -7,10 +7,9 @@ import time
 from collections.abc import Awaitable, Callable
 from typing import TypeVar
 
-import structlog
-
 from neardup.errors import Transient
 from neardup.ledger import Ledger, now_ms, runs
+from neardup.log import log
 from neardup.retry import patiently
 from neardup.telemetry.metrics import WAITING
 from neardup.telemetry.systemd import notify
@@ -18,8 +17,6 @@ from neardup.telemetry.systemd import notify
 T = TypeVar("T")
 INDEX = "index"
 SLOW_SECONDS = 5.0  # longer than any call of an index that answers
-
-log = structlog.get_logger()
 
 
 class IndexWait:

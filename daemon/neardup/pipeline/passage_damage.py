@@ -7,16 +7,13 @@ a whole index, and one that fails is repeated after the repair: damage loses no 
 import asyncio
 from collections.abc import Callable
 
-import structlog
-
 from neardup.errors import PassagesDamaged
 from neardup.index.passages.damage import Damage
 from neardup.index.passages.index import PassageIndex
+from neardup.log import log
 from neardup.pipeline.passage_reading import PassageReading
 from neardup.pipeline.passage_sync import PassageSync
 from neardup.telemetry.metrics import PASSAGE_DAMAGE
-
-log = structlog.get_logger()
 
 
 class PassageRepair:

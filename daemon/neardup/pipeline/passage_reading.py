@@ -10,13 +10,13 @@ from collections.abc import Callable, Sequence
 from typing import Self
 
 import numpy as np
-import structlog
 
 from neardup.config import Run as RunSection
 from neardup.core.page import PageFingerprinted, Unreadable
 from neardup.index.passages.postings import Row
 from neardup.ledger import Ledger, missing_passages
 from neardup.ledger.missing_passages import MissingStory
+from neardup.log import log
 from neardup.pages.circuit_breaker import CircuitBreaker
 from neardup.pages.reader_pool import ReaderPool
 from neardup.pages.results import NotModified, PageResult, ReadFailed, ReadPage
@@ -28,8 +28,6 @@ from neardup.telemetry.metrics import PASSAGES_READ_AGAIN
 STORIES_AT_A_TIME = 500  # whose pages are read before the next ones are begun
 READ, CHANGED = "read", "changed"
 NO_HASHES = np.empty(0, np.uint32)
-
-log = structlog.get_logger()
 
 
 class PassageReading:

@@ -10,7 +10,6 @@ from typing import TypeVar
 
 import numpy as np
 import numpy.typing as npt
-import structlog
 
 from neardup.core.candidates.banding import Numbers
 from neardup.core.fingerprint.version import algorithm
@@ -18,6 +17,7 @@ from neardup.errors import Fatal, PassagesDamaged
 from neardup.index.passages.index import PassageIndex
 from neardup.index.passages.ranges import Range
 from neardup.ledger import Ledger, changes, files, passage_hashes, runs
+from neardup.log import log
 from neardup.pipeline.index_sync import ledger_id
 
 ROWS_PER_READ = 5_000
@@ -25,8 +25,6 @@ REPAIRS = 3  # of one question; where the fourth attempt finds damage, the disk 
 FLUSH_STORIES = 50_000  # that are held in memory before a segment is written: about 13 MB
 
 T = TypeVar("T")
-
-log = structlog.get_logger()
 
 
 async def open_passages(ledger: Ledger) -> PassageIndex:

@@ -4,15 +4,12 @@ import asyncio
 from collections.abc import Coroutine
 from typing import Any
 
-import structlog
-
 from neardup.errors import Stopped
 from neardup.index.passages.index import PassageIndex
 from neardup.index.protocol import Index
 from neardup.ledger import Ledger, runs
+from neardup.log import log
 from neardup.pipeline.index_sync import catch_up, forget_fingerprints, ledger_id, refuse_mismatch
-
-log = structlog.get_logger()
 
 
 async def prepare_index(

@@ -9,21 +9,19 @@ from collections.abc import AsyncIterator, Sequence
 from contextlib import asynccontextmanager, suppress
 from typing import Protocol, TypeVar
 
-import structlog
 from structlog.contextvars import bind_contextvars
 
 from neardup.core.native import WHY_MISSING
 from neardup.errors import NeardupError
 from neardup.ledger import Ledger, now_ms, runs
 from neardup.ledger.lock import only_one
+from neardup.log import log
 from neardup.pipeline.grace_period import GracePeriodOver, within_grace_period
 from neardup.pipeline.hooks import Hook, run_hooks
 from neardup.pipeline.summary import Summary
 from neardup.telemetry.metrics import RUN_FAILURES, RUNNING
 
 Summary_co = TypeVar("Summary_co", bound=Summary, covariant=True)
-
-log = structlog.get_logger()
 
 
 class Job(Protocol[Summary_co]):

@@ -2,13 +2,10 @@
 
 from dataclasses import dataclass
 
-import structlog
-
+from neardup.log import log
 from neardup.pipeline.progress import Progress
 
 FRESH_PAYS = 30_000  # stories: see deploy/docs/speed.md
-
-log = structlog.get_logger()
 
 
 @dataclass(frozen=True, slots=True)

@@ -8,10 +8,10 @@ from collections import Counter, defaultdict
 
 import numpy as np
 import numpy.typing as npt
-import structlog
 
 from neardup.ledger import Ledger, script_health
 from neardup.ledger.script_health import Measure, Reading
+from neardup.log import log
 from neardup.records import Fingerprinted, Language, MarkReason, Outcome, Skip, Skipped
 
 Sums = npt.NDArray[np.float64]
@@ -27,8 +27,6 @@ TEXT_MEASURES = (
 # Skipped for these reasons, a page was read and has no story.
 NO_STORY = {Skip.EMPTY, Skip.NOT_TEXT, Skip.NO_BODY, Skip.TOO_SHORT, Skip.OVER_BUDGET}
 ROWS = 256  # added up at once, which takes less time than one by one
-
-log = structlog.get_logger()
 
 
 class ScriptHealth:

@@ -12,8 +12,6 @@ import asyncio
 import time
 from dataclasses import replace
 
-import structlog
-
 from neardup.config import Detection
 from neardup.errors import IndexDamaged
 from neardup.index.completeness import Completeness
@@ -22,6 +20,7 @@ from neardup.index.passages.index import PassageIndex
 from neardup.index.protocol import Index
 from neardup.ledger import Ledger, changes, inserts, scrubbing
 from neardup.ledger.candidates import nominate_all
+from neardup.log import log
 from neardup.pipeline.index_check import matches_of
 from neardup.pipeline.index_faults import IndexFaults
 from neardup.pipeline.passage_damage import drop_damaged
@@ -30,8 +29,6 @@ from neardup.telemetry.metrics import INDEX_MISSING, INDEX_REPAIRS, SCRUBBED
 SECONDS = 60.0  # for each of the indexes, at most
 STORIES_PER_STEP = 256
 STORIES = 50_000  # a night, at most
-
-log = structlog.get_logger()
 
 
 async def scrub(

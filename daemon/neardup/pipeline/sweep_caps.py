@@ -1,11 +1,8 @@
 """Counts and logs what the caps of [detection] kept a sweep from comparing."""
 
-import structlog
-
+from neardup.log import log
 from neardup.records import Language
 from neardup.telemetry.metrics import CAPPED, CAPPED_BUCKETS
-
-log = structlog.get_logger()
 
 
 def log_caps(language: Language, left_out: int, capped: dict[str, int]) -> None:

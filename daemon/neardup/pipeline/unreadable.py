@@ -3,9 +3,8 @@
 from collections import Counter
 from collections.abc import Callable, Iterable
 
-import structlog
-
 from neardup.errors import Fatal
+from neardup.log import log
 from neardup.pipeline.summary import READABLE, Counts, RunSummary
 from neardup.records import BadRow, Dead, DeadLettered, Outcome, Skip, Skipped, Story
 
@@ -31,8 +30,6 @@ SETTINGS: dict[str, str] = {
     Dead.QUARANTINED: "the log lines before this one, and `neardup retry KEY`",
 }
 EMPTY_LISTING = "the listing has no stories; look at source.manifest, or source.backfill_sql for Athena"
-
-log = structlog.get_logger()
 
 
 def refuse_unreadable(summary: RunSummary, *, whole_listing: bool) -> None:

@@ -2,14 +2,13 @@
 
 import asyncio
 
-import structlog
-
 from neardup.config import Detection
 from neardup.core.fingerprint.version import algorithm
 from neardup.errors import NeardupError, Transient
 from neardup.index.passages.index import PassageIndex
 from neardup.index.protocol import Index
 from neardup.ledger import Ledger, candidates, changes, lock, unsettled
+from neardup.log import log
 from neardup.pages.text_cache import Texts
 from neardup.pipeline import submitted_pages
 from neardup.pipeline.index_sync import KEEP_CHANGES, catch_up
@@ -18,8 +17,6 @@ from neardup.pipeline.second_lookup import settle
 from neardup.pipeline.verifier import BATCH, BEFORE_ALL, Verifier, fitting
 
 EVERY_SECONDS = 10.0
-
-log = structlog.get_logger()
 
 
 class Upkeep:

@@ -3,13 +3,12 @@
 import sqlite3
 from collections.abc import Awaitable, Callable, Iterable
 
-import structlog
-
 from neardup.core.marks import skip_marks
 from neardup.core.page import PageFingerprinted, Unreadable
 from neardup.errors import NeardupError
 from neardup.languages import Languages
 from neardup.ledger import forgotten, stories
+from neardup.log import log
 from neardup.pages.results import NotModified, PageResult, ReadFailed, ReadPage, crash_of
 from neardup.records import (
     BadRow,
@@ -26,8 +25,6 @@ from neardup.records import (
     StoredVersion,
     Story,
 )
-
-log = structlog.get_logger()
 
 
 class Worker:

@@ -2,17 +2,14 @@
 
 from collections.abc import AsyncIterator
 
-import structlog
-
 from neardup.errors import Fatal
 from neardup.ledger import Ledger, stories, works
+from neardup.log import log
 from neardup.records import Checkpoint, ListedRow, Story
 from neardup.source import Source
 
 EMPTY_LISTING = "[reference] lists no works; look at reference.manifest, or reference.sql for Athena"
 REMOVED_AT_ONCE = 100  # works in one transaction
-
-log = structlog.get_logger()
 
 
 class WorksListing:

@@ -5,13 +5,13 @@ import sys
 from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
 
-import structlog
 from aiohttp import web
 
 from neardup.checking import open_service_parts
 from neardup.config import Config
 from neardup.config.address import is_loopback
 from neardup.errors import Misuse
+from neardup.log import log
 from neardup.serve import pages
 from neardup.serve.endpoint import endpoint
 from neardup.serve.lanes import LATE_SECONDS
@@ -27,8 +27,6 @@ from neardup.telemetry.systemd import notify, notifying_watchdog
 # For how long a thread may keep the interpreter while others wait.  A check changes threads twenty times: with Python's
 # own 5 ms, checks beside each other take a half longer.
 THREAD_SECONDS = 0.0005
-
-log = structlog.get_logger()
 
 
 async def serve(config: Config, listen: str, stop: asyncio.Event) -> None:

@@ -5,12 +5,12 @@ import time
 import uuid
 from collections.abc import Awaitable, Callable
 
-import structlog
 from aiohttp import web
 from structlog.contextvars import bound_contextvars
 
 from neardup.config.address import is_loopback, named_host
 from neardup.errors import NeardupError, Transient
+from neardup.log import log
 from neardup.problem_types import FAILED, UNAVAILABLE
 from neardup.serve.problems import OTHER_HOST, Refused, of_http_error, response_of
 from neardup.serve.service import SERVICE
@@ -29,7 +29,6 @@ HEADERS = {
 METHODS = {"GET", "HEAD", "POST", "PUT", "DELETE"}
 TOKEN_NAME = web.RequestKey("token_name", str)
 
-log = structlog.get_logger()
 Handler = Callable[[web.Request], Awaitable[web.StreamResponse]]
 
 

@@ -4,12 +4,12 @@ import asyncio
 from collections.abc import Callable
 from contextlib import AbstractAsyncContextManager, suppress
 
-import structlog
 from aiohttp import web
 
 from neardup.checking import ServiceParts
 from neardup.config import Serve
 from neardup.errors import Transient
+from neardup.log import log
 from neardup.problem_types import UNAVAILABLE
 from neardup.serve.lanes import Lane
 from neardup.serve.problems import Refused
@@ -20,8 +20,6 @@ from neardup.token_file import TokenFile
 OPEN_RETRY_SECONDS = 5.0
 SHORT_SLOTS = 16  # most of a check is spent waiting for the store
 LONG_SLOTS = 1  # a novel occupies a core for seconds
-
-log = structlog.get_logger()
 
 
 class Service:

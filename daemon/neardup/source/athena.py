@@ -11,7 +11,6 @@ from datetime import UTC, datetime
 from typing import Any, Protocol
 
 import aioboto3  # type: ignore[import-untyped]
-import structlog
 import xxhash
 from aiobotocore.config import AioConfig  # type: ignore[import-untyped]
 from botocore.exceptions import BotoCoreError, ClientError, HTTPClientError, NoCredentialsError
@@ -19,6 +18,7 @@ from botocore.exceptions import ConnectionError as BotoConnectionError
 
 from neardup.errors import Fatal, Gone, Transient
 from neardup.languages import Languages
+from neardup.log import log
 from neardup.no_redirects import NoRedirects
 from neardup.records import Checkpoint, ListedRow
 from neardup.s3_errors import NO_CREDENTIALS
@@ -31,7 +31,6 @@ POLL_GROWTH = 1.5
 TRANSIENT = ("Throttling", "TooManyRequests", "InternalServer", "ServiceUnavailable", "RequestTimeout")
 RETRIES = {"mode": "standard", "max_attempts": 6}  # the one retry layer of these calls
 
-log = structlog.get_logger()
 OpenReader = Callable[[str], Awaitable[Reader]]
 Began = Callable[[Checkpoint], Awaitable[None]]
 

@@ -11,17 +11,14 @@ from collections.abc import AsyncIterator, Awaitable, Iterator, Mapping
 from dataclasses import dataclass
 from typing import Protocol
 
-import structlog
-
 from neardup.errors import Misuse
+from neardup.log import log
 
 CHUNK_BYTES = 4 * 1024 * 1024
 HEADER_BYTES = 64 * 1024
 SEPARATORS = ",\t;"
 NOT_UTF8 = (codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE, b"PK\x03\x04", b"PAR1")  # a workbook and a Parquet file
 SHOWN_CHARACTERS = 500  # of a row that cannot be used
-
-log = structlog.get_logger()
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,11 +1,9 @@
 """/metrics of a single run.  The server of prometheus-client starts 0.2 s faster than the application of the daemon."""
 
-import structlog
 from prometheus_client import start_http_server
 
+from neardup.log import log
 from neardup.telemetry.metrics import STARTED
-
-log = structlog.get_logger()
 
 
 def serve_metrics(listen: str, command: str) -> None:

@@ -4,16 +4,14 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-import structlog
 from jinja2 import Environment, FileSystemLoader, StrictUndefined
 
 from neardup import __version__
 from neardup.errors import Fatal
 from neardup.extras import how_to_install
+from neardup.log import log
 
 TEMPLATE = "page.html.j2"
-
-log = structlog.get_logger()
 
 
 @dataclass(frozen=True, slots=True)

@@ -7,8 +7,6 @@ import asyncio
 from collections.abc import Sequence
 from contextlib import aclosing
 
-import structlog
-
 from neardup.app import App, open_readers
 from neardup.core.page import PageText, PreparedStory, prepare_story
 from neardup.insights.evaluate.edits import OTHER_SCRIPT, replaced_name
@@ -17,6 +15,7 @@ from neardup.insights.evaluate.plant import COPIES, Corpus, PlantedStory, plant
 from neardup.insights.evaluate.sample import Original
 from neardup.ledger import drawn_stories, now_ms, recalls
 from neardup.ledger.recalls import Measure, Tried
+from neardup.log import log
 from neardup.pages.reader_pool import ReaderPool
 from neardup.pages.text_cache import Texts
 from neardup.pipeline.hooks import Hook
@@ -35,8 +34,6 @@ EDITS = (
 CANARIES = [copy for copy in COPIES if copy.name in EDITS]
 WORDS = range(200, 5_000)  # of a story that is copied: shorter ones are missed by chance, longer ones cost much
 CHECKS_AT_ONCE = 4
-
-log = structlog.get_logger()
 
 
 def hook(app: App) -> Hook:

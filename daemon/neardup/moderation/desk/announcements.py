@@ -7,16 +7,13 @@ import asyncio
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 
-import structlog
-
 from neardup.errors import NeardupError
 from neardup.ledger import verdict_log
+from neardup.log import log
 from neardup.moderation.desk.desk import Desk
 from neardup.moderation.webhook import notify_verdict
 
 CLOSING_SECONDS = 10  # for what is still to be posted when the desk closes
-
-log = structlog.get_logger()
 
 
 def announce(desk: Desk, decision: int, event: str) -> None:

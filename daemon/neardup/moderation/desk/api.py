@@ -13,11 +13,11 @@ import sqlite3
 from collections.abc import Callable
 from typing import Annotated, TypeVar
 
-import structlog
 from aiohttp import web
 from pydantic import AfterValidator, BaseModel, ConfigDict, Field, ValidationError
 
 from neardup.ledger import cases
+from neardup.log import log
 from neardup.moderation.desk import deciding
 from neardup.moderation.desk.announcements import announce
 from neardup.moderation.desk.api_answers import (
@@ -43,7 +43,6 @@ from neardup.token_file import find
 PAGE_SIZE, LARGEST_PAGE = 50, 200
 SCHEME = "Bearer "
 
-log = structlog.get_logger()
 M = TypeVar("M", bound=BaseModel)
 
 

@@ -1,11 +1,11 @@
 """The failures of the desk's JSON API, answered as application/problem+json by RFC 9457."""
 
-import structlog
 from aiohttp import web
 from aiohttp.typedefs import Handler
 
 from neardup.errors import Conflict, NeardupError, Transient
 from neardup.ledger.leases import Held
+from neardup.log import log
 from neardup.moderation.desk.moderators import NotPermitted
 from neardup.problem_types import (
     CONTENT_TYPE,
@@ -28,8 +28,6 @@ NO_DECISION = ProblemType("no-decision", 404, "There is no such decision")
 CONFLICT = ProblemType("conflict", 409, "The flags are not as they were read")
 HELD = ProblemType("held", 409, "Another moderator holds the case")
 OF_STATUS = {kind.status: kind for kind in (NOT_FOUND, METHOD_NOT_ALLOWED, TOO_LARGE)}
-
-log = structlog.get_logger()
 
 
 class Refused(NeardupError):

@@ -5,12 +5,12 @@ from collections.abc import AsyncIterator, Callable, Sequence
 from contextlib import aclosing, asynccontextmanager, closing
 from pathlib import Path
 
-import structlog
 from aiohttp import web
 
 from neardup.config import Config
 from neardup.config.address import is_loopback
 from neardup.errors import Misuse, NeardupError
+from neardup.log import log
 from neardup.moderation.desk import (
     api,
     authors,
@@ -43,8 +43,6 @@ from neardup.token_file import digest_of
 
 READ_TITLES_SECONDS = 60
 STATIC = Path(__file__).parents[1] / "static"
-
-log = structlog.get_logger()
 
 
 async def serve(config: Config, open_pool: OpenReaderPool, listen: str, stop: asyncio.Event) -> None:

@@ -5,12 +5,12 @@ import sqlite3
 from collections.abc import Mapping
 from typing import Any
 
-import structlog
 from aiohttp import web
 
 from neardup.errors import Conflict
 from neardup.ledger import leases, verdicts
 from neardup.ledger.case_selection import OPEN
+from neardup.log import log
 from neardup.moderation.desk import deciding
 from neardup.moderation.desk.announcements import announce
 from neardup.moderation.desk.case_query import CaseQueue, case_query_of, case_queue_of
@@ -25,8 +25,6 @@ from neardup.moderation.desk.story import story_of
 from neardup.pairs import Verdict
 
 CHOSEN = "case-"  # the fields of chosen cases begin so
-
-log = structlog.get_logger()
 
 
 async def decide(request: web.Request) -> web.StreamResponse:

@@ -6,8 +6,9 @@ from dataclasses import dataclass
 from ipaddress import IPv6Address, ip_address, ip_network
 from math import ceil
 
-import structlog
 from cachetools import TTLCache
+
+from neardup.log import log
 
 FREE_ATTEMPTS = 5  # without a wait, for people who mistype
 FIRST_WAIT_SECONDS = 2.0  # after them; each further wrong token doubles it
@@ -15,8 +16,6 @@ LONGEST_WAIT_SECONDS = 900.0
 FORGOTTEN_AFTER_SECONDS = 3_600
 MOST_CLIENTS = 10_000  # remembered at a time
 LOG_EVERY_SECONDS = 60.0
-
-log = structlog.get_logger()
 
 
 @dataclass(frozen=True, slots=True)

@@ -6,12 +6,12 @@ import sqlite3
 from dataclasses import dataclass
 from typing import Any, NamedTuple
 
-import structlog
 from aiohttp import web
 
 from neardup.core.verify.tiers import kinds_of_meaning
 from neardup.errors import Conflict
 from neardup.ledger import meaning_flags, verdicts
+from neardup.log import log
 from neardup.meaning.chunks import chunks
 from neardup.moderation.desk.access import require_moderator
 from neardup.moderation.desk.announcements import announce
@@ -29,8 +29,6 @@ from neardup.moderation.interface import marked
 from neardup.pairs import Verdict
 from neardup.query.compare import describe_stories
 from neardup.query.compared_story import LoadedStory
-
-log = structlog.get_logger()
 
 
 class AlignedChunks(NamedTuple):

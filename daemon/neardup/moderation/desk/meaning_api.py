@@ -10,11 +10,11 @@ import json
 import sqlite3
 from typing import Annotated
 
-import structlog
 from aiohttp import web
 from pydantic import AfterValidator
 
 from neardup.ledger import meaning_flags
+from neardup.log import log
 from neardup.moderation.desk import meaning
 from neardup.moderation.desk.announcements import announce
 from neardup.moderation.desk.api import LARGEST_PAGE, PAGE_SIZE, Body, Note, authorize, body_of, offered
@@ -27,8 +27,6 @@ from neardup.moderation.desk.position import Pair
 from neardup.moderation.desk.query import Queue, number, queue_of
 from neardup.moderation.export.meaning import meaning_row
 from neardup.pairs import Verdict
-
-log = structlog.get_logger()
 
 
 class VerdictBody(Body):

@@ -6,12 +6,12 @@ Forms of other sites are rejected twice: by headers that only browsers can set (
 
 from urllib.parse import parse_qsl, quote
 
-import structlog
 from aiohttp import web
 from aiohttp.typedefs import Handler, Middleware
 
 from neardup.config.address import is_loopback, named_host
 from neardup.errors import NeardupError, Transient
+from neardup.log import log
 from neardup.moderation.desk import sessions
 from neardup.moderation.desk.access import login_of
 from neardup.moderation.desk.api_problems import answer_problems, is_of_api
@@ -40,8 +40,6 @@ HEADERS = {
     "Cross-Origin-Resource-Policy": "same-origin",
     "Server": "neardup",
 }
-
-log = structlog.get_logger()
 
 
 async def set_headers(request: web.Request, response: web.StreamResponse) -> None:

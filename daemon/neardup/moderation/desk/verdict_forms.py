@@ -3,11 +3,11 @@
 import sqlite3
 from typing import Any
 
-import structlog
 from aiohttp import web
 
 from neardup.errors import Conflict
 from neardup.ledger import flags, verdicts
+from neardup.log import log
 from neardup.moderation.desk import deciding
 from neardup.moderation.desk.announcements import announce
 from neardup.moderation.desk.case_query import case_query_of, case_queue_of
@@ -18,8 +18,6 @@ from neardup.moderation.desk.pair import pair_of
 from neardup.moderation.desk.position import Pair, position_of
 from neardup.moderation.desk.query import number, query_of, queue_of
 from neardup.pairs import Verdict
-
-log = structlog.get_logger()
 
 
 async def decide_pair(request: web.Request) -> web.StreamResponse:

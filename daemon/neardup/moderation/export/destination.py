@@ -10,9 +10,9 @@ from pathlib import Path
 from typing import TypeVar
 
 from neardup.config import Content
-from neardup.config.export import Target
 from neardup.errors import Fatal, NeardupError, Transient
 from neardup.extras import needs
+from neardup.option_values import Target
 
 R = TypeVar("R")
 MODE = 0o640  # titles and passages of stories concern the group at most

@@ -6,11 +6,10 @@ from contextlib import closing
 from dataclasses import dataclass
 from typing import Any
 
-import structlog
-
 from neardup.config import Config
 from neardup.errors import Transient
 from neardup.ledger import read, stories, translate_errors
+from neardup.log import log
 from neardup.moderation.evidence.fragments import PassagePair, align_stories
 from neardup.pages.reader_pool import OpenReaderPool, ReaderPool
 from neardup.query.compare import load_story
@@ -20,8 +19,6 @@ from neardup.query.evidence import evidence, thresholds_of
 MAX_PAIRS_WITH_PASSAGES = 200  # reading more texts would burden the store for more than a person reads
 PAIRS_IN_MEMORY = 8  # pairs whose texts are held in memory at a time
 MAX_PASSAGES = 3  # per pair, the longest first
-
-log = structlog.get_logger()
 
 
 @dataclass(frozen=True, slots=True)

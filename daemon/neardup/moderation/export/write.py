@@ -9,10 +9,7 @@ from importlib import import_module
 from pathlib import Path
 from typing import Literal
 
-import structlog
-
 from neardup.config import Config
-from neardup.config.export import Format, Target
 from neardup.core.verify.keep import Policy
 from neardup.errors import Misuse, NeardupError
 from neardup.extras import needs
@@ -29,6 +26,7 @@ from neardup.ledger import (
     translate_errors,
 )
 from neardup.ledger.selection import Selection
+from neardup.log import log
 from neardup.moderation.export.cases import choose, listed
 from neardup.moderation.export.columnar import write_parquet
 from neardup.moderation.export.destination import write_to_target
@@ -41,11 +39,11 @@ from neardup.moderation.export.passages import copied_passages
 from neardup.moderation.export.stories import STORIES, story_row
 from neardup.moderation.export.stories_page import MAX_STORIES_SHOWN, write_members_page, write_stories_page
 from neardup.moderation.export.table import ExportRow, Table
+from neardup.option_values import Format, Target
 from neardup.pages.reader_pool import OpenReaderPool
 
 ALL_OPEN_FLAGS = Selection()
 NO_PASSAGES: Passages = {}
-log = structlog.get_logger()
 LIBRARIES = {"parquet": "pyarrow.parquet", "xlsx": "xlsxwriter"}  # of formats, each an extra of the same name
 
 
