@@ -9,18 +9,15 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from neardup.config import Config, Detection
-from neardup.core.fingerprint import version as fingerprint_version
-from neardup.core.text.extraction import Extraction
 from neardup.index import backends
-from neardup.index.passages.index import PassageIndex
 from neardup.index.protocol import Index
 from neardup.ledger import Ledger, connect, files, languages, read
-from neardup.pipeline.index_wait import IndexWait
-from neardup.pipeline.passage_sync import open_passages
-from neardup.telemetry.metrics import create_series
 
-if TYPE_CHECKING:  # they parse pages, as few commands do
+if TYPE_CHECKING:
+    from neardup.core.text.extraction import Extraction
+    from neardup.index.passages.index import PassageIndex
     from neardup.pages.reader_pool import ReaderPool
+    from neardup.pipeline.index_wait import IndexWait
     from neardup.query.compare import Comparer
 
 
@@ -32,14 +29,19 @@ class App:
     ledger: Ledger
     reader: Ledger
     index: Index
-    passages: PassageIndex
-    index_wait: IndexWait
+    passages: "PassageIndex"
+    index_wait: "IndexWait"
     version: str
 
 
 @asynccontextmanager
 async def open_app(config: Config) -> AsyncIterator[App]:
     """Open ledger and index.  Raises Transient if Redis does not answer, and Fatal for other failures."""
+    from neardup.core.fingerprint import version as fingerprint_version  # noqa: PLC0415 - see above
+    from neardup.pipeline.index_wait import IndexWait  # noqa: PLC0415 - likewise
+    from neardup.pipeline.passage_sync import open_passages  # noqa: PLC0415 - likewise
+    from neardup.telemetry.metrics import create_series  # noqa: PLC0415 - likewise
+
     connect(config.ledger.path).close()
     with closing(Ledger(config.ledger.path)) as ledger, closing(Ledger(config.ledger.path, read)) as reader:
         await ledger.do(languages.register, config.registry)
@@ -69,7 +71,8 @@ async def open_index(config: Config) -> Index:
 
 def open_readers(config: Config) -> "ReaderPool":
     """A pool of reader processes, which start when first needed.  Raises Fatal for a store that does not exist."""
-    from neardup.pages.reader_pool import ReaderPool  # noqa: PLC0415 - see above
+    from neardup.core.text.extraction import Extraction  # noqa: PLC0415 - see above
+    from neardup.pages.reader_pool import ReaderPool  # noqa: PLC0415 - likewise
     from neardup.pages.store import WorkPages, open_store  # noqa: PLC0415 - likewise
 
     open_store(config.content)
@@ -80,13 +83,16 @@ def open_readers(config: Config) -> "ReaderPool":
     return ReaderPool(config.content, extraction(config), config.run.workers, submitted, works)
 
 
-def extraction(config: Config) -> Extraction:
+def extraction(config: Config) -> "Extraction":
+    from neardup.core.text.extraction import Extraction  # noqa: PLC0415 - see above
+
     return Extraction(config.extract.body, config.extract.strip)
 
 
 def comparer(config: Config | None) -> "Comparer":
     """The parts of `compare`; without a configuration it compares files only, each with its whole text."""
-    from neardup.query.compare import Comparer  # noqa: PLC0415 - see above
+    from neardup.core.text.extraction import Extraction  # noqa: PLC0415 - see above
+    from neardup.query.compare import Comparer  # noqa: PLC0415 - likewise
 
     if config is None:
         return Comparer(None, None, Extraction(), Detection())

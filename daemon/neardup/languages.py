@@ -3,7 +3,7 @@
 import tomllib
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
-from importlib.resources import files
+from pathlib import Path
 from typing import Literal
 
 from neardup.records import Language
@@ -69,7 +69,7 @@ class Languages(Mapping[Language, LanguageEntry]):
 
 
 def _shipped() -> Languages:
-    tables = tomllib.loads((files("neardup") / "languages.toml").read_text(encoding="utf-8"))
+    tables = tomllib.loads(Path(__file__).with_name("languages.toml").read_text(encoding="utf-8"))
     return Languages(
         {
             Language(name): LanguageEntry(**{**table, "codes": tuple(table["codes"]), "fonts": tuple(table["fonts"])})

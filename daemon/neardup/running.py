@@ -4,6 +4,7 @@ The export is imported only if [export] names a file.
 """
 
 import asyncio
+import json
 from collections.abc import Sequence
 
 from neardup import __version__
@@ -79,7 +80,9 @@ async def run_once(
         command,
         since=since,
         needs_watermark=config.source.kind == "athena",
-        refingerprint_for=config.extract.model_dump_json() if refingerprint else None,
+        refingerprint_for=json.dumps(config.extract.plain(), ensure_ascii=False, separators=(",", ":"))
+        if refingerprint
+        else None,
         fresh=fresh,
         dead_letters=dead_letters is not None,
         moves_watermark=dead_letters is None and listing is None,

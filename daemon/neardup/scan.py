@@ -131,7 +131,7 @@ def new_ledger(keep: Path | None) -> Iterator[Path]:
 
 def config_of(ledger: Path, url: str) -> Config:
     """The configuration of a scan, by which the commands on flags work on its ledger."""
-    return Config.model_construct(
+    return Config(
         source=Source(kind="scan"),
         content=Content(url=url, max_bytes=MAX_BYTES),
         ledger=Ledger(path=ledger),

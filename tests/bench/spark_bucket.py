@@ -48,7 +48,7 @@ def main(folder: Path, members: int, master: str) -> None:
     """Write the stories, and look for pairs among them."""
     folder.mkdir(parents=True, exist_ok=True)
     write_members(path := folder / f"bucket_{members}.parquet", members)
-    config = Config.model_construct(source=Source(kind="scan"), content=Content(url="file:/"))
+    config = Config(source=Source(kind="scan"), content=Content(url="file:/"))
     os.environ["SPARK_LOCAL_DIRS"] = str(folder / "spark")
     with session(master) as spark, Meter(members) as meter:
         prints = spark.read.parquet(str(path))

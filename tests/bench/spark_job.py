@@ -163,7 +163,7 @@ def main(folder: Path, stories: int, master: str, compared: bool) -> None:
     table, output = folder / f"{stories}.parquet", folder / f"output_{stories}"
     if not table.exists():
         write_table(table, stories)
-    config = Config.model_construct(source=Source(kind="scan"), content=Content(url="file:/"))
+    config = Config(source=Source(kind="scan"), content=Content(url="file:/"))
     os.environ["SPARK_LOCAL_DIRS"] = str(folder / "spark")
     with session(master) as spark, Meter(stories) as meter:
         Job(spark, config, str(output), Input(str(table), Columns(), None), meter.show).run()

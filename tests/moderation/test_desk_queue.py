@@ -42,7 +42,7 @@ selections = st.builds(
 )
 queues = st.builds(Queue, selections)
 CONFIG = Config(source=Source(manifest=Path("none.csv")), content=Content(url="file:/none"))
-KEEPING = CONFIG.model_copy(update={"detection": Detection(same_author="keep")})
+KEEPING = CONFIG.replaced(detection=Detection(same_author="keep"))
 
 
 @given(queues)

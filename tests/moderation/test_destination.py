@@ -156,7 +156,7 @@ async def test_interrupted_upload_leaves_no_parts(
 
 
 async def test_failing_store_is_reported_in_one_line(aws: Aws, store: Content) -> None:
-    elsewhere = store.model_copy(update={"endpoint": f"http://127.0.0.1:{free_port()}"})
+    elsewhere = store.replaced(endpoint=f"http://127.0.0.1:{free_port()}")
     with stamina.set_testing(True, attempts=2):
         for target, content, kind in (("s3://none/k", store, Fatal), ("s3://flags/k", elsewhere, Transient)):
             with pytest.raises(kind, match=f"^cannot write {target}: ") as error:

@@ -95,7 +95,7 @@ def test_the_region_comes_from_the_configuration_or_the_environment(
     server: Server, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     def signed_for(region: str | None) -> str:
-        content = content_of(f"http://localhost:{server.port}").model_copy(update={"region": region})
+        content = content_of(f"http://localhost:{server.port}").replaced(region=region)
         fetch_page(Pages(content), "1.html")
         return server.requests.pop()[1]["authorization"].split("/")[2]
 

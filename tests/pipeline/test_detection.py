@@ -11,6 +11,7 @@ from collections.abc import Awaitable, Callable, Iterable, Sequence
 from functools import partial
 from itertools import combinations
 from pathlib import Path
+from typing import Any
 
 import pytest
 from hypothesis import given, settings
@@ -126,7 +127,7 @@ async def flagged(
 
 
 def run(
-    batches: list[list[Outcome]], kind: type[SqliteIndex] = SqliteIndex, ahead: int = 0, **thresholds: int
+    batches: list[list[Outcome]], kind: type[SqliteIndex] = SqliteIndex, ahead: int = 0, **thresholds: Any
 ) -> Pairs:
     with tempfile.TemporaryDirectory() as folder:
         return asyncio.run(flagged(Path(folder), batches, Detection(**thresholds), kind, ahead))

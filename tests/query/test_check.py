@@ -93,14 +93,17 @@ async def test_an_exact_match_is_a_copy_unless_it_is_ones_own_or_later(
 
 
 async def test_ones_own_passages_count_only_if_same_author_keeps_them(tmp_path: Path) -> None:
-    for number, keeps in enumerate(("hide", "keep")):
-        folder = tmp_path / str(number)
+    for detection in (Detection(same_author="hide"), Detection(same_author="keep")):
+        folder = tmp_path / detection.same_author
         folder.mkdir()
-        async with checked_ledger(folder, Detection(same_author=keeps)) as platform:
+        async with checked_ledger(folder, detection) as platform:
             mine = words_of(TELUGU, "a", 400)
             await platform.add(TELUGU, 1, mine[:100] + words_of(TELUGU, "b", 40), author="me")
             result = await platform.check(mine, TELUGU, author="me")
-            assert (result.verdict, result.similarity) == ("review" if keeps == "keep" else "clear", 0.0)
+            assert (result.verdict, result.similarity) == (
+                "review" if detection.same_author == "keep" else "clear",
+                0.0,
+            )
 
 
 async def test_an_exact_copy_is_found_without_a_read(platform: CheckedLedger) -> None:

@@ -19,7 +19,7 @@ STORIES, MOST, WORKS = 20, 3, 1
 
 def test_stories_of_a_heavy_key_are_compared_with_the_first_of_them_once(spark: "SparkSession") -> None:
     detection = Detection(max_bucket=MOST, max_matches=STORIES)
-    config = Config.model_construct(source=Source(kind="scan"), content=Content(url="file:/"), detection=detection)
+    config = Config(source=Source(kind="scan"), content=Content(url="file:/"), detection=detection)
     row = {"language": HINDI, "text_hash": bytes(16), "simhash": bytes(16), "signature": bytes(64), "passages": b""}
     ids = range(-WORKS, STORIES - WORKS)
     columns = pa.schema([field for field in schema() if field.name in {"id", *row}])

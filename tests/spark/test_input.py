@@ -26,7 +26,7 @@ from tests.support.sample_texts import STORIES
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
-CONFIG = Config.model_construct(source=Source(kind="scan"), content=Content(url="file:/"))
+CONFIG = Config(source=Source(kind="scan"), content=Content(url="file:/"))
 TEXT = {language: " ".join(STORIES[language]) for language in (HINDI, TAMIL)}
 PUBLISHED = datetime(2026, 1, 1, tzinfo=UTC)
 PRINTS = ("text_hash", "simhash", "signature", "words", "shingles")

@@ -16,7 +16,7 @@ from tests.support.languages import HINDI
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
-CONFIG = Config.model_construct(source=Source(kind="scan"), content=Content(url="file:/"))
+CONFIG = Config(source=Source(kind="scan"), content=Content(url="file:/"))
 
 
 def write(path: Path, rows: list[dict[str, Any]]) -> str:

@@ -9,7 +9,7 @@ from neardup.spark import stories, verification
 
 from tests.support.languages import HINDI, MARATHI, TEXTS
 
-CONFIG = Config.model_construct(source=Source(kind="scan"), content=Content(url="file:/"))
+CONFIG = Config(source=Source(kind="scan"), content=Content(url="file:/"))
 
 
 def side(name: str, story_id: int, language: str, published_at: int) -> dict[str, Any]:

@@ -12,6 +12,7 @@ from aiohttp.test_utils import TestClient, TestServer
 from neardup.app import open_readers
 from neardup.config import Config, Content, Detection, Ledger, Source
 from neardup.config.review import Review
+from neardup.config.section import Secret
 from neardup.ledger import connect
 from neardup.moderation.desk import texts
 from neardup.moderation.desk.app import application, open_desk
@@ -37,7 +38,7 @@ async def desk(
         source=Source(manifest=Path("none.csv")),
         content=Content(url=f"file:{folder}"),
         ledger=Ledger(path=folder / "neardup.db"),
-        review=Review(token=token, moderators=moderators),
+        review=Review(token=Secret(token), moderators=moderators),
         detection=detection,
     )
     with patch.object(texts, "READ_SECONDS", BUSY_SECONDS):

@@ -109,7 +109,7 @@ def test_one_embeds_at_a_time(backfilled: Neardup) -> None:
 
 def by_url(neardup: Neardup, url: str) -> Config:
     config = load(neardup.folder / "config.toml")
-    return config.model_copy(update={"meaning": Meaning(kind="url", url=url, model="test")})
+    return config.replaced(meaning=Meaning(kind="url", url=url, model="test"))
 
 
 async def test_a_service_that_fails_costs_nothing_but_time(backfilled: Neardup) -> None:

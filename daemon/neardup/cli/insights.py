@@ -44,8 +44,8 @@ def replay(config: "Config", since: str | None, until: str | None, as_json: bool
     changed = {name: value for name, value in thresholds.items() if value is not None}
     if not changed or any(value != value for value in changed.values()):  # noqa: PLR0124 - click accepts nan
         raise Misuse("give at least one of --hamming, --jaccard, --containment and --passage-words, with a number")
-    languages = {name: own.model_copy(update=changed) for name, own in config.detection.languages.items()}
-    detection = config.detection.model_copy(update=changed | {"languages": languages})
+    languages = {name: own.replaced(**changed) for name, own in config.detection.languages.items()}
+    detection = config.detection.replaced(**changed, languages=languages)
     period = parse_time_option("--since", since) or 0, parse_time_option("--until", until) or sys.maxsize
     if period[0] >= period[1]:
         raise Misuse("--since must be before --until")

@@ -11,10 +11,10 @@ from rich.markup import escape
 from rich.table import Table
 from rich.text import Text
 
-from neardup.pipeline.summary import RunSummary, Summary, SweepSummary
 from neardup.timestamps import readable, rfc3339
 
 if TYPE_CHECKING:
+    from neardup.pipeline.summary import RunSummary, Summary, SweepSummary
     from neardup.query.check_result import CheckResult
 
 SHOWN_FLAGS = 25
@@ -23,7 +23,7 @@ OF_WORKS = ("catalogue", "licence")  # the columns of a check that matches works
 out = Console(highlight=False, width=None if sys.stdout.isatty() else 120)
 
 
-def show_run(summary: RunSummary) -> None:
+def show_run(summary: "RunSummary") -> None:
     """Print the figures of a run, one a line."""
     facts = summary.as_dict()
     rows = {name: facts[name] for name in ("listed", "fingerprinted")}
@@ -48,7 +48,7 @@ def index_repairs(faults: Mapping[str, int]) -> list[str]:
     return [f"the index had lost data: {found}, {how}{again}"]
 
 
-def show_sweep(summary: SweepSummary) -> None:
+def show_sweep(summary: "SweepSummary") -> None:
     """Print the figures of a sweep, one a line."""
     rows: dict[str, object] = {
         "compared": f"{summary.stories:,} stories",
@@ -62,7 +62,7 @@ def show_sweep(summary: SweepSummary) -> None:
     show_summary(summary, rows)
 
 
-def show_summary(summary: Summary, rows: dict[str, object]) -> None:
+def show_summary(summary: "Summary", rows: dict[str, object]) -> None:
     """Print the figures, and a line for each hook that failed."""
     show_outcome(summary.command, summary.status, rows)
     for hook, why in summary.warnings.items():

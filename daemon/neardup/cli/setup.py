@@ -92,7 +92,6 @@ def init(
 
 def _configure(answers: _Answers, output: Path, written: list[Path]) -> "Config":
     """Ask what no option answers, and write the configuration; what is written is appended to `written`."""
-
     url = _url_of(_answer("--pages", answers.pages, "Where are the pages? A folder, or s3://BUCKET/PREFIX"), output)
     listing = _answer(
         "--list",

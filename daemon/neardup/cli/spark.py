@@ -45,7 +45,7 @@ def spark(
     if config is None:
         if table is None:
             raise Misuse("name a configuration with --config, or texts with --input")
-        config = Config.model_construct(source=Source(kind="scan"), content=Content(url="file:/"))
+        config = Config(source=Source(kind="scan"), content=Content(url="file:/"))
     try:
         spoken = None if language is None else config.registry.find(language)
     except ValueError as error:

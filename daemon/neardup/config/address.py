@@ -4,7 +4,7 @@ import re
 from ipaddress import ip_address
 from typing import Annotated
 
-from pydantic import BeforeValidator
+from neardup.config.section import Before
 
 HOST_HEADER = re.compile(r"(\[[^\]]*\]|[^:]*)(?::\d+)?")
 
@@ -31,4 +31,4 @@ def named_host(header: str) -> str:
     return host[1] if host else ""
 
 
-Address = Annotated[str, BeforeValidator(address)]
+Address = Annotated[str, Before(address)]

@@ -1,11 +1,9 @@
 """[detection]: the thresholds that make a pair of stories a copy."""
 
 from collections.abc import Iterable
-from typing import Any, Literal, Self
+from typing import Any, Literal
 
-from pydantic import Field, model_validator
-
-from neardup.config.section import Section
+from neardup.config.section import Section, setting
 from neardup.core.candidates.banding import MAX_SIGNATURE_BANDS, Banding, groups
 from neardup.core.fingerprint.minhash import ROWS
 from neardup.core.verify.alignment import MIN_BLOCK
@@ -17,99 +15,99 @@ GLOBAL = ("common_passage", "same_author", "copy_similarity")  # keys of [detect
 class Thresholds(Section):
     """The thresholds of one language."""
 
-    hamming: int = Field(
+    hamming: int = setting(
         default=3, description="A pair is `near` when at most this many of the 128 SimHash bits differ. 0 to 7."
     )
-    bands: int = Field(
+    bands: int = setting(
         default=MAX_SIGNATURE_BANDS,
         ge=1,
         le=MAX_SIGNATURE_BANDS,
         description=f"Number of MinHash signature bands in the index. 1 to {MAX_SIGNATURE_BANDS}.",
     )
-    shared_bands: int = Field(
+    shared_bands: int = setting(
         default=2,
         ge=1,
         description="A candidate must share at least this many signature bands. 1 finds more partial copies but is "
         "slow on a large corpus.",
     )
-    agreeing_rows: int = Field(
+    agreeing_rows: int = setting(
         default=10,
         ge=0,
         le=ROWS,
         description=f"A candidate must agree in at least this many of the {ROWS} signature rows.",
     )
-    jaccard: float = Field(default=0.5, gt=0, le=1, description="A pair is `similar` from this Jaccard similarity up.")
-    containment: float = Field(
+    jaccard: float = setting(
+        default=0.5, gt=0, le=1, description="A pair is `similar` from this Jaccard similarity up."
+    )
+    containment: float = setting(
         default=0.5,
         gt=0,
         le=1,
         description="A pair is `partial` when at least this share of one story's shingles occurs in the other, and "
         "`transliterated` when at least this share of its skeleton does, and in one language at least 0.6.",
     )
-    passage_words: int = Field(
+    passage_words: int = setting(
         default=75,
         ge=MIN_BLOCK,
         description="A pair is `passage` when at least this many words of one story were copied into the other, edits "
         "and common passages not counted.",
     )
-    max_matches: int = Field(
+    max_matches: int = setting(
         default=50,
         gt=0,
         description="Largest number of matches that a story brings in. The best are verified and kept; "
         "the rest are counted.",
     )
-    max_bucket: int = Field(
+    max_bucket: int = setting(
         default=5000, gt=0, description="Largest number of members that a lookup reads from one bucket."
     )
 
-    @model_validator(mode="after")
-    def _guaranteed(self) -> Self:
+    def check(self) -> None:
         groups(self.hamming)
         if self.shared_bands > self.bands:
             raise ValueError(f"shared_bands: {self.shared_bands} of {self.bands} bands cannot be shared")
-        return self
 
 
 class Detection(Thresholds):
     """[detection], and a table [detection.LANGUAGE] for each language that differs."""
 
-    common_passage: int = Field(
+    common_passage: int = setting(
         default=50,
         gt=0,
         description="A passage in more than this many stories, such as a prayer or a disclaimer, is common: it "
         "nominates no candidates, and its words do not count as copied.",
     )
-    same_author: Literal["hide", "keep"] = Field(
+    same_author: Literal["hide", "keep"] = setting(
         default="hide",
         description="`hide` keeps `partial`, `transliterated` and `passage` flags between stories of one author out "
         "of queue, export and counts, and `translated` and `retold` pairs; they are recorded all the same.",
     )
-    copy_similarity: float = Field(
+    copy_similarity: float = setting(
         default=0.5,
         gt=0,
         le=1,
         description="The verdict of a check is `copy` when at least this share of the words stands in earlier stories "
         "of others. An `exact`, `near` or `similar` match with another author's story is a `copy` whatever the share.",
     )
-    languages: dict[Language, Thresholds] = Field(
+    languages: dict[Language, Thresholds] = setting(
         default_factory=dict, description="Thresholds by language; a key that is left out has the value of [detection]."
     )
 
-    @model_validator(mode="before")
     @classmethod
-    def _split(cls, data: Any) -> Any:
-        if not isinstance(data, dict) or "languages" in data:
-            return data
+    def prepared(cls, table: dict[str, Any]) -> dict[str, Any]:
+        """The tables of languages as one table `languages`, each with what it inherits."""
+        if "languages" in table:
+            return table
         common: dict[str, Any] = {}
         tables: dict[Language, dict[str, Any]] = {}
-        for key, value in data.items():
+        for key, value in table.items():
             if isinstance(value, dict):
                 language = Language(key)
                 tables[language] = {**tables.get(language, {}), **value}
             else:
                 common[key] = value
         inherited = {key: value for key, value in common.items() if key not in GLOBAL}
-        return {**common, "languages": {language: {**inherited, **table} for language, table in tables.items()}}
+        return {**common, "languages": {language: {**inherited, **own} for language, own in tables.items()}}
 
     def of(self, language: Language) -> Thresholds:
         return self.languages.get(language, self)

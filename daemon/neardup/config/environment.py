@@ -1,15 +1,14 @@
 """The environment variables NEARDUP_<SECTION>__<KEY>, each of which overrides a key of the configuration file.
 
-The library pydantic-settings would do this too, but its import takes as long as all the rest of a short command.
+A list or a table is written as JSON, all else as it is.
 """
 
 import json
 import os
 from collections.abc import Iterator, Mapping
-from typing import Any, get_args, get_origin
+from typing import Any, get_origin
 
-from pydantic import BaseModel
-
+from neardup.config.section import Section, parts, section_in, table_in
 from neardup.errors import Misuse
 
 PREFIX = "NEARDUP_"
@@ -17,10 +16,10 @@ FILE_VARIABLE = f"{PREFIX}CONFIG"  # names the configuration file
 BETWEEN = "__"
 
 
-def overridden(tables: Mapping[str, Any], model: type[BaseModel]) -> dict[str, Any]:
+def overridden(tables: Mapping[str, Any], model: type[Section]) -> dict[str, Any]:
     """The tables of a file, with the values of the variables for the fields of `model` in place of its own.
 
-    A list or a table is written as JSON.  Raises Misuse for a variable of no section, and for one that is not JSON.
+    Raises Misuse for a variable of no section, and for one that is not JSON.
     """
     given: dict[str, Any] = {}
     for name, value in _variables(model):
@@ -35,9 +34,9 @@ def overridden(tables: Mapping[str, Any], model: type[BaseModel]) -> dict[str, A
     return _merged(tables, given)
 
 
-def _variables(model: type[BaseModel]) -> Iterator[tuple[str, str]]:
+def _variables(model: type[Section]) -> Iterator[tuple[str, str]]:
     """The names, in upper case, and the values of the variables, in the order of their names."""
-    sections = tuple(f"{PREFIX}{name}{BETWEEN}".upper() for name in model.model_fields)
+    sections = tuple(f"{PREFIX}{name}{BETWEEN}".upper() for name in model.settings)
     for name, value in sorted(os.environ.items()):
         if name != FILE_VARIABLE and name.upper().startswith(PREFIX):
             if not name.upper().startswith(sections):
@@ -45,16 +44,15 @@ def _variables(model: type[BaseModel]) -> Iterator[tuple[str, str]]:
             yield name.upper(), value
 
 
-def _type_of(model: type[BaseModel], keys: tuple[str, ...]) -> Any:
-    """The type of the field at these keys, in tables within tables; None for a key that is unknown."""
+def _type_of(model: type[Section], keys: tuple[str, ...]) -> Any:
+    """The type of the key at the end of these, in tables within tables; None for one that is unknown."""
     found: Any = model
     for key in keys:
-        tables = [kind for kind in (found, *get_args(found)) if isinstance(kind, type) and issubclass(kind, BaseModel)]
-        field = tables[0].model_fields.get(key) if tables and get_origin(found) is not dict else None
-        if field is not None:
-            found = field.annotation
-        elif get_origin(found) is dict:  # the key is a name, such as that of a language
-            found = get_args(found)[1]
+        section, table = section_in(found), table_in(found)
+        if section is not None and key in section.settings:
+            found = section.settings[key].kind
+        elif table is not None:  # the key is a name, such as that of a language
+            found = table
         else:
             return None
     return found
@@ -62,8 +60,7 @@ def _type_of(model: type[BaseModel], keys: tuple[str, ...]) -> Any:
 
 def _parsed(name: str, value: str, kind: Any) -> Any:
     """The value of a variable: parsed as JSON if it is a list or a table, otherwise as it is."""
-    kinds = (kind, *get_args(kind)) if get_origin(kind) not in {tuple, list, dict} else (kind,)
-    if not any(get_origin(one) in {tuple, list, dict} for one in kinds):
+    if section_in(kind) is None and not any(get_origin(one) in {tuple, dict} for one in parts(kind)):
         return value
     try:
         return json.loads(value)

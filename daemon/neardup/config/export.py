@@ -1,41 +1,37 @@
 """[export]: the file and the message that follow a run."""
 
-from typing import Annotated, Literal, Self
+from typing import Annotated, Literal
 
-from pydantic import BeforeValidator, Field, model_validator
-
-from neardup.config.section import Section, matching
+from neardup.config.section import Before, Section, matching, setting
 from neardup.option_values import Format, Target, format_of, target_of, unknown_ending
 
 
 class Export(Section):
     """[export]: the file and the message that follow a run."""
 
-    path: Annotated[Target | None, BeforeValidator(target_of)] = Field(
+    path: Annotated[Target | None, Before(target_of)] = setting(
         default=None,
         description="File or `s3://BUCKET/KEY` that receives all open flags after each run. Unset means no file.",
     )
-    format: Format | None = Field(
+    format: Format | None = setting(
         default=None,
         description="Format of that file: `csv`, `jsonl`, `xlsx`, `parquet` or `html`. Unset means the format that "
         "the ending of `path` names, or else `csv`.",
     )
-    webhook: Annotated[str, matching(r"(https?://[^/\s]\S*)?", "an http:// or https:// URL")] = Field(
+    webhook: Annotated[str, matching(r"(https?://[^/\s]\S*)?", "an http:// or https:// URL")] = setting(
         default="",
         description="URL that receives a JSON summary of each `daily`, `backfill` and `retry` run by POST. "
         "Empty means none.",
     )
-    webhook_kinds: tuple[Literal["translated", "retold"], ...] = Field(
+    webhook_kinds: tuple[Literal["translated", "retold"], ...] = setting(
         default=(),
         description="The kinds `translated` and `retold` whose new pairs `neardup embed` posts to `webhook`, with how "
         "many it found of each. Empty means none.",
     )
 
-    @model_validator(mode="after")
-    def _ending_is_known(self) -> Self:
+    def check(self) -> None:
         if self.path and not self.format and (problem := unknown_ending(self.path)):
             raise ValueError(f"path: {problem}, or set export.format")
-        return self
 
     @property
     def path_format(self) -> Format:

@@ -2,9 +2,7 @@
 
 from typing import Annotated, Literal
 
-from pydantic import Field
-
-from neardup.config.section import Section, matching
+from neardup.config.section import Section, matching, setting
 
 
 class Index(Section):
@@ -13,12 +11,12 @@ class Index(Section):
     url: Annotated[
         str,
         matching(r"sqlite:|(rediss?|unix)://.*", "sqlite: or a URL that begins with redis://, rediss:// or unix://"),
-    ] = Field(
+    ] = setting(
         default="sqlite:",
         description="`sqlite:` keeps the index in the ledger's file. "
         "`redis://`, `rediss://` and `unix://` name a Redis server.",
     )
-    layout: Literal["documented", "compact"] = Field(
+    layout: Literal["documented", "compact"] = setting(
         default="documented",
         description="Layout of the Redis keys: `documented`, which other programs can read, or `compact`, "
         "which takes about half the memory or less.",

@@ -4,9 +4,7 @@ from collections.abc import Mapping
 from dataclasses import replace
 from typing import Annotated, Any, Literal
 
-from pydantic import AfterValidator, Field
-
-from neardup.config.section import Section, matching
+from neardup.config.section import After, Before, Section, matching, setting
 from neardup.languages import SHIPPED, LanguageEntry, Languages
 from neardup.records import Language
 
@@ -36,24 +34,24 @@ Font = Annotated[str, matching(r"[A-Za-z0-9][A-Za-z0-9 -]*", "the name of a font
 class LanguageTable(Section):
     """[languages.NAME]: a language; keys that are left out keep the values that the package ships."""
 
-    codes: Annotated[tuple[Code, ...], AfterValidator(_not_empty)] | None = Field(
+    codes: Annotated[tuple[Code, ...], After(_not_empty)] | None = setting(
         default=None, description="ISO 639 codes; the first is used in web pages and in Redis keys."
     )
-    script: Script | None = Field(default=None, description="Name of the script, as in the names of the Noto fonts.")
-    direction: Literal["ltr", "rtl"] | None = Field(
+    script: Script | None = setting(default=None, description="Name of the script, as in the names of the Noto fonts.")
+    direction: Literal["ltr", "rtl"] | None = setting(
         default=None, description="Direction of writing: `ltr`, or `rtl` for right to left."
     )
-    fonts: tuple[Font, ...] | None = Field(
+    fonts: tuple[Font, ...] | None = setting(
         default=None, description="Fonts of web pages, the best first; by default the Noto fonts of the script."
     )
-    golden: Annotated[str, AfterValidator(_has_words)] | None = Field(
+    golden: Annotated[str, After(_has_words)] | None = setting(
         default=None,
         description="Text whose fingerprints give the version of the language. It should contain the difficult "
         "characters of the script. A changed text means that stories of the language must be fingerprinted again.",
     )
 
 
-def by_name(tables: Any) -> Any:
+def by_name(tables: object) -> object:
     """Merge tables whose names differ only in case, under the name in upper case; environment variables use lower."""
     if not isinstance(tables, dict):
         return tables
@@ -64,12 +62,17 @@ def by_name(tables: Any) -> Any:
     return merged
 
 
+def _fit_together(tables: dict[Name, LanguageTable]) -> dict[Name, LanguageTable]:
+    registry(tables)
+    return tables
+
+
 def registry(tables: Mapping[str, LanguageTable]) -> Languages:
     """The registry of the shipped languages, with the additions and changes of these tables.  Raises ValueError."""
     entries = dict(SHIPPED)
     for key, table in tables.items():
         name = Language(key)
-        given = table.model_dump(exclude_none=True)
+        given = {key: value for key, value in vars(table).items() if value is not None}
         if (shipped := SHIPPED.get(name)) is not None:
             entries[name] = replace(shipped, **given)
         else:
@@ -85,3 +88,6 @@ def _added(name: Language, given: dict[str, Any]) -> LanguageEntry:
         raise ValueError(f"{name} is not shipped with the package: it needs {' and '.join(missing)}")
     fonts = (f"Noto Serif {given['script']}", f"Noto Sans {given['script']}")
     return LanguageEntry(**({"direction": "ltr", "fonts": fonts} | given))
+
+
+Tables = Annotated[dict[Name, LanguageTable], Before(by_name), After(_fit_together)]

@@ -2,14 +2,12 @@
 
 from pathlib import Path
 
-from pydantic import Field
-
-from neardup.config.section import Section
+from neardup.config.section import Section, setting
 
 
 class Ledger(Section):
     """[ledger]: the SQLite file that holds the durable state."""
 
-    path: Path = Field(
+    path: Path = setting(
         default=Path("var/neardup.db"), description="SQLite file that holds stories, flags, runs and dead letters."
     )

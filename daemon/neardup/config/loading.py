@@ -5,31 +5,28 @@ from functools import cached_property
 from pathlib import Path
 from typing import Any
 
-from pydantic import BaseModel, ConfigDict, Field, ValidationError, ValidationInfo, field_validator
-
 from neardup.config.content import Content
 from neardup.config.detection import Detection
 from neardup.config.environment import overridden
 from neardup.config.export import Export
 from neardup.config.extract import Extract
 from neardup.config.index import Index
-from neardup.config.languages import LanguageTable, Name, by_name, registry
+from neardup.config.languages import Tables, registry
 from neardup.config.ledger import Ledger
 from neardup.config.meaning import Meaning
 from neardup.config.metrics import Metrics
 from neardup.config.reference import Reference
 from neardup.config.review import Review
 from neardup.config.run import Run
+from neardup.config.section import Section, Wrong, in_words, read, setting
 from neardup.config.serve import Serve
 from neardup.config.source import Source
 from neardup.errors import Misuse
 from neardup.languages import Languages
 
 
-class Config(BaseModel):
-    """The whole configuration, one field a section."""
-
-    model_config = ConfigDict(frozen=True, extra="forbid", arbitrary_types_allowed=True)
+class Config(Section):
+    """The whole configuration, one key a section."""
 
     source: Source
     content: Content
@@ -37,7 +34,7 @@ class Config(BaseModel):
     reference: Reference | None = None
     index: Index = Index()
     ledger: Ledger = Ledger()
-    languages: dict[Name, LanguageTable] = Field(
+    languages: Tables = setting(
         default_factory=dict, description="Languages to add to those that the package ships, or to change."
     )
     detection: Detection = Detection()
@@ -53,25 +50,23 @@ class Config(BaseModel):
         """The languages that the package ships and those of [languages]."""
         return registry(self.languages)
 
-    _by_name = field_validator("languages", mode="before")(by_name)
-
-    @field_validator("languages")
     @classmethod
-    def _fit_together(cls, tables: dict[Name, LanguageTable]) -> dict[Name, LanguageTable]:
-        registry(tables)
-        return tables
-
-    @field_validator("detection", mode="before")
-    @classmethod
-    def _of_languages(cls, data: Any, info: ValidationInfo) -> Any:
+    def prepared(cls, table: dict[str, Any]) -> dict[str, Any]:
         """Replace the names and codes in [detection.LANGUAGE] by the names of registered languages."""
-        if not isinstance(data, dict) or "languages" not in info.data:
-            return data
-        find, named = registry(info.data["languages"]).find, dict[str, Any]()
-        for key, value in data.items():
-            name = find(key) if isinstance(value, dict) else key
-            named[name] = {**named.get(name, {}), **value} if isinstance(value, dict) else value
-        return named
+        detection = table.get("detection")
+        if not isinstance(detection, dict):
+            return table
+        try:
+            find = registry(read(Tables, table.get("languages", {}))).find
+            named = dict[str, Any]()
+            for key, value in detection.items():
+                name = find(key) if isinstance(value, dict) else key
+                named[name] = {**named.get(name, {}), **value} if isinstance(value, dict) else value
+        except Wrong:  # of [languages], which is reported as such
+            return table
+        except ValueError as error:
+            raise Wrong([(("detection",), str(error))]) from None
+        return {**table, "detection": named}
 
 
 def load(path: Path) -> Config:
@@ -88,14 +83,8 @@ def load(path: Path) -> Config:
     tables = overridden(tables, Config)
     try:
         return _anchored(Config(**tables), path.parent.absolute())
-    except ValidationError as error:
-        raise Misuse("; ".join(f"{path}: {_explain(dict(e))}" for e in error.errors())) from None
-
-
-def _explain(error: dict[str, Any]) -> str:
-    where = ".".join(str(part) for part in error["loc"])
-    message = "unknown key" if error["type"] == "extra_forbidden" else str(error["msg"]).removeprefix("Value error, ")
-    return f"{where}: {message}" if where else message
+    except Wrong as error:
+        raise Misuse("; ".join(f"{path}: {in_words(fault)}" for fault in error.faults)) from None
 
 
 def _anchored(config: Config, folder: Path) -> Config:
@@ -108,22 +97,19 @@ def _anchored(config: Config, folder: Path) -> Config:
         scheme, _, rest = content.url.partition(":")
         if scheme not in ("file", "texts"):
             return content
-        return content.model_copy(update={"url": f"{scheme}:{folder / rest.removeprefix('//')}"})
+        return content.replaced(url=f"{scheme}:{folder / rest.removeprefix('//')}")
 
     target, reference, meaning = config.export.path, config.reference, config.meaning
     if reference is not None:
-        anchored = {"manifest": at(reference.manifest), "content": content_at(reference.content)}
-        reference = reference.model_copy(update=anchored)
+        reference = reference.replaced(manifest=at(reference.manifest), content=content_at(reference.content))
     if meaning is not None:
-        meaning = meaning.model_copy(update={"folder": at(meaning.folder)})
-    return config.model_copy(
-        update={
-            "source": config.source.model_copy(update={"manifest": at(config.source.manifest)}),
-            "content": content_at(config.content),
-            "reference": reference,
-            "meaning": meaning,
-            "ledger": config.ledger.model_copy(update={"path": at(config.ledger.path)}),
-            "serve": config.serve.model_copy(update={"tokens": at(config.serve.tokens)}),
-            "export": config.export.model_copy(update={"path": at(target) if isinstance(target, Path) else target}),
-        }
+        meaning = meaning.replaced(folder=at(meaning.folder))
+    return config.replaced(
+        source=config.source.replaced(manifest=at(config.source.manifest)),
+        content=content_at(config.content),
+        reference=reference,
+        meaning=meaning,
+        ledger=config.ledger.replaced(path=at(config.ledger.path)),
+        serve=config.serve.replaced(tokens=at(config.serve.tokens)),
+        export=config.export.replaced(path=at(target) if isinstance(target, Path) else target),
     )

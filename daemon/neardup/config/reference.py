@@ -1,13 +1,11 @@
 """[reference]: the works to protect, which are earlier than every story of the platform."""
 
 from pathlib import Path
-from typing import ClassVar, Literal, Self
-
-from pydantic import Field, model_validator
+from typing import ClassVar, Literal
 
 from neardup.config.content import Content
 from neardup.config.extract import Extract
-from neardup.config.section import Section, refuse_missing
+from neardup.config.section import Section, refuse_missing, setting
 
 NEEDED = {"manifest": ("manifest",), "athena": ("database", "output", "sql")}
 
@@ -21,31 +19,29 @@ class WorksContent(Content):
 class Reference(Section):
     """[reference]: the works to protect, and where their pages are."""
 
-    kind: Literal["manifest", "athena"] = Field(
+    kind: Literal["manifest", "athena"] = setting(
         default="manifest", description="Where the list of works comes from: `manifest` (a file) or `athena`."
     )
-    manifest: Path | None = Field(
+    manifest: Path | None = setting(
         default=None,
         description="CSV, JSONL or Parquet file that lists the works: the columns of a manifest of stories, "
         "`catalogue`, and optionally `licence`. Required for `manifest`.",
     )
-    database: str = Field(default="", description="Athena database. Required for `athena`.")
-    workgroup: str = Field(default="primary", description="Athena workgroup.")
-    output: str = Field(
+    database: str = setting(default="", description="Athena database. Required for `athena`.")
+    workgroup: str = setting(default="primary", description="Athena workgroup.")
+    output: str = setting(
         default="", description="`s3://` folder where Athena puts its query results. Required for `athena`."
     )
-    sql: str = Field(
+    sql: str = setting(
         default="",
         description="Query that lists every work. It must return `id`, `language` and `catalogue`, and may return "
         "`licence` and the other columns of `source.backfill_sql`. Required for `athena`.",
     )
-    content: WorksContent = Field(description="The store of the works' pages.")
-    extract: Extract = Field(default=Extract(), description="Which part of a work's page is its text.")
+    content: WorksContent = setting(description="The store of the works' pages.")
+    extract: Extract = setting(default=Extract(), description="Which part of a work's page is its text.")
 
-    @model_validator(mode="after")
-    def _complete(self) -> Self:
+    def check(self) -> None:
         refuse_missing(self, self.kind, NEEDED[self.kind])
-        return self
 
     @property
     def backfill_sql(self) -> str:

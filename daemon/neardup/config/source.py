@@ -1,11 +1,9 @@
 """[source]: where the list of stories comes from."""
 
 from pathlib import Path
-from typing import Literal, Self
+from typing import Literal
 
-from pydantic import Field, model_validator
-
-from neardup.config.section import Section, refuse_missing
+from neardup.config.section import Section, refuse_missing, setting
 
 NEEDED = {
     "manifest": ("manifest",),
@@ -17,34 +15,32 @@ NEEDED = {
 class Source(Section):
     """[source]: where the list of stories comes from."""
 
-    kind: Literal["manifest", "athena", "scan"] = Field(
+    kind: Literal["manifest", "athena", "scan"] = setting(
         default="manifest",
         description="Where the list of stories comes from: `manifest` (a file) or `athena`. `scan` stands in the "
         "configuration of a ledger that `neardup scan` kept.",
     )
-    manifest: Path | None = Field(
+    manifest: Path | None = setting(
         default=None,
         description="CSV, JSONL or Parquet file that lists the stories. Required for `manifest`.",
     )
-    database: str = Field(default="", description="Athena database. Required for `athena`.")
-    workgroup: str = Field(default="primary", description="Athena workgroup.")
-    output: str = Field(
+    database: str = setting(default="", description="Athena database. Required for `athena`.")
+    workgroup: str = setting(default="primary", description="Athena workgroup.")
+    output: str = setting(
         default="", description="`s3://` folder where Athena puts its query results. Required for `athena`."
     )
-    backfill_sql: str = Field(
+    backfill_sql: str = setting(
         default="",
         description="Query that lists every story. It must return `id` and `language`, and may return `path`, "
         "`author_id`, `title`, `published_at` and `updated_at`. Required for `athena`.",
     )
-    daily_sql: str = Field(
+    daily_sql: str = setting(
         default="",
         description="Query that lists the stories updated since a time. It contains one `?`, which receives that time "
         "as a string, for example `updated_at >= from_iso8601_timestamp(?)`. Required for `athena`.",
     )
 
-    @model_validator(mode="after")
-    def _complete(self) -> Self:
+    def check(self) -> None:
         refuse_missing(self, self.kind, NEEDED[self.kind])
         if self.kind == "athena" and "?" not in self.daily_sql:
             raise ValueError("daily_sql needs a ? where the watermark goes")
-        return self

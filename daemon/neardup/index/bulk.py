@@ -8,16 +8,18 @@ from collections import Counter
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import numpy.typing as npt
 
 from neardup.core.candidates.banding import BAND_BITS, SHARED_BLOCKS, Banding, Values, block_values, narrowed
-from neardup.core.candidates.fingerprint_arrays import FingerprintArrays
 from neardup.index.packed_buckets import FIRST_BLOCK, NUMBER, Bits
 from neardup.index.protocol import Bandings
 from neardup.records import Language
+
+if TYPE_CHECKING:
+    from neardup.core.candidates.fingerprint_arrays import FingerprintArrays
 
 BLOCKS, BANDS = "blocks", "bands"
 
@@ -55,7 +57,7 @@ class Spool:
             column.tofile(file)
 
 
-def spool_page(spool: Spool, page: FingerprintArrays, bandings: Bandings, bits: Bits, *, blocks: bool = True) -> None:
+def spool_page(spool: Spool, page: "FingerprintArrays", bandings: Bandings, bits: Bits, *, blocks: bool = True) -> None:
     """Write what packed buckets will hold of a page of stories to the spool."""
     for language, stories in page.by_language():
         signed, banding, width = stories.where(stories.signed), bandings[language], bits[language]

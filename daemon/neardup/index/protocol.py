@@ -12,11 +12,13 @@ from collections.abc import AsyncGenerator, AsyncIterator, Mapping, Sequence
 from dataclasses import dataclass
 from enum import StrEnum
 from pathlib import Path
-from typing import NamedTuple, Protocol
+from typing import TYPE_CHECKING, NamedTuple, Protocol
 
 from neardup.core.candidates.banding import Banding, Numbers
-from neardup.core.candidates.fingerprint_arrays import FingerprintArrays
 from neardup.records import BandedFingerprint, Change, Language
+
+if TYPE_CHECKING:
+    from neardup.core.candidates.fingerprint_arrays import FingerprintArrays
 
 Bandings = Mapping[Language, Banding]
 Codes = Mapping[Language, str]  # the ISO 639 code of each language
@@ -114,7 +116,7 @@ class Index(Protocol):
         """
         ...
 
-    def build(self, pages: AsyncIterator[FingerprintArrays], scratch: Path) -> AsyncGenerator[int, None]:
+    def build(self, pages: "AsyncIterator[FingerprintArrays]", scratch: Path) -> AsyncGenerator[int, None]:
         """Fill an index that was just cleared; `applied` stays None.
 
         Yields progress from time to time: by how many stories the build has advanced.  `scratch` is an empty folder

@@ -10,9 +10,8 @@ from collections.abc import AsyncGenerator, AsyncIterator, Callable, Mapping, Se
 from dataclasses import replace
 from functools import partial
 from pathlib import Path
-from typing import Concatenate, ParamSpec, TypeVar
+from typing import TYPE_CHECKING, Concatenate, ParamSpec, TypeVar
 
-from neardup.core.candidates.fingerprint_arrays import FingerprintArrays
 from neardup.errors import Fatal, IndexDamaged
 from neardup.index import packed_buckets
 from neardup.index import sqlite_tables as tables
@@ -30,6 +29,9 @@ from neardup.index.positions import (
 from neardup.index.protocol import Bandings, Bucket, IndexPosition, LookupResult
 from neardup.records import BandedFingerprint, Change, Language
 from neardup.sqlite import FAILURES, ThreadedConnection, failure
+
+if TYPE_CHECKING:
+    from neardup.core.candidates.fingerprint_arrays import FingerprintArrays
 
 BUSY_SECONDS = 30
 P = ParamSpec("P")
@@ -129,7 +131,7 @@ class SqliteIndex:
 
         await self._connection.do(write)
 
-    async def build(self, pages: AsyncIterator[FingerprintArrays], scratch: Path) -> AsyncGenerator[int, None]:
+    async def build(self, pages: "AsyncIterator[FingerprintArrays]", scratch: Path) -> AsyncGenerator[int, None]:
         """Fill the empty index in one transaction per column, its rows in ascending order."""
         bits, spool = await self._do(self._bits), Spool(scratch)
         async for page in pages:

@@ -16,6 +16,6 @@ def open_embedder(section: Meaning) -> Embedder:
             assert section.folder is not None
             return open_folder(section.folder, section.prefix)
         case "url":
-            key = section.key.get_secret_value()
+            key = section.key.revealed()
             headers = {"Authorization": f"Bearer {key}"} if key else {}
             return HttpModel(section.url, section.model, headers=headers, prefix=section.prefix)

@@ -4,7 +4,6 @@ import sqlite3
 from dataclasses import dataclass
 
 from neardup.config import Detection
-from neardup.core.candidates.select import worth_comparing
 from neardup.ledger import clusters, snapshot, stories
 
 CLUSTERS = 5
@@ -70,6 +69,8 @@ def cluster_counts(db: sqlite3.Connection, detection: Detection) -> ClusterCount
 
 def _worth_comparing(db: sqlite3.Connection, detection: Detection, a: int, b: int) -> bool:
     """Whether two stories pass the screening of candidates."""
+    from neardup.core.candidates.select import worth_comparing  # noqa: PLC0415 - few clusters are chains
+
     fingerprints = stories.fingerprints(db, [a, b])
     one, other = fingerprints[a], fingerprints[b]
     return worth_comparing(one, other, detection.of(one.language))

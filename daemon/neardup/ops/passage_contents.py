@@ -2,14 +2,17 @@
 
 import asyncio
 import sqlite3
-from contextlib import closing
+from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-from neardup.core.fingerprint.version import algorithm
-from neardup.index.passages.index import PassageIndex
+from neardup.index.passages.folder import SegmentFile, listed, opened
+from neardup.index.passages.ranges import joined
 from neardup.ledger import Ledger, common_passages, files, missing_passages, passage_hashes, runs
+
+if TYPE_CHECKING:
+    from neardup.index.passages.index import PassageIndex
 
 REPAIR = "the next run reads their pages again, or `neardup reindex` now"
 MOST_NAMED = 3  # damaged segments, in a message
@@ -36,17 +39,14 @@ class PassageStatus:
 
 def status(db: sqlite3.Connection, ledger: Path) -> PassageStatus:
     """The state of the passage index beside a ledger.  Raises Fatal for that of another ledger."""
-    folder, stories, segments, size, held = files.passages_folder(ledger), 0, 0, 0, []
-    if folder.is_dir():
-        made_by = (runs.get(db, "fingerprint_version") or algorithm()).split()[0]
-        with closing(PassageIndex.open(folder, runs.get(db, "ledger_id") or "", made_by)) as index:
-            stories, segments, size, held = index.stories, len(index.files()), index.size(), index.held
+    folder, recorded = files.passages_folder(ledger), runs.get(db, "fingerprint_version")
+    segments = _segments(folder, runs.get(db, "ledger_id") or "", recorded.split()[0]) if recorded else []
     return PassageStatus(
-        stories=stories,
-        segments=segments,
-        bytes=size,
+        stories=sum(one.segment.header.stories for one in segments if one.segment),
+        segments=len(segments),
+        bytes=sum(one.path.stat().st_size for one in segments),
         waiting=passage_hashes.count(db),
-        missing=missing_passages.count(db, held),
+        missing=missing_passages.count(db, joined((one.first, one.last) for one in segments)),
         common=common_passages.counts(db),
         examples=[
             {key: row[key] for key in ("language", "holders", "example", "example_title")}
@@ -55,7 +55,14 @@ def status(db: sqlite3.Connection, ledger: Path) -> PassageStatus:
     )
 
 
-async def difference(index: PassageIndex, ledger: Ledger) -> str | None:
+def _segments(folder: Path, ledger_id: str, algorithm: str) -> list[SegmentFile]:
+    """The segments in a folder, as `PassageIndex` opens them; listed again if another process merges some meanwhile."""
+    while True:
+        with suppress(FileNotFoundError):
+            return [opened(one, ledger_id, algorithm) for one in listed(folder)]
+
+
+async def difference(index: "PassageIndex", ledger: Ledger) -> str | None:
     """What is damaged or missing, and what to do, in one line; None if every checksum is right and nothing is missing.
 
     Reads every segment.
@@ -69,7 +76,7 @@ async def difference(index: PassageIndex, ledger: Ledger) -> str | None:
     return f"lacks {missing:,} stories; {REPAIR}" if missing else None
 
 
-async def summary(index: PassageIndex) -> str:
+async def summary(index: "PassageIndex") -> str:
     """What an undamaged index holds, in one line."""
     segments, size = await asyncio.to_thread(lambda: (len(index.files()), index.size()))
     return f"{index.stories:,} stories in {segments} segments of {size:,} bytes, every checksum is right"

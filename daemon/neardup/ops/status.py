@@ -7,9 +7,9 @@ from contextlib import closing
 from dataclasses import dataclass
 from typing import Any
 
-from neardup.app import open_index
 from neardup.config import Config
 from neardup.errors import NeardupError
+from neardup.index import backends
 from neardup.index.statistics import BucketStatistics, bucket_sizes
 from neardup.ledger import (
     active_verdicts,
@@ -38,11 +38,11 @@ from neardup.ops.passage_contents import PassageStatus
 from neardup.ops.recall_status import RecallStatus
 from neardup.ops.submission_contents import SubmissionStatus
 from neardup.pairs import DECIDING
-from neardup.pipeline.gauges import SAMPLE
 from neardup.timestamps import rfc3339
 
 RUNS = 5
 BUCKETS = 10
+SAMPLE = 500  # of the latest stories, whose buckets are looked at
 ANSWER_SECONDS = 5
 
 
@@ -189,7 +189,8 @@ async def _index_status(db: sqlite3.Connection, config: Config) -> IndexStatus |
 
 
 async def _read_index(db: sqlite3.Connection, config: Config, kind: str) -> IndexStatus:
-    index = await open_index(config)
+    bandings, codes = config.detection.bandings(config.registry), config.registry.codes
+    index = await backends.open_index(config.index, config.ledger.path, bandings, codes)
     try:
         position = await index.position()
         sizes = await bucket_sizes(index, changes.recent(db, SAMPLE))

@@ -27,7 +27,7 @@ class SweepCheckpoint:
         """The checkpoint on record; one at the start if there is none, or stories or thresholds have changed since."""
         basis = {
             "last_change": await ledger.do(changes.last_seq),
-            "detection": detection.model_dump(mode="json"),
+            "detection": detection.plain(),
         }
         text = await ledger.do(runs.get, KEY)
         recorded = json.loads(text) if text else {}

@@ -63,7 +63,7 @@ async def serve(config: Config, open_pool: OpenReaderPool, listen: str, stop: as
 async def open_desk(config: Config, open_pool: OpenReaderPool, listen: str) -> AsyncIterator[Desk]:
     """Open the parts of a desk.  Raises as `serve` does, and Transient if the ledger is locked."""
     is_local_only = is_loopback(listen.rpartition(":")[0])
-    token = "" if config.review.moderators else config.review.token.get_secret_value()
+    token = "" if config.review.moderators else config.review.token.revealed()
     if not (is_local_only or token or config.review.moderators):
         raise Misuse(f"review.token: {listen} can be reached by other machines: set NEARDUP_REVIEW__TOKEN")
     moderators = _moderators(config, token)
