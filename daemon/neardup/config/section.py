@@ -143,7 +143,7 @@ class Section:
     def __init_subclass__(cls) -> None:
         own: dict[str, Setting] = {}
         for name, kind in inspect.get_annotations(cls).items():
-            if get_origin(kind) != ClassVar:
+            if not str(kind).startswith("typing.ClassVar"):
                 given = cls.__dict__.get(name, REQUIRED)
                 declared = given if isinstance(given, Setting) else Setting("", given)
                 own[name] = declared.of_kind(kind)

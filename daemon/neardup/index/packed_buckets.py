@@ -11,7 +11,7 @@ values have as many bits as it takes for a bucket to hold some hundred stories.
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 import numpy.typing as npt
@@ -30,9 +30,6 @@ from neardup.index.positions import values_by_language
 from neardup.index.protocol import Bucket, BucketKind, LookupResult
 from neardup.records import BandedFingerprint, Change, Language
 
-if TYPE_CHECKING:
-    from neardup.core.verify.scores import HashRows
-
 NUMBER = np.dtype("<u4")
 NUMBER_BYTES = 4
 FIRST_BLOCK = MAX_SIGNATURE_BANDS
@@ -42,6 +39,7 @@ OVERFULL = 512  # stories per bucket
 
 Bits = Mapping[Language, int]
 Buckets = npt.NDArray[np.int64]
+Hashes = npt.NDArray[np.uint64]  # (n, 2): SimHashes as two words each
 
 
 def bits_for(sizes: Mapping[Language, int], languages: Iterable[Language]) -> dict[Language, int]:
@@ -74,7 +72,7 @@ def overfull(sizes: Mapping[Language, int], bits: Bits) -> str | None:
     return f"{', '.join(full)}: buckets hold over {OVERFULL} stories each; `neardup reindex` spreads them over more"
 
 
-def block_buckets(simhashes: "HashRows", banding: Banding, bits: int) -> Buckets:
+def block_buckets(simhashes: Hashes, banding: Banding, bits: int) -> Buckets:
     """(n, 2) SimHashes -> (n, hamming + 2): the buckets of their blocks."""
     values = block_values(simhashes, banding.hamming, bits)
     return np.asarray(values | (FIRST_BLOCK + np.arange(values.shape[1])) << BAND_BITS)
@@ -114,9 +112,7 @@ def lookup_request(
 ) -> LookupRequest:
     """The buckets that these stories of one language fall into; without `blocks` only those of their signatures."""
     signed = [story.signature for story in stories if story.signature is not None]
-    from neardup.core.verify.scores import hash_rows  # noqa: PLC0415 - what only counts buckets starts without it
-
-    simhashes = hash_rows([story.simhash for story in stories])
+    simhashes = np.frombuffer(b"".join(story.simhash for story in stories), np.uint64).reshape(-1, 2)
     of_blocks = block_buckets(simhashes, banding, bits)[:, : None if blocks else 0]
     of_bands = band_buckets(signature_rows(signed), banding, bits)
     buckets, positions = np.unique(np.concatenate((of_blocks.ravel(), of_bands.ravel())), return_inverse=True)
