@@ -24,6 +24,7 @@ from neardup.core.candidates.banding import (
     block_values,
     narrowed,
 )
+from neardup.core.candidates.shared_buckets import shared_by
 from neardup.core.fingerprint.minhash import SignatureRows, signature_rows
 from neardup.errors import Fatal, IndexDamaged
 from neardup.index.positions import values_by_language
@@ -141,8 +142,6 @@ def lookup_results(
     edges = np.zeros(len(sizes) + 1, np.int64)
     np.cumsum(np.minimum(sizes, most), out=edges[1:])
     members = np.frombuffer(bytearray().join(values), NUMBER)
-    from neardup.core.candidates.shared_buckets import shared_by  # noqa: PLC0415 - loads numba
-
     by_block, block_ends = shared_by(members, edges, request.block_positions, SHARED_BLOCKS)
     by_band, band_ends = shared_by(members, edges, request.band_positions, banding.shared)
     results, nth_signed = [], 0

@@ -12,7 +12,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from neardup.config import Detection
-from neardup.core.candidates.shared_passages import sharing_pairs
+from neardup.core.candidates.passage_groups import sharing_pairs
 from neardup.index.passages.lookup import Found
 from neardup.ledger import Ledger, candidates, passage_hashes
 from neardup.pipeline.common_passages import CommonPassages, Probe

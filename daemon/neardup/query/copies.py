@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from neardup.core.candidates.shared_passages import sharing_pairs
+from neardup.core.candidates.passage_groups import sharing_pairs
 from neardup.core.candidates.top_k import LanguageFingerprints, Shortlist, nominated_pairs
 from neardup.core.fingerprint.minhash import signature_rows
 from neardup.core.fingerprint.passage_hashes import PassageHashes

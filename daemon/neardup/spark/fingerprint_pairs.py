@@ -101,7 +101,7 @@ def _keys_of(batch: "pa.RecordBatch", table: Any) -> tuple["pa.Array", "pa.Array
     """The keys of a batch, each with the index of its story."""
     import pyarrow as pa  # noqa: PLC0415 - it is optional
 
-    languages, simhashes, signatures, signed, _ = unpacked(batch).arrays
+    languages, simhashes, signatures, signed = unpacked(batch).arrays
     keys, stories = [np.empty(0, np.uint64)], [np.empty(0, np.int64)]
     for language in np.unique(languages).tolist():
         chosen = np.flatnonzero(languages == language)

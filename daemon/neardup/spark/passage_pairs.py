@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import numpy as np
 
 from neardup.config import Config
-from neardup.core.candidates.hash_pairs import HashBuckets, pairs_in_hash_buckets
+from neardup.core.candidates.key_pairs import HashBuckets, pairs_in_hash_buckets
 from neardup.core.fingerprint.passage_hashes import PassageHashes
 from neardup.records import Language
 from neardup.spark.buckets import cut

@@ -24,7 +24,7 @@ PAIRS = "a long, b long, language int, rows int, bits int, shared int, same_text
 
 
 class Prints(NamedTuple):
-    """The fingerprints of n rows, in the form of the kernels, and the hashes of their texts (n, 16)."""
+    """The fingerprints of n rows, in the form of the joins, and the hashes of their texts (n, 16)."""
 
     arrays: Arrays
     texts: npt.NDArray[np.uint8]
@@ -53,7 +53,7 @@ def unpacked(rows: "pa.Table | pa.RecordBatch") -> Prints:
     simhashes = np.ascontiguousarray(octets[:, :HASH_BYTES]).view(np.uint64)
     signatures = np.ascontiguousarray(octets[:, HASH_BYTES : HASH_BYTES + ROWS])
     languages = rows["language"].to_numpy().astype(np.uint8)
-    arrays = languages, simhashes, signatures, np.asarray(signatures.any(axis=1)), signatures.view(np.uint64)
+    arrays = languages, simhashes, signatures, np.asarray(signatures.any(axis=1))
     return Prints(arrays, octets[:, HASH_BYTES + ROWS :])
 
 

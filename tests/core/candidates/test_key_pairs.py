@@ -6,8 +6,15 @@ from itertools import combinations
 import numpy as np
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from neardup.core.candidates.hash_pairs import HashBuckets, pairs_in_hash_buckets
-from neardup.core.candidates.key_pairs import Buckets, KeyTable, keys_of, numbers_of_keys, pairs_in_buckets
+from neardup.core.candidates.key_pairs import (
+    Buckets,
+    HashBuckets,
+    KeyTable,
+    keys_of,
+    numbers_of_keys,
+    pairs_in_buckets,
+    pairs_in_hash_buckets,
+)
 from neardup.core.candidates.screen import alike_inside
 from neardup.core.candidates.select import arrays_of
 from neardup.core.fingerprint.passage_hashes import MIN_SHARED
@@ -31,7 +38,7 @@ def joined(
     """The pairs that all buckets give, by position, and how many are left out."""
     rows = arrays_of(drawn, NAMES)
     table = KeyTable.of({HINDI: _Limited(own, max_bucket), MARATHI: _Limited(own, max_bucket)})
-    arrays = rows.languages, rows.simhashes, rows.signatures, rows.signed, rows.signatures.view(np.uint64)
+    arrays = rows.languages, rows.simhashes, rows.signatures, rows.signed
     keys, of = [np.empty(0, np.uint64)], [np.empty(0, np.int64)]
     for language in (0, 1):
         chosen = np.flatnonzero(rows.languages == language)
@@ -124,7 +131,6 @@ def test_each_pair_that_shares_hashes_is_found_once(drawn: list[set[int]]) -> No
         simhashes,
         dissimilar,
         np.zeros(size, np.bool_),
-        dissimilar.view(np.uint64),
     )
     passages = np.array([passage for passage, _ in rows], np.int64)
     edges = edges_of(passages)

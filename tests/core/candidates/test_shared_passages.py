@@ -6,7 +6,7 @@ from itertools import combinations
 import numpy as np
 from hypothesis import given
 from hypothesis import strategies as st
-from neardup.core.candidates.shared_passages import sharing_pairs
+from neardup.core.candidates.passage_groups import sharing_pairs
 from neardup.core.fingerprint.passage_hashes import MIN_SHARED
 
 stories = st.lists(st.sets(st.integers(0, 12) | st.integers(0, 2**32 - 1), max_size=8), max_size=12)

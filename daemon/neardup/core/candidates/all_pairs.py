@@ -12,18 +12,18 @@ import numpy as np
 import numpy.typing as npt
 
 from neardup.core.candidates.banding import BANDS, ROWS_A_BAND, groups
-from neardup.core.candidates.bucket_join import join_buckets
-from neardup.core.candidates.heavy_buckets import BandValues, Positions, bucket_id, heavy_bands
-from neardup.core.candidates.join_buffers import (
-    PAIRS,
-    RUN,
-    TRUNCATED,
+from neardup.core.candidates.bucket_join import (
+    BandValues,
     FingerprintBytes,
-    JoinBuffers,
     JoinRules,
     Keys,
+    Positions,
     Runs,
     Stories,
+    Truncations,
+    heavy_bands,
+    join_runs,
+    truncated_buckets,
 )
 from neardup.core.fingerprint.minhash import SignatureRows
 from neardup.core.verify.scores import HashRows, hamming
@@ -59,7 +59,7 @@ def near_pairs(simhashes: HashRows, distance: int, max_bucket: int) -> Iterator[
     A key is a group of bands.  In a bucket of more than `max_bucket` members each is compared only with the first
     `max_bucket`.  Raises ValueError as `groups` does.
     """
-    simhash_bytes = np.require(simhashes, requirements=["C", "W"]).view(np.uint8)
+    simhash_bytes = np.ascontiguousarray(simhashes).view(np.uint8)
     spans = [slice(BAND_BYTES * group.start, BAND_BYTES * group[:MAX_KEY_BANDS].stop) for group in groups(distance)]
     band_values = np.empty((len(simhash_bytes), len(spans)), np.uint32)
     for n, span in enumerate(spans):
@@ -82,7 +82,7 @@ def signature_pairs(
     `signed` are the positions of the stories that have a signature, ascending.  A key is two bands, or one band if
     `shared` is 1; large buckets are truncated as in `near_pairs`.
     """
-    rows = np.require(signatures, requirements=["C", "W"])
+    rows = np.ascontiguousarray(signatures)
     band_values = np.ascontiguousarray(rows.view(np.uint16)[:, :bands])
     spans = [slice(ROWS_A_BAND * band, ROWS_A_BAND * (band + 1)) for band in range(bands)]
     stories = Stories(band_values, rows, heavy_bands(band_values, signed, max_bucket))
@@ -98,7 +98,7 @@ def _joined(
     """
     band_values, key_bands, size = stories.band_values, min(rules.min_bands, MAX_KEY_BANDS), len(positions)
     rules = rules._replace(max_bucket=min(rules.max_bucket, max(size, 1)))
-    buffers = JoinBuffers.allocate(size, max(CHUNK_PAIRS, rules.max_bucket), size // rules.max_bucket)
+    room, truncations = max(CHUNK_PAIRS, rules.max_bucket), Truncations.none()
     order = positions
     for band in reversed(range(key_bands)):
         order = _sorted(order, band_values[:, band])
@@ -106,23 +106,21 @@ def _joined(
     all_keys = [Keys(n, n + key_bands - 1, bands if key_bands > 1 else n + 1, rules) for n in range(bands)]
     total, done = sum(keys.stop - keys.start for keys in all_keys), 0
     for keys in all_keys:
+        if keys.start == keys.stop:
+            continue
         first_values = band_values[:, keys.first_band]
         runs = _runs(_sorted(order, first_values), first_values)
-        buffers.start(keys)
-        while keys.start < keys.stop and buffers.cursor[RUN] < len(runs.edges) - 1:
-            join_buckets(stories, runs, keys, buffers)
-            truncated = buffers.truncated[: buffers.cursor[TRUNCATED]].tolist()
-            if truncated:
-                ids = [int(bucket_id(band_values, member, keys.first_band, band)) for member, band, _, _ in truncated]
-                limits = [limit for *_, limit in truncated]
-                buffers = buffers._replace(truncations=buffers.truncations.with_added(ids, limits))
+        if truncated := truncated_buckets(stories, runs, keys):
+            truncations = truncations.with_added(truncated)
             capped = {
-                _bucket_name(prefix, stories.fingerprints[member], spans, sorted({keys.first_band, band})): size
-                for member, band, size, _ in truncated
+                _bucket_name(
+                    prefix, stories.fingerprints[bucket.member], spans, sorted({keys.first_band, bucket.second_band})
+                ): bucket.size
+                for bucket in truncated
             }
-            keys_done = done + (keys.stop - keys.start) * buffers.cursor[RUN] / (len(runs.edges) - 1)
-            pairs = slice(buffers.cursor[PAIRS])
-            yield PairChunk(buffers.left[pairs].copy(), buffers.right[pairs].copy(), capped, float(keys_done / total))
+            yield PairChunk(capped=capped, done=done / total)
+        for left, right, done_here in join_runs(stories, runs, keys, truncations, room):
+            yield PairChunk(left, right, done=(done + (keys.stop - keys.start) * done_here) / total)
         done += keys.stop - keys.start
     yield PairChunk(done=1.0)
 

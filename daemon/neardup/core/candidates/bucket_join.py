@@ -3,221 +3,212 @@
 Keys and buckets.  A key is two bands (first, second) in ascending order, or one band.  The stories with equal values
 in the bands of a key form a bucket, and every two members of a bucket are a candidate pair.
 
-Join.  The caller sorts the stories by the first band of a key, so that a bucket is a part of a *run* of equal values.
-Each run is joined on the second band by a hash join: a member is compared with the chain of earlier members that have
-its value, and then put at the head of that chain.  The table of heads fits a processor's cache.  Under a key of
-one band, the whole run is one chain.
+Heavy values.  A value of a band is heavy if more than max_bucket stories have it, and light otherwise.  A bucket of
+more than max_bucket members is truncated: each member is compared only with the first max_bucket by position.  All the
+band values of its key are heavy.
 
 Each pair once.  A pair that shares k bands shares k(k - 1) / 2 buckets.  It is found in the first of its keys (in
-lexicographic order) that has a light value: such a bucket is never truncated (see heavy_buckets).  If all shared
-values are heavy, it is found in the first key whose truncated bucket still compares it.  So a pair's key follows from
-the values alone, and found pairs need not be remembered.
-
-Skipping.  In a template copied a thousand times every pair shares nearly every bucket, and rejecting it there again
-and again would cost most of the time.  So the caller orders each run by the *outside band*, the first band that is
-not the key's first.  Members with equal values in it, which an earlier key has compared, are adjacent in a chain, and
-a member enters its chain behind them, by `skips`.
-
-Truncation.  A bucket of more than max_bucket members is truncated to its first max_bucket by position.  A forward
-pass chains only these and compares each member with those chained before it; a backward pass compares the excluded
-members with those that the forward pass chained after them.
+lexicographic order) that has a light value: such a bucket is never truncated.  If all shared values are heavy, it is
+found in the first key whose truncated bucket still compares it.  So a pair's key follows from the values alone, and
+found pairs need not be remembered.
 """
 
+from collections.abc import Iterator
+from itertools import combinations
+from typing import NamedTuple, Self
+
 import numpy as np
+import numpy.typing as npt
 
-from neardup.core.candidates.heavy_buckets import BandValues, Positions, truncation_limit
-from neardup.core.candidates.join_buffers import (
-    BACKWARD,
-    END_OF_CHAIN,
-    HAS_TRUNCATED,
-    HASH_SLOTS,
-    NEXT_MEMBER,
-    PAIRS,
-    RUN,
-    RUN_IS_PREPARED,
-    SECOND_BAND,
-    STEPS,
-    TRUNCATED,
-    JoinBuffers,
-    Keys,
-    Runs,
-    Stories,
-)
-from neardup.core.jit import compiled, inlined
+from neardup.core.native import candidates as native
+from neardup.core.native import in_c
 
-MAX_STEPS = 1 << 24  # before the join pauses: about a tenth of a second
+Positions = npt.NDArray[np.int64]  # the indices of stories in the arrays of fingerprints
+BandValues = npt.NDArray[np.unsignedinteger]  # (n, bands): the value of each story in each band
+HeavyBands = npt.NDArray[np.uint32]  # (n,): bit b is set if the story's value in band b is heavy
+FingerprintBytes = npt.NDArray[np.uint8]  # (n, width)
+Flags = npt.NDArray[np.bool_]
+
+LOW_VALUES = 1 << 16  # distinct values of the low 16 bits of a band
 
 
-@compiled
-def join_buckets(stories: Stories, runs: Runs, keys: Keys, buffers: JoinBuffers) -> None:
-    """Find pairs until all runs are joined, a bucket is truncated, MAX_STEPS are made, or the output buffer is full.
+class Stories(NamedTuple):
+    """Fingerprints of n stories, as band values and as bytes; both arrays are C-contiguous."""
 
-    The join is complete when cursor[RUN] is the number of runs.  Before it is resumed, the buckets it truncated must be
-    added to `buffers.truncations`.
+    band_values: BandValues
+    fingerprints: FingerprintBytes
+    heavy: HeavyBands
+
+
+class Runs(NamedTuple):
+    """Stories grouped by their value in a band; the positions of run r are members[edges[r]:edges[r + 1]].
+
+    They are sorted by the first band other than this one, and then by position.
     """
-    cursor, max_bucket = buffers.cursor, keys.rules.max_bucket
-    cursor[PAIRS] = cursor[TRUNCATED] = cursor[STEPS] = 0
-    while cursor[RUN] < len(runs.edges) - 1:
-        run = runs.members[runs.edges[cursor[RUN]] : runs.edges[cursor[RUN] + 1]]
-        if not cursor[RUN_IS_PREPARED]:
-            second = cursor[SECOND_BAND]
-            for n in range(len(run)):
-                buffers.values[n] = 0 if second == keys.first_band else stories.band_values[run[n], second]
-                buffers.is_chained[n] = True
-            cursor[RUN_IS_PREPARED] = 1
-            cursor[TRUNCATED] = _truncate_buckets(run, max_bucket, buffers) if len(run) > max_bucket else 0
-            cursor[HAS_TRUNCATED] = cursor[TRUNCATED]
-            if cursor[TRUNCATED]:
-                return
-        if len(run) > max_bucket:
-            _join_heavy_run(stories, run, keys, buffers)
-        else:
-            _join_run(stories, run, keys, buffers, False)
-        if cursor[NEXT_MEMBER] == len(run):
-            _finish_pass(len(run), keys, buffers)
-        if cursor[STEPS] > MAX_STEPS or cursor[PAIRS] + max_bucket > len(buffers.left):
-            return
+
+    members: Positions
+    edges: Positions
 
 
-@compiled
-def _finish_pass(members: int, keys: Keys, buffers: JoinBuffers) -> None:
-    """Empty the chains, and move to the run's backward pass, its next second band, or the next run."""
-    cursor = buffers.cursor
-    for n in range(members):
-        buffers.heads[buffers.values[n]] = END_OF_CHAIN
-    cursor[NEXT_MEMBER] = 0
-    cursor[BACKWARD] = cursor[HAS_TRUNCATED] and not cursor[BACKWARD]
-    if not cursor[BACKWARD]:
-        cursor[RUN_IS_PREPARED] = 0
-        cursor[SECOND_BAND] += 1
-        if cursor[SECOND_BAND] == keys.stop:
-            cursor[SECOND_BAND] = keys.start
-            cursor[RUN] += 1
+class JoinRules(NamedTuple):
+    """A pair must share at least `min_bands` bands and agree in at least `min_bytes` bytes of the fingerprints.
 
-
-@inlined  # called for each second band of each run: a call would cost as much as the work
-def _join_run(stories: Stories, run: Positions, keys: Keys, buffers: JoinBuffers, is_heavy: bool) -> None:
-    """Compare each member of a run with its chain, from NEXT_MEMBER on, and chain it; `is_heavy` if the run is.
-
-    In the backward pass, only the members that are not chained are compared.
+    In a bucket of more than `max_bucket` members, each member is compared only with the first `max_bucket` by position.
     """
-    band_values, fingerprints, rules = stories.band_values, stories.fingerprints, keys.rules
-    second, backward = buffers.cursor[SECOND_BAND], buffers.cursor[BACKWARD]
-    pairs, steps = buffers.cursor[PAIRS], buffers.cursor[STEPS]
-    outside, single_band = 0 if keys.first_band else 1, keys.start == keys.first_band
-    all_heavy, ignored = False, 1 << keys.first_band
-    n = buffers.cursor[NEXT_MEMBER]
-    while n < len(run) and steps <= MAX_STEPS and pairs + rules.max_bucket <= len(buffers.left):
-        member = len(run) - 1 - n if backward else n
-        other = skip = head = buffers.heads[buffers.values[member]]
-        if head != END_OF_CHAIN:
-            if is_heavy or single_band:
-                all_heavy, ignored = _heavy_key(stories, run[member], keys, buffers, is_heavy)
-            if outside < second and band_values[run[member], outside] == band_values[run[head], outside]:
-                skip = buffers.skips[head]
-                if not ignored >> outside & 1:
-                    other = skip
-        if buffers.is_chained[member]:
-            buffers.links[member] = head
-            buffers.skips[member] = skip
-            buffers.heads[buffers.values[member]] = member
-            if backward:
-                other = END_OF_CHAIN
-        while other != END_OF_CHAIN:
-            a, b = run[member], run[other]
-            if (
-                not _share_earlier_band(band_values, a, b, ignored, second)
-                and _equal_columns(fingerprints, a, b) >= rules.min_bytes
-                and _equal_columns(band_values, a, b) >= rules.min_bands
-                and not (all_heavy and _belongs_to_other_key(stories, a, b, keys, buffers))
-            ):
-                buffers.left[pairs] = min(a, b)
-                buffers.right[pairs] = max(a, b)
-                pairs += 1
-            steps += 1
-            other = buffers.links[other]
-        steps += 1
-        n += 1
-    buffers.cursor[NEXT_MEMBER], buffers.cursor[PAIRS], buffers.cursor[STEPS] = n, pairs, steps
+
+    min_bands: int
+    min_bytes: int
+    max_bucket: int
 
 
-@compiled  # a function of its own: as a branch of `join_buckets` it makes short runs several times slower
-def _join_heavy_run(stories: Stories, run: Positions, keys: Keys, buffers: JoinBuffers) -> None:
-    _join_run(stories, run, keys, buffers, True)
+class Keys(NamedTuple):
+    """The keys (first_band, second) for each second band in range(start, stop).
 
-
-@compiled
-def _heavy_key(stories: Stories, story: int, keys: Keys, buffers: JoinBuffers, is_heavy: bool) -> tuple[bool, int]:
-    """Whether all values of a story's key are heavy, and a bit mask of the bands to ignore in `_share_earlier_band`.
-
-    A pair of the bucket that shares a band before the second one belongs to another key, unless the band is ignored.
+    The second bands follow the first band; or there is only one, the first band itself: then a key is a single band.
     """
-    heavy, first, second = int(np.int64(stories.heavy[story])), keys.first_band, buffers.cursor[SECOND_BAND]
-    single_band = keys.start == first
-    if not (is_heavy and heavy >> second & 1):
-        return False, heavy if single_band else heavy & -(1 << first)
-    ignored, own_limit = heavy, truncation_limit(stories.band_values, story, first, second, buffers.truncations)
-    for band in range(second):
-        if heavy >> band & 1 and band != first:
-            low, high = (band, band) if single_band else (min(band, first), max(band, first))
-            limit = truncation_limit(stories.band_values, story, low, high, buffers.truncations)
-            if story < limit or own_limit <= limit:  # the earlier key compares the story with the whole chain
-                ignored &= ~(1 << band)
-    return True, ignored
+
+    first_band: int
+    start: int
+    stop: int
+    rules: JoinRules
 
 
-@compiled
-def _share_earlier_band(band_values: BandValues, a: int, b: int, ignored: int, second: int) -> bool:
-    """Whether two stories share a band before the second one, other than the ignored ones."""
-    band = 0
-    while band < second and (ignored >> band & 1 or band_values[a, band] != band_values[b, band]):
-        band += 1
-    return band < second
+class Truncations(NamedTuple):
+    """The m truncated buckets: `bucket_ids` (m,), ascending, and `limits` (m,), the first position that each excludes.
+
+    The stories of a truncated bucket are compared only with the members before its limit.
+    """
+
+    bucket_ids: npt.NDArray[np.uint64]
+    limits: Positions
+
+    @classmethod
+    def none(cls) -> Self:
+        return cls(np.empty(0, np.uint64), np.empty(0, np.int64))
+
+    def with_added(self, buckets: "list[TruncatedBucket]") -> Self:
+        """These truncations and the given ones."""
+        ids = np.append(self.bucket_ids, np.array([bucket.bucket_id for bucket in buckets], np.uint64))
+        limits = np.append(self.limits, np.array([bucket.limit for bucket in buckets], np.int64))
+        order = np.argsort(ids, kind="stable")
+        return type(self)(ids[order], limits[order])
 
 
-@compiled
-def _equal_columns(table: BandValues, a: int, b: int) -> np.uint8:
-    """The number of columns in which rows a and b are equal."""
-    equal = np.uint8(0)
-    for column in range(table.shape[1]):
-        equal += np.uint8(table[a, column] == table[b, column])
-    return equal
+class TruncatedBucket(NamedTuple):
+    """A bucket of more than max_bucket members: its id, second band, one of its members, its size, and its limit."""
+
+    bucket_id: int
+    second_band: int
+    member: int
+    size: int
+    limit: int
 
 
-@compiled
-def _belongs_to_other_key(stories: Stories, a: int, b: int, keys: Keys, buffers: JoinBuffers) -> bool:
-    """Whether two stories, in one bucket of heavy values, share a light value too, or an earlier key compares them."""
-    band_values, single_band = stories.band_values, keys.start == keys.first_band
+def heavy_bands(band_values: BandValues, positions: Positions, max_bucket: int) -> HeavyBands:
+    """The heavy bands of each story: more than `max_bucket` of the stories at `positions` have its value in that band.
+
+    Stories at other positions are not counted, and get no bits.
+    """
+    heavy = np.zeros(len(band_values), np.uint32)
+    if len(positions) <= max_bucket:
+        return heavy
     for band in range(band_values.shape[1]):
-        if band_values[a, band] == band_values[b, band] and not stories.heavy[a] >> np.uint32(band) & np.uint32(1):
-            return True
-    for first in range(keys.first_band + 1):
-        if band_values[a, first] == band_values[b, first]:
-            for second in range(
-                first if single_band else first + 1, first + 1 if single_band else band_values.shape[1]
-            ):
-                if first == keys.first_band and second == buffers.cursor[SECOND_BAND]:
-                    return False
-                is_shared = band_values[a, second] == band_values[b, second]
-                if is_shared and min(a, b) < truncation_limit(band_values, a, first, second, buffers.truncations):
-                    return True
-    return False
+        values = band_values[positions, band]
+        low_values = values.astype(np.uint16)
+        counts_of_low = np.bincount(low_values, minlength=LOW_VALUES)
+        if counts_of_low.max() <= max_bucket:
+            continue
+        possible = counts_of_low[low_values] > max_bucket
+        _, value_indices, counts = np.unique(values[possible], return_inverse=True, return_counts=True)
+        heavy[positions[possible][counts[value_indices] > max_bucket]] |= np.uint32(1 << band)
+    return heavy
 
 
-@compiled
-def _truncate_buckets(run: Positions, max_bucket: int, buffers: JoinBuffers) -> int:
-    """Truncate the buckets of a run that exceed `max_bucket`; returns their number."""
-    values = buffers.values[: len(run)]
-    sizes = np.bincount(values, minlength=HASH_SLOTS)
-    truncated = 0
-    for n in range(len(run)):
-        size = sizes[values[n]]
-        if size > max_bucket:
-            bucket = np.flatnonzero(values == values[n])
-            limit = np.sort(run[bucket])[max_bucket]
-            for member in bucket:
-                buffers.is_chained[member] = run[member] < limit
-            sizes[values[n]] = 0
-            buffers.truncated[truncated] = run[n], buffers.cursor[SECOND_BAND], size, limit
-            truncated += 1
+def bucket_id(band_values: BandValues, story: int, first_band: int, second_band: int) -> int:
+    """A number that identifies a story's bucket under a key.
+
+    The high half holds the bands of the key, the low half the story's values in them.  The key is two bands
+    of 16 bits, first_band < second_band, or one band of at most 32 bits, given as both.
+    """
+    value = int(band_values[story, second_band])
+    if first_band != second_band:
+        value |= int(band_values[story, first_band]) << 16
+    return (first_band << 5 | second_band) << 32 | value
+
+
+def truncated_buckets(stories: Stories, runs: Runs, keys: Keys) -> list[TruncatedBucket]:
+    """The buckets of these keys that exceed `max_bucket`, by their second bands within each run."""
+    most, truncated = keys.rules.max_bucket, list[TruncatedBucket]()
+    for run in np.flatnonzero(np.diff(runs.edges) > most).tolist():
+        members = runs.members[runs.edges[run] : runs.edges[run + 1]]
+        for second in range(keys.start, keys.stop):
+            heavy = members[(stories.heavy[members] >> np.uint32(second) & np.uint32(1)).astype(np.bool_)]
+            values, sizes = np.unique(stories.band_values[heavy, second], return_counts=True)
+            for value in values[sizes > most]:
+                bucket = np.sort(heavy[stories.band_values[heavy, second] == value])
+                member = int(bucket[0])
+                own_id = bucket_id(stories.band_values, member, keys.first_band, second)
+                truncated.append(TruncatedBucket(own_id, second, member, len(bucket), int(bucket[most])))
     return truncated
+
+
+@in_c(native.join_runs)
+def join_runs(
+    stories: Stories, runs: Runs, keys: Keys, truncations: Truncations, room: int
+) -> Iterator[tuple[Positions, Positions, float]]:
+    """The pairs of the keys, at most `room` at a time, which is `max_bucket` or more; and the share of work done.
+
+    `truncations` are those of these keys and of all that begin with an earlier band.
+    """
+    run_of = np.repeat(np.arange(len(runs.edges) - 1), np.diff(runs.edges))
+    limits = dict(zip(truncations.bucket_ids.tolist(), truncations.limits.tolist(), strict=True))
+    for second in range(keys.start, keys.stop):
+        values = stories.band_values[runs.members, second].astype(np.int64)
+        order = np.lexsort((runs.members, values, run_of))
+        members, is_first = runs.members[order], np.ones(len(order), np.bool_)
+        is_first[1:] = (np.diff(run_of[order]) != 0) | (np.diff(values[order]) != 0)
+        starts = np.flatnonzero(is_first)  # of the buckets
+        ranks = np.arange(len(order)) - np.repeat(starts, np.diff(starts, append=len(order)))
+        for offset in range(1, int(ranks.max(initial=0)) + 1):
+            later = np.flatnonzero((ranks >= offset) & (ranks - offset < keys.rules.max_bucket))
+            left, right = members[later - offset], members[later]
+            kept = _belong_here(stories, left, right, keys, second, limits)
+            left, right = left[kept], right[kept]
+            for start in range(0, len(left), room):
+                yield (
+                    left[start : start + room],
+                    right[start : start + room],
+                    (second - keys.start) / (keys.stop - keys.start),
+                )
+        yield members[:0], members[:0], (second - keys.start + 1) / (keys.stop - keys.start)
+
+
+def _belong_here(  # noqa: PLR0917 - the pairs, and their key
+    stories: Stories, left: Positions, right: Positions, keys: Keys, second: int, limits: dict[int, int]
+) -> Flags:
+    """Which pairs (m,) of members of a bucket meet the rules, and belong to the bucket's key."""
+    rules, single = keys.rules, keys.start == keys.first_band
+    kept = (stories.fingerprints[left] == stories.fingerprints[right]).sum(axis=1) >= rules.min_bytes
+    pairs = np.flatnonzero(kept)
+    shared = stories.band_values[left[pairs]] == stories.band_values[right[pairs]]
+    heavy = (stories.heavy[left[pairs], None] >> np.arange(shared.shape[1], dtype=np.uint32) & 1).astype(np.bool_)
+    light = shared & ~heavy
+    if single:
+        belong = light.argmax(axis=1) == second
+    else:
+        nth, first = np.arange(len(pairs)), shared.argmax(axis=1)
+        others = shared.copy()
+        others[nth, first] = False
+        next_one = np.where(heavy[nth, first], light.argmax(axis=1), others.argmax(axis=1))
+        belong = (first == keys.first_band) & (next_one == second)
+    for pair in np.flatnonzero(~light.any(axis=1)).tolist():
+        bands = np.flatnonzero(shared[pair]).tolist()
+        earlier = int(min(left[pairs[pair]], right[pairs[pair]]))
+        compared_at = (
+            key
+            for key in ([(band, band) for band in bands] if single else combinations(bands, 2))
+            if earlier < limits.get(bucket_id(stories.band_values, earlier, *key), earlier + 1)
+        )
+        belong[pair] = next(compared_at) == (keys.first_band, second)
+    kept[pairs] = belong & (shared.sum(axis=1) >= rules.min_bands)
+    return np.asarray(kept)

@@ -1,9 +1,12 @@
-"""Pairs of similar fingerprints by the keys that they share, each pair at one key.
+"""Pairs of similar fingerprints by the keys that they share, and pairs that share passage hashes, each at one of them.
 
 A story has a key for each group of its SimHash's bands, and one for each band of its signature.  A bucket is the
 stories that share a key.  From the two fingerprints alone follows the key at which a pair is compared: the first of its
 shared keys whose bucket is light, or the first of all where every bucket is heavy.  So buckets can be joined anywhere,
 in any order, and no found pair need be remembered: no distinct over all pairs is needed.
+
+Passage hashes likewise make buckets, and a pair is compared at the first hash that it shares.  Each story brings the
+list of its hashes that others hold, too, so that a bucket's pairs can be counted without the other buckets.
 """
 
 from collections.abc import Mapping
@@ -14,20 +17,19 @@ import numpy as np
 import numpy.typing as npt
 
 from neardup.core.candidates.banding import BANDS, ROWS_A_BAND, groups
-from neardup.core.candidates.screen import Arrays, Thresholds, hamming_distance, score_pair
+from neardup.core.candidates.screen import Arrays, Flags, Thresholds, score_pairs
 from neardup.core.candidates.select import NominationThresholds
-from neardup.core.fingerprint.minhash import ROWS, SignatureRows
+from neardup.core.fingerprint.minhash import SignatureRows
+from neardup.core.fingerprint.passage_hashes import MIN_SHARED
 from neardup.core.fingerprint.word_hashes import mixed
-from neardup.core.jit import compiled
+from neardup.core.native import candidates as native
+from neardup.core.native import in_c
 from neardup.core.verify.scores import HashRows
 from neardup.records import Language
 
 BAND_BYTES = 2
 LANGUAGE_SHIFT, NTH_SHIFT, VALUE_SHIFT = np.uint64(56), np.uint64(50), np.uint64(14)
 NTH_MASK = np.uint64(0x3F)
-BAND_BITS, BANDS_A_WORD, BAND_MASK = 16, 4, np.uint64(0xFFFF)
-LOWEST_BITS, HIGHEST_BITS = np.uint64(0x0001000100010001), np.uint64(0x8000800080008000)  # of the bands of a word
-BITS_SHIFT, ROWS_SHIFT = 32, 40  # of a match's rank: the rows that differ, the bits that differ, its place
 
 Keys = npt.NDArray[np.uint64]  # language, number of the key, and 50 bits of a hash of its value
 HeavyKeys = npt.NDArray[np.uint64]  # (n,): bit k is set if the bucket of the story's key k is heavy
@@ -44,7 +46,7 @@ class KeyThresholds(NominationThresholds, Protocol):
 
 
 class KeyTable(NamedTuple):
-    """What the kernels need to know of each language, by its number."""
+    """What the joins need to know of each language, by its number."""
 
     thresholds: Thresholds
     group_edges: GroupEdges
@@ -90,6 +92,29 @@ class BucketPairs(NamedTuple):
     left_out: Indices
 
 
+class HashBuckets(NamedTuple):
+    """Stories (n,) sorted by a passage hash and then by id, cut into buckets of the stories that hold it.
+
+    Bucket b is the rows from edges[b] to edges[b + 1], of the hash hashes[b].  The shared hashes of row r are
+    lists[ends[r]:ends[r + 1]], ascending.
+    """
+
+    edges: Indices
+    hashes: Indices
+    ids: Indices
+    lists: Indices
+    ends: Indices
+    arrays: Arrays
+
+
+class HashPairs(NamedTuple):
+    """Pairs (m,) of rows, left < right, and how many hashes they share."""
+
+    left: Indices
+    right: Indices
+    shared: Indices
+
+
 def keys_of(
     simhashes: HashRows, signatures: SignatureRows, signed: npt.NDArray[np.bool_], table: KeyTable, language: int
 ) -> tuple[Keys, Indices]:
@@ -125,110 +150,81 @@ def languages_of_keys(keys: Keys) -> Indices:
     return (keys >> LANGUAGE_SHIFT).astype(np.int64)
 
 
-@compiled
-def _shared_keys(one: int, other: int, arrays: Arrays, edges: GroupEdges, bands: int) -> int:
-    """The keys that two stories of a language share: bit k for key k; `edges` (10,) are those of the language.
-
-    Finds equal 16-bit parts of words as zeros of their difference (Warren, "Hacker's Delight", section 6-1): nearly
-    always there is none, and the parts need not be looked at.
-    """
-    _, simhashes, _, signed, words = arrays
-    shared = 0
-    for key in range(edges[0]):
-        same = True
-        for band in range(edges[key + 1], edges[key + 2]):
-            difference = simhashes[one, band // BANDS_A_WORD] ^ simhashes[other, band // BANDS_A_WORD]
-            same &= difference >> np.uint64(BAND_BITS * (band % BANDS_A_WORD)) & BAND_MASK == 0
-        shared |= int(same) << key
-    if not signed[one] or not signed[other]:
-        return shared
-    for word in range((bands + BANDS_A_WORD - 1) // BANDS_A_WORD):
-        difference = words[one, word] ^ words[other, word]
-        if (difference - LOWEST_BITS) & ~difference & HIGHEST_BITS == 0:
-            continue
-        for band in range(BANDS_A_WORD * word, min(BANDS_A_WORD * (word + 1), bands)):
-            same = difference & BAND_MASK == 0
-            shared |= int(same) << (edges[0] + band)
-            difference >>= np.uint64(BAND_BITS)
-    return shared
-
-
-@compiled
-def _count_bits(mask: int) -> int:
-    count = 0
-    while mask:
-        mask &= mask - 1
-        count += 1
-    return count
-
-
-@compiled
 def pairs_in_buckets(buckets: Buckets, table: KeyTable) -> BucketPairs:
     """The similar pairs whose key is that of the bucket, each later story with its best `max_matches` there.
 
     In a bucket of more than `max_bucket` stories each is compared with the first `max_bucket` only.  The best match
     agrees in the most rows, then has the smallest Hamming distance, then the lowest id.  Works are not paired.
     """
-    left, right, count = np.empty(64, np.int64), np.empty(64, np.int64), 0
-    rows, bits = np.empty(64, np.int64), np.empty(64, np.int64)
+    return BucketPairs(*ranked_pairs(buckets, table))
+
+
+@in_c(native.ranked_pairs)
+def ranked_pairs(buckets: Buckets, table: KeyTable) -> tuple[Indices, Indices, Indices, Indices, Indices]:
+    """The columns of `pairs_in_buckets`."""
+    arrays, found = buckets.arrays, [np.zeros((4, 0), np.int64)]
     left_out = np.zeros(len(table.limits), np.int64)
-    languages, ids = buckets.arrays[0], buckets.ids
-    ranks = np.empty(64, np.int64)
-    for bucket in range(len(buckets.edges) - 1):
-        start, stop = buckets.edges[bucket], buckets.edges[bucket + 1]
-        most = table.limits[languages[start], 0]
-        for other in range(start + buckets.compared[bucket], stop):
-            if ids[other] < 0:
+    for bucket, (start, stop) in enumerate(pairwise(buckets.edges.tolist())):
+        number = int(buckets.keys[bucket] >> NTH_SHIFT & NTH_MASK)
+        for other in range(start + int(buckets.compared[bucket]), stop):
+            if buckets.ids[other] < 0:
                 continue
-            found, ranks = _ranked(bucket, other, ranks, buckets, table)
-            if found > most:
-                left_out[languages[other]] += found - most
-                found = most
-            while count + found > len(left):
-                left, right = np.append(left, left), np.append(right, right)
-                rows, bits = np.append(rows, rows), np.append(bits, bits)
-            for n in range(found):
-                rank = ranks[n]
-                left[count], right[count] = start + (rank & 0xFFFFFFFF), other
-                rows[count], bits[count] = ROWS - (rank >> ROWS_SHIFT), rank >> BITS_SHIFT & 0xFF
-                count += 1
-    return BucketPairs(left[:count], right[:count], rows[:count], bits[:count], left_out)
+            language = int(arrays[0][other])
+            most, max_bucket = table.limits[language].tolist()
+            left = np.arange(start, max(start, min(other, start + max_bucket)))
+            right = np.full(len(left), other)
+            shared = _shared_keys(left, other, arrays, table, language)
+            light = shared & ~_bits_of(buckets.heavy[other], shared.shape[1])
+            compared_at = np.where(light.any(axis=1), light.argmax(axis=1), shared.argmax(axis=1))
+            is_alike, rows, bits = score_pairs.reference(arrays, arrays, left, right, table.thresholds)
+            is_found = (
+                is_alike & shared.any(axis=1) & (compared_at == number) & (buckets.ids[left] != buckets.ids[other])
+            )
+            matches = np.stack((left, right, rows, bits))[:, is_found]
+            best_first = np.lexsort((matches[0], matches[3], -matches[2]))
+            found.append(matches[:, best_first[:most]])
+            left_out[language] += max(0, len(best_first) - most)
+    left, right, rows, bits = np.concatenate(found, axis=1)
+    return left, right, rows, bits, left_out
 
 
-@compiled
-def _ranked(bucket: int, other: int, ranks: Indices, buckets: Buckets, table: KeyTable) -> tuple[int, Indices]:
-    """How many rows of a bucket before the row `other` match it there, and the ranks of the best, best first.
+def _shared_keys(ones: Indices, other: int, arrays: Arrays, table: KeyTable, language: int) -> Flags:
+    """Whether each of some stories (n,) shares each key with another one of its language: (n, keys)."""
+    _, simhashes, signatures, signed = arrays
+    count, bands = int(table.group_edges[language, 0]), int(table.thresholds[language, 1])
+    starts = table.group_edges[language, 1 : count + 1]
+    same_bands = simhashes.view(np.uint16)[ones] == simhashes.view(np.uint16)[other]
+    same_rows = (signatures[ones] == signatures[other]) & (signed[ones] & signed[other])[:, None]
+    of_signature = same_rows[:, : ROWS_A_BAND * bands].reshape(len(ones), bands, ROWS_A_BAND).all(axis=2)
+    return np.concatenate((np.logical_and.reduceat(same_bands, starts, axis=1), of_signature), axis=1)
 
-    `ranks` is room for these.  It holds twice `max_matches` before the worse half is dropped, so a story in a bucket
-    of copies costs no more than the comparisons.
+
+def _bits_of(mask: np.uint64, count: int) -> Flags:
+    """The lowest bits of a mask: (count,)."""
+    return np.asarray((mask >> np.arange(count, dtype=np.uint64) & np.uint64(1)).astype(np.bool_))
+
+
+def pairs_in_hash_buckets(buckets: HashBuckets, thresholds: Thresholds) -> HashPairs:
+    """The pairs that share MIN_SHARED hashes or more, the first of them that of the bucket.
+
+    Works are not paired, nor are stories with similar fingerprints, which are paired already.
     """
-    start, ids = buckets.edges[bucket], buckets.ids
-    language = buckets.arrays[0][other]
-    most, max_bucket = table.limits[language]
-    edges, (hamming, bands, shared_bands, _) = table.group_edges[language], table.thresholds[language]
-    heavy, here = int(buckets.heavy[other]), 1 << int(buckets.keys[bucket] >> NTH_SHIFT & NTH_MASK)
-    found, held, worst = 0, 0, np.iinfo(np.int64).max
-    for one in range(start, min(other, start + max_bucket)):
-        shared = _shared_keys(one, other, buckets.arrays, edges, bands)
-        compared_at = shared & ~heavy or shared
-        if ids[one] == ids[other] or compared_at & -compared_at != here:
-            continue
-        if _count_bits(shared >> edges[0]) < shared_bands and hamming_distance(one, other, buckets.arrays) > hamming:
-            continue  # nearly all pairs, which need no more steps
-        alike, agreeing, differing = score_pair(one, other, buckets.arrays, buckets.arrays, table.thresholds)
-        if not alike:
-            continue
-        found += 1
-        rank = (ROWS - agreeing) << ROWS_SHIFT | differing << BITS_SHIFT | (one - start)
-        if rank > worst:
-            continue
-        if held == len(ranks):
-            ranks = np.append(ranks, ranks)
-        ranks[held] = rank
-        held += 1
-        if held == 2 * most:
-            ranks[:held].sort()
-            held, worst = most, ranks[most - 1]
-    if found > most:
-        ranks[:held].sort()
-    return found, ranks
+    return HashPairs(*hash_sharing_pairs(buckets, thresholds, MIN_SHARED))
+
+
+@in_c(native.hash_sharing_pairs)
+def hash_sharing_pairs(
+    buckets: HashBuckets, thresholds: Thresholds, min_shared: int
+) -> tuple[Indices, Indices, Indices]:
+    """The columns of `pairs_in_hash_buckets`."""
+    found = []
+    lists = [buckets.lists[start:stop] for start, stop in pairwise(buckets.ends.tolist())]
+    for bucket, (start, stop) in enumerate(pairwise(buckets.edges.tolist())):
+        for other in range(start, stop):
+            for one in range(start, other if buckets.ids[other] >= 0 else start):
+                common = np.intersect1d(lists[one], lists[other], assume_unique=True)
+                if len(common) >= max(min_shared, 1) and common[0] == buckets.hashes[bucket]:
+                    found.append((one, other, len(common)))
+    left, right, shared = np.array(found, np.int64).reshape(-1, 3).T
+    is_alike, _, _ = score_pairs.reference(buckets.arrays, buckets.arrays, left, right, thresholds)
+    return left[~is_alike], right[~is_alike], shared[~is_alike]

@@ -1,4 +1,4 @@
-"""The kernels of the passage join: all pairs of stories that share passage hashes, without a lookup for each story.
+"""Pairs of stories that share passage hashes, without a lookup for each story: of files, or of stories in memory.
 
 Postings, sorted by hash, are cut into groups: the stories that hold a hash.  A group makes every two of its stories a
 pair that shares one hash.  Pairs are then counted by their later story, a range of stories at a time:
@@ -6,6 +6,8 @@ each group copies its earlier members to the list of each of its members in the 
 twice shares two hashes.  So no pair is ever written to a file, and no pair is sorted but within the list of one story.
 """
 
+from collections.abc import Sequence
+from itertools import pairwise
 from typing import NamedTuple
 
 import numpy as np
@@ -13,7 +15,8 @@ import numpy.typing as npt
 
 from neardup.core.candidates.banding import Numbers
 from neardup.core.fingerprint.passage_hashes import MIN_SHARED, PassageHashes
-from neardup.core.jit import compiled
+from neardup.core.native import candidates as native
+from neardup.core.native import in_c
 
 DEAD = 255  # in place of a language, for a number that is no story's
 
@@ -24,7 +27,6 @@ Counts = npt.NDArray[np.int64]
 PairCounts = npt.NDArray[np.uint32]
 Postings = npt.NDArray[np.uint64]  # a passage hash in the upper half, the number of a story that has it in the lower
 HASH_SHIFT = np.uint64(32)
-NUMBER_MASK = np.uint64((1 << 32) - 1)
 
 
 class CommonHashes(NamedTuple):
@@ -43,16 +45,10 @@ class SharedHashes(NamedTuple):
     shared: Counts
 
 
-class _Output(NamedTuple):
-    groups: Numbers
-    pairs_of: PairCounts
-
-
 NO_COMMON_HASHES = CommonHashes(np.empty(0, np.uint32), np.empty(0, np.int64), np.empty(0, np.uint32))
 NO_SHARED_HASHES = SharedHashes(np.empty(0, np.uint32), np.empty(0, np.uint32), np.empty(0, np.int64))
 
 
-@compiled
 def cut_into_groups(
     postings: Postings, language_of: LanguageOf, common: int, pairs_of: PairCounts
 ) -> tuple[Numbers, CommonHashes]:
@@ -61,93 +57,84 @@ def cut_into_groups(
     A group is its size, 2 or more, followed by its members, ascending.  `language_of` maps each number to a
     language; postings of DEAD numbers and repeated ones are ignored.  Adds to `pairs_of` each story's earlier members.
     """
-    size, end, commons, n = len(postings), 0, 0, 0
-    groups, holders = np.empty(size + size // 2, np.uint32), np.empty(size, np.uint32)
-    hashes, holders_of, examples = np.empty(size, np.uint32), np.empty(size, np.int64), np.empty(size, np.uint32)
-    while n < size:
-        passage, found = postings[n] >> HASH_SHIFT, 0
-        while n < size and postings[n] >> HASH_SHIFT == passage:
-            number = np.uint32(postings[n] & NUMBER_MASK)
-            if language_of[number] != DEAD and (found == 0 or holders[found - 1] != number):
-                holders[found] = number
-                found += 1
-            n += 1
-        if found <= common:
-            end = _put_group(holders[:found], _Output(groups, pairs_of), end)
-            continue
-        for holder in range(found):
-            if _is_first_of_language(holders, holder, language_of):
-                hashes[commons], holders_of[commons], examples[commons] = passage, found, holders[holder]
-                commons += 1
-    return groups[:end].copy(), CommonHashes(
-        hashes[:commons].copy(), holders_of[:commons].copy(), examples[:commons].copy()
-    )
+    groups, hashes, holders, examples = groups_of(postings, language_of, common, pairs_of)
+    return groups, CommonHashes(hashes, holders, examples)
 
 
-@compiled
-def _is_first_of_language(holders: Numbers, holder: int, language_of: LanguageOf) -> bool:
-    other = 0
-    while language_of[holders[other]] != language_of[holders[holder]]:
-        other += 1
-    return other == holder
+@in_c(native.groups_of)
+def groups_of(
+    postings: Postings, language_of: LanguageOf, common: int, pairs_of: PairCounts
+) -> tuple[Numbers, PassageHashes, Counts, Numbers]:
+    """The groups of `cut_into_groups`, and the columns of the common hashes."""
+    live = postings[language_of[postings.astype(np.uint32)] != DEAD]
+    live = live[np.append(True, live[1:] != live[:-1])[: len(live)]]
+    numbers, hashes = live.astype(np.uint32), (live >> HASH_SHIFT).astype(np.uint32)
+    starts = np.flatnonzero(np.append(True, hashes[1:] != hashes[:-1])[: len(live)])
+    sizes = np.diff(np.append(starts, len(live)))
+    size_of, rank = np.repeat(sizes, sizes), np.arange(len(live)) - np.repeat(starts, sizes)
+    in_group, is_group = (size_of > 1) & (size_of <= common), (sizes > 1) & (sizes <= common)
+    np.add.at(pairs_of, numbers[in_group], rank[in_group].astype(np.uint32))
+    group_starts = np.cumsum(sizes[is_group]) - sizes[is_group]
+    groups = np.insert(numbers[in_group], group_starts, sizes[is_group].astype(np.uint32))
+    held = np.flatnonzero(size_of > common)
+    of_language = hashes[held].astype(np.uint64) << np.uint64(8) | language_of[numbers[held]]
+    examples = held[np.sort(np.unique(of_language, return_index=True)[1])]
+    return groups, hashes[examples], size_of[examples], numbers[examples]
 
 
-@compiled
-def _put_group(holders: Numbers, output: _Output, end: int) -> int:
-    """Append at `end` a group of these holders, unless it is one alone; returns the new end."""
-    if len(holders) < 2:
-        return end
-    output.groups[end] = len(holders)
-    for nth in range(len(holders)):
-        output.pairs_of[holders[nth]] += nth
-        output.groups[end + nth + 1] = holders[nth]
-    return end + len(holders) + 1
-
-
-@compiled
+@in_c(native.list_earlier)
 def list_earlier(groups: Numbers, first: int, earlier: Numbers, ends: Counts) -> None:
     """Append to the list of each story in [first, first + len(ends)) the members before it of each of its groups.
 
     The lists are parts of `earlier`, and `ends` (n,) is where each ends; both are updated.
     """
-    at, stop = 0, first + len(ends)
+    at = 0
     while at < len(groups):
-        start = at + 1
-        at = last = at + groups[at]
-        at += 1
-        while last > start and groups[last] >= stop:
-            last -= 1
-        while last > start and groups[last] >= first:
-            end = ends[groups[last] - first]
-            for n in range(start, last):
-                earlier[end] = groups[n]
-                end += 1
-            ends[groups[last] - first] = end
-            last -= 1
+        members = groups[at + 1 : at + 1 + int(groups[at])]
+        for nth in np.flatnonzero((members >= first) & (members < first + len(ends))).tolist():
+            story = int(members[nth]) - first
+            earlier[ends[story] : ends[story] + nth] = members[:nth]
+            ends[story] += nth
+        at += 1 + len(members)
 
 
-@compiled
 def count_shared(earlier: Numbers, ends: Counts, first: int) -> SharedHashes:
     """The pairs that share MIN_SHARED hashes or more, of the n stories from `first` on.
 
     `ends` (n + 1,) is where the list of the story before `first` ends, 0 for none, and then where each one's ends.
     Sorts the lists.
     """
-    size = (ends[-1] - ends[0]) // MIN_SHARED
-    left, right, shared = np.empty(size, np.uint32), np.empty(size, np.uint32), np.empty(size, np.int64)
-    pairs = 0
-    for story in range(len(ends) - 1):
-        members = earlier[ends[story] : ends[story + 1]]
-        members.sort()
-        start = 0
-        for n in range(1, len(members) + 1):
-            if n < len(members) and members[n] == members[start]:
-                continue
-            if n - start >= MIN_SHARED:
-                left[pairs], right[pairs], shared[pairs] = members[start], first + story, n - start
-                pairs += 1
-            start = n
-    return SharedHashes(left[:pairs].copy(), right[:pairs].copy(), shared[:pairs].copy())
+    return SharedHashes(*shared_counts(earlier, ends, first, MIN_SHARED))
+
+
+@in_c(native.shared_counts)
+def shared_counts(earlier: Numbers, ends: Counts, first: int, min_shared: int) -> tuple[Numbers, Numbers, Counts]:
+    """The columns of `count_shared`."""
+    left, right, shared = [earlier[:0]], [earlier[:0]], [ends[:0]]
+    for story, (start, end) in enumerate(pairwise(ends.tolist()), first):
+        earlier[start:end].sort()
+        members, counts = np.unique(earlier[start:end], return_counts=True)
+        left.append(members[counts >= min_shared])
+        right.append(np.full(len(left[-1]), story, np.uint32))
+        shared.append(counts[counts >= min_shared])
+    return np.concatenate(left), np.concatenate(right), np.concatenate(shared)
+
+
+def sharing_pairs(stories: Sequence[PassageHashes], common: int) -> SharedHashes:
+    """The pairs of stories with at least MIN_SHARED passage hashes in common, by their places.
+
+    Each story has distinct hashes.  A hash that more than `common` of the stories hold does not count.
+    """
+    owners = np.repeat(np.arange(len(stories), dtype=np.uint64), [len(hashes) for hashes in stories])
+    hashes = np.concatenate([*stories, np.empty(0, np.uint32)])
+    postings = hashes.astype(np.uint64) << HASH_SHIFT | owners
+    postings.sort()
+    pairs_of = np.zeros(len(stories), np.uint32)
+    groups, _ = cut_into_groups(postings, np.zeros(len(stories), np.uint8), common, pairs_of)
+    ends = np.concatenate(([0], np.cumsum(pairs_of, dtype=np.int64)))
+    earlier = np.empty(ends[-1], np.uint32)
+    list_earlier(groups, 0, earlier, ends[:-1].copy())
+    return count_shared(earlier, ends, 0)
 
 
 def best_matches(pairs: SharedHashes, ids: Ids, most: Counts) -> Positions:

@@ -9,6 +9,7 @@ import numpy.typing as npt
 
 from neardup.core.candidates.banding import Numbers
 from neardup.core.candidates.fingerprint_arrays import FingerprintArrays
+from neardup.core.candidates.screen import alike, alike_across, alike_inside
 from neardup.core.fingerprint.minhash import ROWS
 from neardup.records import BandedFingerprint, Language
 
@@ -71,8 +72,6 @@ def nominate(
     as `held.names` does.  Older versions of the batch's own stories are ignored.  The best match agrees in the most
     rows, then has the smallest Hamming distance, then the lowest id.
     """
-    from neardup.core.candidates.screen import alike, alike_across, alike_inside  # noqa: PLC0415 - loads numba
-
     batch_arrays = arrays_of([banded for _, banded in batch], held.names)
     members = np.array([story_id for ids, _ in batch for story_id in ids], np.int64)
     sizes = np.array([len(ids) for ids, _ in batch], np.int64)
@@ -121,8 +120,6 @@ def arrays_of(bandeds: Sequence[BandedFingerprint], names: Mapping[int, Language
 
 def worth_comparing(one: BandedFingerprint, other: BandedFingerprint, thresholds: NominationThresholds) -> bool:
     """Whether two stories would nominate each other if a lookup found them, whatever bands they share."""
-    from neardup.core.candidates.screen import alike_inside  # noqa: PLC0415 - loads numba
-
     names = dict(enumerate({one.language, other.language}))
     return len(alike_inside(arrays_of([one, other], names), _threshold_table({one.language: thresholds}, names))[0]) > 0
 

@@ -9,7 +9,7 @@ import numpy.typing as npt
 
 from neardup.core.candidates.all_pairs import PairChunk, near_pairs, signature_pairs
 from neardup.core.candidates.banding import Banding
-from neardup.core.candidates.heavy_buckets import Positions
+from neardup.core.candidates.bucket_join import Positions
 from neardup.core.fingerprint.minhash import ROWS, SignatureRows, agreeing
 from neardup.core.verify.scores import HashRows, hamming
 

@@ -157,6 +157,226 @@ ND_API int64_t nd_shared_grams(const uint8_t *a, int64_t n, const uint8_t *b, in
 
 /* ==== candidates.c: pairs of stories that are worth verifying ================================================== */
 
+/* The fingerprints of stories, a row for each. */
+typedef struct {
+    int64_t size;
+    const uint8_t *languages;  /* numbers of languages */
+    const uint64_t *simhashes; /* two words a story */
+    const uint8_t *signatures; /* 64 bytes a story, zeros for one without */
+    const uint8_t *is_signed;  /* whether it has a signature */
+} nd_fingerprints;
+
+/* Two stories of a language are alike if at most `hamming` bits of their SimHashes differ, or if they agree in
+ * `agreeing_rows` rows of their signatures and share `shared_bands` of the first `bands` bands, at most 32.
+ */
+typedef struct {
+    int64_t hamming;
+    int64_t bands;
+    int64_t shared_bands;
+    int64_t agreeing_rows;
+} nd_thresholds;
+
+/* Score the pairs of ones[left[i]] and others[right[i]]: whether they are alike, the rows that agree, the bits that
+ * differ.  Returns 0, or ND_INVALID for an index that is no story, or a language of `ones` without thresholds.
+ * Reference: screen.score_pairs.
+ */
+ND_API int64_t nd_score_pairs(const nd_fingerprints *ones, const nd_fingerprints *others, const int64_t *left,
+                              const int64_t *right, int64_t pairs, const nd_thresholds *thresholds, int64_t languages,
+                              uint8_t *is_alike, int64_t *rows, int64_t *bits);
+
+/* The pairs of one of `ones` and one of `others` that are alike; if `is_inside`, of two of `ones`, which are the same.
+ *
+ * `cursor` (2,) begins as zeros.  Returns how many pairs were written, at most `room`.  The pairs are complete when
+ * cursor[0] is the number of `ones`; call again until then.  ND_INVALID for a language of `ones` without thresholds.
+ * Reference: screen.alike_pairs.
+ */
+ND_API int64_t nd_alike_pairs(const nd_fingerprints *ones, const nd_fingerprints *others,
+                              const nd_thresholds *thresholds, int64_t languages, int64_t is_inside, int64_t *cursor,
+                              int64_t *left, int64_t *right, int64_t *rows, int64_t *bits, int64_t room);
+
+/* The pairs of one of `ones` and one of `others`, of any language, within the Hamming distance or that agree in
+ * `least_rows` rows; `rows` are those that agree.  As nd_alike_pairs, but they are complete when cursor[0] is the
+ * number of `others`.  Reference: exhaustive.close_pairs.
+ */
+ND_API int64_t nd_compare(const nd_fingerprints *ones, const nd_fingerprints *others, int64_t hamming,
+                          int64_t least_rows, int64_t *cursor, int64_t *left, int64_t *right, int64_t *rows,
+                          int64_t room);
+
+/* A bucket join: the stories, the keys of one first band, where the join is, and its output. */
+typedef struct {
+    /* The stories: the value of each in each band, of 2 or 4 bytes; its fingerprint of 16 or 64 bytes; and bit b is set
+     * if its value in band b is heavy, that is, more than max_bucket stories have it. */
+    int64_t stories;
+    int64_t bands; /* at most 32 */
+    int64_t band_bytes;
+    const void *band_values;
+    int64_t width;
+    const uint8_t *fingerprints;
+    const uint32_t *heavy;
+    /* Runs of equal values in the first band: run r is members[edges[r]] to members[edges[r + 1]], sorted by the first
+     * band other than the first one of the keys. */
+    int64_t members_size;
+    const int64_t *members;
+    int64_t runs;
+    const int64_t *edges; /* (runs + 1,) */
+    /* The keys (first_band, second) for second in [start, stop), of bands of 2 bytes; or one key of one band, if start
+     * is first_band. */
+    int64_t first_band;
+    int64_t start;
+    int64_t stop;
+    /* Pairs share min_bands bands or more and agree in min_bytes bytes of the fingerprints or more. */
+    int64_t min_bands;
+    int64_t min_bytes;
+    int64_t max_bucket; /* at least 1 */
+    /* The truncated buckets of these keys and of earlier ones, ascending by bucket_join.bucket_id, and the first
+     * position that each excludes. */
+    int64_t truncations;
+    const uint64_t *bucket_ids;
+    const int64_t *limits;
+    /* Where the join is: it begins with run 0, second = start, and zeros. */
+    int64_t run;
+    int64_t second;
+    int64_t next;
+    int64_t is_prepared;
+    int64_t is_backward;
+    int64_t has_excluded;
+    /* Room for the members of the longest run, which only the join writes to. */
+    int64_t work_size;
+    int32_t *heads; /* (65536,), -1 at first */
+    int32_t *links;
+    int32_t *skips;
+    uint16_t *values;
+    uint8_t *is_excluded;
+    /* Output: pairs of positions, left < right. */
+    int64_t room; /* max_bucket or more */
+    int64_t *left;
+    int64_t *right;
+} nd_join;
+
+/* All pairs of stories that share a bucket, each once in the joins of all keys; see candidates.c for the algorithm.
+ *
+ * Finds pairs until all runs are joined, a tenth of a second has passed, or the room may not suffice for the next
+ * member; returns how many.  The join is complete when `run` is `runs`; call again until then.  ND_INVALID for a member
+ * that is no story, or keys, runs or rules that contradict each other.  Reference: bucket_join.join_runs, which gives
+ * the same pairs in another order.
+ */
+ND_API int64_t nd_join_buckets(nd_join *join);
+
+/* Stories sorted by key and then by id: bucket b is the rows from edges[b] to edges[b + 1], of the key keys[b], which
+ * has its number among those of a story in bits 50 to 55.  compared[b] of them were compared already.
+ */
+typedef struct {
+    nd_fingerprints stories;
+    const int64_t *ids;
+    const uint64_t *heavy; /* bit k is set if the bucket of the story's key k is heavy */
+    int64_t buckets;
+    const int64_t *edges; /* (buckets + 1,) */
+    const uint64_t *keys;
+    const int64_t *compared;
+    int64_t languages;
+    const nd_thresholds *thresholds;
+    const int64_t *group_edges; /* (languages, 10): the groups of 16-bit bands of a SimHash, and then their edges */
+    const int64_t *limits;      /* (languages, 2): max_matches, max_bucket */
+} nd_key_join;
+
+/* Room for pairs of rows, with the rows that agree and the bits that differ. */
+typedef struct {
+    int64_t room;
+    int64_t *left;
+    int64_t *right;
+    int64_t *rows;
+    int64_t *bits;
+} nd_pairs;
+
+/* The similar pairs whose key is that of the bucket, each later story with its best max_matches there.
+ *
+ * `cursor` (2,) begins as zeros, `left_out` (languages,) too: it counts the other matches.  Returns how many pairs were
+ * written.  They are complete when cursor[0] is the number of buckets; call again until then.  `ranks` and `out` need
+ * room for the matches of a story: max_matches, or the stories of the largest bucket if these are fewer.  ND_INVALID
+ * for a bucket beyond the rows, a language without thresholds, groups that are no bands, or too few ranks.
+ * Reference: key_pairs.ranked_pairs.
+ */
+ND_API int64_t nd_pairs_in_buckets(const nd_key_join *join, int64_t *cursor, int64_t *ranks, int64_t ranks_size,
+                                   const nd_pairs *out, int64_t *left_out);
+
+/* Stories sorted by a passage hash and then by id: bucket b is the rows from edges[b] to edges[b + 1], of hashes[b].
+ * The shared hashes of row r are lists[ends[r]] to lists[ends[r + 1]], ascending.
+ */
+typedef struct {
+    nd_fingerprints stories;
+    const int64_t *ids;
+    int64_t buckets;
+    const int64_t *edges; /* (buckets + 1,) */
+    const int64_t *hashes;
+    int64_t lists_size;
+    const int64_t *lists;
+    const int64_t *ends; /* (rows + 1,) */
+    int64_t languages;
+    const nd_thresholds *thresholds;
+    int64_t min_shared;
+} nd_hash_join;
+
+/* The pairs that share min_shared hashes or more, the first of them that of the bucket, and that are not alike.
+ *
+ * `cursor` (2,) and the return value are as in nd_pairs_in_buckets; `room` must suffice for the stories of the largest
+ * bucket.  ND_INVALID for a bucket or a list beyond the rows, or a language without thresholds.
+ * Reference: key_pairs.hash_sharing_pairs.
+ */
+ND_API int64_t nd_pairs_in_hash_buckets(const nd_hash_join *join, int64_t *cursor, int64_t *left, int64_t *right,
+                                        int64_t *shared, int64_t room);
+
+/* Hashes that too many stories hold, once for each of their languages: how many hold it, and one of that language. */
+typedef struct {
+    int64_t size;
+    int64_t room; /* as many as there are postings suffice */
+    uint32_t *hashes;
+    int64_t *holders;
+    uint32_t *examples;
+} nd_common_hashes;
+
+/* Cut sorted postings into groups: the size of each, 2 or more, followed by the stories that hold a hash, ascending.
+ *
+ * A posting is a passage hash in the upper half and a story number in the lower.  `language_of` maps the numbers below
+ * `numbers` to languages; postings of those of language 255 and repeated ones are ignored.  A hash that more than
+ * `most` stories hold makes no group, and is added to `common`.  pairs_of[n] grows by the earlier members of the story n.
+ * Returns the length of the groups; ND_INVALID for a number that is not below `numbers`; ND_ROOM if `room` is less than
+ * size + size / 2 + 2, or that of `common` does not suffice.  Reference: passage_groups.groups_of.
+ */
+ND_API int64_t nd_cut_into_groups(const uint64_t *postings, int64_t size, const uint8_t *language_of, int64_t numbers,
+                                  int64_t most, uint32_t *pairs_of, uint32_t *groups, int64_t room,
+                                  nd_common_hashes *common);
+
+/* Append to the list of each story in [first, first + stories) the members before it of each of its groups.
+ *
+ * The lists are parts of `earlier`, which has room for `room` numbers, and `ends` (stories,) is where each ends; both
+ * are updated.  Returns 0, or ND_INVALID for a group that is not ascending or not whole, or a list that would not fit.
+ * Reference: passage_groups.list_earlier.
+ */
+ND_API int64_t nd_list_earlier(const uint32_t *groups, int64_t size, int64_t first, uint32_t *earlier, int64_t room,
+                               int64_t *ends, int64_t stories);
+
+/* The pairs that share `min_shared` hashes or more, of the stories from `first` on.
+ *
+ * The list of story first + n is earlier[ends[n]] to earlier[ends[n + 1]]; it is sorted.  `work` has room for the
+ * longest list.  Returns how many pairs were written; ND_ROOM if there are more than `room`; ND_INVALID for a list that
+ * is not in `earlier` or has no room in `work`.  Reference: passage_groups.shared_counts.
+ */
+ND_API int64_t nd_count_shared(uint32_t *earlier, int64_t earlier_size, const int64_t *ends, int64_t stories,
+                               int64_t first, int64_t min_shared, uint32_t *work, int64_t work_size, uint32_t *left,
+                               uint32_t *right, int64_t *shared, int64_t room);
+
+/* For each lookup, the numbers that occur `least` times or more, at least 1, in its buckets, ascending.
+ *
+ * Bucket b is members[edges[b]] to members[edges[b + 1]]; `lookups` (lookups_size, buckets) are the buckets of each.
+ * The numbers of lookup i are found[ends[i]] to found[ends[i + 1]].  Returns how many lookups were made: it stops
+ * before one whose members, divided by `least`, exceed the room that is left.  ND_INVALID for a bucket that does not exist, or
+ * edges that do not ascend.  Allocates memory for the largest lookup: 10 bytes a member or more.
+ * Reference: shared_buckets.shared_by.
+ */
+ND_API int64_t nd_shared_by(const uint32_t *members, int64_t members_size, const int64_t *edges, int64_t edges_size,
+                            const int64_t *lookups, int64_t lookups_size, int64_t buckets, int64_t least,
+                            uint32_t *found, int64_t room, int64_t *ends);
+
 /* ==== segments.c: lookups in the files of the passage index ==================================================== */
 
 /* ==== codes.c: nearest binary codes of vectors ================================================================= */

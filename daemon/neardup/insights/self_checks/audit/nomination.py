@@ -8,6 +8,7 @@ from dataclasses import dataclass, field
 import numpy as np
 
 from neardup.config import Detection
+from neardup.core.candidates.exhaustive import compare
 from neardup.core.candidates.fingerprint_arrays import FingerprintArrays
 from neardup.core.fingerprint.passage_hashes import MIN_SHARED, PassageHashes
 from neardup.index.passages.index import PassageIndex
@@ -56,8 +57,6 @@ async def by_fingerprints(
 def _add_alike(
     ones: FingerprintArrays, others: FingerprintArrays, hamming: int, found: Mapping[int, Nominated]
 ) -> None:
-    from neardup.core.candidates.exhaustive import compare  # noqa: PLC0415 - loads numba
-
     alike = compare(ones, others, hamming)
     ids, matched = ones.ids[alike.ones].tolist(), others.ids[alike.others].tolist()
     for story_id, match, rows in zip(ids, matched, alike.rows.tolist(), strict=True):

@@ -1,0 +1,404 @@
+"""Binding of `candidates.c`: pairs of stories that are worth verifying; see the references for what each gives."""
+
+from collections.abc import Callable, Iterator
+from ctypes import POINTER, Structure, byref, c_int64, c_void_p
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import numpy.typing as npt
+
+from neardup.core.native import address, bind, checked
+
+if TYPE_CHECKING:
+    from neardup.core.candidates.bucket_join import Keys, Runs, Stories, Truncations
+    from neardup.core.candidates.key_pairs import Buckets, HashBuckets, KeyTable
+    from neardup.core.candidates.screen import Arrays, Thresholds
+
+Indices = npt.NDArray[np.int64]
+Numbers = npt.NDArray[np.uint32]
+Flags = npt.NDArray[np.bool_]
+
+PAIRS_AT_ONCE = 1 << 12
+NUMBERS_AT_ONCE = 1 << 20
+HASH_SLOTS = 1 << 16
+
+
+class _Fingerprints(Structure):
+    _fields_ = (
+        ("size", c_int64),
+        ("languages", c_void_p),
+        ("simhashes", c_void_p),
+        ("signatures", c_void_p),
+        ("is_signed", c_void_p),
+    )
+
+    def __init__(self, arrays: "Arrays") -> None:
+        types = np.uint8, np.uint64, np.uint8, np.bool_
+        size = len(arrays[0])
+        if [array.shape for array in arrays] != [(size,), (size, 2), (size, 64), (size,)]:
+            raise ValueError("the arrays are not of the same stories")
+        self.arrays = arrays  # whose addresses it holds
+        super().__init__(size, *(address(array, dtype) for array, dtype in zip(arrays, types, strict=True)))
+
+
+class _KeyJoin(Structure):
+    _fields_ = (
+        ("stories", _Fingerprints),
+        ("ids", c_void_p),
+        ("heavy", c_void_p),
+        ("buckets", c_int64),
+        ("edges", c_void_p),
+        ("keys", c_void_p),
+        ("compared", c_void_p),
+        ("languages", c_int64),
+        ("thresholds", c_void_p),
+        ("group_edges", c_void_p),
+        ("limits", c_void_p),
+    )
+
+
+class _HashJoin(Structure):
+    _fields_ = (
+        ("stories", _Fingerprints),
+        ("ids", c_void_p),
+        ("buckets", c_int64),
+        ("edges", c_void_p),
+        ("hashes", c_void_p),
+        ("lists_size", c_int64),
+        ("lists", c_void_p),
+        ("ends", c_void_p),
+        ("languages", c_int64),
+        ("thresholds", c_void_p),
+        ("min_shared", c_int64),
+    )
+
+
+class _Pairs(Structure):
+    _fields_ = (("room", c_int64), ("left", c_void_p), ("right", c_void_p), ("rows", c_void_p), ("bits", c_void_p))
+
+
+class _CommonHashes(Structure):
+    _fields_ = (
+        ("size", c_int64),
+        ("room", c_int64),
+        ("hashes", c_void_p),
+        ("holders", c_void_p),
+        ("examples", c_void_p),
+    )
+
+
+class _Join(Structure):
+    _fields_ = (
+        ("stories", c_int64),
+        ("bands", c_int64),
+        ("band_bytes", c_int64),
+        ("band_values", c_void_p),
+        ("width", c_int64),
+        ("fingerprints", c_void_p),
+        ("heavy", c_void_p),
+        ("members_size", c_int64),
+        ("members", c_void_p),
+        ("runs", c_int64),
+        ("edges", c_void_p),
+        ("first_band", c_int64),
+        ("start", c_int64),
+        ("stop", c_int64),
+        ("min_bands", c_int64),
+        ("min_bytes", c_int64),
+        ("max_bucket", c_int64),
+        ("truncations", c_int64),
+        ("bucket_ids", c_void_p),
+        ("limits", c_void_p),
+        ("run", c_int64),
+        ("second", c_int64),
+        ("next", c_int64),
+        ("is_prepared", c_int64),
+        ("is_backward", c_int64),
+        ("has_excluded", c_int64),
+        ("work_size", c_int64),
+        ("heads", c_void_p),
+        ("links", c_void_p),
+        ("skips", c_void_p),
+        ("values", c_void_p),
+        ("is_excluded", c_void_p),
+        ("room", c_int64),
+        ("left", c_void_p),
+        ("right", c_void_p),
+    )
+
+
+_STORIES = POINTER(_Fingerprints)
+_score_pairs = bind("nd_score_pairs", _STORIES, _STORIES, *[c_void_p] * 2, c_int64, c_void_p, c_int64, *[c_void_p] * 3)
+_alike_pairs = bind("nd_alike_pairs", _STORIES, _STORIES, c_void_p, c_int64, c_int64, *[c_void_p] * 5, c_int64)
+_compare = bind("nd_compare", _STORIES, _STORIES, c_int64, c_int64, *[c_void_p] * 4, c_int64)
+_join_buckets = bind("nd_join_buckets", POINTER(_Join))
+_pairs_in_buckets = bind(
+    "nd_pairs_in_buckets", POINTER(_KeyJoin), c_void_p, c_void_p, c_int64, POINTER(_Pairs), c_void_p
+)
+_pairs_in_hash_buckets = bind("nd_pairs_in_hash_buckets", POINTER(_HashJoin), *[c_void_p] * 4, c_int64)
+_cut_into_groups = bind(
+    "nd_cut_into_groups", c_void_p, c_int64, c_void_p, *[c_int64] * 2, *[c_void_p] * 2, c_int64, POINTER(_CommonHashes)
+)
+_list_earlier = bind("nd_list_earlier", c_void_p, c_int64, c_int64, c_void_p, c_int64, c_void_p, c_int64)
+_count_shared = bind(
+    "nd_count_shared", c_void_p, c_int64, c_void_p, *[c_int64] * 3, c_void_p, c_int64, *[c_void_p] * 3, c_int64
+)
+_shared_by = bind(
+    "nd_shared_by", c_void_p, c_int64, c_void_p, c_int64, c_void_p, *[c_int64] * 3, c_void_p, c_int64, c_void_p
+)
+
+
+def score_pairs(
+    ones: "Arrays", others: "Arrays", left: Indices, right: Indices, thresholds: "Thresholds"
+) -> tuple[Flags, Indices, Indices]:
+    size = len(left)
+    is_alike, rows, bits = np.empty(size, np.bool_), np.empty(size, np.int64), np.empty(size, np.int64)
+    code = _score_pairs(
+        _Fingerprints(ones),
+        _Fingerprints(others),
+        address(left, np.int64),
+        address(_like(right, left), np.int64),
+        size,
+        *_thresholds(thresholds),
+        address(is_alike, np.bool_),
+        address(rows, np.int64),
+        address(bits, np.int64),
+    )
+    checked(code)
+    return is_alike, rows, bits
+
+
+def alike_pairs(
+    ones: "Arrays", others: "Arrays", thresholds: "Thresholds", inside: bool
+) -> tuple[Indices, Indices, Indices, Indices]:
+    sides = _Fingerprints(ones), _Fingerprints(others)
+
+    def fill(cursor: int, columns: list[int], room: int) -> int:
+        return _alike_pairs(*sides, *_thresholds(thresholds), inside, cursor, *columns, room)
+
+    left, right, rows, bits = _collected(fill, len(ones[0]), 4, PAIRS_AT_ONCE)
+    return left, right, rows, bits
+
+
+def close_pairs(ones: "Arrays", others: "Arrays", most_bits: int, least_rows: int) -> tuple[Indices, Indices, Indices]:
+    sides = _Fingerprints(ones), _Fingerprints(others)
+
+    def fill(cursor: int, columns: list[int], room: int) -> int:
+        return _compare(*sides, most_bits, least_rows, cursor, *columns, room)
+
+    left, right, rows = _collected(fill, len(others[0]), 3, PAIRS_AT_ONCE)
+    return left, right, rows
+
+
+def join_runs(
+    stories: "Stories", runs: "Runs", keys: "Keys", truncations: "Truncations", room: int
+) -> Iterator[tuple[Indices, Indices, float]]:
+    band_values, members, edges = stories.band_values, runs.members, runs.edges
+    longest = int(np.diff(edges).max(initial=0))
+    if longest < 2:
+        return
+    links, skips = np.empty(longest, np.int32), np.empty(longest, np.int32)
+    values, is_excluded = np.empty(longest, np.uint16), np.empty(longest, np.uint8)
+    heads = np.full(HASH_SLOTS, -1, np.int32)
+    left, right = np.empty(room, np.int64), np.empty(room, np.int64)
+    join = _Join(
+        stories=len(band_values),
+        bands=band_values.shape[1],
+        band_bytes=band_values.itemsize,
+        band_values=address(band_values, np.uint16 if band_values.itemsize == 2 else np.uint32),
+        width=stories.fingerprints.shape[1],
+        fingerprints=address(_like(stories.fingerprints, band_values), np.uint8),
+        heavy=address(_like(stories.heavy, band_values), np.uint32),
+        members_size=len(members),
+        members=address(members, np.int64),
+        runs=len(edges) - 1,
+        edges=address(edges, np.int64),
+        first_band=keys.first_band,
+        start=keys.start,
+        stop=keys.stop,
+        min_bands=keys.rules.min_bands,
+        min_bytes=keys.rules.min_bytes,
+        max_bucket=keys.rules.max_bucket,
+        truncations=len(truncations.bucket_ids),
+        bucket_ids=address(truncations.bucket_ids, np.uint64),
+        limits=address(_like(truncations.limits, truncations.bucket_ids), np.int64),
+        second=keys.start,
+        work_size=longest,
+        heads=address(heads, np.int32),
+        links=address(links, np.int32),
+        skips=address(skips, np.int32),
+        values=address(values, np.uint16),
+        is_excluded=address(is_excluded, np.uint8),
+        room=room,
+        left=address(left, np.int64),
+        right=address(right, np.int64),
+    )
+    while join.run < join.runs:
+        found = checked(_join_buckets(byref(join)))
+        yield left[:found].copy(), right[:found].copy(), join.run / join.runs
+
+
+def ranked_pairs(buckets: "Buckets", table: "KeyTable") -> tuple[Indices, Indices, Indices, Indices, Indices]:
+    stories, rows, languages = _Fingerprints(buckets.arrays), len(buckets.ids), len(table.limits)
+    count, largest = len(buckets.keys), int(np.diff(buckets.edges).max(initial=0))
+    _check_sizes(buckets.heavy, rows, buckets.arrays[0], rows, buckets.edges, count + 1, buckets.compared, count)
+    _check_sizes(table.group_edges, languages, table.thresholds, languages)
+    join = _KeyJoin(
+        stories,
+        address(buckets.ids, np.int64),
+        address(buckets.heavy, np.uint64),
+        count,
+        address(buckets.edges, np.int64),
+        address(buckets.keys, np.uint64),
+        address(buckets.compared, np.int64),
+        languages,
+        address(table.thresholds, np.int64),
+        address(table.group_edges, np.int64),
+        address(table.limits, np.int64),
+    )
+    most = min(largest, int(table.limits[:, 0].max(initial=0)))
+    ranks, left_out = np.empty(most, np.int64), np.zeros(languages, np.int64)
+
+    def fill(cursor: int, columns: list[int], room: int) -> int:
+        out = _Pairs(room, *columns)
+        at_ranks = address(ranks, np.int64)
+        return _pairs_in_buckets(byref(join), cursor, at_ranks, most, byref(out), address(left_out, np.int64))
+
+    left, right, agreeing, differing = _collected(fill, count, 4, max(most, PAIRS_AT_ONCE))
+    return left, right, agreeing, differing, left_out
+
+
+def hash_sharing_pairs(
+    buckets: "HashBuckets", thresholds: "Thresholds", min_shared: int
+) -> tuple[Indices, Indices, Indices]:
+    stories, rows, count = _Fingerprints(buckets.arrays), len(buckets.ids), len(buckets.hashes)
+    _check_sizes(buckets.arrays[0], rows, buckets.ends, rows + 1, buckets.edges, count + 1)
+    join = _HashJoin(
+        stories,
+        address(buckets.ids, np.int64),
+        count,
+        address(buckets.edges, np.int64),
+        address(buckets.hashes, np.int64),
+        len(buckets.lists),
+        address(buckets.lists, np.int64),
+        address(buckets.ends, np.int64),
+        len(thresholds),
+        address(thresholds, np.int64),
+        min_shared,
+    )
+
+    def fill(cursor: int, columns: list[int], room: int) -> int:
+        return _pairs_in_hash_buckets(byref(join), cursor, *columns, room)
+
+    largest = int(np.diff(buckets.edges).max(initial=0))
+    left, right, shared = _collected(fill, count, 3, max(largest, PAIRS_AT_ONCE))
+    return left, right, shared
+
+
+def groups_of(
+    postings: npt.NDArray[np.uint64], language_of: npt.NDArray[np.uint8], common: int, pairs_of: Numbers
+) -> tuple[Numbers, Numbers, Indices, Numbers]:
+    size = len(postings)
+    groups = np.empty(size + size // 2 + 2, np.uint32)
+    hashes, holders, examples = np.empty(size, np.uint32), np.empty(size, np.int64), np.empty(size, np.uint32)
+    at_hashes, at_holders = address(hashes, np.uint32), address(holders, np.int64)
+    commons = _CommonHashes(0, size, at_hashes, at_holders, address(examples, np.uint32))
+    end = _cut_into_groups(
+        address(postings, np.uint64),
+        size,
+        address(language_of, np.uint8),
+        len(language_of),
+        common,
+        address(_like(pairs_of, language_of), np.uint32),
+        address(groups, np.uint32),
+        len(groups),
+        byref(commons),
+    )
+    checked(end)
+    found = commons.size
+    return groups[:end].copy(), hashes[:found].copy(), holders[:found].copy(), examples[:found].copy()
+
+
+def list_earlier(groups: Numbers, first: int, earlier: Numbers, ends: Indices) -> None:
+    room, stories = len(earlier), len(ends)
+    at_groups, at_earlier = address(groups, np.uint32), address(earlier, np.uint32)
+    checked(_list_earlier(at_groups, len(groups), first, at_earlier, room, address(ends, np.int64), stories))
+
+
+def shared_counts(earlier: Numbers, ends: Indices, first: int, min_shared: int) -> tuple[Numbers, Numbers, Indices]:
+    room = int(ends[-1] - ends[0]) // min_shared
+    left, right, shared = np.empty(room, np.uint32), np.empty(room, np.uint32), np.empty(room, np.int64)
+    work = np.empty(int(np.diff(ends).max(initial=0)), np.uint32)
+    found = _count_shared(
+        address(earlier, np.uint32),
+        len(earlier),
+        address(ends, np.int64),
+        len(ends) - 1,
+        first,
+        min_shared,
+        address(work, np.uint32),
+        len(work),
+        address(left, np.uint32),
+        address(right, np.uint32),
+        address(shared, np.int64),
+        room,
+    )
+    checked(found)
+    return left[:found].copy(), right[:found].copy(), shared[:found].copy()
+
+
+def shared_by(members: Numbers, edges: Indices, lookups: Indices, least: int) -> tuple[Numbers, Indices]:
+    size, buckets = lookups.shape
+    most = np.diff(edges)[lookups].sum(axis=1) // least  # numbers that a lookup can find
+    room = max(int(most.max(initial=0)), min(int(most.sum()), NUMBERS_AT_ONCE))
+    found, ends, parts, done = np.empty(room, np.uint32), np.zeros(size + 1, np.int64), list[Numbers](), 0
+    while done < size:
+        own_ends = np.empty(size - done + 1, np.int64)
+        made = _shared_by(
+            address(members, np.uint32),
+            len(members),
+            address(edges, np.int64),
+            len(edges),
+            address(lookups[done:], np.int64),
+            size - done,
+            buckets,
+            least,
+            address(found, np.uint32),
+            room,
+            address(own_ends, np.int64),
+        )
+        checked(made)
+        ends[done + 1 : done + made + 1] = ends[done] + own_ends[1 : made + 1]
+        parts.append(found[: own_ends[made]].copy())
+        done += made
+    return parts[0] if len(parts) == 1 else np.concatenate([*parts, found[:0]]), ends
+
+
+def _collected(fill: Callable[[int, list[int], int], int], whole: int, columns: int, room: int) -> list[Indices]:
+    """The columns of all pairs that `fill` writes, given a cursor, the columns' addresses and their room.
+
+    They are complete when the cursor's first element is `whole`.
+    """
+    cursor, out = np.zeros(2, np.int64), np.empty((columns, room), np.int64)
+    at, parts = [address(column, np.int64) for column in out], [out[:, :0]]
+    while cursor[0] < whole:
+        found = checked(fill(address(cursor, np.int64), at, room))
+        parts.append(out[:, :found].copy())
+    return list(parts[1] if len(parts) == 2 else np.concatenate(parts, axis=1))
+
+
+def _thresholds(thresholds: "Thresholds") -> tuple[int, int]:
+    """The address of thresholds, and of how many languages they are."""
+    return address(thresholds, np.int64), len(thresholds)
+
+
+def _like(array: npt.NDArray[Any], other: npt.NDArray[Any]) -> npt.NDArray[Any]:
+    """The array, which must have as many rows as another."""
+    _check_sizes(array, len(other))
+    return array
+
+
+def _check_sizes(*arrays_and_sizes: Any) -> None:
+    for array, size in zip(arrays_and_sizes[::2], arrays_and_sizes[1::2], strict=True):
+        if len(array) != size:
+            raise ValueError(f"an array of {len(array)} rows must have {size}")
