@@ -142,7 +142,7 @@ def truncated_buckets(stories: Stories, runs: Runs, keys: Keys) -> list[Truncate
     for run in np.flatnonzero(np.diff(runs.edges) > most).tolist():
         members = runs.members[runs.edges[run] : runs.edges[run + 1]]
         for second in range(keys.start, keys.stop):
-            heavy = members[(stories.heavy[members] >> np.uint32(second) & np.uint32(1)).astype(np.bool_)]
+            heavy = members[_is_heavy(stories, members, second)]
             values, sizes = np.unique(stories.band_values[heavy, second], return_counts=True)
             for value in values[sizes > most]:
                 bucket = np.sort(heavy[stories.band_values[heavy, second] == value])
@@ -185,13 +185,18 @@ def join_runs(
 
 def _belong_here(  # noqa: PLR0917 - the pairs, and their key
     stories: Stories, left: Positions, right: Positions, keys: Keys, second: int, limits: dict[int, int]
-) -> Flags:
-    """Which pairs (m,) of members of a bucket meet the rules, and belong to the bucket's key."""
+) -> Positions:
+    """Which pairs (m,) of members of a bucket meet the rules and belong to the bucket's key, as indices."""
     rules, single = keys.rules, keys.start == keys.first_band
-    kept = (stories.fingerprints[left] == stories.fingerprints[right]).sum(axis=1) >= rules.min_bytes
-    pairs = np.flatnonzero(kept)
+    pairs = np.arange(len(left))
+    for band in set(range(second)) - {keys.first_band}:
+        # A pair that shares a light value of this band belongs to the key of this band, or of this and the first one.
+        is_shared = stories.band_values[left[pairs], band] == stories.band_values[right[pairs], band]
+        pairs = pairs[~is_shared | _is_heavy(stories, left[pairs], band)]
+    equal_bytes = (stories.fingerprints[left[pairs]] == stories.fingerprints[right[pairs]]).sum(axis=1)
+    pairs = pairs[equal_bytes >= rules.min_bytes]
     shared = stories.band_values[left[pairs]] == stories.band_values[right[pairs]]
-    heavy = (stories.heavy[left[pairs], None] >> np.arange(shared.shape[1], dtype=np.uint32) & 1).astype(np.bool_)
+    heavy = _is_heavy(stories, left[pairs, None], np.arange(shared.shape[1]))
     light = shared & ~heavy
     if single:
         belong = light.argmax(axis=1) == second
@@ -210,5 +215,9 @@ def _belong_here(  # noqa: PLR0917 - the pairs, and their key
             if earlier < limits.get(bucket_id(stories.band_values, earlier, *key), earlier + 1)
         )
         belong[pair] = next(compared_at) == (keys.first_band, second)
-    kept[pairs] = belong & (shared.sum(axis=1) >= rules.min_bands)
-    return np.asarray(kept)
+    return np.asarray(pairs[belong & (shared.sum(axis=1) >= rules.min_bands)])
+
+
+def _is_heavy(stories: Stories, positions: Positions, bands: int | Positions) -> Flags:
+    """Whether the values of stories in some bands are heavy; shapes broadcast."""
+    return np.asarray((stories.heavy[positions] >> np.asarray(bands, np.uint32) & np.uint32(1)).astype(np.bool_))

@@ -692,18 +692,22 @@ int64_t nd_pairs_in_buckets(const nd_key_join *join, int64_t *cursor, int64_t *r
     return pairs;
 }
 
-/* How many numbers two ascending lists share; `first` becomes the first of them. */
-static int64_t count_common(const int64_t *list, const int64_t *end, const int64_t *other, const int64_t *other_end,
-                            int64_t *first) {
+/* How many numbers two ascending lists share, if `wanted` is the first of them; 0 otherwise. */
+static int64_t count_from(int64_t wanted, const int64_t *list, const int64_t *end, const int64_t *other,
+                          const int64_t *other_end) {
     int64_t count = 0;
     while (list < end && other < other_end) {
-        int64_t a = *list;
-        int64_t b = *other;
-        if (a == b && count++ == 0) {
-            *first = a;
+        if (*list < *other) {
+            list++;
+        } else if (*list > *other) {
+            other++;
+        } else if (count == 0 && *list != wanted) {
+            return 0;
+        } else {
+            count++;
+            list++;
+            other++;
         }
-        list += a <= b;
-        other += b <= a;
     }
     return count;
 }
@@ -740,10 +744,9 @@ int64_t nd_pairs_in_hash_buckets(const nd_hash_join *join, int64_t *cursor, int6
                 return pairs;
             }
             for (int64_t one = start; one < other && join->ids[other] >= 0; one++) {
-                int64_t first = 0;
-                int64_t common = count_common(join->lists + ends[one], join->lists + ends[one + 1],
-                                              join->lists + ends[other], join->lists + ends[other + 1], &first);
-                if (common < join->min_shared || common == 0 || first != join->hashes[bucket] ||
+                int64_t common = count_from(join->hashes[bucket], join->lists + ends[one], join->lists + ends[one + 1],
+                                            join->lists + ends[other], join->lists + ends[other + 1]);
+                if (common == 0 || common < join->min_shared ||
                     score_pair(stories, one, stories, other, join->thresholds + stories->languages[one]).is_alike) {
                     continue;
                 }

@@ -349,11 +349,9 @@ def shared_counts(earlier: Numbers, ends: Indices, first: int, min_shared: int) 
 
 def shared_by(members: Numbers, edges: Indices, lookups: Indices, least: int) -> tuple[Numbers, Indices]:
     size, buckets = lookups.shape
-    most = np.diff(edges)[lookups].sum(axis=1) // least  # numbers that a lookup can find
-    room = max(int(most.max(initial=0)), min(int(most.sum()), NUMBERS_AT_ONCE))
-    found, ends, parts, done = np.empty(room, np.uint32), np.zeros(size + 1, np.int64), list[Numbers](), 0
+    found, own_ends = np.empty(NUMBERS_AT_ONCE, np.uint32), np.empty(size + 1, np.int64)
+    ends, parts, done = np.zeros(size + 1, np.int64), list[Numbers](), 0
     while done < size:
-        own_ends = np.empty(size - done + 1, np.int64)
         made = _shared_by(
             address(members, np.uint32),
             len(members),
@@ -364,10 +362,11 @@ def shared_by(members: Numbers, edges: Indices, lookups: Indices, least: int) ->
             buckets,
             least,
             address(found, np.uint32),
-            room,
+            len(found),
             address(own_ends, np.int64),
         )
-        checked(made)
+        if not checked(made):
+            found = np.empty(2 * len(found), np.uint32)
         ends[done + 1 : done + made + 1] = ends[done] + own_ends[1 : made + 1]
         parts.append(found[: own_ends[made]].copy())
         done += made
