@@ -652,7 +652,7 @@ static int64_t not_less(const uint64_t *hashes, int64_t count, uint64_t hash) {
     return first;
 }
 
-int64_t nd_count_shared(const uint64_t *few, int64_t n, const uint64_t *many, int64_t m) {
+int64_t nd_count_shared_hashes(const uint64_t *few, int64_t n, const uint64_t *many, int64_t m) {
     if (n < 0 || m < 0 || (n && !few) || (m && !many)) {
         return ND_INVALID;
     }

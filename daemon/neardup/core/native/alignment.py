@@ -21,7 +21,7 @@ _room_bytes = bind("nd_alignment_room", c_int64, c_int64)
 _aligned = bind("nd_aligned", *_text, *_text, c_void_p, c_int64)
 _copied = bind("nd_copied", *_text, *_text, *_text, c_int64, c_void_p, c_int64)
 _words_in_common = bind("nd_words_in_common", *_text, *_text, c_void_p, c_void_p, c_int64)
-_count_shared = bind("nd_count_shared", *_text, *_text)
+_count_shared = bind("nd_count_shared_hashes", *_text, *_text)
 _shared_grams = bind("nd_shared_grams", *_text, *_text, c_int64, c_void_p, c_void_p, c_int64)
 
 

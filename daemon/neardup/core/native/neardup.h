@@ -144,7 +144,7 @@ ND_API int64_t nd_words_in_common(const uint64_t *words, int64_t length, const u
  *
  * Returns the count.  Reference: core.verify.sets.count_shared.
  */
-ND_API int64_t nd_count_shared(const uint64_t *few, int64_t n, const uint64_t *many, int64_t m);
+ND_API int64_t nd_count_shared_hashes(const uint64_t *few, int64_t n, const uint64_t *many, int64_t m);
 
 /* Count the distinct grams of two skeletons of n and m consonant classes, below 8 each: `counts` becomes those of a,
  * those of b, and those of both.
