@@ -80,7 +80,7 @@ def lookups(folder: Path, stories: int, cold: bool) -> Figures:
     index = PassageIndex.open(folder, "ledger", "1")
     first = stories // 2 // FLUSHED * FLUSHED + 1
     probes = [hashes for _, hashes in rows(first, min(first + FLUSHED - 1, stories))][:DAILY]
-    index.lookup(probes[:1], COMMON)  # compiles, or loads the compiled code
+    index.lookup(probes[:1], COMMON)  # reads the checksums
     if cold:
         for path in index.files():
             _evict(path)

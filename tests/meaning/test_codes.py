@@ -4,8 +4,9 @@ import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from neardup.core import native
 from neardup.meaning.centring import Vectors, unit
-from neardup.meaning.codes import Codes, Nearest, Places, codes_of, quantised, restored
+from neardup.meaning.codes import Codes, Nearest, Places, codes_of, quantised, restored, scan
 
 seeds = st.integers(0, 2**32 - 1)
 dimensions = st.sampled_from([1, 7, 64, 65, 384, 1024])
@@ -61,3 +62,34 @@ def test_a_scan_counts_every_bit(distance: int) -> None:
     nearest = Nearest(words, 1)
     nearest.scan(flipped)
     assert nearest.distances.item() == distance
+
+
+@pytest.mark.skipif(native.LIBRARY is None, reason="there is no native core to compare")
+@given(
+    st.tuples(seeds, st.integers(0, 64)),
+    st.integers(0, 3),
+    st.sampled_from([0, 1, 7, 8, 9, 255, 256, 257, 600]),
+    st.sampled_from([1, 6, 15, 16, 17, 300, 512]),
+    st.integers(1, 9),
+)
+def test_the_native_scan_is_the_reference(
+    drawn: tuple[int, int], queries: int, codes: int, words: int, most: int
+) -> None:
+    """Words of few bits make distances equal."""
+    random, rows = np.random.default_rng(drawn[0]), []
+    asked, scanned = (random.integers(0, 1 << drawn[1], (n, words), np.uint64) for n in (queries, codes))
+    for function in (scan, scan.reference):
+        places, distances = np.full((queries, most), -1, np.int64), np.full((queries, most), 2**16 - 1, np.uint16)
+        for first in (0, codes):
+            function(asked, scanned, first, places, distances)
+        rows.append((places, distances))
+    np.testing.assert_array_equal(rows[0][0], rows[1][0], "places")
+    np.testing.assert_array_equal(rows[0][1], rows[1][1], "distances")
+
+
+@pytest.mark.skipif(native.LIBRARY is None, reason="the reference has no such bounds")
+@pytest.mark.parametrize(("words", "most"), [(0, 1), (513, 1), (1, 0)])
+def test_the_native_scan_refuses_what_has_no_room(words: int, most: int) -> None:
+    codes = np.zeros((1, words), np.uint64)
+    with pytest.raises(ValueError, match="contradicts"):
+        scan(codes, codes, 0, np.zeros((1, most), np.int64), np.zeros((1, most), np.uint16))

@@ -8,11 +8,12 @@ codes nominates neighbours, which the vectors then rank.
 import numpy as np
 import numpy.typing as npt
 
-from neardup.core.jit import compiled
+from neardup.core.native import codes as native
+from neardup.core.native import in_c
 from neardup.meaning.centring import Vectors, unit
 
 LARGEST = 127
-BLOCK = 256  # codes that are compared with a query together; so many stay in the nearest cache
+BLOCK = 4096  # codes that are compared with a query together, so that they stay in the nearest caches
 
 Quantised = npt.NDArray[np.int8]
 Codes = npt.NDArray[np.uint64]
@@ -55,60 +56,24 @@ class Nearest:
 
     def scan(self, codes: Codes) -> None:
         """Compare the next codes (n, words) with every query."""
-        _scan(self._queries, codes, self._scanned, self.places, self.distances, (0,) * codes.shape[1])
+        scan(self._queries, codes, self._scanned, self.places, self.distances)
         self._scanned += len(codes)
 
 
-@compiled
-def _bits_set(word: np.uint64) -> np.uint64:
-    """How many bits of a word are set: the compiler makes one instruction of it, for several words at once."""
-    word -= (word >> np.uint64(1)) & np.uint64(0x5555555555555555)
-    word = (word & np.uint64(0x3333333333333333)) + ((word >> np.uint64(2)) & np.uint64(0x3333333333333333))
-    word = (word + (word >> np.uint64(4))) & np.uint64(0x0F0F0F0F0F0F0F0F)
-    return (word * np.uint64(0x0101010101010101)) >> np.uint64(56)
+@in_c(native.scan)
+def scan(queries: Codes, codes: Codes, first: int, places: Places, distances: Distances) -> None:
+    """Compare codes (n, words), the first of which has the place `first`, with queries (q, words), for Nearest.
 
-
-@compiled
-def _scan(  # noqa: PLR0917 - arrays of both sides
-    queries: Codes, codes: Codes, first: int, places: Places, distances: Distances, words: tuple[int, ...]
-) -> None:
-    """Compare codes (n, words) with queries (q, words), a block of codes at a time.
-
-    Most blocks hold no code that is near enough: their least distance says so.
+    Those that are nearer than the last one of a query's row of `places` and `distances` (q, most) are put into it.
     """
-    last, measured = places.shape[1] - 1, np.empty(BLOCK, np.uint16)
+    most = places.shape[1]
     for start in range(0, len(codes), BLOCK):
-        columns = codes[start : start + BLOCK].T.copy()
-        for q in range(len(queries)):
-            if _measure(queries[q], columns, words, measured) < distances[q, last]:
-                for c in range(columns.shape[1]):
-                    if measured[c] < distances[q, last]:
-                        _insert(places[q], distances[q], first + start + c, measured[c])
-
-
-@compiled
-def _measure(query: Codes, columns: Codes, words: tuple[int, ...], measured: Distances) -> np.uint16:
-    """Write the distances of codes (words, n) from a query (words,); returns the least.
-
-    The compiler knows the length of the tuple `words`, unlike that of an array, and so makes instructions that compare
-    several codes at once.
-    """
-    for c in range(columns.shape[1]):
-        distance = np.uint64(0)
-        for w in range(len(words)):
-            distance += _bits_set(query[w] ^ columns[w, c])
-        measured[c] = distance
-    least: np.uint16 = measured[0]
-    for c in range(columns.shape[1]):
-        least = min(least, measured[c])
-    return least
-
-
-@compiled
-def _insert(places: Places, distances: Distances, place: int, distance: np.uint16) -> None:
-    """Put a code into the ascending row of a query, whose last one leaves it."""
-    at = len(places) - 1
-    while at > 0 and distances[at - 1] > distance:
-        places[at], distances[at] = places[at - 1], distances[at - 1]
-        at -= 1
-    places[at], distances[at] = place, distance
+        block = codes[start : start + BLOCK]
+        for query, row_places, row_distances in zip(queries, places, distances, strict=True):
+            measured = np.bitwise_count(query ^ block).sum(axis=1, dtype=np.uint16)
+            nearer = np.flatnonzero(measured < row_distances[-1])
+            if len(nearer):
+                all_distances = np.concatenate([row_distances, measured[nearer]])
+                order = np.argsort(all_distances, kind="stable")[:most]
+                row_distances[:] = all_distances[order]
+                row_places[:] = np.concatenate([row_places, first + start + nearer])[order]

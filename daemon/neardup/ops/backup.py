@@ -12,9 +12,8 @@ from pathlib import Path
 
 from neardup.durability import sync_folder
 from neardup.errors import PassagesDamaged
-from neardup.index.passages.checksums import BLOCK
 from neardup.index.passages.folder import listed
-from neardup.index.passages.layout import HeaderDamaged
+from neardup.index.passages.layout import BLOCK, HeaderDamaged
 from neardup.index.passages.segment import Segment
 from neardup.ledger import backup, files
 from neardup.log import log

@@ -15,9 +15,16 @@ from hypothesis import strategies as st
 from neardup.core.candidates.banding import Numbers
 from neardup.errors import Fatal, PassagesDamaged
 from neardup.index.passages import layout
-from neardup.index.passages.checksums import BLOCK, block_checksums
 from neardup.index.passages.index import PassageIndex
-from neardup.index.passages.layout import Header, bucket_bits, header_block, read_header, segment_bytes
+from neardup.index.passages.layout import (
+    BLOCK,
+    Header,
+    block_checksums,
+    bucket_bits,
+    header_block,
+    read_header,
+    segment_bytes,
+)
 from neardup.index.passages.postings import PassageHashes
 
 from tests.index.passages.brute_force import Answer, answers, as_dicts

@@ -379,6 +379,100 @@ ND_API int64_t nd_shared_by(const uint32_t *members, int64_t members_size, const
 
 /* ==== segments.c: lookups in the files of the passage index ==================================================== */
 
+/* A segment of the passage index is an immutable file of sorted postings; a posting is a hash of 32 bits and the number
+ * of a story.  neardup.index.passages.layout describes the file.
+ */
+enum { ND_SEGMENT_BLOCK = 4096 }; /* bytes; each block of a segment has a checksum, and is read whole */
+
+/* How a segment writes its postings.  A field out of the range that stands beside it is ND_INVALID, or for a lookup,
+ * which has it from a file, ND_DAMAGED. */
+struct nd_coding {
+    int32_t bucket_bits;  /* 1 to 31: postings whose hashes have the same top bits are a bucket */
+    int32_t low_bytes;    /* 1 to 4, for the other bits of a hash */
+    int32_t number_bytes; /* 1 to 4, for a number less `first` */
+    uint32_t first;
+};
+
+/* An open segment.  Blocks are counted from the one after the header, at byte ND_SEGMENT_BLOCK of the file.  A field out
+ * of the range that stands beside it is ND_DAMAGED. */
+struct nd_segment {
+    struct nd_coding coding;
+    int32_t descriptor;       /* of the file, to be read with pread */
+    uint64_t postings;        /* less than 2^32 */
+    uint64_t postings_start;  /* byte of the file where they begin; at most 2^40 */
+    uint64_t blocks;          /* at most 2^40 */
+    const uint64_t *checksums; /* (blocks,) */
+    uint8_t *verified;         /* (blocks,): 1 for a block whose checksum was right when it was read; set by lookups */
+};
+
+/* The XXH64 (seed 0) of each block of some bytes; `size` is a multiple of ND_SEGMENT_BLOCK.  `checksums` has room for
+ * size / ND_SEGMENT_BLOCK.  Returns 0 or ND_INVALID.
+ * Reference: neardup.index.passages.layout.block_checksums.
+ */
+ND_API int64_t nd_block_checksums(const uint8_t *content, int64_t size, uint64_t *checksums);
+
+/* Write the postings of `buckets` buckets from `first_bucket` on.  A key is a posting's hash in the upper half of 64
+ * bits and its number in the lower half; the keys ascend.  `offsets` (buckets,) receives how many of the keys precede
+ * each bucket, and `content` (size = n * (low_bytes + number_bytes)) the postings: of each hash the low bytes, which
+ * may have bits of the bucket, too.  Returns 0, or ND_INVALID, also for keys of other buckets or not in their order,
+ * and for a hash or a number that the coding has no room for.
+ * Reference: neardup.index.passages.postings.encode.
+ */
+ND_API int64_t nd_encode_postings(const struct nd_coding *coding, const uint64_t *keys, int64_t n, int64_t first_bucket,
+                                  int64_t buckets, uint32_t *offsets, uint8_t *content, int64_t size);
+
+/* The other way: `offsets` (buckets + 1,) say how many postings precede each bucket and the one after the last, and
+ * `keys` (n = offsets[buckets] - offsets[0]) receives the keys.  Returns 0, or ND_INVALID, also for offsets that
+ * descend or do not fit `size` and `n`, and for a number that no segment can have.
+ * Reference: neardup.index.passages.postings.decode.
+ */
+ND_API int64_t nd_decode_postings(const struct nd_coding *coding, const uint8_t *content, int64_t size,
+                                  int64_t first_bucket, const uint32_t *offsets, int64_t buckets, uint64_t *keys,
+                                  int64_t n);
+
+/* For each of n hashes: the byte of the file where the numbers of the stories that have it begin, and how many they
+ * are.  Ascending hashes read a block of the directory once.  Returns 0, ND_INVALID, or ND_DAMAGED for a block that
+ * cannot be read, has another checksum, or says what no segment says.
+ * Reference: neardup.index.passages.segment.find.
+ */
+ND_API int64_t nd_find_postings(const struct nd_segment *segment, const uint32_t *hashes, int64_t n, int64_t *places,
+                                int64_t *counts);
+
+/* Write the `counts` numbers that begin at each of n places, as nd_find_postings gives them, one after the other, to
+ * `numbers`, which has room for `room`.  Returns 0, ND_INVALID, also if `room` is not the sum of the counts, or
+ * ND_DAMAGED likewise.
+ * Reference: neardup.index.passages.segment.read_numbers.
+ */
+ND_API int64_t nd_read_numbers(const struct nd_segment *segment, const int64_t *places, const int64_t *counts,
+                               int64_t n, uint32_t *numbers, int64_t room);
+
+/* For each of n hashes: how many of the keys, which ascend, have a smaller hash, and how many have the same.  `n_keys`
+ * is less than 2^32.  Returns 0 or ND_INVALID.
+ * Reference: neardup.index.passages.tail.find_keys.
+ */
+ND_API int64_t nd_find_keys(const uint64_t *keys, int64_t n_keys, const uint32_t *hashes, int64_t n, int64_t *places,
+                            int64_t *counts);
+
+/* A filter of hashes has a bit for every 2^ND_UNUSED_BITS hashes, in ND_FILTER_BYTES bytes, which are 0 at first. */
+enum { ND_UNUSED_BITS = 5, ND_FILTER_BYTES = 1 << (32 - ND_UNUSED_BITS - 3) };
+
+/* Put n hashes into a filter of `size` bytes, or say for each whether the filter may hold it: `held` (n,) is 1 or 0.
+ * One thread may put hashes in while others look.  Both return 0 or ND_INVALID.
+ * References: neardup.index.passages.tail.put_in_filter and may_hold.
+ */
+ND_API int64_t nd_put_in_filter(uint8_t *filter, int64_t size, const uint32_t *hashes, int64_t n);
+ND_API int64_t nd_filter_may_hold(const uint8_t *filter, int64_t size, const uint32_t *hashes, int64_t n,
+                                  uint8_t *held);
+
 /* ==== codes.c: nearest binary codes of vectors ================================================================= */
+
+/* Compare n codes with each of some queries; both have `words` words, 1 to 512.  Row q of `places` and `distances`
+ * (n_queries, most) has the nearest codes to query q so far by Hamming distance, ascending; of equal distances the one
+ * scanned first comes first.  The codes have the places `first`, `first` + 1 and so on.  Those that are nearer than the
+ * last one of a row are put into it, and the last one leaves it.  Returns 0 or ND_INVALID.
+ * Reference: neardup.meaning.codes.scan.
+ */
+ND_API int64_t nd_scan_codes(const uint64_t *queries, int64_t n_queries, const uint64_t *codes, int64_t n,
+                             int64_t words, int64_t first, int64_t most, int64_t *places, uint16_t *distances);
 
 #endif

@@ -20,10 +20,13 @@ from dataclasses import asdict, dataclass
 import numpy as np
 import xxhash
 
+from neardup.core.native import in_c
+from neardup.core.native import segments as native
+from neardup.core.native.segments import Bytes, Checksums
 from neardup.errors import Fatal
-from neardup.index.passages.checksums import BLOCK
 
 FORMAT = 1
+BLOCK = native.BLOCK  # bytes; what a disk reads at least
 HASH_BITS = 32
 MIN_BUCKET_BITS, MAX_TWO_BYTE_BITS, ONE_BYTE_BITS = 16, 20, 24
 POSTINGS_A_BUCKET_BITS = 6
@@ -115,6 +118,12 @@ def read_header(block: bytes) -> Header:
     if fields["format"] != FORMAT:
         raise Fatal(f"the passage index has format {fields['format']}; this neardup reads format {FORMAT}")
     return Header(**fields)
+
+
+@in_c(native.block_checksums)
+def block_checksums(blocks: Bytes) -> Checksums:
+    """Bytes (n * BLOCK,) -> the XXH64 (https://xxhash.com, seed 0) of each block: (n,)."""
+    return np.array([xxhash.xxh64_intdigest(block.data) for block in blocks.reshape(-1, BLOCK)], np.uint64)
 
 
 def file_name(generation: int, first: int, last: int) -> str:

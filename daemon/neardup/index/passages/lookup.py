@@ -13,11 +13,9 @@ import numpy as np
 
 from neardup.core.candidates.banding import Numbers
 from neardup.core.fingerprint.passage_hashes import MIN_SHARED
-from neardup.index.passages.postings import HASH_SHIFT, Keys, PassageHashes, numbers_of
-from neardup.index.passages.run_lookup import may_hold
+from neardup.index.passages.postings import HASH_SHIFT, Counts, Keys, PassageHashes, numbers_of
 from neardup.index.passages.segment import Segment
-from neardup.index.passages.segment_lookup import Counts, find, read_numbers
-from neardup.index.passages.tail import Run, TailView
+from neardup.index.passages.tail import Run, TailView, may_hold
 
 THREADS = 8
 HASHES_A_THREAD = 128  # at least; the lookups of fewer hashes cost less than a thread
@@ -93,7 +91,7 @@ def _is_large(segments: Sequence[Segment]) -> bool:
 def _found(hashes: PassageHashes, common: int, segments: Sequence[Segment], tail: TailView) -> _Postings:
     sources: list[Segment | Run] = [*segments, *tail.runs]
     everywhere, maybe = np.arange(len(hashes)), np.flatnonzero(may_hold(tail.filter, hashes))
-    found = [_hits(everywhere, *_find(segment, hashes)) for segment in segments]
+    found = [_hits(everywhere, *segment.find(hashes)) for segment in segments]
     found += [_hits(maybe, *run.find(hashes[maybe])) for run in tail.runs]
     holders = np.zeros(len(hashes), np.int64)
     for hits in found:
@@ -102,7 +100,7 @@ def _found(hashes: PassageHashes, common: int, segments: Sequence[Segment], tail
     for source, hits in zip(sources, found, strict=True):
         wanted = np.where(holders[hits.positions] <= common, hits.counts, 0)
         positions.append(np.repeat(hits.positions, wanted))
-        numbers.append(_numbers(source, hits.places, wanted))
+        numbers.append(source.numbers(hits.places, wanted))
     return _Postings(holders, np.concatenate(positions), np.concatenate(numbers))
 
 
@@ -110,22 +108,6 @@ def _hits(positions: Counts, places: Counts, counts: Counts) -> _Hits:
     """Those of the looked up hashes, at `positions`, that a source has."""
     held = np.flatnonzero(counts)
     return _Hits(positions[held], places[held], counts[held])
-
-
-def _find(segment: Segment, hashes: PassageHashes) -> tuple[Counts, Counts]:
-    places, counts = np.empty(len(hashes), np.int64), np.empty(len(hashes), np.int64)
-    if not find(segment.blocks, hashes, places, counts):
-        raise segment.damaged()
-    return places, counts
-
-
-def _numbers(source: Segment | Run, places: Counts, counts: Counts) -> Numbers:
-    if isinstance(source, Run):
-        return source.numbers(places, counts)
-    numbers = np.empty(counts.sum(), np.uint32)
-    if not read_numbers(source.blocks, places, counts, numbers):
-        raise source.damaged()
-    return numbers
 
 
 def _answers(probes: Sequence[PassageHashes], holders: Counts, common: int, keys: Keys) -> list[Found]:

@@ -5,14 +5,14 @@ top PREFIX_BITS bits share a *prefix*; buckets of any segment are parts of one p
 """
 
 from collections.abc import Sequence
-from typing import NamedTuple
 
 import numpy as np
 import numpy.typing as npt
 
 from neardup.core.candidates.banding import Numbers
-from neardup.core.jit import compiled
-from neardup.index.passages.checksums import Bytes
+from neardup.core.native import in_c
+from neardup.core.native import segments as native
+from neardup.core.native.segments import Bytes, Coding
 
 PREFIX_BITS = 16
 PREFIXES = 1 << PREFIX_BITS
@@ -23,17 +23,9 @@ NUMBER_MASK = np.uint64((1 << 32) - 1)
 Keys = npt.NDArray[np.uint64]
 Offsets = npt.NDArray[np.uint32]
 PassageHashes = npt.NDArray[np.uint32]
+Counts = npt.NDArray[np.int64]
 NO_KEYS: Keys = np.empty(0, np.uint64)
 Row = tuple[int, PassageHashes]  # a story's number and its distinct hashes
-
-
-class Coding(NamedTuple):
-    """How a segment writes its postings (see neardup.index.passages.layout)."""
-
-    bucket_bits: int
-    low_bytes: int
-    number_bytes: int
-    first: int
 
 
 def keys_of(rows: Sequence[Row]) -> Keys:
@@ -60,54 +52,55 @@ def hashes_of(keys: Keys) -> PassageHashes:
     return (keys >> HASH_SHIFT).astype(np.uint32)
 
 
-@compiled
-def encode(keys: Keys, coding: Coding, first_bucket: int, offsets: Offsets, content: Bytes) -> None:
-    """Write the sorted keys of the buckets from `first_bucket` on to `content`.
+@in_c(native.encode)
+def encode(keys: Keys, coding: Coding, buckets: range) -> tuple[Offsets, Bytes]:
+    """How many of the sorted keys of some buckets precede each bucket (buckets,), and the keys as bytes of a segment.
 
-    `offsets` (buckets,) receives how many of the keys precede each bucket.
+    Of each hash the low bytes are written, which may have bits of the bucket, too.
+    Raises ValueError for keys of other buckets or not in their order, and for those that the coding has no room for.
     """
-    low_bits, place, start = 32 - coding.bucket_bits, 0, 0
-    for n_bucket in range(len(offsets)):
-        stop = start
-        while stop < len(keys) and keys[stop] >> np.uint64(32 + low_bits) == np.uint64(first_bucket + n_bucket):
-            stop += 1
-        offsets[n_bucket] = start
-        for n in range(start, stop):
-            _put(content, place, int(np.int64(keys[n] >> np.uint64(32))), coding.low_bytes)
-            place += coding.low_bytes
-        for n in range(start, stop):
-            _put(content, place, int(np.int64(keys[n] & NUMBER_MASK)) - coding.first, coding.number_bytes)
-            place += coding.number_bytes
-        start = stop
+    low_bits = 32 - coding.bucket_bits
+    bucket_of = (keys >> np.uint64(32 + low_bits)).astype(np.int64)
+    edges = np.searchsorted(bucket_of, np.arange(buckets.start, buckets.stop + 1))
+    if edges[0] > 0 or edges[-1] < len(keys) or (np.diff(bucket_of) < 0).any():
+        raise ValueError("the keys are of other buckets, or not in their order")
+    hashes, numbers = hashes_of(keys).astype(np.int64), numbers_of(keys).astype(np.int64) - coding.first
+    if ((hashes & (1 << low_bits) - 1) >> 8 * coding.low_bytes).any() or (numbers >> 8 * coding.number_bytes).any():
+        raise ValueError("the coding has no room for a hash or a number")
+    content = np.empty(len(keys) * (coding.low_bytes + coding.number_bytes), np.uint8)
+    low_places, number_places = _places(edges, coding)
+    for byte in range(coding.low_bytes):
+        content[low_places + byte] = hashes >> 8 * byte & 0xFF
+    for byte in range(coding.number_bytes):
+        content[number_places + byte] = numbers >> 8 * byte & 0xFF
+    return edges[:-1].astype(np.uint32), content
 
 
-@compiled
+@in_c(native.decode)
 def decode(content: Bytes, coding: Coding, first_bucket: int, offsets: Offsets) -> Keys:
-    """The sorted keys of the buckets from `first_bucket` on; `offsets` (buckets + 1,) are theirs and the next one's."""
-    keys = np.empty(np.int64(offsets[-1]) - np.int64(offsets[0]), np.uint64)
-    low_bits, place, n = 32 - coding.bucket_bits, 0, 0
-    for n_bucket in range(len(offsets) - 1):
-        size = int(np.int64(offsets[n_bucket + 1])) - int(np.int64(offsets[n_bucket]))
-        numbers = place + size * coding.low_bytes
-        for _ in range(size):
-            low = get(content, place, coding.low_bytes)
-            number = coding.first + get(content, numbers, coding.number_bytes)
-            keys[n] = np.uint64(first_bucket + n_bucket << low_bits | low) << HASH_SHIFT | np.uint64(number)
-            place, numbers, n = place + coding.low_bytes, numbers + coding.number_bytes, n + 1
-        place = numbers
-    return keys
+    """The sorted keys of the buckets from `first_bucket` on; `offsets` (buckets + 1,) are theirs and the next one's.
+
+    Raises ValueError for offsets that descend or do not fit `content`, and for a number of more than 32 bits.
+    """
+    edges, low_bits = offsets.astype(np.int64), 32 - coding.bucket_bits
+    sizes = np.diff(edges)
+    if (sizes < 0).any() or len(content) != sizes.sum() * (coding.low_bytes + coding.number_bytes):
+        raise ValueError("the offsets of the buckets contradict their content")
+    low_places, number_places = _places(edges, coding)
+    lows, numbers = np.zeros(len(low_places), np.int64), np.full(len(low_places), coding.first, np.int64)
+    for byte in range(coding.low_bytes):
+        lows |= content[low_places + byte].astype(np.int64) << 8 * byte
+    for byte in range(coding.number_bytes):
+        numbers += content[number_places + byte].astype(np.int64) << 8 * byte
+    if (numbers >> 32).any():
+        raise ValueError("what is read is no number of a story")
+    hashes = np.repeat(np.arange(first_bucket, first_bucket + len(sizes)), sizes) << low_bits | lows
+    return hashes.astype(np.uint64) << HASH_SHIFT | numbers.astype(np.uint64)
 
 
-@compiled
-def get(content: Bytes, place: int, size: int) -> int:
-    """The little-endian integer of `size` bytes at a place."""
-    value = 0
-    for n in range(size):
-        value |= int(np.int64(content[place + n])) << (8 * n)
-    return value
-
-
-@compiled
-def _put(content: Bytes, place: int, value: int, size: int) -> None:
-    for n in range(size):
-        content[place + n] = value >> (8 * n) & 0xFF
+def _places(edges: Counts, coding: Coding) -> tuple[Counts, Counts]:
+    """Where the low bits and the number of each posting begin in the bytes of some buckets, which meet at `edges`."""
+    starts, sizes = edges[:-1] - edges[0], np.diff(edges)
+    bucket, size = np.repeat(starts, sizes), np.repeat(sizes, sizes)
+    nth, content = np.arange(len(bucket)) - bucket, bucket * (coding.low_bytes + coding.number_bytes)
+    return content + nth * coding.low_bytes, content + size * coding.low_bytes + nth * coding.number_bytes

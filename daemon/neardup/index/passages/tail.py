@@ -2,6 +2,9 @@
 
 Runs are merged when MERGED_RUNS are of about the same size or smaller, so there are few runs, and a posting is sorted
 again only a few times.
+
+Most hashes of a new text are in none of the runs.  A filter tells nearly all of these with one access to memory.  It is
+a Bloom filter (CACM 1970) with one hash function, which is the passage hash itself.
 """
 
 from collections.abc import Sequence
@@ -9,11 +12,17 @@ from dataclasses import dataclass
 from typing import NamedTuple
 
 import numpy as np
+import numpy.typing as npt
 
 from neardup.core.candidates.banding import Numbers
+from neardup.core.native import in_c
+from neardup.core.native import segments as native
 from neardup.index.passages.postings import (
+    HASH_SHIFT,
+    NUMBER_MASK,
     PREFIX_SHIFT,
     PREFIXES,
+    Counts,
     Keys,
     Offsets,
     PassageHashes,
@@ -24,11 +33,38 @@ from neardup.index.passages.postings import (
     numbers_of,
 )
 from neardup.index.passages.ranges import Ranges, held_mask
-from neardup.index.passages.run_lookup import Filter, empty_filter, find_keys, put_in_filter
-from neardup.index.passages.segment_lookup import Counts
 
 MERGED_RUNS = 8
 MERGED_BITS = 3  # of sizes that are about the same
+UNUSED_BITS = 5  # of a hash, for its place in a filter
+FILTER_BYTES = 1 << 32 - UNUSED_BITS - 3  # 16 MB, of which only the parts in use take memory
+
+Filter = npt.NDArray[np.uint8]
+
+
+def empty_filter() -> Filter:
+    """A filter of no hashes."""
+    return np.zeros(FILTER_BYTES, np.uint8)
+
+
+@in_c(native.put_in_filter)
+def put_in_filter(hashes: PassageHashes, filter_: Filter) -> None:
+    """Let a filter hold these hashes, too."""
+    places, bits = _filter_bits(hashes)
+    np.bitwise_or.at(filter_, places, bits)
+
+
+@in_c(native.may_hold)
+def may_hold(filter_: Filter, hashes: PassageHashes) -> npt.NDArray[np.bool_]:
+    """Whether a filter may hold each hash: surely those that were put in, and few of the others."""
+    places, bits = _filter_bits(hashes)
+    return np.asarray(filter_[places] & bits != 0)
+
+
+def _filter_bits(hashes: PassageHashes) -> tuple[PassageHashes, Filter]:
+    """For each hash the byte of a filter, and the bit of it."""
+    bits = hashes >> np.uint32(UNUSED_BITS)
+    return bits >> np.uint32(3), np.uint8(1) << (bits & np.uint32(7)).astype(np.uint8)
 
 
 @dataclass(frozen=True, slots=True)
@@ -44,9 +80,7 @@ class Run:
 
     def find(self, hashes: PassageHashes) -> tuple[Counts, Counts]:
         """For each hash: the place of its first key, and how many keys have it."""
-        places, counts = np.empty(len(hashes), np.int64), np.empty(len(hashes), np.int64)
-        find_keys(self.keys, hashes, places, counts)
-        return places, counts
+        return find_keys(self.keys, hashes)
 
     def numbers(self, places: Counts, counts: Counts) -> Numbers:
         """The numbers of the `counts` keys from each place on, one after the other."""
@@ -65,6 +99,14 @@ class Run:
         start = np.searchsorted(self.keys, np.uint64(prefixes.start << shift))
         stop = np.searchsorted(self.keys, np.uint64((prefixes.stop << shift) - 1), side="right")
         return self.keys[start:stop]
+
+
+@in_c(native.find_keys)
+def find_keys(keys: Keys, hashes: PassageHashes) -> tuple[Counts, Counts]:
+    """For each hash: how many of the sorted keys have a smaller hash, and how many have the same."""
+    first = hashes.astype(np.uint64) << HASH_SHIFT
+    places = np.searchsorted(keys, first)
+    return places, np.searchsorted(keys, first | NUMBER_MASK, side="right") - places
 
 
 class TailView(NamedTuple):

@@ -8,11 +8,20 @@ from types import TracebackType
 from typing import Self
 
 import numpy as np
+import xxhash
 
+from neardup.core.native.segments import Bytes, Checksums, Coding
 from neardup.durability import sync_folder
-from neardup.index.passages.checksums import BLOCK, Bytes, Checksums, block_checksums, checksum
-from neardup.index.passages.layout import DIRECTORY_START, OFFSET, Header, header_block, whole_blocks
-from neardup.index.passages.postings import PREFIX_BITS, Coding, Keys, encode, numbers_of
+from neardup.index.passages.layout import (
+    BLOCK,
+    DIRECTORY_START,
+    OFFSET,
+    Header,
+    block_checksums,
+    header_block,
+    whole_blocks,
+)
+from neardup.index.passages.postings import PREFIX_BITS, Keys, encode, numbers_of
 
 READ_AND_WRITE = 0o660  # what the mode of a segment has of its folder's
 PARTIAL = ".partial"  # of the name of a segment while it is written
@@ -44,9 +53,7 @@ class SegmentWriter:
     def append(self, prefixes: range, keys: Keys) -> None:
         """Add all the postings of a range of prefixes, as sorted keys.  Every prefix is added once, in order."""
         shift = self._header.bucket_bits - PREFIX_BITS
-        offsets = np.empty(len(prefixes) << shift, np.uint32)
-        content = np.empty(len(keys) * (self._coding.low_bytes + self._coding.number_bytes), np.uint8)
-        encode(keys, self._coding, prefixes.start << shift, offsets, content)
+        offsets, content = encode(keys, self._coding, range(prefixes.start << shift, prefixes.stop << shift))
         self._directory.append((offsets + np.uint32(self._postings)).astype(OFFSET).view(np.uint8))
         self._content.append(content)
         self._held[numbers_of(keys) - np.uint32(self._header.first)] = True
@@ -61,7 +68,7 @@ class SegmentWriter:
             self._header,
             postings=self._postings,
             stories=int(np.count_nonzero(self._held)),
-            checksums=int(checksum(trailer)),
+            checksums=xxhash.xxh64_intdigest(trailer.data),
         )
         _write(self._descriptor, trailer, header.checksums_start)
         _write(self._descriptor, np.frombuffer(header_block(header), np.uint8), 0)

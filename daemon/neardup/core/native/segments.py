@@ -1,0 +1,197 @@
+"""Binds segments.c: lookups in segments and in memory, and how postings become bytes and bytes postings."""
+
+import ctypes
+from typing import NamedTuple
+
+import numpy as np
+import numpy.typing as npt
+
+from neardup.core.native import DAMAGED, address, bind, checked
+
+BLOCK = 4096  # bytes; ND_SEGMENT_BLOCK of neardup.h
+
+Bytes = npt.NDArray[np.uint8]
+Checksums = npt.NDArray[np.uint64]
+Counts = npt.NDArray[np.int64]
+Keys = npt.NDArray[np.uint64]
+Numbers = npt.NDArray[np.uint32]
+Offsets = npt.NDArray[np.uint32]
+PassageHashes = npt.NDArray[np.uint32]
+
+
+class Coding(NamedTuple):
+    """How a segment writes its postings (see neardup.index.passages.layout)."""
+
+    bucket_bits: int
+    low_bytes: int
+    number_bytes: int
+    first: int
+
+
+class SegmentBlocks(NamedTuple):
+    """A segment's file, to be read by blocks.
+
+    `checksums` (blocks,) are those of the blocks after the header.  `verified` (blocks,) says which of them were what
+    was written when they were read first; lookups set it.
+    """
+
+    descriptor: int
+    coding: Coding
+    postings: int
+    postings_start: int
+    checksums: Checksums
+    verified: npt.NDArray[np.bool_]
+
+
+class _Coding(ctypes.Structure):
+    _fields_ = [
+        ("bucket_bits", ctypes.c_int32),
+        ("low_bytes", ctypes.c_int32),
+        ("number_bytes", ctypes.c_int32),
+        ("first", ctypes.c_uint32),
+    ]
+
+
+class _Segment(ctypes.Structure):
+    _fields_ = [
+        ("coding", _Coding),
+        ("descriptor", ctypes.c_int32),
+        ("postings", ctypes.c_uint64),
+        ("postings_start", ctypes.c_uint64),
+        ("blocks", ctypes.c_uint64),
+        ("checksums", ctypes.c_void_p),
+        ("verified", ctypes.c_void_p),
+    ]
+
+
+_pointer, _length = ctypes.c_void_p, ctypes.c_int64
+_coding, _segment = ctypes.POINTER(_Coding), ctypes.POINTER(_Segment)
+_block_checksums = bind("nd_block_checksums", _pointer, _length, _pointer)
+_encode = bind("nd_encode_postings", _coding, _pointer, _length, _length, _length, _pointer, _pointer, _length)
+_decode = bind("nd_decode_postings", _coding, _pointer, _length, _length, _pointer, _length, _pointer, _length)
+_find = bind("nd_find_postings", _segment, _pointer, _length, _pointer, _pointer)
+_read_numbers = bind("nd_read_numbers", _segment, _pointer, _pointer, _length, _pointer, _length)
+_find_keys = bind("nd_find_keys", _pointer, _length, _pointer, _length, _pointer, _pointer)
+_put_in_filter = bind("nd_put_in_filter", _pointer, _length, _pointer, _length)
+_may_hold = bind("nd_filter_may_hold", _pointer, _length, _pointer, _length, _pointer)
+
+
+def block_checksums(blocks: Bytes) -> Checksums:
+    """See neardup.index.passages.layout.block_checksums."""
+    checksums = np.empty(len(blocks) // BLOCK, np.uint64)
+    checked(_block_checksums(address(blocks, np.uint8), len(blocks), address(checksums, np.uint64)))
+    return checksums
+
+
+def encode(keys: Keys, coding: Coding, buckets: range) -> tuple[Offsets, Bytes]:
+    """See neardup.index.passages.postings.encode."""
+    offsets = np.empty(len(buckets), np.uint32)
+    content = np.empty(len(keys) * (coding.low_bytes + coding.number_bytes), np.uint8)
+    checked(
+        _encode(
+            _Coding(*coding),
+            address(keys, np.uint64),
+            len(keys),
+            buckets.start,
+            len(buckets),
+            address(offsets, np.uint32),
+            address(content, np.uint8),
+            len(content),
+        )
+    )
+    return offsets, content
+
+
+def decode(content: Bytes, coding: Coding, first_bucket: int, offsets: Offsets) -> Keys:
+    """See neardup.index.passages.postings.decode."""
+    keys = np.empty(len(content) // (coding.low_bytes + coding.number_bytes), np.uint64)
+    checked(
+        _decode(
+            _Coding(*coding),
+            address(content, np.uint8),
+            len(content),
+            first_bucket,
+            address(offsets, np.uint32),
+            len(offsets) - 1,
+            address(keys, np.uint64),
+            len(keys),
+        )
+    )
+    return keys
+
+
+def find(segment: SegmentBlocks, hashes: PassageHashes) -> tuple[Counts, Counts] | None:
+    """See neardup.index.passages.segment.find."""
+    places, counts = np.empty(len(hashes), np.int64), np.empty(len(hashes), np.int64)
+    code = _find(
+        _of(segment),
+        address(hashes, np.uint32),
+        len(hashes),
+        address(places, np.int64),
+        address(counts, np.int64),
+    )
+    if code == DAMAGED:
+        return None
+    checked(code)
+    return places, counts
+
+
+def read_numbers(segment: SegmentBlocks, places: Counts, counts: Counts) -> Numbers | None:
+    """See neardup.index.passages.segment.read_numbers."""
+    numbers = np.empty(counts.sum(), np.uint32)
+    code = _read_numbers(
+        _of(segment),
+        address(places, np.int64),
+        address(counts, np.int64),
+        len(places),
+        address(numbers, np.uint32),
+        len(numbers),
+    )
+    if code == DAMAGED:
+        return None
+    checked(code)
+    return numbers
+
+
+def find_keys(keys: Keys, hashes: PassageHashes) -> tuple[Counts, Counts]:
+    """See neardup.index.passages.tail.find_keys."""
+    places, counts = np.empty(len(hashes), np.int64), np.empty(len(hashes), np.int64)
+    checked(
+        _find_keys(
+            address(keys, np.uint64),
+            len(keys),
+            address(hashes, np.uint32),
+            len(hashes),
+            address(places, np.int64),
+            address(counts, np.int64),
+        )
+    )
+    return places, counts
+
+
+def put_in_filter(hashes: PassageHashes, filter_: Bytes) -> None:
+    """See neardup.index.passages.tail.put_in_filter."""
+    checked(_put_in_filter(address(filter_, np.uint8), len(filter_), address(hashes, np.uint32), len(hashes)))
+
+
+def may_hold(filter_: Bytes, hashes: PassageHashes) -> npt.NDArray[np.bool_]:
+    """See neardup.index.passages.tail.may_hold."""
+    held = np.empty(len(hashes), np.bool_)
+    checked(
+        _may_hold(
+            address(filter_, np.uint8), len(filter_), address(hashes, np.uint32), len(hashes), address(held, np.bool_)
+        )
+    )
+    return held
+
+
+def _of(segment: SegmentBlocks) -> _Segment:
+    return _Segment(
+        _Coding(*segment.coding),
+        segment.descriptor,
+        segment.postings,
+        segment.postings_start,
+        len(segment.checksums),
+        address(segment.checksums, np.uint64),
+        address(segment.verified, np.bool_),
+    )
