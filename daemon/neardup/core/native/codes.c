@@ -1,8 +1,8 @@
 /* The nearest binary codes by Hamming distance: the bits that differ are counted, for each query and each code.
  *
  * A block of codes is compared with one query after the other, so that it stays in the nearest cache.  It is first
- * turned over: the same words of LANES codes then stand side by side, and one instruction takes them all.  Most blocks
- * hold no code that is near enough, as the least distance of a block says.
+ * turned over: the same words of its codes then stand side by side, and one instruction takes LANES of them.  Most
+ * blocks hold no code that is near enough, as the least distance of a block says.
  *
  * Some processors count the bits of a word (POPCNT, 2008), or of eight words at once (AVX-512 VPOPCNTDQ, 2017).  The
  * loops are the same for all, compiled for each, and chosen at run time.
@@ -24,26 +24,30 @@ struct scan {
     uint16_t *distances;
 };
 
-/* Turn a block of codes over.  Where the last LANES are not full, the rest of them are zeros. */
-INLINE void turn_over(const uint64_t *codes, int64_t n, int64_t words, uint64_t *columns) {
-    for (int64_t start = 0; start < n; start += LANES) {
-        for (int64_t word = 0; word < words; word++) {
-            for (int64_t lane = 0; lane < LANES; lane++) {
-                *columns++ = start + lane < n ? codes[(start + lane) * words + word] : 0;
-            }
+/* Turn a block of codes over: word w of code c goes to columns[w * stride + c].  The last LANES are filled with zeros.
+ * With the words of LANES codes next to each other, GCC 12 makes lanes of words instead of codes, and measures in three
+ * times the time. */
+INLINE void turn_over(const uint64_t *codes, int64_t n, int64_t words, int64_t stride, uint64_t *columns) {
+    for (int64_t word = 0; word < words; word++) {
+        for (int64_t code = 0; code < n; code++) {
+            columns[word * stride + code] = codes[code * words + word];
+        }
+        for (int64_t code = n; code % LANES; code++) {
+            columns[word * stride + code] = 0;
         }
     }
 }
 
 /* Write the distances of a block of codes from a query, and of the zeros that fill it up; returns the codes' least. */
-INLINE uint16_t measure(const uint64_t *query, const uint64_t *columns, int64_t n, int64_t words, uint16_t *measured) {
+INLINE uint16_t measure(const uint64_t *query, const uint64_t *columns, int64_t n, int64_t words, int64_t stride,
+                        uint16_t *measured) {
     for (int64_t start = 0; start < n; start += LANES) {
         uint64_t distances[LANES] = {0};
         for (int64_t word = 0; word < words; word++) {
             for (int lane = 0; lane < LANES; lane++) {
-                distances[lane] += (uint64_t)__builtin_popcountll(query[word] ^ columns[lane]);
+                uint64_t other = columns[word * stride + start + lane];
+                distances[lane] += (uint64_t)__builtin_popcountll(query[word] ^ other);
             }
-            columns += LANES;
         }
         for (int lane = 0; lane < LANES; lane++) {
             measured[start + lane] = (uint16_t)distances[lane];
@@ -85,9 +89,9 @@ INLINE void scan_blocks(const struct scan *scan) {
     int64_t block = words > ROOM / BLOCK ? ROOM / words / LANES * LANES : BLOCK;
     for (int64_t start = 0; start < scan->n; start += block) {
         int64_t n = scan->n - start < block ? scan->n - start : block;
-        turn_over(scan->codes + start * words, n, words, columns);
+        turn_over(scan->codes + start * words, n, words, block, columns);
         for (int64_t query = 0; query < scan->n_queries; query++) {
-            uint16_t least = measure(scan->queries + query * words, columns, n, words, measured);
+            uint16_t least = measure(scan->queries + query * words, columns, n, words, block, measured);
             if (RARE(least < scan->distances[(query + 1) * scan->most - 1])) {
                 insert_near(scan, query, scan->first + start, n, measured);
             }
