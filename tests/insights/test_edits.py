@@ -13,19 +13,19 @@ from neardup.core.text.extraction import Extraction
 from neardup.core.text.html import page_text
 from neardup.core.text.normalize import tokens
 from neardup.insights.evaluate import edits, pages
-from neardup.insights.evaluate.edits import EDITS, RATES, Edit
+from neardup.insights.evaluate.edits import EDITS, RATES
 from neardup.insights.evaluate.other_stories import OtherStories, paragraphs, strip_signs
 from neardup.records import Language
 
 from tests.support.languages import ENGLISH, SAMPLED, TEXTS
-from tests.support.sample_texts import AROUND, STORIES, rng, story
+from tests.support.sample_texts import AROUND, rng, story
+from tests.support.sampling import crossed
 
 BY_NAME = {edit.name: edit for edit in EDITS}
 WHOLE_PAGE = Extraction()
 
 
 every_language = pytest.mark.parametrize("language", SAMPLED)
-every_edit = pytest.mark.parametrize("edit", EDITS, ids=lambda edit: edit.name)
 seeds = st.integers(0, 2**32)
 rates = st.floats(0, 1)
 
@@ -35,35 +35,31 @@ def runs(words: list[str], length: int) -> set[tuple[str, ...]]:
     return {tuple(words[n : n + length]) for n in range(len(words) - length + 1)}
 
 
-@every_language
-@every_edit
-def test_edits_that_normalisation_undoes_keep_the_words(language: Language, edit: Edit) -> None:
-    for text in [TEXTS[language], *STORIES[language]]:
-        copy = edit.apply(text, AROUND[language], rng())
-        if copy is None:
-            continue
-        page = page_text(edit.page(copy).encode(), None, WHOLE_PAGE)
-        assert tokens(page) == tokens(copy), "the page has other words than the text"
-        if edit.same_words:
-            assert tokens(copy) == tokens(text)
-            assert copy != text or edit.page is not pages.plain, "the edit changed nothing"
-        else:
-            assert tokens(copy) != tokens(text)
+def test_edits_that_normalisation_undoes_keep_the_words() -> None:
+    for edit, language in crossed(EDITS, SAMPLED, each=2):
+        tried = f"{edit.name} in {language}"
+        for text in (TEXTS[language], story(language)):
+            copy = edit.apply(text, AROUND[language], rng())
+            if copy is None:
+                continue
+            page = page_text(edit.page(copy).encode(), None, WHOLE_PAGE)
+            assert tokens(page) == tokens(copy), f"{tried}: the page has other words than the text"
+            assert (tokens(copy) == tokens(text)) is edit.same_words, tried
+            assert copy != text or edit.page is not pages.plain, f"{tried}: the edit changed nothing"
 
 
-@every_language
-@every_edit
-def test_no_edit_separates_a_letter_from_its_marks(language: Language, edit: Edit) -> None:
-    copy = edit.apply(story(language), AROUND[language], rng())
-    for word in (copy or "").split():
-        assert not unicodedata.category(word[0]).startswith("M"), f"{word!r} begins with a mark"
+def test_no_edit_separates_a_letter_from_its_marks() -> None:
+    for edit, language in crossed(EDITS, SAMPLED, each=2):
+        copy = edit.apply(story(language), AROUND[language], rng())
+        for word in (copy or "").split():
+            tried = f"{edit.name} in {language}: {word!r}"
+            assert not unicodedata.category(word[0]).startswith("M"), f"{tried} begins with a mark"
 
 
-@every_language
-@every_edit
-def test_the_same_seed_makes_the_same_copy(language: Language, edit: Edit) -> None:
-    text = story(language)
-    assert edit.apply(text, AROUND[language], rng(7)) == edit.apply(text, AROUND[language], rng(7))
+def test_the_same_seed_makes_the_same_copy() -> None:
+    for edit, language in crossed(EDITS, SAMPLED):
+        first, second = (edit.apply(story(language), AROUND[language], rng(7)) for _ in range(2))
+        assert first == second, f"{edit.name} in {language}"
 
 
 ENGLISH_ONLY = {"look-alike letters, 10% of words", "letter case changed"}
@@ -73,12 +69,10 @@ ALWAYS = re.compile(
 )  # the others depend on the text
 
 
-@every_language
-@every_edit
-def test_an_edit_applies_to_the_sample_story(language: Language, edit: Edit) -> None:
-    english = language is ENGLISH
-    if ALWAYS.search(edit.name) or edit.name in (ENGLISH_ONLY if english else NOT_ENGLISH):
-        assert edit.apply(story(language), AROUND[language], rng()) is not None
+def test_an_edit_applies_to_the_sample_story() -> None:
+    for edit, language in crossed(EDITS, SAMPLED, each=3):
+        if ALWAYS.search(edit.name) or edit.name in (ENGLISH_ONLY if language is ENGLISH else NOT_ENGLISH):
+            assert edit.apply(story(language), AROUND[language], rng()) is not None, f"{edit.name} in {language}"
 
 
 @every_language

@@ -9,10 +9,10 @@ from pathlib import Path
 from typing import Any
 
 from tests.support.forked_command import Command, run_forked
+from tests.support.forked_readers import is_obeyed
 from tests.support.paths import SAMPLES
 
 PROGRAM = (sys.executable, "-W", "error", "-m", "neardup")
-READ_AT_START = ("NUMBA_CACHE_DIR", "PYTHONPATH")  # by Python and libraries, so that only a new interpreter obeys them
 TIMEOUT_SECONDS = 300.0
 
 
@@ -48,8 +48,7 @@ class Neardup:
 
     def __call__(self, *arguments: str, config: Path | None = None, **env: str) -> Ended:
         command, env = self.command(*arguments, config=config), self.env | env
-        is_forked = self.is_forked and all(env.get(k, os.environ.get(k)) == os.environ.get(k) for k in READ_AT_START)
-        if is_forked:
+        if self.is_forked and is_obeyed(os.environ | env, os.environ):
             return Ended(*run_forked(Command(command[len(PROGRAM) :], str(self.folder), env), TIMEOUT_SECONDS))
         done = subprocess.run(
             command, capture_output=True, text=True, cwd=self.folder, env=env, timeout=TIMEOUT_SECONDS, check=False

@@ -17,6 +17,11 @@ from functools import cache
 from importlib import import_module
 from typing import BinaryIO, NamedTuple
 
+from neardup.pages import reader_process
+from neardup.pages.fork_server import READER_ENVIRONMENT
+
+from tests.support import forked_readers
+
 LONGEST_REQUEST, LONGEST_REPORT = 1_000_000, 20  # bytes
 PROGRAM = [sys.executable, "-W", "error", "-m", "tests.support.forked_command"]
 
@@ -60,7 +65,9 @@ def _program(_owner: int) -> socket.socket:
     ours, theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
     with theirs:
         command = [*PROGRAM, str(theirs.fileno())]
-        program = subprocess.Popen(command, pass_fds=[theirs.fileno()], stdin=subprocess.DEVNULL)
+        program = subprocess.Popen(
+            command, pass_fds=[theirs.fileno()], stdin=subprocess.DEVNULL, env=os.environ | READER_ENVIRONMENT
+        )
     atexit.register(_end, program, ours)
     return ours
 
@@ -75,11 +82,12 @@ def _load() -> None:
     commands = import_module("neardup.cli.group").COMMANDS
     for module, _ in commands.values():
         import_module(f"neardup.cli.{module}")
+    forked_readers.load()
 
 
 def _become_command(requests: socket.socket) -> None:
     """Serve requests until the owner ends; returns in the process forked for each of them."""
-    signal.signal(signal.SIGCHLD, signal.SIG_IGN)  # nothing waits for those that report
+    signal.signal(signal.SIGCHLD, reader_process._reap)  # so that the CPU time of the commands counts as this program's
     while True:
         request, descriptors, _, _ = socket.recv_fds(requests, LONGEST_REQUEST, 3)
         if not request:
@@ -111,10 +119,12 @@ def _set_up(command: Command, descriptors: Sequence[int]) -> None:
     for descriptor in descriptors:
         os.close(descriptor)
     os.chdir(command.folder)
+    loaded = dict(os.environ)
     os.environ.clear()
     os.environ.update(command.environment)
     time.tzset()
     sys.argv = ["neardup", *command.arguments]
+    forked_readers.prepare_server(loaded)
 
 
 if __name__ == "__main__":

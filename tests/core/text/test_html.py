@@ -17,6 +17,7 @@ from neardup.records import Language, Skip
 
 from tests.support.languages import ENGLISH, SAMPLED, TEXTS
 from tests.support.paths import SAMPLES
+from tests.support.sampling import crossed
 
 WHOLE = Extraction()
 STORY = Extraction("article .story, div.post-body", (".share", ".author-note"))
@@ -27,6 +28,7 @@ TEXT = ["हिन्दी", "മലയാളം", "x", " ", "&amp;", "&#0;", "
 opening = st.tuples(st.sampled_from(TAGS), st.sampled_from(ATTRIBUTES)).map(lambda made: f"<{made[0]}{made[1]}>")
 soup = st.lists(st.one_of(opening, st.sampled_from(TAGS).map("</{}>".format), st.sampled_from(TEXT)), max_size=40)
 LABELS = ["utf-8", "utf-16", "utf-16be", "utf-7", "gb18030", "iso-2022-jp", "hz-gb-2312", "big5", "x-user-defined"]
+INLINE = ["b", "i", "em", "span", "a", "font", "mark", "u", "strong", "small"]
 every_language = pytest.mark.parametrize("language", LANGUAGES)
 unhurried = settings(deadline=None)
 WESTERN = "“Zoë’s café,” he said – “déjà vu.” " * 20
@@ -140,7 +142,7 @@ def test_a_blank_page_is_empty_and_without_a_match_no_body() -> None:
         visible_text("<p>a</p>", Extraction(".story"))
 
 
-@pytest.mark.parametrize("hidden", [
+HIDDEN = [
     "<script>var b = '<p>b</p>'</script>", "<style>b { }</style>", "<template><p>b</p></template>", "<!-- b -->",
     "<noscript>b</noscript>", "<select><option>b</select>", "<iframe>b</iframe>", "<title>b</title>",
     "<datalist><option>b</datalist>", "<noembed>b</noembed>", "<noframes>b</noframes>", "<audio>b</audio>",
@@ -168,14 +170,17 @@ def test_a_blank_page_is_empty_and_without_a_match_no_body() -> None:
         "@layer a{.h{opacity:0}}",
         ".h{display:none!important}p.h{display:block}", ":root{--a:none}.h{display:var(--a)}", ".h *{display:none}",
     )),
-])  # fmt: skip
-@every_language
-def test_hidden_text_is_left_out(hidden: str, language: Language) -> None:
-    first, second = two_words(language)
-    assert words(f"<title>b</title><p>{first}</p>{hidden} <p>{second}</p>") == f"{first} {second}"
+]  # fmt: skip
 
 
-@pytest.mark.parametrize("shown", [
+def test_hidden_text_is_left_out() -> None:
+    for hidden, language in crossed(HIDDEN, LANGUAGES):
+        first, second = two_words(language)
+        read = words(f"<title>b</title><p>{first}</p>{hidden} <p>{second}</p>")
+        assert read == f"{first} {second}", f"in {language}: {hidden}"
+
+
+SHOWN = [
     "<button>{}</button>", "<textarea>{}</textarea>", "<object>{}</object>", "<svg><text>{}</text></svg>",
     "<iframe srcdoc='<p>{}</p>'></iframe>", "<div><template shadowrootmode=open><p>{}</p></template></div>",
     "<details><summary></summary>{}</details>", "<dialog open>{}</dialog>", "<ruby>{}<rt>b</rt></ruby>",
@@ -197,14 +202,16 @@ def test_hidden_text_is_left_out(hidden: str, language: Language) -> None:
     "<style>b::after{{content:'{}'}}</style><b></b>",
     "<style>/*p{{display:none}}*/</style><p>{}</p>",
     "<style>@media(max-width:9px){{p{{display:none}}}}</style><p>{}</p>",
-])  # fmt: skip
-@every_language
-def test_text_that_browsers_show_counts(shown: str, language: Language) -> None:
-    first, second = two_words(language)
-    assert words(shown.format(f"{first} {second}")) == f"{first} {second}"
+]  # fmt: skip
 
 
-@pytest.mark.parametrize("within", [
+def test_text_that_browsers_show_counts() -> None:
+    for shown, language in crossed(SHOWN, LANGUAGES):
+        first, second = two_words(language)
+        assert words(shown.format(f"{first} {second}")) == f"{first} {second}", f"in {language}: {shown}"
+
+
+WITHIN = [
     "<br hidden>", "<hr hidden>", "<div hidden></div>", "<div style='display:none'>b</div>",
     "<hr style='display:none'>",
     "<br style='display:none'>", "<div style='display:contents'></div>", "<span style='display:inline-block'></span>",
@@ -212,11 +219,13 @@ def test_text_that_browsers_show_counts(shown: str, language: Language) -> None:
     "<i style='display:inline-block'> <!-- --> </i>", "<i style='position:absolute;left:-9999px'> b </i>",
     "&ZeroWidthSpace;",
     "<style>.n{display:none}</style><div class=n></div>", "<dialog>b</dialog>", "<i style='visibility:hidden'> b </i>",
-])  # fmt: skip
-@every_language
-def test_what_is_not_shown_does_not_break_a_word(within: str, language: Language) -> None:
-    whole = max(tokens(TEXTS[language]), key=len).decode()
-    assert words(f"<section>{whole[:2]}{within}{whole[2:]}</section>") == whole
+]  # fmt: skip
+
+
+def test_what_is_not_shown_does_not_break_a_word() -> None:
+    for within, language in crossed(WITHIN, LANGUAGES):
+        whole = max(tokens(TEXTS[language]), key=len).decode()
+        assert words(f"<section>{whole[:2]}{within}{whole[2:]}</section>") == whole, f"in {language}: {within}"
 
 
 @pytest.mark.parametrize(
@@ -226,24 +235,26 @@ def test_a_page_hidden_or_stripped_entirely_has_no_words(root: str, strip: str) 
     assert words(f"<{root}><body><p>a</p></body></html>", "", strip) == ""
 
 
-@pytest.mark.parametrize("inline", ["b", "i", "em", "span", "a", "font", "mark", "u", "strong", "small"])
-@every_language
-def test_inline_markup_does_not_split_a_word(inline: str, language: Language) -> None:
-    whole = max(tokens(TEXTS[language]), key=len).decode()
-    assert words(f"<p><{inline}>{whole[:2]}</{inline}>{whole[2:4]}<wbr>{whole[4:]}</p>") == whole
+def test_inline_markup_does_not_split_a_word() -> None:
+    for inline, language in crossed(INLINE, LANGUAGES):
+        whole = max(tokens(TEXTS[language]), key=len).decode()
+        read = words(f"<p><{inline}>{whole[:2]}</{inline}>{whole[2:4]}<wbr>{whole[4:]}</p>")
+        assert read == whole, f"in {language}: {inline}"
 
 
-@pytest.mark.parametrize("blocks", [
+BLOCKS = [
     "<p>{}</p><p>{}</p>", "{}<br>{}", "{}<br/>{}", "<div>{}</div>{}", "{}<div>{}</div>", "<ul><li>{}<li>{}</ul>",
     "<table><tr><td>{}<td>{}</table>", "<table><tr><th>{}<tr><td>{}</table>", "<h1>{}</h1>{}", "<dl><dt>{}<dd>{}</dl>",
     "<table><tr><td><table><tr><td>{}</table></td><td>{}</table>", "<section>{}</section><section>{}</section>",
     "{}<hr>{}", "<blockquote>{}</blockquote>{}", "<pre>{}\n{}</pre>", "<article>{}<p>{}</article>", "{}<!-- -->\n{}",
     "<p>{} <b>{}", "<p>{}</b></i></p>{}", "{}<p <p>{}", "<div><p>{}</div>{}</p></div>", "</td>{}</p>{}", "<p>{}<p/>{}<",
     "<hgroup>{}</hgroup>{}", "<search>{}</search>{}", "{}<dir>{}</dir>", "<p>{}<listing>{}", "<p>{}<xmp>{}</xmp>",
-])  # fmt: skip
-@every_language
-def test_blocks_separate_words_in_valid_and_invalid_markup(blocks: str, language: Language) -> None:
-    assert words(blocks.format(*two_words(language))) == " ".join(two_words(language))
+]  # fmt: skip
+
+
+def test_blocks_separate_words_in_valid_and_invalid_markup() -> None:
+    for blocks, language in crossed(BLOCKS, LANGUAGES):
+        assert words(blocks.format(*two_words(language))) == " ".join(two_words(language)), f"in {language}: {blocks}"
 
 
 @every_language

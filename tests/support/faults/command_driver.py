@@ -12,6 +12,8 @@ from itertools import count
 from pathlib import Path
 from typing import Any
 
+from neardup.pages.fork_server import READER_ENVIRONMENT
+
 from tests.support.paths import ROOT
 
 StopPoint = dict[str, Any]  # the keys of killed_command.Trigger
@@ -85,7 +87,7 @@ def command_driver() -> Iterator[Driver]:
     with subprocess.Popen(
         command,
         cwd=ROOT,
-        env=env | {"OPENBLAS_NUM_THREADS": "1"},
+        env=env | READER_ENVIRONMENT,
         stdin=subprocess.PIPE,
         stdout=subprocess.PIPE,
         text=True,

@@ -24,7 +24,6 @@ from typing import Any
 
 from neardup.cli import main, maintenance
 from neardup.cli import runs as commands
-from neardup.core.fingerprint import version as fingerprint_version
 from neardup.index.passages.index import PassageIndex
 from neardup.index.redis.base import RedisIndex
 from neardup.index.sqlite import SqliteIndex
@@ -48,6 +47,7 @@ from neardup.pipeline.passage_reading import PassageReading
 from neardup.records import Language
 from redis.asyncio.connection import AbstractConnection
 
+from tests.support import forked_readers
 from tests.support.checked_ledger import checked_ledger
 
 STEPS: dict[str, list[tuple[Any, str]]] = {
@@ -198,7 +198,9 @@ def run_command(request: dict[str, Any]) -> int:
     os.chdir(folder)
     for number, name in ((0, os.devnull), (1, f"{request['name']}.out"), (2, f"{request['name']}.err")):
         os.dup2(os.open(name, os.O_RDWR | os.O_CREAT | os.O_TRUNC, 0o600), number)
+    loaded = dict(os.environ)
     os.environ.update(request["env"])
+    forked_readers.prepare_server(loaded)
     trigger = Trigger(request["at"], folder / f"{request['name']}.reached")
     for step, places in STEPS.items():
         for place in places:
@@ -235,7 +237,7 @@ def start(request: dict[str, Any]) -> int:
 
 def serve() -> None:
     """Answer {"start": request} with a process id, and {"wait": id} with {"code": ...} or {"stopped": true}."""
-    fingerprint_version.version()
+    forked_readers.load()
     for line in sys.stdin:
         [(action, subject)] = json.loads(line).items()
         if action == "start":

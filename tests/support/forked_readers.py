@@ -1,0 +1,84 @@
+"""The fork server of a forked command, which is forked as well: a new interpreter takes a second of CPU time to start.
+
+Once a command has threads it cannot fork.  So it forks a process as its first step, which waits until the command asks
+for the server, and then is a child like the one that the command would start, with the environment it has by then.
+"""
+
+import os
+import pickle
+import select
+import signal
+import socket
+import subprocess
+from collections.abc import Mapping
+from importlib import import_module
+from typing import Any, NoReturn
+
+from neardup.core.fingerprint import version
+from neardup.pages import fork_server, reader_process
+
+LONGEST_REQUEST = 1_000_000  # bytes
+READ_AT_START = ("NUMBA_CACHE_DIR", "PYTHONPATH")  # by Python and libraries, so that only a new interpreter obeys them
+
+
+def load() -> None:
+    """Load what reader processes need; those that are forked from this process share it."""
+    version.version()
+    import_module("neardup.pages.s3")  # with the libraries that fetch
+
+
+def is_obeyed(environment: Mapping[str, str], loaded: Mapping[str, str]) -> bool:
+    """Whether a process forked from one that began with `loaded` is as a new one in this environment."""
+    return all(environment.get(name) == loaded.get(name) for name in READ_AT_START)
+
+
+class ForkedServer:
+    """The part of `subprocess.Popen` that the owner of a fork server needs."""
+
+    def __init__(self, pid: int) -> None:
+        self.pid = pid
+        self._ended = os.pidfd_open(pid)
+
+    def kill(self) -> None:
+        signal.pidfd_send_signal(self._ended, signal.SIGKILL)
+
+    def wait(self, timeout: float | None = None) -> None:
+        """Wait for the end of the process.  Raises subprocess.TimeoutExpired."""
+        if not select.select([self._ended], [], [], timeout)[0]:
+            raise subprocess.TimeoutExpired("the forked server", timeout or 0)
+        os.waitpid(self.pid, 0)
+
+
+def prepare_server(loaded: Mapping[str, str]) -> None:
+    """Let this process, which has one thread, fork its server; `loaded` is the environment that it was loaded with."""
+    ours, theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
+    if not (pid := os.fork()):
+        ours.close()
+        _become_server(theirs)
+    theirs.close()
+    requests = ours.detach()  # open as long as this process, without a warning at its end
+    waiting, spawn = [pid], fork_server._spawn
+
+    def forked(control: int) -> Any:
+        environment = os.environ | fork_server.READER_ENVIRONMENT
+        if not waiting or not is_obeyed(environment, loaded):
+            return spawn(control)
+        with socket.socket(fileno=requests) as asked:
+            socket.send_fds(asked, [pickle.dumps(dict(environment))], [control])
+        return ForkedServer(waiting.pop())
+
+    fork_server._spawn = forked
+
+
+def _become_server(requests: socket.socket) -> NoReturn:
+    """Wait for the command to ask for its server, and be that; end with the command."""
+    try:
+        os.setpgid(0, 0)  # as the server of a command that is no fork
+        request, descriptors, _, _ = socket.recv_fds(requests, LONGEST_REQUEST, 1)
+        if request:
+            os.dup2(fork_server.STDERR, reader_process.STDOUT)
+            os.environ.clear()
+            os.environ.update(pickle.loads(request))
+            reader_process.main(*descriptors)
+    finally:
+        os._exit(0)

@@ -1,0 +1,25 @@
+"""How much the tests try: CHAOS, from the environment, is 1, or the size of `make chaos`."""
+
+import os
+from collections.abc import Iterator, Sequence
+from itertools import product
+from math import lcm
+from typing import TypeVar
+
+CHAOS = int(os.environ.get("CHAOS", "1"))
+
+Case = TypeVar("Case")
+Other = TypeVar("Other")
+
+
+def crossed(cases: Sequence[Case], others: Sequence[Other], each: int = 1) -> Iterator[tuple[Case, Other]]:
+    """Pairs of the two, in which every case and every other one comes up at least `each` times.
+
+    `make chaos` tries all pairs.
+    """
+    if CHAOS > 1:
+        yield from product(cases, others)
+        return
+    round_length = lcm(len(cases), len(others))  # after which the same pairs would come up again
+    for turn in range(each * max(len(cases), len(others))):
+        yield cases[turn % len(cases)], others[(turn + turn // round_length) % len(others)]
