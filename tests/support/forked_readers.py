@@ -24,7 +24,13 @@ READ_AT_START = ("NUMBA_CACHE_DIR", "PYTHONPATH")  # by Python and libraries, so
 def load() -> None:
     """Load what reader processes need; those that are forked from this process share it."""
     version.version()
+    version.check_native_core()
+    version.check_native_core = _nothing_to_check
     import_module("neardup.pages.s3")  # with the libraries that fetch
+
+
+def _nothing_to_check() -> None:
+    """Take the place of a check that the process from which this one is forked has done."""
 
 
 def is_obeyed(environment: Mapping[str, str], loaded: Mapping[str, str]) -> bool:
