@@ -8,6 +8,10 @@ NATIVE  := daemon/neardup/core/native
 C_FILES := $(wildcard $(NATIVE)/*.c $(NATIVE)/*.h)
 # One more than the number of cores, because many tests wait for I/O.
 WORKERS := $(shell expr $$(nproc) + 1)
+# A file is for one worker, since its tests share what they start; the order is that of tests/conftest.py.
+PARALLEL := -n $(WORKERS) --dist loadgroup --no-loadscope-reorder
+# The tests that try all of a grid in `make chaos`, and a sample of it otherwise.
+GRIDS   := tests/core/text/test_html.py tests/insights/test_edits.py
 SUDO    := $(if $(filter 0,$(shell id -u)),,sudo)
 
 # Without bytecode each of the many processes of a test would compile the program again.
@@ -35,7 +39,7 @@ run-meaning: $(VENV)/run.stamp  ## find the translated and retold stories among 
 	$(BIN)/neardup --config var/meaning/config.toml export --kind translated --kind retold
 
 test: $(VENV)/test.stamp tools check  ## run every check and every test
-	$(BIN)/pytest -n $(WORKERS) --dist worksteal
+	$(BIN)/pytest $(PARALLEL) --durations 20
 
 check: $(VENV)/test.stamp
 	$(BIN)/ruff format --check .
@@ -55,8 +59,8 @@ wheel: $(VENV)/locked.stamp  ## build the package for this platform and any Pyth
 docs: $(VENV)/run.stamp  ## generate the table of configuration keys
 	$(BIN)/python -m neardup.config.table deploy/docs/configuration.md
 
-chaos: $(VENV)/test.stamp tools  ## run the fault tests in full and print the table of faults (CHAOS=17)
-	CHAOS=$(or $(CHAOS),17) $(BIN)/pytest -n $(WORKERS) --dist worksteal tests/faults
+chaos: $(VENV)/test.stamp tools  ## run the fault tests and the grids in full and print the table of faults (CHAOS=17)
+	CHAOS=$(or $(CHAOS),17) $(BIN)/pytest $(PARALLEL) tests/faults $(GRIDS)
 
 soak: $(VENV)/test.stamp tools  ## process 500,000 stories while store, Redis and process fail (STORIES=n)
 	$(BIN)/python -m tests.faults.soak $(STORIES)

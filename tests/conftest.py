@@ -13,7 +13,8 @@ from hypothesis import settings
 from neardup.core import native
 
 from tests.support.command import Neardup, embedded
-from tests.support.faults.fault_table import CHAOS, FAULT, Row, table
+from tests.support.faults.fault_table import FAULT, Row, table
+from tests.support.sampling import CHAOS
 from tests.support.servers import PROGRAMS, Aws, moto_server, redis_cluster, redis_server
 
 # A slow machine must not fail a test.  Every run draws other examples, so that a law is tried more often than in one.
@@ -25,6 +26,21 @@ def pytest_runtest_setup(item: pytest.Item) -> None:
     """A law of the native core compares it with its references, so it says nothing where only these are."""
     if native.WHY_MISSING is not None and item.get_closest_marker("native") is not None:
         pytest.skip(native.WHY_MISSING)
+
+
+# The rooms whose tests share what takes long to start: a JVM, a browser, a service.
+ONE_WORKER = ("tests/spark/", "tests/moderation/desk/", "tests/serve/")
+# Begun first, so that no worker is left with one of their files while the others have nothing to do.
+LONGEST = ("tests/faults/", "tests/system/", "tests/spark/", "tests/moderation/")
+
+
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """Give a worker whole files, or the whole of a room, whose tests share fixtures; begin with the longest rooms."""
+    for item in items:
+        path = item.nodeid.partition("::")[0]
+        room = next((room for room in ONE_WORKER if path.startswith(room)), path)
+        item.add_marker(pytest.mark.xdist_group(room))
+    items.sort(key=lambda item: not item.nodeid.startswith(LONGEST))
 
 
 @pytest.fixture(autouse=True)
@@ -86,14 +102,20 @@ def cluster_url(shared_cluster: str) -> str:
     return shared_cluster
 
 
+@pytest.fixture(scope="session")
+def shared_aws() -> Iterator[Aws]:
+    with moto_server() as server:
+        yield server
+
+
 @pytest.fixture
-def aws(monkeypatch: pytest.MonkeyPatch) -> Iterator[Aws]:
-    """A moto server, with credentials for it in the environment."""
+def aws(shared_aws: Aws, monkeypatch: pytest.MonkeyPatch) -> Aws:
+    """An empty moto server, with credentials for it in the environment."""
     for name in ("AWS_ACCESS_KEY_ID", "AWS_SECRET_ACCESS_KEY"):
         monkeypatch.setenv(name, "testing")
-    with moto_server() as server:
-        monkeypatch.setenv("AWS_ENDPOINT_URL_ATHENA", server.endpoint)
-        yield server
+    monkeypatch.setenv("AWS_ENDPOINT_URL_ATHENA", shared_aws.endpoint)
+    shared_aws.post("reset")
+    return shared_aws
 
 
 @pytest.fixture

@@ -23,9 +23,10 @@ from tests.support.athena_stub import AthenaStub
 from tests.support.command import COMMON
 from tests.support.faults.bed import BUCKET, Bed, State, configuration, impatient
 from tests.support.faults.fault_proxy import Fault, Proxy, proxied
-from tests.support.faults.fault_table import CHAOS, AssertSameState
+from tests.support.faults.fault_table import AssertSameState
 from tests.support.paths import SAMPLES
-from tests.support.servers import REGION, Aws, moto_server, serve_posts
+from tests.support.sampling import CHAOS
+from tests.support.servers import REGION, Aws, serve_posts
 
 CONFIG = f"""
 [source]
@@ -67,12 +68,13 @@ async def _impatient() -> AsyncIterator[None]:
 
 
 @pytest.fixture(scope="module")
-def aws() -> Iterator[Aws]:
-    """One moto server for all tests: the pages of the samples are put there once."""
-    with moto_server() as server, pytest.MonkeyPatch.context() as patch:
+def aws(shared_aws: Aws) -> Iterator[Aws]:
+    """A moto server that no test empties: the pages of the samples are put there once."""
+    shared_aws.post("reset")
+    with pytest.MonkeyPatch.context() as patch:
         for name in ("AWS_ACCESS_KEY_ID", "AWS_SECRET_ACCESS_KEY"):
             patch.setenv(name, "testing")
-        yield server
+        yield shared_aws
 
 
 @pytest.fixture(scope="module")

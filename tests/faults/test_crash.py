@@ -20,9 +20,10 @@ import pytest
 from tests.support.faults.command_driver import Driver, StartedCommand, StopPoint
 from tests.support.faults.command_sequence import PLAGIARISM, ROWS, Deployment
 from tests.support.faults.consistency import INDEXES, state_of
-from tests.support.faults.fault_table import CHAOS, Row
+from tests.support.faults.fault_table import Row
 from tests.support.faults.kill_campaign import campaign, redis_for
 from tests.support.faults.killed_command import STATEMENT
+from tests.support.sampling import CHAOS
 
 KILLS = 6 * CHAOS
 INSIDE_A_BATCH = (18, 24, 60, 100, 150, 500)  # statements: of its stories, its candidates, and the index

@@ -24,11 +24,11 @@ from tests.support.faults.small_disks import Disk, mounted
 from tests.support.generated_stories import configuration, generate
 from tests.support.ledger_state import state
 from tests.support.paths import ROOT
+from tests.support.sampling import CHAOS
 from tests.support.servers import free_port
 from tests.support.service import Systemd, get
 
 STORIES = 600
-CHAOS = int(os.environ.get("CHAOS", "1"))
 LEAST_KIB, MOST_KIB = 250, 900  # the disk is full before the first batch, or some time after
 SIZES_KIB = [LEAST_KIB + (MOST_KIB - LEAST_KIB) * n // (3 * CHAOS) for n in range(3 * CHAOS)]
 IMPATIENT = (

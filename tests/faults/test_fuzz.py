@@ -22,11 +22,11 @@ from neardup.core.text.html import page_text
 from neardup.core.text.normalize import tokens
 from neardup.records import Language
 
-from tests.support.faults.fault_table import CHAOS
 from tests.support.faults.hostile_pages import ENCODED, LABELS
 from tests.support.html_pieces import BROKEN, NOISE, TAGS, WORDS
 from tests.support.languages import SAMPLED
 from tests.support.paths import SAMPLES
+from tests.support.sampling import CHAOS
 
 INPUTS = 200  # of each of eleven kinds of seed
 SEED_BYTES = 6_000

@@ -7,7 +7,7 @@ from neardup.core.text.extraction import Extraction
 from neardup.core.text.html import visible_text
 
 from tests.support.desk_browser import chromium
-from tests.support.faults.fault_table import CHAOS
+from tests.support.sampling import CHAOS
 
 PAGES = min(1000 * CHAOS, 5_000)
 WORDS = ("amber", "birch", "cedar", "delta", "ember", "fjord", "grove", "heron", "iris")

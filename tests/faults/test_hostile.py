@@ -23,7 +23,7 @@ from neardup.records import Fingerprint, Language, Skip, Story
 
 from tests.support.command import Neardup
 from tests.support.faults.bed import BUCKET, State, configuration, over_s3
-from tests.support.faults.fault_table import CHAOS, Row
+from tests.support.faults.fault_table import Row
 from tests.support.faults.hostile_pages import (
     CASES,
     ENCODED,
@@ -41,6 +41,7 @@ from tests.support.faults.hostile_pages import (
 from tests.support.languages import HINDI, TEXTS
 from tests.support.ledger_state import state
 from tests.support.paths import SAMPLES
+from tests.support.sampling import CHAOS
 from tests.support.servers import Aws
 
 Make = Callable[..., Neardup]

@@ -10,8 +10,8 @@ import pytest
 from pyarrow import dataset  # type: ignore[import-untyped]
 
 from tests.support.command import Neardup, embedded
-from tests.support.faults.fault_table import CHAOS
 from tests.support.faults.killed_executors import spark_with_kills
+from tests.support.sampling import CHAOS
 
 FOLDERS = ("fingerprints", "flags", "clusters", "stories", "counts")
 STAGES = {"fingerprints", "flags", "_work/read", "_work/prints", "_work/passages", "_work/assessed"}

@@ -19,9 +19,10 @@ from structlog.testing import capture_logs
 from tests.support.faults import index_damage
 from tests.support.faults.bed import impatient
 from tests.support.faults.consistency import State, index_faults, state_of
-from tests.support.faults.fault_table import CHAOS, Row
+from tests.support.faults.fault_table import Row
 from tests.support.faults.index_damage import Damage, DamagedIndex, share_of_buckets
 from tests.support.generated_stories import COPY_EVERY, configuration, generate
+from tests.support.sampling import CHAOS
 
 STORIES = 400
 KINDS = ("sqlite", "documented", "compact")

@@ -11,8 +11,9 @@ from neardup.pages.in_flight import InFlight
 
 from tests.support.command import Neardup, embedded
 from tests.support.faults.bed import PATHS, Bed, listed_letters
-from tests.support.faults.fault_table import CHAOS, AssertSameState
+from tests.support.faults.fault_table import AssertSameState
 from tests.support.faults.whole_kill import kill_with_readers
+from tests.support.sampling import CHAOS
 
 SEED = 15
 KILLS = 6 * CHAOS

@@ -23,9 +23,10 @@ from tests.support.faults.command_driver import Driver, StartedCommand, StopPoin
 from tests.support.faults.command_sequence import Deployment
 from tests.support.faults.consistency import State, state_of
 from tests.support.faults.cutting_proxy import cutting
-from tests.support.faults.fault_table import CHAOS, Row
+from tests.support.faults.fault_table import Row
 from tests.support.faults.kill_campaign import run_undisturbed
 from tests.support.faults.redis_faults import FAULTS, Fault, Hanging, OtherPassword, RedisServer
+from tests.support.sampling import CHAOS
 from tests.support.servers import free_port
 from tests.support.service import Systemd, get
 

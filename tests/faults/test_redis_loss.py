@@ -28,9 +28,10 @@ from redis.asyncio.connection import AbstractConnection
 
 from tests.support.builders import fingerprint_of, stories_as_changes
 from tests.support.faults.consistency import index_faults
-from tests.support.faults.fault_table import CHAOS, Row
+from tests.support.faults.fault_table import Row
 from tests.support.languages import CODES, HINDI, TAMIL
 from tests.support.passages import passages_of
+from tests.support.sampling import CHAOS
 from tests.support.servers import PROGRAMS
 
 BANDINGS = dict.fromkeys(LANGUAGES, Banding())

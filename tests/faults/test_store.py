@@ -26,8 +26,9 @@ from tests.support.builders import worker_of
 from tests.support.command import Ended, Neardup
 from tests.support.faults.bed import BUCKET, PATHS, Bed, State, configuration, impatient, served_samples
 from tests.support.faults.fault_proxy import Fault, Proxy
-from tests.support.faults.fault_table import CHAOS, AssertSameState
+from tests.support.faults.fault_table import AssertSameState
 from tests.support.languages import HINDI
+from tests.support.sampling import CHAOS
 
 Make = Callable[..., Neardup]
 LIES, SLOW = [Fault.ERROR_DOCUMENT, Fault.SHORT, Fault.UNASKED], [Fault.SILENT, Fault.STUCK]

@@ -11,8 +11,8 @@ from neardup.core.text.html import visible_text
 from neardup.core.text.normalize import tokens
 
 from tests.support.desk_browser import chromium
-from tests.support.faults.fault_table import CHAOS
 from tests.support.rendered_pages import generated_page, shown_by
+from tests.support.sampling import CHAOS
 
 PAGES = min(2_000 * CHAOS, 20_000)
 

@@ -1,4 +1,4 @@
-"""How much the tests try: CHAOS, from the environment, is 1, or the size of `make chaos`."""
+"""How much the tests try: CHAOS, from the environment, multiplies the faults and examples of a test (default 1)."""
 
 import os
 from collections.abc import Iterator, Sequence

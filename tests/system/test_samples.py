@@ -13,10 +13,10 @@ from neardup.ledger import connect, read
 from neardup.query.title_search import open_titles
 
 from tests.support.command import COMMON, Neardup, embedded
-from tests.support.faults.fault_table import CHAOS
 from tests.support.languages import SAMPLED
 from tests.support.paths import ROOT, SAMPLES
 from tests.support.samples import PLANTED, ROWS, TRUTH, kinds
+from tests.support.sampling import CHAOS
 from tests.support.servers import REGION, Aws
 
 RUNS = 12 if CHAOS > 1 else 4  # only some runs hung

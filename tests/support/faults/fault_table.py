@@ -1,13 +1,11 @@
-"""The fault table; CHAOS, from the environment, multiplies the number of faults that a test injects (default 1)."""
+"""The fault table: what each kind of fault did to the stories."""
 
-import os
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import chain, groupby
 from typing import Protocol
 
-CHAOS = int(os.environ.get("CHAOS", "1"))
 State = Mapping[str, Sequence[tuple[object, ...]]]
 FAULT = "fault"  # the name of a row among the properties of a test's report
 HEAD = (
