@@ -4,16 +4,17 @@ import asyncio
 from collections.abc import AsyncIterator
 from contextlib import aclosing, asynccontextmanager
 from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
 from neardup.app import open_app, open_readers
 from neardup.config import Config
 from neardup.ledger import Ledger
 from neardup.pages.reader_pool import ReaderPool
 from neardup.pages.text_cache import Texts
-from neardup.pipeline.index_sync import refuse_mismatch
-from neardup.pipeline.upkeep import Upkeep
 from neardup.query.check import Checker
-from neardup.query.submissions import Submissions
+
+if TYPE_CHECKING:
+    from neardup.query.submissions import Submissions
 
 
 @asynccontextmanager
@@ -33,13 +34,13 @@ class ServiceParts:
 
     config: Config
     checker: Checker
-    submissions: Submissions
+    submissions: "Submissions"
     reader: Ledger
     pool: ReaderPool
 
 
 @asynccontextmanager
-async def open_submissions(config: Config) -> AsyncIterator[Submissions]:
+async def open_submissions(config: Config) -> "AsyncIterator[Submissions]":
     """What checks, stores and forgets stories.  Raises as `open_service_parts` does."""
     async with open_service_parts(config) as parts:
         yield parts.submissions
@@ -51,6 +52,10 @@ async def open_service_parts(config: Config) -> AsyncIterator[ServiceParts]:
 
     Raises as `open_checker` does, and Fatal for a ledger or an index with fingerprints of another version.
     """
+    from neardup.pipeline.index_sync import refuse_mismatch  # noqa: PLC0415 - `check` starts without them
+    from neardup.pipeline.upkeep import Upkeep  # noqa: PLC0415 - likewise
+    from neardup.query.submissions import Submissions  # noqa: PLC0415 - likewise
+
     async with open_app(config) as app, aclosing(open_readers(config)) as pool:
         await refuse_mismatch(app.index, app.ledger, app.version)
         await pool.start()

@@ -27,6 +27,17 @@ def current_digests() -> dict[Language, str]:
     return {language: uncached_digest(golden) for language, golden in TEXTS.items()}
 
 
+@pytest.fixture
+def without_native_core(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The digests are those of the reference, whose parts a test can change."""
+    monkeypatch.setattr(version, "LIBRARY", None)
+
+
+def test_the_reference_has_the_pinned_digests_too(without_native_core: None) -> None:
+    assert current_digests() == version.PINNED, "the digest of a language"
+    assert version.algorithm.__wrapped__() == version.PINNED_ALGORITHM
+
+
 def test_algorithm_and_languages_have_their_pinned_digests() -> None:
     assert version.changed_since_pinned() == []
     assert current_digests() == version.PINNED, "the digest of a language"
@@ -59,7 +70,7 @@ def test_algorithm_and_languages_have_their_pinned_digests() -> None:
     ],
 )
 def test_a_changed_constant_changes_a_digest(
-    monkeypatch: pytest.MonkeyPatch, module: object, name: str, value: object
+    without_native_core: None, monkeypatch: pytest.MonkeyPatch, module: object, name: str, value: object
 ) -> None:
     monkeypatch.setattr(module, name, value)
     table = codepoints.table.__wrapped__()
@@ -71,7 +82,9 @@ def test_a_changed_constant_changes_a_digest(
     )
 
 
-def test_a_dropped_nukta_changes_only_languages_that_have_it(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_dropped_nukta_changes_only_languages_that_have_it(
+    without_native_core: None, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.setattr(codepoints, "NUKTAS", codepoints.NUKTAS.replace("\u0cbc", ""))
     table = codepoints.table.__wrapped__()
     monkeypatch.setattr(normalize, "table", lambda: table)
@@ -108,7 +121,9 @@ def test_a_golden_text_contains_the_difficult_parts_of_its_script(language: Lang
     assert fingerprint(words + words[::-1] + words[::2] + words[::3]).signature, "too few shingles to pin the signature"
 
 
-def test_a_native_core_with_wrong_fingerprints_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_native_core_with_wrong_fingerprints_is_refused(
+    without_native_core: None, monkeypatch: pytest.MonkeyPatch
+) -> None:
     version.check_native_core()
     monkeypatch.setattr(version, "fingerprint_text", lambda text: replace(fingerprint(text.encode().split()), words=0))
     with pytest.raises(RuntimeError, match="install neardup again"):

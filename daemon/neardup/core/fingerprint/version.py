@@ -11,10 +11,12 @@ from functools import cache
 
 import xxhash
 
-from neardup.core.fingerprint.compute import fingerprint, fingerprint_text
+from neardup.core.fingerprint.compute import fingerprint, fingerprint_text, hashed_text
+from neardup.core.native import LIBRARY
+from neardup.core.native.fingerprint import fingerprint_of_utf8
 from neardup.core.text.normalize import tokens
 from neardup.languages import SHIPPED, Languages
-from neardup.records import Language
+from neardup.records import Fingerprint, Language
 
 WORDS = [f"{word}{n}".encode() for n in range(40) for word in ("a", "é", "क", "ம", "ی", "\U0001f600")]
 LENGTHS = (1, 2, 9, 15, 18, len(WORDS))  # with the repetitions added, some are just below and above MIN_SHINGLES
@@ -85,16 +87,28 @@ def check_native_core() -> None:
                 raise RuntimeError("the native core gives wrong fingerprints: install neardup again")
 
 
+def _words(golden: str) -> list[bytes]:
+    """As `tokens`, by the native core where there is one: every command waits for the digests."""
+    found = None if LIBRARY is None else hashed_text(golden)
+    return tokens(golden) if found is None else found.normalised.split()
+
+
 def _stories(golden: str) -> Iterator[list[bytes]]:
-    words = tokens(golden)
+    words = _words(golden)
     yield words + words[::2] + words[::3]  # repeated words, for the weights
     yield words + words[::-1] + words[::2] + words[::3]  # enough shingles for a signature
+
+
+def _made(words: list[bytes]) -> Fingerprint:
+    """As `fingerprint`, likewise."""
+    made = 0 if LIBRARY is None else fingerprint_of_utf8(b" ".join(words), is_normalised=True)
+    return fingerprint(words) if isinstance(made, int) else made
 
 
 def _digest(stories: Iterable[list[bytes]]) -> str:
     digest = xxhash.xxh3_64()
     for words in stories:
-        result = fingerprint(words)
+        result = _made(words)
         digest.update(
             b" ".join(words) + result.text_hash + result.simhash + (result.signature or b"") + result.passages
         )

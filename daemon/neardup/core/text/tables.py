@@ -1,29 +1,33 @@
-"""The tables of `codepoints`, read from the file beside this module, which takes a tenth of the time to compute them.
+"""The tables of `codepoints`, read from the files beside this module, which takes no time: they are mapped into memory.
 
-`python -m neardup.core.text.tables` writes the file.  It is of one version of Unicode; under a Python with another one
-the tables are computed.
+Processes share that memory, of which each reads what its texts need.  `python -m neardup.core.text.tables` writes the
+files.  They are of one version of Unicode; under a Python with another one the tables are computed.
 """
 
 import unicodedata
 from functools import cache
 from pathlib import Path
+from typing import Any
 
 import numpy as np
+import numpy.typing as npt
 
 from neardup.core.text import codepoints, look_alikes
 from neardup.core.text.codepoints import CODE, LETTERS_END, Codes, Tables
 from neardup.core.text.look_alikes import readings
 
-FILE = Path(__file__).with_name("tables.npz")
+FOLDER = Path(__file__).with_name("tables")  # has a folder for each version of Unicode
+TABLES = "flagged_table", "compositions", "readings"
+FORMED, FORMS = "formed", "forms"
 BETWEEN = " "  # forms, which have no spaces
 
 
 @cache
 def tables() -> Tables:
-    """The tables for a text."""
-    with np.load(FILE) as file:
-        if str(file["unicode"]) == unicodedata.unidata_version:
-            return file["table"], file["compositions"], file["readings"]
+    """The tables for a text.  They cannot be written."""
+    if _folder().is_dir():
+        flagged, composed, read_as = map(_mapped, TABLES)
+        return flagged, composed, read_as
     return computed()
 
 
@@ -48,9 +52,9 @@ def flagged_table() -> Codes:
 @cache
 def forms() -> dict[int, str]:
     """As `look_alikes.forms`."""
-    with np.load(FILE) as file:
-        if str(file["unicode"]) == unicodedata.unidata_version:
-            return dict(zip(file["formed"].tolist(), str(file["forms"]).split(BETWEEN), strict=True))
+    if _folder().is_dir():
+        plain = bytes(_mapped(FORMS)).decode().split(BETWEEN)
+        return dict(zip(_mapped(FORMED).tolist(), plain, strict=True))
     return look_alikes.forms()
 
 
@@ -59,15 +63,27 @@ def computed() -> Tables:
     return codepoints.flagged_table(), codepoints.compositions(), readings()
 
 
-if __name__ == "__main__":
-    flagged, composed, read_as = computed()
+def _folder() -> Path:
+    return FOLDER / f"unicode-{unicodedata.unidata_version}"
+
+
+def _mapped(name: str) -> npt.NDArray[Any]:
+    # an ndarray, because slices of a memmap take longer
+    return np.asarray(np.load(_folder() / f"{name}.npy", mmap_mode="r"))
+
+
+def write() -> None:
+    """Write the files."""
+    _folder().mkdir(parents=True, exist_ok=True)
     formed = look_alikes.forms()
-    np.savez_compressed(
-        FILE,
-        unicode=unicodedata.unidata_version,
-        table=flagged,
-        compositions=composed,
-        readings=read_as,
-        formed=np.array(list(formed), np.uint32),
-        forms=BETWEEN.join(formed.values()),
-    )
+    arrays = dict(zip(TABLES, computed(), strict=True))
+    arrays |= {
+        FORMED: np.array(list(formed), np.uint32),
+        FORMS: np.frombuffer(BETWEEN.join(formed.values()).encode(), np.uint8),
+    }
+    for name, array in arrays.items():
+        np.save(_folder() / f"{name}.npy", np.ascontiguousarray(array))
+
+
+if __name__ == "__main__":
+    write()
