@@ -23,3 +23,10 @@ def crossed(cases: Sequence[Case], others: Sequence[Other], each: int = 1) -> It
     round_length = lcm(len(cases), len(others))  # after which the same pairs would come up again
     for turn in range(each * max(len(cases), len(others))):
         yield cases[turn % len(cases)], others[(turn + turn // round_length) % len(others)]
+
+
+def some_of(others: Sequence[Other], number: int, count: int) -> Sequence[Other]:
+    """Those of the others with which the case of this number is tried: `count` of them, or all in `make chaos`."""
+    if CHAOS > 1 or count >= len(others):
+        return others
+    return [others[(number + turn * len(others) // count) % len(others)] for turn in range(count)]

@@ -14,11 +14,11 @@ from tests.support.generated_stories import configuration, generate
 from tests.support.ledger_state import state
 from tests.support.paths import ROOT
 
-STORIES = 2_000
-QUEUE, BATCH, WORKERS = 128, 128, 64
+STORIES = 1_000
+QUEUE, BATCH, WORKERS = 64, 64, 32
 IN_FLIGHT = 2 * QUEUE + WORKERS + 4 * BATCH  # stories that are listed and not on record, at most
 RUN = f"\n[run]\nqueue = {QUEUE}\nbatch = {BATCH}\nworkers = {WORKERS}\n"
-MANY, MEMORY_FROM = 7_000, 3_000  # where memory is measured
+MANY, MEMORY_FROM = 5_000, 2_000  # where memory is measured
 MEMORY_GROWTH_KIB = 30 * 1024
 Make = Callable[..., Neardup]
 
@@ -65,10 +65,10 @@ def test_memory_is_flat(tmp_path: Path, make_neardup: Make) -> None:
     grown = max(kib for listed, kib in memory.items() if listed >= MEMORY_FROM) - memory[MEMORY_FROM]
     assert grown < MEMORY_GROWTH_KIB, f"grew by {grown} KiB from {MEMORY_FROM} stories on: {memory}"
     kinds = done.facts["flagged"]
-    assert kinds["exact"] >= 85, f"too few planted copies were found: {kinds}"
+    assert kinds["exact"] >= 60, f"too few planted copies were found: {kinds}"
 
 
-@pytest.mark.parametrize("at", [500, 1_500])
+@pytest.mark.parametrize("at", [250, 750])
 def test_killed_and_run_again_ends_equal(at: int, corpus: Path, undisturbed: Neardup, make_neardup: Make) -> None:
     neardup = make_neardup(configuration(corpus) + RUN)
     killed = drive(neardup, "SIGKILL", at, "backfill", "--json")
@@ -86,12 +86,12 @@ def test_a_fresh_backfill_killed_and_run_again_ends_equal(
 ) -> None:
     """Stories written without lookups need a sweep, whichever command finishes the backfill."""
     neardup = make_neardup(configuration(corpus) + RUN)
-    assert drive(neardup, "SIGKILL", 1_000, "backfill", "--fresh").code == -signal.SIGKILL
+    assert drive(neardup, "SIGKILL", 500, "backfill", "--fresh").code == -signal.SIGKILL
     assert neardup("status", "--json").facts["sweep_owed"] is True
     again = drive(neardup, "NONE", 0, "backfill", *options, "--json")
     assert again.code == 0, again.err
     assert neardup("status", "--json").facts["sweep_owed"] is False
-    assert again.facts["listed"] <= STORIES - 1_000 + IN_FLIGHT, "the backfill did not continue from its checkpoint"
+    assert again.facts["listed"] <= STORIES - 500 + IN_FLIGHT, "the backfill did not continue from its checkpoint"
     actual, expected = state(neardup), state(undisturbed)
     assert len(actual["index"]) > 0, "the index was not built"
     del (
@@ -101,11 +101,9 @@ def test_a_fresh_backfill_killed_and_run_again_ends_equal(
     assert actual == expected
 
 
-def test_killed_with_redis_ends_equal(
-    corpus: Path, undisturbed: Neardup, make_neardup: Make, redis_or_valkey_url: str
-) -> None:
-    neardup = make_neardup(configuration(corpus, redis_or_valkey_url))
-    assert drive(neardup, "SIGKILL", 1_000, "backfill").code == -signal.SIGKILL
+def test_killed_with_redis_ends_equal(corpus: Path, undisturbed: Neardup, make_neardup: Make, redis_url: str) -> None:
+    neardup = make_neardup(configuration(corpus, redis_url) + RUN)
+    assert drive(neardup, "SIGKILL", 500, "backfill").code == -signal.SIGKILL
     assert drive(neardup, "NONE", 0, "backfill").code == 0
     actual, expected = state(neardup), state(undisturbed)
     assert actual == {name: expected[name] for name in actual}
@@ -119,10 +117,10 @@ def test_a_signal_drains_and_a_second_run_continues(
     signal_name: str, corpus: Path, undisturbed: Neardup, make_neardup: Make
 ) -> None:
     neardup = make_neardup(configuration(corpus) + RUN)
-    stopped = drive(neardup, signal_name, 600, "backfill", "--json")
+    stopped = drive(neardup, signal_name, 300, "backfill", "--json")
     assert stopped.code == 0, stopped.err
     facts = stopped.facts
-    assert 600 <= facts["listed"] < STORIES
+    assert 300 <= facts["listed"] < STORIES
     assert facts["seconds"] < 60
     held = len(state(neardup)["stories"])
     assert held == facts["fingerprinted"], "some fingerprinted stories were not written"
