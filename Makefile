@@ -11,7 +11,8 @@ WORKERS := $(shell expr $$(nproc) + 1)
 # A file is for one worker, since its tests share what they start; the order is that of tests/conftest.py.
 PARALLEL := -n $(WORKERS) --dist loadgroup --no-loadscope-reorder
 # The tests that try all of a grid in `make chaos`, and a sample of it otherwise.
-GRIDS   := tests/core/text/test_html.py tests/insights/test_edits.py
+GRIDS   := $(addprefix tests/,core/text/test_html.py core/text/test_located.py core/text/test_look_alikes.py \
+             insights/test_edits.py query/test_evasion.py)
 SUDO    := $(if $(filter 0,$(shell id -u)),,sudo)
 
 # Without bytecode each of the many processes of a test would compile the program again.
