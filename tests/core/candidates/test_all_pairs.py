@@ -176,10 +176,10 @@ def test_a_distance_beyond_the_bands_is_refused(distance: int) -> None:
 
 
 def test_a_large_bucket_fits_in_chunks_of_bounded_size() -> None:
-    story = np.zeros((3000, ROWS), np.uint8)
+    story = np.zeros((800, ROWS), np.uint8)
     sizes = [
         len(chunk.left)
-        for chunk in signature_pairs(story, np.arange(3000), bands=32, shared=2, agreeing_rows=10, max_bucket=5000)
+        for chunk in signature_pairs(story, np.arange(800), bands=32, shared=2, agreeing_rows=10, max_bucket=5000)
     ]
-    assert sum(sizes) == 3000 * 2999 // 2
+    assert sum(sizes) == 800 * 799 // 2 > all_pairs.CHUNK_PAIRS
     assert max(sizes) <= all_pairs.CHUNK_PAIRS

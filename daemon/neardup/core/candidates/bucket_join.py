@@ -30,6 +30,7 @@ FingerprintBytes = npt.NDArray[np.uint8]  # (n, width)
 Flags = npt.NDArray[np.bool_]
 
 LOW_VALUES = 1 << 16  # distinct values of the low 16 bits of a band
+COMPARED_AT_ONCE = 1 << 16  # pairs
 
 
 class Stories(NamedTuple):
@@ -160,33 +161,32 @@ def join_runs(
 
     `truncations` are those of these keys and of all that begin with an earlier band.
     """
-    run_of = np.repeat(np.arange(len(runs.edges) - 1), np.diff(runs.edges))
+    run_of, done = np.repeat(np.arange(len(runs.edges) - 1), np.diff(runs.edges)), 0.0
     limits = dict(zip(truncations.bucket_ids.tolist(), truncations.limits.tolist(), strict=True))
     for second in range(keys.start, keys.stop):
         values = stories.band_values[runs.members, second].astype(np.int64)
         order = np.lexsort((runs.members, values, run_of))
         members, is_first = runs.members[order], np.ones(len(order), np.bool_)
         is_first[1:] = (np.diff(run_of[order]) != 0) | (np.diff(values[order]) != 0)
-        starts = np.flatnonzero(is_first)  # of the buckets
-        ranks = np.arange(len(order)) - np.repeat(starts, np.diff(starts, append=len(order)))
-        for offset in range(1, int(ranks.max(initial=0)) + 1):
-            later = np.flatnonzero((ranks >= offset) & (ranks - offset < keys.rules.max_bucket))
-            left, right = members[later - offset], members[later]
+        starts = np.flatnonzero(is_first)[np.cumsum(is_first) - 1]  # of each member's bucket
+        others = np.minimum(np.arange(len(order)) - starts, keys.rules.max_bucket)  # that each is compared with
+        ends = np.cumsum(others)
+        for begin in range(0, int(others.sum()), COMPARED_AT_ONCE):
+            pairs = np.arange(begin, min(begin + COMPARED_AT_ONCE, ends[-1]))
+            later = np.searchsorted(ends, pairs, "right")
+            left, right = members[starts[later] + pairs - (ends - others)[later]], members[later]
             kept = _belong_here(stories, left, right, keys, second, limits)
             left, right = left[kept], right[kept]
             for start in range(0, len(left), room):
-                yield (
-                    left[start : start + room],
-                    right[start : start + room],
-                    (second - keys.start) / (keys.stop - keys.start),
-                )
-        yield members[:0], members[:0], (second - keys.start + 1) / (keys.stop - keys.start)
+                yield left[start : start + room], right[start : start + room], done
+        done = (second - keys.start + 1) / (keys.stop - keys.start)
+        yield members[:0], members[:0], done
 
 
 def _belong_here(  # noqa: PLR0917 - the pairs, and their key
     stories: Stories, left: Positions, right: Positions, keys: Keys, second: int, limits: dict[int, int]
 ) -> Positions:
-    """Which pairs (m,) of members of a bucket meet the rules and belong to the bucket's key, as indices."""
+    """Which pairs (m,) of members of a bucket, left < right, meet the rules and belong to its key, as indices."""
     rules, single = keys.rules, keys.start == keys.first_band
     pairs = np.arange(len(left))
     for band in set(range(second)) - {keys.first_band}:
@@ -208,7 +208,7 @@ def _belong_here(  # noqa: PLR0917 - the pairs, and their key
         belong = (first == keys.first_band) & (next_one == second)
     for pair in np.flatnonzero(~light.any(axis=1)).tolist():
         bands = np.flatnonzero(shared[pair]).tolist()
-        earlier = int(min(left[pairs[pair]], right[pairs[pair]]))
+        earlier = int(left[pairs[pair]])
         compared_at = (
             key
             for key in ([(band, band) for band in bands] if single else combinations(bands, 2))

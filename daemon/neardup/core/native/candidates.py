@@ -33,12 +33,17 @@ class _Fingerprints(Structure):
     )
 
     def __init__(self, arrays: "Arrays") -> None:
-        types = np.uint8, np.uint64, np.uint8, np.bool_
-        size = len(arrays[0])
+        languages, simhashes, signatures, signed = self.arrays = arrays  # whose addresses it holds
+        size = len(languages)
         if [array.shape for array in arrays] != [(size,), (size, 2), (size, 64), (size,)]:
             raise ValueError("the arrays are not of the same stories")
-        self.arrays = arrays  # whose addresses it holds
-        super().__init__(size, *(address(array, dtype) for array, dtype in zip(arrays, types, strict=True)))
+        super().__init__(
+            size,
+            address(languages, np.uint8),
+            address(simhashes, np.uint64),
+            address(signatures, np.uint8),
+            address(signed, np.bool_),
+        )
 
 
 class _KeyJoin(Structure):
