@@ -35,6 +35,8 @@ _bind = native.bind
 _runtime = ctypes.CDLL(None)
 _locate = _runtime["__asan_locate_address"]
 _locate.restype = ctypes.c_char_p
+_first_poisoned = _runtime["__asan_region_is_poisoned"]
+_first_poisoned.restype, _first_poisoned.argtypes = ctypes.c_void_p, (ctypes.c_void_p, ctypes.c_size_t)
 _locate.argtypes = (ctypes.c_void_p, ctypes.c_char_p, ctypes.c_size_t, ctypes.c_void_p, ctypes.c_void_p)
 
 
@@ -69,9 +71,10 @@ class _HostileCall:
             if sized is None:
                 self.values.append(self._hostile(types[n], values[n]))
             else:
-                length = int(values[next(places)])
+                length = int(values[next(places)])  # and no value of its own
                 kept = _less(length, ctypes.c_size_t)
-                self.values += [self._kept(_damaged(sized[: kept * (len(sized) // length)])), kept]
+                buffer = self._kept(_damaged(sized[: kept * (len(sized) // length)]))
+                self.values += [ctypes.cast(buffer, types[n]), kept]
 
     def _hostile(self, kind: Any, value: Any) -> Any:
         if kind in NUMBERS:
@@ -80,7 +83,7 @@ class _HostileCall:
         if isinstance(pointed, ctypes.Structure):
             return ctypes.cast(self._kept(self._structure(pointed)), kind)
         address = _address(value)
-        return None if address is None else self._copied(address)
+        return None if address is None else ctypes.cast(self._copied(address), kind)
 
     def _structure(self, structure: ctypes.Structure) -> bytes:
         """The bytes of a structure like this one, of which some fields are hostile."""
@@ -117,12 +120,13 @@ def _address(value: Any) -> int | None:
 
 
 def _content(address: int) -> bytes | None:
-    """What is allocated from an address on; None if that is not known or large."""
+    """What is allocated from an address on; None if that is not known, freed or large."""
     start, size = ctypes.c_void_p(), ctypes.c_size_t()
     kind = _locate(address, None, 0, ctypes.byref(start), ctypes.byref(size))
     if kind != b"heap" or start.value is None or size.value > LARGEST_COPIED:
         return None
-    return ctypes.string_at(address, start.value + size.value - address)
+    rest = start.value + size.value - address
+    return None if _first_poisoned(address, rest) else ctypes.string_at(address, rest)  # poisoned: freed
 
 
 def _content_of_length(value: Any, length: int) -> bytes | None:

@@ -53,12 +53,21 @@ def run(arguments: Sequence[str], import_from: Path, **variables: str) -> subpro
 def run_laws(
     import_from: Path, functions: Path, examples: int, hostile_seconds: float
 ) -> subprocess.CompletedProcess[str]:
-    """Run every law with the marker `native`, with 50 * `examples` examples, and hostile calls beside its calls.
+    """Run hypothesis's laws with the marker `native`, 50 * `examples` examples each, and hostile calls beside theirs.
 
     These take `hostile_seconds` for each function.  `functions` becomes a file with the names of the functions that
     were called.
     """
     laws = [str(path) for path in sorted((ROOT / "tests").rglob("test_*.py")) if MARK in path.read_text("utf-8")]
-    options = ("-m", "native", "-x", "-p", "no:cacheprovider", "-p", "tests.native.hostile_calls")
+    options = (
+        "-m",
+        "native and hypothesis",
+        "-x",
+        "--capture=sys",
+        "-p",
+        "no:cacheprovider",
+        "-p",
+        "tests.native.hostile_calls",
+    )
     variables = {"CHAOS": str(examples), "HOSTILE_SECONDS": str(hostile_seconds), "NATIVE_FUNCTIONS": str(functions)}
     return run(["-m", "pytest", *options, *laws], import_from, **variables)
