@@ -4,7 +4,6 @@ import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from neardup.core import native
 from neardup.meaning.centring import Vectors, unit
 from neardup.meaning.codes import Codes, Nearest, Places, codes_of, quantised, restored, scan
 
@@ -64,7 +63,7 @@ def test_a_scan_counts_every_bit(distance: int) -> None:
     assert nearest.distances.item() == distance
 
 
-@pytest.mark.skipif(native.LIBRARY is None, reason="there is no native core to compare")
+@pytest.mark.native
 @given(
     st.tuples(seeds, st.integers(0, 64)),
     st.integers(0, 3),
@@ -87,7 +86,7 @@ def test_the_native_scan_is_the_reference(
     np.testing.assert_array_equal(rows[0][1], rows[1][1], "distances")
 
 
-@pytest.mark.skipif(native.LIBRARY is None, reason="the reference has no such bounds")
+@pytest.mark.native
 @pytest.mark.parametrize(("words", "most"), [(0, 1), (513, 1), (1, 0)])
 def test_the_native_scan_refuses_what_has_no_room(words: int, most: int) -> None:
     codes = np.zeros((1, words), np.uint64)

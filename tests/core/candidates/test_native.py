@@ -9,7 +9,6 @@ import numpy.typing as npt
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from neardup.core import native
 from neardup.core.candidates import all_pairs
 from neardup.core.candidates.all_pairs import near_pairs, signature_pairs
 from neardup.core.candidates.banding import Banding
@@ -25,7 +24,7 @@ from neardup.spark.buckets import edges_of
 
 from tests.support.languages import HINDI, MARATHI
 
-pytestmark = pytest.mark.skipif(native.LIBRARY is None, reason="the native core is not built")
+pytestmark = pytest.mark.native
 
 seeds = st.integers(0, 2**32 - 1)
 thresholds = st.tuples(st.integers(0, 7), st.sampled_from([0, 5, 8, 32]), st.integers(0, 3), st.integers(0, 30))

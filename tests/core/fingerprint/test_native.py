@@ -43,10 +43,7 @@ from tests.core.text.test_normalize import (
 )
 from tests.support.languages import TEXTS
 
-pytestmark = [
-    pytest.mark.native,
-    pytest.mark.skipif(native.LIBRARY is None, reason="the native core was not built"),
-]
+pytestmark = pytest.mark.native
 STRIPE, BLOCK = 64, 1024  # bytes that XXH3 takes at once of a long text
 
 LONE_MARKS = [chr(code) for code in np.flatnonzero(flagged_table() & LONE_MARK).tolist()]

@@ -13,7 +13,6 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from neardup.core.fingerprint.passage_hashes import WINDOW, PassageHashes, passage_hashes
 from neardup.core.fingerprint.word_hashes import Hashes, hashed
-from neardup.core.native import LIBRARY
 from neardup.core.native.alignment import MOST_KEPT
 from neardup.core.text.normalize import tokens
 from neardup.core.verify.alignment import MAX_GAP, MIN_BLOCK, NO_HASHES, _copied, aligned, copied, paired
@@ -34,7 +33,6 @@ stories = st.one_of(
     ).map("".join),
 )
 unhurried = settings(deadline=None)
-needs_library = pytest.mark.skipif(LIBRARY is None, reason="the native core was not built")
 lengths = st.integers(MIN_BLOCK, 200)
 
 
@@ -182,7 +180,7 @@ def assert_equal_to_references(a: Hashes, b: Hashes, common: PassageHashes, at_l
     assert words_in_common(a, common).tolist() == words_in_common.reference(a, common).tolist(), "common words differ"
 
 
-@needs_library
+@pytest.mark.native
 @unhurried
 @given(stories, stories, st.integers(1, 4), st.sampled_from([0, MIN_BLOCK, 20]))
 def test_native_functions_equal_their_references(one: str, other: str, every: int, at_least: int) -> None:
@@ -191,7 +189,7 @@ def test_native_functions_equal_their_references(one: str, other: str, every: in
     assert_equal_to_references(a, a.copy(), passage_hashes(a)[1::every], at_least)
 
 
-@needs_library
+@pytest.mark.native
 @settings(deadline=None, max_examples=40)
 @given(st.sampled_from(SAMPLED), st.integers(0, 999), st.sampled_from([0, 0.02, 0.1, 0.4, 1]))
 def test_native_functions_equal_their_references_in_each_language(
@@ -209,7 +207,7 @@ def test_native_functions_equal_their_references_in_each_language(
     assert_equal_to_references(a, b, passage_hashes(a)[:: chance.randint(1, 9)] if chance.random() < 0.5 else NO_HASHES)
 
 
-@needs_library
+@pytest.mark.native
 def test_native_functions_equal_their_references_for_texts_longer_than_a_thread_keeps_room_for() -> None:
     chance = random.Random(1)
     refrain, text = prose("la", 30), prose("word", MOST_KEPT)

@@ -1,6 +1,7 @@
 """Laws: what two sets share is counted as Python's sets do, by the native function and by its reference."""
 
 import numpy as np
+import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from neardup.core.verify.sets import count_shared
@@ -8,6 +9,7 @@ from neardup.core.verify.sets import count_shared
 numbers = st.frozensets(st.integers(0, 90) | st.sampled_from([2**63, 2**64 - 1]), max_size=90)
 
 
+@pytest.mark.native
 @settings(deadline=None)
 @given(numbers, numbers, st.sampled_from([1, 7, 40]))
 def test_shared_hashes_are_counted(one: frozenset[int], other: frozenset[int], times: int) -> None:

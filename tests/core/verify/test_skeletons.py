@@ -43,6 +43,7 @@ SPACINGS: dict[str, Callable[[str], str]] = {
 }
 
 
+@pytest.mark.native
 @settings(deadline=None)
 @given(st.binary(max_size=60), st.binary(max_size=60), st.integers(1, 20), st.booleans())
 def test_distinct_grams_are_counted(one: bytes, other: bytes, size: int, has_copy: bool) -> None:

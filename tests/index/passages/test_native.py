@@ -9,13 +9,12 @@ import numpy as np
 import pytest
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
-from neardup.core import native
 from neardup.core.native.segments import Bytes, Coding, SegmentBlocks
 from neardup.index.passages.layout import BLOCK, block_checksums, whole_blocks
 from neardup.index.passages.postings import Keys, PassageHashes, decode, encode
 from neardup.index.passages.segment import find, read_numbers
 
-pytestmark = pytest.mark.skipif(native.LIBRARY is None, reason="there is no native core to compare")
+pytestmark = pytest.mark.native
 
 codings = st.sampled_from(
     [Coding(16, 2, 1, 1), Coding(16, 2, 4, 7), Coding(17, 2, 3, 900), Coding(16, 1, 4, 2**31), Coding(16, 3, 2, 0)]

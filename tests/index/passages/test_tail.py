@@ -4,7 +4,6 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from neardup.core import native
 from neardup.index.passages.tail import Run, empty_filter, find_keys, may_hold, put_in_filter
 
 LAST = 2**32 - 1
@@ -34,7 +33,7 @@ def test_a_filter_may_hold_what_was_put_in_and_nothing_that_differs_much(
     assert may_hold(filter_, np.array(others, np.uint32)).tolist() == [passage >> 5 in near for passage in others]
 
 
-@pytest.mark.skipif(native.LIBRARY is None, reason="there is no native core to compare")
+@pytest.mark.native
 @settings(max_examples=30, deadline=None)  # a filter has 16 MB
 @given(st.lists(hashes, max_size=300), st.lists(hashes, max_size=60), st.sampled_from([0, 1, 5, 2**32 - 1]))
 def test_the_native_core_searches_as_the_references_do(held: list[int], wanted: list[int], number: int) -> None:
