@@ -88,13 +88,12 @@ def assert_finds_all(coding: Coding, seed: int, in_buckets: list[int]) -> None:
 
 
 @settings(max_examples=60, deadline=None)
-@given(codings.filter(lambda coding: 8 * coding.low_bytes <= 32 - coding.bucket_bits), seeds, in_each_bucket)
+@given(codings, seeds, in_each_bucket)
 @example(Coding(16, 2, 4, 1), 1, [BLOCK // 2 + 1] * BUCKETS)
 def test_lookups_find_the_postings(coding: Coding, seed: int, in_buckets: list[int]) -> None:
     assert_finds_all(coding, seed, in_buckets)
 
 
-@pytest.mark.xfail(strict=True, reason="low bits are compared with low bytes, which have bits of the bucket, too")
 @pytest.mark.parametrize("bucket_bits", [17, 18, 19, 20])
 def test_lookups_find_the_postings_where_low_bits_do_not_fill_their_bytes(bucket_bits: int) -> None:
     assert_finds_all(Coding(bucket_bits, 2, 3, 1), 1, [60] * BUCKETS)

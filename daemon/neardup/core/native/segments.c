@@ -89,11 +89,15 @@ INLINE int low_bits(const struct nd_coding *coding) {
     return 32 - coding->bucket_bits;
 }
 
+INLINE uint32_t low_mask(const struct nd_coding *coding) {
+    return ((uint32_t)1 << low_bits(coding)) - 1;
+}
+
 /* ---- From keys to bytes ---- */
 
 /* Write the postings of a bucket; returns bits that had no room, 0 if all had. */
 static uint64_t put_bucket(const struct nd_coding *coding, const uint64_t *keys, int64_t n, uint8_t *content) {
-    uint32_t mask = ((uint32_t)1 << low_bits(coding)) - 1;
+    uint32_t mask = low_mask(coding);
     int low_bytes = coding->low_bytes;
     int number_bytes = coding->number_bytes;
     uint64_t left = 0;
@@ -270,13 +274,14 @@ static bool find_bucket(const struct nd_segment *segment, uint32_t hash, struct 
     return true;
 }
 
-/* How many postings of a bucket, whose low bits begin at `lows`, have low bits less than `low`. */
-INLINE uint64_t first_at_least(const uint8_t *lows, uint64_t size, uint64_t low, int width) {
+/* How many postings of a bucket, whose low bytes begin at `lows`, have low bits less than `low`.  The bytes may have
+ * bits of the bucket, too, which are not in `mask`. */
+INLINE uint64_t first_at_least(const uint8_t *lows, uint64_t size, uint64_t low, uint32_t mask, int width) {
     uint64_t start = 0;
     uint64_t stop = size;
     while (start < stop) {
         uint64_t middle = (start + stop) / 2;
-        if (get(lows + middle * (uint64_t)width, width) < low) {
+        if ((get(lows + middle * (uint64_t)width, width) & mask) < low) {
             start = middle + 1;
         } else {
             stop = middle;
@@ -289,6 +294,7 @@ INLINE uint64_t first_at_least(const uint8_t *lows, uint64_t size, uint64_t low,
 static bool first_in_blocks(const struct nd_segment *segment, const struct bucket *bucket, uint64_t low,
                             struct window *window, uint64_t *found) {
     int width = segment->coding.low_bytes;
+    uint32_t mask = low_mask(&segment->coding);
     uint64_t start = 0;
     uint64_t stop = bucket->size;
     while (start < stop) {
@@ -297,7 +303,7 @@ static bool first_in_blocks(const struct nd_segment *segment, const struct bucke
         if (!place) {
             return false;
         }
-        if (get(place, width) < low) {
+        if ((get(place, width) & mask) < low) {
             start = middle + 1;
         } else {
             stop = middle;
@@ -323,8 +329,9 @@ static bool find_in_bucket(const struct nd_segment *segment, const struct bucket
     if (!lows) {
         return false;
     }
-    *first = first_at_least(lows, bucket->size, low, width);
-    *last = first_at_least(lows, bucket->size, (uint64_t)low + 1, width);
+    uint32_t mask = low_mask(&segment->coding);
+    *first = first_at_least(lows, bucket->size, low, mask, width);
+    *last = first_at_least(lows, bucket->size, (uint64_t)low + 1, mask, width);
     return true;
 }
 
@@ -337,7 +344,7 @@ int64_t nd_find_postings(const struct nd_segment *segment, const uint32_t *hashe
         return ND_DAMAGED;
     }
     const struct nd_coding *coding = &segment->coding;
-    uint32_t mask = ((uint32_t)1 << low_bits(coding)) - 1;
+    uint32_t mask = low_mask(coding);
     struct window directory, postings;
     directory.first = directory.stop = postings.first = postings.stop = 0;
     for (int64_t hash = 0; hash < n; hash++) {

@@ -174,10 +174,13 @@ def _find(segment: SegmentBlocks, passage: int, directory: "_Window", postings: 
     if 0 < size * coding.low_bytes <= BLOCK:
         postings.hold(bucket, size * coding.low_bytes)
 
-    def low_of(nth: int) -> int:
-        return postings.integer(bucket + nth * coding.low_bytes, coding.low_bytes)
+    mask = (1 << low_bits) - 1
 
-    low = passage & (1 << low_bits) - 1
+    def low_of(nth: int) -> int:
+        """The low bytes may have bits of the bucket, too."""
+        return postings.integer(bucket + nth * coding.low_bytes, coding.low_bytes) & mask
+
+    low = passage & mask
     first = bisect_left(range(size), low, key=low_of)
     last = bisect_right(range(size), low, key=low_of)
     return bucket + size * coding.low_bytes + first * coding.number_bytes, last - first
