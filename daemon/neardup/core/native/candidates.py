@@ -354,7 +354,8 @@ def shared_counts(earlier: Numbers, ends: Indices, first: int, min_shared: int) 
 
 def shared_by(members: Numbers, edges: Indices, lookups: Indices, least: int) -> tuple[Numbers, Indices]:
     size, buckets = lookups.shape
-    found, own_ends = np.empty(NUMBERS_AT_ONCE, np.uint32), np.empty(size + 1, np.int64)
+    room = min(len(members) + 1, NUMBERS_AT_ONCE)
+    found, own_ends = np.empty(room, np.uint32), np.empty(size + 1, np.int64)
     ends, parts, done = np.zeros(size + 1, np.int64), list[Numbers](), 0
     while done < size:
         made = _shared_by(
