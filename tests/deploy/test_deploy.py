@@ -16,9 +16,8 @@ from neardup.config import Config, load
 from neardup.core.candidates.banding import Banding
 from neardup.index.redis import open_redis
 from neardup.languages import LANGUAGES
-from neardup.telemetry import metrics
+from neardup.telemetry.metrics import registered
 from prometheus_client import REGISTRY
-from prometheus_client.metrics import MetricWrapperBase
 
 from tests.support.deploy_files import DEPLOY, PRODUCTION, read_yaml, text_of
 from tests.support.languages import CODES
@@ -87,6 +86,7 @@ def test_every_alert_is_tested_firing_and_silent() -> None:
 
 def declared() -> dict[str, set[str]]:
     """Each metric -> the names of its samples."""
+    registered()
     return {
         family.name: {family.name + suffix for suffix in SAMPLES[family.type]}
         for family in REGISTRY.collect()
@@ -128,7 +128,7 @@ def test_the_dashboard_shows_every_metric(dashboard: dict[str, Any]) -> None:
 
 
 def test_rules_and_dashboard_use_only_labels_that_exist(dashboard: dict[str, Any]) -> None:
-    wrappers = [value for value in vars(metrics).values() if isinstance(value, MetricWrapperBase)]
+    wrappers = registered()
     known = TARGET_LABELS.union(*(wrapper._labelnames for wrapper in wrappers))
     text = " ".join([*rule_expressions(), *found("expr", dashboard)])
     used = set(re.findall(r"(\w+)\s*(?:=~|!~|!=|=)\s*\"", text))

@@ -13,8 +13,8 @@ from pathlib import Path
 
 import aiohttp
 from neardup.telemetry import metrics
+from neardup.telemetry.declared import Metric
 from neardup.telemetry.http import served
-from prometheus_client.metrics import MetricWrapperBase
 from prometheus_client.parser import text_string_to_metric_families
 from prometheus_client.samples import Sample
 
@@ -94,7 +94,7 @@ def test_no_metric_is_declared_elsewhere() -> None:
 
 
 def test_every_declared_metric_is_used() -> None:
-    names = [n for n, value in vars(metrics).items() if n.isupper() and isinstance(value, MetricWrapperBase)]
+    names = [n for n, value in vars(metrics).items() if n.isupper() and isinstance(value, Metric)]
     code = "".join(
         path.read_text(encoding="utf-8") for path in (ROOT / "daemon").rglob("*.py") if path.name != "metrics.py"
     )

@@ -7,7 +7,7 @@ are stored, and the view `described` shows them unpacked.
 
 import sqlite3
 import uuid
-from importlib.resources import files
+from pathlib import Path
 
 from neardup.errors import Fatal
 from neardup.languages import LANGUAGES
@@ -34,7 +34,7 @@ def create(db: sqlite3.Connection) -> None:
 
 
 def _tables() -> str:
-    return (files("neardup.ledger") / "schema.sql").read_text(encoding="utf-8")
+    return Path(__file__).with_name("schema.sql").read_text(encoding="utf-8")
 
 
 def refuse_other_versions(version: int, path: object) -> None:

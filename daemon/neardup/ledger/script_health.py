@@ -11,7 +11,6 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from enum import StrEnum
 from math import hypot, sqrt
-from statistics import median
 from typing import NamedTuple, Self
 
 from neardup.records import Language
@@ -114,6 +113,8 @@ def band(measure: Measure, reading: Reading, before: Sequence[float]) -> tuple[f
     """The band in which this reading is usual, after runs with these means; None for fewer than MIN_RUNS."""
     if len(before) < MIN_RUNS:
         return None
+    from statistics import median  # noqa: PLC0415 - its import takes longer than many commands may
+
     middle = median(before)
     spread = TO_STANDARD_DEVIATION * median(abs(mean - middle) for mean in before)
     floor = SHARE_FLOOR if measure.is_share else FLOORS[measure] * middle

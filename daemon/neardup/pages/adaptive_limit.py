@@ -12,7 +12,6 @@ import time
 from collections import deque
 from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
-from statistics import median
 
 from neardup.errors import Transient
 
@@ -99,6 +98,8 @@ class AdaptiveLimit:
     def _observe(self, seconds: float) -> None:
         self._latencies.append(seconds)
         if len(self._latencies) >= max(self.limit, MIN_WINDOW):
+            from statistics import median  # noqa: PLC0415 - the first window ends long after the start
+
             self._set_limit(self._next_limit(median(self._latencies)))
 
     def _next_limit(self, latency: float) -> int:

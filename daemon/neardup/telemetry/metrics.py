@@ -1,13 +1,19 @@
 """Every metric, declared once."""
 
 from collections.abc import Iterable, Sequence
-
-from prometheus_client import Counter, Gauge, Histogram
+from typing import TYPE_CHECKING
 
 from neardup.core.fingerprint.minhash import FEW_SHINGLES
 from neardup.core.verify.tiers import kinds
 from neardup.languages import LANGUAGES
 from neardup.records import Dead, Language, MarkReason, Skip
+from neardup.telemetry.declared import later, register
+
+if TYPE_CHECKING:
+    from prometheus_client import Counter, Gauge, Histogram
+    from prometheus_client.metrics import MetricWrapperBase
+else:
+    from neardup.telemetry.declared import Counter, Gauge, Histogram
 
 _STAGE_SECONDS = (0.0001, 0.0003, 0.001, 0.003, 0.01, 0.03, 0.1, 0.3, 1, 3, 10, 30)
 QUANTILES = {"p50": 0.5, "p95": 0.95, "p99": 0.99}
@@ -139,6 +145,11 @@ WAITING = Gauge("neardup_waiting", "1 while a run waits for a service that fails
 RUNNING = Gauge("neardup_running", "1 while a run is in progress", ["command"])
 
 
+def registered() -> "list[MetricWrapperBase]":
+    """Every metric, made by prometheus_client, which is loaded."""
+    return register()
+
+
 def stage_seconds() -> dict[str, list[float]]:
     """Stage -> its cumulative counts by histogram bucket, then its total seconds, since the process started."""
     totals: dict[str, list[float]] = {}
@@ -175,6 +186,10 @@ def _quantile(upto: Sequence[float], share: float) -> float:
 
 def create_series(languages: Iterable[Language]) -> None:
     """Show the counters of these languages at zero: Prometheus sees no increase in a counter's first value."""
+    later(lambda: _create_series(tuple(languages)))
+
+
+def _create_series(languages: Iterable[Language]) -> None:
     for language in languages:
         for reason in ("", FEW_SHINGLES):
             STORIES.labels(language, "fingerprinted", reason)
@@ -192,11 +207,15 @@ def create_series(languages: Iterable[Language]) -> None:
 
 
 create_series(LANGUAGES)
-for _command in ("backfill", "daily", "sweep", "retry"):
-    RUN_FAILURES.labels(_command)
-for _how in ("restored", "rebuilt"):
-    INDEX_REPAIRS.labels(_how)
-for _result in ("read", "changed", *Skip, *Dead):
-    PASSAGES_READ_AGAIN.labels(_result)
-for _what in ("index", "start"):
-    WAITING.labels(_what)
+
+
+@later
+def _create_other_series() -> None:
+    for command in ("backfill", "daily", "sweep", "retry"):
+        RUN_FAILURES.labels(command)
+    for how in ("restored", "rebuilt"):
+        INDEX_REPAIRS.labels(how)
+    for result in ("read", "changed", *Skip, *Dead):
+        PASSAGES_READ_AGAIN.labels(result)
+    for what in ("index", "start"):
+        WAITING.labels(what)

@@ -3,7 +3,7 @@
 from prometheus_client import start_http_server
 
 from neardup.log import log
-from neardup.telemetry.metrics import STARTED
+from neardup.telemetry.metrics import STARTED, registered
 
 
 def serve_metrics(listen: str, command: str) -> None:
@@ -11,6 +11,7 @@ def serve_metrics(listen: str, command: str) -> None:
 
     Commands share the port with the daemon, and the alerts tell them apart by `command`.
     """
+    registered()
     STARTED.labels(command).set_to_current_time()
     host, _, port = listen.rpartition(":")
     try:

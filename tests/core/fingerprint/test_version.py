@@ -19,7 +19,7 @@ from neardup.records import Language
 
 from tests.support.languages import ENGLISH, KANNADA, TEXTS
 
-uncached_digest = version.digest_of.__wrapped__
+uncached_digest = version.computed_digest
 OTHER_DIGEST = "0" * 16
 
 
@@ -35,13 +35,14 @@ def without_native_core(monkeypatch: pytest.MonkeyPatch) -> None:
 
 def test_the_reference_has_the_pinned_digests_too(without_native_core: None) -> None:
     assert current_digests() == version.PINNED, "the digest of a language"
-    assert version.algorithm.__wrapped__() == version.PINNED_ALGORITHM
+    assert version.digest_of_algorithm() == version.PINNED_ALGORITHM
 
 
 def test_algorithm_and_languages_have_their_pinned_digests() -> None:
     assert version.changed_since_pinned() == []
     assert current_digests() == version.PINNED, "the digest of a language"
-    assert version.algorithm() == version.algorithm.__wrapped__() == version.PINNED_ALGORITHM
+    assert version.algorithm() == version.digest_of_algorithm() == version.PINNED_ALGORITHM
+    assert {language: version.digest_of(golden) for language, golden in TEXTS.items()} == version.PINNED
     assert version.version().split() == [version.PINNED_ALGORITHM, *(f"{n}={d}" for n, d in version.PINNED.items())]
 
 
@@ -77,7 +78,7 @@ def test_a_changed_constant_changes_a_digest(
     monkeypatch.setattr(normalize, "table", lambda: table)
     assert current_digests() != version.PINNED, f"{name} does not affect a digest"
     of_algorithm = module in {simhash, minhash}
-    assert (version.algorithm.__wrapped__() != version.PINNED_ALGORITHM) is of_algorithm, (
+    assert (version.digest_of_algorithm() != version.PINNED_ALGORITHM) is of_algorithm, (
         "the algorithm's digest must change with the algorithm only"
     )
 

@@ -94,7 +94,7 @@ def tokens(text: str) -> list[bytes]:
     beyond = _beyond_table(codes)
     if len(beyond):
         chunks = text.split(" ")
-        at = np.unique(np.cumsum(codes == SEPARATOR)[beyond]).tolist()
+        at = sorted({*np.cumsum(codes == SEPARATOR)[beyond].tolist()})
         for place, chunk in zip(at, _normalised(" ".join(chunks[n] for n in at)).split(" "), strict=True):
             chunks[place] = chunk
         text = " ".join(chunks)

@@ -22,10 +22,15 @@ FORMED, FORMS = "formed", "forms"
 BETWEEN = " "  # forms, which have no spaces
 
 
+def are_kept() -> bool:
+    """Whether there are files of this version of Unicode."""
+    return _folder().is_dir()
+
+
 @cache
 def tables() -> Tables:
     """The tables for a text.  They cannot be written."""
-    if _folder().is_dir():
+    if are_kept():
         flagged, composed, read_as = map(_mapped, TABLES)
         return flagged, composed, read_as
     return computed()
@@ -52,7 +57,7 @@ def flagged_table() -> Codes:
 @cache
 def forms() -> dict[int, str]:
     """As `look_alikes.forms`."""
-    if _folder().is_dir():
+    if are_kept():
         plain = bytes(_mapped(FORMS)).decode().split(BETWEEN)
         return dict(zip(_mapped(FORMED).tolist(), plain, strict=True))
     return look_alikes.forms()
