@@ -18,6 +18,7 @@ Everything that the program repeats, and for how long:
 """
 
 from collections.abc import Awaitable, Callable
+from types import ModuleType
 from typing import Any, TypeVar
 
 from neardup.errors import Transient
@@ -52,15 +53,20 @@ async def patiently(stage: str, call: Callable[[], Awaitable[T]]) -> T:
     return await _retried(stage, call, "debug", {}, attempts=None, timeout=None, wait_max=PATIENT_WAIT_SECONDS)
 
 
+def silent_stamina() -> ModuleType:
+    """The library of retries, which writes no log lines of its own; loaded here, since nearly no call fails."""
+    import stamina  # noqa: PLC0415 - see above
+
+    stamina.instrumentation.set_on_retry_hooks([])
+    return stamina
+
+
 async def _retried(stage: str, call: Callable[[], Awaitable[T]], level: str, about: dict[str, int], **limits: Any) -> T:
     try:
         return await call()  # nearly every call succeeds, and the loop below costs more than most of them
     except Transient as error:
         failed = error
-    import stamina  # noqa: PLC0415 - here, since nearly no call fails
-
-    stamina.instrumentation.set_on_retry_hooks([])  # this function counts and logs the retries itself
-    async for attempt in stamina.retry_context(Transient, **limits):
+    async for attempt in silent_stamina().retry_context(Transient, **limits):
         with attempt:
             if attempt.num == 1:
                 raise failed

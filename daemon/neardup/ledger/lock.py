@@ -11,6 +11,7 @@ from typing import IO, Any
 
 from neardup.errors import Fatal, Transient
 from neardup.ledger import files
+from neardup.retry import silent_stamina
 
 PIPELINE = ".lock"
 DAEMON = ".run.lock"
@@ -72,11 +73,9 @@ def _take(file: IO[str], seconds: float = INSTANT_SECONDS) -> bool:
     with suppress(BlockingIOError):
         fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
         return True
-    import stamina  # noqa: PLC0415 - here, since the lock is nearly always free
-
     try:
         # `holder` takes the lock for an instant, so one refusal proves nothing.
-        for attempt in stamina.retry_context(
+        for attempt in silent_stamina().retry_context(
             BlockingIOError, attempts=None, timeout=seconds, wait_initial=0.02, wait_max=0.1, wait_jitter=0
         ):
             with attempt:
