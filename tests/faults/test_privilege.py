@@ -6,6 +6,7 @@ import re
 import shutil
 import signal
 import subprocess
+import sys
 import urllib.parse
 from collections.abc import Iterator
 from http.cookiejar import CookieJar
@@ -13,13 +14,15 @@ from pathlib import Path
 from urllib.request import HTTPCookieProcessor, Request, build_opener
 
 import pytest
+from neardup import Client
 
 from tests.support.faults.posix_users import GROUP, Installation, User, installation
 from tests.support.faults.system_calls import forbidden
-from tests.support.paths import ROOT
+from tests.support.paths import ROOT, SAMPLES
 from tests.support.samples import PLANTED, ROWS
 
-TOLERATED = {"mbind"}  # OpenBLAS calls it
+TOLERATED = {"mbind", "sched_setaffinity"}  # OpenBLAS and ONNX Runtime call them, and work without them
+CONFINED = [sys.executable, "-m", "tests.support.faults.executable_memory"]
 UNITS = sorted(path.name for path in (ROOT / "deploy").glob("*.service"))
 
 
@@ -125,12 +128,25 @@ def test_outsiders_get_one_line_of_refusal(installed: Installation) -> None:
             assert words in ended.err.splitlines()[-1], ended.err
 
 
+def test_code_comes_from_files_only_where_executable_memory_is_refused() -> None:
+    """Otherwise the law below would say nothing."""
+    code = (
+        "import mmap; from neardup.core.native import WHY_MISSING\n"
+        "try: mmap.mmap(-1, 4096, prot=mmap.PROT_READ | mmap.PROT_WRITE | mmap.PROT_EXEC); print('granted')\n"
+        "except PermissionError: print('refused', WHY_MISSING or 'native')\n"
+    )
+    done = subprocess.run([*CONFINED, sys.executable, "-c", code], cwd=ROOT, capture_output=True, text=True, check=True)
+    if "cannot" in done.stderr:
+        pytest.skip(done.stderr.strip())
+    assert done.stdout.split() == ["refused", "native"], done.stdout
+
+
 @pytest.mark.parametrize("unit", UNITS)
-def test_a_unit_works_with_its_system_call_filter(unit: str, installed: Installation) -> None:
-    """System calls that the filter forbids fail with EPERM, and the command still does its work."""
+def test_a_unit_works_as_it_is_confined(unit: str, installed: Installation) -> None:
+    """System calls that the filter forbids fail with EPERM, no memory becomes executable, and the command works."""
     names = ",".join(f"?{name}" for name in sorted(forbidden(filters(unit))))
     trace = installed.daemon.home / "trace"
-    before = ["strace", "-f", "--seccomp-bpf", "-o", str(trace), "-e", f"trace={names}"]
+    before = [*CONFINED, "strace", "-f", "--seccomp-bpf", "-o", str(trace), "-e", f"trace={names}"]
     before += ["-e", f"inject={names}:error=EPERM", "-e", "signal=none"]
     work(unit, installed, installed.daemon, before)
     denied = set(re.findall(r"^\d+ +(\w+)\(", trace.read_text(encoding="utf-8"), re.MULTILINE))
@@ -158,6 +174,27 @@ def work(unit: str, installed: Installation, user: User, before: list[str]) -> N
                     give_verdict(address)
                 finally:
                     stop(desk)
+        case "neardup-audit.service":
+            assert user(*config, "backfill").code == 0
+            ended = user(*config, "audit", "--json", before=before)
+            assert (ended.code, ended.facts["stories"]) == (0, len(ROWS)), ended.err
+        case "neardup-embed.service":
+            assert user(*config, "backfill").code == 0
+            with installed.config.open("a", encoding="utf-8") as file:
+                file.write("[meaning]\ntexts_a_day = 3\n")
+            ended = user(*config, "embed", "--since", "2020-01-01T00:00:00Z", "--json", before=before)
+            assert ended.code == 0, ended.err
+            assert ended.facts["embedded"], "the model made no vector"
+        case "neardup-serve.service":
+            assert user(*config, "backfill").code == 0
+            command = user.command(*config, "serve", "--listen", "127.0.0.1:0", before=before)
+            with subprocess.Popen(command, env=user.env, cwd="/", stderr=subprocess.PIPE, text=True) as service:
+                assert service.stderr is not None
+                address = json.loads(service.stderr.readline())["address"]
+                copied = (SAMPLES / "stories" / "ENGLISH" / "4107000.html").read_text(encoding="utf-8")
+                with Client(address) as client:
+                    assert client.check(html=copied, language="ENGLISH").verdict == "copy"
+                stop(service)
         case _:
             command = user.command(*config, "run", before=before)
             with subprocess.Popen(command, env=user.env, cwd="/", stderr=subprocess.PIPE, text=True) as service:

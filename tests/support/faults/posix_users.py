@@ -60,7 +60,6 @@ class User:
         kept = {name: value for name, value in os.environ.items() if not name.startswith("NEARDUP_")}
         return kept | {
             "HOME": str(self.home),
-            "NUMBA_CACHE_DIR": str(self.home.parent / "cache"),
             "PYTHONPATH": str(ROOT),
         }
 
