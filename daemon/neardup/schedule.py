@@ -3,7 +3,10 @@
 import re
 from dataclasses import dataclass
 from datetime import UTC, date, datetime, time, timedelta
-from zoneinfo import ZoneInfo, ZoneInfoNotFoundError
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from zoneinfo import ZoneInfo
 
 NO_SCHEDULE = 'not a schedule: {!r} (write "02:00", "02:00 Asia/Kolkata" or "every 1h")'
 LONGEST = timedelta(days=3650)
@@ -15,7 +18,7 @@ class Daily:
     """Every day at this wall-clock time, in the machine's time zone unless one is given."""
 
     at: time
-    zone: ZoneInfo | None = None
+    zone: "ZoneInfo | None" = None
 
 
 Schedule = Daily | timedelta
@@ -52,12 +55,19 @@ def parse_schedule(value: object) -> Schedule:
         return every
     at, _, zone = value.partition(" ")
     try:
-        daily = Daily(time.fromisoformat(at), ZoneInfo(zone.strip()) if zone else None)
-    except (ValueError, ZoneInfoNotFoundError, OSError):
+        daily = Daily(time.fromisoformat(at), _zone(zone.strip()) if zone else None)
+    except (ValueError, KeyError, OSError):
         raise ValueError(NO_SCHEDULE.format(value)) from None
     if daily.at.tzinfo is not None:
         raise ValueError(NO_SCHEDULE.format(value))
     return daily
+
+
+def _zone(name: str) -> "ZoneInfo":
+    """Raises ValueError, KeyError or OSError for a name that is none."""
+    from zoneinfo import ZoneInfo  # noqa: PLC0415 - most schedules name no zone
+
+    return ZoneInfo(name)
 
 
 def due(schedule: Schedule, last_success: datetime | None, now: datetime) -> datetime:

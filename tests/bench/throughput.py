@@ -1,4 +1,4 @@
-"""`make bench`: compares CPU time per story and stories per second with a plain reference flow.
+"""`make bench`: the starts of commands, and CPU time per story and stories per second beside a plain reference flow.
 
 Three flows process the same generated pages in turn, each in a process of its own: neardup with files and SQLite,
 neardup with S3 and Redis, and tests.bench.reference with S3 and Redis.  The object server, Redis and the flow share the
@@ -14,7 +14,7 @@ from tempfile import TemporaryDirectory
 import click
 import redis
 
-from tests.bench import reference, report, stages, subject
+from tests.bench import reference, report, stages, starts, subject
 from tests.bench.pages import write_pages
 from tests.bench.report import Run, run_with_redis
 from tests.support.module_process import machine, run_module
@@ -84,7 +84,9 @@ def measure(flows: Flows) -> dict[str, list[Run]]:
 @click.command()
 @click.option("--stories", default=20_000, show_default=True, type=click.IntRange(min=1))
 def main(stories: int) -> None:
-    """Measure neardup and a plain reference flow on the same generated pages."""
+    """Measure the starts of commands, and neardup and a plain reference flow on the same generated pages."""
+    click.echo("starts of commands", err=True)
+    of_commands = starts.measure_in_new_folder()
     reference_count = max(stories // REFERENCE_DIVISOR, 1)
     with TemporaryDirectory(prefix="neardup-bench-") as name:
         folder = Path(name)
@@ -100,6 +102,8 @@ def main(stories: int) -> None:
         "Further pairs of the reference are false: its words are `\\w+`, which splits Indic words.\n"
         "neardup's figures include the start of its reader processes.\n"
     )
+    starts.show_starts(of_commands)
+    click.echo()
     report.show_flows(runs, REFERENCE)
     click.echo()
     report.show_batches({name: runs[name] for name in (EMBEDDED, SERVED)})

@@ -10,8 +10,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from neardup import Copy
 from neardup.core.text.normalize import nfc, tokens
-from neardup.core.verify.alignment import MIN_BLOCK
 from neardup.core.verify.tiers import TRANSLITERATED
+from neardup.pairs import MIN_BLOCK
 from neardup.records import Language
 
 from tests.support.languages import ENGLISH, KANNADA, SAMPLED

@@ -12,8 +12,8 @@ import click
 from neardup.cli import console
 from neardup.cli.base import command, json_option, parse_time_option, refuse_missing_folder
 from neardup.cli.event_loop import run_async
-from neardup.core.verify.alignment import MIN_BLOCK
 from neardup.errors import Misuse
+from neardup.pairs import MIN_BLOCK
 from neardup.records import Language
 
 if TYPE_CHECKING:

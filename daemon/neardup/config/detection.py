@@ -6,7 +6,7 @@ from typing import Any, Literal
 from neardup.config.section import Section, setting
 from neardup.core.candidates.banding import MAX_SIGNATURE_BANDS, Banding, groups
 from neardup.core.fingerprint.minhash import ROWS
-from neardup.core.verify.alignment import MIN_BLOCK
+from neardup.pairs import MIN_BLOCK
 from neardup.records import Language
 
 GLOBAL = ("common_passage", "same_author", "copy_similarity")  # keys of [detection] that no language has of its own

@@ -15,10 +15,10 @@ from neardup.core.fingerprint.passage_hashes import WINDOW, PassageHashes, passa
 from neardup.core.fingerprint.word_hashes import Hashes, hashed
 from neardup.core.native.alignment import MOST_KEPT
 from neardup.core.text.normalize import tokens
-from neardup.core.verify.alignment import MAX_GAP, MIN_BLOCK, NO_HASHES, _copied, aligned, copied, paired
+from neardup.core.verify.alignment import MAX_GAP, NO_HASHES, _copied, aligned, copied, paired
 from neardup.core.verify.copied_words import words_in_common
 from neardup.core.verify.longest_run import longest_run
-from neardup.pairs import Spans
+from neardup.pairs import MIN_BLOCK, Spans
 from neardup.records import Language
 
 from tests.support.languages import SAMPLED, TEXTS

@@ -19,10 +19,8 @@ from neardup.core.fingerprint.word_hashes import Hashes
 from neardup.core.native import alignment as native
 from neardup.core.native import in_c
 from neardup.core.verify.copied_words import Blocks, count_copied, each_word, packed_grams
-from neardup.pairs import NO_SPANS, Copied, Spans
+from neardup.pairs import MIN_BLOCK, NO_SPANS, Copied, Spans
 
-# equal words; one pair in a thousand of unrelated stories has a block of 12 to 19, one in 300 one of 8 to 19
-MIN_BLOCK = 12
 MAX_GAP = 5  # words between two runs of a block, on each side
 MIN_RESUMED = 3  # equal words after a gap: unrelated texts often share one or two words within MAX_GAP
 # A gram with more pairs of places than this (places in a times places in b) is a refrain or a menu: its places are
