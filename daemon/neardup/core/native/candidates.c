@@ -167,7 +167,7 @@ int64_t nd_alike_pairs(const nd_fingerprints *ones, const nd_fingerprints *other
             if (!found.is_alike) {
                 continue;
             }
-            if (pairs == room) {
+            if (pairs >= room) {
                 cursor[1] = other;
                 return pairs;
             }
@@ -198,7 +198,7 @@ int64_t nd_compare(const nd_fingerprints *ones, const nd_fingerprints *others, i
             if (agreeing < least_rows && differing_bits(ones, one, others, other) > hamming) {
                 continue;
             }
-            if (pairs == room) {
+            if (pairs >= room) {
                 cursor[1] = one;
                 return pairs;
             }
@@ -307,7 +307,7 @@ INLINE void put_pair(run_state *run, int64_t a, int64_t b) {
 }
 
 INLINE int has_room(const run_state *run) {
-    return run->steps <= MAX_STEPS && run->pairs + run->join->max_bucket <= run->join->room;
+    return run->steps <= MAX_STEPS && run->pairs <= run->join->room - run->join->max_bucket;
 }
 
 /* Compare every two members of a run, whose value in the first band is light, under all the keys of this band.
@@ -399,6 +399,10 @@ static int belong_to_other_key(const nd_join *join, const run_state *run, int64_
     return 0;
 }
 
+INLINE int is_member(const run_state *run, int32_t member) {
+    return member >= 0 && member < run->size; /* END_OF_CHAIN is none */
+}
+
 /* Compare each member of a run with its chain, from `next` on, and chain it.
  *
  * In the backward pass, only the members that are not chained are compared.
@@ -413,7 +417,7 @@ static void join_chains(nd_join *join, run_state *run) {
         int32_t skip = head;
         int are_heavy = 0;
         uint32_t earlier = 0;
-        if (head != END_OF_CHAIN) {
+        if (is_member(run, head)) {
             int64_t b = run->members[head];
             earlier = earlier_bands(join, run, a, &are_heavy);
             if (outside < join->second && band_value(join, a, outside) == band_value(join, b, outside)) {
@@ -427,7 +431,8 @@ static void join_chains(nd_join *join, run_state *run) {
             join->heads[join->values[member]] = member;
             other = join->is_backward ? END_OF_CHAIN : other;
         }
-        for (; other != END_OF_CHAIN; other = join->links[other]) {
+        /* A chain is never longer than max_bucket: so much room is there, whatever the links are. */
+        for (int64_t nth = 0; nth < join->max_bucket && is_member(run, other); nth++, other = join->links[other]) {
             int64_t b = run->members[other];
             uint32_t shared = shared_bands(join, a, b);
             if (!(shared & earlier) && count_bits(shared) >= join->min_bands && agree_in_bytes(join, a, b) &&
@@ -478,7 +483,8 @@ static int is_valid_join(const nd_join *join) {
 static int is_valid_run(const nd_join *join) {
     int64_t begin = join->edges[join->run];
     int64_t end = join->edges[join->run + 1];
-    if (begin < 0 || end < begin || end > join->members_size || end - begin > join->work_size) {
+    if (begin < 0 || end < begin || end > join->members_size || end - begin > join->work_size ||
+        end - begin > INT32_MAX || join->next > end - begin) {
         return 0;
     }
     for (int64_t n = begin; n < end; n++) {
@@ -494,10 +500,12 @@ int64_t nd_join_buckets(nd_join *join) {
         return ND_INVALID;
     }
     run_state run = {.join = join, .is_single_band = join->start == join->first_band};
+    int64_t valid = -1; /* the run that was found to be valid last */
     while (join->run < join->runs && has_room(&run)) {
-        if (join->second == join->start && !join->is_prepared && !is_valid_run(join)) {
+        if (valid != join->run && !is_valid_run(join)) {
             return ND_INVALID;
         }
+        valid = join->run;
         run.members = join->members + join->edges[join->run];
         run.size = join->edges[join->run + 1] - join->edges[join->run];
         run.is_heavy = run.size > join->max_bucket;
@@ -713,7 +721,7 @@ static int64_t count_from(int64_t wanted, const int64_t *list, const int64_t *en
 }
 
 static int are_valid_lists(const nd_hash_join *join) {
-    if (join->ends[0] < 0 || join->ends[join->stories.size] > join->lists_size) {
+    if (join->stories.size < 0 || join->ends[0] < 0 || join->ends[join->stories.size] > join->lists_size) {
         return 0;
     }
     for (int64_t row = 0; row < join->stories.size; row++) {
@@ -738,9 +746,11 @@ int64_t nd_pairs_in_hash_buckets(const nd_hash_join *join, int64_t *cursor, int6
             return ND_INVALID;
         }
         int64_t start = join->edges[bucket];
-        for (int64_t other = start + cursor[1]; other < join->edges[bucket + 1]; other++) {
-            if (pairs + (other - start) > room) {
-                cursor[1] = other - start;
+        int64_t size = join->edges[bucket + 1] - start;
+        for (int64_t done = cursor[1]; done < size; done++) {
+            int64_t other = start + done;
+            if (pairs + done > room) {
+                cursor[1] = done;
                 return pairs;
             }
             for (int64_t one = start; one < other && join->ids[other] >= 0; one++) {
@@ -853,7 +863,7 @@ static int64_t put_common(nd_common_hashes *common, uint32_t hash, const uint32_
             continue;
         }
         is_seen[language] = 1;
-        if (common->size == common->room) {
+        if (common->size >= common->room) {
             return ND_ROOM;
         }
         common->hashes[common->size] = hash;
@@ -868,7 +878,10 @@ int64_t nd_cut_into_groups(const uint64_t *postings, int64_t size, const uint8_t
                            int64_t most, uint32_t *pairs_of, uint32_t *groups, int64_t room,
                            nd_common_hashes *common) {
     int64_t end = 0;
-    if (size < 0 || room < size + size / 2 + 2) {
+    if (size < 0 || common->size < 0) {
+        return ND_INVALID;
+    }
+    if (room < 0 || room - 2 - size / 2 < size) {
         return ND_ROOM;
     }
     for (int64_t n = 0; n < size;) {
@@ -896,7 +909,7 @@ int64_t nd_cut_into_groups(const uint64_t *postings, int64_t size, const uint8_t
 
 int64_t nd_list_earlier(const uint32_t *groups, int64_t size, int64_t first, uint32_t *earlier, int64_t room,
                         int64_t *ends, int64_t stories) {
-    if (first < 0 || first > UINT32_MAX || stories < 0 || stories > UINT32_MAX) {
+    if (first < 0 || first > UINT32_MAX || stories < 0 || stories > UINT32_MAX || room < 0) {
         return ND_INVALID;
     }
     int64_t stop = first + stories;
@@ -931,22 +944,24 @@ int64_t nd_count_shared(uint32_t *earlier, int64_t earlier_size, const int64_t *
                         int64_t *shared, int64_t room) {
     int64_t pairs = 0;
     for (int64_t story = 0; story < stories; story++) {
-        int64_t size = ends[story + 1] - ends[story];
-        uint32_t *members = earlier + ends[story];
-        if (ends[story] < 0 || size < 0 || ends[story + 1] > earlier_size || size > work_size) {
+        int64_t begin = ends[story];
+        int64_t end = ends[story + 1];
+        if (begin < 0 || end < begin || end > earlier_size || end - begin > work_size) {
             return ND_INVALID;
         }
+        uint32_t *members = earlier + begin;
+        int64_t size = end - begin;
         sort_numbers(members, size, work);
         for (int64_t start = 0, n = 1; n <= size; n++) {
             if (n < size && members[n] == members[start]) {
                 continue;
             }
             if (n - start >= min_shared) {
-                if (pairs == room) {
+                if (pairs >= room) {
                     return ND_ROOM;
                 }
                 left[pairs] = members[start];
-                right[pairs] = (uint32_t)(first + story);
+                right[pairs] = (uint32_t)first + (uint32_t)story;
                 shared[pairs] = n - start;
                 pairs++;
             }
