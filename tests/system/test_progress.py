@@ -5,10 +5,12 @@ import os
 import pty
 import re
 import subprocess
+import sys
 from datetime import datetime
 
 import pytest
 from neardup import __version__
+from neardup.cli import console
 
 from tests.support.command import Ended, Neardup
 
@@ -63,6 +65,28 @@ def test_the_time_of_a_fresh_backfill_includes_its_sweep(neardup: Neardup) -> No
     began, ended = (datetime.fromisoformat(backfill[key]).timestamp() for key in ("started_at", "ended_at"))
     assert sweep["command"] == "sweep"
     assert seconds >= sweep["counts"]["seconds"] + 0.8 * (ended - began)
+
+
+def test_a_silent_command_says_on_a_terminal_that_it_works(monkeypatch: pytest.MonkeyPatch) -> None:
+    owner, terminal = pty.openpty()
+    with open(terminal, "w", encoding="utf-8") as stderr:  # noqa: PTH123 - a descriptor
+        monkeypatch.setattr(sys, "stderr", stderr)
+        monkeypatch.setattr(console, "SILENT_SECONDS", 0.0)
+        with console.show_waiting("audit"):
+            shown = ""
+            while "audit: working" not in shown:
+                shown += COLOUR.sub("", _read(owner).decode())
+    os.close(owner)
+
+
+def test_a_short_command_shows_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
+    owner, terminal = pty.openpty()
+    with open(terminal, "w", encoding="utf-8") as stderr:  # noqa: PTH123 - a descriptor
+        monkeypatch.setattr(sys, "stderr", stderr)
+        with console.show_waiting("audit"):
+            pass
+    assert _read(owner) == b""
+    os.close(owner)
 
 
 def test_the_bar_names_the_phases_of_a_run(neardup: Neardup) -> None:

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 
 import click
 
+from neardup.cli import console
 from neardup.cli.base import command, json_option, parse_time_option
 from neardup.cli.event_loop import run_async
 from neardup.timestamps import rfc3339
@@ -45,7 +46,8 @@ def audit_(config: "Config", sample: int, since: str | None, as_json: bool) -> N
         async with open_app(config) as app:
             return await audit(app, sample, known_since)
 
-    done = run_async(run)
+    with console.show_waiting("audit"):
+        done = run_async(run)
     figures = {name: getattr(done, name) for name in ("stories", "unreadable", "compared", "candidates", "left_out")}
     if as_json:
         facts = {

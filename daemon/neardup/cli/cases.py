@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Any, Literal
 
 import click
 
+from neardup.cli import console
 from neardup.cli.base import command, parse_time_option
 from neardup.cli.event_loop import run_async
 from neardup.cli.flag_options import output_target, story_id
@@ -39,7 +40,8 @@ def case(config: "Config", story: str, form: Form | None, output: str) -> None:
     chosen = form or ("pdf" if output.lower().endswith(".pdf") else "html")
     if chosen == "pdf":
         check_pdf()
-    run_async(lambda _: _write_case(config, story, chosen, target))
+    with console.show_waiting("case"):
+        run_async(lambda _: _write_case(config, story, chosen, target))
     if target is not None:
         click.echo(f"{target}", err=True)
 

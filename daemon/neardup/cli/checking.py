@@ -6,6 +6,7 @@ from typing import IO, TYPE_CHECKING
 
 import click
 
+from neardup.cli import console
 from neardup.cli.base import command, json_option
 from neardup.cli.event_loop import run_async
 from neardup.errors import Fatal, Misuse
@@ -44,7 +45,8 @@ def check(config: "Config", file: IO[bytes], language: str, as_json: bool) -> No
         async with open_checker(config) as checker:
             return await checker.check(Submission(text_language, page))
 
-    result = run_async(check_page)
+    with console.show_waiting("check"):
+        result = run_async(check_page)
     if as_json:
         click.echo(json.dumps(result.as_dict(), ensure_ascii=False))
     else:

@@ -6,6 +6,7 @@ import sys
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from threading import Event, Thread
 from typing import TYPE_CHECKING, Any, TextIO
 
 import click
@@ -21,6 +22,7 @@ if TYPE_CHECKING:
     from neardup.pipeline.progress import Watch
 
 LOG_EVERY_SECONDS = 30.0
+SILENT_SECONDS = 2.0  # that a command may take without showing anything on a terminal
 COMMON_KEYS = ("timestamp", "level", "run", "event")
 
 
@@ -179,6 +181,38 @@ def show_count(command: str) -> Iterator[Callable[[int], None]]:
             watch(progress)
 
         yield show
+
+
+@contextmanager
+def show_waiting(command: str) -> Iterator[None]:
+    """Show on a terminal that a command is at work, and for how long, once SILENT_SECONDS have passed.
+
+    It is for work that has no count to show; nothing may be printed meanwhile.
+    """
+    if not sys.stderr.isatty():
+        yield
+        return
+    ended = Event()
+
+    def wait() -> None:
+        if ended.wait(SILENT_SECONDS):
+            return
+        from rich.console import Console
+        from rich.progress import Progress, SpinnerColumn, TextColumn, TimeElapsedColumn
+
+        shown = SpinnerColumn(), TextColumn(f"{command}: working"), TimeElapsedColumn()
+        with Progress(*shown, console=Console(stderr=True, highlight=False), transient=True) as bar:
+            bar.add_task("", total=None)
+            bar.tasks[0].start_time = bar.get_time() - SILENT_SECONDS
+            ended.wait()
+
+    waiting = Thread(target=wait, daemon=True)
+    waiting.start()
+    try:
+        yield
+    finally:
+        ended.set()
+        waiting.join()
 
 
 def counts_in_words(progress: "RunProgress") -> str:

@@ -6,6 +6,7 @@ from itertools import groupby
 
 import click
 
+from neardup.cli import console
 from neardup.cli.printing import larger_containment
 from neardup.config import Config
 from neardup.ledger import clusters, flags, read, snapshot, translate_errors
@@ -34,7 +35,8 @@ async def show_copies(config: Config, open_pool: OpenReaderPool) -> None:
         click.echo("No copies.")
         return
     first = {pair["flag_id"]: (pair["matched_id"], pair["story_id"]) for pair in pairs[:MAX_PAIRS_WITH_PASSAGES]}
-    passages = await copied_passages(config, open_pool, first)
+    with console.show_waiting("scan"):
+        passages = await copied_passages(config, open_pool, first)
     for number, members in enumerate(_by_cluster(pairs), 1):
         for line in _heading(members, number):
             click.echo(line)

@@ -50,7 +50,7 @@ def replay(config: "Config", since: str | None, until: str | None, as_json: bool
     if period[0] >= period[1]:
         raise Misuse("--since must be before --until")
     db = read(config.ledger.path)
-    with translate_errors(config.ledger.path), snapshot(db):
+    with translate_errors(config.ledger.path), snapshot(db), console.show_waiting("replay"):
         facts = what_if(db, detection, *period)
     if as_json:
         click.echo(json.dumps(facts))
@@ -104,12 +104,13 @@ def evaluate(
         from neardup.insights.evaluate.meaning import evaluate_meaning, meaning_tables
 
         html = page = html or config.ledger.path.parent / "evaluation.html"
-        facts = run_async(lambda _: evaluate_meaning(config, page))
+        with console.show_waiting("evaluate"):
+            facts = run_async(lambda _: evaluate_meaning(config, page))
         tables = meaning_tables(facts)
     elif truth is not None:
         labels = read_labels(truth)
         db = read(config.ledger.path)
-        with translate_errors(config.ledger.path), snapshot(db):
+        with translate_errors(config.ledger.path), snapshot(db), console.show_waiting("evaluate"):
             facts = score_flags(db, labels)
         tables = truth_tables.tables(facts)
         if html is not None:
@@ -183,7 +184,8 @@ def report_(config: "Config", output: Path | None) -> None:
     if output is not None:
         refuse_missing_folder("--output", output)
     page = output or config.ledger.path.parent / "report.html"
-    write_report(page, run_async(lambda _: read_facts(config)), config)
+    with console.show_waiting("report"):
+        write_report(page, run_async(lambda _: read_facts(config)), config)
     click.echo(f"Report: {page}")
 
 

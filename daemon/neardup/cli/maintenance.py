@@ -63,7 +63,8 @@ def backup(config: "Config", path: Path, as_json: bool) -> None:
     """
     from neardup.ops.backup import back_up
 
-    size, passages = back_up(config.ledger.path, path)
+    with console.show_waiting("backup"):
+        size, passages = back_up(config.ledger.path, path)
     click.echo(
         json.dumps({"bytes": size, "passages": passages})
         if as_json
@@ -134,7 +135,8 @@ def forget(config: "Config", listed_id: str, *, undo: bool, as_json: bool) -> No
                 await catch_up(app.index, app.ledger, app.version)
                 return known
 
-    known = run_async(forget_story)
+    with console.show_waiting("forget"):
+        known = run_async(forget_story)
     click.echo(
         json.dumps({"forgotten": known})
         if as_json

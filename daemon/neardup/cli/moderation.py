@@ -1,7 +1,8 @@
 """The commands about copies: `compare`, `show`, `export`."""
 
 import json
-from contextlib import closing
+import sys
+from contextlib import closing, nullcontext
 from dataclasses import asdict
 from functools import partial
 from pathlib import Path
@@ -10,6 +11,7 @@ from typing import TYPE_CHECKING, Literal
 import click
 from click.core import ParameterSource
 
+from neardup.cli import console
 from neardup.cli.base import command, json_option, refuse_missing_folder
 from neardup.cli.event_loop import run_async
 from neardup.cli.flag_options import output_target, story_id, takes_flag_selection
@@ -45,10 +47,12 @@ def compare(config: "Config | None", a: str, b: str, html: Path | None, as_json:
 
     if html is not None:
         refuse_missing_folder("--html", html)
-        run_async(lambda _: write_evidence(comparer(config), a, b, html, config.registry if config else SHIPPED))
+        with console.show_waiting("compare"):
+            run_async(lambda _: write_evidence(comparer(config), a, b, html, config.registry if config else SHIPPED))
         click.echo(f"{html}", err=True)
         return
-    comparison = run_async(lambda _: compare_texts(comparer(config), a, b))
+    with console.show_waiting("compare"):
+        comparison = run_async(lambda _: compare_texts(comparer(config), a, b))
     if as_json:
         click.echo(json.dumps(asdict(comparison), ensure_ascii=False))
     else:
@@ -69,7 +73,8 @@ def show(config: "Config", story: str, as_json: bool) -> None:
     from neardup.query.similarity import similarity_of
 
     number = story_id(story)
-    report = run_async(lambda _: similarity_of(config.ledger.path, lambda: open_readers(config), number, story))
+    with console.show_waiting("show"):
+        report = run_async(lambda _: similarity_of(config.ledger.path, lambda: open_readers(config), number, story))
     if as_json:
         click.echo(json.dumps(asdict(report), ensure_ascii=False))
     else:
@@ -134,7 +139,9 @@ def export(
     if keep and by == "story":
         raise Misuse("--keep and --by story exclude each other")
     options = ExportOptions(chosen, selection, bom=bom, by="member" if keep else by, keep=keep or "earliest")
-    written = run_async(lambda _: write_export(config, lambda: open_readers(config), target, options))
+    is_shown = target is None and sys.stdout.isatty()  # rows on the terminal show the progress themselves
+    with nullcontext() if is_shown else console.show_waiting("export"):
+        written = run_async(lambda _: write_export(config, lambda: open_readers(config), target, options))
     if target is not None:
         click.echo(f"{len(written):,} {'flags' if options.by == 'pair' else 'stories'}: {target}", err=True)
     if options.by != "pair":
@@ -152,5 +159,6 @@ def _write_fingerprints(config: "Config", path: Path) -> None:
     if given - {"fingerprints", "config_path"}:
         raise Misuse("--fingerprints: no other option goes with it")
     refuse_missing_folder("--fingerprints", path)
-    written = run_async(lambda _: export_fingerprints(config, path))
+    with console.show_waiting("export"):
+        written = run_async(lambda _: export_fingerprints(config, path))
     click.echo(f"{written:,} stories: {path}", err=True)

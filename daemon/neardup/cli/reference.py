@@ -91,7 +91,8 @@ def remove(config: "Config", name: str, *, as_json: bool) -> None:
         async with open_app(config) as app:
             return await works_to_protect.remove_catalogue(app, name)
 
-    removed = run_async(do_remove)
+    with console.show_waiting("reference remove"):
+        removed = run_async(do_remove)
     click.echo(json.dumps({"removed": removed}) if as_json else f"{name}: {removed:,} works were removed")
 
 

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 
 import click
 
+from neardup.cli import console
 from neardup.cli.base import refuse_missing_folder, standalone_command
 from neardup.cli.event_loop import run_async
 from neardup.errors import Fatal, Misuse, NeardupError
@@ -183,7 +184,8 @@ def _extraction(config: "Config", given: str | None) -> "Extraction":
     from neardup.setup.sample_pages import sample_pages
     from neardup.setup.story_elements import propose_body
 
-    pages = run_async(lambda _: sample_pages(config))
+    with console.show_waiting("init"):
+        pages = run_async(lambda _: sample_pages(config))
     question = "Which part of a page is the story? A CSS selector; - is the whole page"
     answer = _answer("--body", given, question, propose_body([one.page for one in pages]) or WHOLE_PAGE)
     body = "" if answer == WHOLE_PAGE else answer

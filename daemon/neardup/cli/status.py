@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING
 
 import click
 
+from neardup.cli import console
 from neardup.cli.base import command, json_option
 from neardup.cli.event_loop import run_async
 
@@ -20,7 +21,8 @@ def status(config: "Config", as_json: bool) -> None:
     from neardup.cli.status_sections import show_status
     from neardup.ops.status import status as read_status
 
-    current = run_async(lambda _: read_status(config))
+    with console.show_waiting("status"):
+        current = run_async(lambda _: read_status(config))
     if as_json:
         click.echo(json.dumps(asdict(current), ensure_ascii=False))
     else:
