@@ -43,13 +43,13 @@ async def test_each_failure_of_a_process_has_its_own_error() -> None:
                 await connection.ask(Request(FINGERPRINT, "HINDI/2.html"))
             raise
 
-    ready = pickle.dumps((fingerprint_version.version(), True))
+    ready = pickle.dumps(fingerprint_version.version())
     with pytest.raises(Transient, match="ended"):
         await ask_process_that_sends(ready)
     with pytest.raises(Transient, match="ended"):
         await ask_process_that_sends(ready, b"no pickle")
     with pytest.raises(Fatal, match="replaced"):
-        await ask_process_that_sends(pickle.dumps(("another version", True)))
+        await ask_process_that_sends(pickle.dumps("another version"))
 
 
 @pytest.mark.parametrize("greets", [False, True])
@@ -58,7 +58,7 @@ async def test_a_process_is_started_once_it_greets(greets: bool) -> None:
     connection = await connect_reader(pool_end, record_of_this_process(), _reason_to_refuse, NOWHERE)
     with Connection(reader_end.detach()) as reader:
         if greets:
-            reader.send_bytes(pickle.dumps((fingerprint_version.version(), True)))
+            reader.send_bytes(pickle.dumps(fingerprint_version.version()))
             assert await connection.started()
     if not greets:
         assert not await connection.started(), "a process that sent no greeting is used"

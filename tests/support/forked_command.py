@@ -21,6 +21,7 @@ from neardup.pages import reader_process
 from neardup.pages.fork_server import READER_ENVIRONMENT
 
 from tests.support import forked_readers
+from tests.support.loaded_program import load_program
 
 LONGEST_REQUEST, LONGEST_REPORT = 1_000_000, 20  # bytes
 PROGRAM = [sys.executable, "-W", "error", "-m", "tests.support.forked_command"]
@@ -79,9 +80,7 @@ def _end(program: subprocess.Popen[bytes], requests: socket.socket) -> None:
 
 def _load() -> None:
     """Load every command, which a program loads only if it is the one to run."""
-    commands = import_module("neardup.cli.group").COMMANDS
-    for module, _ in commands.values():
-        import_module(f"neardup.cli.{module}")
+    load_program()
     forked_readers.load()
 
 

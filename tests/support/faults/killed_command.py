@@ -22,8 +22,8 @@ from functools import partial, wraps
 from pathlib import Path
 from typing import Any
 
-from neardup.cli import main, maintenance
-from neardup.cli import runs as commands
+from neardup import running
+from neardup.cli import main
 from neardup.index.passages.index import PassageIndex
 from neardup.index.redis.base import RedisIndex
 from neardup.index.sqlite import SqliteIndex
@@ -42,13 +42,14 @@ from neardup.ledger import (
 from neardup.moderation.export import write
 from neardup.ops import reindex
 from neardup.pairs import Verdict
-from neardup.pipeline import prepare, run, submitted_pages, sweep, writer
+from neardup.pipeline import index_sync, prepare, run, submitted_pages, sweep, writer
 from neardup.pipeline.passage_reading import PassageReading
 from neardup.records import Language
 from redis.asyncio.connection import AbstractConnection
 
 from tests.support import forked_readers
 from tests.support.checked_ledger import checked_ledger
+from tests.support.loaded_program import load_program
 
 STEPS: dict[str, list[tuple[Any, str]]] = {
     "begin a run": [(runs, "begin")],
@@ -58,7 +59,7 @@ STEPS: dict[str, list[tuple[Any, str]]] = {
     "checkpoint": [(stories, "put_checkpoint")],
     "index": [(SqliteIndex, "apply"), (RedisIndex, "apply")],
     "replay": [(writer, "replay")],
-    "catch up": [(module, "catch_up") for module in (writer, prepare, maintenance)],
+    "catch up": [(module, "catch_up") for module in (writer, prepare, index_sync)],
     "verify": [(reverification, "record")],
     "clear the index": [(SqliteIndex, "clear"), (RedisIndex, "clear")],
     "build the index": [(SqliteIndex, "build"), (RedisIndex, "build")],
@@ -66,7 +67,7 @@ STEPS: dict[str, list[tuple[Any, str]]] = {
     "prune passage hashes": [(passage_hashes, "prune")],
     "owe a sweep": [(runs, "owe_sweep")],
     "nominate in a sweep": [(sweep, "_put")],
-    "sweep": [(commands, "sweep_ledger")],
+    "sweep": [(running, "sweep")],
     "forget": [(stories, "forget")],
     "judge": [(verdicts, "decide")],
     "undo": [(verdicts, "undo")],
@@ -237,6 +238,7 @@ def start(request: dict[str, Any]) -> int:
 
 def serve() -> None:
     """Answer {"start": request} with a process id, and {"wait": id} with {"code": ...} or {"stopped": true}."""
+    load_program()
     forked_readers.load()
     for line in sys.stdin:
         [(action, subject)] = json.loads(line).items()

@@ -1,0 +1,25 @@
+"""The program, loaded for the processes that are forked from this one: a command loads what it needs when it runs."""
+
+from importlib import import_module
+from pkgutil import walk_packages
+
+import neardup
+
+LIBRARIES = ("prometheus_client", "rich.progress", "stamina", "structlog", "structlog.contextvars", "uvloop")
+NOT_LOADED = (
+    "neardup.__main__",  # runs a command
+    "neardup.core.native._neardup",  # is no module of Python
+    "neardup.spark",
+    # with the libraries of AWS, and with matplotlib, which take seconds
+    *("neardup.no_redirects", "neardup.s3_objects", "neardup.source.athena"),
+    *("neardup.insights.charts.svg", "neardup.insights.evaluate.plots", "neardup.insights.report.plots"),
+)
+
+
+def load_program() -> None:
+    """Import every module, with the libraries that these import when they are called."""
+    for module in walk_packages(neardup.__path__, "neardup."):
+        if not module.name.startswith(NOT_LOADED):
+            import_module(module.name)
+    for library in LIBRARIES:
+        import_module(library)
