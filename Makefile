@@ -19,10 +19,10 @@ SUDO    := $(if $(filter 0,$(shell id -u)),,sudo)
 unexport PYTHONDONTWRITEBYTECODE
 
 .DEFAULT_GOAL := help
-.PHONY: help venv run run-meaning test check docs chaos soak bench bench-detection bench-candidates bench-scale bench-desk bench-serve lock clean tools wheel fuzz
+.PHONY: help venv run run-meaning test check docs chaos soak bench bench-detection bench-candidates bench-scale bench-desk bench-serve lock clean tools wheel fuzz aarch64
 
 help:
-	@sed -n 's/^\([a-z-]*\):.*## /\1\t/p' Makefile | expand -t 18
+	@sed -n 's/^\([a-z0-9-]*\):.*## /\1\t/p' Makefile | expand -t 18
 
 venv: $(VENV)/run.stamp  ## create the environment with the locked versions
 
@@ -56,6 +56,12 @@ wheel: $(VENV)/locked.stamp  ## build the package for this platform and any Pyth
 	rm -rf dist
 	$(BIN)/python -W ignore -c "from setuptools.build_meta import build_sdist; build_sdist('dist')" >/dev/null
 	$(PIP) wheel --no-deps --no-build-isolation -w dist dist/*.tar.gz
+
+aarch64: $(VENV)/test.stamp  ## run the laws of the native core on an emulated aarch64, which apt installs
+	@{ command -v aarch64-linux-gnu-gcc && command -v qemu-aarch64-static; } >/dev/null || { \
+	  $(SUDO) apt-get update -q && \
+	  $(SUDO) apt-get install -q -y --no-install-recommends gcc-aarch64-linux-gnu libc6-dev-arm64-cross qemu-user-static; }
+	deploy/aarch64.sh
 
 docs: $(VENV)/run.stamp  ## generate the table of configuration keys
 	$(BIN)/python -m neardup.config.table deploy/docs/configuration.md
