@@ -20,6 +20,7 @@ from typing import Any
 from neardup.core import native
 
 CALLS = 4  # beside each call
+TIMES = 2  # that each of these is made, as some functions go on where they stopped
 SECONDS = float(os.environ["HOSTILE_SECONDS"])  # for each function; the calls after these are left alone
 LARGEST_COPIED = 1 << 20  # bytes; tables and rooms that are larger are used as they are
 MOST_DAMAGED = 4  # places of a buffer
@@ -48,8 +49,9 @@ def bind(name: str, *arguments: Any, result: Any = ctypes.c_int64) -> Callable[.
         started = time.monotonic_ns()
         for _ in range(CALLS if _spent[name] < SECONDS * 1e9 else 0):
             call = _HostileCall(arguments, values)
-            code = function(*call.values)
-            assert code >= native.DAMAGED, f"{name} returned {code}, which is no code of an error"
+            for _ in range(TIMES):
+                code = function(*call.values)
+                assert code >= native.DAMAGED, f"{name} returned {code}, which is no code of an error"
         _spent[name] += time.monotonic_ns() - started
         return function(*values)
 
@@ -126,7 +128,9 @@ def _content(address: int) -> bytes | None:
     if kind != b"heap" or start.value is None or size.value > LARGEST_COPIED:
         return None
     rest = start.value + size.value - address
-    return None if _first_poisoned(address, rest) else ctypes.string_at(address, rest)  # poisoned: freed
+    if rest <= 0 or _first_poisoned(address, rest):  # it is beside what was allocated, or freed
+        return None
+    return ctypes.string_at(address, rest)
 
 
 def _content_of_length(value: Any, length: int) -> bytes | None:

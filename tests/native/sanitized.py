@@ -40,7 +40,8 @@ def run(arguments: Sequence[str], import_from: Path, **variables: str) -> subpro
     env = os.environ | {
         "PYTHONPATH": f"{import_from}{os.pathsep}{ROOT}",
         "LD_PRELOAD": runtime.strip(),
-        "ASAN_OPTIONS": "detect_leaks=0:allocator_may_return_null=1",  # Python leaks; a failed malloc is a law's matter
+        # Python leaks.  pytest has a handler of signals, which would say less.
+        "ASAN_OPTIONS": "detect_leaks=0:allocator_may_return_null=1:allow_user_segv_handler=0",
         "UBSAN_OPTIONS": "print_stacktrace=1",
         "PYTHONMALLOC": "malloc",  # so that each object is watched by itself
     }
