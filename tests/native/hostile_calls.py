@@ -22,7 +22,7 @@ from neardup.core import native
 CALLS = 4  # beside each call
 TIMES = 2  # that each of these is made, as some functions go on where they stopped
 SECONDS = float(os.environ["HOSTILE_SECONDS"])  # for each function; the calls after these are left alone
-LARGEST_COPIED = 1 << 20  # bytes; tables and rooms that are larger are used as they are
+LARGEST_COPIED = 1 << 26  # bytes; a call is made with the caller's own buffer if that is larger
 MOST_DAMAGED = 4  # places of a buffer
 WIDTHS = (1, 2, 4, 8)
 EXTREMES = (0, 1, 2, 0x7F, 0x80, 0xC0, 0xED, 0xF4, 0xFF, 1 << 31, (1 << 32) - 1, 1 << 63, (1 << 64) - 1)

@@ -186,7 +186,7 @@ def test_the_doctor_finds_nothing_wrong(neardup: Neardup) -> None:
     assert "neardup.db.titles, complete" in probed.out
     parts = ("config", "ledger", "index", "passages", "titles", "submitted pages", "source", "object store")
     assert [line.split(":")[0] for line in probed.out.splitlines()] == [
-        f"ok   {part}" for part in (*parts, "reference", "meaning", "clock", "fingerprints")
+        f"ok   {part}" for part in (*parts, "reference", "meaning", "clock", "native core", "fingerprints")
     ]
 
 

@@ -10,7 +10,7 @@ SHORTEST_TOKEN = 16  # characters
 
 
 def _token(value: object) -> object:
-    text = str(value)
+    text = value.revealed() if isinstance(value, Secret) else str(value)
     if text and (len(text) < SHORTEST_TOKEN or not text.isprintable()):
         raise ValueError(f"fewer than {SHORTEST_TOKEN} printable characters")
     return value
