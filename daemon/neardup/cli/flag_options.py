@@ -88,7 +88,6 @@ OPTIONS = (
 
 def takes_flag_selection(function: Callable[..., None]) -> Callable[..., None]:
     """Add OPTIONS to a command; its function receives them as one `selection`, by default all open flags."""
-    from neardup.ledger.selection import Selection
 
     @wraps(function)
     def with_selection(
@@ -109,6 +108,8 @@ def takes_flag_selection(function: Callable[..., None]) -> Callable[..., None]:
         only_new: bool,
         **options: Any,
     ) -> None:
+        from neardup.ledger.selection import Selection
+
         after, before = parse_time_option("--since", since), parse_time_option("--until", until)
         if after is not None and before is not None and after >= before:
             raise Misuse("--since must be before --until")

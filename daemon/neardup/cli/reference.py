@@ -7,7 +7,6 @@ from typing import TYPE_CHECKING
 
 import click
 
-from neardup import reference as works_to_protect
 from neardup.cli import console
 from neardup.cli.base import command, json_option
 from neardup.cli.event_loop import run_async
@@ -28,6 +27,7 @@ def reference() -> None:
 @json_option
 def sync(config: "Config", *, as_json: bool) -> None:
     """List the works of [reference] again: add and update them, and remove those that are gone."""
+    from neardup import reference as works_to_protect
     from neardup.app import open_app
     from neardup.cli.printing import by_reason
 
@@ -85,6 +85,7 @@ def remove(config: "Config", name: str, *, as_json: bool) -> None:
 
     The next sync brings it back if [reference] still lists it.
     """
+    from neardup import reference as works_to_protect
     from neardup.app import open_app
 
     async def do_remove(_: "asyncio.Event") -> int:
