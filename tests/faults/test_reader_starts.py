@@ -56,7 +56,8 @@ def test_a_kill_at_any_time_of_a_start_is_blamed_on_no_story(
             found = InFlight(tmp_path / "copy", 1000).interrupted
             assert found == [], f"killed after {seconds:.3f} s, which is no fault of {len(found)} stories"
     ended = neardup("backfill", "--json")
-    assert (ended.facts["fingerprinted"], ended.facts["dead_lettered"]) == (len(PATHS), {}), ended.err
+    held = sum(neardup("status", "--json").facts["stories"].values())  # a late kill leaves some done
+    assert (held, ended.facts["dead_lettered"]) == (len(PATHS), {}), ended.err
     assert listed_letters(neardup)["dead_letters"] == []
     whole = make_neardup(embedded(), "whole")
     assert whole("backfill").code == 0

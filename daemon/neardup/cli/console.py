@@ -32,7 +32,8 @@ def set_up_logging() -> None:
     A line has `timestamp`, `level`, `event` and the fields of the event; `run`, the id of the run, if there is one; and
     `story`, the id of the story it is about.  A story that is processed without trouble is not logged.
     """
-    set_up_log(_configure)
+    stderr = sys.stderr  # as it is now: a progress bar puts another one in its place, which breaks long lines
+    set_up_log(lambda: _configure(stderr))
     logging.basicConfig(level=logging.WARNING, handlers=[_LinesOfLibraries(sys.stderr)])
 
 
@@ -50,13 +51,13 @@ class _LinesOfLibraries(logging.StreamHandler[TextIO]):
         return super().format(record)
 
 
-def _configure() -> None:
+def _configure(stderr: TextIO) -> None:
     import structlog
 
     structlog.configure(
         processors=[*_shared(), *_rendered()],
         wrapper_class=structlog.make_filtering_bound_logger(logging.INFO),
-        logger_factory=structlog.PrintLoggerFactory(sys.stderr),
+        logger_factory=structlog.PrintLoggerFactory(stderr),
     )
 
 
