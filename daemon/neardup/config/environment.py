@@ -60,7 +60,7 @@ def _type_of(model: type[Section], keys: tuple[str, ...]) -> Any:
 
 def _parsed(name: str, value: str, kind: Any) -> Any:
     """The value of a variable: parsed as JSON if it is a list or a table, otherwise as it is."""
-    if section_in(kind) is None and not any(get_origin(one) in {tuple, dict} for one in parts(kind)):
+    if section_in(kind) is None and not any(get_origin(part) in {tuple, dict} for part in parts(kind)):
         return value
     try:
         return json.loads(value)

@@ -212,18 +212,18 @@ def parts(kind: Any) -> Iterator[Any]:
     origin = get_origin(kind)
     inner = get_args(kind)[:1] if origin is Annotated else get_args(kind) if origin in (Union, UnionType) else ()
     yield kind
-    for one in inner:
-        yield from parts(one)
+    for part in inner:
+        yield from parts(part)
 
 
 def section_in(kind: Any) -> "type[Section] | None":
     """The section that a value of a type is, or may be."""
-    return next((one for one in parts(kind) if isinstance(one, type) and issubclass(one, Section)), None)
+    return next((part for part in parts(kind) if isinstance(part, type) and issubclass(part, Section)), None)
 
 
 def table_in(kind: Any) -> Any:
     """The type of the values, if a type is that of tables whose names an operator chooses."""
-    return next((get_args(one)[1] for one in parts(kind) if get_origin(one) is dict), None)
+    return next((get_args(part)[1] for part in parts(kind) if get_origin(part) is dict), None)
 
 
 def read(kind: Any, given: Any, place: Place = ()) -> Any:  # noqa: C901, PLR0911 - a table of types
