@@ -8,8 +8,8 @@ NATIVE  := daemon/neardup/core/native
 C_FILES := $(wildcard $(NATIVE)/*.c $(NATIVE)/*.h)
 # One more than the number of cores, because many tests wait for I/O.
 WORKERS := $(shell expr $$(nproc) + 1)
-# A file is for one worker, since its tests share what they start; the order is that of tests/conftest.py.
-PARALLEL := -n $(WORKERS) --dist loadgroup --no-loadscope-reorder
+# tests/conftest.py says which tests are for one worker, and in which order.
+PARALLEL := -n $(WORKERS) --dist loadscope --no-loadscope-reorder
 # The tests that try all of a grid in `make chaos`, and a sample of it otherwise.
 GRIDS   := $(addprefix tests/,core/text/test_html.py core/text/test_located.py core/text/test_look_alikes.py \
              insights/test_edits.py query/test_evasion.py)

@@ -11,6 +11,7 @@ import redis
 import structlog
 from hypothesis import settings
 from neardup.core import native
+from xdist.scheduler import LoadScopeScheduling
 
 from tests.support.command import Neardup, embedded
 from tests.support.faults.fault_table import FAULT, Row, table
@@ -34,12 +35,21 @@ ONE_WORKER = ("tests/spark/", "tests/moderation/desk/", "tests/serve/")
 LONGEST = ("tests/faults/", "tests/system/", "tests/spark/", "tests/moderation/")
 
 
+class RoomScheduling(LoadScopeScheduling):  # type: ignore[misc]  # xdist has no types
+    """Gives a worker whole files, or the whole of a room whose tests share fixtures."""
+
+    def _split_scope(self, nodeid: str) -> str:
+        path = nodeid.partition("::")[0]
+        return next((room for room in ONE_WORKER if path.startswith(room)), path)
+
+
+def pytest_xdist_make_scheduler(config: pytest.Config, log: object) -> RoomScheduling:
+    """Distribute the tests of `-n`."""
+    return RoomScheduling(config, log)
+
+
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """Give a worker whole files, or the whole of a room, whose tests share fixtures; begin with the longest rooms."""
-    for item in items:
-        path = item.nodeid.partition("::")[0]
-        room = next((room for room in ONE_WORKER if path.startswith(room)), path)
-        item.add_marker(pytest.mark.xdist_group(room))
+    """Begin with the longest rooms."""
     items.sort(key=lambda item: not item.nodeid.startswith(LONGEST))
 
 
