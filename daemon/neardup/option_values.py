@@ -13,9 +13,8 @@ ENDINGS: dict[str, Format] = {f".{name}": name for name in FORMATS} | {".ndjson"
 Target = Path | str  # a local file, or the s3://BUCKET/KEY of an object
 
 
-def target_of(value: object) -> Target | None:
+def target_of(text: str) -> Target | None:
     """Parse a path or an s3:// URL; None for an empty value.  Raises ValueError."""
-    text = str(value or "")
     if not text.startswith("s3://"):
         return Path(text) if text else None
     parts = urlsplit(text)

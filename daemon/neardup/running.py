@@ -7,6 +7,8 @@ import asyncio
 import json
 from collections.abc import Sequence
 
+from msgspec.structs import asdict
+
 from neardup import __version__
 from neardup.app import App, open_readers
 from neardup.config import Config
@@ -80,7 +82,7 @@ async def run_once(
         command,
         since=since,
         needs_watermark=config.source.kind == "athena",
-        refingerprint_for=json.dumps(config.extract.plain(), ensure_ascii=False, separators=(",", ":"))
+        refingerprint_for=json.dumps(asdict(config.extract), ensure_ascii=False, separators=(",", ":"))
         if refingerprint
         else None,
         fresh=fresh,

@@ -90,6 +90,25 @@ def test_an_invalid_key_is_refused_by_name(tmp_path: Path, section: str, line: s
     assert message in refused
 
 
+def test_every_wrong_key_is_named_at_once(tmp_path: Path) -> None:
+    run, others = "[run]\nworkers = 0\nworkerz = 3\n", "[detection.HINDI]\nbands = 99\n[bananas]\n"
+    refused = refusal(tmp_path, f'[source]\nmanifest = "list.csv"\n{run}{others}[languages.TAMIL]\ncodes = [1]\n')
+    section_keys = "run.workers", "run.workerz", "detection.languages.HINDI.bands", "languages.TAMIL.codes.0"
+    wrong = ("content", "bananas", *section_keys)
+    missing = [key for key in wrong if f"{tmp_path / 'neardup.toml'}: {key}: " not in refused]
+    assert not missing, f"{refused} does not name {missing}"
+
+
+@pytest.mark.parametrize("line", [
+    '[index]\nurl = "redis:user:hidden@host"', '[content]\nendpoint = "http://me:hidden@box"\nurl = "file:x"',
+    '[export]\nwebhook = "chat.example/hidden"', '[review]\ntoken = "hidden"', '[review]\ntoken = ["hidden"]',
+    '[meaning]\nkey = ["hidden"]', '[meaning]\nkind = "url"\nkey = "hidden"',
+])  # fmt: skip
+def test_a_refusal_does_not_show_a_secret(tmp_path: Path, line: str) -> None:
+    content = "" if "[content]" in line else '[content]\nurl = "file:x"\n'
+    assert "hidden" not in refusal(tmp_path, f'[source]\nmanifest = "list.csv"\n{content}{line}\n')
+
+
 SINHALA = """
 [languages.SINHALA]
 codes = ["si"]
@@ -102,13 +121,13 @@ golden = "ගම් බස්"
     ('script = "Sinhala"', "", "languages: SINHALA is not shipped with the package: it needs script"),
     ('["si"]', '["hi"]', "languages: SINHALA: the code 'hi' belongs to HINDI"),
     ('["si"]', '["SI"]', "languages.SINHALA.codes.0: must be an ISO 639 code, two or three letters a to z"),
-    ('["si"]', "[]", "languages.SINHALA.codes: a language must have at least one code"),
+    ('["si"]', "[]", "languages.SINHALA.codes: Expected `array` of length >= 1"),
     ('"Sinhala"', '"sinhala"', "languages.SINHALA.script: must be the name of a script, such as Devanagari"),
-    ('"Sinhala"', '"Sinhala"\ndirection = "up"', "languages.SINHALA.direction: Input should be 'ltr' or 'rtl'"),
+    ('"Sinhala"', '"Sinhala"\ndirection = "up"', "languages.SINHALA.direction: must be 'ltr' or 'rtl'"),
     ('"Sinhala"', '"Sinhala"\nfont = "Noto"', "languages.SINHALA.font: unknown key"),
     ('"Sinhala"', '"Sinhala"\nfonts = ["a; b"]', "languages.SINHALA.fonts.0: must be the name of a font"),
     ("ගම් බස්", "। ।", "languages.SINHALA.golden: a golden text must have words"),
-    (".SINHALA", ".S", "languages.S.[key]: must be a name of 2 to 31 letters A to Z or underscores"),
+    (".SINHALA", ".S", "languages.S: must be a name of 2 to 31 letters A to Z or underscores"),
     ("[languages.SINHALA]", "[languages.HINDI]", "languages: SINHALA: the code 'si' belongs to HINDI"),
 ])  # fmt: skip
 def test_an_invalid_language_is_refused_in_one_line(tmp_path: Path, old: str, new: str, message: str) -> None:
@@ -156,7 +175,8 @@ def test_an_unreadable_file_is_refused_by_name(tmp_path: Path) -> None:
     ("NEARDUP_RUN__WORKERZ", "3", "run.workerz: unknown key"), ("NEARDUP_RUN__WORKERS", "many", "run.workers: "),
     ("NEARDUP_DETECTION__HAMMING", "8", "not 8: a whole band must stay untouched"),
     ("NEARDUP_DETECTION__HINDI__HAMMING", "8", "not 8: a whole band must stay untouched"),
-    ("NEARDUP_EXTRACT__STRIP", ".share", "extract"), ("NEARDUP_", "3", "unknown variable NEARDUP_"),
+    ("NEARDUP_EXTRACT__STRIP", "['.a']", "extract.strip: must be a list, which a variable holds as JSON"),
+    ("NEARDUP_", "3", "unknown variable NEARDUP_"),
     ("NEARDUP_WORKERS", "3", "unknown variable NEARDUP_WORKERS: write NEARDUP_<SECTION>__<KEY>"),
     ("NEARDUP_RUNS__WORKERS", "3", "unknown variable NEARDUP_RUNS__WORKERS"),
 ])  # fmt: skip

@@ -14,7 +14,7 @@ import click
 import pytest
 from neardup.cli import main
 from neardup.cli.group import COMMANDS
-from neardup.config.table import keys, replaced
+from neardup.config.table import description, keys, replaced
 from neardup.records import Dead, Skip
 from neardup.telemetry.metrics import registered
 
@@ -128,7 +128,7 @@ def test_every_file_that_is_mentioned_exists(page: Path) -> None:
 
 
 def test_every_configuration_key_has_a_description() -> None:
-    undescribed = [f"{section}.{key}" for section, key, field in keys() if not field.description]
+    undescribed = [f"{section}.{key}" for section, key, field in keys() if not description(field)]
     assert not undescribed, f"Field(description=...) is missing for {undescribed}"
 
 

@@ -23,7 +23,7 @@ LIBRARIES = {
     "xlsx": ["xlsxwriter"],
 }
 OPTIONAL = {name for names in LIBRARIES.values() for name in names}
-HEAVY = {"numpy", "pydantic", "structlog", "rich", "aiohttp", "jinja2", *OPTIONAL}
+HEAVY = {"msgspec", "numpy", "pydantic", "structlog", "rich", "aiohttp", "jinja2", *OPTIONAL}
 
 
 @pytest.fixture

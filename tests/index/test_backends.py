@@ -5,6 +5,7 @@ from pathlib import Path
 
 import pytest
 from neardup.config import Index as IndexConfig
+from neardup.config.section import read
 from neardup.core.candidates.banding import Banding
 from neardup.index.backends import OPENERS, open_index
 from neardup.index.completeness import Completeness
@@ -30,7 +31,7 @@ PROBE = BandedFingerprint(HINDI, bytes(16), bytes(64))
 def test_the_configuration_accepts_exactly_the_registered_schemes(scheme: str) -> None:
     url = "sqlite:" if scheme == "sqlite" else f"{scheme}://server"
     try:
-        accepted = IndexConfig(url=url).url == url
+        accepted = read(IndexConfig, {"url": url}).url == url
     except ValueError:
         accepted = False
     assert accepted == (scheme in OPENERS), f"{url} is accepted by the configuration or by the table, not by both"

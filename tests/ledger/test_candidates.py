@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 from neardup.config import Detection
-from neardup.config.section import read as read_section
+from neardup.config.section import read
 from neardup.core.verify.tiers import EXACT, PARTIAL, SIMILAR
 from neardup.insights.what_if import what_if
 from neardup.ledger import (
@@ -131,7 +131,7 @@ def test_what_if_reports_flags_of_other_thresholds(db: sqlite3.Connection) -> No
             PARTIAL: {"flags": 0, "replayed": 2, "plus": 2, "minus": 0},
         }
     }
-    own = read_section(Detection, {"jaccard": 0.2, "HINDI": {"jaccard": 0.9}})
+    own = read(Detection, {"jaccard": 0.2, "HINDI": {"jaccard": 0.9}})
     assert what_if(db, own, *everything)["replayed"] == 1, "a language's own thresholds count"
     assert what_if(db, Detection(), 0, 1)["pairs"] == 0, "only what was judged in the period"
 

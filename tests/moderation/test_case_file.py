@@ -13,6 +13,7 @@ from random import Random
 from typing import Any
 
 import pytest
+from msgspec.structs import replace
 from neardup.config import Config, Content, Ledger, Reference, Source
 from neardup.config.reference import WorksContent
 from neardup.core.fingerprint.version import version
@@ -233,6 +234,6 @@ async def test_desk_offers_the_file_for_download(folder: Path) -> None:
 def test_links_of_works_hold_the_id_in_their_catalogue(folder: Path) -> None:
     content = WorksContent(url="file:w", link="https://library.example/{language}/{id}")
     reference = Reference(manifest=Path("w.csv"), content=content)
-    config = config_of(folder).replaced(reference=reference)
+    config = replace(config_of(folder), reference=reference)
     assert live_link(config, "TAMIL", -5, "reference:A/7/b") == "https://library.example/TAMIL/7%2Fb"
     assert live_link(config_of(folder), "TAMIL", -5, "reference:A/7") is None, "a work has no page on the platform"

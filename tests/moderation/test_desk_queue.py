@@ -12,6 +12,7 @@ import pytest
 from aiohttp import web
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from msgspec.structs import replace
 from neardup.config import Config, Content, Detection, Source
 from neardup.core.verify.tiers import kinds
 from neardup.languages import LANGUAGES
@@ -42,7 +43,7 @@ selections = st.builds(
 )
 queues = st.builds(Queue, selections)
 CONFIG = Config(source=Source(manifest=Path("none.csv")), content=Content(url="file:/none"))
-KEEPING = CONFIG.replaced(detection=Detection(same_author="keep"))
+KEEPING = replace(CONFIG, detection=Detection(same_author="keep"))
 
 
 @given(queues)

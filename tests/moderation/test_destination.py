@@ -15,6 +15,7 @@ from random import Random
 import pytest
 import stamina
 from botocore.exceptions import ClientError
+from msgspec.structs import replace
 from neardup import s3_objects
 from neardup.config import Content
 from neardup.errors import Fatal, Transient
@@ -156,7 +157,7 @@ async def test_interrupted_upload_leaves_no_parts(
 
 
 async def test_failing_store_is_reported_in_one_line(aws: Aws, store: Content) -> None:
-    elsewhere = store.replaced(endpoint=f"http://127.0.0.1:{free_port()}")
+    elsewhere = replace(store, endpoint=f"http://127.0.0.1:{free_port()}")
     with stamina.set_testing(True, attempts=2):
         for target, content, kind in (("s3://none/k", store, Fatal), ("s3://flags/k", elsewhere, Transient)):
             with pytest.raises(kind, match=f"^cannot write {target}: ") as error:

@@ -12,6 +12,7 @@ from contextlib import closing
 import pytest
 import stamina
 from aiohttp import web
+from msgspec.structs import replace
 from neardup.config import Config, Meaning, load
 from neardup.embedding.run import embed
 from neardup.errors import Misuse, Transient
@@ -109,7 +110,7 @@ def test_one_embeds_at_a_time(backfilled: Neardup) -> None:
 
 def by_url(neardup: Neardup, url: str) -> Config:
     config = load(neardup.folder / "config.toml")
-    return config.replaced(meaning=Meaning(kind="url", url=url, model="test"))
+    return replace(config, meaning=Meaning(kind="url", url=url, model="test"))
 
 
 async def test_a_service_that_fails_costs_nothing_but_time(backfilled: Neardup) -> None:

@@ -7,6 +7,7 @@ from collections.abc import Callable
 from contextlib import closing
 
 import pytest
+from msgspec.structs import replace
 from neardup.config import Config, Meaning, load
 from neardup.core.verify.tiers import TRANSLATED
 from neardup.embedding import search
@@ -50,7 +51,7 @@ def stories(make_neardup: Callable[[str], Neardup]) -> Neardup:
 async def run(neardup: Neardup) -> EmbeddingSummary:
     async with embeddings_server(*[embeddings_of_concepts] * 1_000) as (url, _):
         loaded: Config = load(neardup.folder / "config.toml")
-        config = loaded.replaced(meaning=Meaning(kind="url", url=url, model="concepts"))
+        config = replace(loaded, meaning=Meaning(kind="url", url=url, model="concepts"))
         return await embed(config, asyncio.Event(), since=0)
 
 
@@ -104,7 +105,7 @@ async def test_the_thresholds_are_fitted_to_the_stories_that_were_searched_for(
     page = stories.folder / "evaluation.html"
     async with embeddings_server(*[embeddings_of_concepts] * 1_000) as (url, _):
         by_url = Meaning(kind="url", url=url, model="concepts", false_alarms=0.01)
-        config = load(stories.folder / "config.toml").replaced(meaning=by_url)
+        config = replace(load(stories.folder / "config.toml"), meaning=by_url)
         with pytest.raises(Misuse, match="a fit needs 500"):
             await evaluate_meaning(config, page)
         monkeypatch.setattr("neardup.insights.evaluate.meaning.LEAST_STORIES", 30)
@@ -129,7 +130,7 @@ async def test_a_kind_that_few_stories_have_pairs_of_keeps_its_threshold(
         db.execute("UPDATE codes SET translated = NULL WHERE story_id % 2")
     async with embeddings_server(*[embeddings_of_concepts] * 1_000) as (url, _):
         by_url = Meaning(kind="url", url=url, model="concepts")
-        config = load(stories.folder / "config.toml").replaced(meaning=by_url)
+        config = replace(load(stories.folder / "config.toml"), meaning=by_url)
         facts = await evaluate_meaning(config, stories.folder / "evaluation.html")
     translated, retold = facts["kinds"]
     assert (translated["kind"], translated["fitted"], retold["fitted"]) == (TRANSLATED, False, True)

@@ -37,6 +37,8 @@ MOST_STORIES = 2**32 - 1  # a story's number has 32 bits
 @json_option
 def replay(config: "Config", since: str | None, until: str | None, as_json: bool, **thresholds: float | None) -> None:
     """Show what other thresholds would flag among the candidates on record, by kind and language."""
+    from msgspec.structs import replace
+
     from neardup.cli import printing
     from neardup.insights.what_if import what_if
     from neardup.ledger import read, snapshot, translate_errors
@@ -44,8 +46,8 @@ def replay(config: "Config", since: str | None, until: str | None, as_json: bool
     changed = {name: value for name, value in thresholds.items() if value is not None}
     if not changed or any(value != value for value in changed.values()):  # noqa: PLR0124 - click accepts nan
         raise Misuse("give at least one of --hamming, --jaccard, --containment and --passage-words, with a number")
-    languages = {name: own.replaced(**changed) for name, own in config.detection.languages.items()}
-    detection = config.detection.replaced(**changed, languages=languages)
+    languages = {name: replace(own, **changed) for name, own in config.detection.languages.items()}
+    detection = replace(config.detection, **changed, languages=languages)
     period = parse_time_option("--since", since) or 0, parse_time_option("--until", until) or sys.maxsize
     if period[0] >= period[1]:
         raise Misuse("--since must be before --until")

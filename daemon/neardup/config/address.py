@@ -1,20 +1,20 @@
-"""The HOST:PORT addresses that the daemon listens on."""
+"""The HOST:PORT addresses that the daemon listens on, and the URLs that it posts to."""
 
 import re
 from ipaddress import ip_address
 from typing import Annotated
 
-from neardup.config.section import Before
+from neardup.config.section import FromText, matching
 
 HOST_HEADER = re.compile(r"(\[[^\]]*\]|[^:]*)(?::\d+)?")
 
 
-def address(value: object) -> str:
+def address(value: str) -> str:
     """Return HOST:PORT unchanged.  Raises ValueError for anything else."""
-    host, _, port = str(value).rpartition(":")
+    host, _, port = value.rpartition(":")
     if not host or not port.isdecimal() or int(port) > 65535:
         raise ValueError(f"not HOST:PORT: {value!r}")
-    return str(value)
+    return value
 
 
 def is_loopback(host: str) -> bool:
@@ -31,4 +31,5 @@ def named_host(header: str) -> str:
     return host[1] if host else ""
 
 
-Address = Annotated[str, Before(address)]
+Address = Annotated[str, FromText(address)]
+HttpUrl = Annotated[str, matching(r"(https?://[^/\s]\S*)?", "an http:// or https:// URL")]

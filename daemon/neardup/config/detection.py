@@ -1,9 +1,11 @@
 """[detection]: the thresholds that make a pair of stories a copy."""
 
 from collections.abc import Iterable
-from typing import Any, Literal
+from typing import Annotated, Any, Literal
 
-from neardup.config.section import Section, setting
+from msgspec import Meta, field
+
+from neardup.config.section import Section
 from neardup.core.candidates.banding import MAX_SIGNATURE_BANDS, Banding, groups
 from neardup.core.fingerprint.minhash import ROWS
 from neardup.pairs import MIN_BLOCK
@@ -12,86 +14,102 @@ from neardup.records import Language
 GLOBAL = ("common_passage", "same_author", "copy_similarity")  # keys of [detection] that no language has of its own
 
 
-class Thresholds(Section):
+class Thresholds(Section, frozen=True, kw_only=True):
     """The thresholds of one language."""
 
-    hamming: int = setting(
-        default=3, description="A pair is `near` when at most this many of the 128 SimHash bits differ. 0 to 7."
+    hamming: Annotated[
+        int, Meta(description="A pair is `near` when at most this many of the 128 SimHash bits differ. 0 to 7.")
+    ] = 3
+    bands: Annotated[
+        int,
+        Meta(
+            ge=1,
+            le=MAX_SIGNATURE_BANDS,
+            description=f"Number of MinHash signature bands in the index. 1 to {MAX_SIGNATURE_BANDS}.",
+        ),
+    ] = MAX_SIGNATURE_BANDS
+    shared_bands: Annotated[
+        int,
+        Meta(
+            ge=1,
+            description="A candidate must share at least this many signature bands. 1 finds more partial copies but is "
+            "slow on a large corpus.",
+        ),
+    ] = 2
+    agreeing_rows: Annotated[
+        int,
+        Meta(ge=0, le=ROWS, description=f"A candidate must agree in at least this many of the {ROWS} signature rows."),
+    ] = 10
+    jaccard: Annotated[float, Meta(gt=0, le=1, description="A pair is `similar` from this Jaccard similarity up.")] = (
+        0.5
     )
-    bands: int = setting(
-        default=MAX_SIGNATURE_BANDS,
-        ge=1,
-        le=MAX_SIGNATURE_BANDS,
-        description=f"Number of MinHash signature bands in the index. 1 to {MAX_SIGNATURE_BANDS}.",
-    )
-    shared_bands: int = setting(
-        default=2,
-        ge=1,
-        description="A candidate must share at least this many signature bands. 1 finds more partial copies but is "
-        "slow on a large corpus.",
-    )
-    agreeing_rows: int = setting(
-        default=10,
-        ge=0,
-        le=ROWS,
-        description=f"A candidate must agree in at least this many of the {ROWS} signature rows.",
-    )
-    jaccard: float = setting(
-        default=0.5, gt=0, le=1, description="A pair is `similar` from this Jaccard similarity up."
-    )
-    containment: float = setting(
-        default=0.5,
-        gt=0,
-        le=1,
-        description="A pair is `partial` when at least this share of one story's shingles occurs in the other, and "
-        "`transliterated` when at least this share of its skeleton does, and in one language at least 0.6.",
-    )
-    passage_words: int = setting(
-        default=75,
-        ge=MIN_BLOCK,
-        description="A pair is `passage` when at least this many words of one story were copied into the other, edits "
-        "and common passages not counted.",
-    )
-    max_matches: int = setting(
-        default=50,
-        gt=0,
-        description="Largest number of matches that a story brings in. The best are verified and kept; "
-        "the rest are counted.",
-    )
-    max_bucket: int = setting(
-        default=5000, gt=0, description="Largest number of members that a lookup reads from one bucket."
-    )
+    containment: Annotated[
+        float,
+        Meta(
+            gt=0,
+            le=1,
+            description="A pair is `partial` when at least this share of one story's shingles occurs in the other, and "
+            "`transliterated` when at least this share of its skeleton does, and in one language at least 0.6.",
+        ),
+    ] = 0.5
+    passage_words: Annotated[
+        int,
+        Meta(
+            ge=MIN_BLOCK,
+            description="A pair is `passage` when at least this many words of one story were copied into the other, "
+            "edits and common passages not counted.",
+        ),
+    ] = 75
+    max_matches: Annotated[
+        int,
+        Meta(
+            gt=0,
+            description="Largest number of matches that a story brings in. The best are verified and kept; "
+            "the rest are counted.",
+        ),
+    ] = 50
+    max_bucket: Annotated[
+        int, Meta(gt=0, description="Largest number of members that a lookup reads from one bucket.")
+    ] = 5000
 
-    def check(self) -> None:
+    def __post_init__(self) -> None:
         groups(self.hamming)
         if self.shared_bands > self.bands:
             raise ValueError(f"shared_bands: {self.shared_bands} of {self.bands} bands cannot be shared")
 
 
-class Detection(Thresholds):
+class Detection(Thresholds, frozen=True, kw_only=True):
     """[detection], and a table [detection.LANGUAGE] for each language that differs."""
 
-    common_passage: int = setting(
-        default=50,
-        gt=0,
-        description="A passage in more than this many stories, such as a prayer or a disclaimer, is common: it "
-        "nominates no candidates, and its words do not count as copied.",
-    )
-    same_author: Literal["hide", "keep"] = setting(
-        default="hide",
-        description="`hide` keeps `partial`, `transliterated` and `passage` flags between stories of one author out "
-        "of queue, export and counts, and `translated` and `retold` pairs; they are recorded all the same.",
-    )
-    copy_similarity: float = setting(
-        default=0.5,
-        gt=0,
-        le=1,
-        description="The verdict of a check is `copy` when at least this share of the words stands in earlier stories "
-        "of others. An `exact`, `near` or `similar` match with another author's story is a `copy` whatever the share.",
-    )
-    languages: dict[Language, Thresholds] = setting(
-        default_factory=dict, description="Thresholds by language; a key that is left out has the value of [detection]."
-    )
+    common_passage: Annotated[
+        int,
+        Meta(
+            gt=0,
+            description="A passage in more than this many stories, such as a prayer or a disclaimer, is common: it "
+            "nominates no candidates, and its words do not count as copied.",
+        ),
+    ] = 50
+    same_author: Annotated[
+        Literal["hide", "keep"],
+        Meta(
+            description="`hide` keeps `partial`, `transliterated` and `passage` flags between stories of one author "
+            "out of queue, export and counts, and `translated` and `retold` pairs; they are recorded all the same."
+        ),
+    ] = "hide"
+    copy_similarity: Annotated[
+        float,
+        Meta(
+            gt=0,
+            le=1,
+            description="The verdict of a check is `copy` when at least this share of the words stands in earlier "
+            "stories of others. An `exact`, `near` or `similar` match with another author's story is a `copy` "
+            "whatever the share.",
+        ),
+    ] = 0.5
+    languages: Annotated[
+        dict[Language, Thresholds],
+        Meta(description="Thresholds by language; a key that is left out has the value of [detection]."),
+    ] = field(default_factory=dict)
 
     @classmethod
     def prepared(cls, table: dict[str, Any]) -> dict[str, Any]:

@@ -4,7 +4,10 @@ from collections.abc import Mapping
 from dataclasses import replace
 from typing import Annotated, Any, Literal
 
-from neardup.config.section import After, Before, Section, matching, setting
+from msgspec import Meta
+from msgspec.structs import asdict
+
+from neardup.config.section import FromText, Section, matching
 from neardup.languages import SHIPPED, LanguageEntry, Languages
 from neardup.records import Language
 
@@ -19,36 +22,35 @@ def _has_words(golden: str) -> str:
     return golden
 
 
-def _not_empty(codes: tuple[str, ...]) -> tuple[str, ...]:
-    if not codes:
-        raise ValueError("a language must have at least one code")
-    return codes
-
-
 Name = Annotated[str, matching(r"[A-Z][A-Z_]{1,30}", "a name of 2 to 31 letters A to Z or underscores")]
 Code = Annotated[str, matching(r"[a-z]{2,3}", "an ISO 639 code, two or three letters a to z")]
 Script = Annotated[str, matching(r"[A-Z][A-Za-z ]*", "the name of a script, such as Devanagari")]
 Font = Annotated[str, matching(r"[A-Za-z0-9][A-Za-z0-9 -]*", "the name of a font")]  # they are put into style sheets
 
 
-class LanguageTable(Section):
+class LanguageTable(Section, frozen=True, kw_only=True):
     """[languages.NAME]: a language; keys that are left out keep the values that the package ships."""
 
-    codes: Annotated[tuple[Code, ...], After(_not_empty)] | None = setting(
-        default=None, description="ISO 639 codes; the first is used in web pages and in Redis keys."
-    )
-    script: Script | None = setting(default=None, description="Name of the script, as in the names of the Noto fonts.")
-    direction: Literal["ltr", "rtl"] | None = setting(
-        default=None, description="Direction of writing: `ltr`, or `rtl` for right to left."
-    )
-    fonts: tuple[Font, ...] | None = setting(
-        default=None, description="Fonts of web pages, the best first; by default the Noto fonts of the script."
-    )
-    golden: Annotated[str, After(_has_words)] | None = setting(
-        default=None,
-        description="Text whose fingerprints give the version of the language. It should contain the difficult "
-        "characters of the script. A changed text means that stories of the language must be fingerprinted again.",
-    )
+    codes: Annotated[
+        Annotated[tuple[Code, ...], Meta(min_length=1)] | None,
+        Meta(description="ISO 639 codes; the first is used in web pages and in Redis keys."),
+    ] = None
+    script: Annotated[Script | None, Meta(description="Name of the script, as in the names of the Noto fonts.")] = None
+    direction: Annotated[
+        Literal["ltr", "rtl"] | None, Meta(description="Direction of writing: `ltr`, or `rtl` for right to left.")
+    ] = None
+    fonts: Annotated[
+        tuple[Font, ...] | None,
+        Meta(description="Fonts of web pages, the best first; by default the Noto fonts of the script."),
+    ] = None
+    golden: Annotated[
+        str | None,
+        FromText(_has_words),
+        Meta(
+            description="Text whose fingerprints give the version of the language. It should contain the difficult "
+            "characters of the script. A changed text means that stories of the language must be fingerprinted again."
+        ),
+    ] = None
 
 
 def by_name(tables: object) -> object:
@@ -62,17 +64,12 @@ def by_name(tables: object) -> object:
     return merged
 
 
-def _fit_together(tables: dict[Name, LanguageTable]) -> dict[Name, LanguageTable]:
-    registry(tables)
-    return tables
-
-
 def registry(tables: Mapping[str, LanguageTable]) -> Languages:
     """The registry of the shipped languages, with the additions and changes of these tables.  Raises ValueError."""
     entries = dict(SHIPPED)
     for key, table in tables.items():
         name = Language(key)
-        given = {key: value for key, value in vars(table).items() if value is not None}
+        given = {key: value for key, value in asdict(table).items() if value is not None}
         if (shipped := SHIPPED.get(name)) is not None:
             entries[name] = replace(shipped, **given)
         else:
@@ -90,4 +87,4 @@ def _added(name: Language, given: dict[str, Any]) -> LanguageEntry:
     return LanguageEntry(**({"direction": "ltr", "fonts": fonts} | given))
 
 
-Tables = Annotated[dict[Name, LanguageTable], Before(by_name), After(_fit_together)]
+Tables = dict[Name, LanguageTable]

@@ -1,13 +1,16 @@
 """[ledger]: the SQLite file that holds the durable state."""
 
 from pathlib import Path
+from typing import Annotated
 
-from neardup.config.section import Section, setting
+from msgspec import Meta
+
+from neardup.config.section import Section
 
 
-class Ledger(Section):
+class Ledger(Section, frozen=True, kw_only=True):
     """[ledger]: the SQLite file that holds the durable state."""
 
-    path: Path = setting(
-        default=Path("var/neardup.db"), description="SQLite file that holds stories, flags, runs and dead letters."
+    path: Annotated[Path, Meta(description="SQLite file that holds stories, flags, runs and dead letters.")] = Path(
+        "var/neardup.db"
     )

@@ -3,29 +3,32 @@
 import tomllib
 from functools import cached_property
 from pathlib import Path
-from typing import Any
+from typing import Annotated, Any
+
+from msgspec import Meta, field
+from msgspec.structs import replace
 
 from neardup.config.content import Content
 from neardup.config.detection import Detection
-from neardup.config.environment import overridden
+from neardup.config.environment import override
 from neardup.config.export import Export
 from neardup.config.extract import Extract
 from neardup.config.index import Index
-from neardup.config.languages import Tables, registry
+from neardup.config.languages import Tables, by_name, registry
 from neardup.config.ledger import Ledger
 from neardup.config.meaning import Meaning
 from neardup.config.metrics import Metrics
 from neardup.config.reference import Reference
 from neardup.config.review import Review
 from neardup.config.run import Run
-from neardup.config.section import Section, Wrong, in_words, read, setting
+from neardup.config.section import Section, Wrong, faults_of, in_words, read
 from neardup.config.serve import Serve
 from neardup.config.source import Source
 from neardup.errors import Misuse
 from neardup.languages import Languages
 
 
-class Config(Section):
+class Config(Section, frozen=True, kw_only=True):
     """The whole configuration, one key a section."""
 
     source: Source
@@ -34,9 +37,9 @@ class Config(Section):
     reference: Reference | None = None
     index: Index = Index()
     ledger: Ledger = Ledger()
-    languages: Tables = setting(
-        default_factory=dict, description="Languages to add to those that the package ships, or to change."
-    )
+    languages: Annotated[
+        Tables, Meta(description="Languages to add to those that the package ships, or to change.")
+    ] = field(default_factory=dict)
     detection: Detection = Detection()
     run: Run = Run()
     meaning: Meaning | None = None
@@ -53,20 +56,28 @@ class Config(Section):
     @classmethod
     def prepared(cls, table: dict[str, Any]) -> dict[str, Any]:
         """Replace the names and codes in [detection.LANGUAGE] by the names of registered languages."""
+        table = {**table, "languages": by_name(table.get("languages", {}))}
         detection = table.get("detection")
         if not isinstance(detection, dict):
             return table
         try:
-            find = registry(read(Tables, table.get("languages", {}))).find
-            named = dict[str, Any]()
+            find = registry(read(Tables, table["languages"])).find
+        except ValueError:  # of [languages], which is reported as such
+            return table
+        named = dict[str, Any]()
+        try:
             for key, value in detection.items():
                 name = find(key) if isinstance(value, dict) else key
                 named[name] = {**named.get(name, {}), **value} if isinstance(value, dict) else value
-        except Wrong:  # of [languages], which is reported as such
-            return table
         except ValueError as error:
             raise Wrong([(("detection",), str(error))]) from None
         return {**table, "detection": named}
+
+    def __post_init__(self) -> None:
+        try:
+            registry(self.languages)
+        except ValueError as error:
+            raise ValueError(f"languages: {error}") from None
 
 
 def load(path: Path) -> Config:
@@ -80,11 +91,11 @@ def load(path: Path) -> Config:
         raise Misuse(f"cannot read the configuration {path}: {error.strerror}") from error
     except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
         raise Misuse(f"{path}: bad TOML: {error}") from error
-    tables = overridden(tables, Config)
+    override(tables, Config.__struct_fields__)
     try:
-        return _anchored(Config(**tables), path.parent.absolute())
-    except Wrong as error:
-        raise Misuse("; ".join(f"{path}: {in_words(fault)}" for fault in error.faults)) from None
+        return _anchored(read(Config, tables), path.parent.absolute())
+    except ValueError as error:
+        raise Misuse("; ".join(f"{path}: {in_words(fault)}" for fault in faults_of(error))) from None
 
 
 def _anchored(config: Config, folder: Path) -> Config:
@@ -97,19 +108,20 @@ def _anchored(config: Config, folder: Path) -> Config:
         scheme, _, rest = content.url.partition(":")
         if scheme not in ("file", "texts"):
             return content
-        return content.replaced(url=f"{scheme}:{folder / rest.removeprefix('//')}")
+        return replace(content, url=f"{scheme}:{folder / rest.removeprefix('//')}")
 
     target, reference, meaning = config.export.path, config.reference, config.meaning
     if reference is not None:
-        reference = reference.replaced(manifest=at(reference.manifest), content=content_at(reference.content))
+        reference = replace(reference, manifest=at(reference.manifest), content=content_at(reference.content))
     if meaning is not None:
-        meaning = meaning.replaced(folder=at(meaning.folder))
-    return config.replaced(
-        source=config.source.replaced(manifest=at(config.source.manifest)),
+        meaning = replace(meaning, folder=at(meaning.folder))
+    return replace(
+        config,
+        source=replace(config.source, manifest=at(config.source.manifest)),
         content=content_at(config.content),
         reference=reference,
         meaning=meaning,
-        ledger=config.ledger.replaced(path=at(config.ledger.path)),
-        serve=config.serve.replaced(tokens=at(config.serve.tokens)),
-        export=config.export.replaced(path=at(target) if isinstance(target, Path) else target),
+        ledger=replace(config.ledger, path=at(config.ledger.path)),
+        serve=replace(config.serve, tokens=at(config.serve.tokens)),
+        export=replace(config.export, path=at(target) if isinstance(target, Path) else target),
     )

@@ -1,9 +1,11 @@
 """[source]: where the list of stories comes from."""
 
 from pathlib import Path
-from typing import Literal
+from typing import Annotated, Literal
 
-from neardup.config.section import Section, refuse_missing, setting
+from msgspec import Meta
+
+from neardup.config.section import Section, refuse_missing
 
 NEEDED = {
     "manifest": ("manifest",),
@@ -12,35 +14,40 @@ NEEDED = {
 }
 
 
-class Source(Section):
+class Source(Section, frozen=True, kw_only=True):
     """[source]: where the list of stories comes from."""
 
-    kind: Literal["manifest", "athena", "scan"] = setting(
-        default="manifest",
-        description="Where the list of stories comes from: `manifest` (a file) or `athena`. `scan` stands in the "
-        "configuration of a ledger that `neardup scan` kept.",
-    )
-    manifest: Path | None = setting(
-        default=None,
-        description="CSV, JSONL or Parquet file that lists the stories. Required for `manifest`.",
-    )
-    database: str = setting(default="", description="Athena database. Required for `athena`.")
-    workgroup: str = setting(default="primary", description="Athena workgroup.")
-    output: str = setting(
-        default="", description="`s3://` folder where Athena puts its query results. Required for `athena`."
-    )
-    backfill_sql: str = setting(
-        default="",
-        description="Query that lists every story. It must return `id` and `language`, and may return `path`, "
-        "`author_id`, `title`, `published_at` and `updated_at`. Required for `athena`.",
-    )
-    daily_sql: str = setting(
-        default="",
-        description="Query that lists the stories updated since a time. It contains one `?`, which receives that time "
-        "as a string, for example `updated_at >= from_iso8601_timestamp(?)`. Required for `athena`.",
-    )
+    kind: Annotated[
+        Literal["manifest", "athena", "scan"],
+        Meta(
+            description="Where the list of stories comes from: `manifest` (a file) or `athena`. `scan` stands in the "
+            "configuration of a ledger that `neardup scan` kept."
+        ),
+    ] = "manifest"
+    manifest: Annotated[
+        Path | None, Meta(description="CSV, JSONL or Parquet file that lists the stories. Required for `manifest`.")
+    ] = None
+    database: Annotated[str, Meta(description="Athena database. Required for `athena`.")] = ""
+    workgroup: Annotated[str, Meta(description="Athena workgroup.")] = "primary"
+    output: Annotated[
+        str, Meta(description="`s3://` folder where Athena puts its query results. Required for `athena`.")
+    ] = ""
+    backfill_sql: Annotated[
+        str,
+        Meta(
+            description="Query that lists every story. It must return `id` and `language`, and may return `path`, "
+            "`author_id`, `title`, `published_at` and `updated_at`. Required for `athena`."
+        ),
+    ] = ""
+    daily_sql: Annotated[
+        str,
+        Meta(
+            description="Query that lists the stories updated since a time. It contains one `?`, which receives that "
+            "time as a string, for example `updated_at >= from_iso8601_timestamp(?)`. Required for `athena`."
+        ),
+    ] = ""
 
-    def check(self) -> None:
+    def __post_init__(self) -> None:
         refuse_missing(self, self.kind, NEEDED[self.kind])
         if self.kind == "athena" and "?" not in self.daily_sql:
             raise ValueError("daily_sql needs a ? where the watermark goes")

@@ -4,6 +4,8 @@ import json
 from dataclasses import dataclass, field
 from typing import Any, Self
 
+import msgspec
+
 from neardup.config import Detection
 from neardup.ledger import Ledger, changes, runs
 from neardup.records import Language
@@ -27,7 +29,7 @@ class SweepCheckpoint:
         """The checkpoint on record; one at the start if there is none, or stories or thresholds have changed since."""
         basis = {
             "last_change": await ledger.do(changes.last_seq),
-            "detection": detection.plain(),
+            "detection": msgspec.to_builtins(detection),
         }
         text = await ledger.do(runs.get, KEY)
         recorded = json.loads(text) if text else {}

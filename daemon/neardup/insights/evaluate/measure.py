@@ -10,6 +10,7 @@ from functools import lru_cache
 from pathlib import Path
 
 import numpy as np
+from msgspec.structs import replace
 
 from neardup.app import App, open_app
 from neardup.config import Config, Content, Detection, Export, Extract, Index, Ledger, Source
@@ -113,13 +114,14 @@ def temporary_config(config: Config, folder: Path) -> Config:
     """The configuration of a run over `folder`, with files and SQLite, and with the detection settings of `config`."""
     detection = _with_max_matches(config.detection, max(MAX_MATCHES, config.detection.max_matches))
     common_passage = max(COMMON_PASSAGE, detection.common_passage)
-    return config.replaced(
+    return replace(
+        config,
         source=Source(manifest=folder / "manifest.csv"),
         content=Content(url=f"file:{folder / 'html'}"),
         extract=Extract(),
         index=Index(),
         ledger=Ledger(path=folder / "neardup.db"),
-        detection=detection.replaced(common_passage=common_passage),
+        detection=replace(detection, common_passage=common_passage),
         export=Export(),
     )
 
@@ -183,8 +185,8 @@ async def _nominated_by_passages(
 def _with_max_matches(detection: Detection, most: int) -> Detection:
     """The same detection with another `max_matches`, in every language."""
     update = {"max_matches": most}
-    languages = {language: own.replaced(**update) for language, own in detection.languages.items()}
-    return detection.replaced(**update, languages=languages)
+    languages = {language: replace(own, **update) for language, own in detection.languages.items()}
+    return replace(detection, **update, languages=languages)
 
 
 def _false_flags(flagged: Iterable[Pair], corpus: Corpus, folder: Path) -> list[FalseFlag]:
