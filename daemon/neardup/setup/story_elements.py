@@ -13,7 +13,7 @@ from selectolax.lexbor import LexborHTMLParser, LexborNode
 
 from neardup.core.page import Page
 from neardup.core.text.decoding import NoStoryText, decode
-from neardup.core.text.html import INVISIBLE
+from neardup.core.text.story_elements import INVISIBLE
 
 PLAIN_NAME = re.compile(r"[A-Za-z_][\w-]*", re.ASCII)  # of a class or an id that needs no escapes
 MOST_ELEMENTS = 20_000  # of a page that is examined

@@ -106,7 +106,7 @@ def decoded_or_reason(body: bytes, content_type: str | None, extraction: Extract
 def test_visible_text_matches_the_reference_for_any_markup(html: str, extraction: Extraction) -> None:
     expected = reference_text(html, extraction)
     with pytest.MonkeyPatch.context() as patch:  # the reference does not render a page with a long text in a list,
-        patch.setattr("neardup.core.text.html._needs_rendering", lambda *_: False)
+        patch.setattr("neardup.core.text.html.reason_to_render", lambda *_: None)
         patch.setattr("neardup.core.text.html._is_nearly_empty", lambda _: False)  # nor one that shows hardly anything
         assert text_or_reason(html, extraction) == expected
         assert text_or_reason(html.encode(), extraction) == expected
@@ -118,7 +118,7 @@ def test_visible_text_matches_the_reference_for_any_markup(html: str, extraction
 def test_a_page_that_hides_nothing_has_the_same_words_when_it_is_rendered(html: str, extraction: Extraction) -> None:
     words = words_of(html, extraction)
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr("neardup.core.text.html._needs_rendering", lambda *_: True)
+        patch.setattr("neardup.core.text.html.reason_to_render", lambda *_: "the test")
         assert words_of(html, extraction) == words
 
 

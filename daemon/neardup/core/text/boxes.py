@@ -4,14 +4,13 @@ import re
 from collections.abc import Mapping
 from functools import lru_cache
 
-from neardup.core.text.css import FAR, HIDING_CLIP, HIDING_TRANSFORM, TINY
+from neardup.core.text.css import FAR, HIDING_CLIP, HIDING_DISPLAYS, HIDING_TRANSFORM, TINY
 from neardup.core.text.css_media import HEIGHT, WIDTH
 from neardup.core.text.css_values import pixels
 
 Values = Mapping[str, str]  # of longhands and custom properties
 CLIPPING = {"paint", "content", "strict"}  # containments
 TRANSLATION = re.compile(r"translate(3d|[xyz])?\(((?:[^()]|\([^()]*\))*)\)", re.IGNORECASE)
-HIDING_DISPLAYS = ("none", "table-column", "table-column-group")
 LINES = 2.5  # lines of text are lower
 NUMBERS = re.compile(r"[+-]?(?:\d+\.?\d*|\.\d+)[a-z%]*")
 

@@ -1,18 +1,18 @@
 """The cascade: which declarations hold for each element of a page."""
 
 import re
-from collections.abc import Hashable, Iterable, Iterator, Mapping
+from collections.abc import Hashable, Iterable, Iterator, Mapping, Sequence
 from operator import itemgetter
 
-from selectolax.lexbor import LexborNode, SelectolaxError
+from selectolax.lexbor import LexborNode
 
 from neardup.core.text.boxes import Values
 from neardup.core.text.computed_style import DOUBT
-from neardup.core.text.css import MARKING, Declaration, declarations, substituted
-from neardup.core.text.css_media import applies
+from neardup.core.text.css import Declaration, declarations, substituted
 from neardup.core.text.css_values import GLOBAL, expanded
-from neardup.core.text.data_urls import data_url
-from neardup.core.text.style_sheets import MOST_RULES, Rule, rules
+from neardup.core.text.page_styles import COSTLY, MOST_WORK, StyleSheet
+from neardup.core.text.parsing import matching
+from neardup.core.text.style_sheets import MOST_RULES, Rule
 
 # Important, of a style attribute, rank of the cascade layer, specificity, order.
 Key = tuple[bool, bool, int, tuple[int, int, int], int]
@@ -26,9 +26,6 @@ INITIAL = {
 NONE: Values = {}
 UNSTYLED = frozenset(("href", "src", "id", "title", "alt", "name", "rel"))  # attributes that are no styles
 MOST_MATCHES = 200_000  # of rules and elements; each takes 300 bytes
-MOST_WORK = 100_000_000  # comparisons of an element and a selector; each takes about 10 ns
-LONG_MARKS = 100  # characters of the marks of lists and quotes; fewer are no part of a story
-COSTLY = re.compile(r"~|:nth|:has|:last|:only")  # selectors that look at all siblings of an element
 CONTROL = declarations("font-size: 13px; color: black; background: #efefef; text-indent: 0").items
 OVERRIDE = declarations("unicode-bidi: isolate-override").items
 BOX = declarations("overflow: hidden; display: inline-block").items
@@ -47,7 +44,7 @@ BARE_COLOUR = re.compile(r"[0-9a-f]{3}(?:[0-9a-f]{3})?", re.IGNORECASE)
 class Sheets:
     """The rules of a page's style sheets, by the elements that they match."""
 
-    def __init__(self, root: LexborNode) -> None:
+    def __init__(self, root: LexborNode, sheets: Sequence[StyleSheet]) -> None:
         self._matched: dict[int, list[tuple[int, Rule]]] = {}
         self.slotted: list[str] = []  # selectors of what may be hidden in slots
         self._of: dict[tuple[int, str], tuple[Attributes, Values]] = {}
@@ -55,18 +52,15 @@ class Sheets:
         self._pseudos: dict[int, set[str]] = {}
         elements = sum(1 for _ in root.traverse())
         room, work = MOST_MATCHES, MOST_WORK
-        found = _rules_of(root.css("style, link[href]"))
-        self.marking = _marking(found)
-        self._is_whole = len(found) < MOST_RULES
-        for order, rule in enumerate(found):
+        rules = [rule for sheet in sheets for rule in sheet.rules][:MOST_RULES]
+        self.marking = [one for sheet in sheets for one in sheet.marking]
+        self._is_whole = len(rules) < MOST_RULES and all(sheet.is_whole for sheet in sheets)
+        for order, rule in enumerate(rules):
             work -= elements * (elements if COSTLY.search(rule.selector) else 1)
             if work < 0:
                 self._is_whole = False
                 break
-            try:
-                nodes = root.css(rule.selector)
-            except (SelectolaxError, UnicodeEncodeError):  # an escape may stand for half a character
-                continue
+            nodes = matching(rule.selector, root)
             if rule.pseudo == "slotted":
                 if rule.declarations.acts:
                     self.slotted.append(rule.selector)
@@ -138,30 +132,6 @@ class Sheets:
         generated = [rule for _, rule in self._matched.get(node.mem_id, ()) if rule.pseudo]
         names = {name for rule in generated for one in rule.declarations.items for name, _ in one.longhands}
         return {"position", "background-color"} <= names
-
-
-def acting(sheets: Iterable[LexborNode]) -> bool:
-    """Whether a style sheet among these elements may hide a text, or change where its words end."""
-    sheets = list(sheets)
-    if any("@counter-style" in sheet.text_lexbor() for sheet in sheets):
-        return True
-    found = _rules_of(sheets)
-    marked = sum(len(one.value) for one in _marking(found))
-    return len(found) == MOST_RULES or marked > LONG_MARKS or any(rule.declarations.acts for rule in found)
-
-
-def _marking(found: Iterable[Rule]) -> list[Declaration]:
-    return [one for rule in found for one in rule.declarations.items if one.name in MARKING]
-
-
-def _rules_of(sheets: Iterable[LexborNode]) -> list[Rule]:
-    found: list[Rule] = []
-    for sheet in sheets:
-        attributes = sheet.attributes
-        if (attributes.get("type") or "text/css").lower() == "text/css" and applies(attributes.get("media") or ""):
-            linked = data_url(attributes.get("href")) if sheet.tag == "link" else None
-            found += rules(sheet.text_lexbor() if linked is None else linked.text)
-    return found[:MOST_RULES]
 
 
 def _browser_style(node: LexborNode) -> Iterator[Weighed]:

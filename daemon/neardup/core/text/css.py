@@ -7,12 +7,13 @@ import re
 from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import lru_cache
+from operator import attrgetter
 from typing import Any
 
 import tinycss2
 
 from neardup.core.text.css_doubts import is_doubtful
-from neardup.core.text.css_values import colour, expanded, is_known, is_light, pixels
+from neardup.core.text.css_values import colour, expanded, is_computed, is_known, is_light, pixels
 
 Longhands = tuple[tuple[str, str], ...]  # names and values
 NODES = {"skip_comments": True, "skip_whitespace": True}
@@ -23,6 +24,13 @@ FAR = 1_000  # pixels; what lies further to the left of a page or above it is ne
 LOW = 40  # pixels; a box may be clipped to a line
 TINY = 2  # pixels; letters of this size cannot be read
 FAINT = 0.05  # opacity
+HIDING_DISPLAYS = ("none", "table-column", "table-column-group")
+PICTURES = ("url(", "image-set(", "linear-")  # values of `content` that stand in the place of a text
+# Properties that act on the lines and the children of the element that has them.
+OF_LINES = frozenset((
+    "white-space", "-webkit-line-clamp", "float", "order", "flex-direction", "grid-auto-flow", "grid-row-start",
+    "grid-column-start",
+))  # fmt: skip
 HIDING_CLIP = re.compile(r"inset\(\s*(100|[5-9]\d)(\.\d*)?%|(circle|ellipse)\(\s*0|polygon\(\s*0[^,)]*(,\s*0[^,)]*)*\)")
 HIDING_TRANSFORM = re.compile(
     r"scale(x|y|3d)?\(\s*([\d.]+\s*,\s*)?0*(\.0+)?%?\s*[,)]|matrix\(\s*0\s*,\s*0\s*,|rotate[xy]\(\s*-?90deg"
@@ -43,10 +51,14 @@ class Declaration:
 
 @dataclass(frozen=True, slots=True)
 class Declarations:
-    """The declarations of one block; `acts` says that they may hide a text, or change where its words end."""
+    """The declarations of one block; `acts` says that they may hide a text, or change where its words end.
+
+    `acts_around` says the same of a text that stands in another element within the one that has the declarations.
+    """
 
     items: tuple[Declaration, ...]
     acts: bool
+    acts_around: bool = False
 
 
 @lru_cache(4096)
@@ -102,13 +114,29 @@ def declarations_of(nodes: list[Any]) -> Declarations:
             items.append(Declaration(node.lower_name, value, node.important, ()))
         elif longhands := expanded(node.lower_name, value):
             items.append(Declaration(node.lower_name, value, node.important, longhands))
-    return Declarations(tuple(items), any(map(_acts, items)))
+    if any("var(" in one.value.lower() for one in items if not one.longhands and not one.name.startswith("--")):
+        return Declarations(tuple(items), acts=True, acts_around=True)
+    pairs = [
+        (name, value) for name, value in _strongest(items).items() if _may_hide(name, value) or is_doubtful(name, value)
+    ]
+    return Declarations(tuple(items), bool(pairs), any(_reaches_within(name, value) for name, value in pairs))
 
 
-def _acts(declaration: Declaration) -> bool:
-    if not declaration.longhands:
-        return "var(" in declaration.value.lower() and not declaration.name.startswith("--")
-    return any(_may_hide(name, value) or is_doubtful(name, value) for name, value in declaration.longhands)
+def _strongest(items: list[Declaration]) -> dict[str, str]:
+    """The longhands that a block sets, each with the value that holds."""
+    ordered = sorted(items, key=attrgetter("important"))
+    return {name: value for one in ordered if one.value != "revert-layer" for name, value in one.longhands}
+
+
+def _reaches_within(name: str, value: str) -> bool:
+    """Whether what acts on the text directly in an element may act on that of an element within, too."""
+    if name == "display":
+        return value in HIDING_DISPLAYS or not is_computed(value)
+    if name == "content":
+        return value.startswith(PICTURES)
+    if name in ("height", "max-height"):
+        return not is_computed(value) or (pixels(value) or 0) < TINY
+    return name not in OF_LINES
 
 
 def _may_hide(name: str, value: str) -> bool:  # noqa: C901, PLR0911 - one line a property

@@ -2,56 +2,25 @@
 
 import codecs
 import re
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable
 from dataclasses import dataclass
-from itertools import chain
 
-from selectolax.lexbor import LexborCSSSelector, LexborHTMLParser, LexborNode
+from selectolax.lexbor import LexborNode
 
-from neardup.core.text.cascade import HINTS, acting, hinted
-from neardup.core.text.css import declarations
 from neardup.core.text.decoding import REPLACEMENT, NoStoryText, decode, is_plain
-from neardup.core.text.elements import BLOCKS
 from neardup.core.text.extraction import Extraction
-from neardup.core.text.own_texts import is_marker, shows_text
-from neardup.core.text.parsing import parsed
+from neardup.core.text.own_texts import is_marker
+from neardup.core.text.parsing import matching, parsed
 from neardup.core.text.rendering import rendered
+from neardup.core.text.story_elements import BREAKS, INVISIBLE, SUPERSCRIPT, Story, reason_to_render, story_of
 from neardup.core.text.unparsed import unparsed_text
 from neardup.records import Limit, Skip
 
-
-def _tag_ids(names: str) -> frozenset[int]:
-    """Tag names, separated by spaces -> the parser's ids of these tags, which are the same in every document."""
-    document = LexborHTMLParser("")
-    return frozenset(document.create_node(name).tag_id for name in names.split())
-
-
-INVISIBLE = _tag_ids(
-    "audio canvas datalist head iframe meter noembed noframes noscript progress rp rt script select style template "
-    "title video"
-)
-BREAKS = _tag_ids(" ".join((*(BLOCKS - {"html", "body", "dialog"}), "br")))
-SUPERSCRIPT = _tag_ids("sup")
-# What is shown in a way of its own, and what may be.
-PECULIAR = _tag_ids("bdo button dialog marquee math svg textarea")
-FRAMES = _tag_ids("iframe select template")
-ANNOTATIONS = _tag_ids("img input rt sup")
-STYLES = _tag_ids("style")
-PAGES_WITHIN = frozenset(("srcdoc", "shadowrootmode"))  # attributes
-PAGES_IN_ADDRESSES = ("data:text/", "data:,", "data:;", "data:image/svg")
-HIDING = frozenset(("hidden", "popover"))
-ATTRIBUTED = _tag_ids("embed font frame img input link object source")  # whose attributes decide
-PECULIAR_ATTRIBUTES = "[style], [hidden], [popover], [bgcolor]"
-# One for all pages: `node.css` makes one for each page, which takes 2 us.
-SELECTOR = LexborCSSSelector()  # type: ignore[no-untyped-call]
-OTHERS = SUPERSCRIPT | PECULIAR | ATTRIBUTED
 # Choosing among the overloads of these methods takes longer than the insertion, so the overloads are called directly.
 insert_before, insert_after = (vars(LexborNode)[name]["bytes"] for name in ("insert_before", "insert_after"))
 MARKUP = re.compile(r"<(!doctype|html|body|p|div|article)\b", re.IGNORECASE)
 LEAST_SHOWN = 200  # characters; a page that shows less may show a text in a way of its own,
 LEAST_PAGE = 600  # if it has so many bytes of UTF-8
-MOST_ANNOTATIONS = 100  # superscripts, ruby annotations, pictures or fields; with more, they may be the text
-LONG_ATTRIBUTE, LONG_LIST = 40, 400  # characters; a shorter text of a picture, a field or a list is not looked at
 MOST_TAGS = 100_000  # a page with more is not a story; each tag takes half a kilobyte of memory
 
 
@@ -59,12 +28,14 @@ MOST_TAGS = 100_000  # a page with more is not a story; each tag takes half a ki
 class Extracted:
     """The text of a story, one line per block, and the limit because of which it is not all that a browser shows.
 
-    `hidden` is the share of the story's characters that a browser does not show.
+    `hidden` is the share of the story's characters that a browser does not show, and `rendered` why the story was
+    rendered; None if that was not needed.
     """
 
     text: str
     limit: Limit | None = None
     hidden: float = 0.0
+    rendered: str | None = None
 
 
 def page_text(body: bytes, content_type: str | None, extraction: Extraction) -> str:
@@ -105,20 +76,53 @@ def shown(html: str | bytes, extraction: Extraction) -> Extracted:
     root = parsed(html)
     if root is None:
         raise NoStoryText(Skip.EMPTY)
-    breaks, invisible, others = _elements(root)
-    if _needs_rendering(root, invisible, others):
-        return _rendered(root, extraction)
-    for node in breaks:
+    if not _strip(root, extraction.strip):
+        return Extracted("")
+    story = story_of(_bodies(root, extraction.body))
+    if reason := reason_to_render(root, story, _tags(html)):
+        return _rendered(root, story, reason)
+    text = _plain_text(story)
+    if not _is_nearly_empty(text):
+        return Extracted(text)
+    found = _rendered_anew(html, extraction)
+    return found if found is not None and len(found.text.split()) > len(text.split()) else Extracted(text)
+
+
+def _tags(html: str | bytes) -> int:
+    """How many elements markup has at most, apart from a few that it need not name."""
+    return html.count("<") if isinstance(html, str) else html.count(b"<")
+
+
+def _plain_text(story: Story) -> str:
+    """The text of a story that a browser shows as it is written.  It changes the elements.  Raises NoStoryText."""
+    bodies = _seen(story)
+    for node in story.breaks:
         insert_before(node, b"\n")
         insert_after(node, b"\n")
-    annotations = [node for node in others if node.tag_id in SUPERSCRIPT and is_marker(node)]
-    if not _stripped(root, chain([invisible + annotations], map(root.css, extraction.strip))):
-        return Extracted("")
-    text = "\n".join(node.text_lexbor() for node in _bodies(root, extraction.body))
-    if _is_short(html) or not _is_nearly_empty(text) or not (whole := parsed(html)):
-        return Extracted(text)
-    found = _rendered(whole, extraction)
-    return found if len(found.text.split()) > len(text.split()) else Extracted(text)
+    annotations = [node for node in story.others if node.tag_id in SUPERSCRIPT and is_marker(node)]
+    for node in reversed([*story.invisible, *annotations]):
+        node.decompose()
+    return "\n".join(body.text_lexbor() for body in bodies)
+
+
+def _seen(story: Story) -> list[LexborNode]:
+    """The outermost elements that stand in none that browsers do not show."""
+    invisible = {node.mem_id for node in (*story.around.values(), *story.bodies) if node.tag_id in INVISIBLE}
+    outside = set[int]()
+    bodies = [node for node in story.bodies if node.mem_id not in invisible and not _inside(node, invisible, outside)]
+    if not bodies:
+        raise NoStoryText(Skip.NO_BODY)
+    return bodies
+
+
+def _rendered_anew(html: str | bytes, extraction: Extraction) -> Extracted | None:
+    """The story of a page that shows next to nothing, rendered; None if there is too little of it."""
+    if _is_short(html) or (root := parsed(html)) is None or not _strip(root, extraction.strip):
+        return None
+    story = story_of(_bodies(root, extraction.body))
+    if extraction.body and all(_is_short(body.html or "") for body in story.bodies):
+        return None
+    return _rendered(root, story, "little text")
 
 
 def _is_short(html: str | bytes) -> bool:
@@ -136,69 +140,21 @@ def _visible(text: str) -> int:
     return sum(map(len, text.split()))
 
 
-def _rendered(root: LexborNode, extraction: Extraction) -> Extracted:
-    if not _stripped(root, map(root.css, extraction.strip)):
-        return Extracted("")
-    text, is_whole, hidden = rendered(root, frozenset(node.mem_id for node in _bodies(root, extraction.body)))
-    return Extracted(text, None if is_whole else Limit.NESTING, hidden)
+def _rendered(root: LexborNode, story: Story, reason: str) -> Extracted:
+    text, is_whole, hidden = rendered(root, frozenset(body.mem_id for body in story.bodies))
+    return Extracted(text, None if is_whole else Limit.NESTING, hidden, reason)
 
 
-def _elements(root: LexborNode) -> tuple[list[LexborNode], list[LexborNode], list[LexborNode]]:
-    """The elements that break a line, those that browsers do not show, and others that must be looked at."""
-    breaks, invisible, others = [], [], []
-    for node in root.traverse():
-        tag = node.tag_id
-        if tag in BREAKS:
-            breaks.append(node)
-        elif tag in INVISIBLE:
-            invisible.append(node)
-        elif tag in OTHERS:
-            others.append(node)
-    return breaks, invisible, others
-
-
-def _needs_rendering(root: LexborNode, invisible: Sequence[LexborNode], others: Sequence[LexborNode]) -> bool:
-    """Whether the page may hide a text by its markup, or show it in a way of its own."""
-    return (
-        any(node.tag_id in PECULIAR or (node.tag_id in ATTRIBUTED and _may_hide(node.attributes)) for node in others)
-        or sum(node.tag_id in ANNOTATIONS for node in (*others, *invisible)) > MOST_ANNOTATIONS
-        or any(_holds_page(node) for node in invisible if node.tag_id in FRAMES)
-        or acting(node for node in invisible if node.tag_id in STYLES)
-        or any(_may_hide(node.attributes) for node in SELECTOR.find(PECULIAR_ATTRIBUTES, root))
-    )
-
-
-def _holds_page(node: LexborNode) -> bool:
-    attributes = node.attributes
-    if node.tag == "select":
-        return len(node.text_lexbor()) > LONG_LIST
-    return not PAGES_WITHIN.isdisjoint(attributes) or _may_hide(attributes)
-
-
-def _may_hide(attributes: Mapping[str, str | None]) -> bool:
-    for name, value in attributes.items():
-        if name == "style":
-            hides = declarations(value or "").acts or shows_text(value or "")
-        elif name in ("href", "src", "srcset", "data"):
-            hides = (value or "").lstrip()[:15].lower().startswith("data:" if name == "data" else PAGES_IN_ADDRESSES)
-        elif name in ("alt", "value", "placeholder"):
-            hides = len(value or "") > LONG_ATTRIBUTE
-        elif name in HINTS:
-            hides = declarations(f"{HINTS[name]}: {hinted(value or '')}").acts
-        else:
-            hides = name in HIDING
-        if hides:
-            return True
-    return False
-
-
-def _stripped(root: LexborNode, matched: Iterable[Sequence[LexborNode]]) -> bool:
-    """Remove the nodes; False if the whole page is among them."""
-    for nodes in matched:
+def _strip(root: LexborNode, selectors: Iterable[str]) -> bool:
+    """Remove what the selectors match, and leave line breaks for blocks; False if the whole page is among it."""
+    for selector in selectors:
         # Each node once, though it may match twice; children first, because removing a parent frees them.
-        for node in reversed({node.mem_id: node for node in nodes}.values()):
+        for node in reversed({node.mem_id: node for node in matching(selector, root)}.values()):
             if node.mem_id == root.mem_id:
                 return False
+            if node.tag_id in BREAKS:
+                insert_before(node, b"\n")
+                insert_after(node, b"\n")
             node.decompose()
     return True
 
@@ -207,7 +163,7 @@ def _bodies(root: LexborNode, selector: str) -> list[LexborNode]:
     """The outermost nodes that match; the root if there is no selector.  Raises NoStoryText if none matches."""
     if not selector:
         return [root]
-    matches = root.css(selector)
+    matches = matching(selector, root)
     if not matches:
         raise NoStoryText(Skip.NO_BODY)
     ids, outside = {node.mem_id for node in matches}, set[int]()

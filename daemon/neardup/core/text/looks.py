@@ -2,8 +2,9 @@
 
 from typing import NamedTuple
 
-from neardup.core.text.boxes import HIDING_DISPLAYS, Values, is_low, is_unseen
+from neardup.core.text.boxes import Values, is_low, is_unseen
 from neardup.core.text.computed_style import Style, computed
+from neardup.core.text.css import HIDING_DISPLAYS
 
 
 class Look(NamedTuple):

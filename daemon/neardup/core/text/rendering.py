@@ -31,6 +31,7 @@ from neardup.core.text.own_texts import (
     text_of_field,
     texts_perhaps_shown,
 )
+from neardup.core.text.page_styles import style_sheets
 from neardup.core.text.parsing import parsed
 from neardup.core.text.pieces import Piece, Text, written
 from neardup.core.text.shadow_trees import Host, markup_of, shadow_among
@@ -75,7 +76,7 @@ def rendered(root: LexborNode, bodies: frozenset[int]) -> Rendered:
     among the others, and if they are many once more, apart from these.  A page that hides much more than it shows may
     show it by a script, or in a way that is not known here, so the hidden texts follow those that are shown.
     """
-    page = _Page(Sheets(root), bodies, 0, [], Counter(), Looks())
+    page = _Page(Sheets(root, style_sheets(root)), bodies, 0, [], Counter(), Looks())
     counters = (signs_of_counters(sheet.text_lexbor()) for sheet in root.css("style"))
     signs = " ".join((*counters, marks(page.sheets.marking, {}))).strip()
     pieces, characters = [_shown(signs, Style().doubted("signs"), page), *_pieces(root, page)], page.characters
@@ -215,7 +216,9 @@ def _page_within(markup: str, style: Style, page: _Page) -> Iterator[Part]:
     if page.depth == DEEPEST:
         page.left_out.append(markup)
     elif (root := parsed(markup)) is not None:
-        inside = page._replace(sheets=Sheets(root), bodies=frozenset((root.mem_id,)), depth=page.depth + 1)
+        inside = page._replace(
+            sheets=Sheets(root, style_sheets(root)), bodies=frozenset((root.mem_id,)), depth=page.depth + 1
+        )
         yield from ("\n", (root, style, False, inside), "\n")
 
 

@@ -2,7 +2,6 @@
 
 import re
 from collections.abc import Iterator
-from functools import lru_cache
 from typing import Any, NamedTuple
 
 import cssselect2
@@ -76,7 +75,6 @@ class _Scope(NamedTuple):
     depth: int = 0
 
 
-@lru_cache(256)
 def rules(sheet: str) -> tuple[Rule, ...]:
     """A style sheet -> its rules that matter here, for the screen of `css_media`."""
     found: list[Rule] = []

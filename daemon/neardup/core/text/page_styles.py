@@ -1,0 +1,140 @@
+"""The style sheets of a page, each parsed once a process, and whether their rules act on its story.
+
+A site has few style sheets, and most of their rules that may hide a text, or change where its words end, match nothing
+of a story.  The engine of the parser finds what they match.
+"""
+
+import re
+from collections.abc import Collection, Iterable
+from dataclasses import dataclass
+from itertools import chain
+
+from selectolax.lexbor import LexborNode, SelectolaxError
+
+from neardup.core.text.css import MARKING, Declaration
+from neardup.core.text.css_media import applies
+from neardup.core.text.data_urls import data_url
+from neardup.core.text.parsing import matching, parsed
+from neardup.core.text.style_sheets import MOST_RULES, Rule, rules
+
+MOST_WORK = 100_000_000  # comparisons of an element and a selector; each takes about 10 ns
+LONG_MARKS = 100  # characters of the marks of lists and quotes; fewer are no part of a story
+MOST_SHEETS, MOST_CHARACTERS = 256, 1_000_000  # that are kept
+PARSING = 50  # comparisons take as long as to parse a selector
+COSTLY = re.compile(r"~|:nth|:has|:last|:only")  # selectors that look at all siblings of an element
+# Selectors that mean the same in a list of selectors as alone.
+LISTABLE = re.compile(r"(?:[\w\s.#:>+~*-]|\[[\w\s\"'=~|^$*-]*\]|\([\w\s.#+-]*\))+")
+EMPTY_PAGE = parsed("<p>")
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class StyleSheet:
+    """The rules of a style sheet that matter here, and lists of selectors of those that act.
+
+    `within` are those that act on the elements that they match, and `around` those that act on what these contain.
+    `acting` counts the former, and `costly` are those of them that take as many comparisons as a page has elements.
+    The rules are the whole sheet's unless it has MOST_RULES.
+    """
+
+    rules: tuple[Rule, ...]
+    is_whole: bool
+    acting: int
+    costly: int
+    within: tuple[str, ...]
+    around: tuple[str, ...]
+    marking: tuple[Declaration, ...]
+    has_counter_styles: bool
+
+
+# By text.  An entry may be dropped at any time.
+STYLE_SHEETS: dict[str, StyleSheet] = {}
+
+
+def style_sheets(root: LexborNode) -> list[StyleSheet]:
+    """The style sheets of a page that apply to a screen, wherever they stand."""
+    sheets = []
+    for node in matching("style, link[href]", root):
+        attributes = node.attributes
+        linked = data_url(attributes["href"]) if node.tag == "link" else None
+        is_css = (attributes.get("type") or "text/css").lower() == "text/css"
+        if is_css and (linked or node.tag == "style") and applies(attributes.get("media") or ""):
+            sheets.append(_style_sheet(node.text_lexbor() if linked is None else linked.text))
+    return sheets
+
+
+def _style_sheet(text: str) -> StyleSheet:
+    if (sheet := STYLE_SHEETS.get(text)) is None:
+        sheet = _parsed_sheet(text)
+        if len(STYLE_SHEETS) == MOST_SHEETS or sum(map(len, STYLE_SHEETS)) + len(text) > MOST_CHARACTERS:
+            STYLE_SHEETS.clear()
+        if len(text) <= MOST_CHARACTERS:
+            STYLE_SHEETS[text] = sheet
+    return sheet
+
+
+def _parsed_sheet(text: str) -> StyleSheet:
+    every_rule = rules(text)
+    known = tuple(rule for rule in every_rule if _is_selector(rule.selector))
+    acting = [rule for rule in known if rule.declarations.acts and rule.pseudo != "slotted"]
+    around = [rule.selector for rule in acting if rule.declarations.acts_around and not rule.pseudo]
+    return StyleSheet(
+        rules=known,
+        is_whole=len(every_rule) < MOST_RULES,
+        acting=len(acting),
+        costly=sum(COSTLY.search(rule.selector) is not None for rule in acting),
+        within=_lists([rule.selector for rule in acting]),
+        around=_lists(around),
+        marking=tuple(one for rule in known for one in rule.declarations.items if one.name in MARKING),
+        has_counter_styles="@counter-style" in text,
+    )
+
+
+def _is_selector(selector: str) -> bool:
+    """Whether the parser's engine knows a selector; where it does not, the rule cannot be followed."""
+    if EMPTY_PAGE is None:
+        return False
+    try:
+        matching(selector, EMPTY_PAGE)
+    except (SelectolaxError, UnicodeEncodeError):  # an escape may stand for half a character
+        return False
+    return True
+
+
+def _lists(selectors: Iterable[str]) -> tuple[str, ...]:
+    """As few lists of selectors as match the same."""
+    listable: list[str] = []
+    others: list[str] = []
+    for selector in dict.fromkeys(selectors):
+        (listable if LISTABLE.fullmatch(selector) else others).append(selector)
+    return (", ".join(listable), *others) if listable else tuple(others)
+
+
+def act_on(
+    sheets: Collection[StyleSheet], root: LexborNode, bodies: Collection[LexborNode], around: Collection[int], tags: int
+) -> bool:
+    """Whether style sheets act on a story, or take too long to say.
+
+    The story is what stands in the elements `bodies` of the page `root`; `around` are the `mem_id` of the elements that
+    contain them, and `tags` is how many elements the page has at most.
+    """
+    if not sheets:
+        return False
+    if _show_marks(sheets) or _are_too_many(sheets, len(bodies), tags):
+        return True
+    within = chain.from_iterable(sheet.within for sheet in sheets)
+    if any(matching(selectors, body) for selectors in within for body in bodies):
+        return True
+    outside = chain.from_iterable(sheet.around for sheet in sheets if around)
+    return any(node.mem_id in around for selectors in outside for node in matching(selectors, root))
+
+
+def _show_marks(sheets: Collection[StyleSheet]) -> bool:
+    """Whether the marks of lists and quotes may be a part of the story."""
+    marks = sum(len(one.value) for sheet in sheets for one in sheet.marking)
+    return marks > LONG_MARKS or any(sheet.has_counter_styles for sheet in sheets)
+
+
+def _are_too_many(sheets: Collection[StyleSheet], bodies: int, tags: int) -> bool:
+    acting, costly = (sum(counts) for counts in zip(*((sheet.acting, sheet.costly) for sheet in sheets), strict=True))
+    is_whole = all(sheet.is_whole for sheet in sheets) and sum(len(sheet.rules) for sheet in sheets) < MOST_RULES
+    return not is_whole or acting * (tags + PARSING * bodies) + costly * tags * tags > MOST_WORK

@@ -1,0 +1,162 @@
+"""The elements of a page's story, and why they must be rendered, if their text is not what a browser shows.
+
+Only these elements and those that contain them are looked at.  What stands elsewhere in a page does not change what is
+shown of its story, apart from its style sheets, see `page_styles`.
+"""
+
+from collections.abc import Mapping, Sequence
+from typing import NamedTuple
+
+from selectolax.lexbor import LexborHTMLParser, LexborNode
+
+from neardup.core.text.cascade import HINTS, hinted
+from neardup.core.text.css import declarations
+from neardup.core.text.elements import BLOCKS
+from neardup.core.text.own_texts import shows_text
+from neardup.core.text.page_styles import act_on, style_sheets
+from neardup.core.text.parsing import matching
+
+
+def _tag_ids(names: str) -> frozenset[int]:
+    """Tag names, separated by spaces -> the parser's ids of these tags, which are the same in every document."""
+    document = LexborHTMLParser("")
+    return frozenset(document.create_node(name).tag_id for name in names.split())
+
+
+INVISIBLE = _tag_ids(
+    "audio canvas datalist head iframe meter noembed noframes noscript progress rp rt script select style template "
+    "title video"
+)
+BREAKS = _tag_ids(" ".join((*(BLOCKS - {"html", "body", "dialog"}), "br")))
+SUPERSCRIPT = _tag_ids("sup")
+# What is shown in a way of its own, and what may be.
+PECULIAR = _tag_ids("bdo button dialog marquee math svg textarea")
+FRAMES = _tag_ids("iframe select template")
+ANNOTATIONS = _tag_ids("img input rt sup")
+PAGES_WITHIN = frozenset(("srcdoc", "shadowrootmode"))  # attributes
+PAGES_IN_ADDRESSES = ("data:text/", "data:,", "data:;", "data:image/svg")
+HIDING = frozenset(("hidden", "popover"))
+ATTRIBUTED = _tag_ids("embed font frame img input link object source")  # whose attributes decide
+OTHERS = SUPERSCRIPT | PECULIAR | ATTRIBUTED
+PECULIAR_ATTRIBUTES = frozenset(("style", "hidden", "popover", "bgcolor"))
+WITH_PECULIAR_ATTRIBUTES = ", ".join(f"[{name}]" for name in sorted(PECULIAR_ATTRIBUTES))
+MOST_ANNOTATIONS = 100  # superscripts, ruby annotations, pictures or fields; with more, they may be the text
+LONG_ATTRIBUTE, LONG_LIST = 40, 400  # characters; a shorter text of a picture, a field or a list is not looked at
+MOST_VERDICTS, LONGEST_STYLE = 4096, 1000  # that are kept, and characters of a style
+STYLE_SHEET = "style sheet"
+
+# Whether the value of a `style` attribute acts on the text in an element.  An entry may be dropped at any time.
+STYLE_VERDICTS: dict[str, bool] = {}
+
+
+class Story(NamedTuple):
+    """The elements of a story, in the order of the page.
+
+    `bodies` are the outermost ones, and `around` those that contain them, by their `mem_id`.  Of the bodies and the
+    elements in them, `breaks` break a line, browsers do not show `invisible`, and `others` must be looked at.
+    """
+
+    bodies: Sequence[LexborNode]
+    around: Mapping[int, LexborNode]
+    breaks: Sequence[LexborNode]
+    invisible: Sequence[LexborNode]
+    others: Sequence[LexborNode]
+
+
+def story_of(bodies: Sequence[LexborNode]) -> Story:
+    """The elements of a story, by the outermost ones."""
+    breaks, invisible, others = [], [], []
+    for body in bodies:
+        for node in body.traverse():
+            tag = node.tag_id
+            if tag in BREAKS:
+                breaks.append(node)
+            elif tag in INVISIBLE:
+                invisible.append(node)
+            elif tag in OTHERS:
+                others.append(node)
+    return Story(bodies, _around(bodies), breaks, invisible, others)
+
+
+def _around(bodies: Sequence[LexborNode]) -> dict[int, LexborNode]:
+    around: dict[int, LexborNode] = {}
+    for body in bodies:
+        node = body.parent
+        while node is not None and node.mem_id not in around:
+            around[node.mem_id] = node
+            node = node.parent
+    return around
+
+
+def reason_to_render(root: LexborNode, story: Story, tags: int) -> str | None:
+    """Why the text of a story may not be what a browser shows; None if it is.  `tags` bounds the page's elements."""
+    reason = _of_elements(story) or _of_attributes(story) or _of_elements_around(story)
+    if reason is None and act_on(style_sheets(root), root, story.bodies, story.around.keys(), tags):
+        return STYLE_SHEET
+    return reason
+
+
+def _of_elements(story: Story) -> str | None:
+    for node in story.others:
+        if node.tag_id in PECULIAR or (node.tag_id in ATTRIBUTED and acting_attribute(node.attributes)):
+            return f"element {node.tag}"
+    for node in story.invisible:
+        if node.tag_id in FRAMES and _holds_page(node):
+            return f"element {node.tag}"
+    annotations = sum(node.tag_id in ANNOTATIONS for node in (*story.others, *story.invisible))
+    return "annotations" if annotations > MOST_ANNOTATIONS else None
+
+
+def _of_attributes(story: Story) -> str | None:
+    for body in story.bodies:
+        for node in matching(WITH_PECULIAR_ATTRIBUTES, body):
+            if name := acting_attribute(node.attributes):
+                return f"attribute {name}"
+    return None
+
+
+def _of_elements_around(story: Story) -> str | None:
+    for node in story.around.values():
+        tag, attributes = node.tag_id, node.attributes
+        if tag in PECULIAR or tag in SUPERSCRIPT or (tag in FRAMES and _holds_page(node)):
+            return f"element {node.tag}"
+        if attributes and (tag in ATTRIBUTED or not PECULIAR_ATTRIBUTES.isdisjoint(attributes)):
+            style = attributes.get("style")
+            others = {name: value for name, value in attributes.items() if name != "style"}
+            if name := "style" if style and declarations(style).acts_around else acting_attribute(others):
+                return f"attribute {name}"
+    return None
+
+
+def _holds_page(node: LexborNode) -> bool:
+    attributes = node.attributes
+    if node.tag == "select":
+        return len(node.text_lexbor()) > LONG_LIST
+    return not PAGES_WITHIN.isdisjoint(attributes) or acting_attribute(attributes) is not None
+
+
+def acting_attribute(attributes: Mapping[str, str | None]) -> str | None:
+    """The first attribute that may hide the text in its element, or show another one; None if there is none."""
+    return next((name for name, value in attributes.items() if _acts(name, value or "")), None)
+
+
+def _acts(name: str, value: str) -> bool:
+    if name == "style":
+        return _style_acts(value)
+    if name in ("href", "src", "srcset", "data"):
+        return value.lstrip()[:15].lower().startswith("data:" if name == "data" else PAGES_IN_ADDRESSES)
+    if name in ("alt", "value", "placeholder"):
+        return len(value) > LONG_ATTRIBUTE
+    if name in HINTS:
+        return declarations(f"{HINTS[name]}: {hinted(value)}").acts
+    return name in HIDING
+
+
+def _style_acts(style: str) -> bool:
+    if (acts := STYLE_VERDICTS.get(style)) is None:
+        acts = declarations(style).acts or shows_text(style)
+        if len(STYLE_VERDICTS) == MOST_VERDICTS:
+            STYLE_VERDICTS.clear()
+        if len(style) <= LONGEST_STYLE:
+            STYLE_VERDICTS[style] = acts
+    return acts
