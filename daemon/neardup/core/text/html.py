@@ -79,18 +79,13 @@ def shown(html: str | bytes, extraction: Extraction) -> Extracted:
     if not _strip(root, extraction.strip):
         return Extracted("")
     story = story_of(_bodies(root, extraction.body))
-    if reason := reason_to_render(root, story, _tags(html)):
+    if reason := reason_to_render(root, story, html):
         return _rendered(root, story, reason)
     text = _plain_text(story)
     if not _is_nearly_empty(text):
         return Extracted(text)
     found = _rendered_anew(html, extraction)
     return found if found is not None and len(found.text.split()) > len(text.split()) else Extracted(text)
-
-
-def _tags(html: str | bytes) -> int:
-    """How many elements markup has at most, apart from a few that it need not name."""
-    return html.count("<") if isinstance(html, str) else html.count(b"<")
 
 
 def _plain_text(story: Story) -> str:

@@ -5,7 +5,7 @@ of a story.  The engine of the parser finds what they match.
 """
 
 import re
-from collections.abc import Collection, Iterable
+from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass
 from itertools import chain
 
@@ -24,6 +24,8 @@ PARSING = 50  # comparisons take as long as to parse a selector
 COSTLY = re.compile(r"~|:nth|:has|:last|:only")  # selectors that look at all siblings of an element
 # Selectors that mean the same in a list of selectors as alone.
 LISTABLE = re.compile(r"(?:[\w\s.#:>+~*-]|\[[\w\s\"'=~|^$*-]*\]|\([\w\s.#+-]*\))+")
+# The tag, or the first class or id, that an element must have which a plain selector matches.
+SUBJECT = re.compile(r"(?:[\w\s.#>+~*-]*[\s>+~])?(?:\*?([.#][\w-]++)|([\w-]++))[\w.#-]*+")
 EMPTY_PAGE = parsed("<p>")
 
 
@@ -31,7 +33,8 @@ EMPTY_PAGE = parsed("<p>")
 class StyleSheet:
     """The rules of a style sheet that matter here, and lists of selectors of those that act.
 
-    `within` are those that act on the elements that they match, and `around` those that act on what these contain.
+    `within` are those that act on the elements that they match, and `around` the selectors of those that act on what
+    these contain, each with the tag, class or id that such an element has; empty where that is not plain to see.
     `acting` counts the former, and `costly` are those of them that take as many comparisons as a page has elements.
     The rules are the whole sheet's unless it has MOST_RULES.
     """
@@ -41,7 +44,7 @@ class StyleSheet:
     acting: int
     costly: int
     within: tuple[str, ...]
-    around: tuple[str, ...]
+    around: tuple[tuple[str, str], ...]
     marking: tuple[Declaration, ...]
     has_counter_styles: bool
 
@@ -83,7 +86,7 @@ def _parsed_sheet(text: str) -> StyleSheet:
         acting=len(acting),
         costly=sum(COSTLY.search(rule.selector) is not None for rule in acting),
         within=_lists([rule.selector for rule in acting]),
-        around=_lists(around),
+        around=tuple((_subject(selector), selector) for selector in dict.fromkeys(around)),
         marking=tuple(one for rule in known for one in rule.declarations.items if one.name in MARKING),
         has_counter_styles="@counter-style" in text,
     )
@@ -109,23 +112,43 @@ def _lists(selectors: Iterable[str]) -> tuple[str, ...]:
     return (", ".join(listable), *others) if listable else tuple(others)
 
 
+def _subject(selector: str) -> str:
+    match = SUBJECT.fullmatch(selector)
+    return (match[1] or match[2]).lower() if match else ""
+
+
 def act_on(
-    sheets: Collection[StyleSheet], root: LexborNode, bodies: Collection[LexborNode], around: Collection[int], tags: int
+    sheets: Collection[StyleSheet],
+    root: LexborNode,
+    bodies: Collection[LexborNode],
+    around: Mapping[int, LexborNode],
+    html: str | bytes,
 ) -> bool:
     """Whether style sheets act on a story, or take too long to say.
 
-    The story is what stands in the elements `bodies` of the page `root`; `around` are the `mem_id` of the elements that
-    contain them, and `tags` is how many elements the page has at most.
+    The story is what stands in the elements `bodies` of the page `root`, whose markup is `html`; `around` are the
+    elements that contain them, by their `mem_id`.
     """
     if not sheets:
         return False
-    if _show_marks(sheets) or _are_too_many(sheets, len(bodies), tags):
+    if _show_marks(sheets) or _are_too_many(sheets, len(bodies), html):
         return True
     within = chain.from_iterable(sheet.within for sheet in sheets)
     if any(matching(selectors, body) for selectors in within for body in bodies):
         return True
-    outside = chain.from_iterable(sheet.around for sheet in sheets if around)
-    return any(node.mem_id in around for selectors in outside for node in matching(selectors, root))
+    names = _names(around.values())
+    outside = [selector for sheet in sheets for name, selector in sheet.around if name in names]
+    return any(node.mem_id in around for selector in outside for node in matching(selector, root))
+
+
+def _names(elements: Iterable[LexborNode]) -> set[str]:
+    """What the subjects of selectors may be that match one of the elements."""
+    names: set[str] = set()
+    for element in elements:
+        attributes = element.attributes
+        names.update(("", element.tag or "", f"#{attributes.get('id') or ''}".lower()))
+        names.update(f".{name}" for name in (attributes.get("class") or "").lower().split())
+    return names
 
 
 def _show_marks(sheets: Collection[StyleSheet]) -> bool:
@@ -134,7 +157,13 @@ def _show_marks(sheets: Collection[StyleSheet]) -> bool:
     return marks > LONG_MARKS or any(sheet.has_counter_styles for sheet in sheets)
 
 
-def _are_too_many(sheets: Collection[StyleSheet], bodies: int, tags: int) -> bool:
+def _are_too_many(sheets: Collection[StyleSheet], bodies: int, html: str | bytes) -> bool:
     acting, costly = (sum(counts) for counts in zip(*((sheet.acting, sheet.costly) for sheet in sheets), strict=True))
     is_whole = all(sheet.is_whole for sheet in sheets) and sum(len(sheet.rules) for sheet in sheets) < MOST_RULES
+    tags = _tags(html) if costly else len(html) // len("<b>")
     return not is_whole or acting * (tags + PARSING * bodies) + costly * tags * tags > MOST_WORK
+
+
+def _tags(html: str | bytes) -> int:
+    """How many elements markup has at most, apart from a few that it need not name."""
+    return html.count("<") if isinstance(html, str) else html.count(b"<")

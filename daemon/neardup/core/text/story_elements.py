@@ -88,10 +88,10 @@ def _around(bodies: Sequence[LexborNode]) -> dict[int, LexborNode]:
     return around
 
 
-def reason_to_render(root: LexborNode, story: Story, tags: int) -> str | None:
-    """Why the text of a story may not be what a browser shows; None if it is.  `tags` bounds the page's elements."""
+def reason_to_render(root: LexborNode, story: Story, html: str | bytes) -> str | None:
+    """Why the text of a story of the page `html` may not be what a browser shows; None if it is."""
     reason = _of_elements(story) or _of_attributes(story) or _of_elements_around(story)
-    if reason is None and act_on(style_sheets(root), root, story.bodies, story.around.keys(), tags):
+    if reason is None and act_on(style_sheets(root), root, story.bodies, story.around, html):
         return STYLE_SHEET
     return reason
 
