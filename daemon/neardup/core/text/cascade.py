@@ -2,6 +2,7 @@
 
 import re
 from collections.abc import Hashable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
 from operator import itemgetter
 
 from selectolax.lexbor import LexborNode
@@ -10,6 +11,7 @@ from neardup.core.text.boxes import Values
 from neardup.core.text.computed_style import DOUBT
 from neardup.core.text.css import Declaration, declarations, substituted
 from neardup.core.text.css_values import GLOBAL, expanded
+from neardup.core.text.looks import Looks
 from neardup.core.text.page_styles import COSTLY, MOST_WORK, StyleSheet
 from neardup.core.text.parsing import matching
 from neardup.core.text.style_sheets import MOST_RULES, Rule
@@ -24,7 +26,6 @@ INITIAL = {
     "-webkit-text-fill-color": "currentcolor", "direction": "ltr",
 }  # fmt: skip
 NONE: Values = {}
-UNSTYLED = frozenset(("href", "src", "id", "title", "alt", "name", "rel"))  # attributes that are no styles
 MOST_MATCHES = 200_000  # of rules and elements; each takes 300 bytes
 CONTROL = declarations("font-size: 13px; color: black; background: #efefef; text-indent: 0").items
 OVERRIDE = declarations("unicode-bidi: isolate-override").items
@@ -38,41 +39,63 @@ SIZED = frozenset(("svg", "marquee", "iframe"))  # by attributes
 HINTS = {"bgcolor": "background-color", "color": "color", "text": "color", "dir": "direction"}
 OF_SVG = ("display", "visibility", "opacity", "font-size", "fill", "transform", "clip-path", "mask", "filter")
 SVG = frozenset(("svg", "g", "text", "tspan", "textpath", "foreignobject", "switch", "a"))
+STYLING = frozenset(("style", *HINTS, *OF_SVG, "x", "y", "width", "height"))
+MOST_KNOWN, MOST_VALUES, LONGEST_STYLE = 16, 2_000, 1_000  # that are kept, and characters of the attributes
 BARE_COLOUR = re.compile(r"[0-9a-f]{3}(?:[0-9a-f]{3})?", re.IGNORECASE)
 
 
+@dataclass(frozen=True, slots=True)
+class Known:
+    """What is known of the elements of all pages with the same style sheets: their values and their looks."""
+
+    values: dict[Hashable, tuple[Values, Values]] = field(default_factory=dict)
+    looks: Looks = field(default_factory=Looks)
+
+
+# By the style sheets of a page.  An entry may be dropped at any time.
+KNOWN: dict[tuple[StyleSheet, ...], Known] = {}
+
+
 class Sheets:
-    """The rules of a page's style sheets, by the elements that they match."""
+    """The rules of a page's style sheets, by the elements that they match.
+
+    `acting` are the `mem_id` of the elements on which they act.
+    """
 
     def __init__(self, root: LexborNode, sheets: Sequence[StyleSheet]) -> None:
         self._matched: dict[int, list[tuple[int, Rule]]] = {}
         self.slotted: list[str] = []  # selectors of what may be hidden in slots
         self._of: dict[tuple[int, str], tuple[Attributes, Values]] = {}
-        self._same: dict[Hashable, tuple[Values, Values]] = {}  # with the custom properties, so that their id stays
         self._pseudos: dict[int, set[str]] = {}
+        self.acting: set[int] = set()
         elements = sum(1 for _ in root.traverse())
         room, work = MOST_MATCHES, MOST_WORK
         rules = [rule for sheet in sheets for rule in sheet.rules][:MOST_RULES]
         self.marking = [one for sheet in sheets for one in sheet.marking]
-        self._is_whole = len(rules) < MOST_RULES and all(sheet.is_whole for sheet in sheets)
+        self.is_whole = len(rules) < MOST_RULES and all(sheet.is_whole for sheet in sheets)
         for order, rule in enumerate(rules):
             work -= elements * (elements if COSTLY.search(rule.selector) else 1)
             if work < 0:
-                self._is_whole = False
+                self.is_whole = False
                 break
-            nodes = matching(rule.selector, root)
             if rule.pseudo == "slotted":
                 if rule.declarations.acts:
                     self.slotted.append(rule.selector)
                 continue
+            nodes = matching(rule.selector, root)
             room -= len(nodes)
             if room < 0:
-                self._is_whole = False
+                self.is_whole = False
                 break
-            for node in {node.mem_id: node for node in nodes}.values():
-                self._matched.setdefault(node.mem_id, []).append((order, rule))
+            ids = dict.fromkeys([node.mem_id for node in nodes])
+            if rule.declarations.acts:
+                self.acting.update(ids)
+            for element in ids:
+                self._matched.setdefault(element, []).append((order, rule))
                 if rule.pseudo:
-                    self._pseudos.setdefault(node.mem_id, set()).add(rule.pseudo)
+                    self._pseudos.setdefault(element, set()).add(rule.pseudo)
+        self._known = _known(tuple(sheets)) if self.is_whole else Known()
+        self.looks = self._known.looks
 
     def generate_in(self, node: LexborNode) -> bool:
         """Whether style sheets may put a text before or after the content of an element."""
@@ -96,11 +119,15 @@ class Sheets:
         matched = tuple(order for order, _ in self._matched.get(node.mem_id, ()))
         if not (matched or attributes or node.tag in BROWSER_STYLES):
             return NONE
-        styled = tuple([(name, value) for name, value in attributes.items() if name not in UNSTYLED])
-        key = node.tag, pseudo, matched, styled, id(custom)
-        if (found := self._same.get(key)) is None:
-            found = self._same[key] = self._declared(node, attributes, custom, pseudo), custom
-        return found[0]
+        styled = tuple([(name, value) for name, value in attributes.items() if name in STYLING])
+        key = node.tag, pseudo, matched, styled, id(custom), None if self.is_whole else attributes.get("class")
+        if (known := self._known.values.get(key)) is None:
+            if len(self._known.values) >= MOST_VALUES:
+                self._known.values.clear()
+            known = self._declared(node, attributes, custom, pseudo), custom
+            if sum(len(value or "") for _, value in styled) <= LONGEST_STYLE:
+                self._known.values[key] = known
+        return known[0]
 
     def _declared(self, node: LexborNode, attributes: Attributes, custom: Values, pseudo: str) -> Values:
         """The last of the strongest declared values."""
@@ -117,7 +144,7 @@ class Sheets:
         unsure = [rule.selector for _, rule in matched if rule.is_doubtful and rule.declarations.acts]
         if not pseudo and self._is_covered(node):
             unsure.append("::before")
-        if not self._is_whole and "class" in attributes:
+        if not self.is_whole and "class" in attributes:
             unsure.append(f".{attributes['class']}")
         if unsure:
             values = {**values, DOUBT: ", ".join(unsure)}
@@ -132,6 +159,14 @@ class Sheets:
         generated = [rule for _, rule in self._matched.get(node.mem_id, ()) if rule.pseudo]
         names = {name for rule in generated for one in rule.declarations.items for name, _ in one.longhands}
         return {"position", "background-color"} <= names
+
+
+def _known(sheets: tuple[StyleSheet, ...]) -> Known:
+    if (known := KNOWN.get(sheets)) is None:
+        if len(KNOWN) == MOST_KNOWN:
+            KNOWN.clear()
+        known = KNOWN[sheets] = Known()
+    return known
 
 
 def _browser_style(node: LexborNode) -> Iterator[Weighed]:

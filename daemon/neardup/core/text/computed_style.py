@@ -1,14 +1,15 @@
 """The style that an element has and hands down, and whether a text in it is seen."""
 
 import re
+from collections.abc import Hashable
 from dataclasses import dataclass, field, replace
 from functools import cached_property, lru_cache
-from typing import Self
+from typing import Any, Self
 
 from neardup.core.text.boxes import Values
 from neardup.core.text.css import FAINT, FAR, TINY
 from neardup.core.text.css_doubts import is_doubtful
-from neardup.core.text.css_values import FONT_SIZES, PAINTING, Colour, colour, pixels
+from neardup.core.text.css_values import FONT_SIZES, PAINTING, Colour, colour, is_light, pixels
 from neardup.core.text.layers import ANIMATED, HIDDEN, PAINTED, SEEN, Layer
 
 BLACK: Colour = (0, 0, 0, 1)
@@ -16,6 +17,8 @@ WHITE: Colour = (1, 1, 1, 1)
 SHARE = re.compile(r"opacity\(\s*([\d.]+%?)\s*\)")
 SIZES = ("width", "height", "max-width", "max-height")
 CLOSE = 0.04  # two colours that differ less, in red, green and blue, look the same
+LEAST_SIZE = 8  # pixels of a text in which smaller letters are still seen
+MOST_VARIANTS = 16  # of a style that are kept
 DOUBT = "doubtful"  # names, among the values of an element, the rules of which it is not known whether they apply
 
 
@@ -45,11 +48,35 @@ class Style:
 
     def in_unseen_box(self) -> Self:
         """The style of what is within a box of which nothing is seen, or perhaps nothing if it is animated."""
-        return self.doubted(*ANIMATED) if self.animated else replace(self, boxed_in=True)
+        return self.doubted(*ANIMATED) if self.animated else self._changed("boxed_in", True)
 
     def doubted(self, *doubts: str) -> Self:
         """The style of what may be hidden for these reasons too."""
-        return replace(self, doubts=self.doubts.union(doubts))
+        return self._changed("doubts", self.doubts.union(doubts))
+
+    def drawing(self, *, drawn: bool) -> Self:
+        """The style of what only shows the text of some elements in it, or of such an element."""
+        return self._changed("drawn", drawn)
+
+    def _changed(self, name: str, value: Hashable) -> Self:
+        """The style with another value of a field, which is one object for the same value."""
+        if (style := self._variants.get((name, value))) is None:
+            changes: dict[str, Any] = {name: value}
+            style = replace(self, **changes)
+            if len(self._variants) < MOST_VARIANTS:
+                self._variants[name, value] = style
+        return style
+
+    @cached_property
+    def _variants(self) -> dict[tuple[str, Hashable], Self]:
+        return {}
+
+    @cached_property
+    def is_plain(self) -> bool:
+        """Whether a text in any element within is seen, unless what this element declares acts."""
+        is_seen = self.visible and not (self.faint or self.boxed_in or self.drawn or self.to_the_left)
+        is_dark = not is_light(self.fill or self.ink) and self.background is not None and is_light(self.background)
+        return is_seen and is_dark and self.size >= LEAST_SIZE and self.indent > -FAR
 
     @cached_property
     def layer(self) -> Layer:

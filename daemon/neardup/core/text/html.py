@@ -10,14 +10,12 @@ from selectolax.lexbor import LexborNode
 from neardup.core.text.decoding import REPLACEMENT, NoStoryText, decode, is_plain
 from neardup.core.text.extraction import Extraction
 from neardup.core.text.own_texts import is_marker
-from neardup.core.text.parsing import matching, parsed
+from neardup.core.text.parsing import insert_after, insert_before, matching, parsed
 from neardup.core.text.rendering import rendered
 from neardup.core.text.story_elements import BREAKS, INVISIBLE, SUPERSCRIPT, Story, reason_to_render, story_of
 from neardup.core.text.unparsed import unparsed_text
 from neardup.records import Limit, Skip
 
-# Choosing among the overloads of these methods takes longer than the insertion, so the overloads are called directly.
-insert_before, insert_after = (vars(LexborNode)[name]["bytes"] for name in ("insert_before", "insert_after"))
 MARKUP = re.compile(r"<(!doctype|html|body|p|div|article)\b", re.IGNORECASE)
 LEAST_SHOWN = 200  # characters; a page that shows less may show a text in a way of its own,
 LEAST_PAGE = 600  # if it has so many bytes of UTF-8
@@ -136,7 +134,7 @@ def _visible(text: str) -> int:
 
 
 def _rendered(root: LexborNode, story: Story, reason: str) -> Extracted:
-    text, is_whole, hidden = rendered(root, frozenset(body.mem_id for body in story.bodies))
+    text, is_whole, hidden = rendered(root, story)
     return Extracted(text, None if is_whole else Limit.NESTING, hidden, reason)
 
 

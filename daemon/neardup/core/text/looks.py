@@ -15,6 +15,9 @@ class Look(NamedTuple):
     is_low: bool
 
 
+MOST_LOOKS = 2_000  # that are kept
+
+
 class Looks:
     """The looks of elements, by the styles that they inherit, their values and their display."""
 
@@ -28,6 +31,8 @@ class Looks:
             return Look(parent, display in HIDING_DISPLAYS, is_low=False)
         key = id(parent), id(values), display
         if (found := self._known.get(key)) is None:
+            if len(self._known) == MOST_LOOKS:
+                self._known.clear()
             style = computed(parent, values)
             look = Look(style, is_unseen(values, display, style.size), is_low(values, style.size))
             found = self._known[key] = look, parent, values

@@ -4,6 +4,8 @@ from selectolax.lexbor import LexborCSSSelector, LexborHTMLParser, LexborNode
 
 # One for all pages: `node.css` makes one for each page, which takes 2 us.
 SELECTOR = LexborCSSSelector()  # type: ignore[no-untyped-call]
+# Choosing among the overloads of these methods takes longer than the insertion, so the overloads are called directly.
+insert_before, insert_after = (vars(LexborNode)[name]["bytes"] for name in ("insert_before", "insert_after"))
 
 
 def parsed(html: str | bytes) -> LexborNode | None:

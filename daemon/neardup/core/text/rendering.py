@@ -5,23 +5,22 @@ Pages whose markup hides nothing do not need this; `core.text.html` decides.
 
 import re
 from collections import Counter
-from collections.abc import Iterator, Sequence
-from dataclasses import replace
+from collections.abc import Container, Iterator, Sequence
+from collections.abc import Set as AbstractSet
 from itertools import chain
 from typing import NamedTuple
 
 from selectolax.lexbor import LexborNode
 
-from neardup.core.text.boxes import covers, is_out_of_flow, is_unseen
-from neardup.core.text.cascade import Attributes, Sheets
+from neardup.core.text.boxes import Values, covers, is_out_of_flow, is_unseen
+from neardup.core.text.cascade import NONE, Attributes, Sheets
 from neardup.core.text.computed_style import Style, computed
 from neardup.core.text.css import declarations
 from neardup.core.text.display import display_of, is_block
 from neardup.core.text.edges import Low, Override, edges
-from neardup.core.text.elements import BLOCKS, DRAWINGS, DRAWN_TEXTS, NEVER_SHOWN, NOT_SHOWN, PERHAPS_SHOWN
+from neardup.core.text.elements import BLOCKS, DRAWINGS, DRAWN_TEXTS, LISTS, NEVER_SHOWN, NOT_SHOWN, PERHAPS_SHOWN
 from neardup.core.text.layers import HIDDEN, Layer, apart
 from neardup.core.text.layout_order import in_order_shown
-from neardup.core.text.looks import Looks
 from neardup.core.text.own_texts import (
     is_aside,
     marks,
@@ -32,29 +31,39 @@ from neardup.core.text.own_texts import (
     texts_perhaps_shown,
 )
 from neardup.core.text.page_styles import style_sheets
-from neardup.core.text.parsing import parsed
+from neardup.core.text.parsing import insert_after, insert_before, matching, parsed
 from neardup.core.text.pieces import Piece, Text, written
 from neardup.core.text.shadow_trees import Host, markup_of, shadow_among
+from neardup.core.text.story_elements import BREAKS, TEMPLATES, Story, read_in_parts, story_of
 
+START = Style()
+BREAK = "\v"  # of a line, in a text that is read whole; no break in markup, and white space
 SPACES = re.compile(r"[ \t\n\r\f]+")
 FIRST_LETTER = re.compile(r"^(\s*)[^\w\s]*\w[^\w\s]*")  # with the marks and signs beside it
 DEEPEST = 8  # pages within pages
 PECULIAR = ("details", "iframe", "slot")  # do not always show their own text
+SHOWN_IN_OTHER_WAYS = NEVER_SHOWN | NOT_SHOWN | PERHAPS_SHOWN | LISTS | frozenset((
+    *PECULIAR, "wbr", "br", "textarea", "input", "object", "sup", "embed", "frame", "img", "source", "image",
+))  # fmt: skip
+WITH_TEXTS = frozenset(("alt", "label", "style"))  # attributes
+MOST_FRAMES = 2_000  # that are kept
 
 
 class _Page(NamedTuple):
     """The page's style sheets, the `mem_id` of its story's elements, and how many pages it stands within.
 
-    `left_out` are the pages that stand within too many, `characters` counts those of each layer.  `host` is the element
-    whose shadow tree the page is.
+    `around` are the elements that contain these, and `in_parts` those whose parts are read one by one; None if that
+    holds for all.  `left_out` are the pages that stand within too many, `characters` counts those of each layer.
+    `host` is the element whose shadow tree the page is.
     """
 
     sheets: Sheets
     bodies: frozenset[int]
+    around: Container[int]
+    in_parts: AbstractSet[int] | None
     depth: int
     left_out: list[str]
     characters: Counter[Layer]
-    looks: Looks
     host: "Host[_Page] | None" = None
 
 
@@ -69,61 +78,150 @@ class Rendered(NamedTuple):
 Part = tuple[LexborNode, Style, bool, _Page] | Piece | Low
 
 
-def rendered(root: LexborNode, bodies: frozenset[int]) -> Rendered:
-    """The text of a page within the elements whose `mem_id` is in `bodies`.
+def rendered(root: LexborNode, story: Story) -> Rendered:
+    """The text of a story of a page, whose elements it changes.
 
     White space does not count as hidden, nor does what no browser shows, such as scripts.  Doubtful texts are read
     among the others, and if they are many once more, apart from these.  A page that hides much more than it shows may
     show it by a script, or in a way that is not known here, so the hidden texts follow those that are shown.
     """
-    page = _Page(Sheets(root, style_sheets(root)), bodies, 0, [], Counter(), Looks())
-    counters = (signs_of_counters(sheet.text_lexbor()) for sheet in root.css("style"))
-    signs = " ".join((*counters, marks(page.sheets.marking, {}))).strip()
-    pieces, characters = [_shown(signs, Style().doubted("signs"), page), *_pieces(root, page)], page.characters
+    signs = [signs_of_counters(sheet.text_lexbor()) for sheet in matching("style", root)]
+    page = _page(root, story)
+    signs.append(marks(page.sheets.marking, {}))
+    pieces = [_shown(" ".join(signs).strip(), START.doubted("signs"), page), *_pieces(root, page)]
+    characters = page.characters
     texts = [written(pieces), *(written(pieces, layers) for layers in apart(characters))]
     return Rendered("\n".join(texts), not page.left_out, characters[HIDDEN] / max(1, characters.total()))
+
+
+def _page(root: LexborNode, story: Story) -> _Page:
+    """A page, of which the texts are prepared that are read as they are written, in elements that nothing acts on."""
+    sheets = Sheets(root, style_sheets(root))
+    bodies = frozenset(body.mem_id for body in story.bodies)
+    in_parts = bodies | read_in_parts(story, sheets.acting) if sheets.is_whole else None
+    if in_parts is not None:
+        for node in story.breaks:
+            if (parent := node.parent) is not None and parent.mem_id not in in_parts:
+                insert_before(node, BREAK.encode())
+                insert_after(node, BREAK.encode())
+        for node in reversed(story.invisible):
+            if node.mem_id not in in_parts:
+                node.decompose()
+    return _Page(sheets, bodies, story.around, in_parts, 0, [], Counter())
 
 
 def _pieces(root: LexborNode, page: _Page) -> list[Piece]:
     out: list[Piece] = []
     has_text: list[bool] = []  # for each low box, whether a text was read in it
-    pending: list[Part] = [(root, Style(), False, page)]
+    pending: list[Part] = [(root, START, False, page)]
     while pending:
         part = pending.pop()
         if part is Low.START:
             has_text.append(False)
         elif part is Low.END:
             has_text.pop()
-        elif isinstance(part, tuple) and not isinstance(part, Text):
-            node, style, is_inside, inside = part
-            if has_text and node.is_text_node and (node.text_content or "").strip():
-                style = style.doubted("clipped") if any(has_text) else style
-                has_text = [True] * len(has_text)
-            pending += reversed(list(_parts(node, style, is_inside, inside)))
-        else:
+        elif not isinstance(part, tuple) or isinstance(part, Text):
             out.append(part)
+        else:
+            node, style, is_inside, inside = part
+            if is_inside and node.is_text_node:
+                text = node.text_content or ""
+                if has_text and text.strip():
+                    style = style.doubted("clipped") if any(has_text) else style
+                    has_text = [True] * len(has_text)
+                out.append(_shown(text, style, inside))
+            elif is_inside and not has_text and _is_whole(node, style, inside):
+                out += _whole(node, style, inside)
+            elif is_inside and (parts := _in_frame(node, style, inside)) is not None:
+                pending += parts
+            else:
+                pending += reversed(list(_parts(node, style, is_inside, inside)))
     return out
+
+
+def _is_whole(node: LexborNode, style: Style, page: _Page) -> bool:
+    """Whether an element is read with all that is in it, as one text."""
+    if page.in_parts is None or node.mem_id in page.in_parts or not node.is_element_node:
+        return False
+    return style.is_plain or style.boxed_in or (style.drawn and not node.text_lexbor().strip())
+
+
+def _whole(node: LexborNode, style: Style, page: _Page) -> Sequence[Piece]:
+    text = _shown(node.text_lexbor(), style, page)
+    text = text._replace(text=text.text.replace(BREAK, "\n"))
+    return (_line_break(style), text, _line_break(style)) if node.tag_id in BREAKS else (text,)
+
+
+class _Frame(NamedTuple):
+    """What stands before and after that which is in an element, and the style of this."""
+
+    style: Style
+    start: tuple[Piece | Low, ...]
+    end: tuple[Piece | Low, ...]
+
+
+# By the style around an element, its values, its tag and its display; the styles and values are kept, so that their ids
+# stay.  An entry may be dropped at any time.
+FRAMES: dict[tuple[int, int, str, str], tuple[_Frame, Style, Values]] = {}
+
+
+def _in_frame(node: LexborNode, parent: Style, page: _Page) -> list[Part] | None:
+    """The parts of an element that shows only what is in it, the last one first; None for another one."""
+    tag = node.tag or ""
+    if tag in SHOWN_IN_OTHER_WAYS or not node.is_element_node or page.sheets.generate_in(node):
+        return None
+    attributes, values = page.sheets.of(node, parent.custom)
+    if not WITH_TEXTS.isdisjoint(attributes) and not _has_bare_style(attributes):
+        return None
+    display = display_of(tag, attributes, values)
+    key = id(parent), id(values), tag, display
+    if (known := FRAMES.get(key)) is None:
+        if len(FRAMES) == MOST_FRAMES:
+            FRAMES.clear()
+        known = FRAMES[key] = _frame(node, parent, display, page), parent, values
+    style, start, end = known[0]
+    children = list(node.iter(include_text=True))
+    if any(child.tag_id in TEMPLATES for child in children):
+        return None
+    if len(children) > 1:
+        every = not style.is_plain or display.endswith("grid")
+        styles = [_values_in_order(child, style, page, every=every) for child in children]
+        if any(styles) or (values and display.endswith(("flex", "grid"))) or style.to_the_left:
+            style = style.doubted("covered") if any(map(covers, styles)) else style
+            children = in_order_shown(children, styles, display, values, to_the_left=style.to_the_left)
+    parts: list[Part] = [(child, style, True, page) for child in reversed(children)]
+    return [*reversed(end), *parts, *reversed(start)]
+
+
+def _has_bare_style(attributes: Attributes) -> bool:
+    """Whether attributes show no text."""
+    style = attributes.get("style") or ""
+    return not (attributes.get("alt") or attributes.get("label") or any(map(style.__contains__, ("'", '"', "url("))))
+
+
+def _values_in_order(child: LexborNode, style: Style, page: _Page, *, every: bool) -> Values:
+    """The values of a child by which the children may be shown in another order; `every` of them, or those that act."""
+    if not child.is_element_node or not (every or page.in_parts is None or child.mem_id in page.in_parts):
+        return NONE
+    return page.sheets.of(child, style.custom)[1]
 
 
 def _parts(node: LexborNode, parent: Style, is_inside: bool, page: _Page) -> Iterator[Part]:
     """What a node shows, in order: texts, breaks, and the nodes in it."""
-    if node.is_text_node:
-        if is_inside:
-            yield _shown(node.text_content or "", parent, page)
-    elif not node.is_element_node:
+    if not node.is_element_node:
         return
-    elif is_inside:
+    if is_inside:
         yield from _element(node, parent, page)
     elif node.mem_id in page.bodies:
         yield from ("\n", *_element(node, parent, page), "\n")
-    else:
+    elif node.mem_id in page.around:
         tag = node.tag or ""
         attributes, values = page.sheets.of(node, parent.custom)
-        style, is_box_unseen, _ = page.looks.of(parent, values, display_of(tag, attributes, values))
+        style, is_box_unseen, _ = page.sheets.looks.of(parent, values, display_of(tag, attributes, values))
         if is_box_unseen or is_aside(node, attributes, values):
             style = style.in_unseen_box()
         if tag not in NEVER_SHOWN:
-            yield from ((child, style, False, page) for child in node.iter(include_text=True))
+            yield from ((child, style, False, page) for child in node.iter())
 
 
 def _element(node: LexborNode, parent: Style, page: _Page) -> Iterator[Part]:
@@ -131,42 +229,50 @@ def _element(node: LexborNode, parent: Style, page: _Page) -> Iterator[Part]:
     tag = node.tag or ""
     attributes, values = page.sheets.of(node, parent.custom)
     display = display_of(tag, attributes, values)
-    style, is_box_unseen, is_box_low = page.looks.of(parent, values, display)
     if tag == "wbr" or tag in NEVER_SHOWN or (tag in NOT_SHOWN and display == "none" and tag not in PERHAPS_SHOWN):
         if tag == "style":
-            yield from _asides(node, attributes, style, page)
+            yield from _asides(node, attributes, page.sheets.looks.of(parent, values, display).style, page)
         return
     if tag == "br":
+        style = page.sheets.looks.of(parent, values, display).style
         yield _line_break(style) if display not in ("none", "contents") else ""
         return
+    frame = _frame(node, parent, display, page)
+    yield from chain(frame.start, _content(node, frame.style, display, page), frame.end)
+
+
+def _frame(node: LexborNode, parent: Style, display: str, page: _Page) -> _Frame:
+    tag = node.tag or ""
+    attributes, values = page.sheets.of(node, parent.custom)
+    style, is_box_unseen, is_box_low = page.sheets.looks.of(parent, values, display)
     is_out = is_out_of_flow(values)
-    if is_box_unseen and is_block(display) and not is_out:
-        yield _line_break(style)
-    start: Sequence[Piece]
-    end: Sequence[Piece]
+    before = (_line_break(style),) if is_box_unseen and is_block(display) and not is_out else ()
+    start: Sequence[Piece | Low]
+    end: Sequence[Piece | Low]
     start, end = ((), ()) if is_box_unseen and is_out else edges(display)
     if is_box_unseen or is_aside(node, attributes, values):
         style = style.in_unseen_box()
     if is_block(display) and start:
         start = end = (_line_break(style),) if tag in BLOCKS or not is_out else ()
     if tag in DRAWINGS or tag in DRAWN_TEXTS:
-        style = replace(style, drawn=tag in DRAWINGS)
-    parts = _content(node, style, display, page)
-    yield from chain(start, [Low.START] if is_box_low else (), parts, [Low.END] if is_box_low else (), end)
+        style = style.drawing(drawn=tag in DRAWINGS)
+    if is_box_low:
+        start, end = (*start, Low.START), (Low.END, *end)
+    if values.get("unicode-bidi", "").endswith("override"):
+        direction = Override.RIGHT_TO_LEFT if style.to_the_left else Override.LEFT_TO_RIGHT
+        start, end = (*start, Override.START), (direction, *end)
+    return _Frame(style, (*before, *start), tuple(end))
 
 
 def _content(node: LexborNode, style: Style, display: str, page: _Page) -> Iterator[Part]:
     """What stands within the box of an element."""
-    attributes, values = page.sheets.of(node, style.custom)
+    attributes, _ = page.sheets.of(node, style.custom)
     parts: Iterator[Part] = _children(node, style, display, page)
     if attributes:
         parts = chain(_asides(node, attributes, style, page), parts)
     if page.sheets.generate_in(node):
         before, after = (_generated(node, style, page, *names) for names in (("marker", "before"), ("after",)))
         parts = chain(before, parts, after)
-    if values.get("unicode-bidi", "").endswith("override"):
-        direction = Override.RIGHT_TO_LEFT if style.to_the_left else Override.LEFT_TO_RIGHT
-        parts = chain([Override.START], parts, [direction])
     yield from parts
 
 
@@ -216,8 +322,9 @@ def _page_within(markup: str, style: Style, page: _Page) -> Iterator[Part]:
     if page.depth == DEEPEST:
         page.left_out.append(markup)
     elif (root := parsed(markup)) is not None:
-        inside = page._replace(
-            sheets=Sheets(root, style_sheets(root)), bodies=frozenset((root.mem_id,)), depth=page.depth + 1
+        inside = _page(root, story_of([root]))
+        inside = inside._replace(
+            depth=page.depth + 1, left_out=page.left_out, characters=page.characters, host=page.host
         )
         yield from ("\n", (root, style, False, inside), "\n")
 

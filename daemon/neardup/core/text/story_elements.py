@@ -4,7 +4,7 @@ Only these elements and those that contain them are looked at.  What stands else
 shown of its story, apart from its style sheets, see `page_styles`.
 """
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from typing import NamedTuple
 
 from selectolax.lexbor import LexborHTMLParser, LexborNode
@@ -32,6 +32,7 @@ SUPERSCRIPT = _tag_ids("sup")
 # What is shown in a way of its own, and what may be.
 PECULIAR = _tag_ids("bdo button dialog marquee math svg textarea")
 FRAMES = _tag_ids("iframe select template")
+TEMPLATES = _tag_ids("template")
 ANNOTATIONS = _tag_ids("img input rt sup")
 PAGES_WITHIN = frozenset(("srcdoc", "shadowrootmode"))  # attributes
 PAGES_IN_ADDRESSES = ("data:text/", "data:,", "data:;", "data:image/svg")
@@ -40,6 +41,9 @@ ATTRIBUTED = _tag_ids("embed font frame img input link object source")  # whose 
 OTHERS = SUPERSCRIPT | PECULIAR | ATTRIBUTED
 PECULIAR_ATTRIBUTES = frozenset(("style", "hidden", "popover", "bgcolor"))
 WITH_PECULIAR_ATTRIBUTES = ", ".join(f"[{name}]" for name in sorted(PECULIAR_ATTRIBUTES))
+# What a browser shows in its own way, or may read beside the text.
+READ_IN_PARTS = ", ".join((WITH_PECULIAR_ATTRIBUTES, "[alt]", "[label]", "[dir=rtl i]", "details", "slot", "image"))
+ALWAYS_IN_PARTS = SUPERSCRIPT | PECULIAR | _tag_ids("input style select rt")
 MOST_ANNOTATIONS = 100  # superscripts, ruby annotations, pictures or fields; with more, they may be the text
 LONG_ATTRIBUTE, LONG_LIST = 40, 400  # characters; a shorter text of a picture, a field or a list is not looked at
 MOST_VERDICTS, LONGEST_STYLE = 4096, 1000  # that are kept, and characters of a style
@@ -126,6 +130,39 @@ def _of_elements_around(story: Story) -> str | None:
             if name := "style" if style and declarations(style).acts_around else acting_attribute(others):
                 return f"attribute {name}"
     return None
+
+
+def read_in_parts(story: Story, acting: Collection[int]) -> set[int]:
+    """The `mem_id` of the elements of a story that a browser may show in their own way, and of those around them.
+
+    `acting` are the elements on which style sheets act.
+    """
+    parted = [node for node in story.invisible if node.tag_id in ALWAYS_IN_PARTS or node.tag_id in FRAMES]
+    parted += [node for node in story.others if node.tag_id in ALWAYS_IN_PARTS or acting_attribute(node.attributes)]
+    for body in story.bodies:
+        parted += [node for node in matching(READ_IN_PARTS, body) if _has_parts(node)]
+        if acting:
+            parted += [node for node in body.traverse() if node.mem_id in acting]
+    ends = {body.mem_id for body in story.bodies}
+    ids = set[int]()
+    for node in parted:
+        parent: LexborNode | None = node
+        while parent is not None and parent.mem_id not in ids:
+            ids.add(parent.mem_id)
+            parent = parent.parent if parent.mem_id not in ends else None
+    return ids
+
+
+def _has_parts(node: LexborNode) -> bool:
+    attributes = node.attributes
+    if (
+        node.tag in ("details", "slot", "image")
+        or attributes.get("alt")
+        or attributes.get("label")
+        or "dir" in attributes
+    ):
+        return True
+    return acting_attribute(attributes) is not None
 
 
 def _holds_page(node: LexborNode) -> bool:
