@@ -5,27 +5,43 @@ breaks no line at a block that is invisible, so the words at the edges of its vi
 """
 
 import random
+from collections.abc import Sequence
 
 from neardup.core.text.extraction import Extraction
 from neardup.core.text.html import visible_text
 from neardup.core.text.normalize import tokens
 
 from tests.support.desk_browser import chromium
-from tests.support.rendered_pages import generated_page, shown_by
+from tests.support.rendered_pages import UNPADDED, generated_page, generated_rules, generated_story, shown_by
 from tests.support.sampling import CHAOS
+from tests.support.site_template import SHEET, STORY, in_template
 
 PAGES = min(2_000 * CHAOS, 20_000)
 
 
 def test_the_words_of_a_page_are_those_that_a_browser_shows() -> None:
     rng = random.Random(CHAOS)
-    pages = [generated_page(rng) for _ in range(PAGES)]
+    _assert_read_as_shown([generated_page(rng) for _ in range(PAGES)], Extraction())
+
+
+def test_the_words_of_a_story_are_those_that_a_browser_shows_within_the_page_of_a_site() -> None:
+    rng = random.Random(CHAOS)
+    _assert_read_as_shown([_page_of_site(rng) for _ in range(PAGES // 4)], STORY)
+
+
+def _page_of_site(rng: random.Random) -> str:
+    """A generated story in the page of a site, whose rules act on any of its elements in half of the pages."""
+    rules = generated_rules(rng) if rng.random() < 0.5 else ""
+    return in_template(UNPADDED + generated_story(rng), SHEET + rules)
+
+
+def _assert_read_as_shown(pages: Sequence[str], extraction: Extraction) -> None:
     with chromium() as browser:
-        shown = shown_by(browser, pages)
+        shown = shown_by(browser, pages, extraction.body or "html")
     differ = [
         (page, read, seen)
         for page, seen in zip(pages, shown, strict=True)
-        if _differ(page, tokens(read := visible_text(page, Extraction())), tokens(seen))
+        if _differ(page, tokens(read := visible_text(page, extraction)), tokens(seen))
     ]
     shortest = min(differ, key=lambda one: len(one[0]), default=None)
     assert not shortest, f"{len(differ)} pages differ: the page, its text, and what the browser shows: {shortest}"

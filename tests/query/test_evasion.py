@@ -13,15 +13,18 @@ from tests.support.disguises_by_order import BY_ORDER
 from tests.support.disguises_by_style import HIDDEN_BY_STYLE
 from tests.support.sample_texts import STORIES
 from tests.support.sampling import some_of
+from tests.support.site_template import STORY, in_template
 
 NO_COMMON = np.empty(0, np.uint32)
 verifier = PairVerifier()
 
 
-def verdict(disguise: Disguise, language: Language) -> str:
-    """The kind of the copy of a story of this language, or why there is none."""
+def verdict(disguise: Disguise, language: Language, *, in_site: bool = False) -> str:
+    """The kind of the copy of a story of this language, alone or on the page of a site, or why there is none."""
     story = STORIES[language][0]
-    shown = text_of(Page(disguise.page(story, language).encode()), Extraction())
+    page = disguise.page(story, language)
+    body, extraction = (in_template(page), STORY) if in_site else (page, Extraction())
+    shown = text_of(Page(body.encode()), extraction)
     if not isinstance(shown, StoryText):
         return f"skipped as {shown.reason}"
     try:
@@ -50,5 +53,15 @@ def test_a_copy_is_found_however_its_page_is_made() -> None:
         for number, disguise in enumerate((*HIDDEN_BY_STYLE, *BY_ELEMENT, *BY_ORDER))
         for language in some_of(disguise.languages, number, 1)  # the mechanisms are the same in all
         if " " in (found := verdict(disguise, language))
+    }
+    assert not missed
+
+
+def test_a_copy_is_found_within_the_page_of_a_site() -> None:
+    missed = {
+        f"{disguise.family}: {disguise.name}, in {language}": found
+        for number, disguise in enumerate((*HIDDEN_BY_STYLE, *BY_ELEMENT, *BY_ORDER))
+        for language in some_of(disguise.languages, number + 1, 1)
+        if " " in (found := verdict(disguise, language, in_site=True))
     }
     assert not missed

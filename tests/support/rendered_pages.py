@@ -52,7 +52,7 @@ WRAPPERS += ["@supports (display: grid) {{ {} }}", "@media (max-width: 99px) {{ 
 
 # Takes what cannot be seen out of each page, by the styles and boxes that Chromium computed, and reads the rest.
 READ = """
-(pages) => {
+([pages, selector]) => {
   const frame = document.createElement("iframe");
   frame.width = 1280; frame.height = 720;
   document.body.append(frame);
@@ -102,9 +102,10 @@ READ = """
     };
     visit(inside.documentElement, false);
     for (const change of changes) change();
-    const isShown = inside.body
-      && [inside.body, inside.documentElement].every(one => window.getComputedStyle(one).display !== "none");
-    return isShown ? inside.documentElement.innerText : "";
+    const story = inside.querySelector(selector);
+    for (let one = story; one; one = one.parentElement)
+      if (window.getComputedStyle(one).display === "none") return "";
+    return story && inside.body && window.getComputedStyle(inside.body).display !== "none" ? story.innerText : "";
   };
   return pages.map(read);
 }
@@ -113,12 +114,23 @@ READ = """
 
 def generated_page(rng: random.Random) -> str:
     """A page of a few nested elements, some with styles of their own, and a style sheet or none."""
-    rules = "".join(
+    rules = generated_rules(rng)
+    sheet = f"<style>{rules}</style>" if rules else ""
+    return f"<!doctype html><html><head>{UNPADDED}{sheet}</head><body>{_content(rng, 3)}</body></html>"
+
+
+def generated_rules(rng: random.Random) -> str:
+    """The rules of a style sheet, if any."""
+    return "".join(
         rng.choice(WRAPPERS).format(f"{rng.choice(SELECTORS)} {{ {_declarations(rng)} }}")
         for _ in range(rng.choice((0, 0, 1, 2, 3)))
     )
-    sheet = f"<style>{rules}</style>" if rules else ""
-    return f"<!doctype html><html><head>{UNPADDED}{sheet}</head><body>{_content(rng, 3)}</body></html>"
+
+
+def generated_story(rng: random.Random) -> str:
+    """A story of a few nested elements, some with styles of their own, in which there may be a style sheet."""
+    rules = generated_rules(rng) if rng.random() < 0.5 else ""
+    return _content(rng, 3) + (f"<style>{rules}</style>" if rules else "")
 
 
 def _content(rng: random.Random, depth: int) -> str:
@@ -153,10 +165,10 @@ def _declarations(rng: random.Random) -> str:
     return ";".join(rng.choices(DECLARATIONS, k=rng.choice((1, 1, 1, 2, 3))))
 
 
-def shown_by(browser: Browser, pages: Sequence[str]) -> list[str]:
-    """What Chromium shows of each page."""
+def shown_by(browser: Browser, pages: Sequence[str], selector: str = "html") -> list[str]:
+    """What Chromium shows of each page in the first element that a selector matches."""
     tab = browser.new_page(viewport={"width": 1280, "height": 720})
     try:
-        return list(tab.evaluate(READ, list(pages)))
+        return list(tab.evaluate(READ, [list(pages), selector]))
     finally:
         tab.close()

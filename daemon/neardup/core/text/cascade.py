@@ -59,7 +59,7 @@ KNOWN: dict[tuple[StyleSheet, ...], Known] = {}
 class Sheets:
     """The rules of a page's style sheets, by the elements that they match.
 
-    `acting` are the `mem_id` of the elements on which they act.
+    `acting` are the elements on which they act, by their `mem_id`.
     """
 
     def __init__(self, root: LexborNode, sheets: Sequence[StyleSheet]) -> None:
@@ -67,7 +67,7 @@ class Sheets:
         self.slotted: list[str] = []  # selectors of what may be hidden in slots
         self._of: dict[tuple[int, str], tuple[Attributes, Values]] = {}
         self._pseudos: dict[int, set[str]] = {}
-        self.acting: set[int] = set()
+        self.acting: dict[int, LexborNode] = {}
         elements = sum(1 for _ in root.traverse())
         room, work = MOST_MATCHES, MOST_WORK
         rules = [rule for sheet in sheets for rule in sheet.rules][:MOST_RULES]
@@ -87,10 +87,10 @@ class Sheets:
             if room < 0:
                 self.is_whole = False
                 break
-            ids = dict.fromkeys([node.mem_id for node in nodes])
+            by_id = {node.mem_id: node for node in nodes}
             if rule.declarations.acts:
-                self.acting.update(ids)
-            for element in ids:
+                self.acting.update(by_id)
+            for element in by_id:
                 self._matched.setdefault(element, []).append((order, rule))
                 if rule.pseudo:
                     self._pseudos.setdefault(element, set()).add(rule.pseudo)

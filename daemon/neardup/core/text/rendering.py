@@ -38,6 +38,7 @@ from neardup.core.text.story_elements import BREAKS, TEMPLATES, Story, read_in_p
 
 START = Style()
 BREAK = "\v"  # of a line, in a text that is read whole; no break in markup, and white space
+OTHER_SPACES = "  ", "\n", "\t", "\r", "\f"  # than single ones
 SPACES = re.compile(r"[ \t\n\r\f]+")
 FIRST_LETTER = re.compile(r"^(\s*)[^\w\s]*\w[^\w\s]*")  # with the marks and signs beside it
 DEEPEST = 8  # pages within pages
@@ -98,7 +99,7 @@ def _page(root: LexborNode, story: Story) -> _Page:
     """A page, of which the texts are prepared that are read as they are written, in elements that nothing acts on."""
     sheets = Sheets(root, style_sheets(root))
     bodies = frozenset(body.mem_id for body in story.bodies)
-    in_parts = bodies | read_in_parts(story, sheets.acting) if sheets.is_whole else None
+    in_parts = bodies | read_in_parts(story, sheets.acting.values()) if sheets.is_whole else None
     if in_parts is not None:
         for node in story.breaks:
             if (parent := node.parent) is not None and parent.mem_id not in in_parts:
@@ -336,7 +337,9 @@ def _line_break(style: Style) -> Piece:
 
 def _shown(text: str, style: Style, page: _Page) -> Text:
     page.characters[style.layer] += sum(map(len, text.split()))
-    return Text(SPACES.sub(" ", text), style.layer, style.visible and style.size >= 1 and not style.boxed_in)
+    if any(map(text.__contains__, OTHER_SPACES)):
+        text = SPACES.sub(" ", text)
+    return Text(text, style.layer, style.visible and style.size >= 1 and not style.boxed_in)
 
 
 def _generated(node: LexborNode, parent: Style, page: _Page, *pseudos: str) -> Iterator[Text]:

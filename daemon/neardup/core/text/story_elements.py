@@ -4,7 +4,7 @@ Only these elements and those that contain them are looked at.  What stands else
 shown of its story, apart from its style sheets, see `page_styles`.
 """
 
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import NamedTuple
 
 from selectolax.lexbor import LexborHTMLParser, LexborNode
@@ -132,17 +132,16 @@ def _of_elements_around(story: Story) -> str | None:
     return None
 
 
-def read_in_parts(story: Story, acting: Collection[int]) -> set[int]:
+def read_in_parts(story: Story, acting: Iterable[LexborNode]) -> set[int]:
     """The `mem_id` of the elements of a story that a browser may show in their own way, and of those around them.
 
-    `acting` are the elements on which style sheets act.
+    `acting` are the elements of the page on which style sheets act.
     """
-    parted = [node for node in story.invisible if node.tag_id in ALWAYS_IN_PARTS or node.tag_id in FRAMES]
+    parted = list(acting)
+    parted += [node for node in story.invisible if node.tag_id in ALWAYS_IN_PARTS or node.tag_id in FRAMES]
     parted += [node for node in story.others if node.tag_id in ALWAYS_IN_PARTS or acting_attribute(node.attributes)]
     for body in story.bodies:
         parted += [node for node in matching(READ_IN_PARTS, body) if _has_parts(node)]
-        if acting:
-            parted += [node for node in body.traverse() if node.mem_id in acting]
     ends = {body.mem_id for body in story.bodies}
     ids = set[int]()
     for node in parted:
