@@ -144,7 +144,7 @@ def _is_whole(node: LexborNode, style: Style, page: _Page) -> bool:
     """Whether an element is read with all that is in it, as one text."""
     if page.in_parts is None or node.mem_id in page.in_parts or not node.is_element_node:
         return False
-    return style.is_plain or style.boxed_in or (style.drawn and not node.text_lexbor().strip())
+    return style.is_plain or style.boxed_in or (style.drawn and node.first_child is None)
 
 
 def _whole(node: LexborNode, style: Style, page: _Page) -> Sequence[Piece]:
