@@ -133,6 +133,12 @@ class Limit(StrEnum):
     ERROR = "error"  # read without its markup, since parsing raises an error
 
 
+class RenderReason(StrEnum):
+    """Why a page took the slow road, on which its styles are computed.  The value is a metric label."""
+
+    RENDERED = "rendered"  # its markup may hide a text, or show it in a way of its own
+
+
 @dataclass(frozen=True, slots=True)
 class Mark:
     """What is unusual about a story, beside its outcome.

@@ -10,6 +10,7 @@ from collections.abc import AsyncIterator, Iterator
 from contextlib import aclosing, asynccontextmanager, suppress
 from pathlib import Path
 
+import numpy as np
 import pytest
 import stamina
 from neardup.config import Content
@@ -23,6 +24,7 @@ from neardup.pages.reader_pool import PROCESSES, ReaderPool
 from neardup.pages.results import NotModified, ReadFailed
 from neardup.records import Dead, Language, Skip, Story
 from neardup.retry import ATTEMPTS
+from neardup.telemetry.metrics import PAGES_RENDERED, stage_seconds
 
 from tests.support.faults.fault_proxy import Fault, Proxy, proxied
 from tests.support.languages import HINDI, TAMIL, TEXTS
@@ -88,6 +90,27 @@ async def test_a_page_without_a_story_has_a_named_reason(tmp_path: Path) -> None
             ("still/there", Skip.MISSING),
         ):
             assert await pool.read(Story(1, HINDI, f"{name}.html"), None) == Unreadable(reason), name
+
+
+def counted() -> tuple[float, float]:
+    """How many pages were extracted so far, and how many of them took the slow road."""
+    [rendered] = PAGES_RENDERED.collect()
+    slow = sum(sample.value for sample in rendered.samples if sample.name.endswith("_total"))
+    return stage_seconds()["extract"][-2], slow  # all up to the last bound of the histogram
+
+
+async def test_pages_on_the_slow_road_are_counted_among_those_extracted(tmp_path: Path) -> None:
+    text, concealed = story_text(HINDI, 1), "<p style='display: none'>words that nobody sees</p>"
+    pages = {"fast": f"<p>{text}</p>", "slow": f"<p>{text}</p>{concealed}", "short": f"<p>few</p>{concealed}"}
+    for name, page in pages.items():
+        (tmp_path / f"{name}.html").write_text(page, encoding="utf-8")
+    before = counted()
+    async with reading(tmp_path) as pool:
+        read = {name: await pool.read(Story(1, HINDI, f"{name}.html"), None) for name in (*pages, "missing")}
+    roads = {name: page.rendered is not None for name, page in read.items() if isinstance(page, PageFingerprinted)}
+    assert roads == {"fast": False, "slow": True}
+    extracted, slow = np.subtract(counted(), before)
+    assert (extracted, slow) == (3, 2), "the share needs every page that was extracted, a short one too, and no other"
 
 
 @pytest.fixture

@@ -48,7 +48,7 @@ class PageFingerprinted:
     `title` is that of the page, as `core.text.title` finds it, and `opening` the story's first words if there is none;
     both are None where they were not asked for.
     `script` is that of most letters of the story, as `core.text.scripts` finds it, and `marks` what else is unusual.
-    `measures` are None where they were not taken.
+    `measures` are None where they were not taken, and `rendered` is that of `core.text.html.Extracted`.
     """
 
     fingerprint: Fingerprint
@@ -59,10 +59,11 @@ class PageFingerprinted:
     script: str | None = None
     marks: Marks = ()
     measures: TextMeasures | None = None
+    rendered: str | None = None
 
     def __reduce__(self) -> tuple[type[Self], tuple[object, ...]]:
         """Pickle the fields positionally, in half the time of the default for data classes."""
-        story = (self.title, self.opening, self.script, self.marks, self.measures)
+        story = (self.title, self.opening, self.script, self.marks, self.measures, self.rendered)
         return type(self), (self.fingerprint, self.etag, self.size, *story)
 
 
@@ -97,11 +98,12 @@ class PreparedStory:
 class Unreadable:
     """The page yields no story, for a named reason: it is missing, too large, not a text, ...
 
-    `marks` are what is unusual about what was read of it.
+    `marks` are what is unusual about what was read of it, and `rendered` is that of `core.text.html.Extracted`.
     """
 
     reason: Skip
     marks: Marks = ()
+    rendered: str | None = None
 
 
 def fingerprint_page(page: Page, extraction: Extraction) -> PageFingerprinted | Unreadable:
@@ -112,11 +114,15 @@ def fingerprint_page(page: Page, extraction: Extraction) -> PageFingerprinted | 
 
 @dataclass(frozen=True, slots=True)
 class StoryText:
-    """The text of a page's story, what is unusual about the page, and the share of its characters that are hidden."""
+    """The text of a page's story, what is unusual about the page, and the share of its characters that are hidden.
+
+    `rendered` is that of `core.text.html.Extracted`.
+    """
 
     text: str
     marks: Marks = ()
     hidden: float = 0.0
+    rendered: str | None = None
 
 
 def text_of(page: Page, extraction: Extraction, *, parsed: bool = True) -> StoryText | Unreadable:
@@ -125,7 +131,8 @@ def text_of(page: Page, extraction: Extraction, *, parsed: bool = True) -> Story
         found = _extracted(page, extraction) if parsed else Extracted(_unparsed(page), Limit.BUDGET)
     except NoStoryText as error:
         return Unreadable(error.reason)
-    return StoryText(in_reading_order(found.text), page_marks(found, is_cut=page.is_cut), found.hidden)
+    marks = page_marks(found, is_cut=page.is_cut)
+    return StoryText(in_reading_order(found.text), marks, found.hidden, found.rendered)
 
 
 def _extracted(page: Page, extraction: Extraction) -> Extracted:
@@ -161,12 +168,13 @@ def fingerprint_story(page: Page, story: StoryText, *, named: bool = True) -> Pa
     fingerprint = fingerprint_text(text)
     words = 0 if fingerprint is None else fingerprint.words
     if fingerprint is None or is_too_short(words, text):
-        return _too_short(words, marks)
+        return _too_short(words, marks, story.rendered)
     title = page_title(page.body, page.content_type) if named and not page.is_text else None
     first_words = opening(text) if named and title is None else None
     measures = _measures(text, words, counts, story.hidden)
+    script = script_of(counts)
     return PageFingerprinted(
-        fingerprint, page.etag, len(page.body), title, first_words, script_of(counts), marks, measures
+        fingerprint, page.etag, len(page.body), title, first_words, script, marks, measures, story.rendered
     )
 
 
@@ -228,5 +236,5 @@ def is_too_short(words: int, text: str) -> bool:
     return words < MIN_WORDS and sum(map(str.isalpha, text)) < MIN_LETTERS
 
 
-def _too_short(words: int, marks: Marks = ()) -> Unreadable:
-    return Unreadable(Skip.TOO_SHORT if words else Skip.EMPTY, marks)
+def _too_short(words: int, marks: Marks = (), rendered: str | None = None) -> Unreadable:
+    return Unreadable(Skip.TOO_SHORT if words else Skip.EMPTY, marks, rendered)

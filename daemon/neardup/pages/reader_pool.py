@@ -7,7 +7,7 @@ from contextlib import AbstractAsyncContextManager, nullcontext
 from pathlib import Path
 from typing import cast
 
-from neardup.core.page import PageFingerprinted
+from neardup.core.page import PageFingerprinted, Unreadable
 from neardup.core.text.extraction import Extraction
 from neardup.errors import Fatal, NeardupError, OverBudget, ReaderDied, Transient
 from neardup.log import log
@@ -22,7 +22,7 @@ from neardup.pages.store import REFERENCE, WorkPages, location_of, path_of
 from neardup.pages.watchdog import CHECK_SECONDS
 from neardup.records import Dead, Story, is_work
 from neardup.retry import retried, tried
-from neardup.telemetry.metrics import RETRIES, STAGE_SECONDS
+from neardup.telemetry.metrics import PAGES_RENDERED, RETRIES, STAGE_SECONDS
 
 PROCESSES = min(len(os.sched_getaffinity(0)), 2)
 FETCHING, EXTRACTING, FINGERPRINTING = map(STAGE_SECONDS.labels, ("fetch", "extract", "fingerprint"))
@@ -118,9 +118,10 @@ class ReaderPool:
         If `alone`, no other page is in flight meanwhile.
         """
         result, seconds = await self._read(FINGERPRINT, story, etag, alone=alone)
-        if isinstance(result, PageFingerprinted):
-            assert seconds is not None
+        if seconds is not None and isinstance(result, PageFingerprinted | Unreadable):
             self._observe(seconds)
+            if result.rendered is not None:
+                PAGES_RENDERED.labels(result.rendered).inc()
         return cast("PageResult", result)
 
     async def shingled(self, story: Story) -> ShingledResult:

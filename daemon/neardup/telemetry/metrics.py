@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 from neardup.core.fingerprint.minhash import FEW_SHINGLES
 from neardup.core.verify.tiers import kinds
 from neardup.languages import LANGUAGES
-from neardup.records import Dead, Language, MarkReason, Skip
+from neardup.records import Dead, Language, MarkReason, RenderReason, Skip
 from neardup.telemetry.declared import later, register
 
 if TYPE_CHECKING:
@@ -22,6 +22,11 @@ _COUNTS = (0, 1, 2, 5, 10, 20, 50, 100, 1000, 10_000)
 
 STORIES = Counter("neardup_stories_total", "Stories processed, by outcome", ["language", "outcome", "reason"])
 MARKED = Counter("neardup_marked_pages_total", "Pages read with something unusual", ["language", "reason"])
+PAGES_RENDERED = Counter(
+    "neardup_pages_rendered_total",
+    "Pages that took the slow road, on which styles are computed, by reason; the stage extract counts all pages",
+    ["reason"],
+)
 SCRIPT_HEALTH = Gauge(
     "neardup_script_health", "What the texts of the last run are like: the mean of a measure", ["language", "measure"]
 )
@@ -34,7 +39,7 @@ SCRIPT_HEALTH_HIGH = Gauge(
 FLAGS = Counter("neardup_flags_total", "Pairs flagged", ["language", "kind"])
 STAGE_SECONDS = Histogram(
     "neardup_stage_seconds",
-    "Duration of a stage: fetch, extract and fingerprint a story; look_up, look_up_passages, nominate, commit, index"
+    "Duration of a stage: fetch, extract and fingerprint a page; look_up, look_up_passages, nominate, commit, index"
     " and verify a batch",
     ["stage"],
     buckets=_STAGE_SECONDS,
@@ -217,5 +222,7 @@ def _create_other_series() -> None:
         INDEX_REPAIRS.labels(how)
     for result in ("read", "changed", *Skip, *Dead):
         PASSAGES_READ_AGAIN.labels(result)
+    for reason in RenderReason:
+        PAGES_RENDERED.labels(reason)
     for what in ("index", "start"):
         WAITING.labels(what)

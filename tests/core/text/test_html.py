@@ -10,10 +10,10 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from neardup.core.text.decoding import NoStoryText, decode
 from neardup.core.text.extraction import Extraction
-from neardup.core.text.html import page_text, visible_text
+from neardup.core.text.html import page_text, shown, visible_text
 from neardup.core.text.normalize import tokens
 from neardup.languages import LANGUAGES
-from neardup.records import Language, Skip
+from neardup.records import Language, RenderReason, Skip
 
 from tests.support.languages import ENGLISH, SAMPLED, TEXTS
 from tests.support.paths import SAMPLES
@@ -60,7 +60,9 @@ def test_any_bytes_give_text_or_a_reason(body: bytes, content_type: str | None) 
 def test_any_markup_is_text_or_has_no_body(html: str, extraction: Extraction) -> None:
     reason: Skip | None = None
     try:
-        visible_text(html, extraction).encode()
+        found = shown(html, extraction)
+        found.text.encode()
+        assert found.rendered is None or found.rendered in set(RenderReason), "a reason without a series of its own"
     except NoStoryText as error:
         reason = error.reason
     assert reason in {None, Skip.NO_BODY}
@@ -206,9 +208,9 @@ SHOWN = [
 
 
 def test_text_that_browsers_show_counts() -> None:
-    for shown, language in crossed(SHOWN, LANGUAGES):
+    for page, language in crossed(SHOWN, LANGUAGES):
         first, second = two_words(language)
-        assert words(shown.format(f"{first} {second}")) == f"{first} {second}", f"in {language}: {shown}"
+        assert words(page.format(f"{first} {second}")) == f"{first} {second}", f"in {language}: {page}"
 
 
 WITHIN = [
