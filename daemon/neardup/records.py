@@ -133,10 +133,20 @@ class Limit(StrEnum):
     ERROR = "error"  # read without its markup, since parsing raises an error
 
 
-class RenderReason(StrEnum):
-    """Why a page took the slow road, on which its styles are computed.  The value is a metric label."""
-
-    RENDERED = "rendered"  # its markup may hide a text, or show it in a way of its own
+_ELEMENTS = (
+    "bdo, button, dialog, embed, font, frame, iframe, img, input, link, marquee, math, object, select, source, sup, svg,"
+    " template, textarea"
+)
+_ATTRIBUTES = "alt, bgcolor, color, data, dir, hidden, href, placeholder, popover, src, srcset, style, text, value"
+# Why a page took the slow road, on which styles are computed.  Each is a metric label.
+RENDER_REASONS = (
+    "rendered",
+    "style sheet",
+    "annotations",
+    "little text",
+    *(f"element {name}" for name in _ELEMENTS.split(", ")),
+    *(f"attribute {name}" for name in _ATTRIBUTES.split(", ")),
+)
 
 
 @dataclass(frozen=True, slots=True)

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 from neardup.core.fingerprint.minhash import FEW_SHINGLES
 from neardup.core.verify.tiers import kinds
 from neardup.languages import LANGUAGES
-from neardup.records import Dead, Language, MarkReason, RenderReason, Skip
+from neardup.records import RENDER_REASONS, Dead, Language, MarkReason, Skip
 from neardup.telemetry.declared import later, register
 
 if TYPE_CHECKING:
@@ -222,7 +222,7 @@ def _create_other_series() -> None:
         INDEX_REPAIRS.labels(how)
     for result in ("read", "changed", *Skip, *Dead):
         PASSAGES_READ_AGAIN.labels(result)
-    for reason in RenderReason:
+    for reason in RENDER_REASONS:
         PAGES_RENDERED.labels(reason)
     for what in ("index", "start"):
         WAITING.labels(what)

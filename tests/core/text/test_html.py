@@ -13,7 +13,7 @@ from neardup.core.text.extraction import Extraction
 from neardup.core.text.html import page_text, shown, visible_text
 from neardup.core.text.normalize import tokens
 from neardup.languages import LANGUAGES
-from neardup.records import Language, RenderReason, Skip
+from neardup.records import RENDER_REASONS, Language, Skip
 
 from tests.support.languages import ENGLISH, SAMPLED, TEXTS
 from tests.support.paths import SAMPLES
@@ -62,7 +62,7 @@ def test_any_markup_is_text_or_has_no_body(html: str, extraction: Extraction) ->
     try:
         found = shown(html, extraction)
         found.text.encode()
-        assert found.rendered is None or found.rendered in set(RenderReason), "a reason without a series of its own"
+        assert found.rendered is None or found.rendered in RENDER_REASONS, "a reason without a series of its own"
     except NoStoryText as error:
         reason = error.reason
     assert reason in {None, Skip.NO_BODY}
