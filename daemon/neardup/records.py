@@ -134,8 +134,8 @@ class Limit(StrEnum):
 
 
 _ELEMENTS = (
-    "bdo, button, dialog, embed, font, frame, iframe, img, input, link, marquee, math, object, select, source, sup, svg,"
-    " template, textarea"
+    "bdo, button, dialog, embed, font, frame, iframe, img, input, link, marquee, math, object, select, source, sup,"
+    " svg, template, textarea"
 )
 _ATTRIBUTES = "alt, bgcolor, color, data, dir, hidden, href, placeholder, popover, src, srcset, style, text, value"
 # Why a page took the slow road, on which styles are computed.  Each is a metric label.

@@ -2,6 +2,7 @@
 
 import os
 import sys
+from collections import Counter
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -14,6 +15,8 @@ from neardup.cli.event_loop import run_async
 from neardup.errors import Fatal, Misuse, NeardupError
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
     from neardup.config import Config
     from neardup.core.page import Page
     from neardup.core.text.extraction import Extraction
@@ -22,6 +25,7 @@ if TYPE_CHECKING:
 
 ATHENA = "athena"
 WHOLE_PAGE = "-"
+MOST_REASONS = 3
 OWN_FILES: "dict[str, Value]" = {"ledger.path": "var/neardup.db", "export.path": "var/flags.html", "extract.strip": ()}
 ATHENA_VALUES: "dict[str, Value]" = {
     "source.kind": ATHENA,
@@ -199,7 +203,7 @@ def _extraction(config: "Config", given: str | None) -> "Extraction":
 
 
 def _show_story(pages: "list[Page]", extraction: "Extraction") -> None:
-    """Print how many of the pages have a story by these selectors, how one of them begins, and what is removed."""
+    """Print how many pages have a story by these selectors, how one begins, what is removed, and how many are slow."""
     from neardup.core.page import StoryText, text_of
     from neardup.core.text.title import opening
 
@@ -209,6 +213,23 @@ def _show_story(pages: "list[Page]", extraction: "Extraction") -> None:
     click.echo(f"{extraction.body or 'the whole page'}: a story on {len(texts)} of {len(pages)} pages{begins}")
     if extraction.strip:
         click.echo(f"removed from each story, because it is the same on page after page: {', '.join(extraction.strip)}")
+    _show_roads([story.rendered for story in stories])
+
+
+def _show_roads(reasons: "Sequence[str | None]") -> None:
+    """Print how many pages take the slow road, the commonest reasons, and what to do; `reasons` has one a page."""
+    counts = Counter(reason for reason in reasons if reason is not None)
+    slow, pages = counts.total(), len(reasons)
+    if not slow:
+        click.echo(f"none of {pages} pages takes the slow road, on which styles are computed")
+        return
+    commonest = ", ".join(f"{reason} ({times})" for reason, times in counts.most_common(MOST_REASONS))
+    click.echo(
+        f"{slow} of {pages} pages ({slow / pages:.0%}) take the slow road, on which styles are computed, because of: "
+        f"{commonest}\n"
+        "such a page takes milliseconds to read; if there are many, give extract.body a selector that matches the "
+        "story's element alone"
+    )
 
 
 def _write(values: "dict[str, Value]", output: Path) -> "Config":
