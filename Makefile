@@ -19,7 +19,7 @@ SUDO    := $(if $(filter 0,$(shell id -u)),,sudo)
 unexport PYTHONDONTWRITEBYTECODE
 
 .DEFAULT_GOAL := help
-.PHONY: help venv run run-meaning test check docs chaos soak bench bench-detection bench-candidates bench-scale bench-desk bench-serve lock clean tools wheel fuzz aarch64
+.PHONY: help venv run run-meaning test check docs chaos soak bench bench-detection bench-candidates bench-scale bench-desk bench-serve lock clean tools wheel fuzz aarch64 nginx
 
 help:
 	@sed -n 's/^\([a-z0-9-]*\):.*## /\1\t/p' Makefile | expand -t 18
@@ -72,8 +72,8 @@ chaos: $(VENV)/test.stamp tools  ## run the fault tests and the grids in full an
 soak: $(VENV)/test.stamp tools  ## process 500,000 stories while store, Redis and process fail (STORIES=n)
 	$(BIN)/python -m tests.faults.soak $(STORIES)
 
-bench: $(VENV)/test.stamp tools  ## measure microseconds a story, beside a plain reference flow
-	$(BIN)/python -m tests.bench.throughput
+bench: $(VENV)/test.stamp tools nginx  ## measure stories/s and CPU on bare and real pages, beside other programs (GO=folder, STORIES=n)
+	$(BIN)/python -m tests.bench.throughput $(if $(STORIES),--stories $(STORIES)) $(if $(GO),--go $(GO))
 
 bench-detection: $(VENV)/peers.stamp  ## measure recall, precision and cost beside other libraries (CORPUS=folder)
 	$(BIN)/python -m tests.bench.detection $(CORPUS)
@@ -99,6 +99,9 @@ tools:
 	  $(SUDO) env DEBIAN_FRONTEND=noninteractive apt-get install -q -y --no-install-recommends \
 	    redis-server prometheus systemd strace chromium-headless-shell fonts-noto-core libpango-1.0-0 libpangoft2-1.0-0 libharfbuzz-subset0 \
 	    openjdk-17-jre-headless; }
+
+nginx:
+	@command -v nginx >/dev/null || { $(SUDO) apt-get update -q && $(SUDO) apt-get install -q -y --no-install-recommends nginx-light; }
 
 $(VENV)/locked.stamp: deploy/requirements.lock
 	$(PYTHON) -m venv $(VENV)

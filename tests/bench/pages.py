@@ -1,8 +1,9 @@
-"""Generated Devanagari stories with planted copies; the same count and seed give the same pages."""
+"""Generated Devanagari stories with planted copies, and bare pages of them; the same count and seed give the same."""
 
 import csv
 import random
-from collections.abc import Iterator
+from collections import deque
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from itertools import accumulate
 from pathlib import Path
@@ -14,30 +15,67 @@ EXACT_SHARE = 0.01
 VOCABULARY = 30_000
 LOG_WORDS = (6.9, 0.5)  # mean and standard deviation of ln(words): about 1,100 words, 20 KB of HTML
 PARAGRAPH_WORDS = 80
+TITLE_WORDS, OPENING_WORDS = 4, 12
+AUTHORS = 997
+RELATED = 6  # stories that the page of another names
 CONSONANTS = [chr(code) for code in range(0x0915, 0x0939)]
 MARKS = ["", *map(chr, (0x093E, 0x093F, 0x0940, 0x0941, 0x0942, 0x0947, 0x0948, 0x094B, 0x094C, 0x094D))]
 
 
 @dataclass(frozen=True, slots=True)
 class Story:
-    """A story's words; `copy` if they are those of an earlier story."""
+    """A story's words; `copy` if they are those of an earlier story.
+
+    `related` are the openings of the stories before it, for pages that name other stories.
+    """
 
     id: int
     words: list[str]
     copy: bool
+    related: Sequence[list[str]] = ()
+
+    @property
+    def title(self) -> str:
+        return " ".join(self.words[:TITLE_WORDS])
+
+    @property
+    def paragraphs(self) -> Iterator[str]:
+        """The texts of the paragraphs."""
+        for at in range(0, len(self.words), PARAGRAPH_WORDS):
+            yield f"{' '.join(self.words[at : at + PARAGRAPH_WORDS])}।"
 
 
-def write_pages(folder: Path, count: int, seed: int = 1, *, plant: bool = True) -> list[bool]:
-    """Write folder/HINDI/<id>.html and folder/manifest.csv; returns for each story whether it is a copy."""
+Page = Callable[[Story], str]  # the HTML of a story
+
+
+def document(head: str, body: str) -> str:
+    """A page in Hindi; both parts are markup."""
+    return (
+        '<!DOCTYPE html><html lang="hi"><head><meta charset="utf-8"><title>story</title>'
+        f"{head}</head><body>\n{body}\n</body></html>\n"
+    )
+
+
+def bare_page(story: Story) -> str:
+    """Paragraphs, and nothing else."""
+    paragraphs = "\n".join(f'<p style="text-align:justify">{text}&nbsp;</p>' for text in story.paragraphs)
+    return document("<style>p { margin: 0 }</style>", paragraphs)
+
+
+def write_pages(folder: Path, count: int, seed: int = 1, *, plant: bool = True, page: Page = bare_page) -> list[bool]:
+    """Write folder/HINDI/<id>.html, as `page` makes them, and folder/manifest.csv.
+
+    Returns for each story whether it is a copy.
+    """
     (folder / LANGUAGE).mkdir(parents=True)
     copies: list[bool] = []
     with (folder / "manifest.csv").open("w", encoding="utf-8", newline="") as file:
         manifest = csv.writer(file)
         manifest.writerow(("id", "language", "author_id", "title", "published_at"))
         for story in stories(count, seed, plant=plant):
-            (folder / LANGUAGE / f"{story.id}.html").write_text(page(story.words), encoding="utf-8")
+            (folder / LANGUAGE / f"{story.id}.html").write_text(page(story), encoding="utf-8")
             published_at = f"2026-01-01T00:00:00.{len(copies) % 1000:03}Z"
-            manifest.writerow((story.id, LANGUAGE, story.id % 997, " ".join(story.words[:4]), published_at))
+            manifest.writerow((story.id, LANGUAGE, story.id % AUTHORS, story.title, published_at))
             copies.append(story.copy)
     return copies
 
@@ -54,31 +92,20 @@ def stories(count: int, seed: int, *, plant: bool = True) -> Iterator[Story]:
     vocabulary = ["".join(_syllables(rng)) for _ in range(VOCABULARY)]
     zipf = list(accumulate(1 / rank for rank in range(1, VOCABULARY + 1)))
     originals: list[list[str]] = []
+    openings = deque[list[str]](maxlen=RELATED)
     for story_id in range(FIRST_ID, FIRST_ID + count):
         fraction = rng.random() if plant and originals else 1.0
         if fraction < NEAR_SHARE + EXACT_SHARE:
             words = list(rng.choice(originals))
             if fraction < NEAR_SHARE:
                 words[rng.randrange(len(words))] = rng.choice(vocabulary)
-            yield Story(story_id, words, copy=True)
         else:
             words = rng.choices(vocabulary, cum_weights=zipf, k=int(rng.lognormvariate(*LOG_WORDS)))
             originals.append(words)
-            yield Story(story_id, words, copy=False)
+        yield Story(story_id, words, words is not originals[-1], tuple(openings))
+        openings.append(words[:OPENING_WORDS])
 
 
 def _syllables(rng: random.Random) -> Iterator[str]:
     for _ in range(rng.randint(2, 4)):
         yield rng.choice(CONSONANTS) + rng.choice(MARKS)
-
-
-def page(words: list[str]) -> str:
-    """The HTML of a story with these words."""
-    paragraphs = "\n".join(
-        f'<p style="text-align:justify">{" ".join(words[at : at + PARAGRAPH_WORDS])}।&nbsp;</p>'
-        for at in range(0, len(words), PARAGRAPH_WORDS)
-    )
-    return (
-        '<!DOCTYPE html><html lang="hi"><head><meta charset="utf-8"><title>story</title>'
-        f"<style>p {{ margin: 0 }}</style></head><body>\n{paragraphs}\n</body></html>\n"
-    )

@@ -34,6 +34,11 @@ class Run:
         return (seconds or 0.0) * MICRO / self.flow.stories
 
     @property
+    def readers_cpu(self) -> float | None:
+        """CPU seconds of the children; None for a program that has none."""
+        return self.flow.children_cpu or None
+
+    @property
     def cpu(self) -> float:
         """Microseconds of CPU per story, of the client and Redis."""
         return self.per_story(self.flow.cpu + (self.redis_cpu or 0.0))
@@ -89,6 +94,38 @@ def show_flows(runs: Runs, reference: str) -> None:
             f"{median(baseline, lambda run: run.cpu) / median(flow_runs, lambda run: run.cpu):.1f}",
         )
     out.print(table)
+
+
+def show_beds(runs: Runs, bare: str) -> None:
+    """Print medians, and their ratios to those of the bare bed."""
+    figures: dict[str, Callable[[Run], float | None]] = {
+        "stories/s": lambda run: run.rate,
+        "CPU,\nus/story": lambda run: run.per_story(run.flow.cpu),
+        "main\nprocess": lambda run: run.readers_cpu and run.per_story(run.flow.cpu - run.readers_cpu),
+        "reader\nprocesses": lambda run: run.readers_cpu and run.per_story(run.readers_cpu),
+        "Redis": lambda run: run.redis_cpu and run.per_story(run.redis_cpu),
+        "peak MiB, all\nprocesses": lambda run: run.flow.peak_mb or None,
+    }
+    medians = {name: [_median_of(flow_runs, value) for value in figures.values()] for name, flow_runs in runs.items()}
+    absolute, relative = table_of("pages", *figures, "on the\nfast road"), table_of("times the bare bed", *figures)
+    for name, flow_runs in runs.items():
+        fast = _median_of(flow_runs, lambda run: run.flow.fast)
+        absolute.add_row(name, *(_or_dash(value, ",.0f") for value in medians[name]), _or_dash(fast, ".0%"))
+        pairs = zip(medians[name], medians[bare], strict=True)
+        relative.add_row(name, *(_or_dash(value and base and value / base, ".2f") for value, base in pairs))
+    out.print(absolute)
+    out.print()
+    out.print(relative)
+
+
+def _median_of(runs: Sequence[Run], value: Callable[[Run], float | None]) -> float | None:
+    """The median of a figure that some flows lack."""
+    values = [figure for run in runs if (figure := value(run)) is not None]
+    return statistics.median(values) if values else None
+
+
+def _or_dash(value: float | None, form: str) -> str:
+    return "-" if value is None else format(value, form)
 
 
 def show_batches(runs: Runs) -> None:

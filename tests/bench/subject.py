@@ -6,6 +6,7 @@
 import asyncio
 import json
 import sys
+from collections.abc import Iterable
 from dataclasses import asdict
 from pathlib import Path
 
@@ -15,7 +16,8 @@ from neardup.cli.console import set_up_logging
 from neardup.cli.event_loop import run_async
 from neardup.config import Config, load
 from neardup.running import run_once
-from neardup.telemetry.metrics import STAGE_SECONDS
+from neardup.telemetry.metrics import PAGES_RENDERED, STAGE_SECONDS
+from prometheus_client.samples import Sample
 
 from tests.support.resource_meter import Measured, metered
 
@@ -24,6 +26,8 @@ CONFIG = """
 manifest = "{pages}/manifest.csv"
 [content]
 {content}
+[extract]
+body = "{body}"
 [index]
 url = "{index}"
 [ledger]
@@ -35,12 +39,12 @@ S3 = 'url = "s3://stories/"\nendpoint = "{endpoint}"\nregion = "us-east-1"\npath
 
 def embedded_config(pages: Path) -> str:
     """The configuration for pages in files and an index in SQLite."""
-    return CONFIG.format(pages=pages, content=FILES.format(pages=pages), index="sqlite:")
+    return CONFIG.format(pages=pages, content=FILES.format(pages=pages), body="", index="sqlite:")
 
 
-def served_config(pages: Path, endpoint: str, redis_url: str) -> str:
-    """The configuration for pages in S3 over HTTP and an index in Redis."""
-    return CONFIG.format(pages=pages, content=S3.format(endpoint=endpoint), index=redis_url)
+def served_config(pages: Path, endpoint: str, redis_url: str, body: str = "") -> str:
+    """The configuration for pages in S3 over HTTP, with this selector of the story, and an index in Redis."""
+    return CONFIG.format(pages=pages, content=S3.format(endpoint=endpoint), body=body, index=redis_url)
 
 
 async def run(config: Config, command: str = "backfill") -> Measured:
@@ -56,7 +60,7 @@ async def run(config: Config, command: str = "backfill") -> Measured:
     if counts.fingerprinted != counts.listed:
         raise RuntimeError(f"not every story was fingerprinted: {counts.as_dict()}")
     measured.stories, measured.pairs = counts.listed, counts.flagged.total()
-    measured.stages = stage_seconds()
+    measured.stages, measured.fast = stage_seconds(), fast_share()
     return measured
 
 
@@ -64,6 +68,18 @@ def stage_seconds() -> dict[str, float]:
     """Stage -> the sum of its histogram, in seconds."""
     [histogram] = STAGE_SECONDS.collect()
     return {sample.labels["stage"]: sample.value for sample in histogram.samples if sample.name.endswith("_sum")}
+
+
+def fast_share() -> float:
+    """The share of the pages read so far that took the fast road."""
+    [histogram], [rendered] = STAGE_SECONDS.collect(), PAGES_RENDERED.collect()
+    pages = _total(histogram.samples, "_count", stage="extract")
+    return 1 - _total(rendered.samples, "_total") / pages
+
+
+def _total(samples: Iterable[Sample], suffix: str, **labels: str) -> float:
+    chosen = [one for one in samples if one.name.endswith(suffix) and labels.items() <= one.labels.items()]
+    return sum(sample.value for sample in chosen)
 
 
 if __name__ == "__main__":

@@ -16,13 +16,15 @@ from neardup.index.sqlite import SqliteIndex
 from neardup.languages import LANGUAGES
 from neardup.records import BandedFingerprint
 
-from tests.bench import candidates, detector, report, stages
+from tests.bench import candidates, detector, report, stages, subject
 from tests.bench.candidates import DETECTION
 from tests.bench.detected import Detected
+from tests.bench.other_programs import go_programs, run_program
 from tests.bench.pages import FIRST_ID, read_ids, write_pages
 from tests.bench.report import Run
 from tests.bench.subject import embedded_config
 from tests.support import synthetic
+from tests.support.module_process import run_module
 from tests.support.resource_meter import Measured
 from tests.support.synthetic import LANGUAGE, Stories
 
@@ -32,6 +34,36 @@ def test_the_cpu_of_children_counts() -> None:
     with found.stage("all"):
         subprocess.run([sys.executable, "-c", "import time\nwhile time.process_time() < 0.3: pass"], check=True)
     assert found.cpu["all"] >= 0.3, "child processes read neardup's pages, so their CPU time must count"
+
+
+def test_a_run_tells_its_processes_and_its_roads_apart(tmp_path: Path) -> None:
+    write_pages(tmp_path / "pages", 4, plant=False)
+    with (tmp_path / "pages" / LANGUAGE / f"{FIRST_ID}.html").open("a", encoding="utf-8") as page:
+        page.write("<p style='display: none'>never shown</p>")
+    (tmp_path / "config.toml").write_text(embedded_config(tmp_path / "pages"), encoding="utf-8")
+    measured = Measured(**run_module(subject.__name__, tmp_path / "config.toml", "fresh"))
+    assert measured.fast == 0.75, "one page of four takes the slow road"
+    assert 0 < measured.children_cpu < measured.cpu, measured
+
+
+def test_the_go_program_is_built_and_measured_or_left_out_with_one_line(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    program = "echo wall_s=2.0 cpu_us_per_story=$(test $GOGC && echo 500 || echo 100)"
+    for name, script in {"go": "", "build.sh": f"printf '#!/bin/sh\\n%s' '{program}' >$1; chmod +x $1"}.items():
+        (tmp_path / name).write_text(f"#!/bin/sh\n{script}\n", encoding="utf-8")
+        (tmp_path / name).chmod(0o755)
+    monkeypatch.setenv("PATH", str(tmp_path), prepend=":")
+    programs = go_programs(tmp_path, tmp_path)
+    where = {"endpoint": "http://127.0.0.1:1", "redis": "127.0.0.1:1"}
+    runs = {name: [Run(run_program(one, 1000, "backfill", pages=1000, **where))] for name, one in programs.items()}
+    report.show_beds({"bare": [Run(Measured(1000, seconds=1.0, cpu=0.2, children_cpu=0.1, fast=1.0))]} | runs, "bare")
+    absolute, relative = capsys.readouterr().out.split("times the bare bed")
+    assert ["Go,", "plain", "500", "500", "-", "-", "-", "-", "-"] in map(str.split, absolute.splitlines())
+    assert ["Go,", "tuned", "0.50", "0.50", "-", "-", "-", "-"] in map(str.split, relative.splitlines())
+    monkeypatch.setenv("PATH", "")
+    assert go_programs(tmp_path, tmp_path) == {}
+    assert capsys.readouterr().err == "the Go program is left out: Go is not installed\n"
 
 
 def test_stages_are_measured_as_a_reader_process_runs_them(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

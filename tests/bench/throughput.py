@@ -1,13 +1,14 @@
-"""`make bench`: the starts of commands, and CPU time per story and stories per second beside a plain reference flow.
+"""`make bench`: the starts of commands, and stories per second and CPU time per story on BEDS of the same stories.
 
-Three flows process the same generated pages in turn, each in a process of its own: neardup with files and SQLite,
-neardup with S3 and Redis, and tests.bench.reference with S3 and Redis.  The object server, Redis and the flow share the
-machine.  Timings are printed, never asserted.
+Neardup backfills each bed with `--fresh`, over S3 and Redis.  The bare bed is also processed by a Go program, if its
+sources are given, by neardup with look-ups, from S3 and from files, and by tests.bench.reference.  The flows take
+turns, each in a process of its own.  nginx, Redis and the flow share the machine.  Timings are printed, never asserted.
 """
 
-from collections.abc import Iterator
-from contextlib import contextmanager
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from tempfile import TemporaryDirectory
 
@@ -15,51 +16,81 @@ import click
 import redis
 
 from tests.bench import reference, report, stages, starts, subject
-from tests.bench.pages import write_pages
+from tests.bench.beds import BARE, BEDS, Bed
+from tests.bench.nginx import nginx
+from tests.bench.other_programs import Program, go_option, go_programs, run_program
+from tests.bench.pages import Page, write_pages
 from tests.bench.report import Run, run_with_redis
 from tests.support.module_process import machine, run_module
 from tests.support.resource_meter import Measured
-from tests.support.s3_server import object_server
-from tests.support.servers import redis_server
+from tests.support.servers import free_port, redis_server
 
 ROUNDS = 3
 REFERENCE_DIVISOR = 20  # the reference is slow, so it processes a twentieth of the stories
+LOOK_UPS = "bare, with look-ups"
 EMBEDDED, SERVED, REFERENCE = "neardup, files + SQLite", "neardup, S3 + Redis", "reference, S3 + Redis"
 
 
 @dataclass(frozen=True, slots=True)
-class Flows:
-    """The flows and their pages; the reference processes the first `reference_count` stories."""
+class Site:
+    """The pages of one kind: their folder, and the endpoint of the store that serves it."""
 
-    folder: Path
     pages: Path
     endpoint: str
+
+
+@dataclass(frozen=True, slots=True)
+class Flows:
+    """The flows and their pages; the reference processes the first `reference_count` of `stories`."""
+
+    folder: Path
+    sites: Mapping[Page, Site]
+    stories: int
     reference_count: int
 
-    def embedded(self) -> Run:
-        with self._config(subject.embedded_config(self.pages)) as config:
-            return Run(Measured(**run_module(subject.__name__, config)))
+    def of_bed(self, bed: Bed) -> Run:
+        """A first backfill of the bed's pages."""
+        return self._served(bed, "fresh")
 
-    def served(self) -> Run:
-        with self._redis() as (url, client), self._config(self._served(url)) as config:
-            return run_with_redis(client, lambda: Measured(**run_module(subject.__name__, config)))
+    def with_look_ups(self) -> Run:
+        return self._served(BEDS[BARE], "backfill")
+
+    def embedded(self) -> Run:
+        with self._config(subject.embedded_config(self._bare.pages)) as config:
+            return Run(Measured(**run_module(subject.__name__, config)))
 
     def reference(self) -> Run:
         with self._redis() as (url, client):
-            arguments = (self.endpoint, url, self.pages / "manifest.csv", self.reference_count)
+            arguments = (self._bare.endpoint, url, self._bare.pages / "manifest.csv", self.reference_count)
             return run_with_redis(client, lambda: Measured(**run_module(reference.__name__, *arguments)))
 
+    def other(self, program: Program) -> Run:
+        host = f"127.0.0.1:{(port := free_port())}"
+        with self._redis("--port", str(port)) as (_, client):
+            of_pages = partial(run_program, endpoint=self._bare.endpoint, redis=host, pages=self.stories)
+            return run_with_redis(client, lambda: of_pages(program, self.stories, "backfill"))
+
     def stages(self) -> dict[str, dict[str, float]]:
-        with self._config(self._served("sqlite:")) as config:
-            return dict(run_module(stages.__name__, config, self.endpoint, self.reference_count))
+        site = self._bare
+        with self._config(subject.served_config(site.pages, site.endpoint, "sqlite:")) as config:
+            return dict(run_module(stages.__name__, config, site.endpoint, self.reference_count))
+
+    @property
+    def _bare(self) -> Site:
+        return self.sites[BEDS[BARE].page]
+
+    def _served(self, bed: Bed, command: str) -> Run:
+        site = self.sites[bed.page]
+        with (
+            self._redis() as (url, client),
+            self._config(subject.served_config(site.pages, site.endpoint, url, bed.body)) as config,
+        ):
+            return run_with_redis(client, lambda: Measured(**run_module(subject.__name__, config, command)))
 
     @contextmanager
-    def _redis(self) -> Iterator[tuple[str, redis.Redis]]:
-        with redis_server(self.folder) as url, redis.Redis.from_url(url) as client:
+    def _redis(self, *options: str) -> Iterator[tuple[str, redis.Redis]]:
+        with redis_server(self.folder, *options) as url, redis.Redis.from_url(url) as client:
             yield url, client
-
-    def _served(self, index: str) -> str:
-        return subject.served_config(self.pages, self.endpoint, index)
 
     @contextmanager
     def _config(self, text: str) -> Iterator[Path]:
@@ -70,9 +101,24 @@ class Flows:
             yield path
 
 
-def measure(flows: Flows) -> dict[str, list[Run]]:
+@contextmanager
+def served_sites(folder: Path, stories: int) -> Iterator[tuple[dict[Page, Site], list[bool]]]:
+    """Write the pages of each kind and serve them; yields them, and for each story whether it is a planted copy."""
+    sites, copies = dict[Page, Site](), list[bool]()
+    with ExitStack() as servers:
+        for n, page in enumerate(dict.fromkeys(bed.page for bed in BEDS.values())):
+            pages = folder / f"pages-{n}"
+            copies = write_pages(pages, stories, page=page)
+            endpoint, _ = servers.enter_context(nginx(pages, reference.BUCKET, folder / f"nginx-{n}"))
+            sites[page] = Site(pages, endpoint)
+        yield sites, copies
+
+
+def measure(flows: Flows, programs: Mapping[str, Program]) -> dict[str, list[Run]]:
     """Run each flow ROUNDS times, taking turns."""
-    by_name = {EMBEDDED: flows.embedded, SERVED: flows.served, REFERENCE: flows.reference}
+    by_name: dict[str, Callable[[], Run]] = {name: partial(flows.of_bed, bed) for name, bed in BEDS.items()}
+    by_name |= {name: partial(flows.other, program) for name, program in programs.items()}
+    by_name |= {LOOK_UPS: flows.with_look_ups, EMBEDDED: flows.embedded, REFERENCE: flows.reference}
     runs: dict[str, list[Run]] = {name: [] for name in by_name}
     for turn in range(ROUNDS):
         for name, flow in by_name.items():
@@ -82,31 +128,36 @@ def measure(flows: Flows) -> dict[str, list[Run]]:
 
 
 @click.command()
-@click.option("--stories", default=20_000, show_default=True, type=click.IntRange(min=1))
-def main(stories: int) -> None:
-    """Measure the starts of commands, and neardup and a plain reference flow on the same generated pages."""
+@click.option("--stories", default=8_000, show_default=True, type=click.IntRange(min=1))
+@go_option
+def main(stories: int, go_sources: Path | None) -> None:
+    """Measure the starts of commands, and neardup and other programs on the same generated stories."""
     click.echo("starts of commands", err=True)
     of_commands = starts.measure_in_new_folder()
     reference_count = max(stories // REFERENCE_DIVISOR, 1)
     with TemporaryDirectory(prefix="neardup-bench-") as name:
         folder = Path(name)
-        copies = write_pages(folder / "pages", stories)
-        with object_server(folder / "pages", reference.BUCKET) as endpoint:
-            flows = Flows(folder, folder / "pages", endpoint, reference_count)
-            runs = measure(flows)
+        folder.chmod(0o755)  # nginx reads the pages as another user
+        programs = go_programs(go_sources, folder)
+        with served_sites(folder, stories) as (sites, copies):
+            flows = Flows(folder, sites, stories, reference_count)
+            runs = measure(flows, programs)
             costs = flows.stages()
     click.echo(
-        f"{machine()}; object server, Redis and flow share the cores; medians of {ROUNDS} rounds.\n"
+        f"{machine()}; nginx, Redis and flow share the cores; medians of {ROUNDS} rounds.\n"
         f"{stories:,} stories with {sum(copies)} planted copies; "
         f"the reference processes the first {reference_count:,}, with {sum(copies[:reference_count])} copies.\n"
         "Further pairs of the reference are false: its words are `\\w+`, which splits Indic words.\n"
-        "neardup's figures include the start of its reader processes.\n"
+        "neardup's figures include the start of its reader processes; the beds are backfilled with --fresh.\n"
     )
     starts.show_starts(of_commands)
     click.echo()
-    report.show_flows(runs, REFERENCE)
+    report.show_beds({name: runs[name] for name in (*BEDS, LOOK_UPS, *programs)}, BARE)
     click.echo()
-    report.show_batches({name: runs[name] for name in (EMBEDDED, SERVED)})
+    of_flows = {EMBEDDED: runs[EMBEDDED], SERVED: runs[LOOK_UPS], REFERENCE: runs[REFERENCE]}
+    report.show_flows(of_flows, REFERENCE)
+    click.echo()
+    report.show_batches({name: of_flows[name] for name in (EMBEDDED, SERVED)})
     click.echo()
     report.show_stages(costs)
 

@@ -1,18 +1,15 @@
 """Compares neardup with other programs of the same design, on the same pages, nginx and redis-server settings.
 
-`python -m tests.bench.twins --go PATH --naive PATH` runs neardup and each given program in turn over the same generated
-pages, and prints medians: of backfills, or with `--held N` of daily runs with N earlier stories in the index.  The
-programs take `-endpoint -redis -n -mode -lang -id-base -obj-base -obj-count -spread` and print `stories_per_s=
-cpu_us_per_story= peak_rss_mib=`; they compute SimHashes only and keep no ledger.  The server, Redis and the flow share
-the machine.
+`python -m tests.bench.twins --go FOLDER --naive SCRIPT` runs neardup and each given program in turn over the same
+generated pages, and prints medians: of backfills, or with `--held N` of daily runs with N earlier stories in the index.
+The server, Redis and the flow share the machine.
 """
 
-import os
-import re
-import subprocess
 import sys
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
+from dataclasses import replace
+from functools import partial
 from pathlib import Path
 from tempfile import TemporaryDirectory
 
@@ -23,7 +20,8 @@ from neardup.records import Language
 
 from tests.bench import report, subject
 from tests.bench.nginx import nginx
-from tests.bench.pages import FIRST_ID, LANGUAGE, write_pages
+from tests.bench.other_programs import Program, go_option, go_programs, run_program
+from tests.bench.pages import LANGUAGE, write_pages
 from tests.bench.report import Run, run_with_redis
 from tests.bench.scale_stages import LAYOUTS
 from tests.bench.start_state import StartState
@@ -52,12 +50,10 @@ class Programs:
             config.write_text(text.replace("[ledger]", f'layout = "{layout}"\n[ledger]'), encoding="utf-8")
             return run_with_redis(client, lambda: Measured(**run_module(subject.__name__, config, command)))
 
-    def other(self, command: list[str], stories: int, mode: str, **env: str) -> Run:
+    def other(self, program: Program, stories: int, mode: str) -> Run:
         with self._redis("documented") as (host, client):
-            options = {"endpoint": self.endpoint, "redis": host, "n": stories, "id-base": FIRST_ID}
-            options |= {"mode": mode, "obj-base": FIRST_ID, "obj-count": self.stories}
-            arguments = [word for name, value in options.items() for word in (f"-{name}", str(value))]
-            return run_with_redis(client, lambda: _run([*command, *arguments], stories, env))
+            of_pages = partial(run_program, endpoint=self.endpoint, redis=host, pages=self.stories)
+            return run_with_redis(client, lambda: of_pages(program, stories, mode))
 
     @contextmanager
     def _redis(self, layout: Layout) -> Iterator[tuple[str, redis.Redis]]:
@@ -69,40 +65,26 @@ class Programs:
             yield f"127.0.0.1:{port}", client
 
 
-def _run(command: list[str], stories: int, env: dict[str, str]) -> Measured:
-    """Run another program; returns the figures that it prints, without its peak memory.
-
-    The program's own figure for peak memory (ru_maxrss) may be that of this process, because it survives exec.
-    """
-    done = subprocess.run(command, stdout=subprocess.PIPE, text=True, env=os.environ | env, check=True)
-    figures = dict(re.findall(r"(\w+)=(\S+)", done.stdout))
-    cpu = float(figures["cpu_us_per_story"]) * stories / report.MICRO
-    return Measured(stories, 0, float(figures["wall_s"]), cpu)
-
-
-def backfills(programs: Programs, go: Path | None, naive: Path | None) -> Iterator[tuple[str, Flow]]:
+def backfills(programs: Programs, go: Mapping[str, Program], naive: Path | None) -> Iterator[tuple[str, Flow]]:
     yield "neardup, --fresh, compact", lambda: programs.neardup("fresh", "compact")
     yield "neardup, compact", lambda: programs.neardup("backfill", "compact")
     yield "neardup, documented", lambda: programs.neardup("backfill", "documented")
-    if go:
-        yield (
-            "Go, plain",
-            lambda: programs.other([str(go), "-style", "plain"], programs.stories, "backfill", GOGC="100"),
-        )
-        yield "Go, tuned", lambda: programs.other([str(go)], programs.stories, "backfill")
+    for name, program in go.items():
+        yield name, partial(programs.other, program, programs.stories, "backfill")
     if naive:
-        script = [sys.executable, str(naive)]
+        script = Program([sys.executable, str(naive)])
         yield "naive Python", lambda: programs.other(script, programs.stories // NAIVE_DIVISOR, "backfill")
 
 
-def daily_runs(programs: Programs, go: Path | None, naive: Path | None) -> Iterator[tuple[str, Flow]]:
+def daily_runs(programs: Programs, go: Mapping[str, Program], naive: Path | None) -> Iterator[tuple[str, Flow]]:
     """The generated pages' SimHashes are close together, so the other programs get an option that spreads theirs."""
     yield "neardup, compact", lambda: programs.neardup("daily", "compact")
     yield "neardup, documented", lambda: programs.neardup("daily", "documented")
-    if go:
-        yield "Go, tuned", lambda: programs.other([str(go), "-spread"], programs.stories, "daily")
+    for name, program in go.items():
+        spread = replace(program, command=[*program.command, "-spread"])
+        yield name, partial(programs.other, spread, programs.stories, "daily")
     if naive:
-        script = [sys.executable, str(naive), "-spread"]
+        script = Program([sys.executable, str(naive), "-spread"])
         yield "naive Python", lambda: programs.other(script, programs.stories // NAIVE_DIVISOR, "daily")
 
 
@@ -124,11 +106,11 @@ def daily_runs(programs: Programs, go: Path | None, naive: Path | None) -> Itera
     show_default=True,
     help="Skew of the earlier stories.",
 )
-@click.option("--go", type=click.Path(exists=True, path_type=Path), help="The Go program.")
+@go_option
 @click.option("--naive", type=click.Path(exists=True, path_type=Path), help="The plain Python script.")
 @click.option("--only", default="", help="Measure only the flows whose names contain this.")
 def main(
-    *, stories: int, earlier: int, platform: bool, kind: str, go: Path | None, naive: Path | None, only: str
+    *, stories: int, earlier: int, platform: bool, kind: str, go_sources: Path | None, naive: Path | None, only: str
 ) -> None:
     """Measure backfills, or daily runs, of neardup and the given programs on the same pages."""
     with TemporaryDirectory(prefix="neardup-bench-") as work:
@@ -142,7 +124,7 @@ def main(
             start.fill(kind, earlier, PLATFORM if platform else {Language(LANGUAGE): 1}, layouts)
         with nginx(folder / "pages", "stories", folder / "nginx") as (endpoint, _):
             programs = Programs(folder, endpoint, stories, start)
-            all_flows = (daily_runs if earlier else backfills)(programs, go, naive)
+            all_flows = (daily_runs if earlier else backfills)(programs, go_programs(go_sources, folder), naive)
             flows = {name: flow for name, flow in all_flows if only in name}
             runs: dict[str, list[Run]] = {name: [] for name in flows}
             for turn in range(ROUNDS):
