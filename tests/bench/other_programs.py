@@ -35,7 +35,7 @@ class Program:
 
 
 def go_programs(sources: Path | None, folder: Path) -> dict[str, Program]:
-    """Build the Go program in `folder`: its tuned and its plain form.  None, and a line that says why, without Go."""
+    """Build the Go program in `folder`: its plain and its tuned form.  None, and a line that says why, without Go."""
     if sources is None or shutil.which("go") is None:
         why = "Go is not installed" if sources else "--go names no sources"
         click.echo(f"the Go program is left out: {why}", err=True)
@@ -47,8 +47,8 @@ def go_programs(sources: Path | None, folder: Path) -> dict[str, Program]:
     if built.returncode:
         raise click.ClickException(f"{sources}: the Go program cannot be built: {built.stdout}")
     return {
-        "Go, tuned": Program([program]),
         "Go, plain": Program([program, "-style", "plain"], {"GOGC": "100"}),
+        "Go, tuned": Program([program]),
     }
 
 
