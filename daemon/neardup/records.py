@@ -140,7 +140,6 @@ _ELEMENTS = (
 _ATTRIBUTES = "alt, bgcolor, color, data, dir, hidden, href, placeholder, popover, src, srcset, style, text, value"
 # Why a page took the slow road, on which styles are computed.  Each is a metric label.
 RENDER_REASONS = (
-    "rendered",
     "style sheet",
     "annotations",
     "little text",

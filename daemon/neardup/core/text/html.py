@@ -27,7 +27,7 @@ class Extracted:
     """The text of a story, one line per block, and the limit because of which it is not all that a browser shows.
 
     `hidden` is the share of the story's characters that a browser does not show, and `rendered` why the story was
-    rendered; None if that was not needed.
+    rendered, one of RENDER_REASONS; None if that was not needed.
     """
 
     text: str
@@ -83,7 +83,9 @@ def shown(html: str | bytes, extraction: Extraction) -> Extracted:
     if not _is_nearly_empty(text):
         return Extracted(text)
     found = _rendered_anew(html, extraction)
-    return found if found is not None and len(found.text.split()) > len(text.split()) else Extracted(text)
+    if found is None:
+        return Extracted(text)
+    return found if len(found.text.split()) > len(text.split()) else Extracted(text, rendered=found.rendered)
 
 
 def _plain_text(story: Story) -> str:
