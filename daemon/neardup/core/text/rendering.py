@@ -187,7 +187,7 @@ def _in_frame(node: LexborNode, parent: Style, page: _Page) -> list[Part] | None
     if len(children) > 1:
         every = not style.is_plain or display.endswith("grid")
         styles = [_values_in_order(child, style, page, every=every) for child in children]
-        if any(styles) or (values and display.endswith(("flex", "grid"))) or style.to_the_left:
+        if any(styles) or style.to_the_left or _turns_order(values):
             style = style.doubted("covered") if any(map(covers, styles)) else style
             children = in_order_shown(children, styles, display, values, to_the_left=style.to_the_left)
     parts: list[Part] = [(child, style, True, page) for child in reversed(children)]
@@ -198,6 +198,11 @@ def _has_bare_style(attributes: Attributes) -> bool:
     """Whether attributes show no text."""
     style = attributes.get("style") or ""
     return not (attributes.get("alt") or attributes.get("label") or any(map(style.__contains__, ("'", '"', "url("))))
+
+
+def _turns_order(values: Values) -> bool:
+    """Whether an element shows children in another order that declare nothing themselves."""
+    return "reverse" in values.get("flex-direction", "") or "column" in values.get("grid-auto-flow", "")
 
 
 def _values_in_order(child: LexborNode, style: Style, page: _Page, *, every: bool) -> Values:
