@@ -1,4 +1,4 @@
-"""Pages in S3, fetched by libcurl, which also signs the requests.
+"""Pages in S3, fetched by libcurl.
 
 Why libcurl: a 20 KB page cost 210 to 240 us of CPU with its fingerprint, by one thread; obstore by 16 threads took 320
 to 350 (two cores, shared with nginx).  libcurl does not retry, except on a connection that the store had closed before
@@ -18,6 +18,7 @@ import pycurl
 
 from neardup.errors import Fatal, Gone, NeardupError, Transient
 from neardup.pages.plain_content import AnyContent
+from neardup.pages.s3_signing import Signer
 from neardup.s3_errors import NO_CREDENTIALS, code_in, document_error, s3_error
 
 REQUEST_SECONDS = 30.0
@@ -25,6 +26,7 @@ CONNECT_SECONDS = 15.0  # longer than the watchdog lets one page be computed, wh
 KEYS_SECONDS = 10.0  # between two calls of botocore, whose provider may be slow; it renews keys minutes early
 CHARSET = "latin-1"  # of headers
 DEFAULT_REGION = "us-east-1"
+DEFAULT_PORTS = {"http": ":80", "https": ":443"}  # which the Host header leaves out
 MD5_ETAG = re.compile(r'"?([0-9a-f]{32})"?', re.IGNORECASE)  # of an object uploaded in one part
 # The ETag of an object encrypted with these is no MD5 of its bytes.
 KMS_HEADER, KMS, CUSTOMER_KEY_HEADER = (
@@ -55,8 +57,10 @@ class Bucket:
         self._credentials = credentials
         self._keys: Any = None
         self._keys_until = 0.0
-        self._region = content.region or region or DEFAULT_REGION
-        self._base = _base_url(url, content, self._region)
+        region = content.region or region or DEFAULT_REGION
+        base = urlsplit(_base_url(url, content, region))
+        self._origin, self._folder = f"{base.scheme}://{base.netloc}", base.path
+        self._signer = Signer(base.netloc.removesuffix(DEFAULT_PORTS[base.scheme]), region)
         self._max_bytes = content.max_bytes
         self._idle: list[pycurl.Curl] = []  # handles to use again: each keeps its connection open
 
@@ -66,21 +70,18 @@ class Bucket:
         Raises Gone for a path that no object can have, Transient where the credentials cannot be renewed.
         """
         try:
-            url = f"{self._base}/{quote(path.removeprefix('/'), safe='/~')}"
+            name = quote(path.removeprefix("/"), safe="/~")
         except UnicodeEncodeError as error:
             raise Gone(f"no object can have this name: {path!r}") from error
-        if url == f"{self._base}/":
+        if not name:
             raise Gone(f"no object can have this name: {path!r}")
-        keys = self._current_keys()
-        curl = self._idle.pop() if self._idle else self._new_handle()
-        headers = [f"x-amz-security-token: {keys.token}".encode()] if keys.token else []
+        path = f"{self._folder}/{name}"
+        headers = self._signer.headers(path, self._current_keys(), int(time.time()))
         if etag:
             headers.append(f"If-None-Match: {etag}".encode(CHARSET))
-        curl.unsetopt(pycurl.HTTPHEADER)  # setting an empty list would keep the headers of the last request
+        curl = self._idle.pop() if self._idle else _new_handle()
         curl.setopt(pycurl.HTTPHEADER, headers)
-        curl.setopt(pycurl.USERNAME, keys.access_key)
-        curl.setopt(pycurl.PASSWORD, keys.secret_key)
-        return Get(curl, url, etag, self._max_bytes, self._idle)
+        return Get(curl, f"{self._origin}{path}", etag, self._max_bytes, self._idle)
 
     def _current_keys(self) -> Any:
         """The current access keys, which botocore renews before they expire.  Raises Transient."""
@@ -92,20 +93,21 @@ class Bucket:
             self._keys_until = time.monotonic() + KEYS_SECONDS
         return self._keys
 
-    def _new_handle(self) -> pycurl.Curl:
-        curl = pycurl.Curl()
-        options: dict[int, Any] = {
-            pycurl.AWS_SIGV4: f"aws:amz:{self._region}:s3",
-            pycurl.CAINFO: os.environ.get("AWS_CA_BUNDLE") or certifi.where(),
-            pycurl.CONNECTTIMEOUT_MS: int(CONNECT_SECONDS * 1000),
-            pycurl.HTTP_VERSION: pycurl.CURL_HTTP_VERSION_1_1,
-            pycurl.NOSIGNAL: 1,
-            pycurl.PROTOCOLS: pycurl.PROTO_HTTP | pycurl.PROTO_HTTPS,
-            pycurl.TIMEOUT_MS: int(REQUEST_SECONDS * 1000),
-        }
-        for option, value in options.items():
-            curl.setopt(option, value)
-        return curl
+
+def _new_handle() -> pycurl.Curl:
+    curl = pycurl.Curl()
+    options: dict[int, Any] = {
+        pycurl.CAINFO: os.environ.get("AWS_CA_BUNDLE") or certifi.where(),
+        pycurl.CONNECTTIMEOUT_MS: int(CONNECT_SECONDS * 1000),
+        pycurl.HTTP_VERSION: pycurl.CURL_HTTP_VERSION_1_1,
+        pycurl.NOSIGNAL: 1,
+        pycurl.PATH_AS_IS: 1,  # as it is signed
+        pycurl.PROTOCOLS: pycurl.PROTO_HTTP | pycurl.PROTO_HTTPS,
+        pycurl.TIMEOUT_MS: int(REQUEST_SECONDS * 1000),
+    }
+    for option, value in options.items():
+        curl.setopt(option, value)
+    return curl
 
 
 def _base_url(url: str, content: AnyContent, region: str) -> str:
