@@ -28,7 +28,7 @@ from neardup.pipeline.scrub import scrub
 from neardup.pipeline.summary import RunSummary, Summary, SweepSummary
 from neardup.pipeline.sweep import Sweep
 from neardup.source import Source
-from neardup.source.configured import open_source
+from neardup.source.configured import open_source, refuse_scan
 from neardup.source.dead_letters import DeadLetters
 
 
@@ -58,6 +58,8 @@ async def run_once(
     as `Run` and `carry_out` do.
     """
     config = app.config
+    if listing is None and dead_letters is None:
+        refuse_scan(config)  # before its index is built
 
     async def open_listing(checkpoint: CheckpointWriter) -> Source:
         if dead_letters is not None:

@@ -3,8 +3,8 @@
 import numpy as np
 from neardup.core.page import Page, StoryText, text_of
 from neardup.core.text.extraction import Extraction
-from neardup.query.copies import _nominated
-from neardup.query.prepared_texts import NotComparable, PairVerifier, prepare
+from neardup.query.pairs_in_memory import nominate
+from neardup.query.prepared_texts import DETECTION, NotComparable, PairVerifier, prepare
 from neardup.records import Language
 
 from tests.support.disguises import DISGUISES, Disguise
@@ -31,7 +31,7 @@ def verdict(disguise: Disguise, language: Language, *, in_site: bool = False) ->
         pair = prepare("story", story, language), prepare("copy", shown.text, disguise.label or language)
     except NotComparable as error:
         return str(error)
-    if not _nominated(pair):
+    if not nominate(pair, DETECTION).pairs:
         return "not nominated"
     copy = verifier.copy_of(*pair, NO_COMMON)
     return "no copy" if copy is None else copy.kind

@@ -18,12 +18,14 @@ from neardup.errors import Misuse
 from neardup.option_values import FORMATS
 from neardup.records import Language
 
+HEAD_BYTES = 65_536  # of stdin, by which its kind is known
+
 if TYPE_CHECKING:
     import asyncio
 
     from neardup.option_values import Format
     from neardup.pipeline.summary import Counts
-    from neardup.scan import Request
+    from neardup.scan.request import Request
 
 
 @standalone_command
@@ -55,15 +57,11 @@ def scan(
     A table is a CSV, TSV, JSONL or Parquet file with a column of texts; - is stdin.  A scan needs no configuration.
     Texts are compared within their language.  Nothing is kept, unless --keep names a new ledger.
     """
-    from neardup.pages.fork_server import start_server
-
-    start_server()  # it loads while this process does
-
     from neardup.app import open_readers
-    from neardup.cli.found_copies import show_copies
     from neardup.moderation.export.write import ExportOptions
     from neardup.moderation.export.write import export as write_export
-    from neardup.scan import STDIN, Request, config_of, list_documents, new_ledger, scan_documents, write_config
+    from neardup.scan.job import scan_documents, scan_processes
+    from neardup.scan.request import STDIN, Request, config_of, list_documents, new_ledger, write_config
     from neardup.source.table_columns import Columns
 
     for option, path in (("--html", html), ("--keep", keep)):
@@ -76,11 +74,14 @@ def scan(
         texts = ledger.with_name(f"{ledger.name}.texts")
         listing = stack.enter_context(list_documents(request, texts, stdin))
         config = config_of(ledger, listing.url)
+        processes = stack.enter_context(scan_processes(config))
 
         async def find_and_write(_: "asyncio.Event") -> "Counts":
             readers = partial(open_readers, config)
-            counts = await scan_documents(config, listing.documents, console.show_progress)
+            counts = await scan_documents(config, listing.documents, processes, console.show_progress)
             if file_format is None:
+                from neardup.cli.found_copies import show_copies
+
                 await show_copies(config, readers)
             else:
                 await write_export(config, readers, None, ExportOptions(file_format))
@@ -101,7 +102,6 @@ def _stdin(request: "Request") -> Iterator[Path]:
     """A temporary file with what stdin has, with the ending that fits it."""
     from tempfile import TemporaryDirectory
 
-    from neardup.source.documents import HEAD_BYTES
     from neardup.source.tables import ending_of
 
     with TemporaryDirectory(prefix="neardup-scan-") as folder:
@@ -124,7 +124,8 @@ def _language(name: str) -> Language:
 
 def _show_outcomes(counts: "Counts", left_out: Counter[str]) -> None:
     """Print how many documents were compared, and why the others were not."""
-    from neardup.scan import endings_in_words, unread_in_words
+    from neardup.scan.job import unread_in_words
+    from neardup.scan.request import endings_in_words
 
     click.echo(f"{counts.fingerprinted:,} of {counts.listed:,} documents were compared", err=True)
     if counts.unread():

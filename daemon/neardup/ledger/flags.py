@@ -13,7 +13,7 @@ from neardup.ledger import active_verdicts, candidates, languages, near_misses, 
 from neardup.ledger.selection import JOINING, Selection, conditions
 from neardup.ledger.signals import columns_of
 from neardup.ledger.spans import packed
-from neardup.pairs import Assessment, Candidate, Kind
+from neardup.pairs import Assessment, Candidate, Kind, Signals
 from neardup.records import Language
 
 PAIR_COLUMNS = (
@@ -90,9 +90,47 @@ def put_flag(  # noqa: PLR0917 - what `_flag` has at hand
     A flag that is on record already keeps its id.  Unless the ruling calls it new, it also keeps its context, and the
     times at which it was flagged and exported.
     """
+    values = _values(candidate, assessment, kind, version, ruling.status, by_passages=by_passages)
+    values["language"] = languages.numbers(db)[candidate.language]
+    if ruling.is_new:
+        context = active_verdicts.on_either_story(db, (candidate.a.id, candidate.b.id))
+        values |= {"context": context and context.verdict_id, "exported_at": None}
+    updated = [f"{column} = excluded.{column}" for column in (*values, *OF_STORIES)]
+    if ruling.is_new:
+        updated.append("flagged_at = excluded.flagged_at")
+    db.execute(f"{_insertion(values)} ON CONFLICT (a, b) DO UPDATE SET {', '.join(updated)}", values | {"now": now})
+
+
+def put_first(
+    db: sqlite3.Connection, assessed: Iterable[tuple[Candidate, Assessment, bool]], version: str
+) -> Counter[tuple[Language, Kind]]:
+    """Write the flags and near misses of a ledger that has neither flags nor verdicts; returns the flags.
+
+    Each pair comes with whether passages alone nominated it.  Within the caller's transaction, which refreshes the
+    similarities.
+    """
+    now, number_of, new = now_ms(), languages.numbers(db), Counter[tuple[Language, Kind]]()
+    rows, missed = list[dict[str, object]](), list[tuple[Candidate, Signals, bool]]()
+    for candidate, assessment, by_passages in assessed:
+        if (kind := assessment.kind) is None:
+            missed.append((candidate, assessment.signals, by_passages))
+            continue
+        new[candidate.language, kind] += 1
+        values = _values(candidate, assessment, kind, version, "open", by_passages=by_passages)
+        rows.append(values | {"language": number_of[candidate.language], "now": now})
+    if rows:
+        db.executemany(_insertion([column for column in rows[0] if column != "now"]), rows)
+    near_misses.put_all(db, missed, now)
+    return new
+
+
+def _values(
+    candidate: Candidate, assessment: Assessment, kind: Kind, version: str, status: str | None, *, by_passages: bool
+) -> dict[str, object]:
+    """The columns of a flag, apart from its language, its verdicts and what is copied from the stories."""
     tier = tier_of(kind)
     shorter, longer = sorted((candidate.a.words, candidate.b.words))
-    values = {
+    return {
         "a": candidate.a.id,
         "b": candidate.b.id,
         "kind": kind,
@@ -105,22 +143,18 @@ def put_flag(  # noqa: PLR0917 - what `_flag` has at hand
         "spans_a": packed(assessment.spans_a),
         "spans_b": packed(assessment.spans_b),
         "fingerprint_version": version,
-        "language": languages.numbers(db)[candidate.language],
-        "status": ruling.status,
+        "status": status,
     }
-    if ruling.is_new:
-        context = active_verdicts.on_either_story(db, (candidate.a.id, candidate.b.id))
-        values |= {"context": context and context.verdict_id, "exported_at": None}
-    updated = [f"{column} = excluded.{column}" for column in (*values, *OF_STORIES)]
-    if ruling.is_new:
-        updated.append("flagged_at = excluded.flagged_at")
-    db.execute(
-        f"INSERT INTO flags ({', '.join((*values, *OF_STORIES))}, flagged_at)"
-        f" SELECT {', '.join(f':{column}' for column in values)}, one.author_id, other.author_id, one.published_at,"
+
+
+def _insertion(columns: Iterable[str]) -> str:
+    """The statement that inserts a flag with these columns, flagged at `:now`."""
+    named = list(columns)
+    return (
+        f"INSERT INTO flags ({', '.join((*named, *OF_STORIES))}, flagged_at)"
+        f" SELECT {', '.join(f':{column}' for column in named)}, one.author_id, other.author_id, one.published_at,"
         " other.published_at, :own_text_expected AND (one.author_id = other.author_id) IS TRUE, :now"
         " FROM stories one, stories other WHERE one.id = :a AND other.id = :b"
-        f" ON CONFLICT (a, b) DO UPDATE SET {', '.join(updated)}",
-        values | {"now": now},
     )
 
 

@@ -1,8 +1,9 @@
 """Near misses: pairs that are no copies by the thresholds, with their signals, for trying out other thresholds."""
 
 import sqlite3
+from collections.abc import Iterable
 
-from neardup.ledger.signals import columns_of
+from neardup.ledger.signals import SIGNAL_COLUMNS, columns_of
 from neardup.pairs import Candidate, Signals
 
 
@@ -13,13 +14,16 @@ def count(db: sqlite3.Connection) -> int:
 
 def put(db: sqlite3.Connection, candidate: Candidate, signals: Signals, now: int, *, by_passages: bool = False) -> None:
     """Record a near miss, within the caller's transaction."""
-    values = {
-        "a": candidate.a.id,
-        "b": candidate.b.id,
-        **columns_of(signals),
-        "verified_at": now,
-        "by_passages": by_passages,
-    }
-    db.execute(
-        f"INSERT INTO candidates ({', '.join(values)}) VALUES ({', '.join(f':{column}' for column in values)})", values
+    put_all(db, [(candidate, signals, by_passages)], now)
+
+
+def put_all(db: sqlite3.Connection, rows: Iterable[tuple[Candidate, Signals, bool]], now: int) -> None:
+    """Record near misses, each with whether passages alone nominated it, within the caller's transaction."""
+    columns = ("a", "b", *SIGNAL_COLUMNS, "verified_at", "by_passages")
+    db.executemany(
+        f"INSERT INTO candidates ({', '.join(columns)}) VALUES ({', '.join('?' * len(columns))})",
+        (
+            (candidate.a.id, candidate.b.id, *columns_of(signals).values(), now, by_passages)
+            for candidate, signals, by_passages in rows
+        ),
     )

@@ -1,6 +1,5 @@
 """Finds the copies among texts in memory: those that `neardup scan` finds among the same texts."""
 
-from collections import defaultdict
 from collections.abc import Hashable, Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
@@ -8,12 +7,8 @@ from typing import Any
 
 import numpy as np
 
-from neardup.core.candidates.passage_groups import sharing_pairs
-from neardup.core.candidates.top_k import LanguageFingerprints, Shortlist, nominated_pairs
-from neardup.core.fingerprint.minhash import signature_rows
-from neardup.core.fingerprint.passage_hashes import PassageHashes
-from neardup.core.verify.scores import hash_rows
 from neardup.languages import SHIPPED
+from neardup.query.pairs_in_memory import nominate
 from neardup.query.prepared_texts import (
     DETECTION,
     Copy,
@@ -21,15 +16,11 @@ from neardup.query.prepared_texts import (
     PairVerifier,
     PreparedText,
     by_severity,
-    passages_of,
     prepare,
 )
 from neardup.records import Language
 
 THREADS = 2  # fingerprinting runs without the interpreter lock
-PAGE = 10_000  # pairs
-
-Pair = tuple[int, int]  # places of two texts, ascending
 
 
 @dataclass(frozen=True, slots=True)
@@ -60,11 +51,12 @@ def find_copies(texts: Any, *, keys: Iterable[Hashable] | None = None, language:
         raise TypeError("texts is a single text: give a list of texts, or use compare for two of them")
     spoken = None if language is None else SHIPPED.find(language)
     prepared, not_compared = _prepared(list(_keyed(texts, keys)), spoken)
-    common = _common_passages(prepared)
+    nominated = nominate(prepared, DETECTION)
+    common = np.unique(nominated.common.hashes)
     verifier = PairVerifier()
     copies = [
         copy
-        for left, right in sorted(_nominated(prepared))
+        for left, right in nominated.pairs
         if (copy := verifier.copy_of(prepared[left], prepared[right], common)) is not None
     ]
     return Copies(tuple(sorted(copies, key=by_severity)), not_compared)
@@ -99,36 +91,3 @@ def _prepared(
         [one for one in results if isinstance(one, PreparedText)],
         {key: str(one) for (key, _), one in zip(texts, results, strict=True) if isinstance(one, NotComparable)},
     )
-
-
-def _common_passages(texts: Sequence[PreparedText]) -> PassageHashes:
-    """The passage hashes that too many texts have to count as copied, ascending."""
-    hashes, holders = np.unique(np.concatenate([np.empty(0, np.uint32), *map(passages_of, texts)]), return_counts=True)
-    return hashes[holders > DETECTION.common_passage]
-
-
-def _nominated(texts: Sequence[PreparedText]) -> set[Pair]:
-    """The pairs of texts that may be copies."""
-    by_language = defaultdict[Language, list[int]](list)
-    for place, text in enumerate(texts):
-        by_language[text.language].append(place)
-    pairs = set[Pair]()
-    for language, places in by_language.items():
-        pairs |= _alike(texts, places, language)
-    left, right, _ = sharing_pairs([passages_of(text) for text in texts], DETECTION.common_passage)
-    return pairs | set(zip(left.tolist(), right.tolist(), strict=True))
-
-
-def _alike(texts: Sequence[PreparedText], places: Sequence[int], language: Language) -> set[Pair]:
-    """The pairs of texts of a language whose SimHashes or signatures are alike."""
-    fingerprints = [texts[place].fingerprint for place in places]
-    stories = LanguageFingerprints(
-        np.array(places, np.int64),
-        hash_rows([one.simhash for one in fingerprints]),
-        signature_rows([one.signature for one in fingerprints]),
-        np.array([one.signature is not None for one in fingerprints], np.bool_),
-    )
-    shortlist = Shortlist(stories, DETECTION.max_matches)
-    for chunk in nominated_pairs(stories, DETECTION.banding(language), DETECTION.agreeing_rows):
-        shortlist.add(chunk.left, chunk.right)
-    return {(min(pair), max(pair)) for page in shortlist.pages(PAGE) for pair in page}

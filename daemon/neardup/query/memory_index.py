@@ -12,13 +12,13 @@ from neardup.core.candidates.select import NO_NUMBERS, nominate
 from neardup.core.fingerprint.passage_hashes import MIN_SHARED, PassageHashes
 from neardup.index.passages.tail import Tail
 from neardup.languages import SHIPPED
+from neardup.query.pairs_in_memory import passages_of
 from neardup.query.prepared_texts import (
     DETECTION,
     Copy,
     PairVerifier,
     PreparedText,
     by_severity,
-    passages_of,
     prepare,
 )
 from neardup.records import BandedFingerprint, Language

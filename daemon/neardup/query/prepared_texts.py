@@ -4,8 +4,6 @@ from collections.abc import Callable, Hashable
 from dataclasses import dataclass
 from functools import lru_cache
 
-import numpy as np
-
 from neardup.config import Detection
 from neardup.core.fingerprint.compute import fingerprint_text
 from neardup.core.fingerprint.passage_hashes import PassageHashes
@@ -114,11 +112,6 @@ def character_spans(text: Located, spans: Spans) -> CharacterSpans:
 def by_severity(copy: Copy) -> tuple[int, float]:
     """The sort key of copies: the most severe kind first, and of a kind the copy with the largest containment."""
     return tier_of(copy.kind).severity, -max(copy.containment_a, copy.containment_b)
-
-
-def passages_of(text: PreparedText) -> PassageHashes:
-    """The passage hashes of a text, ascending."""
-    return np.frombuffer(text.fingerprint.passages, np.uint32)
 
 
 def _paired(number: int, text: PreparedText) -> PairedStory:

@@ -16,10 +16,14 @@ CheckpointWriter = Callable[[Checkpoint], Awaitable[None]]
 
 def open_source(config: Config, checkpoint: CheckpointWriter) -> Source:
     """The source that [source] configures; a resumable listing calls `checkpoint` with its first checkpoint."""
-    source = config.source
-    if source.kind == "scan":
+    refuse_scan(config)
+    return _open(config, config.source, config.content, checkpoint)
+
+
+def refuse_scan(config: Config) -> None:
+    """Raise Misuse where the configuration is that of a ledger which a scan kept."""
+    if config.source.kind == "scan":
         raise Misuse("the documents of a scan are not listed again: run `neardup scan`")
-    return _open(config, source, config.content, checkpoint)
 
 
 def open_reference(config: Config) -> Source:

@@ -1,6 +1,5 @@
 """A file that holds the texts of table rows, one after another, where reader processes find them."""
 
-from functools import partial
 from pathlib import Path
 from typing import Self
 
@@ -58,9 +57,4 @@ def spooled_file(
         reason = Dead.FORBIDDEN if isinstance(error, PermissionError) else Dead.STORE_ERROR
         return BadDocument(name, reason, error.strerror or str(error))
     path = spool.add(body) if len(body) <= max_bytes else f"0-{len(body)}"
-    return Document(name, path, partial(start_of, body), language)
-
-
-def start_of(body: bytes, size: int) -> bytes:
-    """The first bytes of a text, or all for -1."""
-    return body if size < 0 else body[:size]
+    return Document(name, path, language)

@@ -3,7 +3,6 @@
 import csv
 from collections.abc import AsyncIterator, Mapping
 from dataclasses import dataclass
-from functools import partial
 from pathlib import Path
 
 from neardup.languages import SHIPPED
@@ -12,7 +11,7 @@ from neardup.source.documents import BadDocument, Document
 from neardup.source.manifest import FileReader
 from neardup.source.parquet import open_parquet, parquet_rows
 from neardup.source.rows import Row, csv_rows, jsonl_rows
-from neardup.source.spool import Spool, start_of
+from neardup.source.spool import Spool
 from neardup.source.table_columns import LANGUAGES, TEXTS, Columns, choose_columns
 
 CSV, JSONL, PARQUET = (".csv", ".tsv"), (".jsonl", ".ndjson"), ".parquet"
@@ -54,9 +53,8 @@ async def table_documents(
         except _BadCell as bad:
             yield BadDocument(place, bad.reason, str(bad))
             continue
-        body = text.encode("utf-8", "replace")
         name = _id(row.values, columns) or f"row {number}"
-        yield Document(f"{table.prefix}{name}", spool.add(body), partial(start_of, body), row_language)
+        yield Document(f"{table.prefix}{name}", spool.add(text.encode("utf-8", "replace")), row_language)
 
 
 def _rows(table: Table, wanted: Columns) -> AsyncIterator[Row]:

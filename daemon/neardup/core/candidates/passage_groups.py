@@ -6,7 +6,7 @@ each group copies its earlier members to the list of each of its members in the 
 twice shares two hashes.  So no pair is ever written to a file, and no pair is sorted but within the list of one story.
 """
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from itertools import pairwise
 from typing import NamedTuple
 
@@ -18,6 +18,7 @@ from neardup.core.fingerprint.passage_hashes import MIN_SHARED, PassageHashes
 from neardup.core.native import candidates as native
 from neardup.core.native import in_c
 
+PAIRS_AT_A_TIME = 1 << 24  # that are counted at a time: 4 bytes each
 DEAD = 255  # in place of a language, for a number that is no story's
 
 Ids = npt.NDArray[np.int64]
@@ -125,16 +126,33 @@ def sharing_pairs(stories: Sequence[PassageHashes], common: int) -> SharedHashes
 
     Each story has distinct hashes.  A hash that more than `common` of the stories hold does not count.
     """
+    return join_stories(stories, np.zeros(len(stories), np.uint8), common)[0]
+
+
+def join_stories(
+    stories: Sequence[PassageHashes], language_of: LanguageOf, common: int
+) -> tuple[SharedHashes, CommonHashes]:
+    """As `sharing_pairs`, with the hashes that do not count; `language_of` (n,) has the languages of the stories."""
     owners = np.repeat(np.arange(len(stories), dtype=np.uint64), [len(hashes) for hashes in stories])
     hashes = np.concatenate([*stories, np.empty(0, np.uint32)])
     postings = hashes.astype(np.uint64) << HASH_SHIFT | owners
     postings.sort()
     pairs_of = np.zeros(len(stories), np.uint32)
-    groups, _ = cut_into_groups(postings, np.zeros(len(stories), np.uint8), common, pairs_of)
-    ends = np.concatenate(([0], np.cumsum(pairs_of, dtype=np.int64)))
-    earlier = np.empty(ends[-1], np.uint32)
-    list_earlier(groups, 0, earlier, ends[:-1].copy())
-    return count_shared(earlier, ends, 0)
+    groups, common_hashes = cut_into_groups(postings, language_of, common, pairs_of)
+    found = [NO_SHARED_HASHES]
+    for first, end in _ranges(pairs_of):
+        ends = np.concatenate(([0], np.cumsum(pairs_of[first:end], dtype=np.int64)))
+        earlier = np.empty(ends[-1], np.uint32)
+        list_earlier(groups, first, earlier, ends[:-1].copy())
+        found.append(count_shared(earlier, ends, first))
+    return SharedHashes(*map(np.concatenate, zip(*found, strict=True))), common_hashes
+
+
+def _ranges(pairs_of: PairCounts) -> Iterator[tuple[int, int]]:
+    """Ranges [start, end) of stories that have about PAIRS_AT_A_TIME pairs each."""
+    nth = np.cumsum(pairs_of, dtype=np.int64) // PAIRS_AT_A_TIME
+    bounds = [0, *(np.flatnonzero(np.diff(nth)) + 1).tolist(), len(pairs_of)]
+    return pairwise(bounds)
 
 
 def best_matches(pairs: SharedHashes, ids: Ids, most: Counts) -> Positions:

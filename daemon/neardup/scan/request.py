@@ -1,27 +1,19 @@
-"""`neardup scan`: finds the copies among documents by a backfill and a sweep over a ledger of its own.
+"""What to scan, and the configuration of a scan: it reads no file of configuration and no environment variable."""
 
-The configuration is made here: a scan reads no file of configuration and no environment variable.
-"""
-
-import asyncio
 import json
 import os
 from collections import Counter
-from collections.abc import AsyncIterator, Callable, Iterator, Sequence
-from contextlib import AbstractContextManager, contextmanager
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
 from tempfile import TemporaryDirectory
 
-from neardup.app import open_app
-from neardup.config import Config, Content, Ledger, Run, Source
+from neardup.config import Config, Content, Ledger, Source
 from neardup.errors import Fatal, Misuse
-from neardup.pipeline.progress import Watch
-from neardup.pipeline.summary import Counts
 from neardup.records import Language
-from neardup.running import run_once, sweep
-from neardup.source.documents import BadDocument, Document, Documents, file_documents
+from neardup.source.documents import Documents, Listed, file_documents
 from neardup.source.page_files import ENDINGS, find_files
 from neardup.source.spool import Spool, spooled_file
 from neardup.source.table_columns import Columns
@@ -31,7 +23,6 @@ from neardup.source.tables import Table, table_documents
 MAX_BYTES = 20_000_000  # of a document: longer than any novel
 STDIN = "-"
 ANY_COLUMNS = Columns()
-NEVER = 1.0  # the circuit breaker opens for a share of failures above this
 
 
 @dataclass(frozen=True, slots=True)
@@ -89,7 +80,7 @@ def list_documents(request: Request, spool_file: Path, stdin: Path | None) -> It
 
 async def _spooled(
     files: Sequence[Path], request: Request, spool: Spool, stdin: Path | None, *, several: bool
-) -> AsyncIterator[Document | BadDocument]:
+) -> Listed:
     """The documents of files, of which each is a table or a single text, with their texts in the spool."""
     for file in files:
         name = "stdin" if file == stdin else str(file)
@@ -135,7 +126,6 @@ def config_of(ledger: Path, url: str) -> Config:
         source=Source(kind="scan"),
         content=Content(url=url, max_bytes=MAX_BYTES),
         ledger=Ledger(path=ledger),
-        run=Run(breaker_share=NEVER),
     )
 
 
@@ -153,29 +143,3 @@ def write_config(config: Config) -> Path:
     except OSError as error:
         raise Fatal(f"cannot write {path}: {error.strerror}") from error
     return path
-
-
-async def scan_documents(
-    config: Config, documents: Documents, show_progress: Callable[[str], AbstractContextManager[Watch]]
-) -> Counts:
-    """Read the documents and flag the copies in the ledger of `config`; returns the counts.
-
-    Raises Fatal if no document can be compared, and as `run_once` and `sweep` do.
-    """
-    stop = asyncio.Event()
-    async with open_app(config) as app:
-        with show_progress("scan") as watch:
-            run = await run_once(app, "scan", stop, watch, fresh=True, listing=documents)
-        if not run.counts.fingerprinted:
-            raise Fatal(f"none of {run.counts.listed:,} documents can be compared: {unread_in_words(run.counts)}")
-        with show_progress("compare") as watch:
-            swept = await sweep(config, app.ledger, stop, watch, documents.first_new)
-    run.counts.flagged.update(swept.flagged)
-    return run.counts
-
-
-def unread_in_words(counts: Counts) -> str:
-    """The documents that could not be compared, by reason, each with an example."""
-    return "; ".join(
-        f"{reason} {n:,}, for example {counts.examples[reason]}" for reason, n in sorted(counts.unread().items())
-    )

@@ -1,0 +1,81 @@
+"""What the processes of a scan do with pairs: they verify them by the texts in the scratch files."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from operator import attrgetter
+
+from cachetools import LRUCache
+
+from neardup.config import Detection
+from neardup.core.fingerprint.passage_hashes import PassageHashes
+from neardup.core.fingerprint.skeleton import Skeleton, skeleton_of
+from neardup.core.text.scripts import script_of_most
+from neardup.core.verify.alignment import NO_HASHES
+from neardup.core.verify.scores import assess
+from neardup.core.verify.shingled import Shingled
+from neardup.pages.text_cache import CACHE_BYTES
+from neardup.pairs import Assessment, Candidate, PairedStory
+from neardup.query.pairs_in_memory import Pair
+from neardup.records import Language
+from neardup.scan.reading import KeptText, Scratch
+
+SKELETON_BYTES = 2.5  # a byte of text, at most: half of the letters of Latin are consonants, of 5 bytes each
+
+
+@dataclass(frozen=True)
+class ComparedText(Shingled):
+    """A text that is compared many times in a row: its skeleton and its script are kept."""
+
+    @cached_property
+    def skeleton(self) -> Skeleton:
+        return skeleton_of(self.normalised)
+
+    @cached_property
+    def script(self) -> str | None:
+        return script_of_most(self.normalised.decode(errors="replace"))
+
+    @property
+    def nbytes(self) -> int:
+        """The size in memory, of the skeleton too: a class and a place for each consonant."""
+        return super().nbytes + int(SKELETON_BYTES * len(self.normalised))
+
+
+class Verifier:
+    """Verifies pairs for one process."""
+
+    def __init__(self, detection: Detection, scratches: Sequence[Scratch]) -> None:
+        self._detection = detection
+        self._scratches = scratches
+        self._stories: Sequence[PairedStory] = ()
+        self._kept: Sequence[KeptText] = ()
+        self._common: Mapping[Language, PassageHashes] = {}
+        self._cache: LRUCache[int, ComparedText] = LRUCache(CACHE_BYTES, attrgetter("nbytes"))
+
+    def begin(
+        self,
+        stories: Sequence[PairedStory],
+        kept: Sequence[KeptText],
+        common: Mapping[Language, PassageHashes],
+    ) -> None:
+        """Take the stories to compare, their texts, and the hashes of common passages, by language."""
+        self._stories, self._kept, self._common = stories, kept, common
+
+    def verify(self, pairs: Sequence[Pair]) -> list[tuple[Pair, Assessment]]:
+        """The pairs of places that are copies or near misses."""
+        assessed = ((pair, self._assess(*pair)) for pair in pairs)
+        return [(pair, assessment) for pair, assessment in assessed if assessment is not None]
+
+    def _assess(self, left: int, right: int) -> Assessment | None:
+        pair = Candidate(self._stories[left], self._stories[right])
+        same = pair.a.text_hash == pair.b.text_hash
+        a, b = (None, None) if same else (self._text(left), self._text(right))
+        return assess(pair, a, b, self._detection.of(pair.language), self._common.get(pair.language, NO_HASHES))
+
+    def _text(self, place: int) -> ComparedText:
+        if (text := self._cache.get(place)) is None:
+            kept = self._kept[place]
+            text = ComparedText(*self._scratches[kept.file].load(kept))
+            if text.nbytes <= CACHE_BYTES:
+                self._cache[place] = text
+        return text

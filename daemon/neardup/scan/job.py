@@ -1,0 +1,326 @@
+"""The whole of a scan: read the documents, nominate and verify the pairs, and put what is found into a ledger.
+
+What nominates stays in memory, 1 KB a document; the texts stay in scratch files, 14 KB for 700 words.
+"""
+
+import asyncio
+import sqlite3
+from collections import Counter, defaultdict, deque
+from collections.abc import AsyncIterator, Callable, Coroutine, Iterator, Sequence
+from contextlib import AbstractContextManager, ExitStack, closing, contextmanager
+from typing import Any, NamedTuple, TypeVar
+
+import numpy as np
+
+from neardup import __version__
+from neardup.app import open_readers
+from neardup.config import Config
+from neardup.core.fingerprint.passage_hashes import PassageHashes
+from neardup.core.fingerprint.version import algorithm
+from neardup.core.text.detect import ENGLISH
+from neardup.errors import Fatal
+from neardup.ledger import Ledger, common_passages, connect, flags, languages, similarities, stories, transaction
+from neardup.ledger.common_passages import CommonPassage
+from neardup.pages.plain_content import PlainContent
+from neardup.pages.reader_pool import PROCESSES, ReaderPool
+from neardup.pages.results import NotModified
+from neardup.pages.store import location_of
+from neardup.pairs import Assessment, Candidate, Kind, PairedStory
+from neardup.pipeline.progress import Phase, Progress, Watch
+from neardup.pipeline.run_lifecycle import carry_out
+from neardup.pipeline.summary import Counts, RunSummary
+from neardup.pipeline.sweep_caps import log_caps
+from neardup.pipeline.unreadable import keep_examples
+from neardup.pipeline.worker import outcome_of
+from neardup.query.pairs_in_memory import Nominated, Pair, nominate
+from neardup.records import BadRow, Dead, DeadLettered, Fingerprint, Fingerprinted, Language, Outcome, Story
+from neardup.running import after_run
+from neardup.scan.comparing import Verifier
+from neardup.scan.reading import KeptText, ReadDocument, Reader, Scratch
+from neardup.scan.workers import Operations, WorkerDied, Workers, forked
+from neardup.source.documents import BadDocument, Document, Documents, Listed
+from neardup.source.parse import UNPRINTABLE
+
+DOCUMENTS_AT_A_TIME = 32  # that a process reads
+PAIRS_AT_A_TIME = 250  # that a process verifies
+ROWS_AT_A_TIME = 2_000  # documents or pairs that a transaction writes
+READ, BEGIN, VERIFY = "read", "begin", "verify"
+UNDECIDED = "; --language compares it all the same"
+
+Result = TypeVar("Result")
+
+
+class ComparedDocument(NamedTuple):
+    """A document to compare: its id, its language, its fingerprint and its text."""
+
+    id: int
+    language: Language
+    fingerprint: Fingerprint
+    text: KeptText
+
+
+class Processes(NamedTuple):
+    """The processes of a scan, and the reader and the verifier of this one, for what they cannot do."""
+
+    workers: Workers
+    reader: Reader
+    verifier: Verifier
+
+
+@contextmanager
+def scan_processes(config: Config) -> Iterator[Processes]:
+    """Fork the processes of a scan, before an event loop begins.  Raises Fatal for a store that does not exist."""
+    content = PlainContent.of(config.content)
+    with ExitStack() as stack:
+        scratches = [stack.enter_context(closing(Scratch())) for _ in range(PROCESSES + 1)]
+        reader, verifier = Reader(content, scratches[-1], PROCESSES), Verifier(config.detection, scratches)
+
+        def operations(number: int) -> Operations:
+            read = Reader(content, scratches[number], number).read_all
+            return {READ: read, BEGIN: verifier.begin, VERIFY: verifier.verify}
+
+        yield Processes(stack.enter_context(forked(operations)), reader, verifier)
+
+
+async def scan_documents(
+    config: Config,
+    documents: Documents,
+    processes: Processes,
+    show_progress: Callable[[str], AbstractContextManager[Watch]],
+) -> Counts:
+    """Read the documents and flag the copies in the ledger of `config`; returns the counts.
+
+    Raises Fatal if no document can be compared, and as `carry_out` does.
+    """
+    stop = asyncio.Event()
+    connect(config.ledger.path).close()
+    with closing(Ledger(config.ledger.path)) as ledger, show_progress("scan") as watch:
+        await carry_out(
+            job := Scan(config, ledger, documents, processes, watch),
+            ledger,
+            stop,
+            release=__version__,
+            shutdown_seconds=config.run.shutdown_seconds,
+            hooks=after_run(config, ledger, stop),
+        )
+    return job.summary.counts
+
+
+def unread_in_words(counts: Counts) -> str:
+    """The documents that could not be compared, by reason, each with an example."""
+    return "; ".join(
+        f"{reason} {n:,}, for example {counts.examples[reason]}" for reason, n in sorted(counts.unread().items())
+    )
+
+
+class Scan:
+    """A scan, for `carry_out`.  Raises Fatal if no document can be compared, or the scratch files have no room."""
+
+    watermark = None
+
+    def __init__(
+        self, config: Config, ledger: Ledger, documents: Documents, processes: Processes, watch: Watch
+    ) -> None:
+        self.summary = RunSummary("scan")
+        self._config = config
+        self._ledger = ledger
+        self._documents = documents
+        self._processes = processes
+        self._watch = watch
+        self._progress = Progress(self.summary.counts)
+        self._compared: list[ComparedDocument] = []
+        self._readers: ReaderPool | None = None
+
+    async def prepare(self) -> None:
+        """Register the languages in the ledger."""
+        await self._ledger.do(languages.register, self._config.registry)
+
+    async def facts(self) -> dict[str, object]:
+        """The number of documents, 0 if it is not known."""
+        return {"documents": self._documents.size}
+
+    async def work(self, run_id: int) -> bool:
+        """Read and compare all documents."""
+        counts = self.summary.counts
+        try:
+            first_new = await self._read_all(run_id)
+        except OSError as error:
+            raise Fatal(f"cannot keep the texts: {error}") from error
+        finally:
+            if self._readers is not None:
+                await self._readers.aclose()
+        if not counts.fingerprinted:
+            raise Fatal(f"none of {counts.listed:,} documents can be compared: {unread_in_words(counts)}")
+        self._enter("comparing", len(self._compared))
+        nominated = await asyncio.to_thread(nominate, self._compared, self._config.detection, first_new)
+        for language in {document.language for document in self._compared}:
+            log_caps(language, nominated.left_out[language], nominated.capped[language])
+        await self._verify_all(nominated)
+        return True
+
+    async def _read_all(self, run_id: int) -> int | None:
+        """Read the reference and the documents; returns how many of the former are compared, None without one."""
+        if self._documents.reference is None:
+            await self._read_listed(run_id, self._documents.documents)
+            return None
+        await self._read_listed(run_id, self._documents.reference)
+        first_new = len(self._compared)
+        await self._read_listed(run_id, self._documents.documents)
+        return first_new
+
+    async def _read_listed(self, run_id: int, listed: Listed) -> None:
+        outcomes = list[Outcome]()
+        async for read in self._in_order(self._read(some) async for some in _batched(listed)):
+            for document, found in read:
+                outcomes.append(self._outcome_of(document, found))
+            if len(outcomes) >= ROWS_AT_A_TIME:
+                await self._write(run_id, outcomes)
+                outcomes = []
+        await self._write(run_id, outcomes)
+
+    async def _in_order(self, tasks: AsyncIterator[Coroutine[Any, Any, Result]]) -> AsyncIterator[Result]:
+        """The results of tasks in their order, of which enough run at a time to occupy all processes."""
+        running = deque[asyncio.Task[Result]]()
+        try:
+            async for task in tasks:
+                running.append(asyncio.create_task(task))
+                if len(running) > 2 * PROCESSES:
+                    yield await running.popleft()
+            while running:
+                yield await running.popleft()
+        finally:
+            for left in running:
+                left.cancel()
+
+    async def _read(
+        self, some: Sequence[Document | BadDocument]
+    ) -> list[tuple[Document | BadDocument, ReadDocument | None]]:
+        """Read documents; those that the processes cannot read, one by one."""
+        documents = [document for document in some if isinstance(document, Document)]
+        try:
+            read: list[ReadDocument | None] = await self._processes.workers.run(READ, documents)
+        except WorkerDied:
+            read = [None] * len(documents)
+        results = iter([found or await self._read_alone(one) for one, found in zip(documents, read, strict=True)])
+        return [(document, next(results) if isinstance(document, Document) else None) for document in some]
+
+    async def _read_alone(self, document: Document) -> ReadDocument:
+        """Read a document by a reader process, whose watchdog names what is wrong with it."""
+        self._readers = self._readers or open_readers(self._config)
+        story = Story(0, document.language or ENGLISH, document.path, title=document.name)
+        result, text = await self._readers.read_with_text(story)
+        assert not isinstance(result, NotModified)
+        return await asyncio.to_thread(self._processes.reader.keep, document, result, text)
+
+    def _outcome_of(self, document: Document | BadDocument, read: ReadDocument | None) -> Outcome:
+        """The outcome of the next document, which is compared if it can be."""
+        self._progress.position += 1
+        number, name = self._progress.position, UNPRINTABLE.sub("\ufffd", document.name)
+        if isinstance(document, Document) and read is not None and read.wrong_script is not None:
+            document = BadDocument(name, Dead.BAD_LANGUAGE, f"{read.wrong_script}{UNDECIDED}")
+        if isinstance(document, BadDocument) or read is None:
+            assert isinstance(document, BadDocument)
+            row = BadRow(f"document {number}", document.reason, f"{name}: {document.error}", number)
+            return DeadLettered(row, row.reason, row.error)
+        story = Story(number, read.language, document.path, title=name, position=number)
+        outcome = outcome_of(story, None, read.result, self._config.registry)
+        if isinstance(outcome, Fingerprinted):
+            assert read.text is not None
+            self._compared.append(ComparedDocument(number, read.language, outcome.fingerprint, read.text))
+        return outcome
+
+    async def _write(self, run_id: int, outcomes: Sequence[Outcome]) -> None:
+        counts = self.summary.counts
+        for outcome in outcomes:
+            counts.add(outcome)
+        keep_examples(counts, outcomes, lambda story: location_of(self._config.content, story))
+        await self._ledger.do(stories.commit, stories.Batch(outcomes, [], run_id, counts.as_dict(), None))
+        self._progress.size = self._documents.size
+        self._watch(self._progress)
+
+    async def _verify_all(self, nominated: Nominated) -> None:
+        """Verify the pairs, and write the flags and near misses."""
+        compared, workers = self._compared, self._processes.workers
+        sides = [_side(document) for document in compared]
+        common = await self._write_common_passages(nominated)
+        columns = sides, [document.text for document in compared], common
+        self._processes.verifier.begin(*columns)
+        await workers.run_everywhere(BEGIN, *columns)
+        pairs = nominated.pairs
+        self._enter("verifying", len(pairs))
+        rows = list[tuple[Candidate, Assessment, bool]]()
+        async for verified, found in self._in_order(self._verify(some) async for some in _chunks(pairs)):
+            rows += (
+                (Candidate(sides[left], sides[right]), assessment, (left, right) in nominated.by_passages)
+                for (left, right), assessment in found
+            )
+            self._progress.position += verified
+            if len(rows) >= ROWS_AT_A_TIME:
+                await self._write_flags(rows)
+                rows = []
+        await self._write_flags(rows)
+
+    async def _verify(self, pairs: Sequence[Pair]) -> tuple[int, list[tuple[Pair, Assessment]]]:
+        """How many pairs were verified, and what was found."""
+        try:
+            found = await self._processes.workers.run(VERIFY, pairs)
+        except WorkerDied:
+            found = await asyncio.to_thread(self._processes.verifier.verify, pairs)
+        return len(pairs), found
+
+    async def _write_common_passages(self, nominated: Nominated) -> dict[Language, PassageHashes]:
+        """Record the common passages; returns their hashes, ascending, by language."""
+        examples = [self._compared[place] for place in nominated.common.examples.tolist()]
+        rows = [
+            CommonPassage(example.language, hash_, holders, example.id)
+            for example, hash_, holders in zip(
+                examples, nominated.common.hashes.tolist(), nominated.common.holders.tolist(), strict=True
+            )
+        ]
+        await self._ledger.do(common_passages.record, rows)
+        hashes = defaultdict[Language, list[int]](list)
+        for row in rows:
+            hashes[row.language].append(row.hash)
+        return {language: np.array(sorted(some), np.uint32) for language, some in hashes.items()}
+
+    async def _write_flags(self, rows: Sequence[tuple[Candidate, Assessment, bool]]) -> None:
+        new = await self._ledger.do(_put, rows)
+        self.summary.counts.add_flags(new.items())
+        self._watch(self._progress)
+
+    def _enter(self, phase: Phase, size: int) -> None:
+        self._progress.enter(phase, size)
+        self._watch(self._progress)
+
+
+def _put(db: sqlite3.Connection, rows: Sequence[tuple[Candidate, Assessment, bool]]) -> Counter[tuple[Language, Kind]]:
+    """Write flags and near misses in one transaction; returns the flags."""
+    with transaction(db):
+        new = flags.put_first(db, rows, algorithm())
+        similarities.refresh(db)
+    return new
+
+
+def _side(document: ComparedDocument) -> PairedStory:
+    made = document.fingerprint
+    return PairedStory(
+        document.id, document.language, None, made.text_hash, made.simhash, made.signature, made.words, made.shingles
+    )
+
+
+async def _batched(listed: Listed) -> AsyncIterator[list[Document | BadDocument]]:
+    """The documents, DOCUMENTS_AT_A_TIME."""
+    some: list[Document | BadDocument] = []
+    async for document in listed:
+        some.append(document)
+        if len(some) == DOCUMENTS_AT_A_TIME:
+            yield some
+            some = []
+    if some:
+        yield some
+
+
+async def _chunks(pairs: Sequence[Pair]) -> AsyncIterator[Sequence[Pair]]:
+    """The pairs, PAIRS_AT_A_TIME."""
+    for start in range(0, len(pairs), PAIRS_AT_A_TIME):
+        yield pairs[start : start + PAIRS_AT_A_TIME]

@@ -1,0 +1,128 @@
+"""What the processes of a scan do with documents: read, extract, fingerprint, and keep what pairs are compared by.
+
+A document that a process cannot digest, or dies of, is left to a pool of reader processes, which have a watchdog.
+"""
+
+import os
+import tempfile
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import NamedTuple
+
+import numpy as np
+
+from neardup.core.fingerprint.minhash import shingles
+from neardup.core.fingerprint.passage_hashes import PassageHashes
+from neardup.core.fingerprint.word_hashes import Hashes
+from neardup.core.page import PageFingerprinted, Unreadable, fingerprint_story, text_of
+from neardup.core.text.detect import ENGLISH, UnknownScript, detect_language
+from neardup.core.text.extraction import Extraction
+from neardup.core.verify.shingled import Shingled, shingled_text
+from neardup.errors import NeardupError
+from neardup.pages.plain_content import PlainContent
+from neardup.pages.results import Failure, failure_of
+from neardup.pages.store import Pages
+from neardup.records import Language
+from neardup.scan.workers import lift_time_limit, limit_time
+from neardup.source.documents import Document
+
+WHOLE_PAGE = Extraction()
+
+
+class KeptText(NamedTuple):
+    """Where what a text is compared by stands: in which scratch file, from where on, and the bytes of each part."""
+
+    file: int
+    start: int
+    words: int
+    skeleton_hashes: int
+    normalised: int
+
+
+class Scratch:
+    """A file without a name, on disk, to which one process appends and from which all read."""
+
+    def __init__(self) -> None:
+        self._file = tempfile.TemporaryFile(prefix="neardup-scan-", buffering=0)  # noqa: SIM115 - `close` closes it
+        self._end = 0
+
+    def close(self) -> None:
+        """Free its room on disk, once no process has it any more."""
+        self._file.close()
+
+    def keep(self, number: int, text: Shingled) -> KeptText:
+        """Append a text to this file, which has this number.  Raises OSError where the disk is full."""
+        parts = text.words.tobytes(), text.skeleton_hashes.tobytes(), text.normalised
+        rest = memoryview(b"".join(parts))
+        kept = KeptText(number, self._end, *map(len, parts))
+        self._end += len(rest)
+        while rest:
+            rest = rest[os.pwrite(self._file.fileno(), rest, self._end - len(rest)) :]
+        return kept
+
+    def load(self, kept: KeptText) -> tuple[Hashes, Hashes, bytes, PassageHashes]:
+        """The fields of a `Shingled` text that was kept in this file."""
+        body = os.pread(self._file.fileno(), kept.words + kept.skeleton_hashes + kept.normalised, kept.start)
+        words = np.frombuffer(body, np.uint64, kept.words // np.uint64().nbytes)
+        hashes = np.frombuffer(body, np.uint32, kept.skeleton_hashes // np.uint32().nbytes, kept.words)
+        return words, shingles(words), body[kept.words + kept.skeleton_hashes :], hashes
+
+
+@dataclass(frozen=True, slots=True)
+class ReadDocument:
+    """What was read of a document: its language, ENGLISH for one without letters, and the result of its page.
+
+    `wrong_script` says why its language is not known.  `text` is None where there is nothing to compare.
+    """
+
+    language: Language
+    result: PageFingerprinted | Failure
+    text: KeptText | None = None
+    wrong_script: str | None = None
+
+
+class Reader:
+    """Reads documents for one process, and keeps their texts in one of the scratch files."""
+
+    def __init__(self, content: PlainContent, scratch: Scratch, number: int) -> None:
+        self._pages = Pages(content)
+        self._scratch = scratch
+        self._number = number
+
+    def read_all(self, documents: Sequence[Document]) -> list[ReadDocument | None]:
+        """Read documents; None for one that the libraries cannot digest."""
+        read = list(map(self._read_or_leave, documents))
+        lift_time_limit()
+        return read
+
+    def _read_or_leave(self, document: Document) -> ReadDocument | None:
+        limit_time()
+        try:
+            return self._read(document)
+        except (MemoryError, OSError):
+            raise
+        except Exception:  # noqa: BLE001 - the pool of reader processes names the error
+            return None
+
+    def _read(self, document: Document) -> ReadDocument:
+        language = document.language or ENGLISH
+        try:
+            page = self._pages.page_of(self._pages.begin(document.path))
+        except NeardupError as error:
+            return ReadDocument(language, failure_of(error))
+        assert page is not None  # without an ETag none is unchanged
+        story = text_of(page, WHOLE_PAGE)
+        if isinstance(story, Unreadable):
+            return ReadDocument(language, story)
+        return self.keep(document, fingerprint_story(page, story, named=False), story.text)
+
+    def keep(self, document: Document, result: PageFingerprinted | Failure, text: str | None) -> ReadDocument:
+        """Detect the language of a text that was read, and keep it to be compared."""
+        language = document.language or ENGLISH
+        if text is not None and document.language is None:
+            try:
+                language = detect_language(text)
+            except UnknownScript as error:
+                return ReadDocument(language, result, wrong_script=str(error))
+        shingled = shingled_text(text) if text is not None and isinstance(result, PageFingerprinted) else None
+        return ReadDocument(language, result, None if shingled is None else self._scratch.keep(self._number, shingled))
