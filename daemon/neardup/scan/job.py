@@ -1,6 +1,6 @@
 """The whole of a scan: read the documents, nominate and verify the pairs, and put what is found into a ledger.
 
-What nominates stays in memory, 1 KB a document; the texts stay in scratch files, 14 KB for 700 words.
+What nominates stays in memory, 1 KB a document; the texts stay in scratch files, 20 KB for 700 words.
 """
 
 import asyncio
@@ -16,25 +16,25 @@ from neardup import __version__
 from neardup.app import open_readers
 from neardup.config import Config
 from neardup.core.fingerprint.passage_hashes import PassageHashes
-from neardup.core.fingerprint.version import algorithm
+from neardup.core.fingerprint.version import algorithm, check_native_core
 from neardup.core.text.detect import ENGLISH
 from neardup.errors import Fatal
-from neardup.ledger import Ledger, common_passages, connect, flags, languages, similarities, stories, transaction
+from neardup.ledger import Ledger, cases, common_passages, connect, flags, languages, similarities, stories, transaction
 from neardup.ledger.common_passages import CommonPassage
 from neardup.pages.plain_content import PlainContent
 from neardup.pages.reader_pool import PROCESSES, ReaderPool
 from neardup.pages.results import NotModified
 from neardup.pages.store import location_of
 from neardup.pairs import Assessment, Candidate, Kind, PairedStory
+from neardup.pipeline.hooks import Hook
 from neardup.pipeline.progress import Phase, Progress, Watch
 from neardup.pipeline.run_lifecycle import carry_out
-from neardup.pipeline.summary import Counts, RunSummary
+from neardup.pipeline.summary import Counts, RunSummary, Summary
 from neardup.pipeline.sweep_caps import log_caps
 from neardup.pipeline.unreadable import keep_examples
 from neardup.pipeline.worker import outcome_of
 from neardup.query.pairs_in_memory import Nominated, Pair, nominate
 from neardup.records import BadRow, Dead, DeadLettered, Fingerprint, Fingerprinted, Language, Outcome, Story
-from neardup.running import after_run
 from neardup.scan.comparing import Verifier
 from neardup.scan.reading import KeptText, ReadDocument, Reader, Scratch
 from neardup.scan.workers import Operations, WorkerDied, Workers, forked
@@ -69,8 +69,15 @@ class Processes(NamedTuple):
 
 @contextmanager
 def scan_processes(config: Config) -> Iterator[Processes]:
-    """Fork the processes of a scan, before an event loop begins.  Raises Fatal for a store that does not exist."""
+    """Fork the processes of a scan, before an event loop begins.
+
+    Raises Fatal for a store that does not exist, and for a native core that computes other fingerprints.
+    """
     content = PlainContent.of(config.content)
+    try:
+        check_native_core()  # it loads what all processes need, too
+    except RuntimeError as error:
+        raise Fatal(str(error)) from error
     with ExitStack() as stack:
         scratches = [stack.enter_context(closing(Scratch())) for _ in range(PROCESSES + 1)]
         reader, verifier = Reader(content, scratches[-1], PROCESSES), Verifier(config.detection, scratches)
@@ -92,16 +99,19 @@ async def scan_documents(
 
     Raises Fatal if no document can be compared, and as `carry_out` does.
     """
-    stop = asyncio.Event()
+
+    async def refresh_cases(_: Summary) -> None:
+        await ledger.do(cases.refresh)
+
     connect(config.ledger.path).close()
     with closing(Ledger(config.ledger.path)) as ledger, show_progress("scan") as watch:
         await carry_out(
             job := Scan(config, ledger, documents, processes, watch),
             ledger,
-            stop,
+            asyncio.Event(),
             release=__version__,
             shutdown_seconds=config.run.shutdown_seconds,
-            hooks=after_run(config, ledger, stop),
+            hooks=[Hook("cases", refresh_cases)],
         )
     return job.summary.counts
 

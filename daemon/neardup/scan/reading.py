@@ -11,7 +11,6 @@ from typing import NamedTuple
 
 import numpy as np
 
-from neardup.core.fingerprint.minhash import shingles
 from neardup.core.fingerprint.passage_hashes import PassageHashes
 from neardup.core.fingerprint.word_hashes import Hashes
 from neardup.core.page import PageFingerprinted, Unreadable, fingerprint_story, text_of
@@ -35,6 +34,7 @@ class KeptText(NamedTuple):
     file: int
     start: int
     words: int
+    shingles: int
     skeleton_hashes: int
     normalised: int
 
@@ -52,7 +52,7 @@ class Scratch:
 
     def keep(self, number: int, text: Shingled) -> KeptText:
         """Append a text to this file, which has this number.  Raises OSError where the disk is full."""
-        parts = text.words.tobytes(), text.skeleton_hashes.tobytes(), text.normalised
+        parts = text.words.tobytes(), text.shingles.tobytes(), text.skeleton_hashes.tobytes(), text.normalised
         rest = memoryview(b"".join(parts))
         kept = KeptText(number, self._end, *map(len, parts))
         self._end += len(rest)
@@ -62,10 +62,11 @@ class Scratch:
 
     def load(self, kept: KeptText) -> tuple[Hashes, Hashes, bytes, PassageHashes]:
         """The fields of a `Shingled` text that was kept in this file."""
-        body = os.pread(self._file.fileno(), kept.words + kept.skeleton_hashes + kept.normalised, kept.start)
-        words = np.frombuffer(body, np.uint64, kept.words // np.uint64().nbytes)
-        hashes = np.frombuffer(body, np.uint32, kept.skeleton_hashes // np.uint32().nbytes, kept.words)
-        return words, shingles(words), body[kept.words + kept.skeleton_hashes :], hashes
+        body = os.pread(self._file.fileno(), sum(kept[2:]), kept.start)
+        hashes = np.frombuffer(body, np.uint64, (kept.words + kept.shingles) // np.uint64().nbytes)
+        words, shingles = np.split(hashes, [kept.words // np.uint64().nbytes])
+        skeleton = np.frombuffer(body, np.uint32, kept.skeleton_hashes // np.uint32().nbytes, hashes.nbytes)
+        return words, shingles, body[len(body) - kept.normalised :], skeleton
 
 
 @dataclass(frozen=True, slots=True)

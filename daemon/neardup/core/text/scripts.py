@@ -6,10 +6,11 @@ without letters and the blocks of punctuation and symbols count as nothing.
 
 import unicodedata
 from collections import Counter
-from functools import cache
+from functools import cache, lru_cache
 
 from neardup.core.text.characters import BLOCK, Characters, characters
 
+CACHED_LETTERS = 4_096
 SYMBOLS = range(0x2000 // BLOCK, 0x2C00 // BLOCK)
 
 
@@ -35,6 +36,7 @@ def script_of_block(block: int) -> str | None:
     return None if block in SYMBOLS else max(counts, key=lambda script: counts[script], default=None)
 
 
+@lru_cache(CACHED_LETTERS)
 def script_of_letter(character: str) -> str | None:
     """The script of a letter, as its Unicode name begins; None for another character."""
     return unicodedata.name(character, "UNNAMED").partition(" ")[0] if character.isalpha() else None

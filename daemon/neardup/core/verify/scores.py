@@ -172,17 +172,20 @@ def _assess_words(  # noqa: PLR0917 - what `assess` has at hand
         return None
     found = copied(a.words, b.words, common, NEAR_MISS_WORDS if passages_decide else 0)
     signals = replace(signals, extra=_extra(found, languages) | _own(a, b, found, signals, common))
-    assessment = _recorded(Assessment(kind_of(signals, thresholds), signals, found.spans_a, found.spans_b))
-    if assessment is None:
+    kind = kind_of(signals, thresholds)
+    if kind is None and not _is_near_miss(signals):
         return None
-    return replace(assessment, signals=replace(signals, longest_run_words=_longest_run(a, b, found)))
+    signals = replace(signals, longest_run_words=_longest_run(a, b, found))
+    return Assessment(kind, signals, found.spans_a, found.spans_b)
 
 
 def _recorded(assessment: Assessment) -> Assessment | None:
     """The assessment of a flag or a near miss; None for that of a pair with less in common."""
-    signals = assessment.signals
-    is_near_miss = signals.containment >= NEAR_MISS or signals.extra.get(COPIED_WORDS, 0) >= NEAR_MISS_WORDS
-    return assessment if assessment.kind is not None or is_near_miss else None
+    return assessment if assessment.kind is not None or _is_near_miss(assessment.signals) else None
+
+
+def _is_near_miss(signals: Signals) -> bool:
+    return signals.containment >= NEAR_MISS or signals.extra.get(COPIED_WORDS, 0) >= NEAR_MISS_WORDS
 
 
 def _longest_run(a: Shingled, b: Shingled, found: Copied) -> int:
