@@ -50,7 +50,7 @@ async def run_once(
     listing: Source | None = None,
     hooks: Sequence[Hook] = (),
 ) -> RunSummary:
-    """Run `backfill`, `daily`, `retry`, `scan` or `reference` until its listing ends or `stop` is set; then hooks.
+    """Run `backfill`, `daily`, `retry` or `reference` until its listing ends or `stop` is set; then hooks.
 
     `watch` is called with the progress after each batch.  If `dead_letters` are chosen, their stories are listed;
     otherwise those of `listing`, or of [source].
@@ -90,7 +90,6 @@ async def run_once(
         fresh=fresh,
         dead_letters=dead_letters is not None,
         moves_watermark=dead_letters is None and listing is None,
-        refuses_unreadable=command != "scan",
     )
     parts = Parts(
         ledger=app.ledger,
@@ -123,12 +122,10 @@ async def run_once(
     )
 
 
-async def sweep(
-    config: Config, ledger: Ledger, stop: asyncio.Event, watch: Watch = ignore_progress, first_new: int | None = None
-) -> SweepSummary:
+async def sweep(config: Config, ledger: Ledger, stop: asyncio.Event, watch: Watch = ignore_progress) -> SweepSummary:
     """Nominate and verify the pairs among all stories of the ledger until done or `stop` is set; then export.
 
-    `watch` is called with the progress, in stories.  `first_new` is as in `Sweep`, and raises as it and `carry_out` do.
+    `watch` is called with the progress, in stories.  Raises as `Sweep` and `carry_out` do.
     """
     version = fingerprint_version.version(config.registry)
     job = Sweep(
@@ -139,7 +136,6 @@ async def sweep(
         open_readers=lambda: open_readers(config),
         stop=stop,
         watch=watch,
-        first_new=first_new,
     )
     return await carry_out(
         job,

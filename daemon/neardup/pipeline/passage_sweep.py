@@ -26,7 +26,6 @@ from neardup.core.candidates.passage_groups import (
     SharedHashes,
     best_matches,
 )
-from neardup.core.candidates.top_k import of_new_and_old
 from neardup.index.passages.join import JoinStep
 from neardup.ledger import (
     Ledger,
@@ -69,8 +68,7 @@ class Nominated:
 class PassageSweep:
     """The join of one sweep: first `find_common`, then `nominate`; both call `show` with the share of it that is done.
 
-    `scratch` is a folder for scratch files, and `first_new` is as in `Sweep`.  Both raise Fatal if the folder has no
-    room, and PassagesDamaged.
+    `scratch` is a folder for scratch files.  Both raise Fatal if the folder has no room, and PassagesDamaged.
     """
 
     def __init__(
@@ -82,7 +80,6 @@ class PassageSweep:
         *,
         stop: asyncio.Event,
         show: Callable[[float], None],
-        first_new: int | None = None,
     ) -> None:
         self._passages = passages
         self._ledger = ledger
@@ -90,7 +87,6 @@ class PassageSweep:
         self._scratch = scratch
         self._stop = stop
         self._show = show
-        self._first_new = first_new
         self._names: Mapping[int, Language] = {}  # by the ledger's numbers of languages
         self._language_of: LanguageOf = np.empty(0, np.uint8)  # by story number
         self._steps: Iterator[JoinStep] = iter(())
@@ -178,9 +174,6 @@ class PassageSweep:
 
     def _best(self, pairs: SharedHashes, ids: Ids, limits: Counts, left_out: Counter[Language]) -> list[Pair]:
         """The best matches of each story, best first; counts the others in `left_out`."""
-        if self._first_new is not None:
-            compared = of_new_and_old(ids[pairs.left], ids[pairs.right], self._first_new)
-            pairs = SharedHashes(pairs.left[compared], pairs.right[compared], pairs.shared[compared])
         language_of = self._language_of[pairs.right]
         best = best_matches(pairs, ids, limits[language_of])
         excess = np.bincount(language_of, minlength=len(limits)) - np.bincount(language_of[best], minlength=len(limits))

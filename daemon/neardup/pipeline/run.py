@@ -113,7 +113,7 @@ class Run:
         finally:
             await readers.aclose()
             self.summary.stages = latencies(before)
-        if ended and self._options.refuses_unreadable:
+        if ended:
             refuse_unreadable(self.summary, whole_listing=self._lists_everything)
         return ended
 

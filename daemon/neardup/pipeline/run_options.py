@@ -19,7 +19,6 @@ class Options:
       the pairs.
     - `dead_letters`: the listing is of dead letters.  Read the stories in quarantine too.
     - `moves_watermark`: the listing is of the platform's stories, all of them or those of a time.
-    - `refuses_unreadable`: fail if the listing is empty or nearly none of its stories could be read.
     """
 
     command: str
@@ -29,7 +28,6 @@ class Options:
     fresh: bool = False
     dead_letters: bool = False
     moves_watermark: bool = True
-    refuses_unreadable: bool = True
 
 
 class FreshProposal:

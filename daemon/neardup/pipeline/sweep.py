@@ -50,10 +50,7 @@ STEP_SECONDS = 0.2  # of nominating, before the stop event is checked again
 
 
 class Sweep:
-    """One sweep, for `run_lifecycle.carry_out`.  Raises Fatal for errors that an operator must fix.
-
-    Given `first_new`, it compares the stories with ids from `first_new` on with those before, and no others.
-    """
+    """One sweep, for `run_lifecycle.carry_out`.  Raises Fatal for errors that an operator must fix."""
 
     watermark = None
 
@@ -67,7 +64,6 @@ class Sweep:
         open_readers: OpenReaderPool,
         stop: asyncio.Event,
         watch: Watch,
-        first_new: int | None = None,
     ) -> None:
         self.summary = SweepSummary("sweep")
         self._ledger = ledger
@@ -77,7 +73,6 @@ class Sweep:
         self._open_readers = open_readers
         self._stop = stop
         self._watch = watch
-        self._first_new = first_new
         self._progress = Progress()
         self._size = 0  # stories of all languages
         self._done = 0  # those of the languages that are done
@@ -110,9 +105,7 @@ class Sweep:
         self._size = sum(sizes.values())
         checkpoint = await SweepCheckpoint.load(self._ledger, self._detection)
         stop, show = self._stop, self._show_passages
-        passages = PassageSweep(
-            sync, self._ledger, self._detection, scratch, stop=stop, show=show, first_new=self._first_new
-        )
+        passages = PassageSweep(sync, self._ledger, self._detection, scratch, stop=stop, show=show)
         if not await passages.find_common(checkpoint.through):
             return False
         self.summary.common_passages = passages.common
@@ -180,9 +173,7 @@ class Sweep:
     ) -> dict[str, int]:
         """Shortlist the pairs of a language until `stop` is set; returns the sizes of the buckets over max_bucket."""
         detection = self._detection
-        chunks = nominated_pairs(
-            stories, detection.banding(language), detection.of(language).agreeing_rows, self._first_new
-        )
+        chunks = nominated_pairs(stories, detection.banding(language), detection.of(language).agreeing_rows)
         capped: dict[str, int] = {}
 
         def shortlist_some() -> PairChunk | None:
