@@ -22,6 +22,7 @@ import numpy as np
 from aiohttp import CookieJar
 from aiohttp.test_utils import TestClient, TestServer
 from neardup.app import open_readers
+from neardup.columns import Outcomes
 from neardup.config import Config, Content, Ledger, Source
 from neardup.core.fingerprint.compute import fingerprint_text
 from neardup.core.verify import tiers
@@ -59,7 +60,7 @@ def fill(db: sqlite3.Connection, count: int, rng: random.Random) -> None:
     """Write stories and `count` flags; most pairs are clusters of their own, some belong to larger clusters."""
     for first in range(0, count, BATCH):
         batch = [_story(n, rng) for pair in range(first, first + BATCH) for n in (2 * pair, 2 * pair + 1)]
-        stories.commit(db, stories.Batch(batch, [], 1, {}, None))
+        stories.commit(db, stories.Batch(Outcomes.of(batch), [], 1, {}, None))
     with transaction(db):
         db.executemany(FLAG, (_flag(n, rng) for n in range(count)))
         similarities.refresh(db)
@@ -69,7 +70,7 @@ def write_cluster(db: sqlite3.Connection, first: int, size: int, rng: random.Ran
     """Write `size` stories with ids from `first` on, each flagged with the first one, as copies of a template are."""
     for start in range(first, first + size, BATCH):
         batch = [_story(n, rng) for n in range(start, min(start + BATCH, first + size))]
-        stories.commit(db, stories.Batch(batch, [], 1, {}, None))
+        stories.commit(db, stories.Batch(Outcomes.of(batch), [], 1, {}, None))
     with transaction(db):
         db.executemany(
             FLAG,
@@ -128,7 +129,7 @@ def write_long_pair(folder: Path, db: sqlite3.Connection, words: int, rng: rando
         assert fingerprint is not None
         story = Story(story_id, HINDI, f"{story_id}.html", title="लंबी")
         batch.append(Fingerprinted(story, fingerprint, None))
-    stories.commit(db, stories.Batch(batch, [], 1, {}, None))
+    stories.commit(db, stories.Batch(Outcomes.of(batch), [], 1, {}, None))
     with transaction(db):
         partial = tiers.tier_of("partial")
         strength = partial.strength(Signals(60, False, 0.4, 0.5, 0.5))

@@ -20,6 +20,7 @@ import click
 import uvloop
 from neardup.app import App, open_app
 from neardup.cli.console import set_up_logging
+from neardup.columns import Outcomes
 from neardup.config import Config, load
 from neardup.core.candidates.select import worth_comparing
 from neardup.core.fingerprint import version as fingerprint_version
@@ -79,7 +80,7 @@ async def from_texts(config: Config, corpus: Path) -> Results:
         with found.stage("index"):
             async with await _writer(app) as writer:
                 for at in range(0, len(stories), config.run.batch):
-                    batch = stories[at : at + config.run.batch]
+                    batch = Outcomes.of(stories[at : at + config.run.batch])
                     await writer.write(batch, await writer.look_up(batch), 0)
         found.index_bytes = await _index_bytes(app)
         nominated = replace(found, pairs=await app.ledger.do(_pairs, "candidates"), cpu=dict(found.cpu))

@@ -13,6 +13,7 @@ from typing import Any
 
 import structlog
 import uvloop
+from neardup.columns import Outcomes
 from neardup.config import Detection, Run
 from neardup.core.candidates.all_pairs import near_pairs
 from neardup.core.candidates.top_k import Shortlist
@@ -147,7 +148,7 @@ async def daily(setup: Setup, stories: Sequence[Fingerprinted]) -> Figures:
         pending = await ledger.do(candidates.pending_count)
         with _timed() as figures:
             async with writer:
-                for batch in batches(stories, BATCH):
+                for batch in map(Outcomes.of, batches(stories, BATCH)):
                     await writer.write(batch, await writer.look_up(batch), 0)
         figures |= {"stories": len(stories), "pairs": await ledger.do(candidates.pending_count) - pending}
         figures["stages"] = {stage: seconds for stage, seconds in stage_seconds().items() if seconds}

@@ -3,18 +3,18 @@
 import signal
 import sqlite3
 import subprocess
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import closing, contextmanager, suppress
 from pathlib import Path
 from tempfile import TemporaryDirectory
-from typing import Any
 
 import stamina
 from hypothesis import given
 from hypothesis import strategies as st
+from neardup.columns import StoryColumns
 from neardup.ledger import Ledger, dead_letters
 from neardup.pages.in_flight import InFlight
-from neardup.pages.results import NotModified, PageResult
+from neardup.pages.results import Deliver, NotModified, PageResult, PagesRead, results_of
 from neardup.pipeline.quarantine import Quarantine
 from neardup.records import Dead, DeadLettered, Story
 
@@ -116,19 +116,28 @@ def test_a_story_whose_page_the_store_withholds_is_not_blamed(
 
 
 async def test_an_interrupted_story_is_read_alone(tmp_path: Path) -> None:
-    ledger, alone = Ledger(tmp_path / "neardup.db"), dict[int, bool]()
+    ledger, asked, results = Ledger(tmp_path / "neardup.db"), dict[int, bool](), list[int]()
     await ledger.do(dead_letters.add_interrupted, [1])
     await ledger.do(commit, DeadLettered(Story(2, TAMIL), Dead.QUARANTINED, "why"))
 
-    async def read(story: Story, _: str | None, **options: Any) -> PageResult:
-        alone[story.id] = options["alone"]
-        return NotModified()
+    class Readers:
+        async def read(self, story: Story, etag: str | None, *, alone: bool) -> PageResult:
+            asked[story.id] = alone
+            return NotModified()
 
-    async with Quarantine(ledger, read, list, retry=True) as quarantine:
-        for story_id in (1, 2, 3):
-            await quarantine.read(Story(story_id, TAMIL), None)
+        async def read_all(self, stories: StoryColumns, etags: Sequence[str | None], deliver: Deliver) -> None:
+            asked.update(dict.fromkeys(stories.ids, False))
+            await deliver(results_of([(story, NotModified()) for story in stories.stories()]))
+
+    async def keep(read: PagesRead) -> None:
+        results.extend(read.ids)
+
+    async with Quarantine(ledger, Readers(), list, retry=True) as quarantine:
+        listed = StoryColumns.of(Story(story_id, TAMIL) for story_id in (1, 2, 3))
+        await quarantine.read_all(listed, [None] * 3, keep)
     ledger.close()
-    assert alone == {1: True, 2: True, 3: False}
+    assert asked == {1: True, 2: True, 3: False}
+    assert sorted(results) == [1, 2, 3]
 
 
 stories = st.lists(st.integers(0, 2**64 - 2), max_size=4, unique=True)
@@ -143,8 +152,7 @@ def test_the_record_of_a_killed_daemon_is_read_once(
         killed = InFlight(ledger, 4)
         for ids in recorded:
             killed.replace(ids)
-        for story_id in ended:
-            killed.remove(story_id)
+        killed.remove(ended)
         file = ledger.with_name("neardup.db.reading")
         held = file.read_bytes() + b"x" * cut
         killed.close()

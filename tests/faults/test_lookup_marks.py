@@ -7,6 +7,7 @@ from typing import Any
 
 import pytest
 import redis
+from neardup.columns import Outcomes
 from neardup.index.redis import Layout, open_redis
 from neardup.index.redis.base import RedisIndex
 from neardup.index.redis.commands import Command
@@ -90,7 +91,7 @@ def test_an_index_far_from_its_ledger_is_repaired_before_use(
         await index.apply([], applied)
         outcome = Fingerprinted(Story(100, HINDI), fingerprint_of((1).to_bytes(16), bytes([1]) * 64), None)
         async with await writer_of(ledger, index) as writer:
-            looked_up = await writer.look_up([outcome])
+            looked_up = await writer.look_up(Outcomes.of([outcome]))
             assert looked_up is not None
             nominees = await writer._nominate(index, looked_up)
         assert nominees[100].matches == tuple(range(2, 14, 2))

@@ -4,13 +4,13 @@ Stories read beside it are not affected.
 """
 
 import csv
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from pathlib import Path
 
 from neardup.core.page import PageFingerprinted
 from neardup.languages import SHIPPED
-from neardup.pages.results import PageResult
-from neardup.pipeline.worker import Worker
+from neardup.pages.results import PageResult, read_singly
+from neardup.pipeline.worker import Known, Worker
 from neardup.records import Fingerprinted, Story
 
 from tests.support.builders import fingerprint_of
@@ -85,8 +85,8 @@ async def test_a_story_whose_processing_raised_once_is_fingerprinted() -> None:
         PageFingerprinted(fingerprint_of(bytes(16)), None, 0),
     ]
 
-    async def known(_: int) -> None:
-        return None
+    async def known(_: Sequence[int]) -> dict[int, Known]:
+        return {}
 
     async def read(*_: object) -> PageResult:
         answer = answers.pop(0)
@@ -94,5 +94,5 @@ async def test_a_story_whose_processing_raised_once_is_fingerprinted() -> None:
             raise answer
         return answer
 
-    _, outcome = await Worker(known, read, SHIPPED).process(Story(1, TAMIL))
+    outcome = await Worker(known, read_singly(read), SHIPPED).outcome(Story(1, TAMIL))
     assert isinstance(outcome, Fingerprinted) and not answers

@@ -9,6 +9,7 @@ from typing import Any
 
 import pytest
 import redis
+from neardup.columns import Outcomes
 from neardup.config import Detection
 from neardup.core.candidates.banding import Banding
 from neardup.errors import Transient
@@ -115,7 +116,7 @@ async def commit(ledger: Ledger, *texts: tuple[int, int]) -> None:
         )
         for n, text in texts
     ]
-    await ledger.do(stories.commit, stories.Batch(outcomes, (), 1, {}, None))
+    await ledger.do(stories.commit, stories.Batch(Outcomes.of(outcomes), (), 1, {}, None))
 
 
 async def replay(ledger: Ledger, index: Index) -> None:

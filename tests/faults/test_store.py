@@ -130,7 +130,7 @@ def retries(reason: str) -> float:
 async def outcome(proxy: Proxy, *faults: Fault) -> Outcome:
     proxy.plan({SAMPLE_PATH: faults})
     content = Content(url=f"s3://{BUCKET}", endpoint=proxy.endpoint, region="us-east-1", path_style=True)
-    return (await worker_of(content).process(SAMPLE))[1]
+    return await worker_of(content).outcome(SAMPLE)
 
 
 REASONS = {Fault.SLOW_DOWN: "slow_down", Fault.SILENT: "timeout", Fault.STUCK: "timeout"}

@@ -4,6 +4,7 @@ import sqlite3
 from pathlib import Path
 
 import pytest
+from neardup.columns import Outcomes
 from neardup.config import Detection
 from neardup.config.section import read
 from neardup.core.verify.tiers import EXACT, PARTIAL, SIMILAR
@@ -52,7 +53,7 @@ def commit(db: sqlite3.Connection, *signatures: bytes | None, first: int = 0) ->
         for n, signature in enumerate(signatures, first)
     ]
     pairs = {(one.story.id, other.story.id) for one in made for other in made if one.story.id < other.story.id}
-    stories.commit(db, stories.Batch(made, matches(pairs), 1, {}, None))
+    stories.commit(db, stories.Batch(Outcomes.of(made), matches(pairs), 1, {}, None))
 
 
 def test_near_miss_is_recorded_until_a_story_changes(db: sqlite3.Connection) -> None:

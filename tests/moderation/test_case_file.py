@@ -14,6 +14,7 @@ from typing import Any
 
 import pytest
 from msgspec.structs import replace
+from neardup.columns import NONE_MADE
 from neardup.config import Config, Content, Ledger, Reference, Source
 from neardup.config.reference import WorksContent
 from neardup.core.fingerprint.version import version
@@ -198,7 +199,7 @@ async def test_file_names_the_marks_of_the_story(folder: Path) -> None:
     found = (Mark(MarkReason.HIDDEN, "63 %"), Mark(MarkReason.TRUNCATED, "size"))
     with closing(connect(folder / "neardup.db")) as db:
         for given in (found, ()):
-            marks.put(db, [Skipped(Story(1019, LANGUAGES[1]), Skip.UNCHANGED, marks=given)])
+            marks.put(db, NONE_MADE, [Skipped(Story(1019, LANGUAGES[1]), Skip.UNCHANGED, marks=given)])
             shown = unescape(render_html(await filed(folder, 1019), SHIPPED))
             assert ("Marks of the page: hidden text 63\N{NO-BREAK SPACE}%, read in part." in shown) == bool(given), (
                 given

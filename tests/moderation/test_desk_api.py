@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from neardup.columns import NONE_MADE
 from neardup.core.verify.tiers import EXACT, TRANSLATED
 from neardup.ledger import connect, marks, meaning_flags
 from neardup.ledger.meaning_flags import ChunkPair, MeaningFlag
@@ -98,7 +99,7 @@ async def test_cases_have_the_marks_of_their_lead(callers: dict[str, Caller], le
     _, before = await asha.get("/api/cases/11")
     assert before["lead"]["marks"] == []
     found = (Mark(MarkReason.HIDDEN, "63 %"), Mark(MarkReason.TRUNCATED, "size"))
-    marks.put(ledger, [Skipped(Story(before["lead"]["story_id"], TAMIL), Skip.UNCHANGED, marks=found)])
+    marks.put(ledger, NONE_MADE, [Skipped(Story(before["lead"]["story_id"], TAMIL), Skip.UNCHANGED, marks=found)])
     wanted = [{"reason": "hidden", "detail": "63 %"}, {"reason": "truncated", "detail": "size"}]
     assert (await asha.get("/api/cases/11"))[1]["lead"]["marks"] == wanted
     listed = (await asha.get("/api/cases"))[1]["cases"]

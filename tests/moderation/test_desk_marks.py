@@ -6,6 +6,7 @@ from contextlib import closing
 from pathlib import Path
 
 import pytest
+from neardup.columns import NONE_MADE
 from neardup.core.fingerprint.version import version
 from neardup.ledger import connect, marks, runs
 from neardup.moderation.mark_wording import NAMES
@@ -22,7 +23,7 @@ ALL_MARKS = tuple(Mark(reason, "63 %" if reason is MarkReason.HIDDEN else "size"
 
 
 def mark(db: sqlite3.Connection, story_id: int, language: Language, author: str, found: Marks) -> None:
-    marks.put(db, [Skipped(Story(story_id, language, author_id=author), Skip.UNCHANGED, marks=found)])
+    marks.put(db, NONE_MADE, [Skipped(Story(story_id, language, author_id=author), Skip.UNCHANGED, marks=found)])
 
 
 @pytest.fixture

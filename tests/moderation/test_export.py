@@ -13,6 +13,7 @@ from typing import Any
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from neardup.columns import Outcomes
 from neardup.errors import Fatal
 from neardup.languages import LANGUAGES, SHIPPED
 from neardup.ledger import cases, flags, stories
@@ -63,7 +64,7 @@ def add(db: sqlite3.Connection, *listed: Story) -> None:
     for story in listed:
         made = Fingerprinted(story, fingerprint_of(b"t" * 16), None)
         pairs = [(min(story.id, n), max(story.id, n)) for n in story_ids]
-        stories.commit(db, stories.Batch([made], matches(pairs), 1, {}, None))
+        stories.commit(db, stories.Batch(Outcomes.of([made]), matches(pairs), 1, {}, None))
         story_ids.append(story.id)
     verify_pending(db, "v1")
 

@@ -1,17 +1,15 @@
-"""Laws: no more requests are in flight than the limit allows, and the limit stays between 1 and its maximum; it finds
+"""Laws: the limit stays between 1 and its maximum; it finds
 how many requests a store serves at once, follows changes, and drops when the store answers "slow down".
 """
 
 import asyncio
 import heapq
 from collections.abc import Iterator
-from contextlib import suppress
 from itertools import count
 
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from neardup.errors import Transient
 from neardup.pages.adaptive_limit import START, AdaptiveLimit
 
 
@@ -26,18 +24,26 @@ class SimulatedStore:
         self.limits: list[int] = []
         self.most_in_flight = 0
         self._free: list[float] = []
+        self._turn = asyncio.Condition()
         self._events: list[tuple[float, int, asyncio.Event]] = []
         self._order = count()
 
     async def request(self, jitter: float) -> None:
-        with suppress(Transient):
-            async with self.requests.slot():
-                self.most_in_flight = max(self.most_in_flight, self.requests.in_flight)
-                assert self.requests.in_flight <= max(self.requests.limit, self.most_in_flight)
-                await self._serve(jitter)
-                if self.is_refusing:
-                    raise Transient("503", "slow_down")
+        """A request that waits for its turn, as reader processes let them."""
+        async with self._turn:
+            await self._turn.wait_for(lambda: self.requests.asked < self.requests.limit)
+            await self.requests.enter(1)
+        self.most_in_flight = max(self.most_in_flight, self.requests.in_flight)
+        began, window = self.now, self.requests.window
+        await self._serve(jitter)
+        self.requests.leave(1)
+        if self.is_refusing:
+            self.requests.slow_down(window)
+        else:
+            self.requests.observe([self.now - began])
         self.limits.append(self.requests.limit)
+        async with self._turn:
+            self._turn.notify_all()
 
     async def _serve(self, jitter: float) -> None:
         while len(self._free) > self.servers:
@@ -52,7 +58,7 @@ class SimulatedStore:
     async def run(self, requests: int, jitters: Iterator[float]) -> None:
         tasks = [asyncio.create_task(self.request(next(jitters))) for _ in range(requests)]
         while not all(task.done() for task in tasks):
-            for _ in range(4):
+            for _ in range(8):
                 await asyncio.sleep(0)
             if self._events:
                 self.now, _, done = heapq.heappop(self._events)
@@ -112,3 +118,18 @@ async def test_slow_down_answers_halve_the_limit_until_they_stop() -> None:
     store.is_refusing = False
     await store.run(3000, jittered())
     assert store.requests.limit == 64
+
+
+async def test_a_page_that_is_read_alone_has_no_company() -> None:
+    limit, asked = AdaptiveLimit(8), list[int]()
+
+    async def read(name: int) -> None:
+        async with limit.alone() if name % 3 == 0 else limit.together():
+            asked.append(name)
+            assert name % 3 or asked == [name], "another page is in flight"
+            await asyncio.sleep(0)
+            assert name % 3 or asked == [name], "another page was begun meanwhile"
+            asked.remove(name)
+
+    await asyncio.gather(*map(read, range(20)))
+    assert limit.asked == 0

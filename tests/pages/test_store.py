@@ -64,7 +64,7 @@ async def store(monkeypatch: pytest.MonkeyPatch, _no_back_off: None) -> AsyncIte
 async def outcome(store: FaultyStore, *statuses: int) -> Outcome:
     store.statuses = list(statuses)
     content = Content(url="s3://b", endpoint=f"http://127.0.0.1:{store.port}", region=REGION, path_style=True)
-    return (await worker_of(content).process(STORY))[1]
+    return await worker_of(content).outcome(STORY)
 
 
 def retries(reason: str) -> float:

@@ -11,6 +11,7 @@ from typing import Any
 
 import pytest
 import redis
+from neardup.columns import Outcomes
 from neardup.config import Detection
 from neardup.core.candidates.banding import Banding
 from neardup.index.protocol import Index
@@ -69,12 +70,13 @@ async def write(ledger: Ledger, index: Index) -> None:
             recorded = [one.story.id in known for one in outcomes if isinstance(one.story, Story)]
             assert all(recorded) or not any(recorded), "the ledger holds a part of a batch"
             if not all(recorded):
-                await writer.write(outcomes, await writer.look_up(outcomes), 0)
+                block = Outcomes.of(outcomes)
+                await writer.write(block, await writer.look_up(block), 0)
 
 
 async def commit(ledger: Ledger) -> None:
     for outcomes in BATCHES:
-        await ledger.do(stories.commit, stories.Batch(outcomes, (), 1, {}, None))
+        await ledger.do(stories.commit, stories.Batch(Outcomes.of(outcomes), (), 1, {}, None))
 
 
 async def apply(ledger: Ledger, index: Index) -> None:

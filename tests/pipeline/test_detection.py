@@ -16,6 +16,7 @@ from typing import Any
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from neardup.columns import Outcomes
 from neardup.config import Detection
 from neardup.core.fingerprint.minhash import ROWS
 from neardup.core.verify.scores import estimate
@@ -116,8 +117,8 @@ async def flagged(
     ) as writer:
         lookups: list[BatchLookup | None] = []
         for n, batch in enumerate(batches):
-            lookups += [await writer.look_up(later) for later in batches[len(lookups) : n + 1 + ahead]]
-            await writer.write(batch, lookups[n], 0)
+            lookups += [await writer.look_up(Outcomes.of(later)) for later in batches[len(lookups) : n + 1 + ahead]]
+            await writer.write(Outcomes.of(batch), lookups[n], 0)
     await verifier.drain()
     found = await ledger.do(lambda db: list(flags.select(db)))
     assert await ledger.do(changes.last_seq) == (await index.position()).applied, "the index lacks changes"

@@ -7,6 +7,7 @@ from typing import Any
 
 import pytest
 import redis
+from neardup.columns import Outcomes
 from neardup.core.candidates.banding import Banding
 from neardup.errors import Fatal
 from neardup.index.protocol import Index
@@ -40,7 +41,7 @@ async def commit(ledger: Ledger, *texts: tuple[int, int]) -> None:
     outcomes = [
         Fingerprinted(Story(n, HINDI), fingerprint_of(text.to_bytes(16), bytes([text]) * 64), None) for n, text in texts
     ]
-    await ledger.do(stories.commit, stories.Batch(outcomes, (), 1, {}, None))
+    await ledger.do(stories.commit, stories.Batch(Outcomes.of(outcomes), (), 1, {}, None))
 
 
 async def assert_in_step(ledger: Ledger, index: Index) -> None:

@@ -15,7 +15,7 @@ from hypothesis import strategies as st
 from neardup.core.page import PageFingerprinted, Unreadable
 from neardup.index.passages.index import PassageIndex
 from neardup.ledger import Ledger, missing_passages
-from neardup.pages.results import PageResult, ReadFailed
+from neardup.pages.results import PageResult, ReadFailed, read_singly
 from neardup.pipeline import passage_reading
 from neardup.pipeline.passage_reading import PassageReading
 from neardup.pipeline.passage_sync import PassageSync
@@ -109,7 +109,7 @@ def test_what_is_missing_is_read_again_and_nothing_else(
             missing = {number for n in gone for number in range(ranges[n][0], ranges[n][1] + 1)}
             assert await ledger.do(missing_passages.count, index.held) == len(missing)
             pages = Pages(answers)
-            reading = PassageReading(PassageSync(index, ledger), ledger, pages.read)
+            reading = PassageReading(PassageSync(index, ledger), ledger, read_singly(pages.read))
             assert await reading.run(asyncio.Event())
             assert pages.asked == Counter(missing)
             results = Counter(str(answers.get(number, "read")) for number in missing)
@@ -118,7 +118,9 @@ def test_what_is_missing_is_read_again_and_nothing_else(
             assert found(index) == neighbours(set(range(1, STORIES + 1)) - unread)
             assert await ledger.do(missing_passages.count, index.held) == results[FAILING]
             again = Pages({})
-            assert await PassageReading(PassageSync(index, ledger), ledger, again.read).run(asyncio.Event())
+            assert await PassageReading(PassageSync(index, ledger), ledger, read_singly(again.read)).run(
+                asyncio.Event()
+            )
             assert again.asked == Counter(number for number in missing if answers.get(number) == FAILING)
             assert await ledger.do(missing_passages.count, index.held) == 0
 
@@ -142,7 +144,9 @@ def test_a_reading_that_is_stopped_is_resumed(sizes: list[int], stops: list[int]
 
                 if after == 0:
                     stop.set()
-                ended = await PassageReading(PassageSync(index, ledger), ledger, pages.read).run(stop, advance)
+                ended = await PassageReading(PassageSync(index, ledger), ledger, read_singly(pages.read)).run(
+                    stop, advance
+                )
                 assert ended == (not stop.is_set())
                 assert after != 0 or pages.asked.total() == before
             assert pages.asked == Counter(range(1, sum(sizes) + 1)), "a page that was read was read once more"

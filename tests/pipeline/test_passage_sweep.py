@@ -13,6 +13,7 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from neardup.columns import Outcomes
 from neardup.config import Detection
 from neardup.errors import Fatal
 from neardup.index.passages import join
@@ -66,7 +67,7 @@ async def looked_up_one_by_one(
     detection: Detection,
 ) -> None:
     for story_id, made in corpus:
-        batch = [fingerprinted(story_id, made)]
+        batch = Outcomes.of([fingerprinted(story_id, made)])
         lookup = await nomination.look_up(batch)
         found = (await nomination.nominate(lookup))[story_id]
         nominated = [Matches(story_id, (), detection.of(made[0]).max_matches, found.ids)]
@@ -77,7 +78,7 @@ async def looked_up_one_by_one(
 
 async def committed(ledger: Ledger, corpus: Sequence[tuple[int, Made]]) -> None:
     batch = [fingerprinted(story_id, made) for story_id, made in corpus]
-    await ledger.do(stories.commit, stories.Batch(batch, (), 1, {}, None))
+    await ledger.do(stories.commit, stories.Batch(Outcomes.of(batch), (), 1, {}, None))
 
 
 async def swept(ledger: Ledger, detection: Detection, after: int = 0, parts: int = EVERYTHING) -> tuple[int, bool]:

@@ -17,13 +17,15 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from neardup.columns import Outcomes
 from neardup.core.page import Page, fingerprint_page
 from neardup.core.text.extraction import Extraction
 from neardup.languages import SHIPPED
 from neardup.ledger import runs, script_health
 from neardup.ledger.script_health import MIN_STORIES, RUNS, Measure
-from neardup.pipeline.script_health import ROWS, TEXT_MEASURES, ScriptHealth
-from neardup.pipeline.worker import outcome_of
+from neardup.pages.results import results_of
+from neardup.pipeline.script_health import TEXT_MEASURES, ScriptHealth
+from neardup.pipeline.worker import outcomes_of
 from neardup.records import (
     Fingerprinted,
     Language,
@@ -87,14 +89,14 @@ def texts(language: Language) -> list[str]:
 def outcomes(language: Language, write: Callable[[str], bytes], label: Language | None = None) -> list[Outcome]:
     """The outcomes of pages in a language, labelled with this one or another."""
     story = Story(1, label or language)
-    return [outcome_of(story, None, fingerprint_page(Page(write(text)), WHOLE), SHIPPED) for text in texts(language)]
+    pages = [(story, fingerprint_page(Page(write(text)), WHOLE)) for text in texts(language)]
+    return outcomes_of(results_of(pages), {}, SHIPPED).objects()
 
 
 def record(db: sqlite3.Connection, outcomes: Iterable[Outcome]) -> None:
     """Record a daily run with these outcomes."""
     health = ScriptHealth()
-    for one in outcomes:
-        health.add(one)
+    health.add(Outcomes.of(outcomes))
     runs.finish(db, runs.begin(db, "daily"), "done", counts={"health": health.readings()})
 
 
@@ -183,15 +185,20 @@ VALUES = st.tuples(*[st.floats(0, 1)] * 4, st.booleans(), st.integers(1, 5000))
 
 
 @settings(max_examples=20)
-@given(st.lists(VALUES, min_size=1, max_size=20), st.integers(1, 2 * ROWS), st.integers(0, 50))
-def test_a_reading_is_the_mean_and_its_error(values: list[tuple[float, ...]], repeats: int, empty: int) -> None:
-    health, rows = ScriptHealth(), [values[n % len(values)] for n in range(repeats)]
+@given(st.lists(VALUES, min_size=1, max_size=20), st.integers(1, 500), st.integers(1, 500), st.integers(0, 50))
+def test_a_reading_is_the_mean_and_its_error(
+    values: list[tuple[float, ...]], repeats: int, block: int, empty: int
+) -> None:
+    health, made, rows = ScriptHealth(), list[Fingerprinted](), [values[n % len(values)] for n in range(repeats)]
     for *measures, other_script, shingles in rows:
         marks = (Mark(MarkReason.MISLABELLED, "Latin"),) if other_script else ()
         of_text = replace(fingerprint_of(bytes(16)), shingles=int(shingles))
-        health.add(Fingerprinted(Story(1, TAMIL), of_text, None, marks=marks, measures=cast("TextMeasures", measures)))
-    for reason in [Skip.EMPTY, Skip.UNCHANGED, Skip.MISSING] * empty:
-        health.add(Skipped(Story(1, TAMIL), reason))
+        taken = cast("TextMeasures", measures)
+        made.append(Fingerprinted(Story(1, TAMIL), of_text, None, marks=marks, measures=taken))
+    for at in range(0, len(made), block):
+        health.add(Outcomes.of(made[at : at + block]))
+    reasons = [Skip.EMPTY, Skip.UNCHANGED, Skip.MISSING] * empty
+    health.add(Outcomes.of(Skipped(Story(1, TAMIL), reason) for reason in reasons))
     found = health.readings()[TAMIL]
     for measure, column in zip(TEXT_MEASURES, np.array(rows, float).T, strict=True):
         expected = column.mean(), column.std() / len(rows) ** 0.5

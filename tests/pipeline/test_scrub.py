@@ -9,6 +9,7 @@ from itertools import pairwise
 from pathlib import Path
 
 import pytest
+from neardup.columns import Outcomes
 from neardup.config import Detection
 from neardup.core.candidates.banding import Banding
 from neardup.index.completeness import Completeness
@@ -55,7 +56,7 @@ class Scene:
     async def commit(self, *texts: tuple[int, int]) -> None:
         """Commit stories (id, text)."""
         outcomes = [Fingerprinted(Story(n, SAMPLED[n % 10]), fingerprint(text), None) for n, text in texts]
-        await self.ledger.do(stories.commit, stories.Batch(outcomes, (), 1, {}, None))
+        await self.ledger.do(stories.commit, stories.Batch(Outcomes.of(outcomes), (), 1, {}, None))
 
     async def night(self) -> IndexFaults:
         """Scrub once; returns what was found."""

@@ -6,7 +6,7 @@ other, in the order of the listing.
 
 import asyncio
 from collections import Counter
-from collections.abc import AsyncIterator, Callable, Sequence
+from collections.abc import AsyncGenerator, Awaitable, Callable, Sequence
 from dataclasses import dataclass, field
 from typing import Any, NamedTuple
 
@@ -20,12 +20,30 @@ STAGES = ["source", "work", "look up", "write"]
 no_deadline = settings(deadline=None)
 few = st.integers(1, 5)
 delays = st.lists(st.integers(0, 7), min_size=1, max_size=6)
-shapes = st.fixed_dictionaries({"workers": few, "depth": few, "batch": few, "delays": delays})
+shapes = st.fixed_dictionaries(
+    {"workers": few, "depth": few, "batch": few, "block": few, "settled": st.integers(0, 3), "delays": delays}
+)
 
 
 class Row(NamedTuple):
     key: str
     position: int
+
+
+class Rows(list[Row]):
+    """A block of rows, as jobs and as outcomes."""
+
+    @property
+    def keys(self) -> list[str]:
+        return [row.key for row in self]
+
+    @property
+    def positions(self) -> list[int]:
+        return [row.position for row in self]
+
+    def __getitem__(self, some: Any) -> Any:
+        found = super().__getitem__(some)
+        return Rows(found) if isinstance(some, slice) else found
 
 
 async def turns(n: int) -> None:
@@ -38,6 +56,8 @@ async def turns(n: int) -> None:
 class Factory:
     """Stages in memory that record what they did; `delays` and `pace` slow them down by turns of the event loop.
 
+    The source yields blocks of `block` rows, and if `settled` is not 0, each row of that many needs no work.
+
     Each stage calls its function in `at` with the number of the row or batch that it is processing.
     """
 
@@ -45,6 +65,8 @@ class Factory:
     workers: int = 3
     depth: int = 2
     batch: int = 3
+    block: int = 1
+    settled: int = 0
     delays: Sequence[int] = (0,)
     endless: bool = False
     linger: float = 0.0
@@ -52,17 +74,20 @@ class Factory:
     at: dict[str, Callable[[int], object]] = field(default_factory=dict)
     accepted: list[Row] = field(default_factory=list)
     in_progress: Counter[str] = field(default_factory=Counter)
-    batches: list[list[Row]] = field(default_factory=list)
+    batches: list[Rows] = field(default_factory=list)
     resume_positions: list[int] = field(default_factory=list)
     peaks: Counter[str] = field(default_factory=Counter)
     closed: bool = False
     looked_up: int = 0
+    in_work: int = 0
 
     def __post_init__(self) -> None:
         self.stop, self.gate = asyncio.Event(), asyncio.Event()
         self.gate.set()
-        self.pipeline: Pipeline[Row, Row, list[Row]] = Pipeline(
+        self.pipeline: Pipeline[Rows, Rows, Rows] = Pipeline(
+            self.admit,
             self.work,
+            lambda parts: Rows(row for part in parts for row in part),
             self.look_up,
             self.write,
             workers=self.workers,
@@ -82,34 +107,48 @@ class Factory:
         self.peaks |= Counter(sizes | {"held": len(self.accepted) - len(self.written)})
         await turns(self.delays[n % len(self.delays)] + self.pace.get(stage, 0))
 
-    async def source(self) -> AsyncIterator[Row]:
+    async def source(self) -> AsyncGenerator[Rows, None]:
         try:
-            for n, row in enumerate(self.listing):
-                await self.step("source", n)
-                self.accepted.append(row)
-                yield row
+            for at in range(0, len(self.listing), self.block):
+                await self.step("source", at)
+                rows = Rows(self.listing[at : at + self.block])
+                self.accepted += rows
+                yield rows
             if self.endless:
                 await asyncio.Event().wait()
         finally:
             self.closed = True
 
-    async def work(self, job: Row) -> tuple[Row, Row]:
-        self.in_progress[job.key] += 1
-        assert self.in_progress[job.key] == 1, f"{job.key} is in progress twice"
-        await self.step("work", job.position // 10)
-        return job, job
+    async def admit(self, rows: Rows) -> tuple[Rows, Rows]:
+        self.in_progress.update(rows.keys)
+        twice = [key for key, n in self.in_progress.items() if n > 1]
+        assert not twice, f"{twice} are in progress twice"
+        is_settled = [self.settled > 0 and row.position // 10 % self.settled == 0 for row in rows]
+        await self.step("admit", rows[0].position // 10)
+        return tuple(
+            Rows(row for row, done in zip(rows, is_settled, strict=True) if done is is_done)
+            for is_done in (False, True)
+        )  # type: ignore[return-value]
 
-    async def look_up(self, outcomes: Sequence[Row]) -> list[Row]:
+    async def work(self, rows: Rows, deliver: Callable[[Rows], Awaitable[None]]) -> None:
+        self.in_work += len(rows)
+        assert self.in_work <= self.workers, "more rows are worked on than there are workers"
+        for row in rows:
+            await self.step("work", row.position // 10)
+            self.in_work -= 1
+            await deliver(Rows([row]))
+
+    async def look_up(self, outcomes: Rows) -> Rows:
         self.looked_up += 1
         assert self.looked_up - len(self.batches) <= MAX_BATCHES, "too many batches are looked up"
         await self.step("look up", self.looked_up - 1)
-        return list(outcomes)
+        return outcomes
 
-    async def write(self, outcomes: Sequence[Row], looked: list[Row], resume: int) -> None:
+    async def write(self, outcomes: Rows, looked: Rows, resume: int) -> None:
         assert looked == outcomes, "the results belong to another batch"
         await self.step("write", len(self.batches))
         await self.gate.wait()
-        self.batches.append(list(outcomes))
+        self.batches.append(outcomes)
         self.resume_positions.append(resume)
         self.in_progress.subtract(job.key for job in outcomes)
 
@@ -130,8 +169,9 @@ async def test_every_job_is_written_exactly_once_within_the_bounds(n: int, shape
     assert sorted(factory.written, key=lambda row: row.position) == factory.listing
     assert all(1 <= len(one) <= factory.batch for one in factory.batches)
     assert max(factory.peaks["jobs"], factory.peaks["outcomes"]) <= factory.depth
-    # two more: the source's next row waits for a place in the queue, the first row of the next batch for a slot
-    assert factory.peaks["held"] <= 2 * factory.depth + factory.workers + MAX_BATCHES * factory.batch + 2
+    # and the source's next block waits for places in the queues
+    most = 2 * factory.depth + factory.workers + MAX_BATCHES * factory.batch + factory.block
+    assert factory.peaks["held"] <= most
     assert factory.closed
 
 
@@ -169,9 +209,10 @@ async def test_stopping_ends_the_source_and_loses_nothing(n: int, at: int, where
     factory.stop.set()  # in case it was not set yet: the source yields no more rows
     assert await running is False, "the source must not end by itself"
     assert factory.closed
-    assert sorted(factory.written, key=lambda row: row.position) == factory.accepted[: len(factory.written)]
-    left = factory.accepted[len(factory.written) :]
-    assert len(left) <= 1, "more than the one row on its way into the queue is left"
+    written = set(factory.written)
+    assert len(written) == len(factory.written)
+    left = [row for row in factory.accepted if row not in written]
+    assert len(left) <= factory.block, "more than the one block on its way into the queues is left"
     assert max(factory.resume_positions, default=0) <= min((row.position for row in left), default=10 * n)
 
 

@@ -12,6 +12,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+from neardup.columns import Outcomes
 from neardup.config import Content, Detection
 from neardup.core.fingerprint.compute import fingerprint
 from neardup.core.page import StoryText, shingle_story, text_of
@@ -83,7 +84,7 @@ class Scene:
                 Fingerprinted(Story(story_id, language), fingerprint(tokens(" ".join(words))), None),
             )
         pairs = {(a, b) for a, _ in listed for b, _ in listed if a < b}
-        await self.ledger.do(stories.commit, stories.Batch(made, matches(pairs), 1, {}, None))
+        await self.ledger.do(stories.commit, stories.Batch(Outcomes.of(made), matches(pairs), 1, {}, None))
 
     async def flags(self) -> list[tuple[int, int, str, bool]]:
         rows = await self.ledger.do(lambda db: list(flags.select(db)))

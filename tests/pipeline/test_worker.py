@@ -2,6 +2,7 @@
 
 import gzip
 import os
+from collections.abc import Sequence
 from pathlib import Path
 
 import pytest
@@ -9,9 +10,9 @@ from neardup.config import Content
 from neardup.core.text.extraction import Extraction
 from neardup.errors import Transient
 from neardup.languages import SHIPPED
-from neardup.pages.results import PageResult
+from neardup.pages.results import PageResult, read_singly
 from neardup.pages.store import Pages
-from neardup.pipeline.worker import Worker
+from neardup.pipeline.worker import Known, Worker
 from neardup.records import (
     BadRow,
     Dead,
@@ -44,7 +45,7 @@ async def outcome(
     if page is not None:
         (folder / "page.html").write_bytes(page)
     content = Content(url=f"file:{folder}", max_bytes=1_000_000)
-    return (await worker_of(content, Extraction(body), known=lambda _: known).process(story))[1]
+    return await worker_of(content, Extraction(body), known=lambda _: known).outcome(story)
 
 
 @pytest.mark.parametrize(
@@ -86,17 +87,17 @@ async def test_the_encoding_does_not_change_the_fingerprint(tmp_path: Path, enco
 async def test_a_bad_row_keeps_its_reason(tmp_path: Path) -> None:
     row = BadRow("row:1", Dead.BAD_ID, "no id")
     worker = worker_of(Content(url=f"file:{tmp_path}"))
-    assert await worker.process(row) == (row, DeadLettered(row, Dead.BAD_ID, "no id"))
+    assert await worker.outcome(row) == DeadLettered(row, Dead.BAD_ID, "no id")
 
 
 async def test_a_crash_is_dead_lettered_not_raised(tmp_path: Path) -> None:
     async def broken(story: Story, etag: str | None) -> PageResult:
         raise ZeroDivisionError("oh")
 
-    async def unknown(_: int) -> StoredVersion | None:
-        return None
+    async def unknown(_: Sequence[int]) -> dict[int, Known]:
+        return {}
 
-    _, made = await Worker(unknown, broken, SHIPPED).process(STORY)
+    made = await Worker(unknown, read_singly(broken), SHIPPED).outcome(STORY)
     assert made == DeadLettered(STORY, Dead.CRASHED, "ZeroDivisionError: oh")
 
 
@@ -105,7 +106,7 @@ async def test_an_error_of_the_ledger_ends_the_run(tmp_path: Path) -> None:
         raise Transient("the ledger is locked")
 
     with pytest.raises(Transient):
-        await worker_of(Content(url=f"file:{tmp_path}"), known=locked).process(STORY)
+        await worker_of(Content(url=f"file:{tmp_path}"), known=locked).outcome(STORY)
 
 
 def known_of(made: Fingerprinted, **changes: object) -> StoredVersion:
@@ -159,7 +160,7 @@ async def test_pages_from_s3_and_files_have_equal_fingerprints(s3_content: Conte
     worker = worker_of(s3_content, Extraction("article .story, div.post-body", (".share",)))
 
     async def made(name: str) -> Outcome:
-        return (await worker.process(Story(1, TAMIL, f"{name}.html")))[1]
+        return await worker.outcome(Story(1, TAMIL, f"{name}.html"))
 
     plain, zipped = await made("plain"), await made("zipped")
     assert isinstance(plain, Fingerprinted) and isinstance(zipped, Fingerprinted), (plain, zipped)

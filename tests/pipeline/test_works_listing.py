@@ -8,10 +8,12 @@ from pathlib import Path
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from neardup.columns import ListedBlock, StoryColumns
 from neardup.errors import Fatal
 from neardup.ledger import Ledger, works
 from neardup.pipeline.works_listing import EMPTY_LISTING, WorksListing
 from neardup.records import BadRow, Checkpoint, Dead, Fingerprinted, ListedRow, Story
+from neardup.source import rows_of
 
 from tests.support.builders import commit, fingerprint_of
 from tests.support.languages import HINDI
@@ -28,9 +30,9 @@ class Rows:
     def __init__(self, rows: Iterable[ListedRow]) -> None:
         self._rows = rows
 
-    async def stories(self, *, since: int | None, resume: Checkpoint | None) -> AsyncIterator[ListedRow]:
+    async def blocks(self, *, since: int | None, resume: Checkpoint | None) -> AsyncIterator[ListedBlock]:
         for row in self._rows:
-            yield row
+            yield row if isinstance(row, BadRow) else StoryColumns.of([row])
 
 
 def work(story_id: int) -> Story:
@@ -44,7 +46,7 @@ async def after_listing(held: set[int], rows: list[ListedRow], stop_after: int |
         await ledger.do(lambda db: commit(db, *made))
         listing = WorksListing(Rows(rows), ledger)
         read = 0
-        async with aclosing(listing.stories(since=None, resume=None)) as listed:  # type: ignore[type-var]
+        async with aclosing(rows_of(listing)) as listed:  # type: ignore[type-var]
             async for row in listed:
                 assert row == rows[read]
                 read += 1
@@ -85,6 +87,6 @@ async def test_an_empty_listing_fails_and_removes_nothing(tmp_path: Path) -> Non
     with closing(Ledger(tmp_path / "l.db")) as ledger:
         await ledger.do(lambda db: commit(db, Fingerprinted(work(-1), fingerprint_of(bytes(16)), None)))
         with pytest.raises(Fatal) as refused:
-            _ = [row async for row in WorksListing(Rows([]), ledger).stories(since=None, resume=None)]
+            _ = [row async for row in rows_of(WorksListing(Rows([]), ledger))]
         assert str(refused.value) == EMPTY_LISTING
         assert await ledger.do(works.ids_of, "classics") == [-1]

@@ -6,6 +6,7 @@ from itertools import combinations
 from pathlib import Path
 
 import pytest
+from neardup.columns import Outcomes
 from neardup.core.verify.tiers import EXACT, PASSAGE, SIMILAR
 from neardup.errors import Forgotten, Misuse, TooLarge
 from neardup.languages import LANGUAGES
@@ -106,7 +107,7 @@ async def test_a_listing_takes_over_a_submitted_story(platform: CheckedLedger) -
     await platform.put(MARATHI, 1, original)
     listed = Skipped(Story(1, MARATHI, "MARATHI/1.html", title="listed", updated_at=5), Skip.UNCHANGED)
     last = await platform.ledger.do(changes.last_seq)
-    await platform.ledger.do(stories.commit, stories.Batch([listed], [], 1, {}, None))
+    await platform.ledger.do(stories.commit, stories.Batch(Outcomes.of([listed]), [], 1, {}, None))
     assert await path_of(platform, 1) == "MARATHI/1.html"
     await platform.put(MARATHI, 1, original)
     assert await path_of(platform, 1) == "MARATHI/1.html", "the page that was listed is the page of the story"
@@ -137,7 +138,7 @@ async def test_a_forgotten_story_comes_back_only_on_request(platform: CheckedLed
     assert not await platform.submissions.forget(2)
     assert (await platform.flagged(), len(pages(platform))) == ({}, 1)
     listed = Fingerprinted(Story(2, HINDI), fingerprint_of(bytes(16)), None)
-    await platform.ledger.do(stories.commit, stories.Batch([listed], [], 1, {}, None))
+    await platform.ledger.do(stories.commit, stories.Batch(Outcomes.of([listed]), [], 1, {}, None))
     assert await platform.ledger.do(stories.known_many, [2]) == {}, "a batch on its way brought it back"
     with pytest.raises(Forgotten, match="story 2 was forgotten on request"):
         await platform.put(HINDI, 2, original)

@@ -9,6 +9,7 @@ import pytest
 from neardup.errors import Misuse
 from neardup.languages import SHIPPED
 from neardup.records import Checkpoint, ListedRow, Story
+from neardup.source import rows_of
 from neardup.source.manifest import Manifest
 from pyarrow import csv, parquet
 
@@ -18,7 +19,7 @@ from tests.support.paths import SAMPLES
 async def listed(path: Path, position: int = 0) -> list[ListedRow]:
     manifest = Manifest(path, SHIPPED)
     resume = Checkpoint(manifest.name, position)
-    return [row async for row in manifest.stories(since=None, resume=resume)]
+    return [row async for row in rows_of(manifest, resume=resume)]
 
 
 @pytest.fixture(scope="module")

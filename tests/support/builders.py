@@ -3,13 +3,14 @@
 import asyncio
 import socket
 import sqlite3
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
 from contextlib import closing
 from itertools import groupby
 from operator import itemgetter
 from pathlib import Path
 
 import numpy as np
+from neardup.columns import Outcomes
 from neardup.config import Content, Thresholds
 from neardup.core.page import Page, fingerprint_page
 from neardup.core.text.extraction import Extraction
@@ -20,11 +21,11 @@ from neardup.languages import LANGUAGES, SHIPPED
 from neardup.ledger import candidates, connect, reverification, schema, stories
 from neardup.ledger.candidates import Matches
 from neardup.pages.curl_multi import Transfers
-from neardup.pages.results import NotModified, PageResult, failure_of
+from neardup.pages.results import NotModified, PageResult, failure_of, read_singly
 from neardup.pages.store import Pages, path_of
 from neardup.pairs import Assessment, Kind, Signals
 from neardup.pipeline.verifier import BEFORE_ALL
-from neardup.pipeline.worker import Worker
+from neardup.pipeline.worker import Known, Worker
 from neardup.records import (
     BandedFingerprint,
     Change,
@@ -82,8 +83,8 @@ def worker_of(
     """A worker without a pipeline that reads its pages in this process."""
     pages = Pages(content)
 
-    async def known_story(story_id: int) -> StoredVersion | None:
-        return known(story_id)
+    async def known_stories(ids: Sequence[int]) -> dict[int, Known]:
+        return {story_id: version for story_id in ids if (version := known(story_id)) is not None}
 
     async def read(story: Story, etag: str | None) -> PageResult:
         try:
@@ -92,7 +93,7 @@ def worker_of(
             return failure_of(error)
         return NotModified() if page is None else fingerprint_page(page, extraction)
 
-    return Worker(known_story, read, SHIPPED)
+    return Worker(known_stories, read_singly(read), SHIPPED)
 
 
 def stories_as_changes(db: sqlite3.Connection) -> list[Change]:
@@ -141,7 +142,7 @@ def flag_pair(
 
 def commit(db: sqlite3.Connection, *outcomes: Outcome, pairs: Iterable[tuple[int, int]] = ()) -> None:
     """Commit a batch and nominate these pairs."""
-    stories.commit(db, stories.Batch(outcomes, matches(pairs), 1, {}, None))
+    stories.commit(db, stories.Batch(Outcomes.of(outcomes), matches(pairs), 1, {}, None))
 
 
 def fill_ledger(path: Path, end: int, distance: int) -> None:

@@ -5,6 +5,7 @@ from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager, closing
 from pathlib import Path
 
+from neardup.columns import Outcomes
 from neardup.config import Content, Detection
 from neardup.core.fingerprint import version as fingerprint_version
 from neardup.core.fingerprint.compute import fingerprint
@@ -94,7 +95,7 @@ class CheckedLedger:
         self.texts[story_id] = text
         story = Story(story_id, language, author_id=author, title=f"title {story_id}", published_at=published_at)
         outcome = Fingerprinted(story, fingerprint(tokens(text)), None)
-        await self.ledger.do(stories.commit, stories.Batch([outcome], [], 1, {}, None))
+        await self.ledger.do(stories.commit, stories.Batch(Outcomes.of([outcome]), [], 1, {}, None))
 
     async def index_all(self) -> None:
         await refuse_mismatch(self.index, self.ledger, VERSION)

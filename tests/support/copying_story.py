@@ -7,6 +7,7 @@ from html import escape
 from pathlib import Path
 
 import numpy as np
+from neardup.columns import Outcomes
 from neardup.core.fingerprint.compute import fingerprint_text
 from neardup.core.verify.tiers import PARTIAL
 from neardup.ledger import candidates, reverification, stories
@@ -50,7 +51,7 @@ def write_copying_story(  # noqa: PLR0917 - a story and where to write it
         for k, (n, text, by, name) in enumerate([*texts, (story_id, words, author, title)])
     ]
     pairs = [(source_id, story_id) for source_id in ids]
-    stories.commit(db, stories.Batch(outcomes, matches(pairs, len(pairs)), 1, {}, None))
+    stories.commit(db, stories.Batch(Outcomes.of(outcomes), matches(pairs, len(pairs)), 1, {}, None))
     pending = {(pair.a.id, pair.b.id): pair for pair in candidates.pending(db, BEFORE_ALL, 10_000)}
     assessed = [(pending[pair], _assessment(one, len(words))) for pair, one in zip(pairs, sources, strict=True)]
     reverification.record(db, assessed, "v")

@@ -5,6 +5,7 @@ from collections.abc import Sequence
 
 import click
 import numpy as np
+from neardup.columns import Outcomes
 from neardup.core.fingerprint.minhash import ROWS
 from neardup.index.redis.commands import batches
 from neardup.languages import LANGUAGES
@@ -93,7 +94,7 @@ def stories_of(
 
 def commit(db: sqlite3.Connection, outcomes: Sequence[Outcome]) -> None:
     """Commit a batch in which no pair is nominated."""
-    stories.commit(db, stories.Batch(outcomes, (), 1, {}, None))
+    stories.commit(db, stories.Batch(Outcomes.of(outcomes), (), 1, {}, None))
 
 
 def fill(db: sqlite3.Connection, ids: Sequence[int]) -> None:

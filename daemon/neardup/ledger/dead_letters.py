@@ -10,10 +10,11 @@ from collections.abc import Iterable, Sequence
 from dataclasses import asdict, dataclass
 from typing import Any
 
+from neardup.columns import Outcomes
 from neardup.errors import Misuse
 from neardup.ledger import now_ms, transaction
 from neardup.ledger.runs import get, put
-from neardup.records import Dead, DeadLettered, Language, Outcome, Skip, Skipped, Story
+from neardup.records import Dead, DeadLettered, Language, Skip, Skipped, Story
 
 PAGE = 256
 
@@ -36,24 +37,26 @@ class DeadLetterFilter:
         return " AND ".join(sql for sql, _ in conditions) or "TRUE", [value for _, value in conditions]
 
 
-def settle(db: sqlite3.Connection, outcomes: Sequence[Outcome]) -> None:
+def settle(db: sqlite3.Connection, outcomes: Outcomes) -> None:
     """Record the dead letters among outcomes, remove those of stories that recovered; none is interrupted any more.
 
     A missing page counts as skipped, but may appear later, so its story becomes a dead letter too.
     """
-    dead_letters = [(outcome.story.key, *fields) for outcome in outcomes if (fields := _dead_letter(outcome))]
-    strike(db, [outcome.story.key for outcome in outcomes if _dead_letter(outcome) is None])
+    made, others = outcomes.made.stories.ids, outcomes.others
+    dead_letters = [(outcome.story.key, *fields) for outcome in others if (fields := _dead_letter(outcome))]
+    recovered = [*map(str, made), *(outcome.story.key for outcome in others if _dead_letter(outcome) is None)]
+    strike(db, recovered)
     db.executemany(
         "INSERT INTO dead_letters (key, reason, error, story, first_at, last_at) VALUES (?1, ?2, ?3, ?4, ?5, ?5)"
         " ON CONFLICT (key) DO UPDATE SET reason = ?2, error = ?3, story = ?4, attempts = attempts + 1, last_at = ?5",
         dead_letters,
     )
     held = interrupted(db)
-    if cleared := held.keys() & {outcome.story.id for outcome in outcomes if isinstance(outcome.story, Story)}:
+    if cleared := held.keys() & set(outcomes.keys):
         _put_interrupted(db, Counter({story_id: n for story_id, n in held.items() if story_id not in cleared}))
 
 
-def _dead_letter(outcome: Outcome) -> tuple[str, str, str | None, int] | None:
+def _dead_letter(outcome: Skipped | DeadLettered) -> tuple[str, str, str | None, int] | None:
     """Reason, error, story and time of an outcome that makes a dead letter; None for any other."""
     match outcome:
         case DeadLettered(story=story, reason=reason, error=error):

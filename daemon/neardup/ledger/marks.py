@@ -4,10 +4,12 @@ import json
 import sqlite3
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from typing import NamedTuple
 
+from neardup.columns import FingerprintedStories
 from neardup.ledger import forgotten, languages, now_ms
 from neardup.ledger.compact_columns import packed_id
-from neardup.records import Fingerprinted, Language, Marks, Outcome, Skip, Skipped
+from neardup.records import Language, Marks, Skip, Skipped, Story
 
 Row = tuple[object, ...]
 
@@ -23,15 +25,32 @@ class MarkCount:
     example: int
 
 
-def put(db: sqlite3.Connection, outcomes: Sequence[Outcome]) -> None:
+class MarkedStory(NamedTuple):
+    """A story with marks; one that was skipped is not on record, and has its title or path, and its name, here."""
+
+    story_id: int
+    language: Language
+    author_id: str | None
+    marks: Marks
+    title: str | None = None
+    name: str | None = None
+
+
+def put(db: sqlite3.Connection, made: FingerprintedStories, skipped: Sequence[Skipped]) -> None:
     """Replace the marks of the stories whose pages were read, within the caller's transaction."""
-    found = ((one, one.marks) for one in outcomes if isinstance(one, Fingerprinted | Skipped))
-    read = [(one, marks) for one, marks in found if marks is not None]
-    marked = [(one, marks) for one, marks in read if marks]
-    since = _since(db, [one.story.id for one, _ in marked]) if marked else {}
-    remove(db, [one.story.id for one, _ in read])
+    listed = made.stories
+    of_made = zip(listed.ids, listed.languages, listed.author_ids, made.pages.marks, strict=True)
+    marked = [MarkedStory(*one) for one in of_made if one[-1]]
+    marked += [_skipped(one.story, one.reason, one.marks) for one in skipped if one.marks]
+    since = _since(db, [one.story_id for one in marked]) if marked else {}
+    remove(db, [*listed.ids, *(one.story.id for one in skipped if one.marks is not None)])
     if marked:
         db.executemany("INSERT INTO marks VALUES (?, ?, ?, ?, ?, ?, ?, ?)", _rows(db, marked, since))
+
+
+def _skipped(story: Story, reason: Skip, marks: Marks) -> MarkedStory:
+    names = (None, None) if reason is Skip.UNCHANGED else (story.title or story.path, story.name)
+    return MarkedStory(story.id, story.language, story.author_id, marks, *names)
 
 
 def _since(db: sqlite3.Connection, ids: Sequence[int]) -> dict[tuple[int, str], int]:
@@ -43,20 +62,15 @@ def _since(db: sqlite3.Connection, ids: Sequence[int]) -> dict[tuple[int, str], 
     return {(story_id, reason): at for story_id, reason, at in rows}
 
 
-def _rows(
-    db: sqlite3.Connection, marked: Sequence[tuple[Fingerprinted | Skipped, Marks]], since: dict[tuple[int, str], int]
-) -> Iterator[Row]:
+def _rows(db: sqlite3.Connection, marked: Sequence[MarkedStory], since: dict[tuple[int, str], int]) -> Iterator[Row]:
     """The rows of the stories that were not forgotten while their pages were read."""
     number_of, now = languages.numbers(db), now_ms()
-    gone = forgotten.among(db, (one.story.id for one, _ in marked))
-    for one, marks in marked:
-        story = one.story
-        is_skipped = isinstance(one, Skipped) and one.reason is not Skip.UNCHANGED
-        names = (story.title or story.path, story.name) if is_skipped else (None, None)
-        for mark in () if story.id in gone else marks:
-            at = since.get((story.id, mark.reason), now)
+    gone = forgotten.among(db, (one.story_id for one in marked))
+    for story in marked:
+        for mark in () if story.story_id in gone else story.marks:
+            at = since.get((story.story_id, mark.reason), now)
             language, author = number_of[story.language], packed_id(story.author_id)
-            yield story.id, mark.reason, mark.detail, language, at, author, *names
+            yield story.story_id, mark.reason, mark.detail, language, at, author, story.title, story.name
 
 
 def remove(db: sqlite3.Connection, ids: Sequence[int]) -> None:

@@ -6,7 +6,7 @@ segment that holds their numbers is durable.
 
 import json
 import sqlite3
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 
 import numpy as np
 import numpy.typing as npt
@@ -20,7 +20,7 @@ from neardup.records import Language
 ROWS_AT_A_TIME = 100_000
 
 
-def put(db: sqlite3.Connection, rows: Sequence[tuple[int, bytes]]) -> None:
+def put(db: sqlite3.Connection, rows: Iterable[tuple[int, bytes]]) -> None:
     """Record the passage hashes of stories by their numbers, within the caller's transaction."""
     db.executemany("INSERT INTO passage_hashes VALUES (?, ?)", rows)
 

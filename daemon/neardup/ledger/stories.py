@@ -5,8 +5,9 @@ import sqlite3
 from collections import Counter
 from collections.abc import Collection, Iterable, Sequence
 from dataclasses import dataclass
-from itertools import chain
+from itertools import chain, islice
 
+from neardup.columns import FingerprintedStories, Outcomes
 from neardup.ledger import (
     candidates,
     changes,
@@ -26,7 +27,7 @@ from neardup.ledger import (
 from neardup.ledger.common_passages import CommonPassage
 from neardup.ledger.compact_columns import etag_of, packed_etag, packed_id
 from neardup.ledger.runs import put_checkpoint
-from neardup.records import BandedFingerprint, Checkpoint, Fingerprinted, Outcome, Skip, Skipped, StoredVersion
+from neardup.records import BandedFingerprint, Checkpoint, Skip, Skipped, StoredVersion
 
 # The page no longer holds a story, so its fingerprint is removed.  A missing or oversized object says nothing about
 # the text.
@@ -43,7 +44,7 @@ class Batch:
     `common_passages` are those that the lookups found.
     """
 
-    outcomes: Sequence[Outcome]
+    outcomes: Outcomes
     matches: Sequence[candidates.Matches]
     run_id: int
     counts: dict[str, object]
@@ -77,13 +78,13 @@ def fingerprints(db: sqlite3.Connection, ids: Iterable[int]) -> dict[int, Banded
 
 def commit(db: sqlite3.Connection, batch: Batch) -> list[int]:
     """Write one batch in one transaction; returns how many matches of each story were left out."""
-    skipped = [outcome for outcome in batch.outcomes if isinstance(outcome, Skipped)]
+    skipped = [outcome for outcome in batch.outcomes.others if isinstance(outcome, Skipped)]
     with transaction(db):
         _remove(db, [one.story.id for one in skipped if one.reason in TEXT_IS_GONE])
         update(db, [one for one in skipped if one.reason is Skip.UNCHANGED])
-        made = _remembered(db, [one for one in batch.outcomes if isinstance(one, Fingerprinted)])
+        made = _remembered(db, batch.outcomes.made)
         put_versions(db, made)
-        marks.put(db, [*made, *skipped])
+        marks.put(db, made, skipped)
         dead_letters.settle(db, batch.outcomes)
         left_out = [candidates.nominate(db, matches) for matches in batch.matches]
         common_passages.put(db, batch.common_passages)
@@ -94,53 +95,50 @@ def commit(db: sqlite3.Connection, batch: Batch) -> list[int]:
     return left_out
 
 
-def _remembered(db: sqlite3.Connection, made: Sequence[Fingerprinted]) -> list[Fingerprinted]:
+def _remembered(db: sqlite3.Connection, made: FingerprintedStories) -> FingerprintedStories:
     """Without the stories that were forgotten while their pages were read."""
-    gone = forgotten.among(db, (one.story.id for one in made))
-    return [one for one in made if one.story.id not in gone]
+    gone = forgotten.among(db, made.stories.ids)
+    return made.take([n for n, story_id in enumerate(made.stories.ids) if story_id not in gone]) if gone else made
 
 
-def put_versions(db: sqlite3.Connection, made: Sequence[Fingerprinted]) -> None:
+def put_versions(db: sqlite3.Connection, made: FingerprintedStories) -> None:
     """Write new versions of distinct stories, within the caller's transaction."""
-    ids = [outcome.story.id for outcome in made]
+    listed, pages, header = made.stories, made.pages, made.pages.headers
+    ids = listed.ids
     since = known_since.take(db, ids, now_ms())
     gone = _leave(db, ids)
     numbers = changes.take(db, len(made))
     numbered = dict(zip(ids, numbers, strict=True))
     changes.log_leaving(db, [(numbered[version.story_id], version) for version in gone])
-    passage_hashes.put(db, [(n, one.fingerprint.passages) for n, one in zip(numbers, made, strict=True)])
+    passage_hashes.put(db, zip(numbers, pages.passages, strict=True))
     number_of = languages.numbers(db)
-    spoken = [number_of[outcome.story.language] for outcome in made]
+    spoken = [number_of[language] for language in listed.languages]
     _count(db, spoken, gone)
-    for at in range(0, len(made), ROWS_A_STATEMENT):
-        rows = list(map(_row, numbers[at:], spoken[at:], since[at:], made[at : at + ROWS_A_STATEMENT]))
-        places = ", ".join([f"({', '.join('?' * len(rows[0]))})"] * len(rows))
-        # REPLACE: an edited story has another number
-        db.execute(f"INSERT OR REPLACE INTO stories VALUES {places}", list(chain.from_iterable(rows)))
-    works.put(db, (outcome.story for outcome in made))
-
-
-def _row(number: int, language: int, since: int, outcome: Fingerprinted) -> tuple[object, ...]:
-    story, made = outcome.story, outcome.fingerprint
-    return (
-        number,
-        story.id,
-        language,
-        made.simhash,
-        made.signature,
-        made.text_hash,
-        story.updated_at,
-        packed_etag(outcome.etag),
-        made.words,
-        made.shingles,
-        story.published_at,
-        packed_id(story.author_id),
-        story.path,
-        story.title,
-        outcome.page_title,
-        story.name,
+    rows = zip(
+        numbers,
+        ids,
+        spoken,
+        pages.simhashes,
+        pages.signatures,
+        pages.text_hashes,
+        listed.updated_at,
+        map(packed_etag, pages.etags),
+        header["words"].tolist(),
+        header["shingles"].tolist(),
+        listed.published_at,
+        map(packed_id, listed.author_ids),
+        listed.paths,
+        listed.titles,
+        made.page_titles,
+        listed.names,
         since,
+        strict=True,
     )
+    while some := list(islice(rows, ROWS_A_STATEMENT)):
+        places = ", ".join([f"({', '.join('?' * len(some[0]))})"] * len(some))
+        # REPLACE: an edited story has another number
+        db.execute(f"INSERT OR REPLACE INTO stories VALUES {places}", list(chain.from_iterable(some)))
+    works.put(db, zip(ids, listed.catalogues, listed.licences, strict=True))
 
 
 def update(db: sqlite3.Connection, unchanged: Sequence[Skipped]) -> None:
@@ -156,7 +154,7 @@ def update(db: sqlite3.Connection, unchanged: Sequence[Skipped]) -> None:
             for s in [one.story]
         ),
     )
-    works.put(db, (one.story for one in unchanged))
+    works.put(db, ((one.story.id, one.story.catalogue, one.story.licence) for one in unchanged))
 
 
 def forget(db: sqlite3.Connection, story_id: int) -> bool:

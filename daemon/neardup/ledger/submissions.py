@@ -6,6 +6,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from typing import NamedTuple
 
+from neardup.columns import Outcomes
 from neardup.ledger import (
     candidates,
     dead_letters,
@@ -60,12 +61,12 @@ def commit(db: sqlite3.Connection, submitted: Submitted, version: str, *, again:
             forgotten.refuse(db, story.id)
         before = _on_record(db, story.id)
         outcome = _outcome(submitted, before)
-        if isinstance(outcome, Fingerprinted):
-            stories.put_versions(db, [outcome])
-        else:
-            stories.update(db, [outcome])
-        marks.put(db, [outcome])
-        dead_letters.settle(db, [outcome])
+        outcomes = Outcomes.of([outcome])
+        unchanged = [outcome] if isinstance(outcome, Skipped) else []
+        stories.put_versions(db, outcomes.made)
+        stories.update(db, unchanged)
+        marks.put(db, outcomes.made, unchanged)
+        dead_letters.settle(db, outcomes)
         unseen = submitted.unseen(db)
         for matches in (submitted.matches, unseen):
             candidates.nominate(db, matches)

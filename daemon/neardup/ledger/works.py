@@ -9,8 +9,6 @@ import sqlite3
 from collections.abc import Collection, Iterable
 from dataclasses import dataclass
 
-from neardup.records import Story
-
 
 @dataclass(frozen=True, slots=True)
 class Catalogue:
@@ -23,9 +21,9 @@ class Catalogue:
     open_flags: int
 
 
-def put(db: sqlite3.Connection, listed: Iterable[Story]) -> None:
-    """Record the catalogues and licences of the works among these stories, within the caller's transaction."""
-    rows = [(one.id, one.catalogue, one.licence) for one in listed if one.catalogue is not None]
+def put(db: sqlite3.Connection, listed: Iterable[tuple[int, str | None, str | None]]) -> None:
+    """Record the works among stories, of which id, catalogue and licence are given, in the caller's transaction."""
+    rows = [row for row in listed if row[1] is not None]
     if rows:
         db.executemany(
             "INSERT INTO works VALUES (?, ?, ?) ON CONFLICT DO UPDATE SET licence = excluded.licence"

@@ -13,7 +13,7 @@ from neardup.ops import reference_contents
 from neardup.ops.check_result import NeedsRepair
 from neardup.pages.results import NotModified, ReadFailed
 from neardup.records import Checkpoint, Language, Skip, Story, is_work
-from neardup.source import Source
+from neardup.source import Source, rows_of
 from neardup.source.configured import open_reference, open_source
 from neardup.source.rows import OF_STORIES, OF_WORKS
 
@@ -91,7 +91,7 @@ async def _read_page(config: Config, story: Story) -> str:
 
 
 async def _first_listed(source: Source) -> Story | None:
-    async with aclosing(source.stories(since=None, resume=None)) as listing:  # type: ignore[type-var]
+    async with aclosing(rows_of(source)) as listing:  # type: ignore[type-var]
         async for story in listing:
             if isinstance(story, Story):
                 return story

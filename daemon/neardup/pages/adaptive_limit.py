@@ -9,11 +9,8 @@ so that a store that stays slow is still read by several requests at once.
 
 import asyncio
 import time
-from collections import deque
-from collections.abc import AsyncIterator, Callable
+from collections.abc import AsyncIterator, Callable, Sequence
 from contextlib import asynccontextmanager
-
-from neardup.errors import Transient
 
 START = 16
 MIN_WINDOW = 16
@@ -23,80 +20,76 @@ BEST_DOUBLES_SECONDS = 3600.0  # in which the best latency is taken to double, b
 
 
 class AdaptiveLimit:
-    """A limit on the number of requests in flight, between 1 and `most`."""
+    """A limit on the number of requests in flight, between 1 and `most`, which the reader processes keep.
+
+    `asked` is the number of pages that they were asked for: those above the limit wait there for others.
+    """
 
     def __init__(self, most: int, clock: Callable[[], float] = time.perf_counter) -> None:
         self.limit = min(START, most)
-        self.in_flight = 0
+        self.asked = 0
+        self.window = 0  # the number of windows that ended
         self._most = most
         self._clock = clock
-        self._waiting: deque[asyncio.Future[None]] = deque()
         self._alone_lock = asyncio.Lock()
-        self._is_alone = False  # a request runs alone, or waits for the others to end
-        self._none_in_flight = asyncio.Event()
+        self._nothing_alone = asyncio.Event()  # no page is read alone, or waits for the others to be answered
+        self._nothing_alone.set()
+        self._nothing_asked = asyncio.Event()
         self._latencies: list[float] = []
         self._best = float("inf")
         self._best_at = clock()
-        self._window = 0  # the number of windows that ended
+
+    @property
+    def in_flight(self) -> int:
+        """The number of requests in flight."""
+        return min(self.asked, self.limit)
+
+    async def enter(self, count: int) -> None:
+        """Ask for so many pages, as soon as none is read alone."""
+        while not self._nothing_alone.is_set():
+            await self._nothing_alone.wait()
+        self.asked += count
+
+    def leave(self, count: int) -> None:
+        """Take note that so many pages are answered."""
+        self.asked -= count
+        if not self.asked:
+            self._nothing_asked.set()
 
     @asynccontextmanager
-    async def slot(self) -> AsyncIterator[None]:
-        """Wait for a free slot and occupy it; a Transient for `slow_down` halves the limit, once per window."""
-        await self._enter()
-        began, window = self._clock(), self._window
+    async def together(self) -> AsyncIterator[None]:
+        """Ask for one page inside, beside others."""
+        await self.enter(1)
         try:
             yield
-        except Transient as error:
-            if error.reason == "slow_down" and window == self._window:
-                self._set_limit(max(self.limit // 2, 1))
-            raise
-        else:
-            self._observe(self._clock() - began)
         finally:
-            self._leave()
+            self.leave(1)
 
     @asynccontextmanager
     async def alone(self) -> AsyncIterator[None]:
-        """Wait until no request is in flight, and keep other requests waiting until the block ends."""
+        """Wait until all pages are answered, and keep others from being asked for until the block ends."""
         async with self._alone_lock:
-            self._is_alone = True
+            self._nothing_alone.clear()
             try:
-                while self.in_flight:
-                    self._none_in_flight.clear()
-                    await self._none_in_flight.wait()
-                self.in_flight = 1
+                while self.asked:
+                    self._nothing_asked.clear()
+                    await self._nothing_asked.wait()
+                self.asked = 1
                 try:
                     yield
                 finally:
-                    self.in_flight = 0
+                    self.asked = 0
             finally:
-                self._is_alone = False
-                self._admit()
+                self._nothing_alone.set()
 
-    async def _enter(self) -> None:
-        while self._is_alone or self.in_flight >= self.limit:
-            turn: asyncio.Future[None] = asyncio.get_running_loop().create_future()
-            self._waiting.append(turn)
-            await turn
-        self.in_flight += 1
+    def slow_down(self, window: int) -> None:
+        """The store refused a request of this window: halve the limit, once per window."""
+        if window == self.window:
+            self._set_limit(max(self.limit // 2, 1))
 
-    def _leave(self) -> None:
-        self.in_flight -= 1
-        if not self.in_flight:
-            self._none_in_flight.set()
-        self._admit()
-
-    def _admit(self) -> None:
-        """Wake as many waiting requests as there are free slots."""
-        free = 0 if self._is_alone else self.limit - self.in_flight
-        while self._waiting and free > 0:
-            turn = self._waiting.popleft()
-            if not turn.done():
-                turn.set_result(None)
-                free -= 1
-
-    def _observe(self, seconds: float) -> None:
-        self._latencies.append(seconds)
+    def observe(self, latencies: Sequence[float]) -> None:
+        """Take note of how many seconds requests took."""
+        self._latencies += latencies
         if len(self._latencies) >= max(self.limit, MIN_WINDOW):
             from statistics import median  # noqa: PLC0415 - the first window ends long after the start
 
@@ -116,5 +109,5 @@ class AdaptiveLimit:
     def _set_limit(self, limit: int) -> None:
         """Set the limit and begin a new window."""
         self.limit = limit
-        self._window += 1
+        self.window += 1
         self._latencies.clear()

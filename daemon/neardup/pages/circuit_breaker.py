@@ -1,13 +1,15 @@
 """The circuit breaker: it ends a run when the store fails, as opposed to single pages.
 
-`with_answer` and `stop_reason` are pure functions of a tally; `CircuitBreaker` calls them after each answer.
+`with_answers` and `stop_reason` are pure functions of a tally; `CircuitBreaker` calls them after each answer.
 """
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Literal
 
+from neardup.columns import StoryColumns
 from neardup.errors import Fatal, StoreDown
-from neardup.pages.results import PageResult, ReadFailed, ReadPage
+from neardup.pages.results import Deliver, PageResult, PagesRead, ReadFailed, ReadPages
 from neardup.records import Dead, Story, is_work
 
 Answer = Literal["fine", "failed", "refused"]
@@ -25,12 +27,19 @@ class Tally:
     refused: int = 0
 
 
-def with_answer(tally: Tally, answer: Answer, after: int) -> Tally:
-    """Count one more answer.  A tally that reaches TALLY_SPAN times `after` is halved, so that old answers fade."""
-    asked, failed, refused = tally.asked + 1, tally.failed + (answer != "fine"), tally.refused + (answer == "refused")
-    if asked >= TALLY_SPAN * after:
-        asked, failed, refused = asked // 2, failed // 2, refused // 2
-    return Tally(asked, failed, refused)
+def with_answers(tally: Tally, answer: Answer, after: int, count: int = 1) -> Tally:
+    """Count equal answers, one after another.
+
+    A tally that reaches TALLY_SPAN times `after` is halved, so that old answers fade.
+    """
+    while count:
+        step = min(count, max(TALLY_SPAN * after - tally.asked, 1))
+        failed, refused = step * (answer != "fine"), step * (answer == "refused")
+        tally = Tally(tally.asked + step, tally.failed + failed, tally.refused + refused)
+        if tally.asked >= TALLY_SPAN * after:
+            tally = Tally(tally.asked // 2, tally.failed // 2, tally.refused // 2)
+        count -= step
+    return tally
 
 
 def stop_reason(tally: Tally, share: float, after: int) -> Literal["failing", "refusing"] | None:
@@ -45,21 +54,29 @@ def stop_reason(tally: Tally, share: float, after: int) -> Literal["failing", "r
 class CircuitBreaker:
     """Passes reads on to `read` until more than `share` of the recent answers are store errors."""
 
-    def __init__(self, read: ReadPage, share: float, after: int) -> None:
+    def __init__(self, read: ReadPages, share: float, after: int) -> None:
         self._read = read
         self._share = share
         self._after = after
         self._tally = Tally()
 
-    async def __call__(self, story: Story, etag: str | None) -> PageResult:
-        """Read a page.  Raises what `read` raises, and StoreDown or Fatal when it ends the run."""
-        result = await self._read(story, etag)
+    async def __call__(self, stories: StoryColumns, etags: Sequence[str | None], deliver: Deliver) -> None:
+        """Read pages.  Raises what `read` and `deliver` raise, and StoreDown or Fatal when it ends the run."""
+
+        async def judge(read: PagesRead) -> None:
+            self._tally = with_answers(self._tally, "fine", self._after, len(read.stories))
+            for story, result in read.others:
+                self._judge(story, result)
+            await deliver(read)
+
+        await self._read(stories, etags, judge)
+
+    def _judge(self, story: Story, result: PageResult) -> None:
         failure = result if isinstance(result, ReadFailed) else None
         answer = "fine" if failure is None else ANSWERS.get(failure.reason, "fine")  # others are the page's fault
-        self._tally = with_answer(self._tally, answer, self._after)
+        self._tally = with_answers(self._tally, answer, self._after)
         if failure is not None and answer != "fine":
             self._stop_if_failing("pages of works" if is_work(story.id) else "pages", failure.error)
-        return result
 
     def _stop_if_failing(self, what: str, error: str) -> None:
         """Raise StoreDown or Fatal if the store has failed too often; `error` is its latest."""

@@ -41,10 +41,10 @@ class InFlight:
         for slot, word in enumerate([story_id + 1 for story_id in stories] + [0] * (len(self._words) - len(stories))):
             self._words[slot] = word
 
-    def remove(self, story_id: int) -> None:
-        """Remove a story, if it is on record."""
+    def remove(self, stories: Collection[int]) -> None:
+        """Remove those of these stories that are on record."""
         for slot, word in enumerate(self._words):
-            if word == story_id + 1:
+            if word and word - 1 in stories:
                 self._words[slot] = 0
 
     def close(self) -> None:

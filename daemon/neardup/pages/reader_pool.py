@@ -2,27 +2,41 @@
 
 import asyncio
 import os
-from collections.abc import Callable
-from contextlib import AbstractAsyncContextManager, nullcontext
+from collections.abc import AsyncGenerator, Callable, Coroutine, Iterable, Sequence
+from contextlib import AbstractAsyncContextManager, aclosing, nullcontext
 from pathlib import Path
-from typing import cast
+from typing import Any, cast
 
-from neardup.core.page import PageFingerprinted, Unreadable
+import numpy as np
+
+from neardup.columns import StoryColumns
+from neardup.core.packed_page import PackedPages
 from neardup.core.text.extraction import Extraction
 from neardup.errors import Fatal, NeardupError, OverBudget, ReaderDied, Transient
 from neardup.log import log
 from neardup.pages.adaptive_limit import AdaptiveLimit
 from neardup.pages.fork_server import start_server
 from neardup.pages.plain_content import AnyContent, PlainContent
-from neardup.pages.reader_process import FINGERPRINT, PREPARE, READ, SHINGLE, SPLIT, Answer, Request, Seconds
-from neardup.pages.reader_rpc import ReaderConnection
+from neardup.pages.reader_process import FINGERPRINT, PREPARE, READ, SHINGLE, SPLIT, Answers, Request
+from neardup.pages.reader_rpc import Failures, ReaderConnection
 from neardup.pages.reader_start import end_readers, start_readers
-from neardup.pages.results import PageResult, PreparedResult, ReadFailed, ShingledResult, TextResult, failure_of
-from neardup.pages.store import REFERENCE, WorkPages, location_of, path_of
+from neardup.pages.results import (
+    Deliver,
+    PageResult,
+    PagesRead,
+    PreparedResult,
+    ReadFailed,
+    ShingledResult,
+    TextResult,
+    failure_of,
+    results_of,
+)
+from neardup.pages.store import REFERENCE, WorkPages, location_of, path_of, paths_of
 from neardup.pages.watchdog import CHECK_SECONDS
 from neardup.records import Dead, Story, is_work
 from neardup.retry import retried, tried
-from neardup.telemetry.metrics import PAGES_RENDERED, RETRIES, STAGE_SECONDS
+from neardup.telemetry.declared import observe_all
+from neardup.telemetry.metrics import RETRIES, STAGE_SECONDS
 
 PROCESSES = min(len(os.sched_getaffinity(0)), 2)
 FETCHING, EXTRACTING, FINGERPRINTING = map(STAGE_SECONDS.labels, ("fetch", "extract", "fingerprint"))
@@ -112,27 +126,50 @@ class ReaderPool:
         """Start the processes now, not with the first page.  Raises Fatal."""
         await self._least_busy()
 
+    async def read_all(self, stories: StoryColumns, etags: Sequence[str | None], deliver: Deliver) -> None:
+        """Fingerprint the pages of stories by one process; NotModified where one still has its ETag.
+
+        Results are delivered as they arrive.  A page that fails is read again by itself.
+        """
+        named = [title is None for title in stories.titles]
+        request = Request(FINGERPRINT, self._paths_of(stories), etags, named)
+        failed, left = dict[int, NeardupError](), len(stories)
+        await self.concurrency.enter(left)
+        try:
+            async with aclosing(self._ask(request, stories.ids)) as parts:
+                async for answers in parts:
+                    self.concurrency.leave(len(answers.places))
+                    left -= len(answers.places)
+                    others = answers.others
+                    errors = {n: error for n, error in others.items() if isinstance(error, NeardupError)}
+                    results = [(stories.story(n), cast("PageResult", others[n])) for n in others if n not in errors]
+                    failed |= errors
+                    if answers.at or results:
+                        pages = PackedPages.unpacked(answers.records)
+                        await deliver(PagesRead(stories.take(answers.at), pages, results))
+        finally:
+            self.concurrency.leave(left)
+        await _gathered(self._read_again(stories.story(n), etags[n], error, deliver) for n, error in failed.items())
+
+    async def _read_again(self, story: Story, etag: str | None, error: NeardupError, deliver: Deliver) -> None:
+        """Read a page whose first attempt ended with this error."""
+        result = await self._read(FINGERPRINT, story, etag, failed=error)
+        await deliver(results_of([(story, cast("PageResult", result))]))
+
     async def read(self, story: Story, etag: str | None, *, alone: bool = False) -> PageResult:
         """Fingerprint a story's page; NotModified where it still has this ETag.
 
         If `alone`, no other page is in flight meanwhile.
         """
-        result, seconds = await self._read(FINGERPRINT, story, etag, alone=alone)
-        if seconds is not None and isinstance(result, PageFingerprinted | Unreadable):
-            self._observe(seconds)
-            if result.rendered is not None:
-                PAGES_RENDERED.labels(result.rendered).inc()
-        return cast("PageResult", result)
+        return cast("PageResult", await self._read(FINGERPRINT, story, etag, alone=alone))
 
     async def shingled(self, story: Story) -> ShingledResult:
         """Read a story's text, in the form in which texts are compared."""
-        result, _ = await self._read(SHINGLE, story)
-        return cast("ShingledResult", result)
+        return cast("ShingledResult", await self._read(SHINGLE, story))
 
     async def text(self, story: Story) -> TextResult:
         """Read a story's text and its normalised words."""
-        result, _ = await self._read(SPLIT, story)
-        return cast("TextResult", result)
+        return cast("TextResult", await self._read(SPLIT, story))
 
     async def split(self, page: bytes) -> TextResult:
         """Find the story's text and its normalised words in a page at hand, which may be as hostile as any other."""
@@ -145,36 +182,59 @@ class ReaderPool:
     async def _given(self, operation: str, page: bytes) -> object:
         """Carry out an operation on a page at hand."""
         try:
-            result, _ = await self._request(Request(operation, page), nullcontext)
+            return await self._request(Request(operation, [page]), nullcontext)
         except NeardupError as error:
             return failure_of(error)
-        return result
 
     async def read_with_text(self, story: Story, page: bytes | None = None) -> tuple[PageResult, str | None]:
         """Fingerprint a story's page, which may be at hand; also returns the story's text, None without a story."""
-        result = (await self._read(READ, story))[0] if page is None else await self._given(READ, page)
+        result = await self._read(READ, story) if page is None else await self._given(READ, page)
         return cast("tuple[PageResult, str | None]", result if isinstance(result, tuple) else (result, None))
 
-    def _observe(self, seconds: Seconds) -> None:
-        fetching, extracting, fingerprinting = seconds
-        FETCHING.observe(fetching)
-        EXTRACTING.observe(extracting)
-        FINGERPRINTING.observe(fingerprinting)
-        self.computing_seconds += extracting + fingerprinting
+    def _observe(self, seconds: bytes) -> None:
+        """Observe what fingerprinted pages took, as `Answers` has it."""
+        fetching, extracting, fingerprinting = np.frombuffer(seconds, np.float32).reshape(-1, 3).T
+        self.concurrency.observe(fetching.tolist())
+        observe_all(FETCHING, fetching.tolist())
+        observe_all(EXTRACTING, extracting.tolist())
+        observe_all(FINGERPRINTING, fingerprinting.tolist())
+        self.computing_seconds += float(extracting.sum() + fingerprinting.sum())
 
-    async def _read(self, operation: str, story: Story, etag: str | None = None, *, alone: bool = False) -> Answer:
-        """Carry out an operation on a story's page; an error that concerns this page alone is returned as a failure."""
-        path = f"{REFERENCE}{self.path_of(story)}" if is_work(story.id) else self.path_of(story)
-        slot = self.concurrency.alone if alone else self.concurrency.slot
+    def _paths_of(self, stories: StoryColumns) -> list[str]:
+        """The pages, as reader processes are asked for them."""
+        paths = paths_of(self._content, stories)
+        if min(stories.ids) >= 0:
+            return paths
+        return [f"{REFERENCE}{path}" if is_work(n) else path for n, path in zip(stories.ids, paths, strict=True)]
+
+    async def _read(
+        self,
+        operation: str,
+        story: Story,
+        etag: str | None = None,
+        *,
+        alone: bool = False,
+        failed: NeardupError | None = None,
+    ) -> object:
+        """Carry out an operation on a story's page; an error that concerns this page alone is returned as a failure.
+
+        `failed` is the error of the first attempt, if that was made.
+        """
+        turn = self.concurrency.alone if alone else self.concurrency.together
+        request = Request(operation, self._paths_of(StoryColumns.of([story])), [etag], [story.title is None])
         try:
-            return await self._request(Request(operation, path, etag, named=story.title is None), slot, story)
+            return await self._request(request, turn, story, failed)
         except NeardupError as error:
-            return failure_of(error), None
+            return failure_of(error)
 
     async def _request(
-        self, request: Request, slot: Callable[[], AbstractAsyncContextManager[None]], story: Story | None = None
-    ) -> Answer:
-        """Send a request until it is answered; the death of a process counts against the page that it was computing.
+        self,
+        request: Request,
+        turn: Callable[[], AbstractAsyncContextManager[None]],
+        story: Story | None = None,
+        failed: NeardupError | None = None,
+    ) -> object:
+        """Send a request for one page until it is answered; a process's death counts against the page it computed.
 
         A page that exceeds its budget, or over which STRIKES processes died, is read once more without its markup.
 
@@ -183,10 +243,13 @@ class ReaderPool:
         strikes, story_id = 0, None if story is None else story.id
         subject = story_id if request.operation == FINGERPRINT else None
 
-        async def attempt() -> Answer:
-            async with slot():
-                answer: Answer = await (await self._least_busy()).ask(request, subject)
-                return answer
+        async def attempt() -> object:
+            nonlocal failed
+            if failed is not None:
+                error, failed = failed, None
+                raise error
+            async with turn():
+                return await self._answer_to(request, subject)
 
         while True:
             try:
@@ -194,7 +257,7 @@ class ReaderPool:
             except ReaderDied as death:
                 strikes += death.computing
                 if strikes > STRIKES:
-                    return ReadFailed(Dead.QUARANTINED, f"{strikes} reader processes died computing this page"), None
+                    return ReadFailed(Dead.QUARANTINED, f"{strikes} reader processes died computing this page")
                 if strikes == STRIKES:
                     request = request._replace(parsed=False)
                 RETRIES.labels("fetch", "crashed").inc()
@@ -203,6 +266,35 @@ class ReaderPool:
                 if not request.parsed:
                     raise
                 request = request._replace(parsed=False)
+
+    async def _answer_to(self, request: Request, subject: int | None) -> object:
+        """The answer to a request for one page; one that is an error is raised."""
+        async with aclosing(self._ask(request, [subject])) as parts:
+            answers = await anext(parts)
+        if answers.at:
+            return PackedPages.unpacked(answers.records).page(0)
+        [answer] = answers.others.values()
+        if isinstance(answer, NeardupError):
+            raise answer
+        return answer
+
+    async def _ask(self, request: Request, subjects: Sequence[int | None]) -> AsyncGenerator[Answers]:
+        """Send a request to the least busy process; yields answers until each page has one, which may be an error."""
+        try:
+            connection = await self._least_busy()
+        except NeardupError as error:
+            yield Answers.of_errors(dict.fromkeys(range(len(subjects)), error))
+            return
+        window, share = self.concurrency.window, max(self.concurrency.limit // self._processes, 1)
+        async for answers in connection.ask(request._replace(most=share), subjects):
+            found = Answers.of_errors(answers) if isinstance(answers, Failures) else answers
+            for other in found.others.values():
+                if isinstance(other, Transient) and other.reason == "slow_down":
+                    self.concurrency.slow_down(window)
+            if found.at:
+                self._observe(found.seconds)
+            self.concurrency.observe(found.fetching)
+            yield found
 
     async def _least_busy(self) -> ReaderConnection:
         """The process with the fewest requests.  Waits for the start of a process only if none runs.  Raises Fatal."""
@@ -227,3 +319,14 @@ class ReaderPool:
         await asyncio.gather(*tasks, return_exceptions=True)
         started, self._started = self._started, []
         await end_readers(started)
+
+
+async def _gathered(tasks: Iterable[Coroutine[Any, Any, None]]) -> None:
+    """Run tasks at the same time.  Raises the first error, once the others are cancelled."""
+    running = [asyncio.create_task(task) for task in tasks]
+    try:
+        await asyncio.gather(*running)
+    finally:
+        for task in running:
+            task.cancel()
+        await asyncio.gather(*running, return_exceptions=True)

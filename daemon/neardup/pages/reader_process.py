@@ -12,16 +12,19 @@ import socket
 import sys
 import time
 import traceback
-from collections.abc import Callable, Sequence
+from array import array
+from collections import defaultdict, deque
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
-from dataclasses import dataclass, replace
 from multiprocessing.connection import Connection
 from pathlib import Path
-from typing import TYPE_CHECKING, NamedTuple, NoReturn
+from typing import TYPE_CHECKING, NamedTuple, NoReturn, Self
 
 from neardup.core.fingerprint import version as fingerprint_version
+from neardup.core.packed_page import Records, pack
 from neardup.core.page import (
     Page,
+    PageFingerprinted,
     StoryText,
     fingerprint_story,
     prepare_story,
@@ -38,52 +41,119 @@ from neardup.pages.plain_content import PlainContent
 from neardup.pages.results import NotModified, crash_of
 from neardup.pages.store import REFERENCE, Pages, WorkPages, open_transfers
 from neardup.pages.watchdog import Record, record_pid
+from neardup.records import Marks
 
 if TYPE_CHECKING:
     from neardup.pages.s3 import Get  # its libraries are optional
 
 LONGEST_ENVIRONMENT, DESCRIPTORS = 4_000_000, 3  # of a message: bytes, and how many
 STDOUT = 1  # the descriptor
-ANSWERS_PER_MESSAGE = 8  # while more are about to follow: a message costs more than an answer
+ANSWERS_PER_MESSAGE = 16  # while more are about to follow: a message costs more than an answer
 
 Seconds = tuple[float, float, float]  # spent on fetching, extracting and fingerprinting a page
-Answer = tuple[object, Seconds | None]
 Greeting = str  # the version of this process's fingerprints
 # The store of the pages, how text is extracted, the folder of submitted pages, and the store of the works.
 Settings = tuple[PlainContent, Extraction, Path | None, WorkPages | None]
 
 
 class Request(NamedTuple):
-    """One of OPERATIONS, on a page or its path, whose last known ETag is given.
+    """One of OPERATIONS, on some pages or their paths, with the last known ETag of each.
 
-    `parsed` is as in `text_of`, and `named` as in `fingerprint_story`.
+    `parsed` is as in `text_of`, and `named` as in `fingerprint_story`.  `most` is how many pages the process may fetch
+    at a time from now on.
     """
 
     operation: str
-    page: str | bytes
-    etag: str | None = None
+    pages: Sequence[str | bytes]
+    etags: Sequence[str | None] | None = None
+    named: Sequence[bool] | None = None
     parsed: bool = True
-    named: bool = True
+    most: int = 1
 
 
-@dataclass(frozen=True, slots=True)
-class PageRequest:
-    """A request under way; `is_first` until it is sent to the store again because its page was gone."""
+class Answers(NamedTuple):
+    """The answers to some pages of a request, by their places in it.
+
+    The pages at the places `at` were fingerprinted: `records` holds them, and `seconds` what each took, 3 floats of 4
+    bytes.  The others are results, and exceptions of neardup.errors; `fetching` are the seconds that results took to
+    fetch.
+    """
+
+    at: list[int]
+    records: Records
+    seconds: bytes
+    others: dict[int, object]
+    fetching: list[float]
+
+    @classmethod
+    def of_errors(cls, errors: Mapping[int, NeardupError]) -> Self:
+        return cls([], Records(b"", b"", {}), b"", dict(errors), [])
+
+    @property
+    def places(self) -> list[int]:
+        """The pages that are answered."""
+        return [*self.at, *self.others]
+
+
+class PageRequest(NamedTuple):
+    """A page of a request; `is_first` until it is sent to the store again because the page was gone.
+
+    `number` is that of the request, plus the `place` of the page in it.  `began` is when its transfer did.
+    """
 
     number: int
+    place: int
     asked: Request
-    began: float
+    began: float = 0.0
     is_first: bool = True
+
+    @property
+    def page(self) -> str | bytes:
+        return self.asked.pages[self.place]
+
+    @property
+    def etag(self) -> str | None:
+        return None if self.asked.etags is None else self.asked.etags[self.place]
+
+    @property
+    def named(self) -> bool:
+        return self.asked.named is None or self.asked.named[self.place]
 
 
 FINGERPRINT, SHINGLE, SPLIT, PREPARE, READ = "fingerprint", "shingle", "split", "prepare", "read"
-OPERATIONS: dict[str, Callable[[Request, Page, StoryText], object]] = {
-    FINGERPRINT: lambda asked, page, story: fingerprint_story(page, story, named=asked.named),
+OPERATIONS: dict[str, Callable[[PageRequest, Page, StoryText], object]] = {
+    FINGERPRINT: lambda request, page, story: fingerprint_story(page, story, named=request.named),
     SHINGLE: lambda _, __, story: shingle_story(story.text),
     SPLIT: lambda _, __, story: split_story(story.text, story.marks),
     PREPARE: lambda _, __, story: prepare_story(story.text, story.marks),
-    READ: lambda asked, page, story: (fingerprint_story(page, story, named=asked.named), story.text),
+    READ: lambda request, page, story: (fingerprint_story(page, story, named=request.named), story.text),
 }
+
+
+class _Answered:
+    """The answers to a request that are yet to be sent."""
+
+    def __init__(self) -> None:
+        self._at: list[int] = []
+        self._headers: list[bytes] = []
+        self._rests: list[bytes] = []
+        self._marks: dict[int, Marks] = {}
+        self._seconds: list[float] = []
+        self.others: dict[int, object] = {}
+        self.fetching: list[float] = []
+
+    def add(self, place: int, page: PageFingerprinted, seconds: Seconds) -> None:
+        header, rest = pack(page)
+        if page.marks:
+            self._marks[len(self._at)] = page.marks
+        self._at.append(place)
+        self._headers.append(header)
+        self._rests.append(rest)
+        self._seconds += seconds
+
+    def message(self) -> Answers:
+        records = Records(b"".join(self._headers), b"".join(self._rests), self._marks)
+        return Answers(self._at, records, array("f", self._seconds).tobytes(), self.others, self.fetching)
 
 
 class _ReaderProcess:
@@ -105,19 +175,24 @@ class _ReaderProcess:
         self._extraction_of_works = extraction if works is None else works.extraction
         contents = [content] if works is None else [content, works.content]
         self._transfers = open_transfers(contents, owner.fileno())
-        self._requests: dict[Get | File | Given, PageRequest] = {}
-        self._answers: list[tuple[int, Answer | Exception]] = []
+        self._most = 1
+        self._waiting: deque[PageRequest] = deque()
+        self._requests: dict[Get | File | Given, PageRequest] = {}  # begun
+        self._answered: defaultdict[int, _Answered] = defaultdict(_Answered)  # by the number of the request
+        self._unsent = 0
 
     def serve(self) -> None:
         """Answer requests until the owner closes the connection.  Raises EOFError then."""
         while True:
-            if self._transfers.advance(wait=not self._answers):
+            if self._transfers.advance(wait=not self._unsent):
                 for number, asked in self._owner.recv():
-                    self._begin(PageRequest(number, asked, time.perf_counter()))
+                    self._most = asked.most
+                    self._waiting += (PageRequest(number + place, place, asked) for place in range(len(asked.pages)))
+            self._begin_waiting()
             self._record.set_body_bytes(self._transfers.body_bytes)
             if get := self._transfers.pop_finished():
                 self._answer(get)
-            if len(self._answers) >= ANSWERS_PER_MESSAGE or not get:
+            if self._unsent >= ANSWERS_PER_MESSAGE or not get:
                 self._send_answers()
 
     def send(self, message: object) -> None:
@@ -126,14 +201,22 @@ class _ReaderProcess:
             self._owner.send_bytes(pickle.dumps(message))
 
     def _send_answers(self) -> None:
-        if self._answers:
-            self.send((self._answers, time.process_time()))
-            self._answers.clear()
+        if self._unsent:
+            answers = [(number, answered.message()) for number, answered in self._answered.items()]
+            self.send((answers, time.process_time()))
+            self._answered.clear()
+            self._unsent = 0
+
+    def _begin_waiting(self) -> None:
+        """Begin as many pages as may be fetched at a time; one whose page was computed makes room for another."""
+        while self._waiting and len(self._requests) < self._most:
+            self._begin(self._waiting.popleft())
 
     def _begin(self, request: PageRequest) -> None:
+        request = request._replace(began=time.perf_counter())
+        page, etag = request.page, request.etag
         try:
-            page = request.asked.page
-            get = Given(page) if isinstance(page, bytes) else self._pages.begin(page, request.asked.etag)
+            get = Given(page) if isinstance(page, bytes) else self._pages.begin(page, etag)
         except Exception as error:  # noqa: BLE001 - it becomes the answer
             self._fail(request, error)
             return
@@ -143,11 +226,11 @@ class _ReaderProcess:
     def _answer(self, get: "Get | File | Given") -> None:
         request = self._requests.pop(get)
         try:
-            self._answers.append((request.number, self._compute(request, get)))
+            self._compute(request, get)
         except Gone as error:
             if request.is_first and request.asked.operation != FINGERPRINT:
                 # the page existed before: the store must confirm its loss
-                self._begin(replace(request, is_first=False))
+                self._begin(request._replace(is_first=False))
             else:
                 self._fail(request, error)
         except Exception as error:  # noqa: BLE001 - it becomes the answer
@@ -156,31 +239,47 @@ class _ReaderProcess:
     def _fail(self, request: PageRequest, error: Exception) -> None:
         """Answer with an error: one of neardup.errors as it is, any other as a crash."""
         if isinstance(error, NeardupError):
-            self._answers.append((request.number, error))
+            self._add(request, error)
         else:
             traceback.print_exception(error)
-            self._answers.append((request.number, (crash_of(error), None)))
+            self._add(request, crash_of(error))
 
-    def _compute(self, request: PageRequest, get: "Get | File | Given") -> Answer:
+    def _add(self, request: PageRequest, answer: object, fetched: float | None = None) -> None:
+        answered = self._of_request(request)
+        answered.others[request.place] = answer
+        if fetched is not None:
+            answered.fetching.append(fetched - request.began)
+
+    def _of_request(self, request: PageRequest) -> _Answered:
+        """The answers to this page's request, to which one is about to be added."""
+        self._unsent += 1
+        return self._answered[request.number - request.place]
+
+    def _compute(self, request: PageRequest, get: "Get | File | Given") -> None:
         """Carry out the operation on a fetched page; the page is on record meanwhile, for the watchdog."""
         self._record.begin(request.number)
         try:
             page = self._pages.page_of(get)
-            if page is None:
-                return NotModified(), None
             fetched = time.perf_counter()
+            if page is None:
+                self._add(request, NotModified(), fetched)
+                return
             story = text_of(page, self._extraction_of(request), parsed=request.asked.parsed)
             extracted = time.perf_counter()
             operation = OPERATIONS[request.asked.operation]
-            result = operation(request.asked, page, story) if isinstance(story, StoryText) else story
-            return result, (fetched - request.began, extracted - fetched, time.perf_counter() - extracted)
+            result = operation(request, page, story) if isinstance(story, StoryText) else story
+            if isinstance(result, PageFingerprinted):
+                seconds = fetched - request.began, extracted - fetched, time.perf_counter() - extracted
+                self._of_request(request).add(request.place, result, seconds)
+            else:
+                self._add(request, result, fetched)
         except MemoryError:
             os._exit(1)  # with the page still on record: the rest of the process cannot be relied on
         finally:
             self._record.end()
 
     def _extraction_of(self, request: PageRequest) -> Extraction:
-        page = request.asked.page
+        page = request.page
         is_of_work = isinstance(page, str) and page.startswith(REFERENCE)
         return self._extraction_of_works if is_of_work else self._extraction
 

@@ -1,7 +1,9 @@
 """A connection to a reader process: it sends numbered requests, matches the answers, and ends with the process.
 
 A message is a pickle with its length in front.  Requests made in one iteration of the event loop share a message: a
-message costs both ends more than a request.  This module does not interpret requests and answers.
+message costs both ends more than a request.  A request concerns several pages, each of which is answered once, and
+answers are sent as they are found.  This module does not interpret requests, and of answers only which pages they are
+for.
 """
 
 import asyncio
@@ -10,16 +12,46 @@ import pickle
 import signal
 import socket
 import struct
-from collections.abc import Callable
+from collections.abc import AsyncIterator, Callable, Sequence
 from contextlib import suppress
-from itertools import count
-from typing import Any, cast
+from dataclasses import dataclass
+from typing import Any, Protocol, cast
 
 from neardup.errors import NeardupError, OverBudget, ReaderDied, Transient
 from neardup.log import log
 from neardup.pages.watchdog import NO_PAGE, Record, Stillness, WatchedProcess, watch
 
 LENGTH = struct.Struct("!i")  # the prefix that multiprocessing.connection uses
+
+
+class Answers(Protocol):
+    """Answers to some pages of a request, and the `places` of these pages in it."""
+
+    @property
+    def places(self) -> Sequence[int]: ...
+
+
+class Failures(dict[int, NeardupError]):
+    """By place, why pages have no answer."""
+
+    @property
+    def places(self) -> Sequence[int]:
+        return list(self)
+
+
+@dataclass(slots=True)
+class _RequestUnderWay:
+    """A request, whose pages have the numbers from `first` on; `left` are the places of those without an answer yet."""
+
+    first: int
+    subjects: Sequence[int | None]
+    left: set[int]
+    arrived: asyncio.Queue[Any]
+
+    def receive(self, answers: Answers) -> None:
+        self.left.difference_update(answers.places)
+        self.arrived.put_nowait(answers)
+
 
 ReasonToRefuse = Callable[[Any], NeardupError | None]  # a process's greeting -> why it cannot be used, or None
 
@@ -41,9 +73,9 @@ class ReaderConnection(asyncio.Protocol):
         self._transport: asyncio.WriteTransport | None = None
         self._received = bytearray()
         self._unsent: list[tuple[int, object]] = []
-        self._numbers = count()
-        self._pending: dict[int, asyncio.Future[Any]] = {}  # by request number
-        self._subjects: dict[int, int] = {}  # of the pending requests that have one
+        self._next_number = 0
+        self._pending: dict[int, _RequestUnderWay] = {}  # by the number of the first page
+        self.under_way = 0  # pages without an answer yet
         self.cpu_seconds = 0.0
         self.ended = False
         self._closed = False
@@ -54,16 +86,16 @@ class ReaderConnection(asyncio.Protocol):
         return self._record.pid
 
     @property
-    def under_way(self) -> int:
-        """The number of requests without an answer yet."""
-        return len(self._pending)
-
-    @property
     def costly_subject(self) -> int | None:
         """The subject of the request over which the running process has already spent COSTLY_SECONDS."""
         if self.ended or self._process is None or self._process.costly != self._record.number:
             return None
-        return self._subjects.get(self._process.costly)
+        asked = self._request_of(self._process.costly)
+        return None if asked is None else asked.subjects[self._process.costly - asked.first]
+
+    def _request_of(self, number: int) -> _RequestUnderWay | None:
+        """The request under way that the page with this number belongs to."""
+        return next((asked for asked in self._pending.values() if number - asked.first in asked.left), None)
 
     async def started(self) -> bool:
         """Wait until the process has sent its greeting or has ended; returns whether it runs.
@@ -75,22 +107,25 @@ class ReaderConnection(asyncio.Protocol):
             raise self._refusal
         return not self.ended
 
-    async def ask(self, request: object, subject: int | None = None) -> Any:
-        """Send a request and return its answer; an answer that is an exception is raised.
+    async def ask(self, request: object, subjects: Sequence[int | None]) -> AsyncIterator[Any]:
+        """Send a request that concerns as many pages as there are `subjects`; yields answers until each page has one.
 
-        `costly_subject` returns the `subject` of a request that costs much.  Raises OverBudget for a request that
-        exceeds its budget, ReaderDied or Transient if the process dies.
+        `costly_subject` returns the subject of a page that costs much.  The answers are those of the process, and
+        Failures: OverBudget for a page that exceeds its budget, ReaderDied or Transient if the process dies.
         """
         if self.ended:
-            raise self._reason_ended(NO_PAGE, NO_PAGE)
-        number, answer = next(self._numbers), asyncio.get_running_loop().create_future()
-        self._pending[number] = answer
-        if subject is not None:
-            self._subjects[number] = subject
+            yield Failures(dict.fromkeys(range(len(subjects)), self._reason_ended(NO_PAGE, NO_PAGE)))
+            return
+        left = set(range(len(subjects)))
+        asked = _RequestUnderWay(self._next_number, subjects, left, asyncio.Queue())
+        self._next_number += len(subjects)
+        self.under_way += len(subjects)
+        self._pending[asked.first] = asked
         if not self._unsent:
             asyncio.get_running_loop().call_soon(self._send_requests)
-        self._unsent.append((number, request))
-        return await answer
+        self._unsent.append((asked.first, request))
+        while left or not asked.arrived.empty():
+            yield await asked.arrived.get()
 
     def enforce_budget(self) -> None:
         """Kill the process if the page that it computes exceeds its budget, or if the process stands still."""
@@ -99,15 +134,15 @@ class ReaderConnection(asyncio.Protocol):
         with suppress(OSError):  # the process has just ended
             resource = self._process.exceeded()
             if resource is None:
-                if self._stillness.lasts(idle=not self._pending):
+                if self._stillness.lasts(idle=not self.under_way):
                     os.kill(self._process.pid, signal.SIGKILL)
                     self._end()
                     log.warning("a reader process stood still and is replaced", seconds=round(self._stillness.seconds))
                 return
             number = self._process.to_blame if resource == "memory" else self._process.number
             os.kill(self._process.pid, signal.SIGKILL)
-            if number in self._pending:
-                self._answer(number, OverBudget(resource))
+            if (asked := self._request_of(number)) is not None:
+                self._receive(asked.first, Failures({number - asked.first: OverBudget(resource)}))
             self._end(number)
 
     def _send_requests(self) -> None:
@@ -158,19 +193,17 @@ class ReaderConnection(asyncio.Protocol):
                 self._end()
             self._greeted_or_ended.set()
             return
-        answers, self.cpu_seconds = message
-        for number, answer in answers:
-            self._answer(number, answer)
+        parts, self.cpu_seconds = message
+        for number, answers in parts:
+            self._receive(number, answers)
 
-    def _answer(self, number: int, answer: Any) -> None:
-        future = self._pending.pop(number)
-        self._subjects.pop(number, None)
-        if future.done():  # its caller was cancelled
-            return
-        if isinstance(answer, Exception):
-            future.set_exception(answer)
-        else:
-            future.set_result(answer)
+    def _receive(self, number: int, answers: Answers) -> None:
+        """Hand answers to the caller who waits for them; one who was cancelled leaves them in the queue."""
+        asked = self._pending[number]
+        self.under_way -= len(answers.places)
+        asked.receive(answers)
+        if not asked.left:
+            del self._pending[number]
 
     def close(self) -> None:
         """End the connection; requests under way fail."""
@@ -180,7 +213,7 @@ class ReaderConnection(asyncio.Protocol):
     def _end(self, computed: int | None = None) -> None:
         """Fail the requests under way, once: the process died, never started, or is no longer needed.
 
-        `computed` is the number of the request that the process died over; None takes it from the record.
+        `computed` is the number of the page that the process died over; None takes it from the record.
         """
         if self.ended:
             return
@@ -190,16 +223,16 @@ class ReaderConnection(asyncio.Protocol):
             self._socket.shutdown(socket.SHUT_RDWR)  # now: the transport closes only in a later iteration of the loop
         if self._transport is not None:
             self._transport.abort()
-        pending, self._pending = self._pending, {}
+        pending, failed = list(self._pending.values()), self.under_way
         computed = self._record.number if computed is None else computed
-        for number, future in pending.items():
-            if not future.done():
-                future.set_exception(self._reason_ended(number, computed))
-        if pending and not self._closed and self._process is not None:  # last: stderr may be a broken pipe
-            log.warning("a reader process died, its requests are sent again", requests=len(pending))
+        for asked in pending:
+            failures = {place: self._reason_ended(asked.first + place, computed) for place in sorted(asked.left)}
+            self._receive(asked.first, Failures(failures))
+        if failed and not self._closed and self._process is not None:  # last: stderr may be a broken pipe
+            log.warning("a reader process died, its requests are sent again", requests=failed)
 
     def _reason_ended(self, number: int, computed: int) -> NeardupError:
-        """The error for request `number` after the process ended while it computed request `computed`."""
+        """The error for the page `number` after the process ended while it computed the page `computed`."""
         if self._closed:  # checked first: the process may not have been ready yet
             return Transient("the reader pool is closed", "closed")
         if self._refusal is not None:

@@ -3,9 +3,12 @@
 An error that concerns one page becomes a result; one that ends the whole run stays an exception.
 """
 
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Coroutine, Sequence
 from dataclasses import dataclass
+from typing import Any
 
+from neardup.columns import StoryColumns
+from neardup.core.packed_page import NO_PAGES, PackedPages
 from neardup.core.page import PageFingerprinted, PageShingled, PageText, PreparedStory, Unreadable
 from neardup.errors import Forbidden, Gone, NeardupError, OverBudget, Transient
 from neardup.records import Dead, Skip, Story
@@ -30,6 +33,46 @@ ShingledResult = PageShingled | Failure
 TextResult = PageText | Failure
 PreparedResult = PreparedStory | Failure
 ReadPage = Callable[[Story, str | None], Awaitable[PageResult]]  # a story, and the last known ETag of its page
+
+
+@dataclass(frozen=True, slots=True)
+class PagesRead:
+    """The results of reading some pages: those of `stories` were fingerprinted, in columns; `others` are objects."""
+
+    stories: StoryColumns
+    pages: PackedPages
+    others: Sequence[tuple[Story, PageResult]]
+
+    @property
+    def ids(self) -> list[int]:
+        """The stories whose pages were read."""
+        return [*self.stories.ids, *(story.id for story, _ in self.others)]
+
+
+Deliver = Callable[[PagesRead], Awaitable[None]]
+# Reads the pages of stories, with the last known ETag of each, and delivers each result once, as it arrives.
+ReadPages = Callable[[StoryColumns, Sequence[str | None], Deliver], Coroutine[Any, Any, None]]
+
+
+def read_singly(read: ReadPage) -> ReadPages:
+    """Read pages one after another."""
+
+    async def read_all(stories: StoryColumns, etags: Sequence[str | None], deliver: Deliver) -> None:
+        for story, etag in zip(stories.stories(), etags, strict=True):
+            await deliver(results_of([(story, await read(story, etag))]))
+
+    return read_all
+
+
+def results_of(results: Sequence[tuple[Story, PageResult]]) -> PagesRead:
+    """The results of single pages."""
+    made = [(story, result) for story, result in results if isinstance(result, PageFingerprinted)]
+    return PagesRead(
+        StoryColumns.of(story for story, _ in made),
+        PackedPages.of(result for _, result in made) if made else NO_PAGES,
+        [(story, result) for story, result in results if not isinstance(result, PageFingerprinted)],
+    )
+
 
 REASONS: dict[type[NeardupError], Skip | Dead] = {
     Gone: Skip.MISSING,

@@ -10,6 +10,7 @@ from collections.abc import Iterable
 from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple
 
+from neardup.columns import StoryColumns
 from neardup.core.page import Page
 from neardup.core.text.extraction import Extraction
 from neardup.errors import Gone
@@ -64,7 +65,13 @@ def open_transfers(contents: Iterable[AnyContent], control_socket: int) -> "Tran
 
 def path_of(content: AnyContent, story: Story) -> str:
     """A story's page, as a path below content.url."""
-    return story.path or content.key.format(language=story.language, id=story.id)
+    return paths_of(content, StoryColumns.of([story]))[0]
+
+
+def paths_of(content: AnyContent, stories: StoryColumns) -> list[str]:
+    """The pages of stories, as paths below content.url."""
+    made = zip(stories.paths, stories.languages, stories.ids, strict=True)
+    return [path or content.key.format(language=language, id=story_id) for path, language, story_id in made]
 
 
 def location_of(

@@ -11,6 +11,7 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
+from neardup.columns import Outcomes
 from neardup.config import Detection
 from neardup.core.candidates.passage_groups import sharing_pairs
 from neardup.index.passages.lookup import Found
@@ -18,7 +19,6 @@ from neardup.ledger import Ledger, candidates, passage_hashes
 from neardup.pipeline.common_passages import CommonPassages, Probe
 from neardup.pipeline.passage_sync import PassageSync
 from neardup.pipeline.stages import MAX_BATCHES
-from neardup.records import Fingerprinted, Outcome
 from neardup.telemetry.metrics import STAGE_SECONDS
 
 MAX_MATCHED = 20_000  # stories
@@ -60,7 +60,7 @@ class PassageNomination:
         self._matched: list[Probe] = []  # stories with matches, whose passages may have become common since
         self._capped: set[int] = set()  # the ids of those with more than max_matches
 
-    async def look_up(self, batch: Sequence[Outcome]) -> PassageLookup:
+    async def look_up(self, batch: Outcomes) -> PassageLookup:
         """Look up the stories of a batch that were fingerprinted."""
         return await self.look_up_probes(probes_of(batch))
 
@@ -126,13 +126,11 @@ class PassageNomination:
         await self._ledger.do(candidates.nominate_all, nominated)
 
 
-def probes_of(batch: Sequence[Outcome]) -> list[Probe]:
+def probes_of(batch: Outcomes) -> list[Probe]:
     """The stories of a batch that were fingerprinted."""
-    return [
-        Probe(one.story.id, one.story.language, np.frombuffer(one.fingerprint.passages, np.uint32))
-        for one in batch
-        if isinstance(one, Fingerprinted)
-    ]
+    listed = batch.made.stories
+    hashes = (np.frombuffer(hashes, np.uint32) for hashes in batch.made.pages.passages)
+    return list(map(Probe, listed.ids, listed.languages, hashes))
 
 
 def _numbers(found: Sequence[Found]) -> list[int]:

@@ -11,6 +11,7 @@ from typing import Self
 
 import numpy as np
 
+from neardup.columns import StoryColumns
 from neardup.config import Run as RunSection
 from neardup.core.page import PageFingerprinted, Unreadable
 from neardup.index.passages.postings import Row
@@ -19,7 +20,7 @@ from neardup.ledger.missing_passages import MissingStory
 from neardup.log import log
 from neardup.pages.circuit_breaker import CircuitBreaker
 from neardup.pages.reader_pool import ReaderPool
-from neardup.pages.results import NotModified, PageResult, ReadFailed, ReadPage
+from neardup.pages.results import NotModified, PageResult, PagesRead, ReadFailed, ReadPages
 from neardup.pages.text_cache import RETRIABLE
 from neardup.pipeline.passage_sync import FLUSH_STORIES, PassageSync
 from neardup.records import Story
@@ -33,15 +34,15 @@ NO_HASHES = np.empty(0, np.uint32)
 class PassageReading:
     """Fills the gaps of a passage index that the calling process may write; `counts` has the results by name.
 
-    `read` reads a page, and raises StoreDown if the store fails.
+    `read` reads pages, and raises StoreDown if the store fails.
     """
 
     @classmethod
     def of_pool(cls, sync: PassageSync, ledger: Ledger, readers: ReaderPool, section: RunSection) -> Self:
         """A reading by a reader pool, which the circuit breaker of [run] ends."""
-        return cls(sync, ledger, CircuitBreaker(readers.read, section.breaker_share, section.breaker_after))
+        return cls(sync, ledger, CircuitBreaker(readers.read_all, section.breaker_share, section.breaker_after))
 
-    def __init__(self, sync: PassageSync, ledger: Ledger, read: ReadPage) -> None:
+    def __init__(self, sync: PassageSync, ledger: Ledger, read: ReadPages) -> None:
         self.counts: Counter[str] = Counter()
         self._sync = sync
         self._ledger = ledger
@@ -100,11 +101,20 @@ class PassageReading:
 
     async def _read_all(self, stories: Sequence[Story], stop: asyncio.Event) -> list[PageResult] | None:
         """Read pages; None if `stop` is set before the last is read."""
-        reading = asyncio.gather(*(self._read(story, None) for story in stories))
+        results = dict[int, PageResult]()
+
+        async def keep(read: PagesRead) -> None:
+            results.update((story_id, read.pages.page(n)) for n, story_id in enumerate(read.stories.ids))
+            results.update((story.id, result) for story, result in read.others)
+
+        reading = asyncio.create_task(self._read(StoryColumns.of(stories), [None] * len(stories), keep))
         stopping = asyncio.create_task(stop.wait())
         try:
             await asyncio.wait((reading, stopping), return_when=asyncio.FIRST_COMPLETED)
-            return reading.result() if reading.done() else None
+            if not reading.done():
+                return None
+            reading.result()
+            return [results[story.id] for story in stories]
         finally:
             stopping.cancel()
             reading.cancel()

@@ -2,8 +2,9 @@
 
 import asyncio
 import time
-from collections.abc import AsyncIterator, Sequence
+from collections.abc import AsyncGenerator, Mapping, Sequence
 
+from neardup.columns import Outcomes
 from neardup.core.fingerprint.version import algorithm
 from neardup.errors import Misuse
 from neardup.ledger import candidates, changes, lookup_proof, now_ms, runs
@@ -11,7 +12,6 @@ from neardup.pages.circuit_breaker import CircuitBreaker
 from neardup.pages.fork_server import start_server
 from neardup.pages.reader_pool import ReaderPool
 from neardup.pages.text_cache import Texts
-from neardup.pipeline.batch_loader import BatchLoader
 from neardup.pipeline.gauges import keep_gauges
 from neardup.pipeline.index_check import IndexCheck
 from neardup.pipeline.index_sync import KEEP_CHANGES, rebuild
@@ -30,12 +30,14 @@ from neardup.pipeline.summary import RunSummary
 from neardup.pipeline.throughput import flow_gauges, limited_by
 from neardup.pipeline.unreadable import keep_examples, nearly_nothing_read, refuse_unreadable
 from neardup.pipeline.verifier import NewFlags, Verifier
-from neardup.pipeline.worker import Worker, known_stories
+from neardup.pipeline.worker import Jobs, Worker, known_stories
 from neardup.pipeline.writer import BatchLookup, Writer
-from neardup.records import Checkpoint, ListedRow, Outcome, Skip, StoredVersion, Story
+from neardup.records import BadRow, Checkpoint, Skip, StoredVersion
 from neardup.source import Source
 from neardup.telemetry.metrics import latencies, stage_seconds
 from neardup.timestamps import rfc3339
+
+PAGES_AHEAD = 2  # times as many pages are asked for as are fetched at once, so that no reader process waits
 
 
 class Run:
@@ -147,23 +149,23 @@ class Run:
             committed=verifier.wake,
         )
 
-        async def write(batch: Sequence[Outcome], looked_up: BatchLookup | None, position: int) -> None:
-            keep_examples(self.summary.counts, batch, readers.location_of)
+        async def write(batch: Outcomes, looked_up: BatchLookup | None, position: int) -> None:
+            keep_examples(self.summary.counts, batch.others, readers.location_of)
             await writer.write(batch, looked_up, position)
             self._progress.position, self._progress.size = position, source.size
             self._fresh_proposal.consider(self._progress, self._held_before)
             self._watch(self._progress)
 
-        quarantine = Quarantine(
-            parts.ledger, readers.read, lambda: readers.costly_stories, retry=self._options.dead_letters
-        )
-        breaker = CircuitBreaker(quarantine.read, section.breaker_share, section.breaker_after)
-        worker = Worker(BatchLoader(self._known), breaker, parts.languages)
-        pipeline: Pipeline[ListedRow, Outcome, BatchLookup | None] = Pipeline(
-            worker.process,
+        quarantine = Quarantine(parts.ledger, readers, lambda: readers.costly_stories, retry=self._options.dead_letters)
+        breaker = CircuitBreaker(quarantine.read_all, section.breaker_share, section.breaker_after)
+        worker = Worker(self._known, breaker, parts.languages)
+        pipeline: Pipeline[Jobs, Outcomes, BatchLookup | None] = Pipeline(
+            worker.admit,
+            worker.work,
+            Outcomes.joined,
             writer.look_up,
             write,
-            workers=section.workers,
+            workers=PAGES_AHEAD * section.workers,
             depth=section.queue,
             batch=section.batch,
             stop=self._stop,
@@ -173,7 +175,7 @@ class Run:
             async with quarantine, writer, asyncio.TaskGroup() as group:
                 group.create_task(verifier.run(), name="verifier")
                 gauges = group.create_task(keep_gauges(parts.ledger, parts.index, parts.passages), name="gauges")
-                ended = await pipeline.run(self._track_newest(source))
+                ended = await pipeline.run(self._jobs(source))
                 if self._options.fresh and ended:
                     await readers.aclose()  # to free their memory for the build
                     await self._build_index()
@@ -210,23 +212,20 @@ class Run:
         self._progress.position = position
         self._watch(self._progress)
 
-    async def _track_newest(self, source: Source) -> AsyncIterator[ListedRow]:
+    async def _jobs(self, source: Source) -> AsyncGenerator[Jobs, None]:
         """List the stories, a backfill from its checkpoint on, and keep the newest `updated_at`."""
         checkpoint = await self._parts.ledger.do(runs.checkpoint) if self._is_backfill else None
         self._newest = checkpoint.newest if checkpoint else None
         resumes = checkpoint is not None and checkpoint.position > 0
         self._lists_everything = self._since is None and not resumes and not self._options.dead_letters
-        async for story in source.stories(since=self._since, resume=checkpoint):
-            # A watermark in the future would hide stories that are listed later.
-            if (
-                isinstance(story, Story)
-                and story.updated_at is not None
-                and story.updated_at <= self.summary.started_at
-            ):
-                self._newest = max(self._newest or 0, story.updated_at)
-            yield story
+        async for block in source.blocks(since=self._since, resume=checkpoint):
+            if not isinstance(block, BadRow):
+                # A watermark in the future would hide stories that are listed later.
+                times = [at for at in block.updated_at if at is not None and at <= self.summary.started_at]
+                self._newest = max([self._newest or 0, *times]) if times else self._newest
+            yield Jobs.of(block)
 
-    async def _known(self, ids: Sequence[int]) -> dict[int, StoredVersion | Skip]:
+    async def _known(self, ids: Sequence[int]) -> Mapping[int, StoredVersion | Skip]:
         return await self._parts.reader.do(known_stories, ids)
 
     @property

@@ -9,10 +9,11 @@ from collections import Counter, defaultdict
 import numpy as np
 import numpy.typing as npt
 
+from neardup.columns import Outcomes
 from neardup.ledger import Ledger, script_health
 from neardup.ledger.script_health import Measure, Reading
 from neardup.log import log
-from neardup.records import Fingerprinted, Language, MarkReason, Outcome, Skip, Skipped
+from neardup.records import Language, MarkReason, Skip, Skipped
 
 Sums = npt.NDArray[np.float64]
 
@@ -26,41 +27,35 @@ TEXT_MEASURES = (
 )
 # Skipped for these reasons, a page was read and has no story.
 NO_STORY = {Skip.EMPTY, Skip.NOT_TEXT, Skip.NO_BODY, Skip.TOO_SHORT, Skip.OVER_BUDGET}
-ROWS = 256  # added up at once, which takes less time than one by one
 
 
 class ScriptHealth:
     """Adds up what the new texts of a run are like, by language."""
 
     def __init__(self) -> None:
-        self._rows: defaultdict[Language, list[tuple[float, ...]]] = defaultdict(list)
         self._stories = Counter[Language]()
         self._without_story = Counter[Language]()
         self._sums: defaultdict[Language, Sums] = defaultdict(lambda: np.zeros((2, len(TEXT_MEASURES))))
 
-    def add(self, outcome: Outcome) -> None:
-        match outcome:
-            case Fingerprinted(story=story, fingerprint=fingerprint, marks=marks, measures=measures) if measures:
-                other_script = any(mark.reason is MarkReason.MISLABELLED for mark in marks)
-                rows = self._rows[story.language]
-                rows.append((*measures, other_script, fingerprint.shingles))
-                if len(rows) >= ROWS:
-                    self._add_up(story.language)
-            case Skipped(story=story, reason=reason) if reason in NO_STORY:
-                self._without_story[story.language] += 1
+    def add(self, outcomes: Outcomes) -> None:
+        listed, pages = outcomes.made.stories, outcomes.made.pages
+        languages = np.array(listed.languages)
+        other_script = [any(mark.reason is MarkReason.MISLABELLED for mark in marks) for marks in pages.marks]
+        values = np.column_stack((pages.headers["measures"], other_script, pages.headers["shingles"]))
+        for language in set(listed.languages):
+            own = values[pages.measured & (languages == language)]
+            self._stories[language] += len(own)
+            self._sums[language] += own.sum(axis=0), np.square(own).sum(axis=0)
+        self._without_story.update(
+            outcome.story.language
+            for outcome in outcomes.others
+            if isinstance(outcome, Skipped) and outcome.reason in NO_STORY
+        )
 
     def readings(self) -> dict[Language, dict[Measure, Reading]]:
         """By language, each measure of the stories so far."""
-        for language in self._rows:
-            self._add_up(language)
-        return {language: self._of(language) for language in sorted({*self._stories, *self._without_story})}
-
-    def _add_up(self, language: Language) -> None:
-        if rows := self._rows[language]:
-            values = np.array(rows)
-            self._sums[language] += values.sum(axis=0), np.square(values).sum(axis=0)
-            self._stories[language] += len(rows)
-            rows.clear()
+        languages = sorted(language for language, n in (self._stories + self._without_story).items() if n)
+        return {language: self._of(language) for language in languages}
 
     def _of(self, language: Language) -> dict[Measure, Reading]:
         n, without = self._stories[language], self._without_story[language]

@@ -1,6 +1,7 @@
 """The stages of a run: source -> jobs -> workers -> outcomes -> lookups -> writer.
 
-Bounded queues are the only coupling between the stages, and the only backpressure: if the writer is slow, `outcomes`
+What moves from stage to stage are blocks: jobs, or outcomes, in columns.  Bounded queues are the only coupling between
+the stages, and the only backpressure; they count jobs and outcomes, not blocks.  If the writer is slow, `outcomes`
 fills up and the workers wait; then `jobs` fills up and the source waits.
 
 While one batch is written, the next ones are looked up, because a lookup spends most of its time waiting for the index,
@@ -17,33 +18,36 @@ Each batch costs a commit and a round trip however small it is, so a short wait 
 
 import asyncio
 import time
-from collections.abc import AsyncIterator, Awaitable, Callable, Coroutine, Sequence
+from collections import deque
+from collections.abc import AsyncGenerator, Awaitable, Callable, Coroutine, Hashable, Sequence
 from contextlib import aclosing, suppress
-from typing import Any, Generic, Literal, Protocol, TypeVar
+from typing import Any, Generic, Literal, Protocol, Self, TypeVar
 
 
-class Job(Protocol):
-    """What the source yields: `key` identifies a story, and `position` is its place in the listing."""
-
-    @property
-    def key(self) -> str: ...
+class Block(Protocol):
+    """Several jobs or outcomes in their order; `keys` identify their stories."""
 
     @property
-    def position(self) -> int: ...
+    def keys(self) -> Sequence[Hashable]: ...
+    def __len__(self) -> int: ...
+    def __getitem__(self, some: slice, /) -> Self: ...
 
 
-class _Done:
-    """The end of a queue."""
+class Jobs(Block, Protocol):
+    """What the source yields: `positions` are the places of the jobs in the listing."""
+
+    @property
+    def positions(self) -> Sequence[int]: ...
 
 
-JobType = TypeVar("JobType", bound=Job)
-Outcome = TypeVar("Outcome")
+JobsType = TypeVar("JobsType", bound=Jobs)
+Outcomes = TypeVar("Outcomes", bound=Block)
 Lookups = TypeVar("Lookups")
-T = TypeVar("T")
-DONE = _Done()
-Queue = asyncio.Queue[T | _Done]
+B = TypeVar("B", bound=Block)
+Deliver = Callable[[Outcomes], Awaitable[None]]
 Stage = Literal["source", "workers", "writer"]
 LINGER_SECONDS = 0.2
+BLOCKS_IN_WORK = 4  # if all workers are busy: workers wait for each other, or blocks would become ever smaller
 MAX_BATCHES = 3  # that are looked up or written at the same time
 SMOOTHING = 0.2  # weight of the latest batch in the moving averages
 
@@ -55,44 +59,123 @@ class JobsInProgress:
     """
 
     def __init__(self, flush: Callable[[], None]) -> None:
-        self._positions: dict[str, int] = {}
+        self._positions: dict[Hashable, int] = {}
         self._written = asyncio.Event()
         self._flush = flush
         self._last = 0
 
-    async def add(self, key: str, position: int) -> None:
-        """Wait until no job with this key is in progress, then add one."""
-        while key in self._positions:
+    async def add(self, keys: Sequence[Hashable], positions: Sequence[int]) -> int:
+        """Add jobs up to the first whose key is in progress, at least one; returns how many.
+
+        Waits while the very first one's is.
+        """
+        while keys[0] in self._positions:
             self._flush()
             self._written.clear()
             await self._written.wait()
-        self._positions[key] = self._last = position
+        new = dict(zip(keys, positions, strict=True))
+        if len(new) < len(keys) or not self._positions.keys().isdisjoint(new):
+            new = {}
+            for key, position in zip(keys, positions, strict=True):
+                if key in new or key in self._positions:
+                    break
+                new[key] = position
+        self._positions |= new
+        self._last = positions[len(new) - 1]
+        return len(new)
 
-    def remove(self, keys: Sequence[str]) -> None:
+    def remove(self, keys: Sequence[Hashable]) -> None:
         """Remove jobs that are written."""
         for key in keys:
             self._positions.pop(key, None)
         self._written.set()
 
-    def resume_position(self, written: Sequence[str]) -> int:
+    def resume_position(self, written: Sequence[Hashable]) -> int:
         """The position to resume from once the jobs `written` are: that of the oldest job then in progress."""
         gone = set(written)
         return next((position for key, position in self._positions.items() if key not in gone), self._last)
 
 
-class Pipeline(Generic[JobType, Outcome, Lookups]):
+class BlockQueue(Generic[B]):
+    """A bounded queue of blocks: it holds up to `capacity` items, and divides blocks."""
+
+    def __init__(self, capacity: int) -> None:
+        self._capacity = capacity
+        self._blocks: deque[B] = deque()
+        self._size = 0
+        self._ended = False
+        self._filled, self._drained = asyncio.Event(), asyncio.Event()
+
+    def qsize(self) -> int:
+        """The number of items."""
+        return self._size
+
+    def empty(self) -> bool:
+        return not self._size
+
+    def full(self) -> bool:
+        return self._size >= self._capacity
+
+    def put_some(self, block: B) -> int:
+        """Put as many items of a block as there is room for; returns how many."""
+        count = min(len(block), self._capacity - self._size)
+        if count:
+            self._blocks.append(block[:count])
+            self._size += count
+            self._filled.set()
+        return count
+
+    async def has_room(self) -> None:
+        """Wait until there is room."""
+        while self.full():
+            self._drained.clear()
+            await self._drained.wait()
+
+    async def put(self, block: B) -> None:
+        """Put a block, in parts while there is no room for all of it."""
+        while len(block):
+            await self.has_room()
+            block = block[self.put_some(block) :]
+
+    def end(self) -> None:
+        """Take note that no more blocks follow."""
+        self._ended = True
+        self._filled.set()
+
+    async def has_items(self) -> bool:
+        """Wait until there is an item; False if there is none and no more follow."""
+        while not self._size and not self._ended:
+            self._filled.clear()
+            await self._filled.wait()
+        return self._size > 0
+
+    def take(self, most: int) -> B:
+        """The oldest items, up to `most` and of one block."""
+        block = self._blocks.popleft()
+        if len(block) > most:
+            self._blocks.appendleft(block[most:])
+            block = block[:most]
+        self._size -= len(block)
+        self._drained.set()
+        return block
+
+
+class Pipeline(Generic[JobsType, Outcomes, Lookups]):
     """The stages of one run.
 
-    `work` turns a job into an outcome and must not raise for a bad job.  `look_up` looks up a batch of outcomes, and
-    `write` records it with the results and with the position to resume from.  A batch waits up to `linger` seconds to
-    fill.  `cpu_seconds` returns the processor time that the run has used.
+    `admit` divides a block of jobs into those to work on and the outcomes of the others.  `work` delivers the outcomes
+    of jobs and must not raise for a bad job.  `look_up` looks up a batch of outcomes, which `join` makes of blocks, and
+    `write` records it with the results and with the position to resume from.  Up to `workers` jobs are worked on at a
+    time.  A batch waits up to `linger` seconds to fill.  `cpu_seconds` returns the processor time that the run used.
     """
 
     def __init__(
         self,
-        work: Callable[[JobType], Awaitable[tuple[JobType, Outcome]]],
-        look_up: Callable[[Sequence[Outcome]], Coroutine[Any, Any, Lookups]],
-        write: Callable[[Sequence[Outcome], Lookups, int], Awaitable[None]],
+        admit: Callable[[JobsType], Awaitable[tuple[JobsType, Outcomes]]],
+        work: Callable[[JobsType, Deliver[Outcomes]], Coroutine[Any, Any, None]],
+        join: Callable[[Sequence[Outcomes]], Outcomes],
+        look_up: Callable[[Outcomes], Coroutine[Any, Any, Lookups]],
+        write: Callable[[Outcomes, Lookups, int], Awaitable[None]],
         *,
         workers: int,
         depth: int,
@@ -101,11 +184,14 @@ class Pipeline(Generic[JobType, Outcome, Lookups]):
         linger: float = LINGER_SECONDS,
         cpu_seconds: Callable[[], float] = time.process_time,
     ) -> None:
+        self._admit = admit
         self._work = work
+        self._join = join
         self._look_up = look_up
         self._write = write
         self._workers = workers
-        self._depth = depth
+        self._least = max(workers // BLOCKS_IN_WORK, 1)
+        self._full = min(batch, depth)  # outcomes that make a batch due
         self._batch = batch
         self._stop = stop
         self._linger = linger
@@ -116,9 +202,11 @@ class Pipeline(Generic[JobType, Outcome, Lookups]):
         self._stalled = self._starved = 0.0
         self.cores = 0.0  # moving average of the cores in use
         self._in_progress = JobsInProgress(self._batch_is_due.set)
-        self.jobs: Queue[JobType] = asyncio.Queue(depth)
-        self.outcomes: Queue[tuple[JobType, Outcome]] = asyncio.Queue(depth)
-        self._batches: Queue[tuple[list[tuple[JobType, Outcome]], asyncio.Task[Lookups]]] = asyncio.Queue()
+        self.jobs: BlockQueue[JobsType] = BlockQueue(depth)
+        self.outcomes: BlockQueue[Outcomes] = BlockQueue(depth)
+        self._in_work = 0
+        self._worker_is_free = asyncio.Event()
+        self._batches: asyncio.Queue[tuple[Outcomes, asyncio.Task[Lookups]] | None] = asyncio.Queue()
         self._batch_slots = asyncio.Semaphore(MAX_BATCHES)
 
     @property
@@ -128,7 +216,7 @@ class Pipeline(Generic[JobType, Outcome, Lookups]):
             return "writer"
         return "source" if self._starved > 0.5 else "workers"
 
-    async def run(self, source: AsyncIterator[JobType]) -> bool:
+    async def run(self, source: AsyncGenerator[JobsType, None]) -> bool:
         """Run until the source ends or `stop` is set, and all accepted jobs are written.
 
         Returns whether the source ended by itself.
@@ -140,12 +228,11 @@ class Pipeline(Generic[JobType, Outcome, Lookups]):
             stages.create_task(self._write_all(), name="writer")
         return feeding.result()
 
-    async def _feed(self, source: AsyncIterator[JobType]) -> bool:
+    async def _feed(self, source: AsyncGenerator[JobsType, None]) -> bool:
         async def pull() -> None:
-            async with aclosing(source):  # type: ignore[type-var]
-                async for job in source:
-                    await self._in_progress.add(job.key, job.position)
-                    await self.jobs.put(job)
+            async with aclosing(source):
+                async for block in source:
+                    await self._accept(block)
 
         async def halt() -> None:
             await self._stop.wait()
@@ -155,66 +242,88 @@ class Pipeline(Generic[JobType, Outcome, Lookups]):
             pulling = tasks.create_task(pull())
             halting = tasks.create_task(halt())
             pulling.add_done_callback(lambda _: halting.cancel())
-        await self.jobs.put(DONE)
+        self.jobs.end()
         return not pulling.cancelled()
 
-    async def _work_all(self) -> None:
-        full = min(self._batch - 1, self._depth)  # a batch has one outcome before it takes those in the queue
+    async def _accept(self, block: JobsType) -> None:
+        """Put the jobs of a block in progress, in parts where some must wait for earlier ones with their keys."""
+        while len(block):
+            count = await self._in_progress.add(block.keys, block.positions)
+            jobs, settled = await self._admit(block[:count])
+            await self._deliver(settled)
+            await self.jobs.put(jobs)
+            block = block[count:]
 
-        async def worker() -> None:
-            async for job in _until_done(self.jobs):
-                await self.outcomes.put(await self._work(job))
-                if self.outcomes.qsize() >= full:
-                    self._batch_is_due.set()
+    async def _deliver(self, outcomes: Outcomes) -> None:
+        """Put outcomes in their queue, in parts while there is no room."""
+        while len(outcomes):
+            await self.outcomes.has_room()
+            outcomes = outcomes[self.outcomes.put_some(outcomes) :]
+            if self.outcomes.qsize() >= self._full:
+                self._batch_is_due.set()
+
+    async def _work_all(self) -> None:
+        async def work(jobs: JobsType) -> None:
+            left = len(jobs)
+
+            async def deliver(outcomes: Outcomes) -> None:
+                nonlocal left
+                await self._deliver(outcomes)
+                left -= len(outcomes)
+                self._free(len(outcomes))
+
+            await self._work(jobs, deliver)
+            assert not left, "each job has one outcome"
 
         async with asyncio.TaskGroup() as workers:
-            for n in range(self._workers):
-                workers.create_task(worker(), name=f"worker-{n}")
+            while await self.jobs.has_items():
+                while self._in_work > self._workers - self._least:
+                    self._worker_is_free.clear()
+                    await self._worker_is_free.wait()
+                jobs = self.jobs.take(self._workers - self._in_work)
+                self._in_work += len(jobs)
+                workers.create_task(work(jobs), name="worker")
         self._workers_ended = True
         self._batch_is_due.set()
-        await self.outcomes.put(DONE)
+        self.outcomes.end()
+
+    def _free(self, count: int) -> None:
+        """Let so many more jobs be worked on."""
+        self._in_work -= count
+        self._worker_is_free.set()
 
     async def _look_up_all(self, stages: asyncio.TaskGroup) -> None:
         """Batch the outcomes that are ready and look the batch up; batches grow when the writer is slow."""
-        async for first in _until_done(self.outcomes):
+        while await self.outcomes.has_items():
             with suppress(TimeoutError):
                 async with asyncio.timeout(self._linger):
                     await self._batch_is_due.wait()
             self._stalled += SMOOTHING * (self._batch_slots.locked() - self._stalled)
             self._starved += SMOOTHING * (self.jobs.empty() - self._starved)
             await self._batch_slots.acquire()
-            batch = [first, *self._take_ready()]
-            lookup = stages.create_task(self._look_up([outcome for _, outcome in batch]))
-            self._batches.put_nowait((batch, lookup))
-        self._batches.put_nowait(DONE)
+            batch = self._join(self._take_ready())
+            self._batches.put_nowait((batch, stages.create_task(self._look_up(batch))))
+        self._batches.put_nowait(None)
 
     async def _write_all(self) -> None:
         """Write the batches in order."""
         began, cpu_began = time.perf_counter(), self._cpu_seconds()
-        async for batch, lookup in _until_done(self._batches):
-            keys, results = [job.key for job, _ in batch], await lookup
-            await self._write([outcome for _, outcome in batch], results, self._in_progress.resume_position(keys))
+        while (item := await self._batches.get()) is not None:
+            batch, lookup = item
+            keys, results = batch.keys, await lookup
+            await self._write(batch, results, self._in_progress.resume_position(keys))
             self._in_progress.remove(keys)
             self._batch_slots.release()
             seconds, began = time.perf_counter() - began, time.perf_counter()
             cpu, cpu_began = self._cpu_seconds() - cpu_began, self._cpu_seconds()
             self.cores += SMOOTHING * (cpu / seconds - self.cores)
 
-    def _take_ready(self) -> list[tuple[JobType, Outcome]]:
-        """Take the outcomes that are in the queue now, as many as still fit into a batch."""
-        ready: list[tuple[JobType, Outcome]] = []
-        while len(ready) < self._batch - 1 and not self.outcomes.empty():
-            item = self.outcomes.get_nowait()
-            if isinstance(item, _Done):
-                self.outcomes.put_nowait(item)
-                break
-            ready.append(item)
-        if not self._workers_ended:
+    def _take_ready(self) -> list[Outcomes]:
+        """Take the outcomes that are in the queue now, as many as fit into a batch."""
+        ready, room = list[Outcomes](), self._batch
+        while room and not self.outcomes.empty():
+            ready.append(self.outcomes.take(room))
+            room -= len(ready[-1])
+        if not self._workers_ended and self.outcomes.qsize() < self._full:
             self._batch_is_due.clear()
         return ready
-
-
-async def _until_done(queue: Queue[T]) -> AsyncIterator[T]:
-    while not isinstance(item := await queue.get(), _Done):
-        yield item
-    queue.put_nowait(item)  # for the other readers of the queue; there is room, because one item was just taken

@@ -5,10 +5,11 @@ from collections import Counter
 from collections.abc import Iterable
 from dataclasses import asdict, dataclass, field
 
+from neardup.columns import Outcomes
 from neardup.pairs import Kind
 from neardup.pipeline.index_faults import IndexFaults
 from neardup.pipeline.script_health import ScriptHealth
-from neardup.records import DeadLettered, Fingerprinted, Language, Outcome, Skip, Skipped
+from neardup.records import DeadLettered, Language, Skip, Skipped
 
 READABLE = {Skip.UNCHANGED, Skip.SUPERSEDED, Skip.FORGOTTEN}  # skipped whether their pages can be read or not
 
@@ -48,16 +49,16 @@ class Counts:
         """Reason -> the stories and rows that could not be read for it."""
         return {reason: n for reason, n in self.skipped.items() if reason not in READABLE} | dict(self.dead_lettered)
 
-    def add(self, outcome: Outcome) -> None:
-        self.health.add(outcome)
-        match outcome:
-            case Fingerprinted():
-                self.fingerprinted += 1
-            case Skipped():
-                self.skipped[outcome.reason.value] += 1
-                self.passed_over += not outcome.was_asked
-            case DeadLettered():
-                self.dead_lettered[outcome.reason.value] += 1
+    def add(self, outcomes: Outcomes) -> None:
+        self.health.add(outcomes)
+        self.fingerprinted += len(outcomes.made)
+        for outcome in outcomes.others:
+            match outcome:
+                case Skipped():
+                    self.skipped[outcome.reason.value] += 1
+                    self.passed_over += not outcome.was_asked
+                case DeadLettered():
+                    self.dead_lettered[outcome.reason.value] += 1
 
     def add_flags(self, new_flags: Iterable[tuple[tuple[Language, Kind], int]]) -> None:
         for (_, kind), n in new_flags:

@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterable
 from neardup.errors import Fatal
 from neardup.log import log
 from neardup.pipeline.summary import READABLE, Counts, RunSummary
-from neardup.records import BadRow, Dead, DeadLettered, Outcome, Skip, Skipped, Story
+from neardup.records import BadRow, Dead, DeadLettered, Skip, Skipped, Story
 
 LEAST_SHARE = 0.01  # of the stories that had to be read; with less, a setting is wrong
 FEW = 10  # stories of a partial listing, such as one quiet day: their pages may all be gone
@@ -71,8 +71,8 @@ def complaint(counts: Counts, *, of_reference: bool = False) -> str:
     )
 
 
-def keep_examples(counts: Counts, batch: Iterable[Outcome], location: Callable[[Story], str]) -> None:
-    """Keep the first story of a batch that could not be read for a reason that has no example yet.
+def keep_examples(counts: Counts, batch: Iterable[Skipped | DeadLettered], location: Callable[[Story], str]) -> None:
+    """Keep the first of these stories that could not be read for a reason that has no example yet.
 
     `location` says where a story's page was looked for.
     """

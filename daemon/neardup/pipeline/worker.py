@@ -1,20 +1,34 @@
-"""The processing of one story: skip it if it is known to be unchanged, else read its page; one outcome."""
+"""The work on listed stories: to skip those that are known to be unchanged, and to read the pages of the others.
+
+Each row has one outcome.
+"""
 
 import sqlite3
-from collections.abc import Awaitable, Callable, Iterable
+from collections.abc import Awaitable, Callable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from typing import Self
 
+from neardup.columns import NONE_MADE, FingerprintedStories, Key, ListedBlock, Outcomes, StoryColumns
 from neardup.core.marks import skip_marks
 from neardup.core.page import PageFingerprinted, Unreadable
 from neardup.errors import NeardupError
 from neardup.languages import Languages
 from neardup.ledger import forgotten, stories
 from neardup.log import log
-from neardup.pages.results import NotModified, PageResult, ReadFailed, ReadPage, crash_of
+from neardup.pages.results import (
+    NotModified,
+    PageResult,
+    PagesRead,
+    ReadFailed,
+    ReadPages,
+    crash_of,
+    results_of,
+)
 from neardup.records import (
     BadRow,
     Dead,
     DeadLettered,
-    Fingerprinted,
+    Language,
     ListedRow,
     Mark,
     MarkReason,
@@ -26,69 +40,159 @@ from neardup.records import (
     Story,
 )
 
+Known = StoredVersion | Skip  # Skip.FORGOTTEN for a forgotten story
+Deliver = Callable[[Outcomes], Awaitable[None]]
+
+
+@dataclass(frozen=True, slots=True)
+class Jobs:
+    """Listed rows in their order: stories, or one row that describes none.
+
+    `known` is what the ledger holds for some of the stories in their languages, by id.
+    """
+
+    stories: StoryColumns
+    bad: tuple[BadRow, ...] = ()
+    known: Mapping[int, StoredVersion] = field(default_factory=dict)
+
+    @classmethod
+    def of(cls, listed: ListedBlock) -> Self:
+        return cls(StoryColumns.of(()), (listed,)) if isinstance(listed, BadRow) else cls(listed)
+
+    @property
+    def keys(self) -> Sequence[Key]:
+        return self.stories.ids if not self.bad else [row.key for row in self.bad]
+
+    @property
+    def positions(self) -> Sequence[int]:
+        """The place of each in the listing."""
+        return self.stories.positions if not self.bad else [row.position for row in self.bad]
+
+    def __len__(self) -> int:
+        return len(self.stories) + len(self.bad)
+
+    def __getitem__(self, some: slice) -> Self:
+        return replace(self, stories=self.stories[some], bad=self.bad[some])
+
 
 class Worker:
-    """Turns listed stories into outcomes.
+    """Turns listed rows into outcomes.
 
-    `known` loads what the ledger holds for a story id, Skip.FORGOTTEN for a forgotten story; `read` reads a story's
-    page unless it still has the given ETag; `languages` are those that stories may be labelled with.
+    `known` loads what the ledger holds for story ids; `read` reads pages, unless they still have the given ETags;
+    `languages` are those that stories may be labelled with.
     """
 
     def __init__(
         self,
-        known: Callable[[int], Awaitable[StoredVersion | Skip | None]],
-        read: ReadPage,
+        known: Callable[[Sequence[int]], Awaitable[Mapping[int, Known]]],
+        read: ReadPages,
         languages: Languages,
     ) -> None:
         self._known = known
         self._read = read
         self._languages = languages
 
-    async def process(self, job: ListedRow) -> tuple[ListedRow, Outcome]:
-        """The one outcome of a listed row.  Raises only errors that end the whole run, such as those of `known`."""
-        if isinstance(job, BadRow):
-            return job, DeadLettered(job, job.reason, job.error)
-        known = await self._known(job.id)
-        if isinstance(known, Skip):
-            return job, Skipped(job, known, was_asked=False)
-        if known is not None and known.name not in {None, job.name}:
-            error = f"the id {job.name or job.id!r} has the number of the story {known.name!r}"
-            return job, DeadLettered(job, Dead.BAD_ID, error)
-        skipped = skipped_without_reading(job, known)
-        if skipped is not None:
-            return job, skipped
-        if known is not None and known.language != job.language:
-            known = None
-        result = await self._read_twice(job, known.etag if known else None)
-        return job, outcome_of(job, known, result, self._languages)
+    async def admit(self, rows: Jobs) -> tuple[Jobs, Outcomes]:
+        """The stories whose pages must be read, and the outcomes of the other rows.  Raises what `known` raises."""
+        if rows.bad:
+            return rows[:0], Outcomes(NONE_MADE, [DeadLettered(row, row.reason, row.error) for row in rows.bad])
+        known = await self._known(rows.stories.ids)
+        if not known:
+            return rows, Outcomes(NONE_MADE, [])
+        settled = dict[int, Skipped | DeadLettered]()
+        versions = dict[int, StoredVersion]()
+        for n, story_id in enumerate(rows.stories.ids):
+            if (version := known.get(story_id)) is not None:
+                story = rows.stories.story(n)
+                if (outcome := _without_reading(story, version)) is not None:
+                    settled[n] = outcome
+                elif isinstance(version, StoredVersion) and version.language == story.language:
+                    versions[story_id] = version
+        left = [n for n in range(len(rows)) if n not in settled]
+        return Jobs(rows.stories.take(left), known=versions), Outcomes(NONE_MADE, list(settled.values()))
 
-    async def _read_twice(self, story: Story, etag: str | None) -> PageResult:
-        """Read a page, and once more if the first attempt crashed."""
-        result = await self._read_once(story, etag)
-        if _crashed(result):
-            log.warning("a story could not be processed; trying again", story=story.name or story.id)
-            result = await self._read_once(story, etag)
-        return result
+    async def work(self, jobs: Jobs, deliver: Deliver) -> None:
+        """Read the pages of stories and deliver their outcomes as they arrive; one that crashes is read once more.
 
-    async def _read_once(self, story: Story, etag: str | None) -> PageResult:
+        Raises only errors that end the whole run.
+        """
+        crashed = await self._read_once(jobs, deliver, last=False)
+        if crashed:
+            for story in crashed:
+                log.warning("a story could not be processed; trying again", story=story.name or story.id)
+            await self._read_once(replace(jobs, stories=StoryColumns.of(crashed)), deliver, last=True)
+
+    async def outcome(self, row: ListedRow) -> Outcome:
+        """The outcome of one row.  Raises as `admit` and `work`."""
+        found = list[Outcome]()
+
+        async def keep(outcomes: Outcomes) -> None:
+            found.extend(outcomes.objects())
+
+        jobs, settled = await self.admit(Jobs.of(row if isinstance(row, BadRow) else StoryColumns.of([row])))
+        await keep(settled)
+        await self.work(jobs, keep)
+        [made] = found
+        return made
+
+    async def _read_once(self, jobs: Jobs, deliver: Deliver, *, last: bool) -> list[Story]:
+        """Read pages, and return the stories that crashed unless that is the `last` time: it is then their outcome."""
+        unread, crashed = set(jobs.stories.ids), list[Story]()
+
+        async def receive(read: PagesRead) -> None:
+            unread.difference_update(read.ids)
+            if not last and (again := [story for story, result in read.others if _crashed(result)]):
+                crashed.extend(again)
+                read = replace(read, others=[one for one in read.others if not _crashed(one[1])])
+            if read.ids:
+                await deliver(outcomes_of(read, jobs.known, self._languages))
+
+        known = jobs.known
+        etags = [known[n].etag if n in known else None for n in jobs.stories.ids] if known else [None] * len(jobs)
         try:
-            return await self._read(story, etag)
+            await self._read(jobs.stories, etags, receive)
         except NeardupError:
             raise
         except Exception as error:
-            log.exception("a story could not be processed", story=story.name or story.id)
-            return crash_of(error)
+            failed = [story for story in jobs.stories.stories() if story.id in unread]
+            for story in failed:
+                log.exception("a story could not be processed", story=story.name or story.id)
+            await receive(results_of([(story, crash_of(error)) for story in failed]))
+        return crashed
 
 
-def known_stories(db: sqlite3.Connection, ids: Iterable[int]) -> dict[int, StoredVersion | Skip]:
+def known_stories(db: sqlite3.Connection, ids: Sequence[int]) -> dict[int, Known]:
     """What the ledger holds for these ids, for `Worker`."""
-    wanted = list(ids)
-    return {**stories.known_many(db, wanted), **dict.fromkeys(forgotten.among(db, wanted), Skip.FORGOTTEN)}
+    return {**stories.known_many(db, ids), **dict.fromkeys(forgotten.among(db, ids), Skip.FORGOTTEN)}
 
 
-def skipped_without_reading(story: Story, known: StoredVersion | None) -> Skipped | None:
-    """The outcome of a story whose listed date shows that its page need not be read; None if it must be."""
-    if known is None or known.updated_at is None or story.updated_at is None:
+def outcomes_of(read: PagesRead, known: Mapping[int, StoredVersion], languages: Languages) -> Outcomes:
+    """The outcomes of stories whose pages were read; `known` is what the ledger holds for some, in their languages."""
+    listed, pages = read.stories, read.pages
+    others = [outcome_of(story, result) for story, result in read.others]
+    own = {language: _script_of(languages, language) for language in set(listed.languages)}
+    scripts = pages.scripts
+    if scripts != [own[language] for language in listed.languages]:
+        for n, script in enumerate(scripts):
+            pages.marks[n] += label_marks(listed.languages[n], script, languages)
+    titles: list[str | None] = [None] * len(listed)
+    if None in listed.titles:
+        titles = list(map(_page_title, listed.titles, listed.paths, pages.titles, pages.openings))
+    made = FingerprintedStories(listed, pages, titles)
+    if known and (unchanged := _unchanged(known, made)):
+        others += [Skipped(listed.story(n), Skip.UNCHANGED, pages.etags[n], marks=pages.marks[n]) for n in unchanged]
+        made = made.take([n for n in range(len(made)) if n not in unchanged])
+    return Outcomes(made, others)
+
+
+def _without_reading(story: Story, known: Known) -> Skipped | DeadLettered | None:
+    """The outcome of a story whose page need not be read; None if it must be."""
+    if isinstance(known, Skip):
+        return Skipped(story, known, was_asked=False)
+    if known.name not in {None, story.name}:
+        error = f"the id {story.name or story.id!r} has the number of the story {known.name!r}"
+        return DeadLettered(story, Dead.BAD_ID, error)
+    if known.updated_at is None or story.updated_at is None:
         return None
     if story.updated_at < known.updated_at:
         return Skipped(story, Skip.SUPERSEDED, was_asked=False)
@@ -96,14 +200,16 @@ def skipped_without_reading(story: Story, known: StoredVersion | None) -> Skippe
     return Skipped(story, Skip.UNCHANGED, was_asked=False) if unchanged else None
 
 
-def outcome_of(story: Story, known: StoredVersion | None, result: PageResult, languages: Languages) -> Outcome:
-    """The outcome of a story whose page was read; `known` is what the ledger holds for it in the same language."""
+def _unchanged(known: Mapping[int, StoredVersion], made: FingerprintedStories) -> set[int]:
+    """The places of the stories that have the texts on record."""
+    hashes = zip(made.stories.ids, made.pages.text_hashes, strict=True)
+    pairs = ((n, known.get(story_id), text_hash) for n, (story_id, text_hash) in enumerate(hashes))
+    return {n for n, version, text_hash in pairs if version is not None and version.text_hash == text_hash}
+
+
+def outcome_of(story: Story, result: PageResult) -> Skipped | DeadLettered:
+    """The outcome of a story whose page was read and yields no fingerprint."""
     match result:
-        case PageFingerprinted(fingerprint, etag) if known is not None and fingerprint.text_hash == known.text_hash:
-            return Skipped(story, Skip.UNCHANGED, etag, marks=_marks(story, result, languages))
-        case PageFingerprinted(fingerprint, etag):
-            marks = _marks(story, result, languages)
-            return Fingerprinted(story, fingerprint, etag, _page_title(story, result), marks, result.measures)
         case NotModified():
             return Skipped(story, Skip.UNCHANGED)
         case Unreadable(Skip.MISSING):
@@ -112,24 +218,27 @@ def outcome_of(story: Story, known: StoredVersion | None, result: PageResult, la
             return Skipped(story, reason, marks=marks + skip_marks(reason))
         case ReadFailed(reason, error):
             return DeadLettered(story, reason, error)
+        case PageFingerprinted():
+            raise AssertionError("fingerprinted pages are in columns")
 
 
-def _marks(story: Story, page: PageFingerprinted, languages: Languages) -> Marks:
-    return page.marks + label_marks(story, page.script, languages)
-
-
-def label_marks(story: Story, script: str | None, languages: Languages) -> Marks:
+def label_marks(language: Language, script: str | None, languages: Languages) -> Marks:
     """The mark of a story whose language is not written in `script`, that of most letters of its text."""
-    if script is None or languages[story.language].script.upper().partition(" ")[0] == script:
+    if script is None or _script_of(languages, language) == script:
         return ()
     return (Mark(MarkReason.MISLABELLED, script.title()),)
 
 
-def _page_title(story: Story, page: PageFingerprinted) -> str | None:
+def _script_of(languages: Languages, language: Language) -> str:
+    """The script in which a language is written, as `core.text.scripts` names it."""
+    return languages[language].script.upper().partition(" ")[0]
+
+
+def _page_title(listed: str | None, path: str | None, title: str | None, opening: str | None) -> str | None:
     """What names a story without a listed title: the page's title; else its listed path, or else its first words."""
-    if story.title is not None:
+    if listed is not None:
         return None
-    return page.title or (page.opening if story.path is None else None)
+    return title or (opening if path is None else None)
 
 
 def _crashed(result: PageResult) -> bool:

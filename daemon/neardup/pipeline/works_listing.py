@@ -2,10 +2,11 @@
 
 from collections.abc import AsyncIterator
 
+from neardup.columns import ListedBlock
 from neardup.errors import Fatal
 from neardup.ledger import Ledger, stories, works
 from neardup.log import log
-from neardup.records import Checkpoint, ListedRow, Story
+from neardup.records import BadRow, Checkpoint
 from neardup.source import Source
 
 EMPTY_LISTING = "[reference] lists no works; look at reference.manifest, or reference.sql for Athena"
@@ -31,15 +32,15 @@ class WorksListing:
     def size(self) -> int:
         return self._source.size
 
-    async def stories(self, *, since: int | None, resume: Checkpoint | None) -> AsyncIterator[ListedRow]:
+    async def blocks(self, *, since: int | None, resume: Checkpoint | None) -> AsyncIterator[ListedBlock]:
         """All works; `since` and `resume` are ignored.  Raises Fatal if there are none."""
         listed, bad_rows = set[int](), 0
-        async for row in self._source.stories(since=None, resume=None):
-            if isinstance(row, Story):
-                listed.add(row.id)
-            else:
+        async for block in self._source.blocks(since=None, resume=None):
+            if isinstance(block, BadRow):
                 bad_rows += 1
-            yield row
+            else:
+                listed.update(block.ids)
+            yield block
         if not listed and not bad_rows:
             raise Fatal(EMPTY_LISTING)
         gone = await self._ledger.do(works.ids_without, listed)

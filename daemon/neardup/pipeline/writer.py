@@ -13,6 +13,7 @@ from contextlib import suppress
 from dataclasses import dataclass, replace
 from typing import Self
 
+from neardup.columns import Outcomes
 from neardup.config import Detection
 from neardup.core.candidates.select import Nominee, StoryGroup, nominate
 from neardup.errors import IndexDamaged, NeardupError, Transient
@@ -31,7 +32,7 @@ from neardup.pipeline.passage_nomination import (
 )
 from neardup.pipeline.passage_sync import PassageSync
 from neardup.pipeline.summary import Counts
-from neardup.records import BandedFingerprint, Checkpoint, Fingerprinted, Outcome
+from neardup.records import BandedFingerprint, Checkpoint
 from neardup.telemetry.metrics import INDEX_LAG, STAGE_SECONDS
 
 
@@ -104,16 +105,17 @@ class Writer:
             with suppress(asyncio.CancelledError, NeardupError):
                 await self._insert_task
 
-    async def look_up(self, batch: Sequence[Outcome]) -> BatchLookup | None:
+    async def look_up(self, batch: Outcomes) -> BatchLookup | None:
         """Look up the stories of a batch that were fingerprinted; None if there are none, or no index.
 
         Stories with equal fingerprints share a lookup.  Several batches may be looked up at a time.
         """
-        fresh, ids_of = _fingerprinted(batch), dict[BandedFingerprint, list[int]]()
+        if self._index is None or not len(batch.made):
+            return None
+        fresh = list(zip(batch.made.stories.ids, batch.made.banded(), strict=True))
+        ids_of = dict[BandedFingerprint, list[int]]()
         for story_id, banded in fresh:
             ids_of.setdefault(banded, []).append(story_id)
-        if self._index is None or not ids_of:
-            return None
         groups: list[StoryGroup] = [(ids, banded) for banded, ids in ids_of.items()]
         applied, found = await self._look_up_groups(self._index, groups)
         return BatchLookup(fresh, groups, applied, found, await self._nomination.look_up(batch))
@@ -125,7 +127,7 @@ class Writer:
         self._caps.count([banded.language for banded in probes], found)
         return applied, found
 
-    async def write(self, batch: Sequence[Outcome], lookup: BatchLookup | None, resume: int) -> None:
+    async def write(self, batch: Outcomes, lookup: BatchLookup | None, resume: int) -> None:
         """Record a batch of outcomes of distinct stories, looked up before, and the position to resume from."""
         index, nominees, by_passages = self._index, dict[int, Nominee](), dict[int, PassageMatches]()
         fresh = [] if lookup is None else lookup.fresh
@@ -133,8 +135,7 @@ class Writer:
             with STAGE_SECONDS.labels("nominate").time():
                 nominees = await self._nominate(index, lookup)
             by_passages = await self._nomination.nominate(lookup.passages)
-        for outcome in batch:
-            self._counts.add(outcome)
+        self._counts.add(batch)
         with STAGE_SECONDS.labels("commit").time():
             left_out = await self._ledger.do(
                 stories.commit,
@@ -154,7 +155,7 @@ class Writer:
                     checkpoint=self._checkpoint(resume),
                 ),
             )
-        INDEX_LAG.inc(sum(isinstance(outcome, Fingerprinted) for outcome in batch))
+        INDEX_LAG.inc(len(batch.made))
         if index is not None:
             await self.finish_insert()
             self._insert_task = asyncio.create_task(self._insert(index), name="index")
@@ -230,12 +231,3 @@ class Writer:
                 await catch_up(index, self._ledger, self._version)
             finally:
                 self._repairs += 1
-
-
-def _fingerprinted(batch: Sequence[Outcome]) -> list[tuple[int, BandedFingerprint]]:
-    """The ids and fingerprints of the stories of a batch that were fingerprinted."""
-    return [
-        (one.story.id, BandedFingerprint(one.story.language, one.fingerprint.simhash, one.fingerprint.signature))
-        for one in batch
-        if isinstance(one, Fingerprinted)
-    ]

@@ -9,6 +9,7 @@ from contextlib import suppress
 from dataclasses import replace
 from functools import partial
 
+from neardup.columns import Outcomes
 from neardup.config import Detection
 from neardup.core.fingerprint.version import algorithm
 from neardup.core.page import Page, StoryText, text_of
@@ -86,7 +87,7 @@ class Submissions:
         if path is None:
             kept_path = await asyncio.to_thread(submitted_pages.write, self._ledger.path, story.id, kept)
         title = page_title(kept.body, None) if not kept.is_text else None
-        marks = submission.text.marks + label_marks(story, script_of_most(text), self._languages)
+        marks = submission.text.marks + label_marks(story.language, script_of_most(text), self._languages)
         outcome = Fingerprinted(story, examined.fingerprint, None, title or opening(text), marks)
         stored = await self._store(outcome, kept_path, examined, again=again)
         if not stored.unseen.ids and not stored.unseen.by_passages:
@@ -106,7 +107,7 @@ class Submissions:
         )
         stored = await self._ledger.do(submissions.commit, submitted, algorithm(), again=again)
         self._texts.keep(examined.fingerprint.text_hash, examined.text)
-        count_outcomes([stored.outcome])
+        count_outcomes(Outcomes.of([stored.outcome]))
         count_assessed(examined.assessed, stored.flagged)
         assert isinstance(stored.outcome.story, Story)
         for unused in {page, stored.path_before} - {stored.outcome.story.path}:

@@ -17,13 +17,14 @@ from neardup.app import open_readers
 from neardup.config import Config
 from neardup.core.fingerprint.passage_hashes import PassageHashes
 from neardup.core.fingerprint.version import algorithm, check_native_core
+from neardup.core.page import PageFingerprinted
 from neardup.core.text.detect import ENGLISH
 from neardup.errors import Fatal
 from neardup.ledger import Ledger, cases, common_passages, connect, flags, languages, similarities, stories, transaction
 from neardup.ledger.common_passages import CommonPassage
 from neardup.pages.plain_content import PlainContent
 from neardup.pages.reader_pool import PROCESSES, ReaderPool
-from neardup.pages.results import NotModified
+from neardup.pages.results import NotModified, PageResult, results_of
 from neardup.pages.store import location_of
 from neardup.pairs import Assessment, Candidate, Kind, PairedStory
 from neardup.pipeline.hooks import Hook
@@ -32,9 +33,9 @@ from neardup.pipeline.run_lifecycle import carry_out
 from neardup.pipeline.summary import Counts, RunSummary, Summary
 from neardup.pipeline.sweep_caps import log_caps
 from neardup.pipeline.unreadable import keep_examples
-from neardup.pipeline.worker import outcome_of
+from neardup.pipeline.worker import outcomes_of
 from neardup.query.pairs_in_memory import Nominated, Pair, nominate
-from neardup.records import BadRow, Dead, DeadLettered, Fingerprint, Fingerprinted, Language, Outcome, Story
+from neardup.records import BadRow, Dead, DeadLettered, Fingerprint, Language, Story
 from neardup.scan.comparing import Verifier
 from neardup.scan.reading import KeptText, ReadDocument, Reader, Scratch
 from neardup.scan.workers import Operations, WorkerDied, Workers, forked
@@ -179,14 +180,18 @@ class Scan:
         return first_new
 
     async def _read_listed(self, run_id: int, listed: Listed) -> None:
-        outcomes = list[Outcome]()
+        results, refused = list[tuple[Story, PageResult]](), list[DeadLettered]()
         async for read in self._in_order(self._read(some) async for some in _batched(listed)):
             for document, found in read:
-                outcomes.append(self._outcome_of(document, found))
-            if len(outcomes) >= ROWS_AT_A_TIME:
-                await self._write(run_id, outcomes)
-                outcomes = []
-        await self._write(run_id, outcomes)
+                match self._result_of(document, found):
+                    case DeadLettered() as outcome:
+                        refused.append(outcome)
+                    case result:
+                        results.append(result)
+            if len(results) + len(refused) >= ROWS_AT_A_TIME:
+                await self._write(run_id, results, refused)
+                results, refused = [], []
+        await self._write(run_id, results, refused)
 
     async def _in_order(self, tasks: AsyncIterator[Coroutine[Any, Any, Result]]) -> AsyncIterator[Result]:
         """The results of tasks in their order, of which enough run at a time to occupy all processes."""
@@ -222,8 +227,10 @@ class Scan:
         assert not isinstance(result, NotModified)
         return await asyncio.to_thread(self._processes.reader.keep, document, result, text)
 
-    def _outcome_of(self, document: Document | BadDocument, read: ReadDocument | None) -> Outcome:
-        """The outcome of the next document, which is compared if it can be."""
+    def _result_of(
+        self, document: Document | BadDocument, read: ReadDocument | None
+    ) -> tuple[Story, PageResult] | DeadLettered:
+        """What the next document was read as; it is compared if it can be."""
         self._progress.position += 1
         number, name = self._progress.position, UNPRINTABLE.sub("\ufffd", document.name)
         if isinstance(document, Document) and read is not None and read.wrong_script is not None:
@@ -233,17 +240,18 @@ class Scan:
             row = BadRow(f"document {number}", document.reason, f"{name}: {document.error}", number)
             return DeadLettered(row, row.reason, row.error)
         story = Story(number, read.language, document.path, title=name, position=number)
-        outcome = outcome_of(story, None, read.result, self._config.registry)
-        if isinstance(outcome, Fingerprinted):
+        if isinstance(read.result, PageFingerprinted):
             assert read.text is not None
-            self._compared.append(ComparedDocument(number, read.language, outcome.fingerprint, read.text))
-        return outcome
+            self._compared.append(ComparedDocument(number, read.language, read.result.fingerprint, read.text))
+        return story, read.result
 
-    async def _write(self, run_id: int, outcomes: Sequence[Outcome]) -> None:
-        counts = self.summary.counts
-        for outcome in outcomes:
-            counts.add(outcome)
-        keep_examples(counts, outcomes, lambda story: location_of(self._config.content, story))
+    async def _write(
+        self, run_id: int, results: Sequence[tuple[Story, PageResult]], refused: Sequence[DeadLettered]
+    ) -> None:
+        counts, outcomes = self.summary.counts, outcomes_of(results_of(results), {}, self._config.registry)
+        outcomes.others.extend(refused)
+        counts.add(outcomes)
+        keep_examples(counts, outcomes.others, lambda story: location_of(self._config.content, story))
         await self._ledger.do(stories.commit, stories.Batch(outcomes, [], run_id, counts.as_dict(), None))
         self._progress.size = self._documents.size
         self._watch(self._progress)

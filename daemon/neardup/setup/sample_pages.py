@@ -11,6 +11,7 @@ from neardup.core.page import Page
 from neardup.errors import Fatal, NeardupError
 from neardup.pages.store import Pages, open_transfers, path_of
 from neardup.records import BadRow, Checkpoint, Language, ListedRow, Story
+from neardup.source import rows_of
 from neardup.source.configured import open_source
 
 PAGES = 20
@@ -62,7 +63,7 @@ async def _sample(config: Config) -> list[Story]:
 
 
 def _rows(config: Config) -> AsyncIterator[ListedRow]:
-    return open_source(config, _ignore_checkpoint).stories(since=None, resume=None)
+    return rows_of(open_source(config, _ignore_checkpoint))
 
 
 async def _ignore_checkpoint(_: Checkpoint) -> None:

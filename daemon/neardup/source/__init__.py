@@ -1,9 +1,13 @@
 """Listings of stories: Athena, a manifest file, and the dead letters, behind one protocol."""
 
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterable, AsyncIterator
+from contextlib import aclosing
 from typing import Protocol
 
-from neardup.records import Checkpoint, ListedRow
+from neardup.columns import ListedBlock, StoryColumns
+from neardup.records import BadRow, Checkpoint, ListedRow, Story
+
+BLOCK_ROWS = 256
 
 
 class Source(Protocol):
@@ -17,9 +21,34 @@ class Source(Protocol):
     @property
     def size(self) -> int: ...
 
-    def stories(self, *, since: int | None, resume: Checkpoint | None) -> AsyncIterator[ListedRow]:
-        """All stories, or those updated at or after `since` (milliseconds since 1970).
+    def blocks(self, *, since: int | None, resume: Checkpoint | None) -> AsyncIterator[ListedBlock]:
+        """All stories in columns, or those updated at or after `since` (milliseconds since 1970); and the bad rows.
 
         Continues from `resume` if that is a checkpoint of this listing.
         """
         ...
+
+
+async def rows_of(
+    source: Source, *, since: int | None = None, resume: Checkpoint | None = None
+) -> AsyncIterator[ListedRow]:
+    """The rows of a listing as objects."""
+    async with aclosing(source.blocks(since=since, resume=resume)) as blocks:  # type: ignore[type-var]
+        async for block in blocks:
+            for row in [block] if isinstance(block, BadRow) else block.stories():
+                yield row
+
+
+async def in_blocks(rows: AsyncIterable[ListedRow]) -> AsyncIterator[ListedBlock]:
+    """Rows that were listed as objects."""
+    stories = list[Story]()
+    async for row in rows:
+        if isinstance(row, Story):
+            stories.append(row)
+        if stories and (isinstance(row, BadRow) or len(stories) == BLOCK_ROWS):
+            yield StoryColumns.of(stories)
+            stories.clear()
+        if isinstance(row, BadRow):
+            yield row
+    if stories:
+        yield StoryColumns.of(stories)

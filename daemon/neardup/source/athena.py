@@ -16,12 +16,14 @@ from aiobotocore.config import AioConfig  # type: ignore[import-untyped]
 from botocore.exceptions import BotoCoreError, ClientError, HTTPClientError, NoCredentialsError
 from botocore.exceptions import ConnectionError as BotoConnectionError
 
+from neardup.columns import ListedBlock
 from neardup.errors import Fatal, Gone, Transient
 from neardup.languages import Languages
 from neardup.log import log
 from neardup.no_redirects import NoRedirects
-from neardup.records import Checkpoint, ListedRow
+from neardup.records import Checkpoint
 from neardup.s3_errors import NO_CREDENTIALS
+from neardup.source import in_blocks
 from neardup.source.parse import DEFAULT_KEY, parse_row
 from neardup.source.rows import OF_STORIES, OF_WORKS, Reader, csv_rows
 
@@ -86,7 +88,7 @@ class Athena:
         self.name = ""
         self.size = 0
 
-    async def stories(self, *, since: int | None, resume: Checkpoint | None) -> AsyncIterator[ListedRow]:
+    async def blocks(self, *, since: int | None, resume: Checkpoint | None) -> AsyncIterator[ListedBlock]:
         """The stories of backfill_sql, or of daily_sql with `since` for its `?`.
 
         Continues from `resume` if that is a checkpoint of this query and Athena still has the result.  Raises Fatal
@@ -100,8 +102,10 @@ class Athena:
             read = await self._query(sql, parameters)
         self.size = read.size
         columns = OF_WORKS if self._of_reference else OF_STORIES
-        async for row in csv_rows(read, "the result of the Athena query", start, columns):
-            yield parse_row(row, self._languages, self._key, of_reference=self._of_reference)
+        rows = csv_rows(read, "the result of the Athena query", start, columns)
+        listed = (parse_row(row, self._languages, self._key, of_reference=self._of_reference) async for row in rows)
+        async for block in in_blocks(listed):
+            yield block
 
     async def columns(self) -> list[str]:
         """The names of the columns of backfill_sql."""

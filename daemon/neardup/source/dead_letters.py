@@ -3,7 +3,8 @@
 from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
 from dataclasses import replace
 
-from neardup.records import Checkpoint, ListedRow, Story
+from neardup.columns import ListedBlock, StoryColumns
+from neardup.records import Checkpoint, Story
 
 
 class DeadLetters:
@@ -17,11 +18,9 @@ class DeadLetters:
         self.name = "dead letters"
         self.size = size
 
-    async def stories(self, *, since: int | None, resume: Checkpoint | None) -> AsyncIterator[ListedRow]:
+    async def blocks(self, *, since: int | None, resume: Checkpoint | None) -> AsyncIterator[ListedBlock]:
         """All of them; `since` and `resume` are ignored."""
         after, position = "", 0
         while page := await self._page(after):
-            for story in page:
-                position += 1
-                yield replace(story, position=position)
-            after = page[-1].key
+            yield StoryColumns.of(replace(story, position=n) for n, story in enumerate(page, position + 1))
+            after, position = page[-1].key, position + len(page)

@@ -4,9 +4,11 @@ import os
 from collections.abc import AsyncIterator
 from pathlib import Path
 
+from neardup.columns import ListedBlock, StoryColumns
 from neardup.errors import Fatal, Misuse
 from neardup.languages import Languages
-from neardup.records import Checkpoint, ListedRow, Story
+from neardup.records import BadRow, Checkpoint
+from neardup.source import in_blocks
 from neardup.source.parquet import open_parquet, parquet_rows
 from neardup.source.parse import DEFAULT_KEY, parse_row
 from neardup.source.rows import OF_STORIES, OF_WORKS, csv_rows, jsonl_rows
@@ -57,7 +59,7 @@ class Manifest:
         self.size = self._parquet.metadata.num_rows if self._parquet else self._read.size
         self.name = self._read.name
 
-    async def stories(self, *, since: int | None, resume: Checkpoint | None) -> AsyncIterator[ListedRow]:
+    async def blocks(self, *, since: int | None, resume: Checkpoint | None) -> AsyncIterator[ListedBlock]:
         """The stories updated at or after `since`, and those without an update time.
 
         Continues from `resume` if that is a checkpoint of this file, unchanged.  Raises Misuse for a header that lacks
@@ -71,7 +73,11 @@ class Manifest:
             rows = jsonl_rows(self._read, start)
         else:
             rows = csv_rows(self._read, self._path.name, start, columns)
-        async for row in rows:
-            story = parse_row(row, self._languages, self._key, of_reference=self._of_reference)
-            if since is None or not isinstance(story, Story) or story.updated_at is None or story.updated_at >= since:
-                yield story
+        listed = (parse_row(row, self._languages, self._key, of_reference=self._of_reference) async for row in rows)
+        async for block in in_blocks(listed):
+            yield block if since is None or isinstance(block, BadRow) else _updated(block, since)
+
+
+def _updated(stories: StoryColumns, since: int) -> StoryColumns:
+    """The stories updated at or after a time, and those without an update time."""
+    return stories.take([n for n, at in enumerate(stories.updated_at) if at is None or at >= since])

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 from neardup.config import Config
 from neardup.errors import Misuse
 from neardup.records import BadRow, Checkpoint, Dead, Language, ListedRow, Story
+from neardup.source import rows_of
 from neardup.source.configured import open_reference, open_source
 from neardup.source.parse import parse_row
 from neardup.source.rows import OPTIONAL, REQUIRED, SHOWN_CHARACTERS, Row
@@ -59,7 +60,7 @@ def _listed(config: Config) -> Iterator[ListedRow]:
     sources += [open_reference(config)] if config.reference is not None else []
     with asyncio.Runner() as runner:
         for source in sources:
-            stories = source.stories(since=None, resume=None)
+            stories = rows_of(source)
             while rows := runner.run(_next(stories)):
                 yield from rows
 

@@ -4,7 +4,7 @@ A page that kills a reader process costs that process, not the Python worker of 
 """
 
 import asyncio
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import cache
 from typing import TYPE_CHECKING, Any
@@ -12,10 +12,10 @@ from typing import TYPE_CHECKING, Any
 from neardup.config import Config, Content
 from neardup.core.text.extraction import Extraction
 from neardup.pages.reader_pool import ReaderPool
-from neardup.pages.results import PageResult
+from neardup.pages.results import PageResult, read_singly
 from neardup.pages.store import WorkPages
-from neardup.pipeline.worker import Worker
-from neardup.records import DeadLettered, Fingerprinted, Outcome, Skip, Skipped, StoredVersion, Story
+from neardup.pipeline.worker import Known, Worker
+from neardup.records import DeadLettered, Fingerprinted, Outcome, Skipped, Story
 from neardup.spark.listing import STORY, listed_of
 
 if TYPE_CHECKING:
@@ -89,15 +89,15 @@ async def _read(rows: list[dict[str, Any]], config: Config, reading: Reading) ->
             return result
 
         async with free:
-            _, outcome = await Worker(_unknown, read, config.registry).process(listed_of(row))
+            outcome = await Worker(_unknown, read_singly(read), config.registry).outcome(listed_of(row))
         return row_of(outcome, text)
 
     return await asyncio.gather(*map(read_one, rows))
 
 
-async def _unknown(_: int) -> StoredVersion | Skip | None:
+async def _unknown(_: Sequence[int]) -> dict[int, Known]:
     """A job begins without a ledger."""
-    return None
+    return {}
 
 
 def row_of(outcome: Outcome, text: str | None) -> dict[str, Any]:

@@ -4,9 +4,11 @@ Until then what happens to them is kept, and done as soon as it is loaded: by wh
 so much is kept that the command is no short one.
 """
 
+import collections
 import sys
 import time
-from collections.abc import Callable, Iterator
+from bisect import bisect_left
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from functools import cached_property, partial
 from threading import RLock
@@ -110,6 +112,19 @@ class Metric(Series):
 
     def clear(self) -> None:
         later(lambda: self.made.clear())  # noqa: PLW0108 - not made before then
+
+
+def observe_all(histogram: Any, amounts: Sequence[float]) -> None:
+    """Observe many amounts in a histogram without labels, or one series; it takes little longer than to observe one."""
+
+    def observe() -> None:
+        made = histogram.made if isinstance(histogram, Series) else histogram
+        bounds = made._upper_bounds  # noqa: SLF001 - the library observes one amount at a time
+        for place, count in collections.Counter(bisect_left(bounds, amount) for amount in amounts).items():
+            made._buckets[place].inc(count)  # noqa: SLF001 - likewise
+        made._sum.inc(sum(amounts))  # noqa: SLF001 - likewise
+
+    later(observe)
 
 
 Counter, Gauge, Histogram = (partial(Metric, kind) for kind in ("Counter", "Gauge", "Histogram"))

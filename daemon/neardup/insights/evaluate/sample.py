@@ -14,6 +14,7 @@ from neardup.core.page import PageText
 from neardup.errors import Fatal
 from neardup.pages.reader_pool import ReaderPool
 from neardup.records import Checkpoint, Language, Story
+from neardup.source import rows_of
 from neardup.source.configured import open_source
 
 TRIED = 20  # stories drawn for each one wanted, because many may be too short
@@ -56,7 +57,7 @@ async def _draw(
 
     heaps: dict[Language, list[tuple[int, int, Story]]] = {language: [] for language in config.registry}
     count = 0
-    async for story in open_source(config, ignore_checkpoint).stories(since=None, resume=None):
+    async for story in rows_of(open_source(config, ignore_checkpoint)):
         count += 1
         show_listed(count)
         if isinstance(story, Story):

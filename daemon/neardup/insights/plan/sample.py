@@ -1,22 +1,20 @@
 """Samples the configured source: lists all of it once, and reads some pages of each language."""
 
-import asyncio
 import random
 import time
 from collections import Counter
 from collections.abc import Callable, Sequence
 from contextlib import aclosing
 from dataclasses import dataclass, field
-from itertools import islice
 from statistics import fmean
 
 from neardup.app import open_readers
+from neardup.columns import Key, Outcomes, StoryColumns
 from neardup.config import Config
-from neardup.core.page import PageFingerprinted
 from neardup.insights.plan.times import MICRO, PageCost
-from neardup.pages.results import PageResult
-from neardup.pipeline.worker import Worker
+from neardup.pipeline.worker import Jobs, Known, Worker
 from neardup.records import Checkpoint, Fingerprinted, Language, Outcome, Story
+from neardup.source import rows_of
 from neardup.source.configured import open_source
 
 SEED = 1
@@ -45,30 +43,28 @@ async def read_sample(config: Config, size: int, show_listed: Callable[[int], No
     """
     sample = Sample()
     drawn = await _draw(config, size, sample, show_listed)
-    stories = [story for of_language in drawn.values() for story in of_language]
-    sizes: list[int] = []
+    stories = StoryColumns.of(story for of_language in drawn.values() for story in of_language)
+    outcomes, sizes = dict[Key, Outcome](), list[int]()
+
+    async def keep(found: Outcomes) -> None:
+        outcomes.update(zip(found.keys, found.objects(), strict=True))
+        sizes.extend(found.made.pages.headers["size"].tolist())
+
     async with aclosing(open_readers(config)) as pool:
-
-        async def read(story: Story, _: str | None) -> PageResult:
-            result = await pool.read(story, None)
-            if isinstance(result, PageFingerprinted):
-                sizes.append(result.size)
-            return result
-
-        worker = Worker(_nothing_on_record, read, config.registry)
-        for story in stories[:1]:  # before the measurement, which must not include the start of the reader processes
-            await worker.process(story)
-        sizes.clear()
+        worker = Worker(_nothing_on_record, pool.read_all, config.registry)
+        if len(stories):
+            await pool.start()  # before the measurement, which must not include it
         wall_before, cpu_before, computing_before = time.perf_counter(), pool.cpu_seconds, pool.computing_seconds
-        results = await asyncio.gather(*map(worker.process, stories))
+        await worker.work(Jobs(stories), keep)
         sample.cost = _cost(
             sizes,
             computing=pool.computing_seconds - computing_before,
             cpu=pool.cpu_seconds - cpu_before,
             wall=time.perf_counter() - wall_before,
         )
-    outcomes = iter(outcome for _, outcome in results)
-    sample.outcomes = {language: list(islice(outcomes, len(of_language))) for language, of_language in drawn.items()}
+    sample.outcomes = {
+        language: [outcomes[story.id] for story in of_language] for language, of_language in drawn.items()
+    }
     return sample
 
 
@@ -81,7 +77,7 @@ async def _draw(
     """
     rng = random.Random(SEED)  # noqa: S311 - not for cryptography
     reservoirs: dict[Language, list[Story]] = {}
-    async for story in open_source(config, _ignore_checkpoint).stories(since=None, resume=None):
+    async for story in rows_of(open_source(config, _ignore_checkpoint)):
         if not isinstance(story, Story):
             sample.bad_rows += 1
             continue
@@ -114,8 +110,9 @@ def _cost(sizes: Sequence[int], *, computing: float, cpu: float, wall: float) ->
     return PageCost(fetch=max(0.0, cpu * per_page - read), read=read, wall=wall * per_page, bytes=fmean(sizes))
 
 
-async def _nothing_on_record(_: int) -> None:
+async def _nothing_on_record(_: Sequence[int]) -> dict[int, Known]:
     """Find no story on record, so that every page is read."""
+    return {}
 
 
 async def _ignore_checkpoint(_: Checkpoint) -> None:

@@ -1,0 +1,202 @@
+"""Fingerprinted pages in columns, and the one packed record in which a page crosses from process to process.
+
+A record is a header of fixed size and then what differs in length: the passage hashes, the title, the opening and the
+ETag.  The records of several pages are their headers, one after another, and then the rest of each.  So numpy reads the
+headers as an array, and no object is made for a page.
+"""
+
+import struct
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from functools import cache
+from typing import Any, NamedTuple, Self
+
+import numpy as np
+import numpy.typing as npt
+
+from neardup.core.page import PageFingerprinted
+from neardup.core.text.characters import BLOCK
+from neardup.core.text.scripts import script_of_block
+from neardup.records import Fingerprint, Marks
+
+# `script` is one more than the number of a block of letters of the script, and 0 for none; see `core.text.scripts`.
+HEADER = np.dtype(
+    [
+        ("words", "<u4"),
+        ("shingles", "<u4"),
+        ("passages", "<u4"),  # how many hashes of 4 bytes
+        ("title_bytes", "<u4"),  # in UTF-8; 0 for no title, and likewise below
+        ("opening_bytes", "<u4"),
+        ("etag_bytes", "<u4"),
+        ("size", "<u4"),  # of the page, in bytes
+        ("script", "<u2"),
+        ("flags", "<u2"),  # SIGNED, MEASURED
+        ("measures", "<f8", 4),
+        ("text_hash", "V16"),
+        ("simhash", "V16"),
+        ("signature", "V64"),  # zeros unless SIGNED
+    ]
+)
+FIELDS = struct.Struct("<7I2H4d16s16s64s")  # the same
+assert FIELDS.size == HEADER.itemsize
+SIGNED, MEASURED = 1, 2
+NO_MEASURES, NO_SIGNATURE = (0.0,) * 4, bytes(64)
+BLOCKS = range(0x110000 // BLOCK)
+
+Headers = npt.NDArray[np.void]  # of HEADER
+
+
+class Records(NamedTuple):
+    """The packed records of n pages: their headers, the rest of each, and their marks, which few have."""
+
+    headers: bytes
+    rest: bytes
+    marks: dict[int, Marks]
+
+
+def pack(page: PageFingerprinted) -> tuple[bytes, bytes]:
+    """A page -> its header, and the rest of its record.  Its marks are not in it."""
+    made = page.fingerprint
+    title, opening, etag = _packed_text(page.title), _packed_text(page.opening), _packed_text(page.etag)
+    header = FIELDS.pack(
+        made.words,
+        made.shingles,
+        len(made.passages) // 4,
+        len(title),
+        len(opening),
+        len(etag),
+        page.size,
+        0 if page.script is None else 1 + _block_of(page.script),
+        (SIGNED if made.signature is not None else 0) | (MEASURED if page.measures is not None else 0),
+        *(page.measures or NO_MEASURES),
+        made.text_hash,
+        made.simhash,
+        made.signature or NO_SIGNATURE,
+    )
+    return header, made.passages + title + opening + etag
+
+
+def _packed_text(text: str | None) -> bytes:
+    return b"" if text is None else text.encode("utf-8", "surrogatepass")
+
+
+@cache
+def _block_of(script: str) -> int:
+    """The number of the first block of letters of a script."""
+    return next(block for block in BLOCKS if script_of_block(block) == script)
+
+
+@dataclass(frozen=True, slots=True)
+class PackedPages:
+    """N fingerprinted pages in columns: their headers (n,) as an array, and lists of what differs in length."""
+
+    headers: Headers
+    passages: list[bytes]
+    titles: list[str | None]
+    openings: list[str | None]
+    etags: list[str | None]
+    marks: list[Marks]
+
+    @classmethod
+    def unpacked(cls, records: Records) -> Self:
+        headers, rest, at = np.frombuffer(records.headers, HEADER), records.rest, 0
+        passages, titles, openings, etags = list[bytes](), list[str | None](), list[str | None](), list[str | None]()
+        lengths = (headers[name].tolist() for name in ("passages", "title_bytes", "opening_bytes", "etag_bytes"))
+        for hashes, *sizes in zip(*lengths, strict=True):
+            passages.append(rest[at : (at := at + 4 * hashes)])
+            for size, column in zip(sizes, (titles, openings, etags), strict=True):
+                column.append(rest[at : (at := at + size)].decode("utf-8", "surrogatepass") if size else None)
+        marks: list[Marks] = [()] * len(headers)
+        for n, some in records.marks.items():
+            marks[n] = some
+        return cls(headers, passages, titles, openings, etags, marks)
+
+    @classmethod
+    def of(cls, pages: Iterable[PageFingerprinted]) -> Self:
+        pages = list(pages)
+        headers, rest = tuple(zip(*map(pack, pages), strict=True)) or ((), ())
+        marks = {n: page.marks for n, page in enumerate(pages)}
+        return cls.unpacked(Records(b"".join(headers), b"".join(rest), marks))
+
+    @classmethod
+    def joined(cls, parts: Sequence[Self]) -> Self:
+        headers = np.concatenate([np.empty(0, HEADER), *(part.headers for part in parts)])
+        return cls(headers, *([value for part in parts for value in part.lists[n]] for n in range(5)))
+
+    @property
+    def lists(self) -> tuple[list[Any], ...]:
+        """What is not in the headers."""
+        return self.passages, self.titles, self.openings, self.etags, self.marks
+
+    def __len__(self) -> int:
+        return len(self.headers)
+
+    def __getitem__(self, some: slice) -> Self:
+        return type(self)(self.headers[some], *(column[some] for column in self.lists))
+
+    def take(self, places: Sequence[int]) -> Self:
+        """The pages at these places."""
+        return type(self)(
+            self.headers[np.array(places, np.intp)], *([column[n] for n in places] for column in self.lists)
+        )
+
+    @property
+    def scripts(self) -> list[str | None]:
+        """The script of each, as in `PageFingerprinted`."""
+        return [script_of_block(number - 1) if number else None for number in self.headers["script"].tolist()]
+
+    @property
+    def text_hashes(self) -> list[bytes]:
+        return self._bytes("text_hash")
+
+    @property
+    def simhashes(self) -> list[bytes]:
+        return self._bytes("simhash")
+
+    @property
+    def signatures(self) -> list[bytes | None]:
+        flags = self.headers["flags"].tolist()
+        return [made if flag & SIGNED else None for made, flag in zip(self._bytes("signature"), flags, strict=True)]
+
+    @property
+    def signed(self) -> npt.NDArray[np.bool_]:
+        """(n,) whether each has a signature."""
+        return np.asarray(self.headers["flags"] & SIGNED != 0)
+
+    @property
+    def measured(self) -> npt.NDArray[np.bool_]:
+        """(n,) whether the measures of each were taken."""
+        return np.asarray(self.headers["flags"] & MEASURED != 0)
+
+    def _bytes(self, field: str) -> list[bytes]:
+        values: list[bytes] = self.headers[field].tolist()
+        return values
+
+    def fingerprint(self, n: int) -> Fingerprint:
+        """The fingerprint of one page."""
+        header = self.headers[n]
+        return Fingerprint(
+            header["text_hash"].item(),
+            header["simhash"].item(),
+            header["signature"].item() if header["flags"] & SIGNED else None,
+            int(header["words"]),
+            int(header["shingles"]),
+            self.passages[n],
+        )
+
+    def page(self, n: int) -> PageFingerprinted:
+        """One page as an object."""
+        header = self.headers[n]
+        return PageFingerprinted(
+            self.fingerprint(n),
+            self.etags[n],
+            int(header["size"]),
+            self.titles[n],
+            self.openings[n],
+            script_of_block(int(header["script"]) - 1) if header["script"] else None,
+            self.marks[n],
+            tuple(header["measures"].tolist()) if header["flags"] & MEASURED else None,
+        )
+
+
+NO_PAGES = PackedPages(np.empty(0, HEADER), [], [], [], [], [])
