@@ -4,6 +4,7 @@ how many requests a store serves at once, follows changes, and drops when the st
 
 import asyncio
 import heapq
+from collections import deque
 from collections.abc import Iterator
 from itertools import count
 
@@ -24,15 +25,16 @@ class SimulatedStore:
         self.limits: list[int] = []
         self.most_in_flight = 0
         self._free: list[float] = []
-        self._turn = asyncio.Condition()
+        self._waiting: deque[asyncio.Event] = deque()
         self._events: list[tuple[float, int, asyncio.Event]] = []
         self._order = count()
 
     async def request(self, jitter: float) -> None:
         """A request that waits for its turn, as reader processes let them."""
-        async with self._turn:
-            await self._turn.wait_for(lambda: self.requests.asked < self.requests.limit)
-            await self.requests.enter(1)
+        turn = asyncio.Event()
+        self._waiting.append(turn)
+        self._admit()
+        await turn.wait()
         self.most_in_flight = max(self.most_in_flight, self.requests.in_flight)
         began, window = self.now, self.requests.window
         await self._serve(jitter)
@@ -42,8 +44,12 @@ class SimulatedStore:
         else:
             self.requests.observe([self.now - began])
         self.limits.append(self.requests.limit)
-        async with self._turn:
-            self._turn.notify_all()
+        self._admit()
+
+    def _admit(self) -> None:
+        while self._waiting and self.requests.asked < self.requests.limit:
+            self.requests.asked += 1
+            self._waiting.popleft().set()
 
     async def _serve(self, jitter: float) -> None:
         while len(self._free) > self.servers:

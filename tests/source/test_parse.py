@@ -2,6 +2,8 @@
 same millisecond in every notation.
 """
 
+import csv
+import io
 import json
 import unicodedata
 from datetime import UTC, datetime, timedelta, timezone
@@ -11,8 +13,9 @@ from hypothesis import example, given
 from hypothesis import strategies as st
 from neardup.languages import LANGUAGES, SHIPPED
 from neardup.records import BadRow, Dead, Language, Story
-from neardup.source.parse import MAX_ID, id_of, parse_row, parse_time
-from neardup.source.rows import Row
+from neardup.source import rows
+from neardup.source.parse import DEFAULT_KEY, MAX_ID, id_of, parse_row, parse_rows, parse_time
+from neardup.source.rows import Row, csv_blocks, csv_rows
 from neardup.timestamps import rfc3339
 
 from tests.support.languages import CODES, HINDI, TEXTS
@@ -187,3 +190,41 @@ def test_a_work_needs_a_plain_catalogue(catalogue: str | None) -> None:
     row = Row(0, {"id": "1", "language": "hi", "catalogue": catalogue}, "")
     bad = parse_row(row, SHIPPED, of_reference=True)
     assert isinstance(bad, BadRow) and bad.reason is Dead.BAD_ROW and "catalogue" in bad.error
+
+
+cells = st.one_of(
+    st.text(st.characters(codec="utf-8"), max_size=9), st.sampled_from(["17", "hi", "a/b", "../b", "", " "])
+)
+odd_values = st.fixed_dictionaries(dict.fromkeys(COLUMNS, cells))
+plain_values = st.fixed_dictionaries(
+    {
+        "id": st.integers(0, MAX_ID).map(str),
+        "language": st.sampled_from(["hi", "TAMIL", " ml "]),
+        "path": st.sampled_from(["", "a/b.html"]),
+        "author_id": st.sampled_from(["", "7", "a\x00b"]),
+        "title": st.sampled_from(["", " two words ", *TEXTS.values()]),
+        "published_at": times.map(datetime.isoformat),
+        "updated_at": st.sampled_from(["", "2026-11-19 02:00:00.000 UTC"]),
+    }
+)
+
+
+@given(st.lists(st.one_of(plain_values, plain_values, plain_values, odd_values), max_size=20), st.integers(1, 8))
+async def test_rows_parsed_in_columns_equal_those_parsed_one_by_one(values: list[dict[str, str]], block: int) -> None:
+    out = io.StringIO()
+    writer = csv.DictWriter(out, COLUMNS)
+    writer.writeheader()
+    writer.writerows(values)
+    data = out.getvalue().encode()
+
+    class InMemory:
+        size = len(data)
+
+        async def __call__(self, start: int, end: int) -> bytes:
+            return data[start:end]
+
+    with pytest.MonkeyPatch.context() as patched:
+        patched.setattr(rows, "BLOCK_ROWS", block)
+        blocks = parse_rows(csv_blocks(InMemory(), "list.csv"), SHIPPED, DEFAULT_KEY, of_reference=False)
+        found = [row async for some in blocks for row in ([some] if isinstance(some, BadRow) else some.stories())]
+    assert found == [parse_row(row, SHIPPED) async for row in csv_rows(InMemory(), "list.csv")]

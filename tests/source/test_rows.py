@@ -55,6 +55,7 @@ def read(held: InMemory, of: Callable[[InMemory, int], AsyncIterator[Row]], chun
 
     with pytest.MonkeyPatch.context() as patched:
         patched.setattr(rows, "CHUNK_BYTES", chunk)
+        patched.setattr(rows, "BLOCK_ROWS", 1 + chunk % 4)
         return run(all_rows())
 
 

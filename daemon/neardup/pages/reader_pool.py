@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Any, cast
 
 import numpy as np
+import numpy.typing as npt
 
 from neardup.columns import StoryColumns
 from neardup.core.packed_page import PackedPages
@@ -41,6 +42,7 @@ from neardup.telemetry.metrics import RETRIES, STAGE_SECONDS
 PROCESSES = min(len(os.sched_getaffinity(0)), 2)
 FETCHING, EXTRACTING, FINGERPRINTING = map(STAGE_SECONDS.labels, ("fetch", "extract", "fingerprint"))
 STRIKES = 2  # a page is read without its markup when so many processes died over it: one may die of something else
+OBSERVED_AT_ONCE = 256  # pages in the metrics of stages
 STARTS = 3  # that fail in a row end the run; fewer may have been killed by something else
 
 OpenReaderPool = Callable[[], "ReaderPool"]  # raises Fatal for a store that does not exist
@@ -68,6 +70,7 @@ class ReaderPool:
     ) -> None:
         start_server()
         self.concurrency = AdaptiveLimit(most)
+        self._unobserved: list[npt.NDArray[np.float32]] = []  # seconds that are yet to be counted in the metrics
         self.computing_seconds = 0.0  # spent on extracting and fingerprinting, for all pages together
         self._content = content
         plain_works = None if works is None else works._replace(content=PlainContent.of(works.content))
@@ -191,14 +194,19 @@ class ReaderPool:
         result = await self._read(READ, story) if page is None else await self._given(READ, page)
         return cast("tuple[PageResult, str | None]", result if isinstance(result, tuple) else (result, None))
 
-    def _observe(self, seconds: bytes) -> None:
-        """Observe what fingerprinted pages took, as `Answers` has it."""
-        fetching, extracting, fingerprinting = np.frombuffer(seconds, np.float32).reshape(-1, 3).T
-        self.concurrency.observe(fetching.tolist())
-        observe_all(FETCHING, fetching.tolist())
-        observe_all(EXTRACTING, extracting.tolist())
-        observe_all(FINGERPRINTING, fingerprinting.tolist())
-        self.computing_seconds += float(extracting.sum() + fingerprinting.sum())
+    def _take_note(self, seconds: bytes) -> None:
+        """Take note of what fingerprinted pages took, as `Answers` has it."""
+        taken = np.frombuffer(seconds, np.float32).reshape(-1, 3)
+        self.concurrency.observe(taken[:, 0].tolist())
+        self.computing_seconds += float(taken[:, 1:].sum())
+        self._unobserved.append(taken)
+        if sum(map(len, self._unobserved)) >= OBSERVED_AT_ONCE:
+            self._observe()
+
+    def _observe(self) -> None:
+        taken, self._unobserved = np.concatenate([np.empty((0, 3)), *self._unobserved]), []
+        for histogram, seconds in zip((FETCHING, EXTRACTING, FINGERPRINTING), taken.T.tolist(), strict=True):
+            observe_all(histogram, seconds)
 
     def _paths_of(self, stories: StoryColumns) -> list[str]:
         """The pages, as reader processes are asked for them."""
@@ -292,7 +300,7 @@ class ReaderPool:
                 if isinstance(other, Transient) and other.reason == "slow_down":
                     self.concurrency.slow_down(window)
             if found.at:
-                self._observe(found.seconds)
+                self._take_note(found.seconds)
             self.concurrency.observe(found.fetching)
             yield found
 
@@ -312,6 +320,7 @@ class ReaderPool:
 
     async def aclose(self) -> None:
         """End the processes; requests under way fail.  A later request starts new processes."""
+        self._observe()
         tasks = [task for task in (self._starting, self._watchdog) if task is not None]
         self._starting = self._watchdog = None
         for task in tasks:

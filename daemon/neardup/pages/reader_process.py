@@ -48,7 +48,7 @@ if TYPE_CHECKING:
 
 LONGEST_ENVIRONMENT, DESCRIPTORS = 4_000_000, 3  # of a message: bytes, and how many
 STDOUT = 1  # the descriptor
-ANSWERS_PER_MESSAGE = 16  # while more are about to follow: a message costs more than an answer
+ANSWERS_PER_MESSAGE = 32  # while more are about to follow: a message costs more than an answer
 
 Seconds = tuple[float, float, float]  # spent on fetching, extracting and fingerprinting a page
 Greeting = str  # the version of this process's fingerprints

@@ -101,6 +101,8 @@ class PassageReading:
 
     async def _read_all(self, stories: Sequence[Story], stop: asyncio.Event) -> list[PageResult] | None:
         """Read pages; None if `stop` is set before the last is read."""
+        if stop.is_set():
+            return None
         results = dict[int, PageResult]()
 
         async def keep(read: PagesRead) -> None:

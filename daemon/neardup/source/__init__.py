@@ -6,8 +6,7 @@ from typing import Protocol
 
 from neardup.columns import ListedBlock, StoryColumns
 from neardup.records import BadRow, Checkpoint, ListedRow, Story
-
-BLOCK_ROWS = 256
+from neardup.source.rows import BLOCK_ROWS
 
 
 class Source(Protocol):
@@ -39,16 +38,16 @@ async def rows_of(
                 yield row
 
 
-async def in_blocks(rows: AsyncIterable[ListedRow]) -> AsyncIterator[ListedBlock]:
-    """Rows that were listed as objects."""
+async def in_blocks(rows: AsyncIterable[ListedRow | StoryColumns]) -> AsyncIterator[ListedBlock]:
+    """Rows in blocks, of which some were listed as objects."""
     stories = list[Story]()
     async for row in rows:
         if isinstance(row, Story):
             stories.append(row)
-        if stories and (isinstance(row, BadRow) or len(stories) == BLOCK_ROWS):
+        if stories and (not isinstance(row, Story) or len(stories) == BLOCK_ROWS):
             yield StoryColumns.of(stories)
             stories.clear()
-        if isinstance(row, BadRow):
+        if not isinstance(row, Story):
             yield row
     if stories:
         yield StoryColumns.of(stories)

@@ -23,9 +23,8 @@ from neardup.log import log
 from neardup.no_redirects import NoRedirects
 from neardup.records import Checkpoint
 from neardup.s3_errors import NO_CREDENTIALS
-from neardup.source import in_blocks
-from neardup.source.parse import DEFAULT_KEY, parse_row
-from neardup.source.rows import OF_STORIES, OF_WORKS, Reader, csv_rows
+from neardup.source.parse import DEFAULT_KEY, parse_rows
+from neardup.source.rows import OF_STORIES, OF_WORKS, Reader, csv_blocks
 
 POLL_SECONDS = 0.5
 POLL_MAX_SECONDS = 10.0
@@ -102,9 +101,8 @@ class Athena:
             read = await self._query(sql, parameters)
         self.size = read.size
         columns = OF_WORKS if self._of_reference else OF_STORIES
-        rows = csv_rows(read, "the result of the Athena query", start, columns)
-        listed = (parse_row(row, self._languages, self._key, of_reference=self._of_reference) async for row in rows)
-        async for block in in_blocks(listed):
+        rows = csv_blocks(read, "the result of the Athena query", start, columns)
+        async for block in parse_rows(rows, self._languages, self._key, of_reference=self._of_reference):
             yield block
 
     async def columns(self) -> list[str]:

@@ -8,10 +8,9 @@ from neardup.columns import ListedBlock, StoryColumns
 from neardup.errors import Fatal, Misuse
 from neardup.languages import Languages
 from neardup.records import BadRow, Checkpoint
-from neardup.source import in_blocks
 from neardup.source.parquet import open_parquet, parquet_rows
-from neardup.source.parse import DEFAULT_KEY, parse_row
-from neardup.source.rows import OF_STORIES, OF_WORKS, csv_rows, jsonl_rows
+from neardup.source.parse import DEFAULT_KEY, parse_rows
+from neardup.source.rows import OF_STORIES, OF_WORKS, PlainRows, Row, csv_blocks, jsonl_rows
 
 
 class FileReader:
@@ -67,14 +66,14 @@ class Manifest:
         """
         start = resume.position if resume and resume.listing == self.name else 0
         columns = OF_WORKS if self._of_reference else OF_STORIES
+        rows: AsyncIterator[Row | PlainRows]
         if self._parquet is not None:
             rows = parquet_rows(self._parquet, self._path.name, start, columns)
         elif self._path.suffix in (".jsonl", ".ndjson"):
             rows = jsonl_rows(self._read, start)
         else:
-            rows = csv_rows(self._read, self._path.name, start, columns)
-        listed = (parse_row(row, self._languages, self._key, of_reference=self._of_reference) async for row in rows)
-        async for block in in_blocks(listed):
+            rows = csv_blocks(self._read, self._path.name, start, columns)
+        async for block in parse_rows(rows, self._languages, self._key, of_reference=self._of_reference):
             yield block if since is None or isinstance(block, BadRow) else _updated(block, since)
 
 

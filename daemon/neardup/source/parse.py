@@ -8,15 +8,19 @@ integer.
 """
 
 import re
+from collections.abc import AsyncIterable, AsyncIterator
 from datetime import UTC, datetime, timedelta
 
 import xxhash
 
+from neardup.columns import ListedBlock, StoryColumns
 from neardup.languages import Languages
 from neardup.records import BadRow, Dead, Language, ListedRow, Story
-from neardup.source.rows import Row
+from neardup.source import in_blocks
+from neardup.source.rows import PlainRows, Row
 
 MAX_ID = 2**63 - 1
+DIGITS_OF_MAX_ID = 19
 DIGITS = re.compile(r"[0-9]{1,19}")
 FIRST_ID_OF_NAMES = 2**62  # the ids that platforms count are smaller
 ROW_KEY = "row:"  # begins the key of a row that describes no story
@@ -38,6 +42,63 @@ class _BadValue(ValueError):
     def __init__(self, reason: Dead, error: str) -> None:
         super().__init__(error)
         self.reason = reason
+
+
+async def parse_rows(
+    rows: AsyncIterable[Row | PlainRows], languages: Languages, key: str, *, of_reference: bool
+) -> AsyncIterator[ListedBlock]:
+    """Rows in blocks, each as `parse_row` parses it."""
+
+    async def parsed() -> AsyncIterator[ListedRow | StoryColumns]:
+        async for block in rows:
+            if isinstance(block, PlainRows) and not of_reference and (stories := _plain_stories(block, languages)):
+                yield stories
+                continue
+            for row in [block] if isinstance(block, Row) else block.rows():
+                yield parse_row(row, languages, key, of_reference=of_reference)
+
+    async for block in in_blocks(parsed()):
+        yield block
+
+
+def _plain_stories(rows: PlainRows, languages: Languages) -> StoryColumns | None:
+    """The stories that these rows describe; None unless each describes one, whose id is an integer."""
+    nothing: list[str | None] = [None] * len(rows)
+
+    def texts(column: str) -> list[str | None]:
+        return [value.strip() or None for value in rows.values[column]] if column in rows.values else nothing
+
+    def times(column: str) -> list[int | None]:
+        return [None if value is None else parse_time(value) for value in texts(column)]
+
+    ids = [value or "" for value in texts("id")]
+    if not all(value.isascii() and value.isdigit() and len(value) < DIGITS_OF_MAX_ID for value in ids):
+        return None
+    words = [word or "" for word in texts("language")]
+    try:
+        named = {word: languages.find(word) for word in set(words)}
+        return StoryColumns(
+            ids=list(map(int, ids)),
+            languages=[named[word] for word in words],
+            paths=[path and path_of(path) for path in texts("path")],
+            author_ids=_printable(texts("author_id")),
+            titles=_printable(texts("title")),
+            published_at=times("published_at"),
+            updated_at=times("updated_at"),
+            positions=rows.positions,
+            names=nothing,
+            catalogues=nothing,
+            licences=nothing,
+        )
+    except (ValueError, OverflowError):
+        return None
+
+
+def _printable(values: list[str | None]) -> list[str | None]:
+    """As `printable`, of stripped texts."""
+    if UNPRINTABLE.search("\n".join(filter(None, values))):
+        return [value and UNPRINTABLE.sub("\ufffd", value) for value in values]
+    return values
 
 
 def parse_row(row: Row, languages: Languages, key: str = DEFAULT_KEY, *, of_reference: bool = False) -> ListedRow:

@@ -7,14 +7,16 @@ at the offset of any row.
 import codecs
 import csv
 import json
-from collections.abc import AsyncIterator, Awaitable, Iterator, Mapping
+from collections.abc import AsyncIterator, Awaitable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from itertools import accumulate
 from typing import Protocol
 
 from neardup.errors import Misuse
 from neardup.log import log
 
 CHUNK_BYTES = 4 * 1024 * 1024
+BLOCK_ROWS = 256  # at most, in a block
 HEADER_BYTES = 64 * 1024
 SEPARATORS = ",\t;"
 NOT_UTF8 = (codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE, b"PK\x03\x04", b"PAR1")  # a workbook and a Parquet file
@@ -57,32 +59,63 @@ class Row:
     error: str | None = None
 
 
+@dataclass(frozen=True, slots=True)
+class PlainRows:
+    """Adjacent rows of a CSV file, each on a line of its own, in columns: their offsets, and their values by column."""
+
+    positions: list[int]
+    values: Mapping[str, Sequence[str]]
+    lines: list[bytes]
+
+    def __len__(self) -> int:
+        return len(self.lines)
+
+    def __getitem__(self, some: slice) -> "PlainRows":
+        values = {column: values[some] for column, values in self.values.items()}
+        return PlainRows(self.positions[some], values, self.lines[some])
+
+    def rows(self) -> Iterator[Row]:
+        """The rows one by one."""
+        for position, line, *row in zip(self.positions, self.lines, *self.values.values(), strict=True):
+            yield Row(position, dict(zip(self.values, row, strict=True)), _shown(line))
+
+
 class Parse(Protocol):
     """Bytes that begin at a row's offset, `start` -> rows; unless `final`, the last row may be incomplete."""
 
-    def __call__(self, chunk: bytes, start: int, *, final: bool) -> Iterator[Row]: ...
+    def __call__(self, chunk: bytes, start: int, *, final: bool) -> Iterator[Row | PlainRows]: ...
 
 
 async def csv_rows(
     read: Reader, name: str, start: int = 0, columns: ListedColumns | None = OF_STORIES
 ) -> AsyncIterator[Row]:
+    """As `csv_blocks`, one by one."""
+    async for block in csv_blocks(read, name, start, columns):
+        for row in [block] if isinstance(block, Row) else block.rows():
+            yield row
+
+
+async def csv_blocks(
+    read: Reader, name: str, start: int = 0, columns: ListedColumns | None = OF_STORIES
+) -> AsyncIterator[Row | PlainRows]:
     """The rows from byte `start` on (0: from the first), with any columns if they are None.
 
     Raises Misuse for a header that lacks a required column.
     """
     head = await read(0, min(HEADER_BYTES, read.size)) if read.size else b""
     header, separator, begin = _header(head, name, columns)
-    async for row in _rows(read, max(start, begin), _csv_parser(header, separator)):
-        yield row
+    async for block in _rows(read, max(start, begin), _csv_parser(header, separator)):
+        yield block
 
 
 async def jsonl_rows(read: Reader, start: int = 0) -> AsyncIterator[Row]:
     """The rows from byte `start` on."""
     async for row in _rows(read, start, _parse_jsonl):
+        assert isinstance(row, Row)
         yield row
 
 
-async def _rows(read: Reader, start: int, parse: Parse) -> AsyncIterator[Row]:
+async def _rows(read: Reader, start: int, parse: Parse) -> AsyncIterator[Row | PlainRows]:
     """Parse chunk by chunk; the last row of a chunk may be incomplete, so it is read again with the next."""
     length = CHUNK_BYTES
     while start < read.size:
@@ -90,7 +123,7 @@ async def _rows(read: Reader, start: int, parse: Parse) -> AsyncIterator[Row]:
         chunk = await read(start, end)
         if end < read.size:
             chunk = chunk[: chunk.rfind(b"\n") + 1]
-        held: Row | None = None
+        held: Row | PlainRows | None = None
         for row in parse(chunk, start, final=end == read.size):
             if held is not None:
                 yield held
@@ -99,8 +132,11 @@ async def _rows(read: Reader, start: int, parse: Parse) -> AsyncIterator[Row]:
             if held is not None:
                 yield held
             return
-        if held is not None and held.position > start:
-            start, length = held.position, CHUNK_BYTES
+        if isinstance(held, PlainRows) and len(held) > 1:
+            yield held[:-1]
+        last = start if held is None else held.position if isinstance(held, Row) else held.positions[-1]
+        if last > start:
+            start, length = last, CHUNK_BYTES
         else:
             length *= 2
 
@@ -137,10 +173,15 @@ def check_header(header: list[str], name: str, wanted: ListedColumns) -> None:
 
 
 def _csv_parser(header: list[str], separator: str) -> Parse:
-    def parse(chunk: bytes, start: int, *, final: bool) -> Iterator[Row]:
+    def parse(chunk: bytes, start: int, *, final: bool) -> Iterator[Row | PlainRows]:
         lines = chunk.splitlines(keepends=True)
         first = 0
         while first < len(lines):
+            end = first + BLOCK_ROWS
+            if block := _plain_rows(header, separator, lines[first:end], start):
+                yield block
+                first, start = first + len(block), block.positions[-1] + len(block.lines[-1])
+                continue
             taken: list[bytes] = []
             reader = csv.reader(_feed(lines, first, taken), delimiter=separator, strict=True)
             try:
@@ -154,6 +195,8 @@ def _csv_parser(header: list[str], separator: str) -> Parse:
                     first += len(taken)
                     start += len(raw)
                     taken.clear()
+                    if first >= end:
+                        break
             except csv.Error as error:  # skip this line only
                 if not final and first + len(taken) == len(lines):
                     yield Row(start, {}, "", "cut")
@@ -163,6 +206,18 @@ def _csv_parser(header: list[str], separator: str) -> Parse:
                 start += len(taken[0])
 
     return parse
+
+
+def _plain_rows(header: list[str], separator: str, lines: list[bytes], start: int) -> PlainRows | None:
+    """These lines, the first of which is at `start`, as rows; None unless each is a row with a value a column."""
+    try:
+        rows = list(csv.reader(_feed(lines, 0, []), delimiter=separator, strict=True))
+    except csv.Error:
+        return None
+    if len(rows) != len(lines) or {len(row) for row in rows} != {len(header)}:
+        return None
+    positions = list(accumulate(map(len, lines[:-1]), initial=start))
+    return PlainRows(positions, dict(zip(header, zip(*rows, strict=True), strict=True)), lines)
 
 
 def _feed(lines: list[bytes], first: int, taken: list[bytes]) -> Iterator[str]:
