@@ -12,9 +12,12 @@ from functools import partial
 from pathlib import Path
 
 import aiohttp
+from hypothesis import given
+from hypothesis import strategies as st
 from neardup.telemetry import metrics
-from neardup.telemetry.declared import Metric
+from neardup.telemetry.declared import Metric, observe_all
 from neardup.telemetry.http import served
+from prometheus_client import Histogram
 from prometheus_client.parser import text_string_to_metric_families
 from prometheus_client.samples import Sample
 
@@ -100,3 +103,16 @@ def test_every_declared_metric_is_used() -> None:
     )
     unused = [name for name in names if f"{name}." not in code]
     assert not unused, f"declared and never set: {unused}"
+
+
+def samples_of(histogram: Histogram) -> list[Sample]:
+    return [sample for sample in histogram.collect()[0].samples if not sample.name.endswith("_created")]
+
+
+@given(st.lists(st.integers(0, 100).map(lambda n: n / 8)))
+def test_amounts_observed_at_once_equal_those_observed_one_by_one(amounts: list[float]) -> None:
+    at_once, one_by_one = (Histogram("seconds", "a test", registry=None, buckets=(0.125, 1, 10)) for _ in range(2))
+    observe_all(at_once, amounts)
+    for amount in amounts:
+        one_by_one.observe(amount)
+    assert samples_of(at_once) == samples_of(one_by_one)

@@ -1,12 +1,13 @@
 """The metrics and log lines of a batch that was written."""
 
-from collections import Counter
+from collections import Counter, defaultdict
 from collections.abc import Iterable
 
 from neardup.columns import Outcomes
 from neardup.core.fingerprint.minhash import FEW_SHINGLES
 from neardup.log import log
 from neardup.records import BadRow, DeadLettered, Language, Skipped, Story
+from neardup.telemetry.declared import observe_all
 from neardup.telemetry.metrics import CANDIDATES, CAPPED, MARKED, STORIES
 
 
@@ -51,10 +52,13 @@ class MatchMetrics:
 
     def count(self, stories: Iterable[tuple[int, Language, int, int]]) -> None:
         """Count stories: id, language, number of matches, number of matches left out."""
+        found = defaultdict[Language, list[int]](list)
         for story_id, language, matches, left_out in stories:
-            CANDIDATES.labels(language).observe(matches)
+            found[language].append(matches)
             if left_out:
                 CAPPED.labels(language).inc(left_out)
                 if language not in self._capped_languages:
                     self._capped_languages.add(language)
                     log.warning("max_matches reached", language=language, first=story_id)
+        for language, numbers in found.items():
+            observe_all(CANDIDATES.labels(language), numbers)
