@@ -5,16 +5,23 @@ import os
 import pickle
 import socket
 from multiprocessing.connection import Connection
+from pathlib import Path
+from typing import Any
 
 import pytest
 from neardup.config import Content
 from neardup.core.fingerprint import version as fingerprint_version
 from neardup.core.text.extraction import Extraction
 from neardup.errors import Fatal, NeardupError, Transient
+from neardup.pages import reader_process
+from neardup.pages.local import Files
+from neardup.pages.plain_content import PlainContent
 from neardup.pages.reader_process import FINGERPRINT, Request
 from neardup.pages.reader_rpc import Failures, ReaderConnection, connect_reader
 from neardup.pages.reader_start import _reason_to_refuse
 from neardup.pages.watchdog import Record, new_record, record_pid
+
+from tests.support.languages import TAMIL, TEXTS
 
 NOWHERE = Content(url="file:/nowhere"), Extraction(), None, None
 
@@ -81,3 +88,32 @@ async def test_closing_a_process_that_starts_is_no_failure_of_it() -> None:
         connection.close()
         with pytest.raises(Transient, match="the reader pool is closed"):
             await answer
+
+
+async def test_a_process_has_no_more_pages_in_hand_than_it_may_fetch_at_a_time(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    paths, in_hand = [f"{n}.html" for n in range(20)], list[int]()
+    for path in paths[::2]:
+        (tmp_path / path).write_text(f"<p>{TEXTS[TAMIL]} {TEXTS[TAMIL]}</p>", encoding="utf-8")
+
+    class CountedFiles(Files):
+        def begin(self, get: Any) -> None:
+            super().begin(get)
+            in_hand.append(self.under_way)
+
+    monkeypatch.setattr(reader_process, "open_transfers", lambda _, control_socket: CountedFiles(control_socket))
+    pool_end, reader_end = socket.socketpair()
+    settings = PlainContent.of(Content(url=f"file:{tmp_path}")), Extraction(), None, None
+    process = reader_process._ReaderProcess(Connection(reader_end.detach()), record_of_this_process(), *settings)
+    serving = asyncio.create_task(asyncio.to_thread(process.serve))
+    answered = list[int]()
+    with Connection(pool_end.detach()) as owner:
+        owner.send([(0, Request(FINGERPRINT, paths, most=3))])
+        while len(answered) < len(paths):
+            parts, _ = await asyncio.to_thread(owner.recv)
+            answered += [place for _, answers in parts for place in answers.places]
+    with pytest.raises(EOFError):
+        await serving
+    assert sorted(answered) == list(range(len(paths))), "a page has no answer, or two"
+    assert max(in_hand) == 3

@@ -106,7 +106,8 @@ def test_every_declared_metric_is_used() -> None:
 
 
 def samples_of(histogram: Histogram) -> list[Sample]:
-    return [sample for sample in histogram.collect()[0].samples if not sample.name.endswith("_created")]
+    [family] = histogram.collect()
+    return [sample for sample in family.samples if not sample.name.endswith("_created")]
 
 
 @given(st.lists(st.integers(0, 100).map(lambda n: n / 8)))
