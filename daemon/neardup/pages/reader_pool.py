@@ -43,6 +43,7 @@ PROCESSES = min(len(os.sched_getaffinity(0)), 2)
 FETCHING, EXTRACTING, FINGERPRINTING = map(STAGE_SECONDS.labels, ("fetch", "extract", "fingerprint"))
 STRIKES = 2  # a page is read without its markup when so many processes died over it: one may die of something else
 OBSERVED_AT_ONCE = 256  # pages in the metrics of stages
+PAGES_A_REQUEST = 64
 STARTS = 3  # that fail in a row end the run; fewer may have been killed by something else
 
 OpenReaderPool = Callable[[], "ReaderPool"]  # raises Fatal for a store that does not exist
@@ -130,10 +131,15 @@ class ReaderPool:
         await self._least_busy()
 
     async def read_all(self, stories: StoryColumns, etags: Sequence[str | None], deliver: Deliver) -> None:
-        """Fingerprint the pages of stories by one process; NotModified where one still has its ETag.
+        """Fingerprint the pages of stories; NotModified where one still has its ETag.
 
         Results are delivered as they arrive.  A page that fails is read again by itself.
         """
+        parts = (slice(at, at + PAGES_A_REQUEST) for at in range(0, len(stories), PAGES_A_REQUEST))
+        await _gathered(self._read_some(stories[part], etags[part], deliver) for part in parts)
+
+    async def _read_some(self, stories: StoryColumns, etags: Sequence[str | None], deliver: Deliver) -> None:
+        """Fingerprint pages by one process."""
         named = [title is None for title in stories.titles]
         request = Request(FINGERPRINT, self._paths_of(stories), etags, named)
         failed, left = dict[int, NeardupError](), len(stories)
