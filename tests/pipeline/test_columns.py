@@ -22,7 +22,7 @@ from neardup.pages.results import Deliver, NotModified, PageResult, ReadFailed, 
 from neardup.pipeline.stages import Pipeline
 from neardup.pipeline.summary import Counts
 from neardup.pipeline.worker import Jobs, Known, Worker, known_stories
-from neardup.records import BadRow, Dead, Fingerprint, ListedRow, Mark, MarkReason, Skip, Story
+from neardup.records import RENDER_REASONS, BadRow, Dead, Fingerprint, ListedRow, Mark, MarkReason, Skip, Story
 from neardup.source import in_blocks
 
 from tests.support.builders import ledger_in_memory
@@ -61,6 +61,7 @@ fingerprinted_pages = st.builds(
     script=st.sampled_from(SCRIPTS),
     marks=marks,
     measures=st.none() | st.tuples(shares, shares, shares, shares),
+    rendered=st.none() | st.sampled_from(RENDER_REASONS),
 )
 pages: st.SearchStrategy[PageResult] = st.one_of(
     fingerprinted_pages,

@@ -17,9 +17,10 @@ import numpy.typing as npt
 from neardup.core.page import PageFingerprinted
 from neardup.core.text.characters import BLOCK
 from neardup.core.text.scripts import script_of_block
-from neardup.records import Fingerprint, Marks
+from neardup.records import RENDER_REASONS, Fingerprint, Marks
 
 # `script` is one more than the number of a block of letters of the script, and 0 for none; see `core.text.scripts`.
+# `rendered` is one more than the place of the reason in RENDER_REASONS, and 0 for none.
 HEADER = np.dtype(
     [
         ("words", "<u4"),
@@ -30,14 +31,15 @@ HEADER = np.dtype(
         ("etag_bytes", "<u4"),
         ("size", "<u4"),  # of the page, in bytes
         ("script", "<u2"),
-        ("flags", "<u2"),  # SIGNED, MEASURED
+        ("rendered", "u1"),
+        ("flags", "u1"),  # SIGNED, MEASURED
         ("measures", "<f8", 4),
         ("text_hash", "V16"),
         ("simhash", "V16"),
         ("signature", "V64"),  # zeros unless SIGNED
     ]
 )
-FIELDS = struct.Struct("<7I2H4d16s16s64s")  # the same
+FIELDS = struct.Struct("<7IH2B4d16s16s64s")  # the same
 assert FIELDS.size == HEADER.itemsize
 SIGNED, MEASURED = 1, 2
 NO_MEASURES, NO_SIGNATURE = (0.0,) * 4, bytes(64)
@@ -67,6 +69,7 @@ def pack(page: PageFingerprinted) -> tuple[bytes, bytes]:
         len(etag),
         page.size,
         0 if page.script is None else 1 + _block_of(page.script),
+        0 if page.rendered is None else 1 + RENDER_REASONS.index(page.rendered),
         (SIGNED if made.signature is not None else 0) | (MEASURED if page.measures is not None else 0),
         *(page.measures or NO_MEASURES),
         made.text_hash,
@@ -146,6 +149,11 @@ class PackedPages:
         return [script_of_block(number - 1) if number else None for number in self.headers["script"].tolist()]
 
     @property
+    def rendered(self) -> list[str]:
+        """Why pages took the slow road, of those that did."""
+        return [RENDER_REASONS[number - 1] for number in self.headers["rendered"].tolist() if number]
+
+    @property
     def text_hashes(self) -> list[bytes]:
         return self._bytes("text_hash")
 
@@ -196,6 +204,7 @@ class PackedPages:
             script_of_block(int(header["script"]) - 1) if header["script"] else None,
             self.marks[n],
             tuple(header["measures"].tolist()) if header["flags"] & MEASURED else None,
+            RENDER_REASONS[header["rendered"] - 1] if header["rendered"] else None,
         )
 
 

@@ -2,6 +2,7 @@
 
 import asyncio
 import os
+from collections import Counter
 from collections.abc import AsyncGenerator, Callable, Coroutine, Iterable, Sequence
 from contextlib import AbstractAsyncContextManager, aclosing, nullcontext
 from pathlib import Path
@@ -12,6 +13,7 @@ import numpy.typing as npt
 
 from neardup.columns import StoryColumns
 from neardup.core.packed_page import PackedPages
+from neardup.core.page import Unreadable
 from neardup.core.text.extraction import Extraction
 from neardup.errors import Fatal, NeardupError, OverBudget, ReaderDied, Transient
 from neardup.log import log
@@ -37,7 +39,7 @@ from neardup.pages.watchdog import CHECK_SECONDS
 from neardup.records import Dead, Story, is_work
 from neardup.retry import retried, tried
 from neardup.telemetry.declared import observe_all
-from neardup.telemetry.metrics import RETRIES, STAGE_SECONDS
+from neardup.telemetry.metrics import PAGES_RENDERED, RETRIES, STAGE_SECONDS
 
 PROCESSES = min(len(os.sched_getaffinity(0)), 2)
 FETCHING, EXTRACTING, FINGERPRINTING = map(STAGE_SECONDS.labels, ("fetch", "extract", "fingerprint"))
@@ -154,8 +156,7 @@ class ReaderPool:
                     results = [(stories.story(n), cast("PageResult", others[n])) for n in others if n not in errors]
                     failed |= errors
                     if answers.at or results:
-                        pages = PackedPages.unpacked(answers.records)
-                        await deliver(PagesRead(stories.take(answers.at), pages, results))
+                        await deliver(PagesRead(stories.take(answers.at), _pages_of(answers), results))
         finally:
             self.concurrency.leave(left)
         await _gathered(self._read_again(stories.story(n), etags[n], error, deliver) for n, error in failed.items())
@@ -200,10 +201,13 @@ class ReaderPool:
         result = await self._read(READ, story) if page is None else await self._given(READ, page)
         return cast("tuple[PageResult, str | None]", result if isinstance(result, tuple) else (result, None))
 
-    def _take_note(self, seconds: bytes) -> None:
-        """Take note of what fingerprinted pages took, as `Answers` has it."""
-        taken = np.frombuffer(seconds, np.float32).reshape(-1, 3)
-        self.concurrency.observe(taken[:, 0].tolist())
+    def _take_note(self, answers: Answers) -> None:
+        """Take note of what pages took, and of the road of those that have no story."""
+        taken = np.frombuffer(answers.seconds, np.float32).reshape(-1, 3)
+        self.concurrency.observe(taken[:, 0].tolist() + answers.fetching)
+        for answer in answers.others.values():
+            if isinstance(answer, Unreadable) and answer.rendered is not None:
+                PAGES_RENDERED.labels(answer.rendered).inc()
         self.computing_seconds += float(taken[:, 1:].sum())
         self._unobserved.append(taken)
         if sum(map(len, self._unobserved)) >= OBSERVED_AT_ONCE:
@@ -286,7 +290,7 @@ class ReaderPool:
         async with aclosing(self._ask(request, [subject])) as parts:
             answers = await anext(parts)
         if answers.at:
-            return PackedPages.unpacked(answers.records).page(0)
+            return _pages_of(answers).page(0)
         [answer] = answers.others.values()
         if isinstance(answer, NeardupError):
             raise answer
@@ -305,9 +309,7 @@ class ReaderPool:
             for other in found.others.values():
                 if isinstance(other, Transient) and other.reason == "slow_down":
                     self.concurrency.slow_down(window)
-            if found.at:
-                self._take_note(found.seconds)
-            self.concurrency.observe(found.fetching)
+            self._take_note(found)
             yield found
 
     async def _least_busy(self) -> ReaderConnection:
@@ -345,3 +347,11 @@ async def _gathered(tasks: Iterable[Coroutine[Any, Any, None]]) -> None:
         for task in running:
             task.cancel()
         await asyncio.gather(*running, return_exceptions=True)
+
+
+def _pages_of(answers: Answers) -> PackedPages:
+    """The fingerprinted pages among answers; those that took the slow road are counted."""
+    pages = PackedPages.unpacked(answers.records)
+    for reason, count in Counter(pages.rendered).items():
+        PAGES_RENDERED.labels(reason).inc(count)
+    return pages

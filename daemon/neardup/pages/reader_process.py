@@ -50,7 +50,6 @@ LONGEST_ENVIRONMENT, DESCRIPTORS = 4_000_000, 3  # of a message: bytes, and how 
 STDOUT = 1  # the descriptor
 ANSWERS_PER_MESSAGE = 32  # while more are about to follow: a message costs more than an answer
 
-Seconds = tuple[float, float, float]  # spent on fetching, extracting and fingerprinting a page
 Greeting = str  # the version of this process's fingerprints
 # The store of the pages, how text is extracted, the folder of submitted pages, and the store of the works.
 Settings = tuple[PlainContent, Extraction, Path | None, WorkPages | None]
@@ -74,9 +73,9 @@ class Request(NamedTuple):
 class Answers(NamedTuple):
     """The answers to some pages of a request, by their places in it.
 
-    The pages at the places `at` were fingerprinted: `records` holds them, and `seconds` what each took, 3 floats of 4
-    bytes.  The others are results, and exceptions of neardup.errors; `fetching` are the seconds that results took to
-    fetch.
+    The pages at the places `at` were fingerprinted: `records` holds them.  The others are results, and exceptions of
+    neardup.errors.  `seconds` are those of each page of which the text was extracted to be fingerprinted, 3 floats of 4
+    bytes, and `fetching` those that the pages of all other results took to fetch.
     """
 
     at: list[int]
@@ -138,22 +137,21 @@ class _Answered:
         self._headers: list[bytes] = []
         self._rests: list[bytes] = []
         self._marks: dict[int, Marks] = {}
-        self._seconds: list[float] = []
         self.others: dict[int, object] = {}
+        self.seconds: list[float] = []
         self.fetching: list[float] = []
 
-    def add(self, place: int, page: PageFingerprinted, seconds: Seconds) -> None:
+    def add(self, place: int, page: PageFingerprinted) -> None:
         header, rest = pack(page)
         if page.marks:
             self._marks[len(self._at)] = page.marks
         self._at.append(place)
         self._headers.append(header)
         self._rests.append(rest)
-        self._seconds += seconds
 
     def message(self) -> Answers:
         records = Records(b"".join(self._headers), b"".join(self._rests), self._marks)
-        return Answers(self._at, records, array("f", self._seconds).tobytes(), self.others, self.fetching)
+        return Answers(self._at, records, array("f", self.seconds).tobytes(), self.others, self.fetching)
 
 
 class _ReaderProcess:
@@ -244,16 +242,13 @@ class _ReaderProcess:
             traceback.print_exception(error)
             self._add(request, crash_of(error))
 
-    def _add(self, request: PageRequest, answer: object, fetched: float | None = None) -> None:
-        answered = self._of_request(request)
-        answered.others[request.place] = answer
-        if fetched is not None:
-            answered.fetching.append(fetched - request.began)
-
-    def _of_request(self, request: PageRequest) -> _Answered:
-        """The answers to this page's request, to which one is about to be added."""
+    def _add(self, request: PageRequest, answer: object) -> None:
         self._unsent += 1
-        return self._answered[request.number - request.place]
+        answered = self._answered[request.number - request.place]
+        if isinstance(answer, PageFingerprinted):
+            answered.add(request.place, answer)
+        else:
+            answered.others[request.place] = answer
 
     def _compute(self, request: PageRequest, get: "Get | File | Given") -> None:
         """Carry out the operation on a fetched page; the page is on record meanwhile, for the watchdog."""
@@ -261,18 +256,21 @@ class _ReaderProcess:
         try:
             page = self._pages.page_of(get)
             fetched = time.perf_counter()
+            answered = self._answered[request.number - request.place]
             if page is None:
-                self._add(request, NotModified(), fetched)
+                self._add(request, NotModified())
+                answered.fetching.append(fetched - request.began)
                 return
             story = text_of(page, self._extraction_of(request), parsed=request.asked.parsed)
             extracted = time.perf_counter()
             operation = OPERATIONS[request.asked.operation]
             result = operation(request, page, story) if isinstance(story, StoryText) else story
-            if isinstance(result, PageFingerprinted):
-                seconds = fetched - request.began, extracted - fetched, time.perf_counter() - extracted
-                self._of_request(request).add(request.place, result, seconds)
+            seconds = fetched - request.began, extracted - fetched, time.perf_counter() - extracted
+            if request.asked.operation == FINGERPRINT:
+                answered.seconds += seconds
             else:
-                self._add(request, result, fetched)
+                answered.fetching.append(seconds[0])
+            self._add(request, result)
         except MemoryError:
             os._exit(1)  # with the page still on record: the rest of the process cannot be relied on
         finally:
