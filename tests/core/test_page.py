@@ -86,7 +86,8 @@ def test_a_page_that_the_parser_fails_on_is_compared_by_its_text(
 ) -> None:
     page = Page(f"<p style='color: red'>{2 * TEXTS[language]}</p>".encode(), "text/html; charset=utf-8")
     read = fingerprint_page(page, WHOLE)
-    monkeypatch.setattr("neardup.core.text.html.parsed", lambda _: 1 // 0)
+    for parse in ("parsed", "briefly_parsed"):
+        monkeypatch.setattr(f"neardup.core.text.html.{parse}", lambda _: 1 // 0)
     made, checked = fingerprint_page(page, WHOLE), prepare_file(page.body, WHOLE)
     assert isinstance(read, PageFingerprinted) and isinstance(made, PageFingerprinted), "the copy is hidden"
     assert isinstance(checked, PreparedStory), "the copy is hidden from a check"
@@ -99,7 +100,8 @@ def test_a_page_is_not_blamed_for_a_lack_of_memory(monkeypatch: pytest.MonkeyPat
     def parsed(_: object) -> None:
         raise MemoryError
 
-    monkeypatch.setattr("neardup.core.text.html.parsed", parsed)
+    for parse in ("parsed", "briefly_parsed"):
+        monkeypatch.setattr(f"neardup.core.text.html.{parse}", parsed)
     with pytest.raises(MemoryError):
         fingerprint_page(Page(b"<p>some words</p>"), WHOLE)
 

@@ -16,8 +16,8 @@ def page_marks(found: Extracted, *, is_cut: bool = False) -> Marks:
     return truncated + (_share(MarkReason.HIDDEN, found.hidden) if found.hidden > MOST_HIDDEN else ())
 
 
-def text_marks(text: str, counts: Characters) -> Marks:
-    """The marks of a text with these counts."""
+def text_marks(text: str | bytes, counts: Characters) -> Marks:
+    """The marks of a text with these counts; bytes are UTF-8."""
     look_alikes, controls = disguise(text, counts)
     marks = _share(MarkReason.LOOK_ALIKES, look_alikes) if look_alikes else ()
     return marks + (_share(MarkReason.CONTROLS, controls) if controls else ())

@@ -114,30 +114,44 @@ def fingerprint_page(page: Page, extraction: Extraction) -> PageFingerprinted | 
 
 @dataclass(frozen=True, slots=True)
 class StoryText:
-    """The text of a page's story, what is unusual about the page, and the share of its characters that are hidden.
+    """The text of a page's story in UTF-8, the counts of its characters, and what is unusual about the page.
 
+    `hidden` is the share of its characters that are hidden; it `is_broken` if it has replacement characters.
     `rendered` is that of `core.text.html.Extracted`.
     """
 
-    text: str
+    utf8: bytes
+    counts: Characters
     marks: Marks = ()
     hidden: float = 0.0
+    is_broken: bool = False
     rendered: str | None = None
+
+    @property
+    def text(self) -> str:
+        return self.utf8.decode()
 
 
 def text_of(page: Page, extraction: Extraction, *, parsed: bool = True) -> StoryText | Unreadable:
     """A page -> its story; unless `parsed`, the text outside all tags, for a page that takes a parser too long."""
     try:
-        found = _extracted(page, extraction) if parsed else Extracted(_unparsed(page), Limit.BUDGET)
+        found = _extracted(page, extraction) if parsed else Extracted(_unparsed(page).encode(), Limit.BUDGET)
     except NoStoryText as error:
         return Unreadable(error.reason)
-    marks = page_marks(found, is_cut=page.is_cut)
-    return StoryText(in_reading_order(found.text), marks, found.hidden, found.rendered)
+    return _story_text(found, page_marks(found, is_cut=page.is_cut))
+
+
+def _story_text(found: Extracted, marks: Marks) -> StoryText:
+    if found.counts is not None:
+        return StoryText(found.utf8, found.counts, marks)
+    text = in_reading_order(found.text)
+    utf8 = text.encode()
+    return StoryText(utf8, characters(utf8), marks, found.hidden, REPLACEMENT in text, found.rendered)
 
 
 def _extracted(page: Page, extraction: Extraction) -> Extracted:
     if page.is_text:
-        return Extracted(decode(page.body, None))
+        return Extracted(decode(page.body, None).encode())
     return _or_unparsed(lambda: extracted(page.body, page.content_type, extraction), lambda: _unparsed(page))
 
 
@@ -157,30 +171,29 @@ def _or_unparsed(extract: Callable[[], Extracted], unparsed: Callable[[], str]) 
         raise
     except Exception as error:  # noqa: BLE001 - whatever it is
         traceback.print_exception(error)
-        return Extracted(unparsed(), Limit.ERROR)
+        return Extracted(unparsed().encode(), Limit.ERROR)
 
 
 def fingerprint_story(page: Page, story: StoryText, *, named: bool = True) -> PageFingerprinted | Unreadable:
     """A page and its story -> the story's fingerprint, and what names the story if it is to be `named`."""
-    text = story.text
-    counts = characters(text)
-    marks = story.marks + text_marks(text, counts)
-    fingerprint = fingerprint_text(text)
+    marks = story.marks + text_marks(story.utf8, story.counts)
+    fingerprint = fingerprint_text(story.utf8)
     words = 0 if fingerprint is None else fingerprint.words
-    if fingerprint is None or is_too_short(words, text):
+    if fingerprint is None or (words < MIN_WORDS and is_too_short(words, story.text)):
         return _too_short(words, marks, story.rendered)
     title = page_title(page.body, page.content_type) if named and not page.is_text else None
-    first_words = opening(text) if named and title is None else None
-    measures = _measures(text, words, counts, story.hidden)
-    script = script_of(counts)
+    first_words = opening(story.text) if named and title is None else None
+    script = script_of(story.counts)
+    measures = _measures(story, words)
     return PageFingerprinted(
         fingerprint, page.etag, len(page.body), title, first_words, script, marks, measures, story.rendered
     )
 
 
-def _measures(text: str, words: int, counts: Characters, hidden: float) -> TextMeasures:
-    visible = len(text) * counts.visible / counts.sampled
-    return words / max(1, visible), counts.signs / max(1, counts.visible), float(REPLACEMENT in text), hidden
+def _measures(story: StoryText, words: int) -> TextMeasures:
+    counts = story.counts
+    visible = counts.length * counts.visible / counts.sampled
+    return words / max(1, visible), counts.signs / max(1, counts.visible), float(story.is_broken), story.hidden
 
 
 def shingle_story(text: str) -> PageShingled | Unreadable:
@@ -228,7 +241,7 @@ def _story_of_file(body: bytes, extraction: Extraction) -> StoryText | Unreadabl
         found = _or_unparsed(lambda: extracted_from_file(body, extraction), lambda: unparsed_text(decode(body, None)))
     except NoStoryText as error:
         return Unreadable(error.reason)
-    return StoryText(in_reading_order(found.text), page_marks(found))
+    return _story_text(found, page_marks(found))
 
 
 def is_too_short(words: int, text: str) -> bool:

@@ -14,7 +14,7 @@ import xxhash
 from neardup.app import open_index
 from neardup.config import Config
 from neardup.core.fingerprint import version as fingerprint_version
-from neardup.core.native import WHY_MISSING
+from neardup.core.native.page import WHY_UNREAD
 from neardup.embedding.parts import open_parts
 from neardup.errors import Fatal, IndexDamaged, NeardupError
 from neardup.index.health import ServerHealth
@@ -194,8 +194,8 @@ async def _clock(config: Config) -> str:
 
 
 async def _native_core(_: Config) -> str:
-    if WHY_MISSING is not None:
-        raise NeedsRepair(f"{WHY_MISSING}; the reference in Python runs, which is slower")
+    if WHY_UNREAD is not None:
+        raise NeedsRepair(f"{WHY_UNREAD}; the reference in Python runs, which is slower")
     return "built for this machine"
 
 

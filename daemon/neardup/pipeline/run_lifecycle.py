@@ -11,7 +11,7 @@ from typing import Protocol, TypeVar
 
 from structlog.contextvars import bind_contextvars
 
-from neardup.core.native import WHY_MISSING
+from neardup.core.native.page import WHY_UNREAD
 from neardup.errors import NeardupError
 from neardup.ledger import Ledger, now_ms, runs
 from neardup.ledger.lock import only_one
@@ -64,8 +64,8 @@ async def carry_out(
     Once the run is recorded, all log lines carry its id.
     """
     summary = job.summary
-    if WHY_MISSING is not None:
-        log.warning("the reference in Python runs, which is slower", reason=WHY_MISSING)
+    if WHY_UNREAD is not None:
+        log.warning("the reference in Python runs, which is slower", reason=WHY_UNREAD)
     with only_one(ledger.path, summary.command):
         await job.prepare()
         async with _recorded(ledger, summary) as run_id:

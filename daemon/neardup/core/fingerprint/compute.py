@@ -24,14 +24,14 @@ from neardup.records import Fingerprint
 Made = TypeVar("Made")
 
 
-def _native_fingerprint(text: str) -> Fingerprint | None:
+def _native_fingerprint(text: str | bytes) -> Fingerprint | None:
     return _by_native_core(fingerprint_of_utf8, fingerprint_text.reference, text)
 
 
 @in_c(_native_fingerprint)
-def fingerprint_text(text: str) -> Fingerprint | None:
-    """A story's text -> its fingerprint; None for a text without words.  Thread-safe."""
-    words = tokens(text)
+def fingerprint_text(text: str | bytes) -> Fingerprint | None:
+    """A story's text -> its fingerprint; None for a text without words.  Bytes are UTF-8.  Thread-safe."""
+    words = tokens(text if isinstance(text, str) else text.decode())
     return fingerprint(words) if words else None
 
 
@@ -63,16 +63,21 @@ def skeleton_hashes_of(normalised: bytes) -> PassageHashes:
     return np.unique(skeleton_hashes(skeleton_of(normalised).classes))
 
 
-def _by_native_core(make: Callable[..., Made | int], reference: Callable[[str], Made | None], text: str) -> Made | None:
+def _by_native_core(
+    make: Callable[..., Made | int], reference: Callable[[str], Made | None], text: str | bytes
+) -> Made | None:
     """What the native core makes of a text, which is normalised first, or left to the reference, if that must be."""
     try:
-        made = make(text.encode())
+        made = make(text if isinstance(text, bytes) else text.encode())
     except UnicodeEncodeError:  # half a surrogate pair
-        return reference(text)
-    if isinstance(made, int) and made < 0:
-        made = make(b" ".join(tokens(text)), is_normalised=True)
-    if isinstance(made, int):
-        return None if made == 0 else reference(text)
+        made = None
+    if made is not None and not isinstance(made, int):
+        return made
+    decoded = text if isinstance(text, str) else text.decode()
+    if made is not None and made < 0:
+        made = make(b" ".join(tokens(decoded)), is_normalised=True)
+    if made is None or isinstance(made, int):
+        return None if made == 0 else reference(decoded)
     return made
 
 

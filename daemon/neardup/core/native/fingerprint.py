@@ -25,6 +25,8 @@ KEPT_ROOM = 1 << 23  # bytes that a thread keeps between two texts; a longer one
 
 Hashes = npt.NDArray[np.uint64]
 PassageHashes = npt.NDArray[np.uint32]
+# The fields of core.text.characters.Characters.
+CharacterCounts = tuple[int, int, int, int, int, int, tuple[tuple[int, int], ...]]
 
 
 class _Tables(ctypes.Structure):
@@ -72,17 +74,30 @@ _RESULT = Struct(f"=8Q16s16s{ROWS}s")
 _CHARACTERS = Struct("=6I")  # the fields of nd_characters
 
 
+class CountMemory:
+    """Memory for the counts of a text's characters; `at` are the addresses that nd_count_characters takes."""
+
+    def __init__(self) -> None:
+        self._characters = np.zeros(_CHARACTERS.size, np.uint8)
+        self._block_counts = np.empty(BLOCKS, np.uint32)
+        self._block_numbers = np.empty(BLOCKS, np.uint16)
+        self.at = self._block_counts.ctypes.data, self._block_numbers.ctypes.data, self._characters.ctypes.data
+
+    def counts_of(self, length: int) -> CharacterCounts:
+        """What was counted of a text of so many characters."""
+        *counts, size = _CHARACTERS.unpack(self._characters.data)
+        numbers, letters = self._block_numbers[:size].tolist(), self._block_counts[:size].tolist()
+        return length, *counts, tuple(zip(numbers, letters, strict=True))
+
+
 class _Memory(threading.local):
     """What a thread uses for one text after another, and the addresses of these arrays."""
 
     def __init__(self) -> None:
         self.set_room(np.empty(LEAST_ROOM, np.uint8))
         self.result = np.zeros(_RESULT.size, np.uint8)
-        self.characters = np.zeros(_CHARACTERS.size, np.uint8)
-        self.block_counts = np.empty(BLOCKS, np.uint32)
-        self.block_numbers = np.empty(BLOCKS, np.uint16)
         self.result_at = self.result.ctypes.data
-        self.counts_at = self.block_counts.ctypes.data, self.block_numbers.ctypes.data, self.characters.ctypes.data
+        self.counts = CountMemory()
 
     def set_room(self, room: Array) -> None:
         self.room, self.room_at = room, room.ctypes.data
@@ -127,12 +142,10 @@ def hashed_text_of_utf8(text: bytes, *, is_normalised: bool = False) -> HashedTe
     )
 
 
-def count_characters(text: bytes) -> tuple[int, int, int, int, int, tuple[tuple[int, int], ...]]:
-    """The fields of `core.text.characters.Characters`, of a text in UTF-8.  Raises ValueError if it is not in UTF-8."""
-    checked(_count_characters(text, len(text), *_memory.counts_at))
-    *counts, size = _CHARACTERS.unpack(_memory.characters.data)
-    numbers, letters = _memory.block_numbers[:size].tolist(), _memory.block_counts[:size].tolist()
-    return *counts, tuple(zip(numbers, letters, strict=True))
+def count_characters(text: bytes) -> CharacterCounts:
+    """The counts of a text in UTF-8.  Raises ValueError if it is not in UTF-8."""
+    counts = _memory.counts
+    return counts.counts_of(checked(_count_characters(text, len(text), *counts.at)))
 
 
 def _called(function: Callable[..., int], text: bytes, is_normalised: bool) -> tuple[int, _Result | None, Array]:

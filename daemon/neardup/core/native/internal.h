@@ -1,7 +1,8 @@
-/* What the files of the native core share: the mixing of hashes and hints for the compiler. */
+/* What the files of the native core share: the mixing of hashes, the reading of UTF-8 and hints for the compiler. */
 #ifndef NEARDUP_INTERNAL_H
 #define NEARDUP_INTERNAL_H
 
+#include <stdbool.h>
 #include <string.h>
 
 #include "neardup.h"
@@ -14,6 +15,34 @@ INLINE uint64_t mixed(uint64_t x) {
     x = (x ^ x >> 30) * 0xBF58476D1CE4E5B9u;
     x = (x ^ x >> 27) * 0x94D049BB133111EBu;
     return x ^ x >> 31;
+}
+
+enum { BAD = 0x7FFFFFFF /* in place of a code point: bytes that are not UTF-8 */ };
+
+INLINE bool continues(uint8_t byte) { return (byte & 0xC0) == 0x80; }
+
+/* The code point at a place before `end`, and its bytes; BAD, and one byte, where there is none. */
+INLINE uint32_t code_at(const uint8_t *at, const uint8_t *end, uint32_t *bytes) {
+    uint32_t lead = at[0], code = BAD;
+    ptrdiff_t left = end - at;
+    *bytes = 1;
+    if (lead < 0x80) return lead;
+    if ((lead & 0xF0) == 0xE0) {
+        if (left < 3 || !continues(at[1]) || !continues(at[2])) return BAD;
+        code = (lead & 0x0F) << 12 | (at[1] & 0x3Fu) << 6 | (at[2] & 0x3Fu);
+        if (code < 0x800 || (code & 0xF800) == 0xD800) return BAD;
+        *bytes = 3;
+    } else if ((lead & 0xE0) == 0xC0) {
+        if (lead < 0xC2 || left < 2 || !continues(at[1])) return BAD;
+        code = (lead & 0x1F) << 6 | (at[1] & 0x3Fu);
+        *bytes = 2;
+    } else if (lead >= 0xF0 && lead <= 0xF4) {
+        if (left < 4 || !continues(at[1]) || !continues(at[2]) || !continues(at[3])) return BAD;
+        code = (lead & 0x07) << 18 | (at[1] & 0x3Fu) << 12 | (at[2] & 0x3Fu) << 6 | (at[3] & 0x3Fu);
+        if (code < 0x10000 || code > 0x10FFFF) return BAD;
+        *bytes = 4;
+    }
+    return code;
 }
 
 /* Winnowing (Schleimer, Wilkerson and Aiken, SIGMOD 2003), as passage_hashes.sampled: of every `window` adjacent grams the

@@ -95,6 +95,121 @@ typedef struct {
 ND_API int64_t nd_count_characters(
     const uint8_t *text, size_t bytes, uint32_t *block_counts, uint16_t *block_numbers, nd_characters *out);
 
+/* ==== page.c: the visible text of a parsed page ================================================================= */
+
+/* A node, an attribute and a document of lexbor, of which nothing is known here but their addresses. */
+typedef struct nd_node nd_node;
+typedef struct nd_attribute nd_attribute;
+typedef struct nd_document nd_document;
+
+/* The functions of lexbor by which a tree is read.  core/native/page.py has lexbor's names for them. */
+typedef struct {
+    nd_node *(*first_child)(nd_node *);
+    nd_node *(*next)(nd_node *);
+    nd_node *(*parent)(nd_node *);
+    int (*type)(nd_node *);
+    uintptr_t (*tag)(nd_node *);
+    uint8_t *(*text)(nd_node *, size_t *);
+    void *(*free_text)(nd_document *, uint8_t *);
+    nd_attribute *(*first_attribute)(nd_node *);
+    nd_attribute *(*next_attribute)(nd_attribute *);
+    const uint8_t *(*name)(nd_attribute *, size_t *);
+    const uint8_t *(*value)(nd_attribute *, size_t *);
+} nd_lexbor;
+
+/* The classes of a tag. */
+enum nd_tag_class {
+    ND_BREAK = 1,       /* breaks a line before and after it */
+    ND_INVISIBLE = 2,
+    ND_PECULIAR = 4,    /* is shown in a way of its own */
+    ND_ATTRIBUTED = 8,  /* its attributes may hide a text or show one */
+    ND_ANNOTATION = 16, /* is the text, if there are many */
+    ND_FRAME = 32,      /* its attributes may hold a page */
+    ND_LIST = 64,       /* is invisible, unless its text is long */
+    ND_STYLE = 128,
+    ND_SUPERSCRIPT = 256,
+    ND_LINK = 512       /* may hold a style sheet in its address */
+};
+
+/* A parsed page, and which part of it is the story. */
+typedef struct {
+    nd_node *root;
+    nd_node *const *bodies; /* the elements that are the story, none within another one */
+    uint64_t body_count;
+    const uint16_t *tags;   /* the classes of each tag, by lexbor's number of it; none for tags beyond */
+    uint64_t tag_count;
+    uint64_t most_annotations;
+    uint64_t long_attribute, long_list; /* code points; longer texts may be shown */
+} nd_page;
+
+/* Why only the reference can tell the text of a page, or what must be judged first. */
+enum nd_doubt {
+    ND_NO_DOUBT,
+    ND_UNJUDGED,        /* `unjudged` */
+    ND_STYLED,          /* a style attribute, or one that stands for a style, may hide a text */
+    ND_HIDDEN,          /* the attribute `hidden` or `popover` */
+    ND_PECULIAR_TAG,
+    ND_PAGE_WITHIN,     /* a page stands in an attribute */
+    ND_LONG_TEXT,       /* of a list or in an attribute */
+    ND_ANNOTATED,       /* many annotations, or a superscript beyond ASCII */
+    ND_UNSEEN_STORY,    /* the story stands in an element that is invisible or a superscript */
+    ND_LARGE,           /* for the room */
+    ND_UNREADABLE       /* the text is not UTF-8, has replacement characters, or overrides its direction */
+};
+
+/* What a value is: that of an attribute of this name, that of the attribute `style` of an element that contains the
+ * story, or all style sheets of a page. */
+enum nd_kind {
+    ND_STYLE_VALUE,
+    ND_BGCOLOR_VALUE,
+    ND_COLOR_VALUE,
+    ND_TEXT_VALUE,
+    ND_DIR_VALUE,
+    ND_STYLE_AROUND,
+    ND_SHEETS
+};
+
+/* A value that must be judged.  It stays where it is as long as the tree and the room. */
+typedef struct {
+    const uint8_t *value;
+    uint64_t size, kind;
+} nd_unjudged;
+
+enum { ND_MOST_UNJUDGED = 32 };
+
+/* The text of a story, which is in the room. */
+typedef struct {
+    const uint8_t *text;
+    uint64_t characters;
+    uint64_t has_acting_sheets; /* style sheets may act on what their selectors match */
+    uint64_t doubt; /* nd_doubt */
+    uint64_t unjudged_count;
+    nd_unjudged unjudged[ND_MOST_UNJUDGED];
+} nd_story;
+
+/* Write the visible text of a page's story, a line for each block, and count its characters as nd_count_characters
+ * does; returns the bytes of the text.
+ *
+ * `verdicts` is memory as of nd_learn.  Three bytes of room for each of the page are enough.  ND_UNSUPPORTED: see
+ * `out->doubt`.  For ND_UNJUDGED teach the memory what is in `out->unjudged`, and call again.  Lexbor allocates memory
+ * for a text node at a time.  Reference: core.text.html.shown,
+ * which looks at the same elements: those of the story, those that contain it, and style sheets wherever they stand. */
+ND_API int64_t nd_read_story(const nd_lexbor *lexbor, const nd_page *page, const void *verdicts, size_t verdict_bytes,
+                             uint8_t *room, size_t room_bytes, uint32_t *block_counts, uint16_t *block_numbers,
+                             nd_characters *counts, nd_story *out);
+
+enum { ND_VERDICT_SLOTS = 4096, ND_VERDICT_BYTES = 1 << 20 };
+
+/* Remember whether a value may hide a text, in a memory of ND_VERDICT_BYTES, which is 0 at first and may be so again.
+ *
+ * Returns 0, or ND_ROOM for a memory that is full. */
+ND_API int64_t nd_learn(void *verdicts, size_t verdict_bytes, uint64_t kind, const uint8_t *value, size_t size,
+                        uint64_t may_hide);
+
+/* Whether the bytes of a page, if they are UTF-8, are certainly text with at most `most_tags` tags: 1 or 0.
+ * Reference: core.text.decoding.is_plain. */
+ND_API int64_t nd_is_plain(const uint8_t *page, size_t bytes, uint64_t most_tags);
+
 /* ==== alignment.c: what two texts share ======================================================================== */
 
 /* A text is here the hashes of its words in reading order, 2^30 words at most.  Words are counted from 0.

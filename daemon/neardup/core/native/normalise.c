@@ -18,7 +18,6 @@ enum {
     NUKTA = 0x09BC,
     VIRAMA = 0x0D4D,
     ZWJ = 0x200D,
-    BAD = 0x7FFFFFFF, /* in place of a code point: bytes that are not UTF-8 */
     LEADING_DIGITS = 2,
     LETTERS_AFTER = 3,
     SIGN_BYTES = 3, /* of a letter of India, as of a virama */
@@ -44,32 +43,6 @@ typedef struct {
 } Text;
 
 /* ---- UTF-8 ---- */
-
-INLINE bool continues(uint8_t byte) { return (byte & 0xC0) == 0x80; }
-
-/* The code point at a place before `end`, and its bytes; BAD, and one byte, where there is none. */
-INLINE uint32_t code_at(const uint8_t *at, const uint8_t *end, uint32_t *bytes) {
-    uint32_t lead = at[0], code = BAD;
-    ptrdiff_t left = end - at;
-    *bytes = 1;
-    if (lead < 0x80) return lead;
-    if ((lead & 0xF0) == 0xE0) {
-        if (left < 3 || !continues(at[1]) || !continues(at[2])) return BAD;
-        code = (lead & 0x0F) << 12 | (at[1] & 0x3Fu) << 6 | (at[2] & 0x3Fu);
-        if (code < 0x800 || (code & 0xF800) == 0xD800) return BAD;
-        *bytes = 3;
-    } else if ((lead & 0xE0) == 0xC0) {
-        if (lead < 0xC2 || left < 2 || !continues(at[1])) return BAD;
-        code = (lead & 0x1F) << 6 | (at[1] & 0x3Fu);
-        *bytes = 2;
-    } else if (lead >= 0xF0 && lead <= 0xF4) {
-        if (left < 4 || !continues(at[1]) || !continues(at[2]) || !continues(at[3])) return BAD;
-        code = (lead & 0x07) << 18 | (at[1] & 0x3Fu) << 12 | (at[2] & 0x3Fu) << 6 | (at[3] & 0x3Fu);
-        if (code < 0x10000 || code > 0x10FFFF) return BAD;
-        *bytes = 4;
-    }
-    return code;
-}
 
 /* Where the code point before a place begins; what stands before the place was decoded already. */
 INLINE const uint8_t *step_back(const uint8_t *at, const uint8_t *start) {
@@ -320,14 +293,109 @@ int64_t nd_normalise(const nd_tables *tables, const uint8_t *start, size_t size,
 
 /* ---- the counting of characters ---- */
 
+enum { VECTOR = 32 /* bytes that are counted at once where all are ASCII */ };
+
 INLINE bool is_usual(uint32_t code) { /* beside the letters, see core/text/characters.py */
     return code - 0x20 < 0x5F || code - 0x09 < 5 || code - 0x2010 < 0x18 || code == 0xA0;
 }
 
-static size_t count_codes(const uint8_t *text, size_t size) {
-    size_t codes = 0;
-    for (size_t n = 0; n < size; n++) codes += !continues(text[n]);
-    return codes;
+INLINE bool is_ascii_letter(uint8_t byte) { return (uint8_t)((byte | 0x20) - 'a') < 26; }
+
+INLINE bool is_usual_ascii(uint8_t byte) {
+    return (uint8_t)(byte - 0x20) < 0x5F || (uint8_t)(byte - 0x09) < 5;
+}
+
+/* The characters that begin in the next VECTOR bytes. */
+INLINE size_t count_begins(const uint8_t *at) {
+    uint8_t begins = 0;
+    for (int n = 0; n < VECTOR; n++) begins += !continues(at[n]);
+    return begins;
+}
+
+/* Count a text that begins with ASCII; returns where its ASCII ends. */
+INLINE const uint8_t *count_ascii(const uint8_t *at, const uint8_t *end, uint32_t *letters, uint32_t *unusual) {
+    while (end - at >= VECTOR && at[1] < 0x80) { /* counters of a byte, of which a vector holds many */
+        uint8_t bits = 0, letters_here = 0, unusual_here = 0;
+        for (int n = 0; n < VECTOR; n++) bits |= at[n];
+        if (bits >= 0x80) break;
+        for (int n = 0; n < VECTOR; n++) {
+            letters_here += is_ascii_letter(at[n]);
+            unusual_here += !is_usual_ascii(at[n]);
+        }
+        *letters += letters_here;
+        *unusual += unusual_here;
+        at += VECTOR;
+    }
+    for (; at < end && *at < 0x80; at++) {
+        *letters += is_ascii_letter(*at);
+        *unusual += !is_usual_ascii(*at);
+    }
+    return at;
+}
+
+/* Count the letters of a text, those of each block, and what is unusual; returns the characters, or ND_INVALID if it is
+ * not UTF-8. */
+static int64_t count_letters(const uint8_t *start, size_t size, uint32_t *block_counts, uint32_t *last_block,
+                             nd_characters *counts) {
+    const uint8_t *at = start, *end = start + size;
+    uint32_t block = 0, run = 0; /* of one block in a row, because a counter in memory is slow to add to */
+    uint32_t in_ascii = 0, letters = 0, unusual = 0, bytes;
+    size_t continuing = 0; /* bytes */
+    while (at < end) {
+        if (*at < 0x80) at = count_ascii(at, end, &in_ascii, &unusual);
+        for (uint32_t bytes_of_letter; end - at >= 4 && *at == 0xE0; at += 3, run++, continuing += 2) { /* of India */
+            memcpy(&bytes_of_letter, at, 4);
+            uint32_t code = (at[1] & 0x3Fu) << 6 | (at[2] & 0x3Fu);
+            if ((bytes_of_letter & 0xC0C000) != 0x808000 || code - 0x900 >= 0x500) break;
+            letters++;
+            if (RARE(code / ND_BLOCK != block)) {
+                block_counts[block] += run;
+                run = 0;
+                block = code / ND_BLOCK;
+                *last_block = block > *last_block ? block : *last_block;
+            }
+        }
+        for (; at < end && *at >= 0x80; at += bytes) {
+            uint32_t code = code_at(at, end, &bytes);
+            if (RARE(code == BAD)) return ND_INVALID;
+            continuing += bytes - 1;
+            if (code - 0x900 < 0x500 || code - 0x620 < 0xE0) letters++;
+            else unusual += !is_usual(code);
+            if (code / ND_BLOCK != block) {
+                block_counts[block] += run;
+                run = 0;
+                block = code / ND_BLOCK;
+                *last_block = block > *last_block ? block : *last_block;
+            }
+            run++;
+        }
+    }
+    block_counts[block] += run;
+    block_counts[0] += in_ascii;
+    counts->letters = letters + in_ascii;
+    counts->unusual = unusual;
+    return (int64_t)(size - continuing);
+}
+
+/* Count one of `step` characters of a text that is UTF-8. */
+static void count_sample(const uint8_t *at, const uint8_t *end, size_t step, nd_characters *counts) {
+    size_t before = 0; /* the characters to skip */
+    while (at < end) {
+        size_t begins = end - at < VECTOR ? before + 1 : count_begins(at);
+        if (begins <= before) {
+            before -= begins;
+            at += VECTOR;
+            continue;
+        }
+        for (; at < end && (before > 0 || continues(*at)); at++) before -= !continues(*at);
+        if (at == end) return;
+        uint32_t bytes, code = code_at(at, end, &bytes);
+        counts->sampled++;
+        counts->visible += code > 0x20;
+        counts->signs += code - 0x900 < 0x480 && (code & 0x7F) - 0x3E < 0x10;
+        at += bytes;
+        before = step - 1;
+    }
 }
 
 /* Move the counts of the first `blocks` that are not 0 to the front, and their numbers to `numbers`; returns how many. */
@@ -343,36 +411,14 @@ static uint32_t compact_blocks(uint32_t *counts, uint32_t blocks, uint16_t *numb
 
 int64_t nd_count_characters(
     const uint8_t *start, size_t size, uint32_t *block_counts, uint16_t *block_numbers, nd_characters *out) {
-    const uint8_t *at = start, *end = start + size;
-    size_t codes = count_codes(start, size), step = codes / ND_SAMPLE + 1, left = 1;
-    uint32_t block = 0, last_block = 0, run = 0; /* letters of one block in a row, because a counter in memory is slow to add to */
     nd_characters counts = {0};
+    uint32_t last_block = 0;
     if (size > UINT32_MAX) return ND_UNSUPPORTED;
     memset(block_counts, 0, ND_BLOCKS * sizeof *block_counts);
-    for (uint32_t bytes; at < end; at += bytes) {
-        uint32_t code = code_at(at, end, &bytes);
-        if (RARE(code == BAD)) return ND_INVALID;
-        uint32_t is_ascii_letter = (code | 0x20) - 'a' < 26;
-        if (is_ascii_letter || code - 0x900 < 0x500 || code - 0x620 < 0xE0) counts.letters++;
-        else counts.unusual += !is_usual(code);
-        if (is_ascii_letter || code >= 0x80) {
-            if (code / ND_BLOCK != block) {
-                block_counts[block] += run;
-                run = 0;
-                block = code / ND_BLOCK;
-                last_block = block > last_block ? block : last_block;
-            }
-            run++;
-        }
-        if (RARE(--left == 0)) {
-            left = step;
-            counts.sampled++;
-            counts.visible += code > 0x20;
-            counts.signs += code - 0x900 < 0x480 && (code & 0x7F) - 0x3E < 0x10;
-        }
-    }
-    block_counts[block] += run;
+    int64_t characters = count_letters(start, size, block_counts, &last_block, &counts);
+    if (characters < 0) return ND_INVALID;
+    count_sample(start, start + size, (size_t)characters / ND_SAMPLE + 1, &counts);
     counts.blocks = compact_blocks(block_counts, last_block + 1, block_numbers);
     *out = counts;
-    return (int64_t)codes;
+    return characters;
 }

@@ -23,12 +23,14 @@ SAMPLE = 256  # characters
 class Characters(NamedTuple):
     """Counts of a text's characters, and of an even sample of them.
 
-    `letters` are those of ASCII, and all of the blocks of Arabic and of India; `unusual` are neither these nor USUAL.
+    `length` is that of the text.  `letters` are those of ASCII, and all of the blocks of Arabic and of India; `unusual`
+    are neither these nor USUAL.
     Of `sampled` characters, `visible` are not white space, and `signs` are vowel signs and viramas of India.
     `blocks` are the numbers of the blocks with letters, ascending, and how many each has: those of ASCII, and all
     characters beyond ASCII.
     """
 
+    length: int
     letters: int
     unusual: int
     sampled: int
@@ -37,23 +39,24 @@ class Characters(NamedTuple):
     blocks: tuple[tuple[int, int], ...]
 
 
-def _native_characters(text: str) -> Characters:
+def _native_characters(text: str | bytes) -> Characters:
     try:
-        return Characters(*count_characters(text.encode()))
+        return Characters(*count_characters(text if isinstance(text, bytes) else text.encode()))
     except UnicodeEncodeError:  # half a surrogate pair
         return characters.reference(text)
 
 
 @in_c(_native_characters)
-def characters(text: str) -> Characters:
-    """Count the characters of a text."""
-    codes = codes_of(text)
+def characters(text: str | bytes) -> Characters:
+    """Count the characters of a text; bytes are UTF-8."""
+    codes = codes_of(text if isinstance(text, str) else text.decode())
     letters, sample = _within(codes, LETTERS), codes[:: len(codes) // SAMPLE + 1]
     signs = _within(sample, (INDIC,)) & _within(sample % BLOCK, (SIGNS,))
     unusual = ~letters & ~_within(codes, USUAL)
     in_blocks = np.bincount(codes[_within(codes, LETTERS[:2]) | (codes >= BLOCK)] // BLOCK)
     blocks = ((block, int(in_blocks[block])) for block in np.flatnonzero(in_blocks).tolist())
     return Characters(
+        length=len(codes),
         letters=int(np.count_nonzero(letters)),
         unusual=int(np.count_nonzero(unusual)),
         sampled=len(sample),

@@ -6,6 +6,8 @@ from collections.abc import Iterator
 
 import webencodings
 
+from neardup.core.native import in_c
+from neardup.core.native.page import is_plain_page
 from neardup.errors import NeardupError
 from neardup.records import Skip
 
@@ -45,6 +47,11 @@ def decode(body: bytes, content_type: str | None) -> str:
     return text
 
 
+def _native_is_plain(body: bytes) -> bool:
+    return is_plain_page(body, MANY_TAGS)
+
+
+@in_c(_native_is_plain)
 def is_plain(body: bytes) -> bool:
     """Whether the bytes, if they are UTF-8, are certainly text with few tags; fast, and False in doubt."""
     if not body or body.isspace() or b"\0" in body:

@@ -37,13 +37,15 @@ class Disguise(NamedTuple):
     controls: float = 0.0
 
 
-def disguise(text: str, counts: Characters) -> Disguise:
-    """How much of a text with these counts is disguised; 0 where the share is LEAST or smaller.
+def disguise(text: str | bytes, counts: Characters) -> Disguise:
+    """How much of a text with these counts is disguised; 0 where the share is LEAST or smaller.  Bytes are UTF-8.
 
     Letters of another script count where they stand in a word with Latin letters.  Joiners beside a virama do not.
     """
     if counts.unusual <= LEAST * (counts.letters + counts.unusual):
         return Disguise()
+    if isinstance(text, bytes):
+        text = text.decode()
     kinds = _kinds().take(codes_of(text), mode="clip")
     of_kind = np.bincount(kinds, minlength=CONTROL + 1).tolist()
     unseen = _in_words(kinds) + (_free_accents(text) if of_kind[ACCENT] else 0)

@@ -2,15 +2,17 @@
 
 import codecs
 import re
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
 from selectolax.lexbor import LexborNode
 
+from neardup.core.text.characters import Characters
 from neardup.core.text.decoding import REPLACEMENT, NoStoryText, decode, is_plain
 from neardup.core.text.extraction import Extraction
 from neardup.core.text.own_texts import is_marker
-from neardup.core.text.parsing import insert_after, insert_before, matching, parsed
+from neardup.core.text.parsing import briefly_parsed, insert_after, insert_before, matching, parsed
+from neardup.core.text.plain_story import read_plain_story
 from neardup.core.text.rendering import rendered
 from neardup.core.text.story_elements import BREAKS, INVISIBLE, SUPERSCRIPT, Story, reason_to_render, story_of
 from neardup.core.text.unparsed import unparsed_text
@@ -24,16 +26,22 @@ MOST_TAGS = 100_000  # a page with more is not a story; each tag takes half a ki
 
 @dataclass(frozen=True, slots=True)
 class Extracted:
-    """The text of a story, one line per block, and the limit because of which it is not all that a browser shows.
+    """The text of a story in UTF-8, a line for each block, and the limit because of which it is not all that is shown.
 
     `hidden` is the share of the story's characters that a browser does not show, and `rendered` why the story was
-    rendered, one of RENDER_REASONS; None if that was not needed.
+    rendered, one of RENDER_REASONS; None if that was not needed.  `counts` are those of the characters, if they are
+    known; then none is a replacement character, and none overrides the direction.
     """
 
-    text: str
+    utf8: bytes
     limit: Limit | None = None
     hidden: float = 0.0
     rendered: str | None = None
+    counts: Characters | None = None
+
+    @property
+    def text(self) -> str:
+        return self.utf8.decode()
 
 
 def page_text(body: bytes, content_type: str | None, extraction: Extraction) -> str:
@@ -47,7 +55,11 @@ def extracted(body: bytes, content_type: str | None, extraction: Extraction) -> 
     if is_plain(body) and selectors.isascii():
         found = shown(body.removeprefix(codecs.BOM_UTF8), extraction)
         # Text without replacement characters was UTF-8, so there is no need to decode the markup as well.
-        if REPLACEMENT not in found.text or decode(body, content_type) == body.decode("utf-8", "replace"):
+        if (
+            found.counts is not None
+            or REPLACEMENT not in found.text
+            or decode(body, content_type) == body.decode("utf-8", "replace")
+        ):
             return found
     return _of_markup(decode(body, content_type), extraction)
 
@@ -55,12 +67,12 @@ def extracted(body: bytes, content_type: str | None, extraction: Extraction) -> 
 def extracted_from_file(body: bytes, extraction: Extraction) -> Extracted:
     """The bytes of a page or of a plain text -> its story.  Raises NoStoryText."""
     text = decode(body, None)
-    return _of_markup(text, extraction) if MARKUP.search(text) else Extracted(text)
+    return _of_markup(text, extraction) if MARKUP.search(text) else Extracted(text.encode())
 
 
 def _of_markup(html: str, extraction: Extraction) -> Extracted:
     if html.count("<") > MOST_TAGS:
-        return Extracted(unparsed_text(html), Limit.TAGS)
+        return Extracted(unparsed_text(html).encode(), Limit.TAGS)
     return shown(html, extraction)
 
 
@@ -71,21 +83,37 @@ def visible_text(html: str | bytes, extraction: Extraction) -> str:
 
 def shown(html: str | bytes, extraction: Extraction) -> Extracted:
     """Markup (bytes are UTF-8) -> the story that a browser shows.  Raises NoStoryText."""
-    root = parsed(html)
+    page = html if isinstance(html, bytes) else html.encode(errors="replace")
+    root = briefly_parsed(page) or parsed(page)
     if root is None:
         raise NoStoryText(Skip.EMPTY)
     if not _strip(root, extraction.strip):
-        return Extracted("")
-    story = story_of(_bodies(root, extraction.body))
+        return Extracted(b"")
+    bodies = _bodies(root, extraction.body)
+    if (found := _plain(root, bodies, page)) is not None:
+        return found
+    story = story_of(bodies)
     if reason := reason_to_render(root, story, html):
         return _rendered(root, story, reason)
     text = _plain_text(story)
     if not _is_nearly_empty(text):
-        return Extracted(text)
-    found = _rendered_anew(html, extraction)
-    if found is None:
-        return Extracted(text)
-    return found if len(found.text.split()) > len(text.split()) else Extracted(text, rendered=found.rendered)
+        return Extracted(text.encode())
+    anew = _rendered_anew(html, extraction)
+    if anew is None:
+        return Extracted(text.encode())
+    is_longer = len(anew.text.split()) > len(text.split())
+    return anew if is_longer else Extracted(text.encode(), rendered=anew.rendered)
+
+
+def _plain(root: LexborNode, bodies: Sequence[LexborNode], html: bytes) -> Extracted | None:
+    """The story, if the native core can read it, and it is no page that shows next to nothing."""
+    story = read_plain_story(root, bodies, html)
+    if story is None:
+        return None
+    counts = Characters(*story.counts)
+    if counts.length < 10 * LEAST_SHOWN and len(html) >= LEAST_PAGE and _is_nearly_empty(story.text.decode()):
+        return None
+    return Extracted(story.text, counts=counts)
 
 
 def _plain_text(story: Story) -> str:
@@ -137,7 +165,7 @@ def _visible(text: str) -> int:
 
 def _rendered(root: LexborNode, story: Story, reason: str) -> Extracted:
     text, is_whole, hidden = rendered(root, story)
-    return Extracted(text, None if is_whole else Limit.NESTING, hidden, reason)
+    return Extracted(text.encode(), None if is_whole else Limit.NESTING, hidden, reason)
 
 
 def _strip(root: LexborNode, selectors: Iterable[str]) -> bool:
@@ -158,11 +186,11 @@ def _bodies(root: LexborNode, selector: str) -> list[LexborNode]:
     """The outermost nodes that match; the root if there is no selector.  Raises NoStoryText if none matches."""
     if not selector:
         return [root]
-    matches = matching(selector, root)
+    matches = {node.mem_id: node for node in matching(selector, root)}  # each once, though it may match twice
     if not matches:
         raise NoStoryText(Skip.NO_BODY)
-    ids, outside = {node.mem_id for node in matches}, set[int]()
-    return [node for node in matches if not _inside(node, ids, outside)]
+    ids, outside = set(matches), set[int]()
+    return [node for node in matches.values() if not _inside(node, ids, outside)]
 
 
 def _inside(node: LexborNode, ids: set[int], outside: set[int]) -> bool:

@@ -117,6 +117,13 @@ def _subject(selector: str) -> str:
     return (match[1] or match[2]).lower() if match else ""
 
 
+def act_nowhere(sheets: Collection[StyleSheet]) -> bool:
+    """Whether style sheets act on no story, whatever is in it."""
+    if not sheets:
+        return True
+    return not (any(sheet.acting for sheet in sheets) or _show_marks(sheets) or _are_too_many(sheets, 0, ""))
+
+
 def act_on(
     sheets: Collection[StyleSheet],
     root: LexborNode,

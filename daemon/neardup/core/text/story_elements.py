@@ -33,6 +33,7 @@ SUPERSCRIPT = _tag_ids("sup")
 PECULIAR = _tag_ids("bdo button dialog marquee math svg textarea")
 FRAMES = _tag_ids("iframe select template")
 TEMPLATES = _tag_ids("template")
+LISTS, LINKS, STYLES = _tag_ids("select"), _tag_ids("link"), _tag_ids("style")
 ANNOTATIONS = _tag_ids("img input rt sup")
 PAGES_WITHIN = frozenset(("srcdoc", "shadowrootmode"))  # attributes
 PAGES_IN_ADDRESSES = ("data:text/", "data:,", "data:;", "data:image/svg")
@@ -79,17 +80,18 @@ def story_of(bodies: Sequence[LexborNode]) -> Story:
                 invisible.append(node)
             elif tag in OTHERS:
                 others.append(node)
-    return Story(bodies, _around(bodies), breaks, invisible, others)
+    return Story(bodies, around(bodies), breaks, invisible, others)
 
 
-def _around(bodies: Sequence[LexborNode]) -> dict[int, LexborNode]:
-    around: dict[int, LexborNode] = {}
+def around(bodies: Sequence[LexborNode]) -> dict[int, LexborNode]:
+    """The elements that contain those of a story, by their `mem_id`."""
+    found: dict[int, LexborNode] = {}
     for body in bodies:
         node = body.parent
-        while node is not None and node.mem_id not in around:
-            around[node.mem_id] = node
+        while node is not None and node.mem_id not in found:
+            found[node.mem_id] = node
             node = node.parent
-    return around
+    return found
 
 
 def reason_to_render(root: LexborNode, story: Story, html: str | bytes) -> str | None:

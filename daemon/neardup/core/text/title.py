@@ -9,6 +9,7 @@ from collections.abc import Sequence
 from selectolax.lexbor import LexborHTMLParser, LexborNode
 
 from neardup.core.text.decoding import NoStoryText, decode
+from neardup.core.text.parsing import briefly_parsed
 
 READ_BYTES = 4096  # of the page: a title is in its head, and a heading stands before the story
 MOST_CHARACTERS = 300
@@ -33,9 +34,10 @@ def page_title(body: bytes, content_type: str | None) -> str | None:
 def _first_of(selectors: Sequence[str], markup: bytes, content_type: str | None) -> str | None:
     """The text of the first element of the first selector that matches an element with text."""
     try:
-        root = LexborHTMLParser(decode(markup, content_type)).root
+        html = decode(markup, content_type)
     except NoStoryText:
         return None
+    root = briefly_parsed(html.encode(), scripting=False) or LexborHTMLParser(html).root
     return next(filter(None, (_text(root.css_first(one)) for one in selectors)), None) if root is not None else None
 
 

@@ -1,0 +1,67 @@
+"""Laws: a page has one fingerprint, whether the native core reads it or Python, and whatever was read before."""
+
+from random import Random
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from neardup.core.native import page as native_page
+from neardup.core.page import Page, PageFingerprinted, StoryText, Unreadable, fingerprint_page, text_of
+from neardup.core.text.decoding import is_plain
+from neardup.core.text.extraction import Extraction
+from neardup.core.text.parsing import briefly_parsed, parsed
+from selectolax.lexbor import LexborHTMLParser
+
+from tests.support.random_pages import random_page
+
+pytestmark = pytest.mark.native
+EXTRACTIONS = (
+    Extraction(), Extraction("article, .x", (".y", "i")), Extraction("p", ("p p", "sup")), Extraction("", ("body",)),
+    Extraction("div div, li", ("[title]",)), Extraction("p:first-child"),
+)  # fmt: skip
+
+pages = st.builds(
+    lambda seed, oddity: random_page(Random(seed), oddity=oddity),
+    st.integers(0, 1 << 64),
+    st.sampled_from((0, 0.005, 0.02, 0.2)),
+)
+
+
+def both_ways(
+    body: bytes, extraction: Extraction
+) -> list[tuple[PageFingerprinted | Unreadable, StoryText | Unreadable]]:
+    """What the native core and Python make of a page."""
+    page = Page(body, "text/html")
+    native = fingerprint_page(page, extraction), text_of(page, extraction)
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr("neardup.core.text.html.read_plain_story", lambda *_: None)
+        patch.setattr("neardup.core.text.html.briefly_parsed", lambda _: None)
+        patch.setattr("neardup.core.text.title.briefly_parsed", lambda *_, **__: None)
+        return [native, (fingerprint_page(page, extraction), text_of(page, extraction))]
+
+
+@settings(deadline=None)
+@given(pages, st.sampled_from(EXTRACTIONS))
+def test_both_roads_make_the_same_of_any_page(body: bytes, extraction: Extraction) -> None:
+    native, reference = both_ways(body, extraction)
+    assert native == reference
+
+
+@given(st.lists(pages, min_size=1, max_size=4))
+def test_a_page_is_parsed_alike_whatever_was_parsed_before(bodies: list[bytes]) -> None:
+    for body in bodies:
+        brief, root = briefly_parsed(body), parsed(body)
+        assert brief is None or (root is not None and brief.html == root.html)
+        brief, root = briefly_parsed(body, scripting=False), LexborHTMLParser(body).root
+        assert brief is None or (root is not None and brief.html == root.html)
+
+
+def test_a_library_with_other_functions_is_not_used(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(native_page, "FUNCTIONS", {"first_child": "lxb_no_such_function"})
+    why = native_page.take_functions()
+    assert why is not None and why.startswith("the native core cannot read what selectolax "), why
+
+
+@given(st.binary() | pages)
+def test_both_implementations_find_the_same_pages_plain(body: bytes) -> None:
+    assert is_plain(body) == is_plain.reference(body)
