@@ -24,7 +24,7 @@ TEXTS = st.one_of(
 )
 
 
-@given(etag=TEXTS, author=TEXTS)
+@given(etag=TEXTS.filter(lambda etag: etag != ""), author=TEXTS)  # an empty ETag is none
 def test_unpacking_returns_the_original_text(etag: str | None, author: str | None) -> None:
     db = ledger_in_memory()
     story = Story(1, HINDI, author_id=author, title=author)
