@@ -1,6 +1,8 @@
 """Law: for every text the native core gives what the reference gives, and it supports nearly all texts."""
 
+import gc
 import unicodedata
+import weakref
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
 from itertools import product
@@ -14,6 +16,7 @@ from hypothesis import strategies as st
 from neardup.core import native
 from neardup.core.fingerprint.compute import fingerprint, fingerprint_text, hashed_text, hashed_words
 from neardup.core.fingerprint.word_hashes import hashed
+from neardup.core.native import fingerprint as binding
 from neardup.core.native.fingerprint import (
     MOST_FREQUENT,
     HashedText,
@@ -216,3 +219,18 @@ def test_both_implementations_agree_on_golden_texts_and_nuktas(language: Languag
     marked = " ".join(f"{letter}{nukta}" for letter in letters[language] for nukta in sorted(NUKTAS))
     for text in (TEXTS[language], unicodedata.normalize("NFD", TEXTS[language]), marked):
         assert fingerprint_text(text) == plain_fingerprint(text), text
+
+
+@pytest.mark.native
+def test_a_call_keeps_the_tables_that_it_uses(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Two threads that make the tables at the same time each have their own, of which one is kept."""
+    tables, function = weakref.ref(binding._tables(False)), binding._fingerprint_text
+
+    def call(*arguments: object) -> int:
+        binding._tables.cache_clear()
+        gc.collect()
+        assert tables() is not None, "the tables are gone while the native core reads them"
+        return function(*arguments)
+
+    monkeypatch.setattr(binding, "_fingerprint_text", call)
+    assert isinstance(fingerprint_of_utf8(b"one two three"), Fingerprint)

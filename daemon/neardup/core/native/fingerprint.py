@@ -152,14 +152,14 @@ def _called(function: Callable[..., int], text: bytes, is_normalised: bool) -> t
     """What a function returns for a text, its result if there are words, and the room that holds parts of this."""
     room, room_at = _memory.room, _memory.room_at
     wanted = ROOM_PER_BYTE * len(text)
-    constants = _tables(is_normalised).address
+    constants = _tables(is_normalised)  # held, because another thread may put others in their place
     while True:
         if wanted > len(room):
             room = np.empty(wanted, np.uint8)
             room_at = room.ctypes.data
             if wanted <= KEPT_ROOM:
                 _memory.set_room(room)
-        words = checked(function(constants, text, len(text), room_at, len(room), _memory.result_at))
+        words = checked(function(constants.address, text, len(text), room_at, len(room), _memory.result_at))
         if words != ROOM:
             return words, _Result._make(_RESULT.unpack(_memory.result.data)) if words > 0 else None, room
         wanted = int(_memory.result.view(np.uint64)[0])
