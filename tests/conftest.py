@@ -1,6 +1,7 @@
 """Fixtures that all test packages share: servers, the samples, and the command as a process."""
 
 import os
+import resource
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack
 from functools import cache
@@ -21,6 +22,11 @@ from tests.support.servers import PROGRAMS, Aws, moto_server, redis_cluster, red
 # A slow machine must not fail a test.  Every run draws other examples, so that a law is tried more often than in one.
 settings.register_profile("untimed", deadline=None, max_examples=50 * CHAOS)
 settings.load_profile("untimed")
+
+
+MOST_FILES = 65_536  # that a worker may have open, with all the servers, ledgers and processes of its tests
+FILES_AT_MOST = resource.getrlimit(resource.RLIMIT_NOFILE)[1]
+resource.setrlimit(resource.RLIMIT_NOFILE, (min(MOST_FILES, FILES_AT_MOST), FILES_AT_MOST))
 
 
 def pytest_runtest_setup(item: pytest.Item) -> None:

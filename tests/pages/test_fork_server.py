@@ -3,7 +3,6 @@
 import errno
 import json
 import os
-import select
 import signal
 import subprocess
 import sys
@@ -20,6 +19,7 @@ from neardup.pages import fork_server
 from neardup.pages.reader_pool import ReaderPool
 from neardup.records import Story
 
+from tests.support.forked_readers import ends_within
 from tests.support.languages import TAMIL, TEXTS
 from tests.support.s3_server import object_server
 from tests.support.servers import REGION
@@ -91,7 +91,7 @@ def test_nothing_outlives_an_owner_that_is_killed() -> None:
         ends = [os.pidfd_open(pid) for pid in pids]
         owner.kill()
     for pid, end in zip(pids, ends, strict=True):
-        assert select.select([end], [], [], GIVE_UP_SECONDS)[0], f"{pid} of {pids} still runs"
+        assert ends_within(end, GIVE_UP_SECONDS), f"{pid} of {pids} still runs"
         os.close(end)
 
 

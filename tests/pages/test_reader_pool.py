@@ -4,7 +4,6 @@ its pool.
 
 import asyncio
 import os
-import select
 import signal
 from collections.abc import AsyncIterator, Iterator
 from contextlib import aclosing, asynccontextmanager, suppress
@@ -27,6 +26,7 @@ from neardup.retry import ATTEMPTS
 from neardup.telemetry.metrics import PAGES_RENDERED, stage_seconds
 
 from tests.support.faults.fault_proxy import Fault, Proxy, proxied
+from tests.support.forked_readers import ends_within
 from tests.support.languages import HINDI, TAMIL, TEXTS
 from tests.support.s3_server import object_server
 from tests.support.servers import REGION
@@ -204,5 +204,5 @@ async def test_no_process_outlives_its_pool(tmp_path: Path) -> None:
             await asyncio.sleep(0)
         assert await pending == ReadFailed(Dead.STORE_ERROR, "the reader pool is closed")
     for end in ends:
-        assert select.select([end], [], [], GIVE_UP_SECONDS)[0], f"some of {started} are still running"
+        assert ends_within(end, GIVE_UP_SECONDS), f"some of {started} are still running"
         os.close(end)

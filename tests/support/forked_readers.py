@@ -38,6 +38,13 @@ def is_obeyed(environment: Mapping[str, str], loaded: Mapping[str, str]) -> bool
     return all(environment.get(name) == loaded.get(name) for name in READ_AT_START)
 
 
+def ends_within(process: int, seconds: float | None) -> bool:
+    """Whether the process of a descriptor ends in time.  Unlike select(), it takes any descriptor."""
+    ends = select.poll()
+    ends.register(process, select.POLLIN)
+    return bool(ends.poll(None if seconds is None else seconds * 1000))
+
+
 class ForkedServer:
     """The part of `subprocess.Popen` that the owner of a fork server needs."""
 
@@ -50,7 +57,7 @@ class ForkedServer:
 
     def wait(self, timeout: float | None = None) -> None:
         """Wait for the end of the process.  Raises subprocess.TimeoutExpired."""
-        if not select.select([self._ended], [], [], timeout)[0]:
+        if not ends_within(self._ended, timeout):
             raise subprocess.TimeoutExpired("the forked server", timeout or 0)
         os.waitpid(self.pid, 0)
 

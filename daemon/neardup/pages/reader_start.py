@@ -87,9 +87,11 @@ def _wait_or_kill(pids: Iterable[int]) -> None:
             with suppress(ProcessLookupError):
                 process = os.pidfd_open(pid)
                 stack.callback(os.close, process)
-                if not select.select([process], [], [], max(0.0, deadline - time.monotonic()))[0]:
+                ends = select.poll()  # select() takes no descriptor above 1,023
+                ends.register(process, select.POLLIN)
+                if not ends.poll(max(0.0, deadline - time.monotonic()) * 1000):
                     signal.pidfd_send_signal(process, signal.SIGKILL)
-                    select.select([process], [], [])
+                    ends.poll()
 
 
 def _reason_to_refuse(greeting: Greeting) -> Fatal | None:
