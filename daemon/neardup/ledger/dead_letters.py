@@ -8,13 +8,15 @@ import sqlite3
 from collections import Counter
 from collections.abc import Iterable, Sequence
 from dataclasses import asdict, dataclass
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-from neardup.columns import Outcomes
 from neardup.errors import Misuse
 from neardup.ledger import now_ms, transaction
 from neardup.ledger.runs import get, put
 from neardup.records import Dead, DeadLettered, Language, Skip, Skipped, Story
+
+if TYPE_CHECKING:
+    from neardup.columns import Outcomes  # with the parser of pages, which most readers do without
 
 PAGE = 256
 
@@ -37,7 +39,7 @@ class DeadLetterFilter:
         return " AND ".join(sql for sql, _ in conditions) or "TRUE", [value for _, value in conditions]
 
 
-def settle(db: sqlite3.Connection, outcomes: Outcomes) -> None:
+def settle(db: sqlite3.Connection, outcomes: "Outcomes") -> None:
     """Record the dead letters among outcomes, remove those of stories that recovered; none is interrupted any more.
 
     A missing page counts as skipped, but may appear later, so its story becomes a dead letter too.

@@ -4,12 +4,14 @@ import json
 import sqlite3
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from typing import NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
-from neardup.columns import FingerprintedStories
 from neardup.ledger import forgotten, languages, now_ms
 from neardup.ledger.compact_columns import packed_id
 from neardup.records import Language, Marks, Skip, Skipped, Story
+
+if TYPE_CHECKING:
+    from neardup.columns import FingerprintedStories  # with the parser of pages, which most readers do without
 
 Row = tuple[object, ...]
 
@@ -36,7 +38,7 @@ class MarkedStory(NamedTuple):
     name: str | None = None
 
 
-def put(db: sqlite3.Connection, made: FingerprintedStories, skipped: Sequence[Skipped]) -> None:
+def put(db: sqlite3.Connection, made: "FingerprintedStories", skipped: Sequence[Skipped]) -> None:
     """Replace the marks of the stories whose pages were read, within the caller's transaction."""
     listed = made.stories
     of_made = zip(listed.ids, listed.languages, listed.author_ids, made.pages.marks, strict=True)

@@ -6,8 +6,8 @@ from collections import Counter
 from collections.abc import Collection, Iterable, Sequence
 from dataclasses import dataclass
 from itertools import chain, islice
+from typing import TYPE_CHECKING
 
-from neardup.columns import FingerprintedStories, Outcomes
 from neardup.ledger import (
     candidates,
     changes,
@@ -29,6 +29,12 @@ from neardup.ledger.compact_columns import etag_of, packed_etag, packed_id
 from neardup.ledger.runs import put_checkpoint
 from neardup.records import BandedFingerprint, Checkpoint, Skip, Skipped, StoredVersion
 
+if TYPE_CHECKING:
+    from neardup.columns import (  # with the parser of pages, which most readers do without
+        FingerprintedStories,
+        Outcomes,
+    )
+
 # The page no longer holds a story, so its fingerprint is removed.  A missing or oversized object says nothing about
 # the text.
 TEXT_IS_GONE = {Skip.EMPTY, Skip.NOT_TEXT, Skip.NO_BODY, Skip.TOO_SHORT}
@@ -44,7 +50,7 @@ class Batch:
     `common_passages` are those that the lookups found.
     """
 
-    outcomes: Outcomes
+    outcomes: "Outcomes"
     matches: Sequence[candidates.Matches]
     run_id: int
     counts: dict[str, object]
@@ -95,13 +101,13 @@ def commit(db: sqlite3.Connection, batch: Batch) -> list[int]:
     return left_out
 
 
-def _remembered(db: sqlite3.Connection, made: FingerprintedStories) -> FingerprintedStories:
+def _remembered(db: sqlite3.Connection, made: "FingerprintedStories") -> "FingerprintedStories":
     """Without the stories that were forgotten while their pages were read."""
     gone = forgotten.among(db, made.stories.ids)
     return made.take([n for n, story_id in enumerate(made.stories.ids) if story_id not in gone]) if gone else made
 
 
-def put_versions(db: sqlite3.Connection, made: FingerprintedStories) -> None:
+def put_versions(db: sqlite3.Connection, made: "FingerprintedStories") -> None:
     """Write new versions of distinct stories, within the caller's transaction."""
     listed, pages, header = made.stories, made.pages, made.pages.headers
     ids = listed.ids
