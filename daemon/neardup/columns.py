@@ -97,9 +97,10 @@ class FingerprintedStories:
     def of(cls, made: Iterable[Fingerprinted]) -> Self:
         made = list(made)
         pages = PackedPages.of(
-            PageFingerprinted(one.fingerprint, one.etag, 0, marks=one.marks, measures=one.measures) for one in made
+            PageFingerprinted(story.fingerprint, story.etag, 0, marks=story.marks, measures=story.measures)
+            for story in made
         )
-        return cls(StoryColumns.of(one.story for one in made), pages, [one.page_title for one in made])
+        return cls(StoryColumns.of(outcome.story for outcome in made), pages, [outcome.page_title for outcome in made])
 
     @classmethod
     def joined(cls, parts: Sequence[Self]) -> Self:
@@ -140,8 +141,8 @@ class Outcomes:
     @classmethod
     def of(cls, outcomes: Iterable[Outcome]) -> Self:
         outcomes = list(outcomes)
-        made = FingerprintedStories.of(one for one in outcomes if isinstance(one, Fingerprinted))
-        return cls(made, [one for one in outcomes if not isinstance(one, Fingerprinted)])
+        made = FingerprintedStories.of(outcome for outcome in outcomes if isinstance(outcome, Fingerprinted))
+        return cls(made, [outcome for outcome in outcomes if not isinstance(outcome, Fingerprinted)])
 
     @classmethod
     def joined(cls, parts: Sequence[Self]) -> Self:

@@ -42,10 +42,10 @@ def put(db: sqlite3.Connection, made: "FingerprintedStories", skipped: Sequence[
     """Replace the marks of the stories whose pages were read, within the caller's transaction."""
     listed = made.stories
     of_made = zip(listed.ids, listed.languages, listed.author_ids, made.pages.marks, strict=True)
-    marked = [MarkedStory(*one) for one in of_made if one[-1]]
-    marked += [_skipped(one.story, one.reason, one.marks) for one in skipped if one.marks]
-    since = _since(db, [one.story_id for one in marked]) if marked else {}
-    remove(db, [*listed.ids, *(one.story.id for one in skipped if one.marks is not None)])
+    marked = [MarkedStory(*row) for row in of_made if row[-1]]
+    marked += [_skipped(outcome.story, outcome.reason, outcome.marks) for outcome in skipped if outcome.marks]
+    since = _since(db, [story.story_id for story in marked]) if marked else {}
+    remove(db, [*listed.ids, *(outcome.story.id for outcome in skipped if outcome.marks is not None)])
     if marked:
         db.executemany("INSERT INTO marks VALUES (?, ?, ?, ?, ?, ?, ?, ?)", _rows(db, marked, since))
 
@@ -67,7 +67,7 @@ def _since(db: sqlite3.Connection, ids: Sequence[int]) -> dict[tuple[int, str], 
 def _rows(db: sqlite3.Connection, marked: Sequence[MarkedStory], since: dict[tuple[int, str], int]) -> Iterator[Row]:
     """The rows of the stories that were not forgotten while their pages were read."""
     number_of, now = languages.numbers(db), now_ms()
-    gone = forgotten.among(db, (one.story_id for one in marked))
+    gone = forgotten.among(db, (story.story_id for story in marked))
     for story in marked:
         for mark in () if story.story_id in gone else story.marks:
             at = since.get((story.story_id, mark.reason), now)

@@ -160,7 +160,7 @@ def update(db: sqlite3.Connection, unchanged: Sequence[Skipped]) -> None:
             for s in [one.story]
         ),
     )
-    works.put(db, ((one.story.id, one.story.catalogue, one.story.licence) for one in unchanged))
+    works.put(db, ((outcome.story.id, outcome.story.catalogue, outcome.story.licence) for outcome in unchanged))
 
 
 def forget(db: sqlite3.Connection, story_id: int) -> bool:

@@ -143,7 +143,7 @@ class Worker:
             unread.difference_update(read.ids)
             if not last and (again := [story for story, result in read.others if _crashed(result)]):
                 crashed.extend(again)
-                read = replace(read, others=[one for one in read.others if not _crashed(one[1])])
+                read = replace(read, others=[(story, result) for story, result in read.others if not _crashed(result)])
             if read.ids:
                 await deliver(outcomes_of(read, jobs.known, self._languages))
 

@@ -216,7 +216,9 @@ class Scan:
             read: list[ReadDocument | None] = await self._processes.workers.run(READ, documents)
         except WorkerDied:
             read = [None] * len(documents)
-        results = iter([found or await self._read_alone(one) for one, found in zip(documents, read, strict=True)])
+        results = iter(
+            [found or await self._read_alone(document) for document, found in zip(documents, read, strict=True)]
+        )
         return [(document, next(results) if isinstance(document, Document) else None) for document in some]
 
     async def _read_alone(self, document: Document) -> ReadDocument:

@@ -71,7 +71,7 @@ class Sheets:
         elements = sum(1 for _ in root.traverse())
         room, work = MOST_MATCHES, MOST_WORK
         rules = [rule for sheet in sheets for rule in sheet.rules][:MOST_RULES]
-        self.marking = [one for sheet in sheets for one in sheet.marking]
+        self.marking = [mark for sheet in sheets for mark in sheet.marking]
         self.is_whole = len(rules) < MOST_RULES and all(sheet.is_whole for sheet in sheets)
         for order, rule in enumerate(rules):
             work -= elements * (elements if COSTLY.search(rule.selector) else 1)

@@ -87,7 +87,7 @@ def _parsed_sheet(text: str) -> StyleSheet:
         costly=sum(COSTLY.search(rule.selector) is not None for rule in acting),
         within=_lists([rule.selector for rule in acting]),
         around=tuple((_subject(selector), selector) for selector in dict.fromkeys(around)),
-        marking=tuple(one for rule in known for one in rule.declarations.items if one.name in MARKING),
+        marking=tuple(mark for rule in known for mark in rule.declarations.items if mark.name in MARKING),
         has_counter_styles="@counter-style" in text,
     )
 
@@ -160,7 +160,7 @@ def _names(elements: Iterable[LexborNode]) -> set[str]:
 
 def _show_marks(sheets: Collection[StyleSheet]) -> bool:
     """Whether the marks of lists and quotes may be a part of the story."""
-    marks = sum(len(one.value) for sheet in sheets for one in sheet.marking)
+    marks = sum(len(mark.value) for sheet in sheets for mark in sheet.marking)
     return marks > LONG_MARKS or any(sheet.has_counter_styles for sheet in sheets)
 
 
