@@ -2,6 +2,7 @@
 
 import os
 import resource
+import shutil
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack
 from functools import cache
@@ -30,8 +31,9 @@ resource.setrlimit(resource.RLIMIT_NOFILE, (min(MOST_FILES, FILES_AT_MOST), FILE
 
 
 def pytest_runtest_setup(item: pytest.Item) -> None:
-    """A law of the native core compares it with its references, so it says nothing where only these are."""
+    """A law of the native core compares it with its references, so it says nothing where no compiler could build it."""
     if native.WHY_MISSING is not None and item.get_closest_marker("native") is not None:
+        assert shutil.which("gcc") is None, f"there is a compiler, but {native.WHY_MISSING}"
         pytest.skip(native.WHY_MISSING)
 
 
