@@ -25,7 +25,7 @@ from tests.support.faults.bed import BUCKET, Bed, State, configuration, impatien
 from tests.support.faults.fault_proxy import Fault, Proxy, proxied
 from tests.support.faults.fault_table import AssertSameState
 from tests.support.paths import SAMPLES
-from tests.support.sampling import CHAOS
+from tests.support.sampling import CHAOS, crossed
 from tests.support.servers import REGION, Aws, serve_posts
 
 CONFIG = f"""
@@ -36,7 +36,7 @@ output = "s3://results/neardup/"
 backfill_sql = "SELECT * FROM stories"
 daily_sql = "SELECT * FROM stories WHERE updated_at >= from_iso8601_timestamp(?)"
 [content]
-url = "s3://{BUCKET}/"
+url = "file:{SAMPLES}/stories"
 endpoint = "{{endpoint}}"
 region = "{REGION}"
 path_style = true
@@ -69,7 +69,7 @@ async def _impatient() -> AsyncIterator[None]:
 
 @pytest.fixture(scope="module")
 def aws(shared_aws: Aws) -> Iterator[Aws]:
-    """A moto server that no test empties: the pages of the samples are put there once."""
+    """A moto server that no test empties."""
     shared_aws.post("reset")
     with pytest.MonkeyPatch.context() as patch:
         for name in ("AWS_ACCESS_KEY_ID", "AWS_SECRET_ACCESS_KEY"):
@@ -79,12 +79,8 @@ def aws(shared_aws: Aws) -> Iterator[Aws]:
 
 @pytest.fixture(scope="module")
 def proxy(aws: Aws) -> Iterator[Proxy]:
-    """Moto's S3 with the pages of the samples, behind the fault proxy."""
-    for bucket in ("results", BUCKET):
-        aws.bucket(bucket)
-    put = aws.client("s3").put_object
-    for path in (SAMPLES / "stories").rglob("*.html"):
-        put(Bucket=BUCKET, Key=path.relative_to(SAMPLES / "stories").as_posix(), Body=path.read_bytes())
+    """Moto's S3, where the results of queries are written, behind the fault proxy."""
+    aws.bucket("results")
     with proxied(aws.endpoint) as proxy:
         yield proxy
 
@@ -110,8 +106,7 @@ def bed_of(folder: Path, proxy: Proxy) -> Bed:
 async def undisturbed(tmp_path_factory: pytest.TempPathFactory) -> State:
     """The state after a backfill of the samples from files."""
     bed = Bed(tmp_path_factory.mktemp("undisturbed"))
-    config = configuration("http://unused").replace(f"s3://{BUCKET}/", f"file:{SAMPLES}/stories")
-    bed.configure(config)
+    bed.configure(configuration("http://unused").replace(f"s3://{BUCKET}/", f"file:{SAMPLES}/stories"))
     await bed.once("backfill")
     return bed.state()
 
@@ -143,30 +138,27 @@ async def test_rows_repeated_and_out_of_order_change_nothing(  # noqa: PLR0917
         assert not older_titles, "an older row replaced a newer one"
 
 
-@pytest.mark.parametrize("command", ["backfill", "daily"])
-@pytest.mark.parametrize(
-    ("fault", "error", "words"),
-    [
-        ({"throttled": 99}, Transient, "TooManyRequestsException"),
-        ({"ends": "FAILED", "retryable": True, "reason": "GENERIC_INTERNAL_ERROR"}, Transient, "GENERIC_INTERNAL"),
-        ({"ends": "FAILED", "reason": "SYNTAX_ERROR"}, Fatal, "failed: SYNTAX_ERROR"),
-        ({"ends": "CANCELLED", "reason": "Query cancelled by user"}, Fatal, "cancelled: Query cancelled"),
-        ({"cut": 0.5}, Transient, "ends early"),
-        ({"cut": 0.0}, Transient, "ends early"),
-    ],
-    ids=str,
-)
+FAILURES: list[tuple[dict[str, Any], type[NeardupError], str]] = [
+    ({"throttled": 99}, Transient, "TooManyRequestsException"),
+    ({"ends": "FAILED", "retryable": True, "reason": "GENERIC_INTERNAL_ERROR"}, Transient, "GENERIC_INTERNAL"),
+    ({"ends": "FAILED", "reason": "SYNTAX_ERROR"}, Fatal, "failed: SYNTAX_ERROR"),
+    ({"ends": "CANCELLED", "reason": "Query cancelled by user"}, Fatal, "cancelled: Query cancelled"),
+    ({"cut": 0.5}, Transient, "ends early"),
+    ({"cut": 0.0}, Transient, "ends early"),
+]
+
+
+@pytest.mark.parametrize(("failure", "command"), crossed(FAILURES, ["backfill", "daily"]), ids=str)
 async def test_a_failed_query_does_not_move_the_watermark(  # noqa: PLR0917
+    failure: tuple[dict[str, Any], type[NeardupError], str],
     command: str,
-    fault: dict[str, Any],
-    error: type[NeardupError],
-    words: str,
     athena: Athena,
     proxy: Proxy,
     tmp_path: Path,
     undisturbed: State,
     assert_same_state: AssertSameState,
 ) -> None:
+    fault, error, words = failure
     bed = bed_of(tmp_path / "bed", proxy)
     if command == "daily":
         athena.rows = ROWS[:30]

@@ -46,9 +46,10 @@ from tests.support.servers import Aws
 
 Make = Callable[..., Neardup]
 START_SECONDS = 10.0  # of CPU, for a process to start
-SHORT_CPU_SECONDS = 2.0  # instead of CPU_SECONDS, for tests that end many pages
+SHORT_CPU_SECONDS = 1.0  # instead of CPU_SECONDS, for tests that end many pages
 TIMEOUT_SECONDS = 240
 BIG = 25_000_000  # bytes, enough for ten million words
+MOST_AMONG_SAMPLES = 12  # hostile pages with one outcome; `make chaos` has all of them
 FIRST = 9_000_000  # the id of the first hostile story
 with (SAMPLES / "manifest.csv").open(encoding="utf-8") as _file:
     ROWS = list(csv.DictReader(_file))
@@ -163,8 +164,9 @@ def put(aws: Aws) -> list[tuple[int, Language, Hostile]]:
         store.put_object(Bucket=BUCKET, Key=key, Body=(SAMPLES / "stories" / key).read_bytes())
     anything = {READ, Skip.NOT_TEXT, Skip.TOO_SHORT, Skip.EMPTY}
     sure = [case for case in CASES.values() if len(case.outcomes) == 1]
+    some = sure if CHAOS > 1 else random.Random().sample(sure, MOST_AMONG_SAMPLES)
     pages = [
-        *((case, case.page(), {}) for case in sure),
+        *((case, case.page(), {}) for case in some),
         *((case, case.page(), {"ContentEncoding": "gzip"}) for case in GZIPPED.values()),
         *((Hostile(bytes, anything), body, {"ContentType": header}) for _, body, header in mislabelled_pages()),
     ]

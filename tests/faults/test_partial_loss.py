@@ -24,7 +24,7 @@ from tests.support.faults.index_damage import Damage, DamagedIndex, share_of_buc
 from tests.support.generated_stories import COPY_EVERY, configuration, generate
 from tests.support.sampling import CHAOS
 
-STORIES = 400
+STORIES = 200
 KINDS = ("sqlite", "documented", "compact")
 REPAIRED: dict[str, Damage] = {
     "a twentieth of the buckets": share_of_buckets(0.05),

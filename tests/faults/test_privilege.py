@@ -70,7 +70,7 @@ def test_operators_and_the_daemon_share_a_ledger(installed: Installation) -> Non
 
 def test_operators_judge_while_the_daemon_works(installed: Installation) -> None:
     daemon, operator, config = installed.daemon, installed.operator, ("--config", str(installed.config))
-    assert daemon(*config, "backfill").code == 0
+    installed.fill()
     command = operator.command(*config, "review", "--listen", "127.0.0.1:0")
     with subprocess.Popen(command, env=operator.env, cwd="/", stderr=subprocess.PIPE, text=True) as desk:
         try:
@@ -113,8 +113,7 @@ def test_the_daemon_can_use_a_ledger_of_an_operator(installed: Installation) -> 
 
 
 def test_outsiders_get_one_line_of_refusal(installed: Installation) -> None:
-    config = ("--config", str(installed.config))
-    assert installed.daemon(*config, "backfill").code == 0
+    installed.fill()
     readable = installed.state.parent / "readable.toml"
     shutil.copyfile(installed.config, readable)
     for user, path, words in (
@@ -162,10 +161,10 @@ def work(unit: str, installed: Installation, user: User, before: list[str]) -> N
             assert ended.code == 0, ended.err
             assert sum(ended.facts["flagged"].values()) == len(PLANTED)
         case "neardup-backup.service":
-            assert user(*config, "backfill").code == 0
+            installed.fill()
             assert user(*config, "backup", str(user.home / "copy.db"), before=before).code == 0
         case "neardup-review.service":
-            assert user(*config, "backfill").code == 0
+            installed.fill()
             command = user.command(*config, "review", "--listen", "127.0.0.1:0", before=before)
             with subprocess.Popen(command, env=user.env, cwd="/", stderr=subprocess.PIPE, text=True) as desk:
                 assert desk.stderr is not None
@@ -175,18 +174,18 @@ def work(unit: str, installed: Installation, user: User, before: list[str]) -> N
                 finally:
                     stop(desk)
         case "neardup-audit.service":
-            assert user(*config, "backfill").code == 0
+            installed.fill()
             ended = user(*config, "audit", "--json", before=before)
             assert (ended.code, ended.facts["stories"]) == (0, len(ROWS)), ended.err
         case "neardup-embed.service":
-            assert user(*config, "backfill").code == 0
+            installed.fill()
             with installed.config.open("a", encoding="utf-8") as file:
                 file.write("[meaning]\ntexts_a_day = 3\n")
             ended = user(*config, "embed", "--since", "2020-01-01T00:00:00Z", "--json", before=before)
             assert ended.code == 0, ended.err
             assert ended.facts["embedded"], "the model made no vector"
         case "neardup-serve.service":
-            assert user(*config, "backfill").code == 0
+            installed.fill()
             command = user.command(*config, "serve", "--listen", "127.0.0.1:0", before=before)
             with subprocess.Popen(command, env=user.env, cwd="/", stderr=subprocess.PIPE, text=True) as service:
                 assert service.stderr is not None

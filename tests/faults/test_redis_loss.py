@@ -32,7 +32,7 @@ from tests.support.faults.consistency import index_faults
 from tests.support.faults.fault_table import Row
 from tests.support.languages import CODES, HINDI, TAMIL
 from tests.support.passages import passages_of
-from tests.support.sampling import CHAOS
+from tests.support.sampling import CHAOS, crossed
 from tests.support.servers import PROGRAMS
 
 BANDINGS = dict.fromkeys(LANGUAGES, Banding())
@@ -41,10 +41,7 @@ STRIDE = 1 if CHAOS > 1 else 11  # between the messages tested, of about 100 tha
 LAST = 8  # messages at the end of a build, each of which is tested
 MESSAGES = 16  # more than a replay sends
 EVERYTHING, RECENT = "everything", "the latest changes"
-# What is lost, and of which server: all combinations in `make chaos`, else each loss of one server.
-LOSSES = (
-    [*product([EVERYTHING, RECENT], PROGRAMS)] if CHAOS > 1 else [*zip([EVERYTHING, RECENT], PROGRAMS, strict=True)]
-)
+LAYOUTS: list[Layout] = ["documented", "compact"]
 Work = Callable[[Ledger, Index], Awaitable[None]]
 
 
@@ -82,7 +79,7 @@ class Loss:
         self._client.close()
 
 
-@pytest.fixture(params=LOSSES, ids=" of ".join)
+@pytest.fixture
 def loss(
     request: pytest.FixtureRequest, empty_server: Callable[[str], str], monkeypatch: pytest.MonkeyPatch
 ) -> Iterator[Loss]:
@@ -170,8 +167,15 @@ async def until_it_works(work: Work, ledger: Ledger, index: Index) -> None:
             return await work(ledger, index)
 
 
-@pytest.mark.parametrize("layout", ["documented", "compact"])
-@pytest.mark.parametrize("work", [replay, build, look_up])
+# What is lost, and of which server.
+LOSSES = [*product([EVERYTHING, RECENT], PROGRAMS)]
+
+
+@pytest.mark.parametrize(
+    ("work", "layout", "loss"),
+    [(work, layout, loss) for (layout, work), loss in crossed([*product(LAYOUTS, [replay, build, look_up])], LOSSES)],
+    indirect=["loss"],
+)
 def test_any_loss_is_noticed_and_repaired(
     work: Work, layout: Layout, loss: Loss, tmp_path: Path, record_row: Callable[[Row], None]
 ) -> None:

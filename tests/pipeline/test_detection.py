@@ -13,7 +13,6 @@ from itertools import combinations
 from pathlib import Path
 from typing import Any
 
-import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from neardup.columns import Outcomes
@@ -166,8 +165,10 @@ def brute_force(outcomes: list[Fingerprinted]) -> Pairs:
     return found
 
 
-@pytest.mark.parametrize("kind", [SqliteIndex, LaggingIndex])
-@given(rows=listed, data=st.data())
+INDEXES = st.sampled_from([SqliteIndex, LaggingIndex])
+
+
+@given(kind=INDEXES, rows=listed, data=st.data())
 @settings(deadline=None, max_examples=60)
 def test_flags_are_those_of_brute_force_in_any_order_and_batches(
     kind: type[SqliteIndex], rows: list[tuple[Language, Text, int]], data: st.DataObject
@@ -179,8 +180,9 @@ def test_flags_are_those_of_brute_force_in_any_order_and_batches(
     assert run(batches, kind, data.draw(aheads)) == brute_force(outcomes)
 
 
-@pytest.mark.parametrize("kind", [SqliteIndex, LaggingIndex])
-@given(versions=st.lists(listed, min_size=2, max_size=4), ahead=aheads)
+@given(
+    kind=st.sampled_from([SqliteIndex, LaggingIndex]), versions=st.lists(listed, min_size=2, max_size=4), ahead=aheads
+)
 @settings(deadline=None, max_examples=40)
 def test_after_edits_only_the_last_versions_count(
     kind: type[SqliteIndex], versions: list[list[tuple[Language, Text, int]]], ahead: int

@@ -1,7 +1,7 @@
 """How much the tests try: CHAOS, from the environment, multiplies the faults and examples of a test (default 1)."""
 
 import os
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from itertools import product
 from math import lcm
 from typing import TypeVar
@@ -12,17 +12,18 @@ Case = TypeVar("Case")
 Other = TypeVar("Other")
 
 
-def crossed(cases: Sequence[Case], others: Sequence[Other], each: int = 1) -> Iterator[tuple[Case, Other]]:
+def crossed(cases: Sequence[Case], others: Sequence[Other], each: int = 1) -> list[tuple[Case, Other]]:
     """Pairs of the two, in which every case and every other one comes up at least `each` times.
 
     `make chaos` tries all pairs.
     """
     if CHAOS > 1:
-        yield from product(cases, others)
-        return
+        return [*product(cases, others)]
     round_length = lcm(len(cases), len(others))  # after which the same pairs would come up again
-    for turn in range(each * max(len(cases), len(others))):
-        yield cases[turn % len(cases)], others[(turn + turn // round_length) % len(others)]
+    return [
+        (cases[turn % len(cases)], others[(turn + turn // round_length) % len(others)])
+        for turn in range(each * max(len(cases), len(others)))
+    ]
 
 
 def some_of(others: Sequence[Other], number: int, count: int) -> Sequence[Other]:

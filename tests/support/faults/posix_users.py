@@ -89,6 +89,16 @@ class Installation:
         os.chown(self.state, DAEMON, GROUP)
         self.state.chmod(0o2770)
 
+    def fill(self) -> None:
+        """Make the state directory as a backfill of the samples by the daemon leaves it."""
+        held = self.state.parent / "held"
+        if not held.exists():
+            self.clear()
+            assert self.daemon("--config", str(self.config), "backfill").code == 0
+            subprocess.run(["cp", "-a", str(self.state), str(held)], check=True)
+        shutil.rmtree(self.state)
+        subprocess.run(["cp", "-a", str(held), str(self.state)], check=True)
+
 
 def mount_program(folder: Path) -> tuple[str, ...]:
     """A command that runs another in a mount namespace in which all users can reach Python and the program.
