@@ -5,7 +5,7 @@ from collections.abc import Iterator
 import pytest
 from neardup.core.text.css_values import LOGICAL, LONGHANDS, SHORTHANDS
 from neardup.core.text.extraction import Extraction
-from neardup.core.text.html import visible_text
+from neardup.core.text.html import shown, visible_text
 
 LONG_NUMBER = "9" * 5_000
 VALUES = (
@@ -103,3 +103,11 @@ def test_no_value_keeps_a_page_from_being_read(value: str) -> None:
 def test_a_number_of_thousands_of_digits_hides_what_it_hides_in_a_browser() -> None:
     page = f"<p style='z-index:{LONG_NUMBER};display:none'>hidden</p><p style='order:{LONG_NUMBER}'>shown</p>"
     assert visible_text(page, Extraction()).split() == ["shown"]
+
+
+@pytest.mark.parametrize("chain", ["a " * 5_000, "p > " * 999, "b + " * 999, f":is({'a ' * 999}b) ", "a ~ b:not(" * 99])
+def test_a_selector_of_many_elements_hides_no_story_and_is_no_error(chain: str) -> None:
+    page = f"<style>{chain}i {{ display: none }}</style><p>one <b>two <i>three</i></b></p>"
+    found = shown(page, Extraction())
+    assert found.text.split()[:2] == ["one", "two"]
+    assert found.limit is None

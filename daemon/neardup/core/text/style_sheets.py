@@ -14,6 +14,7 @@ from neardup.core.text.data_urls import data_url
 
 # What the parser raises for what is no selector; the last two are its own mistakes.
 NO_SELECTOR = (cssselect2.SelectorError, ValueError, NotImplementedError, AttributeError, SyntaxError)
+MOST_COMPOUNDS = 64  # of a selector; the parser takes their number squared, and fails for a thousand
 MOST_RULES = 2_000  # of a page; matching one takes as long as walking the page
 PSEUDO = re.compile(r"::?(before|after|marker|first-letter)\s*$", re.IGNORECASE)
 SLOTTED = re.compile(r"::slotted\((.*)\)\s*$", re.IGNORECASE)
@@ -33,6 +34,7 @@ OTHER_NAMES = frozenset((
     "highlight", "first-letter",
 ))  # fmt: skip
 BARE_FUNCTION = re.compile(r"(?<![^\s>+~,(])(?=:(?:is|where|not|has|any|matches)\()", re.IGNORECASE)
+COMBINATOR = re.compile(r"(?<=[\w\])*])(?:\s*[>+~]\s*|\s+)(?=[\w.#:\[*])")
 ANY_NAMESPACE = re.compile(r"\*\|(?=[\w*-])")
 NAME = re.compile(r"(?<!\\)::?([a-z-]+)", re.IGNORECASE)
 STRING = re.compile(r"\"[^\"]*\"|'[^']*'")
@@ -187,7 +189,7 @@ def _block(content: Any, selectors: list[str], scope: _Scope) -> Iterator[Rule]:
         if slotted := SLOTTED.search(selector):
             yield Rule(slotted[1], (0, 0, 0), "slotted", block)
             continue
-        plain = UNKNOWN_STATE.sub("", _by_attributes(ANY_NAMESPACE.sub("", selector)))
+        plain = UNKNOWN_STATE.sub("", _by_attributes(ANY_NAMESPACE.sub("", _bounded(selector))))
         try:
             (compiled,) = cssselect2.compile_selector_list(_completed(plain))
         except NO_SELECTOR:
@@ -201,6 +203,14 @@ def _block(content: Any, selectors: list[str], scope: _Scope) -> Iterator[Rule]:
     inner = [one for one in nodes if one.type in ("qualified-rule", "at-rule")]
     if inner:
         yield from _rules(inner, scope._replace(selectors=f":is({', '.join(selectors)})"))
+
+
+def _bounded(selector: str) -> str:
+    """A selector; of one with more than MOST_COMPOUNDS, the last one, or if that holds so many itself, any element."""
+    if len(COMBINATOR.findall(selector)) < MOST_COMPOUNDS:
+        return selector
+    last = COMBINATOR.split(selector)[-1]
+    return last if last.count("(") == last.count(")") and last.count("[") == last.count("]") else "*"
 
 
 def _is_known(selector: str) -> bool:
