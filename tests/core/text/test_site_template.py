@@ -90,6 +90,35 @@ def test_a_rule_that_acts_on_a_story_or_around_it_has_it_rendered(rule: str) -> 
     assert words(page) == words_rendered(page)
 
 
+OPEN = {  # rules with custom properties around a story, and whether some of their values act
+    ":root { --c: #222; --b: #fff } body { color: var(--c); background: var(--b) }": False,
+    ":root { --c: #222 } .dark { --c: #eee } body { color: var(--c) }": True,
+    "article { margin: var(--space, 1em) var(--none) }": False,
+    "article { opacity: var(--none, 0) }": True,
+    "article { opacity: var(--none) }": False,
+    ":root { --a: var(--b); --b: var(--c, 1) } article { opacity: var(--a) }": False,
+    ":root { --a: var(--b); --b: var(--c, .01) } article { opacity: var(--a) }": True,
+    ":root { --a: var(--a) } article { opacity: var(--a) }": True,
+    "@property --o { syntax: '*'; inherits: true; initial-value: 0 } article { opacity: var(--o) }": True,
+    "article { opacity: 0; color: var(--none) }": True,
+    "article { opacity: var(/**/--none) }": False,
+    ":root { --a: var(--b) var(--b); --b: var(--a, 1) } article { margin: var(--a) }": True,
+}
+
+
+@pytest.mark.parametrize(("rules", "acts"), OPEN.items())
+def test_a_custom_property_around_a_story_has_it_rendered_if_one_of_its_values_acts(rules: str, *, acts: bool) -> None:
+    page = in_template(PLAIN * 3, rules)
+    assert shown(page, STORY).rendered == ("style sheet" if acts else None)
+    assert words(page) == words_rendered(page)
+
+
+def test_a_custom_property_is_looked_for_in_the_styles_of_the_elements_around_a_story() -> None:
+    page = in_template(PLAIN * 3, "article { opacity: var(--o) }")
+    assert shown(page.replace("<body>", "<body style='--o: 1'>"), STORY).rendered is None
+    assert shown(page.replace("<body>", "<body style='--o: 0'>"), STORY).rendered == "style sheet"
+
+
 @pytest.mark.parametrize("around", ["hidden", "style='opacity: 0'", "popover", "style='visibility: hidden'"])
 def test_an_element_around_a_story_hides_it_by_its_attributes(around: str) -> None:
     page = in_template("<p>A short one</p>").replace("<article>", f"<article {around}>")

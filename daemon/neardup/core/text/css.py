@@ -4,7 +4,7 @@ The parser is tinycss2.  Most pages use the same few styles, so parsed ones are 
 """
 
 import re
-from collections.abc import Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from functools import lru_cache
 from operator import attrgetter
@@ -20,6 +20,8 @@ NODES = {"skip_comments": True, "skip_whitespace": True}
 BRACKETS = re.compile(r"[][(){}]")
 LONG_NUMBER = re.compile(r"(\d{4000})\d+")
 MOST_NESTED = 32
+MOST_VALUES, LONGEST_VALUE = 100, 1_000  # that are looked at of a declaration with custom properties, and characters
+CUSTOM_PROPERTY = re.compile(r"--[\w-]+")
 FAR = 1_000  # pixels; what lies further to the left of a page or above it is never seen
 LOW = 40  # pixels; a box may be clipped to a line
 TINY = 2  # pixels; letters of this size cannot be read
@@ -54,11 +56,14 @@ class Declarations:
     """The declarations of one block; `acts` says that they may hide a text, or change where its words end.
 
     `acts_around` says the same of a text that stands in another element within the one that has the declarations.
+    Where only declarations with custom properties make it act around, these are `open`: their values may be such that
+    nothing acts.
     """
 
     items: tuple[Declaration, ...]
     acts: bool
     acts_around: bool = False
+    open: tuple[Declaration, ...] = ()
 
 
 @lru_cache(4096)
@@ -92,6 +97,30 @@ def substituted(value: str, custom: Mapping[str, str], depth: int = 0) -> str | 
     return substituted(f"{value[:at]}{held}{value[end + 1 :]}".strip(), custom, depth + 1)
 
 
+def possible_values(value: str, custom: Callable[[str], Iterable[str]]) -> set[str] | None:
+    """The values that one with `var()`s may have, by those of each custom property; None if they are not all known.
+
+    One of which a property is not defined, and has no fallback, has none.
+    """
+    known: set[str] = set()
+    pending = [value]
+    for _ in range(MOST_VALUES):
+        if not pending:
+            return known
+        text = pending.pop()
+        at = text.find("var(")
+        if at < 0:
+            known.add(text)
+            continue
+        end = _closing(text, at + 3)
+        name, comma, fallback = text[at + 4 : end].partition(",")
+        choices = {*custom(name.strip()), *([fallback] if comma else [])}
+        if not CUSTOM_PROPERTY.fullmatch(name.strip()) or len(text) > LONGEST_VALUE or len(choices) > MOST_VALUES:
+            return None
+        pending += [f"{text[:at]}{choice}{text[end + 1 :]}".strip() for choice in choices]
+    return None
+
+
 def _closing(value: str, opening: int) -> int:
     depth = 0
     for at in range(opening, len(value)):
@@ -114,12 +143,19 @@ def declarations_of(nodes: list[Any]) -> Declarations:
             items.append(Declaration(node.lower_name, value, node.important, ()))
         elif longhands := expanded(node.lower_name, value):
             items.append(Declaration(node.lower_name, value, node.important, longhands))
-    if any("var(" in one.value.lower() for one in items if not one.longhands and not one.name.startswith("--")):
-        return Declarations(tuple(items), acts=True, acts_around=True)
     pairs = [
         (name, value) for name, value in _strongest(items).items() if _may_hide(name, value) or is_doubtful(name, value)
     ]
-    return Declarations(tuple(items), bool(pairs), any(_reaches_within(name, value) for name, value in pairs))
+    reaches_within = any(_reaches_within(name, value) for name, value in pairs)
+    if unknown := tuple(one for one in items if _has_custom_property(one)):
+        return Declarations(tuple(items), True, True, () if reaches_within else unknown)
+    return Declarations(tuple(items), bool(pairs), reaches_within)
+
+
+def _has_custom_property(declaration: Declaration) -> bool:
+    """Whether a custom property decides on a declaration, which is not that of another one."""
+    is_own = declaration.name.startswith("--")
+    return not (is_own or declaration.longhands) and "var(" in declaration.value.lower()
 
 
 def _strongest(items: list[Declaration]) -> dict[str, str]:

@@ -6,12 +6,13 @@ of a story.  The engine of the parser finds what they match.
 
 import re
 from collections.abc import Collection, Iterable, Mapping
+from collections.abc import Set as AbstractSet
 from dataclasses import dataclass
 from itertools import chain
 
 from selectolax.lexbor import LexborNode, SelectolaxError
 
-from neardup.core.text.css import MARKING, Declaration
+from neardup.core.text.css import MARKING, Declaration, Declarations, declarations, possible_values
 from neardup.core.text.css_media import applies
 from neardup.core.text.data_urls import data_url
 from neardup.core.text.parsing import matching, parsed
@@ -34,7 +35,8 @@ class StyleSheet:
     """The rules of a style sheet that matter here, and lists of selectors of those that act.
 
     `within` are those that act on the elements that they match, and `around` the selectors of those that act on what
-    these contain, each with the tag, class or id that such an element has; empty where that is not plain to see.
+    these contain, each with the tag, class or id that such an element has, empty where that is not plain to see, and
+    with its declarations that are open; `custom` are all values of each custom property.
     `acting` counts the former, and `costly` are those of them that take as many comparisons as a page has elements.
     The rules are the whole sheet's unless it has MOST_RULES.
     """
@@ -44,7 +46,8 @@ class StyleSheet:
     acting: int
     costly: int
     within: tuple[str, ...]
-    around: tuple[tuple[str, str], ...]
+    around: tuple[tuple[str, str, tuple[Declaration, ...]], ...]
+    custom: Mapping[str, AbstractSet[str]]
     marking: tuple[Declaration, ...]
     has_counter_styles: bool
 
@@ -79,14 +82,19 @@ def _parsed_sheet(text: str) -> StyleSheet:
     every_rule = rules(text)
     known = tuple(rule for rule in every_rule if _is_selector(rule.selector))
     acting = [rule for rule in known if rule.declarations.acts and rule.pseudo != "slotted"]
-    around = [rule.selector for rule in acting if rule.declarations.acts_around and not rule.pseudo]
+    around = [
+        (_subject(rule.selector), rule.selector, rule.declarations.open)
+        for rule in acting
+        if rule.declarations.acts_around and not rule.pseudo
+    ]
     return StyleSheet(
         rules=known,
         is_whole=len(every_rule) < MOST_RULES,
         acting=len(acting),
         costly=sum(COSTLY.search(rule.selector) is not None for rule in acting),
         within=_lists([rule.selector for rule in acting]),
-        around=tuple((_subject(selector), selector) for selector in dict.fromkeys(around)),
+        around=tuple(dict.fromkeys(around)),
+        custom=_custom_properties(rule.declarations for rule in known),
         marking=tuple(mark for rule in known for mark in rule.declarations.items if mark.name in MARKING),
         has_counter_styles="@counter-style" in text,
     )
@@ -110,6 +118,15 @@ def _lists(selectors: Iterable[str]) -> tuple[str, ...]:
     for selector in dict.fromkeys(selectors):
         (listable if LISTABLE.fullmatch(selector) else others).append(selector)
     return (", ".join(listable), *others) if listable else tuple(others)
+
+
+def _custom_properties(blocks: Iterable[Declarations]) -> dict[str, set[str]]:
+    values: dict[str, set[str]] = {}
+    for block in blocks:
+        for declaration in block.items:
+            if declaration.name.startswith("--"):
+                values.setdefault(declaration.name, set()).add(declaration.value)
+    return values
 
 
 def _subject(selector: str) -> str:
@@ -144,8 +161,25 @@ def act_on(
     if any(matching(selectors, body) for selectors in within for body in bodies):
         return True
     names = _names(around.values())
-    outside = [selector for sheet in sheets for name, selector in sheet.around if name in names]
-    return any(node.mem_id in around for selector in outside for node in matching(selector, root))
+    outside = [(selector, unknown) for sheet in sheets for name, selector, unknown in sheet.around if name in names]
+    return any(
+        any(node.mem_id in around for node in matching(selector, root)) and _may_act(unknown, sheets, around.values())
+        for selector, unknown in outside
+    )
+
+
+def _may_act(unknown: Iterable[Declaration], sheets: Collection[StyleSheet], around: Collection[LexborNode]) -> bool:
+    """Whether one of the declarations that are open, if any, acts for some values of custom properties of a page."""
+    own = _custom_properties(declarations(node.attributes.get("style") or "") for node in around)
+
+    def values_of(name: str) -> Iterable[str]:
+        return chain(own.get(name, ()), *(sheet.custom.get(name, ()) for sheet in sheets))
+
+    for declaration in unknown:
+        values = possible_values(declaration.value, values_of)
+        if values is None or any(declarations(f"{declaration.name}: {value}").acts_around for value in values):
+            return True
+    return not unknown
 
 
 def _names(elements: Iterable[LexborNode]) -> set[str]:
