@@ -15,7 +15,7 @@ from neardup.core.text.decoding import REPLACEMENT, NoStoryText, decode
 from neardup.core.text.extraction import Extraction
 from neardup.core.text.html import Extracted, extracted, extracted_from_file
 from neardup.core.text.normalize import tokens
-from neardup.core.text.reading_order import in_reading_order
+from neardup.core.text.reading_order import in_reading_order, overrides_direction
 from neardup.core.text.scripts import script_of
 from neardup.core.text.title import opening, page_title
 from neardup.core.text.unparsed import MOST_CHARACTERS, unparsed_text
@@ -144,9 +144,10 @@ def text_of(page: Page, extraction: Extraction, *, parsed: bool = True) -> Story
 def _story_text(found: Extracted, marks: Marks) -> StoryText:
     if found.counts is not None:
         return StoryText(found.utf8, found.counts, marks)
-    text = in_reading_order(found.text)
-    utf8 = text.encode()
-    return StoryText(utf8, characters(utf8), marks, found.hidden, REPLACEMENT in text, found.rendered)
+    utf8 = found.utf8
+    if overrides_direction(utf8):
+        utf8 = in_reading_order(found.text).encode()
+    return StoryText(utf8, characters(utf8), marks, found.hidden, REPLACEMENT.encode() in utf8, found.rendered)
 
 
 def _extracted(page: Page, extraction: Extraction) -> Extracted:

@@ -12,7 +12,7 @@ from neardup.core.text import cascade, html, page_styles, rendering, story_eleme
 from neardup.core.text.extraction import Extraction
 from neardup.core.text.html import shown
 from neardup.core.text.normalize import tokens
-from neardup.core.text.story_elements import Story
+from neardup.core.text.story_elements import Parts, Story
 from selectolax.lexbor import LexborNode
 
 from tests.support.languages import ENGLISH, TEXTS
@@ -23,8 +23,9 @@ from tests.support.site_template import SHEET, STORY, in_template
 unhurried = settings(deadline=None)
 
 
-def every_element(story: Story, _: Iterable[LexborNode]) -> set[int]:
-    return {node.mem_id for body in story.bodies for node in body.traverse()}
+def every_part(story: Story, *_: Iterable[LexborNode]) -> Parts:
+    every = {node.mem_id: list(node.iter()) for body in story.bodies for node in body.traverse()}
+    return Parts(every.keys(), every)
 
 
 def words(page: str, extraction: Extraction = STORY) -> list[bytes]:
@@ -35,7 +36,7 @@ def words_rendered(page: str, extraction: Extraction = STORY) -> list[bytes]:
     """The words of a page of which each element is rendered."""
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(html, "reason_to_render", lambda *_: "the test")
-        patch.setattr(rendering, "read_in_parts", every_element)
+        patch.setattr(rendering, "parts_of", every_part)
         return words(page, extraction)
 
 

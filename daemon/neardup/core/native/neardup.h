@@ -206,6 +206,13 @@ enum { ND_VERDICT_SLOTS = 4096, ND_VERDICT_BYTES = 1 << 20 };
 ND_API int64_t nd_learn(void *verdicts, size_t verdict_bytes, uint64_t kind, const uint8_t *value, size_t size,
                         uint64_t may_hide);
 
+/* Write the text of an element with single spaces, and a line feed for each vertical tab, which stands for a line break;
+ * returns its bytes, and counts its code points that are no white space.
+ *
+ * ND_ROOM: for less room than the element has text.  Reference: core.text.spaces.spaced_text. */
+ND_API int64_t nd_spaced_text(const nd_lexbor *lexbor, nd_node *element, uint8_t *room, size_t room_bytes,
+                              uint64_t *visible);
+
 /* Whether the bytes of a page, if they are UTF-8, are certainly text with at most `most_tags` tags: 1 or 0.
  * Reference: core.text.decoding.is_plain. */
 ND_API int64_t nd_is_plain(const uint8_t *page, size_t bytes, uint64_t most_tags);

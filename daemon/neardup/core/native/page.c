@@ -418,6 +418,50 @@ static bool has_doubtful_sign(const uint8_t *text, size_t size) {
     return false;
 }
 
+/* ---- a text with single spaces ---- */
+
+/* As str.isspace of Python. */
+static bool is_white_space(uint32_t code) {
+    if (code < 0x80) return code == ' ' || (code >= '\t' && code <= '\r') || (code >= 0x1C && code <= 0x1F);
+    if (code < 0x1680) return code == 0x85 || code == 0xA0;
+    return code == 0x1680 || (code >= 0x2000 && code <= 0x200A) || code == 0x2028 || code == 0x2029 || code == 0x202F ||
+           code == 0x205F || code == 0x3000;
+}
+
+/* White space of HTML, or a vertical tab. */
+static bool is_html_space(uint8_t byte) {
+    return byte == ' ' || (byte >= '\t' && byte <= '\r');
+}
+
+/* Write a text with single spaces in place of runs of white space, and a line feed for each vertical tab; returns its bytes,
+ * and adds its code points that are no white space to `visible`. */
+static size_t write_spaced(const uint8_t *text, size_t size, uint8_t *room, uint64_t *visible) {
+    const uint8_t *end = text + size;
+    uint8_t *at = room;
+    while (text < end) {
+        const uint8_t *word = text;
+        for (uint32_t bytes; text < end && !is_html_space(*text); text++) {
+            *visible += !continues(*text);
+            if (RARE(*text < 0x20)) *visible -= is_white_space(*text);
+            if (RARE(*text == 0xC2 || (*text >= 0xE1 && *text <= 0xE3))) /* lead bytes of white space */
+                *visible -= is_white_space(code_at(text, end, &bytes));
+        }
+        memcpy(at, word, (size_t)(text - word));
+        at += text - word;
+        bool is_break = false;
+        for (word = text; text < end && is_html_space(*text); text++) is_break |= *text == '\v';
+        if (!is_break && text > word) *at++ = ' ';
+        for (bool after_space = false; is_break && word < text; word++) {
+            if (*word == '\v')
+                *at++ = '\n';
+            else if (!after_space)
+                *at++ = ' ';
+            after_space = *word != '\v';
+        }
+    }
+    return (size_t)(at - room);
+}
+
 /* ---- the functions of the library ---- */
 
 int64_t nd_read_story(const nd_lexbor *lexbor, const nd_page *page, const void *verdicts, size_t verdict_bytes,
@@ -440,6 +484,19 @@ int64_t nd_read_story(const nd_lexbor *lexbor, const nd_page *page, const void *
     out->text = room;
     out->characters = (uint64_t)characters;
     return (int64_t)bytes;
+}
+
+int64_t nd_spaced_text(const nd_lexbor *lexbor, nd_node *element, uint8_t *room, size_t room_bytes, uint64_t *visible) {
+    nd_node *document = element, *parent;
+    while ((parent = lexbor->parent(document))) document = parent;
+    if (lexbor->type(document) != DOCUMENT) return ND_INVALID;
+    size_t size = 0;
+    uint8_t *text = lexbor->text(element, &size);
+    *visible = 0;
+    if (!text) return 0;
+    int64_t bytes = size > room_bytes ? ND_ROOM : (int64_t)write_spaced(text, size, room, visible);
+    lexbor->free_text((nd_document *)document, text);
+    return bytes;
 }
 
 int64_t nd_is_plain(const uint8_t *page, size_t bytes, uint64_t most_tags) {

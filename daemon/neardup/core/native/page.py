@@ -91,6 +91,9 @@ _learn = bind(
     "nd_learn",
     *(ctypes.c_void_p, ctypes.c_size_t, ctypes.c_uint64, ctypes.c_char_p, ctypes.c_size_t, ctypes.c_uint64),
 )
+_spaced_text = bind(
+    "nd_spaced_text", ctypes.c_void_p, ctypes.c_void_p, ctypes.c_void_p, ctypes.c_size_t, ctypes.c_void_p
+)
 _is_plain = bind("nd_is_plain", ctypes.c_char_p, ctypes.c_size_t, ctypes.c_uint64)
 
 
@@ -122,9 +125,11 @@ class _Memory(threading.local):
         self.room = np.empty(KEPT_ROOM, np.uint8)
         self.counts = CountMemory()
         self.story = np.zeros(_STORY.size, np.uint8)
+        self.visible = np.zeros(1, np.uint64)
         self.verdicts_at, self.room_at, self.story_at = (
             address(memory, np.uint8) for memory in (self.verdicts, self.room, self.story)
         )
+        self.visible_at = address(self.visible, np.uint64)
 
     def learn(self, kind: int, value: bytes, *, may_hide: bool) -> None:
         """Remember a verdict; what is remembered is forgotten if there is no room for it."""
@@ -170,6 +175,19 @@ def read_story(
             value = ctypes.string_at(at, value_bytes)
             memory.learn(kind, value, may_hide=judge(KINDS[kind], value))
     return Doubt.UNJUDGED
+
+
+def spaced_text(element: LexborNode) -> tuple[str, int] | None:
+    """See core.text.spaces.spaced_text; None for a text that is too long, or not Unicode."""
+    memory = _memory
+    room = memory.room_at, KEPT_ROOM
+    size = checked(_spaced_text(ctypes.byref(_lexbor), element.mem_id, *room, memory.visible_at))
+    if size == ROOM:
+        return None
+    try:
+        return ctypes.string_at(memory.room_at, size).decode(), memory.visible.item()
+    except UnicodeDecodeError:
+        return None
 
 
 class KeptParser:

@@ -12,9 +12,9 @@ from neardup.core.text.computed_style import DOUBT
 from neardup.core.text.css import Declaration, declarations, substituted
 from neardup.core.text.css_values import GLOBAL, expanded
 from neardup.core.text.looks import Looks
-from neardup.core.text.page_styles import COSTLY, MOST_WORK, StyleSheet
+from neardup.core.text.page_styles import MOST_WORK, StyleSheet
 from neardup.core.text.parsing import matching
-from neardup.core.text.style_sheets import MOST_RULES, Rule
+from neardup.core.text.style_sheets import MOST_RULES
 
 # Important, of a style attribute, rank of the cascade layer, specificity, order.
 Key = tuple[bool, bool, int, tuple[int, int, int], int]
@@ -39,7 +39,7 @@ SIZED = frozenset(("svg", "marquee", "iframe"))  # by attributes
 HINTS = {"bgcolor": "background-color", "color": "color", "text": "color", "dir": "direction"}
 OF_SVG = ("display", "visibility", "opacity", "font-size", "fill", "transform", "clip-path", "mask", "filter")
 SVG = frozenset(("svg", "g", "text", "tspan", "textpath", "foreignobject", "switch", "a"))
-STYLING = frozenset(("style", *HINTS, *OF_SVG, "x", "y", "width", "height"))
+STYLING = frozenset(("style", *HINTS, *OF_SVG, "x", "y", "width", "height", "hidden", "popover", "open"))
 MOST_KNOWN, MOST_VALUES, LONGEST_STYLE = 16, 2_000, 1_000  # that are kept, and characters of the attributes
 BARE_COLOUR = re.compile(r"[0-9a-f]{3}(?:[0-9a-f]{3})?", re.IGNORECASE)
 
@@ -59,22 +59,24 @@ KNOWN: dict[tuple[StyleSheet, ...], Known] = {}
 class Sheets:
     """The rules of a page's style sheets, by the elements that they match.
 
-    `acting` are the elements on which they act, by their `mem_id`.
+    `acting` are the elements on which they act, by their `mem_id`, and `moved` those of them that they may move.
+    `pseudos` are the pseudo-elements of an element, by which a text may stand before or after its content.
     """
 
     def __init__(self, root: LexborNode, sheets: Sequence[StyleSheet]) -> None:
-        self._matched: dict[int, list[tuple[int, Rule]]] = {}
+        self._matched: dict[int, list[int]] = {}
         self.slotted: list[str] = []  # selectors of what may be hidden in slots
         self._of: dict[tuple[int, str], tuple[Attributes, Values]] = {}
-        self._pseudos: dict[int, set[str]] = {}
+        self.pseudos: dict[int, set[str]] = {}
         self.acting: dict[int, LexborNode] = {}
-        elements = sum(1 for _ in root.traverse())
+        self.moved: dict[int, LexborNode] = {}
+        elements = len(matching("*", root))
         room, work = MOST_MATCHES, MOST_WORK
-        rules = [rule for sheet in sheets for rule in sheet.rules][:MOST_RULES]
+        rules = self._rules = [rule for sheet in sheets for rule in sheet.rules][:MOST_RULES]
         self.marking = [mark for sheet in sheets for mark in sheet.marking]
         self.is_whole = len(rules) < MOST_RULES and all(sheet.is_whole for sheet in sheets)
         for order, rule in enumerate(rules):
-            work -= elements * (elements if COSTLY.search(rule.selector) else 1)
+            work -= elements * (elements if rule.is_costly else 1)
             if work < 0:
                 self.is_whole = False
                 break
@@ -90,23 +92,21 @@ class Sheets:
             by_id = {node.mem_id: node for node in nodes}
             if rule.declarations.acts:
                 self.acting.update(by_id)
+            if rule.declarations.moves:
+                self.moved.update(by_id)
             for element in by_id:
-                self._matched.setdefault(element, []).append((order, rule))
+                self._matched.setdefault(element, []).append(order)
                 if rule.pseudo:
-                    self._pseudos.setdefault(element, set()).add(rule.pseudo)
-        self._known = _known(tuple(sheets)) if self.is_whole else Known()
-        self.looks = self._known.looks
-
-    def generate_in(self, node: LexborNode) -> bool:
-        """Whether style sheets may put a text before or after the content of an element."""
-        return node.mem_id in self._pseudos
+                    self.pseudos.setdefault(element, set()).add(rule.pseudo)
+        self.known = _known(tuple(sheets)) if self.is_whole else Known()
+        self.looks = self.known.looks
 
     def of(self, node: LexborNode, custom: Values, pseudo: str = "") -> tuple[Attributes, Values]:
         """The attributes of an element, and its declared values; with `pseudo`, those of its `before` or `after`.
 
         `custom` are the custom properties that it inherits.
         """
-        if pseudo and pseudo not in self._pseudos.get(node.mem_id, ()):
+        if pseudo and pseudo not in self.pseudos.get(node.mem_id, ()):
             return {}, {}
         key = node.mem_id, pseudo
         if (found := self._of.get(key)) is None:
@@ -116,22 +116,36 @@ class Sheets:
 
     def _values(self, node: LexborNode, attributes: Attributes, custom: Values, pseudo: str) -> Values:
         """The values that the element declares, which are one object for elements with the same ones."""
-        matched = tuple(order for order, _ in self._matched.get(node.mem_id, ()))
-        if not (matched or attributes or node.tag in BROWSER_STYLES):
+        if not (attributes or node.mem_id in self._matched or node.tag in BROWSER_STYLES):
             return NONE
-        styled = tuple([(name, value) for name, value in attributes.items() if name in STYLING])
-        key = node.tag, pseudo, matched, styled, id(custom), None if self.is_whole else attributes.get("class")
-        if (known := self._known.values.get(key)) is None:
-            if len(self._known.values) >= MOST_VALUES:
-                self._known.values.clear()
-            known = self._declared(node, attributes, custom, pseudo), custom
-            if sum(len(value or "") for _, value in styled) <= LONGEST_STYLE:
-                self._known.values[key] = known
-        return known[0]
+        alike = self.alike(node, attributes)
+        key = alike, pseudo, id(custom), None if self.is_whole else attributes.get("class")
+        found = self.known.values.get(key) if alike else None
+        if found is None:
+            if len(self.known.values) >= MOST_VALUES:
+                self.known.values.clear()
+            found = self._declared(node, attributes, custom, pseudo), custom
+            if alike:
+                self.known.values[key] = found
+        return found[0]
+
+    def alike(self, node: LexborNode, attributes: Attributes) -> Hashable | None:
+        """What elements have in common that declare the same values and are displayed alike, if they inherit the same.
+
+        None for an element that has too long a style to be remembered.
+        """
+        matched = tuple(self._matched.get(node.mem_id, ()))
+        if STYLING.isdisjoint(attributes):
+            return node.tag, matched
+        styled = [(name, value) for name, value in attributes.items() if name in STYLING]
+        if sum(len(value or "") for _, value in styled) > LONGEST_STYLE:
+            return None
+        return node.tag, matched, *styled
 
     def _declared(self, node: LexborNode, attributes: Attributes, custom: Values, pseudo: str) -> Values:
         """The last of the strongest declared values."""
-        matched = [(order, rule) for order, rule in self._matched.get(node.mem_id, ()) if rule.pseudo == pseudo]
+        every = [(order, self._rules[order]) for order in self._matched.get(node.mem_id, ())]
+        matched = [(order, rule) for order, rule in every if rule.pseudo == pseudo]
         weighed: list[Weighed] = [
             ((one.important, False, -rule.layer if one.important else rule.layer, rule.specificity, order), one)
             for order, rule in matched
@@ -156,7 +170,7 @@ class Sheets:
 
     def _is_covered(self, node: LexborNode) -> bool:
         """Whether generated content may lie over the element."""
-        generated = [rule for _, rule in self._matched.get(node.mem_id, ()) if rule.pseudo]
+        generated = [rule for order in self._matched.get(node.mem_id, ()) if (rule := self._rules[order]).pseudo]
         names = {name for rule in generated for one in rule.declarations.items for name, _ in one.longhands}
         return {"position", "background-color"} <= names
 

@@ -79,6 +79,11 @@ class Style:
         return is_seen and is_dark and self.size >= LEAST_SIZE and self.indent > -FAR
 
     @cached_property
+    def takes_room(self) -> bool:
+        """Whether a text directly within it parts words even if it is not read."""
+        return self.visible and self.size >= 1 and not self.boxed_in
+
+    @cached_property
     def layer(self) -> Layer:
         """That of the text directly within it."""
         if self.boxed_in or self.drawn:

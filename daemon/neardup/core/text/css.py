@@ -33,6 +33,8 @@ OF_LINES = frozenset((
     "white-space", "-webkit-line-clamp", "float", "order", "flex-direction", "grid-auto-flow", "grid-row-start",
     "grid-column-start",
 ))  # fmt: skip
+# What takes an element out of the flow of those beside it, to a place of its own.
+FREED = frozenset((("position", "absolute"), ("position", "fixed"), ("float", "right"), ("float", "inline-end")))
 HIDING_CLIP = re.compile(r"inset\(\s*(100|[5-9]\d)(\.\d*)?%|(circle|ellipse)\(\s*0|polygon\(\s*0[^,)]*(,\s*0[^,)]*)*\)")
 HIDING_TRANSFORM = re.compile(
     r"scale(x|y|3d)?\(\s*([\d.]+\s*,\s*)?0*(\.0+)?%?\s*[,)]|matrix\(\s*0\s*,\s*0\s*,|rotate[xy]\(\s*-?90deg"
@@ -56,13 +58,14 @@ class Declarations:
     """The declarations of one block; `acts` says that they may hide a text, or change where its words end.
 
     `acts_around` says the same of a text that stands in another element within the one that has the declarations.
-    Where only declarations with custom properties make it act around, these are `open`: their values may be such that
-    nothing acts.
+    What `moves` may place the element out of the order of those beside it, or over them.  Where only declarations with
+    custom properties make it act around, these are `open`: their values may be such that nothing acts.
     """
 
     items: tuple[Declaration, ...]
     acts: bool
     acts_around: bool = False
+    moves: bool = False
     open: tuple[Declaration, ...] = ()
 
 
@@ -148,8 +151,8 @@ def declarations_of(nodes: list[Any]) -> Declarations:
     ]
     reaches_within = any(_reaches_within(name, value) for name, value in pairs)
     if unknown := tuple(one for one in items if _has_custom_property(one)):
-        return Declarations(tuple(items), True, True, () if reaches_within else unknown)
-    return Declarations(tuple(items), bool(pairs), reaches_within)
+        return Declarations(tuple(items), True, True, True, () if reaches_within else unknown)
+    return Declarations(tuple(items), bool(pairs), reaches_within, any(_moves(name, value) for name, value in pairs))
 
 
 def _has_custom_property(declaration: Declaration) -> bool:
@@ -173,6 +176,10 @@ def _reaches_within(name: str, value: str) -> bool:
     if name in ("height", "max-height"):
         return not is_computed(value) or (pixels(value) or 0) < TINY
     return name not in OF_LINES
+
+
+def _moves(name: str, value: str) -> bool:
+    return name == "order" or (name, value) in FREED
 
 
 def _may_hide(name: str, value: str) -> bool:  # noqa: C901, PLR0911 - one line a property

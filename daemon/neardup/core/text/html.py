@@ -14,6 +14,7 @@ from neardup.core.text.own_texts import is_marker
 from neardup.core.text.parsing import briefly_parsed, insert_after, insert_before, matching, parsed
 from neardup.core.text.plain_story import read_plain_story
 from neardup.core.text.rendering import rendered
+from neardup.core.text.spaces import visible_length
 from neardup.core.text.story_elements import BREAKS, INVISIBLE, SUPERSCRIPT, Story, reason_to_render, story_of
 from neardup.core.text.unparsed import unparsed_text
 from neardup.records import Limit, Skip
@@ -57,7 +58,7 @@ def extracted(body: bytes, content_type: str | None, extraction: Extraction) -> 
         # Text without replacement characters was UTF-8, so there is no need to decode the markup as well.
         if (
             found.counts is not None
-            or REPLACEMENT not in found.text
+            or REPLACEMENT.encode() not in found.utf8
             or decode(body, content_type) == body.decode("utf-8", "replace")
         ):
             return found
@@ -153,14 +154,9 @@ def _is_short(html: str | bytes) -> bool:
 
 
 def _is_nearly_empty(text: str) -> bool:
-    if len(text) >= 10 * LEAST_SHOWN or _visible(text[: 2 * LEAST_SHOWN]) >= LEAST_SHOWN:
+    if len(text) >= 10 * LEAST_SHOWN or visible_length(text[: 2 * LEAST_SHOWN]) >= LEAST_SHOWN:
         return False
-    return _visible(text) < LEAST_SHOWN
-
-
-def _visible(text: str) -> int:
-    """How many characters are not white space."""
-    return sum(map(len, text.split()))
+    return visible_length(text) < LEAST_SHOWN
 
 
 def _rendered(root: LexborNode, story: Story, reason: str) -> Extracted:

@@ -85,6 +85,8 @@ def _are_boxes(pairs: Sequence[Pair]) -> bool:
 
 def _place(values: Values) -> tuple[float, float]:
     """Its line, and its place in the line, in pixels from the left."""
+    if SIDES.isdisjoint(values):
+        return 0, 0
 
     def side(name: str, whole: float) -> float:
         return pixels(values.get(name, ""), whole=whole) or 0

@@ -22,7 +22,6 @@ MOST_WORK = 100_000_000  # comparisons of an element and a selector; each takes 
 LONG_MARKS = 100  # characters of the marks of lists and quotes; fewer are no part of a story
 MOST_SHEETS, MOST_CHARACTERS = 256, 1_000_000  # that are kept
 PARSING = 50  # comparisons take as long as to parse a selector
-COSTLY = re.compile(r"~|:nth|:has|:last|:only")  # selectors that look at all siblings of an element
 # Selectors that mean the same in a list of selectors as alone.
 LISTABLE = re.compile(r"(?:[\w\s.#:>+~*-]|\[[\w\s\"'=~|^$*-]*\]|\([\w\s.#+-]*\))+")
 # The tag, or the first class or id, that an element must have which a plain selector matches.
@@ -91,7 +90,7 @@ def _parsed_sheet(text: str) -> StyleSheet:
         rules=known,
         is_whole=len(every_rule) < MOST_RULES,
         acting=len(acting),
-        costly=sum(COSTLY.search(rule.selector) is not None for rule in acting),
+        costly=sum(rule.is_costly for rule in acting),
         within=_lists([rule.selector for rule in acting]),
         around=tuple(dict.fromkeys(around)),
         custom=_custom_properties(rule.declarations for rule in known),

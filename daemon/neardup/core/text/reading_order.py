@@ -13,6 +13,11 @@ OF_LEFT_TO_RIGHT, OF_RIGHT_TO_LEFT = "L", ("R", "AL")
 JOINERS = "\u200c\u200d"
 
 
+def overrides_direction(utf8: bytes) -> bool:
+    """Whether a text in UTF-8 has characters that override the direction."""
+    return RIGHT_TO_LEFT.encode() in utf8 or LEFT_TO_RIGHT.encode() in utf8
+
+
 def in_reading_order(text: str) -> str:
     """A text as it is read, where characters in it override the direction up to the end of a line."""
     if RIGHT_TO_LEFT not in text and LEFT_TO_RIGHT not in text:

@@ -5,7 +5,7 @@ Pages whose markup hides nothing do not need this; `core.text.html` decides.
 
 import re
 from collections import Counter
-from collections.abc import Container, Iterator, Sequence
+from collections.abc import Container, Hashable, Iterator, Sequence
 from collections.abc import Set as AbstractSet
 from itertools import chain
 from typing import NamedTuple
@@ -13,14 +13,14 @@ from typing import NamedTuple
 from selectolax.lexbor import LexborNode
 
 from neardup.core.text.boxes import Values, covers, is_out_of_flow, is_unseen
-from neardup.core.text.cascade import NONE, Attributes, Sheets
+from neardup.core.text.cascade import NONE, Attributes, Known, Sheets
 from neardup.core.text.computed_style import Style, computed
 from neardup.core.text.css import declarations
 from neardup.core.text.display import display_of, is_block
 from neardup.core.text.edges import Low, Override, edges
 from neardup.core.text.elements import BLOCKS, DRAWINGS, DRAWN_TEXTS, LISTS, NEVER_SHOWN, NOT_SHOWN, PERHAPS_SHOWN
 from neardup.core.text.layers import HIDDEN, Layer, apart
-from neardup.core.text.layout_order import in_order_shown
+from neardup.core.text.layout_order import LEAST_PLACED, in_order_shown
 from neardup.core.text.own_texts import (
     is_aside,
     marks,
@@ -34,18 +34,18 @@ from neardup.core.text.page_styles import style_sheets
 from neardup.core.text.parsing import insert_after, insert_before, matching, parsed
 from neardup.core.text.pieces import Piece, Text, written
 from neardup.core.text.shadow_trees import Host, markup_of, shadow_among
-from neardup.core.text.story_elements import BREAKS, TEMPLATES, Story, read_in_parts, story_of
+from neardup.core.text.spaces import BREAK, spaced, spaced_text, visible_length
+from neardup.core.text.story_elements import BREAKS, TEMPLATES, Parts, Story, parts_of, story_of
 
 START = Style()
-BREAK = "\v"  # of a line, in a text that is read whole; no break in markup, and white space
-OTHER_SPACES = "  ", "\n", "\t", "\r", "\f"  # than single ones
-SPACES = re.compile(r"[ \t\n\r\f]+")
 FIRST_LETTER = re.compile(r"^(\s*)[^\w\s]*\w[^\w\s]*")  # with the marks and signs beside it
 DEEPEST = 8  # pages within pages
 PECULIAR = ("details", "iframe", "slot")  # do not always show their own text
 SHOWN_IN_OTHER_WAYS = NEVER_SHOWN | NOT_SHOWN | PERHAPS_SHOWN | LISTS | frozenset((
     *PECULIAR, "wbr", "br", "textarea", "input", "object", "sup", "embed", "frame", "img", "source", "image",
 ))  # fmt: skip
+PERHAPS_ASIDE = LISTS | {"sup", "object"}  # by more than their style
+BLANKS = frozenset((" ", "\n"))  # the most frequent texts
 WITH_TEXTS = frozenset(("alt", "label", "style"))  # attributes
 MOST_FRAMES = 2_000  # that are kept
 
@@ -53,15 +53,16 @@ MOST_FRAMES = 2_000  # that are kept
 class _Page(NamedTuple):
     """The page's style sheets, the `mem_id` of its story's elements, and how many pages it stands within.
 
-    `around` are the elements that contain these, and `in_parts` those whose parts are read one by one; None if that
-    holds for all.  `left_out` are the pages that stand within too many, `characters` counts those of each layer.
-    `host` is the element whose shadow tree the page is.
+    `around` are the elements that contain these, and `parts` those of which more is read than the text; None if that
+    may hold for all.  Children of `hosts` may be shadow trees, and `host` is the element whose shadow tree the page is.
+    `left_out` are the pages that stand within too many, `characters` counts those of each layer.
     """
 
     sheets: Sheets
     bodies: frozenset[int]
     around: Container[int]
-    in_parts: AbstractSet[int] | None
+    parts: Parts | None
+    hosts: AbstractSet[int]
     depth: int
     left_out: list[str]
     characters: Counter[Layer]
@@ -96,102 +97,148 @@ def rendered(root: LexborNode, story: Story) -> Rendered:
 
 
 def _page(root: LexborNode, story: Story) -> _Page:
-    """A page, of which the texts are prepared that are read as they are written, in elements that nothing acts on."""
+    """A page, without what a browser does not show of the elements that nothing acts on."""
     sheets = Sheets(root, style_sheets(root))
     bodies = frozenset(body.mem_id for body in story.bodies)
-    in_parts = bodies | read_in_parts(story, sheets.acting.values()) if sheets.is_whole else None
-    if in_parts is not None:
+    templates = [node for node in story.invisible if node.tag_id in TEMPLATES]
+    hosts = {host.mem_id for node in templates if (host := node.parent) is not None}
+    parts = None
+    if sheets.is_whole:
+        found = parts_of(story, sheets.acting.values(), sheets.moved.values())
+        parts = found._replace(read=found.read | bodies)
         for node in story.breaks:
-            if (parent := node.parent) is not None and parent.mem_id not in in_parts:
+            if (parent := node.parent) is not None and parent.mem_id not in parts.read:
                 insert_before(node, BREAK.encode())
                 insert_after(node, BREAK.encode())
         for node in reversed(story.invisible):
-            if node.mem_id not in in_parts:
+            if node.mem_id not in parts.read:
                 node.decompose()
-    return _Page(sheets, bodies, story.around, in_parts, 0, [], Counter())
+    return _Page(sheets, bodies, story.around, parts, hosts, 0, [], Counter())
 
 
 def _pieces(root: LexborNode, page: _Page) -> list[Piece]:
     out: list[Piece] = []
-    has_text: list[bool] = []  # for each low box, whether a text was read in it
+    low: list[bool] = []  # for each low box, whether a text was read in it
     pending: list[Part] = [(root, START, False, page)]
     while pending:
         part = pending.pop()
-        if part is Low.START:
-            has_text.append(False)
-        elif part is Low.END:
-            has_text.pop()
-        elif not isinstance(part, tuple) or isinstance(part, Text):
+        if isinstance(part, Low):
+            low[:] = [*low, False] if part is Low.START else low[:-1]
+        elif isinstance(part, Text) or not isinstance(part, tuple):
             out.append(part)
         else:
             node, style, is_inside, inside = part
             if is_inside and node.is_text_node:
-                text = node.text_content or ""
-                if has_text and text.strip():
-                    style = style.doubted("clipped") if any(has_text) else style
-                    has_text = [True] * len(has_text)
-                out.append(_shown(text, style, inside))
-            elif is_inside and not has_text and _is_whole(node, style, inside):
+                out.append(_text(node, style, inside, low))
+            elif is_inside and not low and _is_whole(node, style, inside):
                 out += _whole(node, style, inside)
-            elif is_inside and (parts := _in_frame(node, style, inside)) is not None:
-                pending += parts
             else:
-                pending += reversed(list(_parts(node, style, is_inside, inside)))
+                within = _in_frame(node, style, inside) if is_inside else None
+                pending += reversed(list(_parts(node, style, is_inside, inside))) if within is None else within
     return out
+
+
+def _text(node: LexborNode, style: Style, page: _Page, low: list[bool]) -> Text:
+    """What a text shows; in low boxes, only the first one is certain to be seen."""
+    text = node.text_content or ""
+    if low and text.strip():
+        style = style.doubted("clipped") if any(low) else style
+        low[:] = [True] * len(low)
+    return _shown(text, style, page)
 
 
 def _is_whole(node: LexborNode, style: Style, page: _Page) -> bool:
     """Whether an element is read with all that is in it, as one text."""
-    if page.in_parts is None or node.mem_id in page.in_parts or not node.is_element_node:
+    if page.parts is None or node.mem_id in page.parts.read or not node.is_element_node:
         return False
     return style.is_plain or style.boxed_in or (style.drawn and node.first_child is None)
 
 
 def _whole(node: LexborNode, style: Style, page: _Page) -> Sequence[Piece]:
-    text = _shown(node.text_lexbor(), style, page)
-    text = text._replace(text=text.text.replace(BREAK, "\n"))
-    return (_line_break(style), text, _line_break(style)) if node.tag_id in BREAKS else (text,)
+    is_block = node.tag_id in BREAKS
+    if node.first_child is None and not is_block:
+        return ()
+    written_text, visible = spaced_text(node)
+    page.characters[style.layer] += visible
+    text = Text(written_text, style.layer, style.takes_room)
+    return (_line_break(style), text, _line_break(style)) if is_block else (text,)
 
 
 class _Frame(NamedTuple):
-    """What stands before and after that which is in an element, and the style of this."""
+    """What stands before and after that which is in an element, and the style of this.
+
+    Unless `is_arranged`, children that nothing moves are shown in the order of the page.
+    """
 
     style: Style
     start: tuple[Piece | Low, ...]
     end: tuple[Piece | Low, ...]
+    is_arranged: bool
 
 
-# By the style around an element, its values, its tag and its display; the styles and values are kept, so that their ids
-# stay.  An entry may be dropped at any time.
-FRAMES: dict[tuple[int, int, str, str], tuple[_Frame, Style, Values]] = {}
+# By what is known of the page's style sheets, the style around an element, and what it has in common with others; the
+# first two are kept, so that their ids stay.  An entry may be dropped at any time.
+FRAMES: dict[tuple[int, int, Hashable], tuple[_Frame, Known, Style]] = {}
 
 
 def _in_frame(node: LexborNode, parent: Style, page: _Page) -> list[Part] | None:
     """The parts of an element that shows only what is in it, the last one first; None for another one."""
-    tag = node.tag or ""
-    if tag in SHOWN_IN_OTHER_WAYS or not node.is_element_node or page.sheets.generate_in(node):
+    place = node.mem_id
+    if place in page.hosts or place in page.sheets.pseudos or node.tag in SHOWN_IN_OTHER_WAYS:
         return None
-    attributes, values = page.sheets.of(node, parent.custom)
-    if not WITH_TEXTS.isdisjoint(attributes) and not _has_bare_style(attributes):
+    attributes = node.attributes
+    if not (WITH_TEXTS.isdisjoint(attributes) or _has_bare_style(attributes)) or not node.is_element_node:
         return None
-    display = display_of(tag, attributes, values)
-    key = id(parent), id(values), tag, display
-    if (known := FRAMES.get(key)) is None:
+    frame = _known_frame(node, attributes, parent, page)
+    style, children = frame.style, list(node.iter(include_text=True))
+    if len(children) > 1 and (frame.is_arranged or _are_moved(node, len(children), style, page)):
+        style, children = _arranged(node, children, style, parent, page)
+    blank = Text(" ", style.layer, style.takes_room)
+    page.characters[blank.layer] += 0
+    parts: list[Part] = [
+        blank if child.is_text_node and child.text_content in BLANKS else (child, style, True, page)
+        for child in reversed(children)
+    ]
+    return [*reversed(frame.end), *parts, *reversed(frame.start)]
+
+
+def _known_frame(node: LexborNode, attributes: Attributes, parent: Style, page: _Page) -> _Frame:
+    sheets = page.sheets
+    alike = sheets.alike(node, attributes)
+    key = id(sheets.known), id(parent), alike
+    if alike is None or not sheets.is_whole or node.tag in PERHAPS_ASIDE:
+        return _frame(node, parent, page)
+    if (found := FRAMES.get(key)) is None:
         if len(FRAMES) == MOST_FRAMES:
             FRAMES.clear()
-        known = FRAMES[key] = _frame(node, parent, display, page), parent, values
-    style, start, end = known[0]
-    children = list(node.iter(include_text=True))
-    if any(child.tag_id in TEMPLATES for child in children):
-        return None
-    if len(children) > 1:
-        every = not style.is_plain or display.endswith("grid")
-        styles = [_values_in_order(child, style, page, every=every) for child in children]
-        if any(styles) or style.to_the_left or _turns_order(values):
-            style = style.doubted("covered") if any(map(covers, styles)) else style
-            children = in_order_shown(children, styles, display, values, to_the_left=style.to_the_left)
-    parts: list[Part] = [(child, style, True, page) for child in reversed(children)]
-    return [*reversed(end), *parts, *reversed(start)]
+        found = FRAMES[key] = _frame(node, parent, page), sheets.known, parent
+    return found[0]
+
+
+def _are_moved(node: LexborNode, children: int, style: Style, page: _Page) -> bool:
+    """Whether some of so many children of an element may be shown in another order, or over the others."""
+    if page.parts is None:
+        return True
+    if (moved := page.parts.moved.get(node.mem_id)) is None:
+        return False
+    if len(moved) >= min(LEAST_PLACED, children):
+        return True
+    declared = [page.sheets.of(child, style.custom)[1] for child in moved]
+    return any("order" in values or covers(values) for values in declared)
+
+
+def _arranged(
+    node: LexborNode, children: list[LexborNode], style: Style, parent: Style, page: _Page
+) -> tuple[Style, list[LexborNode]]:
+    """The style within an element in `parent`, and its children in the order in which they are shown."""
+    attributes, values = page.sheets.of(node, parent.custom)
+    display = display_of(node.tag or "", attributes, values)
+    every = not style.is_plain or display.endswith("grid")
+    styles = [_values_in_order(child, style, page, every=every) for child in children]
+    if any(styles) or style.to_the_left or _turns_order(values):
+        style = style.doubted("covered") if any(map(covers, styles)) else style
+        children = in_order_shown(children, styles, display, values, to_the_left=style.to_the_left)
+    return style, children
 
 
 def _has_bare_style(attributes: Attributes) -> bool:
@@ -207,7 +254,7 @@ def _turns_order(values: Values) -> bool:
 
 def _values_in_order(child: LexborNode, style: Style, page: _Page, *, every: bool) -> Values:
     """The values of a child by which the children may be shown in another order; `every` of them, or those that act."""
-    if not child.is_element_node or not (every or page.in_parts is None or child.mem_id in page.in_parts):
+    if not child.is_element_node or not (every or page.parts is None or child.mem_id in page.parts.read):
         return NONE
     return page.sheets.of(child, style.custom)[1]
 
@@ -219,7 +266,7 @@ def _parts(node: LexborNode, parent: Style, is_inside: bool, page: _Page) -> Ite
     if is_inside:
         yield from _element(node, parent, page)
     elif node.mem_id in page.bodies:
-        yield from ("\n", *_element(node, parent, page), "\n")
+        yield from ("\n", (node, parent, True, page), "\n")
     elif node.mem_id in page.around:
         tag = node.tag or ""
         attributes, values = page.sheets.of(node, parent.custom)
@@ -243,13 +290,14 @@ def _element(node: LexborNode, parent: Style, page: _Page) -> Iterator[Part]:
         style = page.sheets.looks.of(parent, values, display).style
         yield _line_break(style) if display not in ("none", "contents") else ""
         return
-    frame = _frame(node, parent, display, page)
+    frame = _known_frame(node, attributes, parent, page)
     yield from chain(frame.start, _content(node, frame.style, display, page), frame.end)
 
 
-def _frame(node: LexborNode, parent: Style, display: str, page: _Page) -> _Frame:
+def _frame(node: LexborNode, parent: Style, page: _Page) -> _Frame:
     tag = node.tag or ""
     attributes, values = page.sheets.of(node, parent.custom)
+    display = display_of(tag, attributes, values)
     style, is_box_unseen, is_box_low = page.sheets.looks.of(parent, values, display)
     is_out = is_out_of_flow(values)
     before = (_line_break(style),) if is_box_unseen and is_block(display) and not is_out else ()
@@ -267,7 +315,8 @@ def _frame(node: LexborNode, parent: Style, display: str, page: _Page) -> _Frame
     if values.get("unicode-bidi", "").endswith("override"):
         direction = Override.RIGHT_TO_LEFT if style.to_the_left else Override.LEFT_TO_RIGHT
         start, end = (*start, Override.START), (direction, *end)
-    return _Frame(style, (*before, *start), tuple(end))
+    is_arranged = display.endswith("grid") or style.to_the_left or _turns_order(values)
+    return _Frame(style, (*before, *start), tuple(end), is_arranged)
 
 
 def _content(node: LexborNode, style: Style, display: str, page: _Page) -> Iterator[Part]:
@@ -276,7 +325,7 @@ def _content(node: LexborNode, style: Style, display: str, page: _Page) -> Itera
     parts: Iterator[Part] = _children(node, style, display, page)
     if attributes:
         parts = chain(_asides(node, attributes, style, page), parts)
-    if page.sheets.generate_in(node):
+    if node.mem_id in page.sheets.pseudos:
         before, after = (_generated(node, style, page, *names) for names in (("marker", "before"), ("after",)))
         parts = chain(before, parts, after)
     yield from parts
@@ -341,10 +390,9 @@ def _line_break(style: Style) -> Piece:
 
 
 def _shown(text: str, style: Style, page: _Page) -> Text:
-    page.characters[style.layer] += sum(map(len, text.split()))
-    if any(map(text.__contains__, OTHER_SPACES)):
-        text = SPACES.sub(" ", text)
-    return Text(text, style.layer, style.visible and style.size >= 1 and not style.boxed_in)
+    layer = style.layer
+    page.characters[layer] += visible_length(text)
+    return Text(spaced(text), layer, style.takes_room)
 
 
 def _generated(node: LexborNode, parent: Style, page: _Page, *pseudos: str) -> Iterator[Text]:

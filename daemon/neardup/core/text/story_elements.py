@@ -5,6 +5,7 @@ shown of its story, apart from its style sheets, see `page_styles`.
 """
 
 from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Set as AbstractSet
 from typing import NamedTuple
 
 from selectolax.lexbor import LexborHTMLParser, LexborNode
@@ -12,6 +13,7 @@ from selectolax.lexbor import LexborHTMLParser, LexborNode
 from neardup.core.text.cascade import HINTS, hinted
 from neardup.core.text.css import declarations
 from neardup.core.text.elements import BLOCKS
+from neardup.core.text.layout_order import DRAWN
 from neardup.core.text.own_texts import shows_text
 from neardup.core.text.page_styles import act_on, style_sheets
 from neardup.core.text.parsing import matching
@@ -134,24 +136,36 @@ def _of_elements_around(story: Story) -> str | None:
     return None
 
 
-def read_in_parts(story: Story, acting: Iterable[LexborNode]) -> set[int]:
-    """The `mem_id` of the elements of a story that a browser may show in their own way, and of those around them.
+class Parts(NamedTuple):
+    """The elements of a story of which more is read than their text, by their `mem_id`.
 
-    `acting` are the elements of the page on which style sheets act.
+    A browser may show those of `read` in their own way, or they stand around such elements.  `moved` has for each
+    element the children that a browser may show elsewhere than their place among the others says.
     """
-    parted = list(acting)
+
+    read: AbstractSet[int]
+    moved: Mapping[int, Sequence[LexborNode]]
+
+
+def parts_of(story: Story, acting: Iterable[LexborNode], moved: Iterable[LexborNode]) -> Parts:
+    """The parts of a story, by the elements of the page on which style sheets act, and those that they may move."""
+    parted = [*acting]
     parted += [node for node in story.invisible if node.tag_id in ALWAYS_IN_PARTS or node.tag_id in FRAMES]
     parted += [node for node in story.others if node.tag_id in ALWAYS_IN_PARTS or acting_attribute(node.attributes)]
-    for body in story.bodies:
-        parted += [node for node in matching(READ_IN_PARTS, body) if _has_parts(node)]
+    peculiar = [node for body in story.bodies for node in matching(READ_IN_PARTS, body) if _has_parts(node)]
+    drawn = [node for body in story.bodies for node in matching(", ".join(DRAWN), body)]
+    moved_in: dict[int, list[LexborNode]] = {}
+    for node in {node.mem_id: node for node in (*moved, *drawn, *filter(_moves, peculiar))}.values():
+        if (parent := node.parent) is not None:
+            moved_in.setdefault(parent.mem_id, []).append(node)
     ends = {body.mem_id for body in story.bodies}
     ids = set[int]()
-    for node in parted:
-        parent: LexborNode | None = node
-        while parent is not None and parent.mem_id not in ids:
-            ids.add(parent.mem_id)
-            parent = parent.parent if parent.mem_id not in ends else None
-    return ids
+    for node in (*parted, *peculiar):
+        parent = node
+        while parent is not None and (place := parent.mem_id) not in ids:
+            ids.add(place)
+            parent = parent.parent if place not in ends else None
+    return Parts(ids, moved_in)
 
 
 def _has_parts(node: LexborNode) -> bool:
@@ -164,6 +178,10 @@ def _has_parts(node: LexborNode) -> bool:
     ):
         return True
     return acting_attribute(attributes) is not None
+
+
+def _moves(node: LexborNode) -> bool:
+    return declarations(node.attributes.get("style") or "").moves
 
 
 def _holds_page(node: LexborNode) -> bool:

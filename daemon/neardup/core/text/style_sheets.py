@@ -35,6 +35,7 @@ OTHER_NAMES = frozenset((
 ))  # fmt: skip
 BARE_FUNCTION = re.compile(r"(?<![^\s>+~,(])(?=:(?:is|where|not|has|any|matches)\()", re.IGNORECASE)
 COMBINATOR = re.compile(r"(?<=[\w\])*])(?:\s*[>+~]\s*|\s+)(?=[\w.#:\[*])")
+COSTLY = re.compile(r"~|:nth|:has|:last|:only")  # selectors that look at all siblings of an element
 ANY_NAMESPACE = re.compile(r"\*\|(?=[\w*-])")
 NAME = re.compile(r"(?<!\\)::?([a-z-]+)", re.IGNORECASE)
 STRING = re.compile(r"\"[^\"]*\"|'[^']*'")
@@ -57,6 +58,7 @@ class Rule(NamedTuple):
     What is `slotted` stands in the host of a shadow tree, and its selector is of this host's page.
 
     `layer` is the rank of its cascade layer; it `is_doubtful` where it is not known whether the rule applies.
+    A selector that `is_costly` looks at all siblings of an element.
     """
 
     selector: str
@@ -65,6 +67,7 @@ class Rule(NamedTuple):
     declarations: Declarations
     layer: int = UNLAYERED
     is_doubtful: bool = False
+    is_costly: bool = False
 
 
 class _Scope(NamedTuple):
@@ -199,7 +202,9 @@ def _block(content: Any, selectors: list[str], scope: _Scope) -> Iterator[Rule]:
             subject = PSEUDO.sub("", plain) if pseudo else plain
             layer = scope.layers[scope.layer] if scope.layer else UNLAYERED
             may_hold = is_doubtful or plain != selector
-            yield Rule(_completed(subject), compiled.specificity, pseudo, block, layer, may_hold)
+            completed = _completed(subject)
+            is_costly = COSTLY.search(completed) is not None
+            yield Rule(completed, compiled.specificity, pseudo, block, layer, may_hold, is_costly)
     inner = [one for one in nodes if one.type in ("qualified-rule", "at-rule")]
     if inner:
         yield from _rules(inner, scope._replace(selectors=f":is({', '.join(selectors)})"))

@@ -11,6 +11,7 @@ from collections import Counter
 from neardup.core.text.elements import BLOCKS
 from neardup.core.text.layers import Layer, apart
 from neardup.core.text.pieces import Piece, Text, written
+from neardup.core.text.spaces import visible_length
 
 MOST_CHARACTERS = 1_000_000  # of text: its fingerprint is within every budget
 MOST_LAYERED = 150_000  # tags; each takes 5 microseconds
@@ -48,7 +49,7 @@ def _in_elements(markup: str) -> tuple[list[Piece], Counter[Layer]]:
         if text := html.unescape(markup[start : tag.start() if tag else len(markup)]):
             layer = around[-1][1]
             pieces.append(Text(text, layer, takes_room=True))
-            characters[layer] += sum(map(len, text.split()))
+            characters[layer] += visible_length(text)
         if tag:
             start = tag.end()
             pieces.append("\n" if BREAKS.match(tag[0]) else "")
