@@ -1,10 +1,12 @@
 """Laws of a page's title: it is the title of the head, else the first heading, in any encoding; on one line."""
 
+import re
 from time import perf_counter
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from neardup.core.text import title as title_module
 from neardup.core.text.title import MOST_CHARACTERS, OPENING_WORDS, opening, page_title
 
 HEAD = "<!doctype html><html><head><title>{}</title></head><body><h1>heading</h1><p>words</p>"
@@ -40,6 +42,51 @@ def test_names_are_one_printable_line(page: bytes, text: str) -> None:
     first = opening(text)
     assert len(first) <= MOST_CHARACTERS and len(first.split()) <= OPENING_WORDS
     assert not set(first) & set("\n\r\t\0\x1b")
+
+
+PARTS = st.sampled_from(
+    [
+        *(
+            "<!doctype html>",
+            "<html lang=hi>",
+            "<html>",
+            "<head>",
+            '<meta charset="utf-8">',
+            "<meta name=a content='b c'/>",
+        ),
+        *(
+            "<link href=/a?b=c rel=icon>",
+            '<meta a="b>c">',
+            '<meta a=b" c="d>',
+            "<meta a=b'>",
+            "<meta/a=b>",
+            "<Link A />",
+        ),
+        *(
+            "<style>s</style>",
+            "<title>",
+            "</title>",
+            "<TITLE>",
+            "कहानी ",
+            "a",
+            "&amp;",
+            "<!-- c -->",
+            "<b>",
+            "\n",
+            "\x0b",
+        ),
+        *("\x0c", "\r", "\u2028", "\x01", "\ufffd", "<p>", "<script>", "</head>", "<body>", "<h1>h</h1>"),
+    ]
+)
+
+
+@given(st.lists(PARTS, max_size=4).map("".join), st.lists(PARTS, max_size=3).map("".join))
+def test_a_title_is_found_without_a_parser_as_with_one(before: str, within: str) -> None:
+    page = f"{before}<title>{within}</title></head><body>".encode()
+    found = page_title(page, None)
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(title_module, "PLAIN_TITLE", re.compile("(?!)"))
+        assert found == page_title(page, None)
 
 
 def test_long_page_costs_no_more_than_its_start() -> None:

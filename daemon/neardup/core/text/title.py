@@ -17,6 +17,14 @@ OPENING_WORDS = 10
 TITLES = "head > title", "h1", "h2", "h3"
 HEAD_END = re.compile(rb"</head|<body", re.IGNORECASE)  # most titles stand before it, where parsing costs little
 NAMED = re.compile(rb"<(title|h[123])\b", re.IGNORECASE)
+# A head in which no parser is needed to find the title: only elements without content stand before it.
+SPACE = r"[\t\n\f\r ]"
+ATTRIBUTES = rf"""(?:{SPACE}+[a-z:_-]+(?:="[^"<>]*"|='[^'<>]*'|=[^\s"'<>=`]+)?)*{SPACE}*/?>{SPACE}*"""
+PLAIN_TITLE = re.compile(
+    rf"{SPACE}*(?:<!doctype html>{SPACE}*)?(?:<html{ATTRIBUTES})?(?:<head{ATTRIBUTES})?"
+    rf"(?:<(?:meta|link){ATTRIBUTES})*<title>([^<&]*)</title>",
+    re.IGNORECASE | re.ASCII,
+)
 # Control characters, and code points that are no characters, which terminals and file formats cannot show.
 UNPRINTABLE = re.compile(r"[\x00-\x1f\x7f-\x9f\ufdd0-\ufdef\ufffe\uffff]")
 
@@ -37,6 +45,8 @@ def _first_of(selectors: Sequence[str], markup: bytes, content_type: str | None)
         html = decode(markup, content_type)
     except NoStoryText:
         return None
+    if (plain := PLAIN_TITLE.match(html)) and (title := _one_line(plain[1])):
+        return title
     root = briefly_parsed(html.encode(), scripting=False) or LexborHTMLParser(html).root
     return next(filter(None, (_text(root.css_first(one)) for one in selectors)), None) if root is not None else None
 
