@@ -81,7 +81,7 @@ class _Page(ctypes.Structure):
     )
 
 
-_STORY = Struct(f"=5Q{3 * MOST_UNJUDGED}Q")  # the fields of nd_story
+_FOUND, _UNJUDGED = Struct("=5Q"), Struct("=3Q")  # the first fields of nd_story, and those of nd_unjudged
 _read_story = bind(
     "nd_read_story",
     *(ctypes.c_void_p, ctypes.c_void_p, ctypes.c_void_p, ctypes.c_size_t),
@@ -108,13 +108,14 @@ class StoryRead(NamedTuple):
     has_acting_sheets: bool
 
 
-class Rules(NamedTuple):
+class Rules:
     """What may hide or be a text: the classes of each tag, by its `tag_id`, and lengths in characters."""
 
-    tags: npt.NDArray[np.uint16]
-    most_annotations: int
-    long_attribute: int
-    long_list: int
+    def __init__(
+        self, tags: npt.NDArray[np.uint16], most_annotations: int, long_attribute: int, long_list: int
+    ) -> None:
+        self._tags = tags  # held, because `fields` has its address
+        self.fields = address(tags, np.uint16), len(tags), most_annotations, long_attribute, long_list
 
 
 class _Memory(threading.local):
@@ -124,7 +125,7 @@ class _Memory(threading.local):
         self.verdicts = np.zeros(VERDICT_BYTES, np.uint8)
         self.room = np.empty(KEPT_ROOM, np.uint8)
         self.counts = CountMemory()
-        self.story = np.zeros(_STORY.size, np.uint8)
+        self.story = np.zeros(_FOUND.size + MOST_UNJUDGED * _UNJUDGED.size, np.uint8)
         self.visible = np.zeros(1, np.uint64)
         self.verdicts_at, self.room_at, self.story_at = (
             address(memory, np.uint8) for memory in (self.verdicts, self.room, self.story)
@@ -158,20 +159,17 @@ def read_story(
         room = np.empty(room_bytes, np.uint8)
         room_at = address(room, np.uint8)
     ids = array("Q", [body.mem_id for body in bodies])
-    page = _Page(
-        *(root.mem_id, ids.buffer_info()[0], len(ids), address(rules.tags, np.uint16), len(rules.tags)),
-        *(rules.most_annotations, rules.long_attribute, rules.long_list),
-    )
+    page = _Page(root.mem_id, ids.buffer_info()[0], len(ids), *rules.fields)
     arguments = memory.verdicts_at, VERDICT_BYTES, room_at, len(room), *memory.counts.at, memory.story_at
     for _ in range(MOST_ROUNDS):
         size = checked(_read_story(ctypes.byref(_lexbor), ctypes.byref(page), *arguments))
-        text, characters, has_acting_sheets, doubt, unjudged, *values = _STORY.unpack(memory.story.data)
+        text, characters, has_acting_sheets, doubt, unjudged = _FOUND.unpack_from(memory.story.data)
         if size >= 0:
             return StoryRead(ctypes.string_at(text, size), memory.counts.counts_of(characters), has_acting_sheets == 1)
         if doubt != Doubt.UNJUDGED:
             return Doubt(doubt)
-        for n in range(0, 3 * unjudged, 3):
-            at, value_bytes, kind = values[n : n + 3]
+        for n in range(unjudged):
+            at, value_bytes, kind = _UNJUDGED.unpack_from(memory.story.data, _FOUND.size + n * _UNJUDGED.size)
             value = ctypes.string_at(at, value_bytes)
             memory.learn(kind, value, may_hide=judge(KINDS[kind], value))
     return Doubt.UNJUDGED

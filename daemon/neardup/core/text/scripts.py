@@ -21,11 +21,12 @@ def script_of_most(text: str) -> str | None:
 
 def script_of(counts: Characters) -> str | None:
     """As `script_of_most`, of the text with these counts."""
-    by_script: Counter[str] = Counter()
+    by_script = dict[str, int]()
     for block, letters in counts.blocks:
         if script := script_of_block(block):
-            by_script[script] += letters
-    return next((script for script, letters in by_script.items() if 2 * letters > by_script.total()), None)
+            by_script[script] = by_script.get(script, 0) + letters
+    script = max(by_script, key=by_script.__getitem__, default=None)
+    return script if script is not None and 2 * by_script[script] > sum(by_script.values()) else None
 
 
 @cache
