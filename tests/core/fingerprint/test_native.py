@@ -205,6 +205,12 @@ def test_a_text_of_any_length_has_the_hash_of_the_package(size: int) -> None:
 @given(st.binary(max_size=200))
 @settings(deadline=None)
 def test_bytes_that_are_not_utf_8_are_refused(text: bytes) -> None:
+    for filler in ("", "क", "a ", "কa।"):  # in a long text many bytes are counted at once
+        around = (filler * 100).encode()
+        assert_only_utf_8_is_read(around + text + around)
+
+
+def assert_only_utf_8_is_read(text: bytes) -> None:
     try:
         decoded = text.decode()
     except UnicodeDecodeError:

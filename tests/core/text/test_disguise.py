@@ -80,6 +80,17 @@ def test_the_native_count_equals_the_reference(text: str) -> None:
     assert characters(text) == characters.reference(text)
 
 
+RUNS = st.sampled_from(
+    ["क", "बर ", "ক।", "ম", "a", "a ", "“", "\u2019\u00a0", "\u20b9", "\u0085", "é", "ا", "\x01", "\U0001f600"]
+)
+
+
+@settings(max_examples=60)
+@given(st.lists(st.builds(str.__mul__, RUNS, st.integers(1, 150)), max_size=8).map("".join))
+def test_the_native_count_equals_the_reference_in_long_texts(text: str) -> None:
+    assert characters(text) == characters.reference(text)
+
+
 def test_no_disguise_is_usual() -> None:
     codes = np.flatnonzero(disguise_module._kinds() >= FORM).tolist()
     usual = [f"U+{code:04X}" for code in codes if not characters(chr(code)).unusual]

@@ -15,18 +15,12 @@
 #include "internal.h"
 #include "xxh3.h"
 
-#if defined(__x86_64__) && defined(__GNUC__)
-#include <immintrin.h>
-#define HAS_X86_VECTORS
-#endif
-
 enum {
     GRAM = 4,           /* words of a passage hash */
     WINDOW = 24,        /* grams of which one is sampled */
     MIN_SHINGLES = 20,  /* of a story with a signature */
     CLASS_BITS = 3,
     SCRIPTS = 3,
-    NO_CONSONANT = 255,
     SKELETON_GRAM = 16, /* consonants */
     LEAST = 24,         /* skeleton hashes of a story, if it has so many grams */
     SHARE = 96,         /* one of so many grams, if that is more */
@@ -71,52 +65,21 @@ typedef struct {
     size_t class_count;
 } Words;
 
-/* The entries of `consonants` of a normalised text, without NO_CONSONANT; returns how many there are. */
-static size_t take_classes(const nd_tables *tables, const uint8_t *text, size_t bytes, uint8_t *classes) {
-    const uint8_t *at = text, *end = text + bytes;
-    uint64_t last = tables->consonant_count - 1, code;
-    size_t count = 0;
-    while (at < end) {
-        if (*at < 0x80) {
-            code = *at++;
-        } else if (*at < 0xE0) {
-            code = (at[0] & 0x1Fu) << 6 | (at[1] & 0x3Fu);
-            at += 2;
-        } else if (*at < 0xF0) {
-            code = (at[0] & 0x0Fu) << 12 | (at[1] & 0x3Fu) << 6 | (at[2] & 0x3Fu);
-            at += 3;
-        } else {
-            code = last;
-            at += 4;
-        }
-        uint8_t entry = tables->consonants[code < last ? code : last];
-        classes[count] = entry;
-        count += entry != NO_CONSONANT; /* without a branch, which would be mispredicted at every other letter */
-    }
-    return count;
-}
-
 /* Normalise a text into the front of the room; returns the number of words, or an error. */
 static int64_t read_words(
     const nd_tables *tables, const uint8_t *text, size_t bytes, Room *room, nd_fingerprint *out, Words *words) {
     memset(out, 0, sizeof *out);
-    if (tables->form_count < 0xE00 || !tables->consonant_count) return ND_INVALID;
+    if (tables->form_count < 0xE00 || tables->consonant_count < 0xE00) return ND_INVALID;
     if (bytes > (size_t)1 << 28) return ND_UNSUPPORTED;
     size_t text_bytes = 2 * bytes + 8, end_bytes = (bytes / 2 + 1) * sizeof(uint32_t), class_bytes = bytes + 1;
-    out->room = ND_ALIGNED(text_bytes) + ND_ALIGNED(end_bytes);
+    out->room = ND_ALIGNED(text_bytes) + ND_ALIGNED(end_bytes) + ND_ALIGNED(class_bytes);
     if ((size_t)(room->end - room->at) < out->room) return ND_ROOM;
-    uint8_t *normalised = take(room, text_bytes);
-    uint32_t *ends = take(room, end_bytes);
-    int64_t count = nd_normalise(tables, text, bytes, normalised, ends);
+    nd_normalised made = {.words = take(room, text_bytes), .ends = take(room, end_bytes), .classes = take(room, class_bytes)};
+    int64_t count = nd_normalise(tables, text, bytes, &made);
     if (count <= 0) return count;
-    class_bytes = ends[count - 1];
-    out->room += ND_ALIGNED(class_bytes);
-    if ((size_t)(room->end - room->at) < ND_ALIGNED(class_bytes)) return ND_ROOM;
-    uint8_t *classes = take(room, class_bytes);
-    size_t class_count = take_classes(tables, normalised, ends[count - 1], classes);
-    *words = (Words){normalised, ends, (size_t)count, ends[count - 1], classes, class_count};
+    *words = (Words){made.words, made.ends, (size_t)count, made.ends[count - 1], made.classes, made.class_count};
     out->words = (uint64_t)count;
-    out->normalised = normalised;
+    out->normalised = words->text;
     out->normalised_bytes = words->bytes;
     return count;
 }

@@ -7,6 +7,11 @@
 
 #include "neardup.h"
 
+#if defined(__x86_64__) && defined(__GNUC__)
+#include <immintrin.h>
+#define HAS_X86_VECTORS
+#endif
+
 #define RARE(condition) __builtin_expect(!!(condition), 0)
 #define INLINE static inline __attribute__((always_inline))
 
@@ -70,9 +75,19 @@ INLINE size_t winnow_places(const uint64_t *grams, size_t count, size_t window, 
     return size;
 }
 
-/* Write the normalised words of a text, separated by spaces, and where each ends; returns how many they are, or an error.
- *
- * `words` has room for 2 * size + 8 bytes, `ends` for size / 2 + 1 offsets.  Reference: normalize.tokens. */
-int64_t nd_normalise(const nd_tables *tables, const uint8_t *text, size_t size, uint8_t *words, uint32_t *ends);
+enum { NO_CONSONANT = 255 };
+
+/* The normalised words of a text, separated by spaces, where each ends, and the entries of `consonants` of their letters,
+ * without NO_CONSONANT.  For a text of `size` bytes `words` has room for 2 * size + 8 bytes, `ends` for size / 2 + 1
+ * offsets, and `classes` for size + 1 entries. */
+typedef struct {
+    uint8_t *words;
+    uint32_t *ends;
+    uint8_t *classes;
+    size_t class_count;
+} nd_normalised;
+
+/* Normalise a text; returns the number of words, or an error.  Reference: normalize.tokens. */
+int64_t nd_normalise(const nd_tables *tables, const uint8_t *text, size_t size, nd_normalised *result);
 
 #endif

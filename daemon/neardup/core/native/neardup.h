@@ -50,7 +50,7 @@ typedef struct {
     const uint16_t *readings;     /* four rows: how a look-alike is read beside other letters */
     uint64_t reading_count;       /* code points in a row */
     const uint8_t *consonants;    /* of each code point its script and consonant class, 255 for none; likewise */
-    uint64_t consonant_count;     /* at least 1 */
+    uint64_t consonant_count;     /* at least 0xE00 */
     const int64_t *weights;       /* of a word in the SimHash, by its frequency in the text */
     uint64_t weight_count;
     const uint64_t *multipliers;  /* ND_ROWS, of the permutations of the signature */

@@ -174,8 +174,8 @@ static __attribute__((noinline)) int row_of(const Text *text, const uint8_t *at,
     return AS_IT_IS; /* digits are read where their word ends */
 }
 
-/* Read the digits of a normalised word as letters if they stand for them, see core/text/leetspeak.py. */
-static __attribute__((noinline)) void read_digits(const nd_tables *tables, uint8_t *word, const uint8_t *end) {
+/* Read the digits of a normalised word as letters if they stand for them, see core/text/leetspeak.py; whether they do. */
+static __attribute__((noinline)) bool read_digits(const nd_tables *tables, uint8_t *word, const uint8_t *end) {
     int leading = 0, since_digit = 0;
     bool is_disguised = false, has_letter = false;
     for (const uint8_t *at = word; at < end; at++) {
@@ -188,12 +188,13 @@ static __attribute__((noinline)) void read_digits(const nd_tables *tables, uint8
             leading = has_letter ? 0 : leading + 1;
             since_digit = 0;
         } else {
-            return;
+            return false;
         }
     }
-    if (!is_disguised) return;
+    if (!is_disguised) return false;
     for (uint8_t *at = word; at < end; at++)
         if (*at <= '9') *at = (uint8_t)reading_of(tables, BESIDE_LATIN, *at);
+    return true;
 }
 
 /* The chillu whose letter, virama and ZWJ end at a place; DROPPED if there is none. */
@@ -208,10 +209,29 @@ static uint32_t chillu_at(const Text *text, const uint8_t *at) {
 
 /* ---- normalisation ---- */
 
-/* Copy the letters of India from a place on that stand for themselves and do not compose; returns where they end.
- * `*before` is the entry of the last letter. */
-INLINE const uint8_t *copy_letters(const Text *text, const uint8_t *at, uint8_t **out, uint32_t *before) {
+/* The class of a letter of the skeleton, with its script; NO_CONSONANT for any other code point. */
+INLINE uint8_t class_of(const nd_tables *tables, uint32_t code) {
+    return tables->consonants[code < tables->consonant_count ? code : tables->consonant_count - 1];
+}
+
+/* Append the class of a code point; without a branch, which would be mispredicted at every other letter. */
+INLINE uint8_t *put_class(const nd_tables *tables, uint8_t *classes, uint32_t code) {
+    *classes = class_of(tables, code);
+    return classes + (*classes != NO_CONSONANT);
+}
+
+/* Append the classes of a normalised word; returns where they end. */
+static uint8_t *put_classes(const nd_tables *tables, const uint8_t *word, const uint8_t *end, uint8_t *classes) {
+    for (uint32_t bytes; word < end; word += bytes) classes = put_class(tables, classes, code_at(word, end, &bytes));
+    return classes;
+}
+
+/* Copy the letters of India from a place on that stand for themselves and do not compose, and append their classes;
+ * returns where they end.  `*before` is the entry of the last letter. */
+INLINE const uint8_t *copy_letters(
+    const Text *text, const uint8_t *at, uint8_t **out, uint8_t **classes, uint32_t *before) {
     uint32_t last = 0, follows_first = *before & FIRST, bytes_of_letter;
+    uint8_t *put_at = *classes;
     uint8_t *put = *out;
     for (; text->end - at >= 4 && *at == 0xE0; at += 3, put += 3) {
         memcpy(&bytes_of_letter, at, 4);
@@ -222,24 +242,27 @@ INLINE const uint8_t *copy_letters(const Text *text, const uint8_t *at, uint8_t 
         follows_first = entry & FIRST;
         last = entry;
         memcpy(put, &bytes_of_letter, 4);
+        *put_at = text->tables->consonants[code];
+        put_at += *put_at != NO_CONSONANT;
     }
     if (put > *out) *before = last;
     *out = put;
+    *classes = put_at;
     return at;
 }
 
-int64_t nd_normalise(const nd_tables *tables, const uint8_t *start, size_t size, uint8_t *words, uint32_t *ends) {
+int64_t nd_normalise(const nd_tables *tables, const uint8_t *start, size_t size, nd_normalised *result) {
     const Text text = {tables, start, start + size};
     const uint8_t *at = start, *read_until = start;
-    uint8_t *out = words, *word = words;
-    uint32_t before = entry_of(tables, SEPARATOR), bytes;
+    uint8_t *out = result->words, *word = out, *classes = result->classes, *classes_of_word = classes;
+    uint32_t before = entry_of(tables, SEPARATOR), bytes, bytes_before;
     int row = AS_IT_IS;
     int64_t count = 0;
     bool has_look_alikes = false;
     for (; at < text.end; at += bytes) {
-        if (RARE(out - words > 2 * (at - start))) return ND_INVALID; /* wrong tables: no form has twice the bytes */
+        if (RARE(out - result->words > 2 * (at - start))) return ND_INVALID; /* wrong tables: no form has twice the bytes */
         if (*at == 0xE0) {
-            at = copy_letters(&text, at, &out, &before);
+            at = copy_letters(&text, at, &out, &classes, &before);
             if (at == text.end) break;
         }
         uint32_t code = code_at(at, text.end, &bytes), entry = entry_of(tables, code);
@@ -257,43 +280,61 @@ int64_t nd_normalise(const nd_tables *tables, const uint8_t *start, size_t size,
             uint32_t first = before & CODE, composed = composition_of(tables, first, form);
             if (composed != DROPPED) {
                 out -= first < 0x80 ? 1 : first < 0x800 ? 2 : first < 0x10000 ? 3 : 4;
-                if (out < words) return ND_INVALID;
+                classes -= class_of(tables, first) != NO_CONSONANT;
+                if (out < word || classes < classes_of_word) return ND_INVALID;
                 form = composed;
                 entry = entry_of(tables, composed);
             }
         }
         if (form > SEPARATOR) {
             out = put_code(out, form);
+            classes = put_class(tables, classes, form);
             before = entry;
         } else if (form == SEPARATOR) {
             before = entry;
             if (out == word) continue;
-            ends[count++] = (uint32_t)(out - words);
-            if (RARE(has_look_alikes)) read_digits(tables, word, out);
+            result->ends[count++] = (uint32_t)(out - result->words);
+            if (RARE(has_look_alikes) && read_digits(tables, word, out))
+                classes = put_classes(tables, word, out, classes_of_word);
             has_look_alikes = false;
             *out++ = SEPARATOR;
             word = out;
+            classes_of_word = classes;
         } else if (code == NUKTA && before & COMBINING) {
             return ND_UNSUPPORTED; /* NFC would put the nukta first */
         } else if (code == ZWJ) {
             uint32_t chillu = chillu_at(&text, at);
             if (chillu != DROPPED) {
-                if (out - words < 2 * SIGN_BYTES) return ND_INVALID;
-                out = put_code(out - 2 * SIGN_BYTES, chillu);
+                if (out - word < 2 * SIGN_BYTES) return ND_INVALID;
+                out -= 2 * SIGN_BYTES; /* the letter, and the virama, which is in no class */
+                classes -= class_of(tables, code_at(out, out + SIGN_BYTES, &bytes_before)) != NO_CONSONANT;
+                if (classes < classes_of_word) return ND_INVALID;
+                classes = put_class(tables, classes, chillu);
+                out = put_code(out, chillu);
                 before = entry_of(tables, chillu);
             }
         }
     }
     if (out > word) {
-        ends[count++] = (uint32_t)(out - words);
-        if (has_look_alikes) read_digits(tables, word, out);
+        result->ends[count++] = (uint32_t)(out - result->words);
+        if (has_look_alikes && read_digits(tables, word, out)) classes = put_classes(tables, word, out, classes_of_word);
     }
+    result->class_count = (size_t)(classes - result->classes);
     return count;
 }
 
 /* ---- the counting of characters ---- */
 
-enum { VECTOR = 32 /* bytes that are counted at once where all are ASCII */ };
+enum {
+    VECTOR = 32,           /* bytes in which the begins of characters are counted at once */
+    CHUNK = 128,           /* bytes that are counted at once where all are of the usual kinds; at most 255 */
+    INDIA = 0xE0,          /* the lead byte of its letters, whose second byte is A4 to B7 */
+    PUNCTUATION = 0xE2,    /* that of quotes and dashes, whose second byte is 80 */
+    LATIN_1 = 0xC2,        /* that of the no-break space, whose second byte is A0 */
+    DEVANAGARI = 0x900 / ND_BLOCK, /* its danda stands in texts of other scripts */
+    PUNCTUATION_BLOCK = 0x2000 / ND_BLOCK,
+    NO_BREAK_SPACE_BLOCK = 0xA0 / ND_BLOCK,
+};
 
 INLINE bool is_usual(uint32_t code) { /* beside the letters, see core/text/characters.py */
     return code - 0x20 < 0x5F || code - 0x09 < 5 || code - 0x2010 < 0x18 || code == 0xA0;
@@ -312,23 +353,110 @@ INLINE size_t count_begins(const uint8_t *at) {
     return begins;
 }
 
-/* Count a text that begins with ASCII; returns where its ASCII ends. */
-INLINE const uint8_t *count_ascii(const uint8_t *at, const uint8_t *end, uint32_t *letters, uint32_t *unusual) {
-    while (end - at >= VECTOR && at[1] < 0x80) { /* counters of a byte, of which a vector holds many */
-        uint8_t bits = 0, letters_here = 0, unusual_here = 0;
-        for (int n = 0; n < VECTOR; n++) bits |= at[n];
-        if (bits >= 0x80) break;
-        for (int n = 0; n < VECTOR; n++) {
-            letters_here += is_ascii_letter(at[n]);
-            unusual_here += !is_usual_ascii(at[n]);
+/* Likewise in the next 8 bytes. */
+INLINE size_t count_few_begins(const uint8_t *at) {
+    const uint64_t ones = 0x0101010101010101u;
+    uint64_t bytes;
+    memcpy(&bytes, at, sizeof bytes);
+    return ((~bytes >> 7 | bytes >> 6) & ones) * ones >> 56;
+}
+
+typedef struct {
+    uint32_t *blocks;                  /* counts */
+    uint32_t block, last_block;        /* of the last letter of India that is not of Devanagari; the greatest */
+    uint32_t ascii_letters, letters, unusual;
+    size_t continuing;                 /* bytes */
+} Tally;
+
+INLINE void add_to_block(Tally *tally, uint32_t block, uint32_t count) {
+    tally->blocks[block] += count;
+    if (count && block > tally->last_block) tally->last_block = block;
+}
+
+/* Count chunks of ASCII, of letters of India in Devanagari and one more block, of usual punctuation and no-break spaces.
+ *
+ * A character is counted with its last byte, so that one that goes beyond a chunk is counted with the next one.  Two bytes
+ * of a whole character, at least, stand before `at`.  Returns where the character begins that is counted next.  Counters
+ * of a byte let a vector hold many. */
+INLINE const uint8_t *count_chunks(const uint8_t *at, const uint8_t *end, Tally *tally) {
+    const uint8_t half_block = (uint8_t)(0x40 | tally->block); /* a second byte without its lowest bit */
+    for (; end - at >= CHUNK; at += CHUNK) {
+        uint8_t bad = 0, ascii_letters = 0, unusual = 0, devanagari = 0, others = 0, punctuation = 0, spaces = 0;
+        for (int n = 0; n < CHUNK; n++) {
+            uint8_t byte = at[n], before = at[n - 1], lead = at[n - 2];
+            uint8_t is_after = (uint8_t)((before == INDIA) | (before == PUNCTUATION) | (before == LATIN_1));
+            uint8_t is_third = (uint8_t)((lead == INDIA) | (lead == PUNCTUATION));
+            uint8_t is_lead = (uint8_t)((byte == INDIA) | (byte == PUNCTUATION) | (byte == LATIN_1));
+            uint8_t is_of_devanagari = (uint8_t)((lead == INDIA) & (before >> 1 == (0x40 | DEVANAGARI)));
+            uint8_t is_of_block = (uint8_t)((lead == INDIA) & (before >> 1 == half_block) & (is_of_devanagari ^ 1));
+            uint8_t is_of_punctuation = (uint8_t)((lead == PUNCTUATION) & (before == 0x80));
+            uint8_t is_space = (uint8_t)((before == LATIN_1) & (byte == 0xA0));
+            bad |= (uint8_t)((is_after | is_third) ^ ((byte & 0xC0) == 0x80));
+            bad |= (uint8_t)((byte >= 0xC0) & (is_lead ^ 1));
+            bad |= (uint8_t)(is_third ^ (is_of_devanagari | is_of_block | is_of_punctuation));
+            bad |= (uint8_t)((before == LATIN_1) ^ is_space);
+            devanagari += is_of_devanagari;
+            others += is_of_block;
+            punctuation += is_of_punctuation;
+            spaces += is_space;
+            ascii_letters += (uint8_t)is_ascii_letter(byte);
+            unusual += (uint8_t)((byte < 0x80) & (is_usual_ascii(byte) ^ 1));
+            unusual += (uint8_t)(is_of_punctuation & ((uint8_t)(byte - 0x90) >= 0x18));
         }
-        *letters += letters_here;
-        *unusual += unusual_here;
-        at += VECTOR;
+        if (bad) break;
+        add_to_block(tally, DEVANAGARI, devanagari);
+        add_to_block(tally, tally->block, others);
+        add_to_block(tally, PUNCTUATION_BLOCK, punctuation);
+        add_to_block(tally, NO_BREAK_SPACE_BLOCK, spaces);
+        tally->ascii_letters += ascii_letters;
+        tally->letters += (uint32_t)devanagari + others;
+        tally->unusual += unusual;
+        tally->continuing += 2u * devanagari + 2u * others + 2u * punctuation + spaces;
     }
-    for (; at < end && *at < 0x80; at++) {
-        *letters += is_ascii_letter(*at);
-        *unusual += !is_usual_ascii(*at);
+    if (at[-1] >= 0xC0) return at - 1;
+    return at[-2] >= INDIA ? at - 2 : at;
+}
+
+typedef const uint8_t *CountChunks(const uint8_t *at, const uint8_t *end, Tally *tally);
+
+static const uint8_t *count_chunks_portably(const uint8_t *at, const uint8_t *end, Tally *tally) {
+    return count_chunks(at, end, tally);
+}
+
+#ifdef HAS_X86_VECTORS
+
+__attribute__((target("avx2"))) static const uint8_t *count_chunks_avx2(
+    const uint8_t *at, const uint8_t *end, Tally *tally) {
+    return count_chunks(at, end, tally);
+}
+
+static CountChunks *fastest_count(void) {
+    return __builtin_cpu_supports("avx2") ? count_chunks_avx2 : count_chunks_portably;
+}
+
+#else
+
+static CountChunks *fastest_count(void) { return count_chunks_portably; }
+
+#endif
+
+/* Count the characters that begin before `stop`; returns where the next one begins, or NULL if they are not UTF-8. */
+static const uint8_t *count_singly(const uint8_t *at, const uint8_t *stop, const uint8_t *end, Tally *tally) {
+    for (uint32_t bytes; at < stop; at += bytes) {
+        uint32_t code = code_at(at, end, &bytes);
+        if (code < 0x80) {
+            tally->ascii_letters += is_ascii_letter((uint8_t)code);
+            tally->unusual += !is_usual_ascii((uint8_t)code);
+            continue;
+        }
+        if (RARE(code == BAD)) return NULL;
+        uint32_t block = code / ND_BLOCK;
+        bool is_of_india = code - 0x900 < 0x500;
+        if (is_of_india && block != DEVANAGARI) tally->block = block;
+        tally->continuing += bytes - 1;
+        if (is_of_india || code - 0x620 < 0xE0) tally->letters++;
+        else tally->unusual += !is_usual(code);
+        add_to_block(tally, block, 1);
     }
     return at;
 }
@@ -338,43 +466,18 @@ INLINE const uint8_t *count_ascii(const uint8_t *at, const uint8_t *end, uint32_
 static int64_t count_letters(const uint8_t *start, size_t size, uint32_t *block_counts, uint32_t *last_block,
                              nd_characters *counts) {
     const uint8_t *at = start, *end = start + size;
-    uint32_t block = 0, run = 0; /* of one block in a row, because a counter in memory is slow to add to */
-    uint32_t in_ascii = 0, letters = 0, unusual = 0, bytes;
-    size_t continuing = 0; /* bytes */
+    Tally tally = {.blocks = block_counts, .block = DEVANAGARI};
+    CountChunks *count = fastest_count();
     while (at < end) {
-        if (*at < 0x80) at = count_ascii(at, end, &in_ascii, &unusual);
-        for (uint32_t bytes_of_letter; end - at >= 4 && *at == 0xE0; at += 3, run++, continuing += 2) { /* of India */
-            memcpy(&bytes_of_letter, at, 4);
-            uint32_t code = (at[1] & 0x3Fu) << 6 | (at[2] & 0x3Fu);
-            if ((bytes_of_letter & 0xC0C000) != 0x808000 || code - 0x900 >= 0x500) break;
-            letters++;
-            if (RARE(code / ND_BLOCK != block)) {
-                block_counts[block] += run;
-                run = 0;
-                block = code / ND_BLOCK;
-                *last_block = block > *last_block ? block : *last_block;
-            }
-        }
-        for (; at < end && *at >= 0x80; at += bytes) {
-            uint32_t code = code_at(at, end, &bytes);
-            if (RARE(code == BAD)) return ND_INVALID;
-            continuing += bytes - 1;
-            if (code - 0x900 < 0x500 || code - 0x620 < 0xE0) letters++;
-            else unusual += !is_usual(code);
-            if (code / ND_BLOCK != block) {
-                block_counts[block] += run;
-                run = 0;
-                block = code / ND_BLOCK;
-                *last_block = block > *last_block ? block : *last_block;
-            }
-            run++;
-        }
+        at = count_singly(at, end - at > CHUNK / 2 ? at + CHUNK / 2 : end, end, &tally);
+        if (!at) return ND_INVALID;
+        if (end - at >= CHUNK) at = count(at, end, &tally);
     }
-    block_counts[block] += run;
-    block_counts[0] += in_ascii;
-    counts->letters = letters + in_ascii;
-    counts->unusual = unusual;
-    return (int64_t)(size - continuing);
+    block_counts[0] += tally.ascii_letters;
+    *last_block = tally.last_block;
+    counts->letters = tally.letters + tally.ascii_letters;
+    counts->unusual = tally.unusual;
+    return (int64_t)(size - tally.continuing);
 }
 
 /* Count one of `step` characters of a text that is UTF-8. */
@@ -387,6 +490,7 @@ static void count_sample(const uint8_t *at, const uint8_t *end, size_t step, nd_
             at += VECTOR;
             continue;
         }
+        for (size_t few; end - at >= 8 && (few = count_few_begins(at)) <= before; at += 8) before -= few;
         for (; at < end && (before > 0 || continues(*at)); at++) before -= !continues(*at);
         if (at == end) return;
         uint32_t bytes, code = code_at(at, end, &bytes);
