@@ -136,13 +136,40 @@ typedef struct {
     unsigned counted;
 } Counters;
 
-INLINE void count_bits(Counters *counters, const DistinctWord *word) {
+typedef void CountBits(Counters *counters, const DistinctWord *word);
+
+static void count_bits_portably(Counters *counters, const DistinctWord *word) {
     for (int byte = 0; byte < 8; byte++) {
         counters->lanes[byte] += spread_bits((uint8_t)(word->low >> 8 * byte));
         counters->lanes[8 + byte] += spread_bits((uint8_t)(word->high >> 8 * byte));
     }
-    counters->counted++;
 }
+
+#ifdef HAS_X86_VECTORS
+
+/* Four bytes of a digest at once: each stands in eight lanes, of which each keeps a bit of its own. */
+__attribute__((target("avx2"))) static void count_bits_avx2(Counters *counters, const DistinctWord *word) {
+    const __m256i bits = _mm256_set1_epi64x((int64_t)0x8040201008040201u);
+    const __m256i low = _mm256_set_epi64x(0x0303030303030303, 0x0202020202020202, 0x0101010101010101, 0);
+    const __m256i places[2] = {low, _mm256_add_epi8(low, _mm256_set1_epi8(4))};
+    __m256i *lanes = (__m256i *)counters->lanes;
+    for (int part = 0; part < 4; part++) {
+        __m256i digest = _mm256_set1_epi64x((int64_t)(part < 2 ? word->low : word->high));
+        __m256i spread = _mm256_shuffle_epi8(digest, places[part % 2]);
+        __m256i is_set = _mm256_cmpeq_epi8(_mm256_and_si256(spread, bits), bits); /* -1 */
+        _mm256_storeu_si256(lanes + part, _mm256_sub_epi8(_mm256_loadu_si256(lanes + part), is_set));
+    }
+}
+
+static CountBits *fastest_count_bits(void) {
+    return __builtin_cpu_supports("avx2") ? count_bits_avx2 : count_bits_portably;
+}
+
+#else
+
+static CountBits *fastest_count_bits(void) { return count_bits_portably; }
+
+#endif
 
 static void add_counters(Counters *counters, int64_t weight, int64_t votes[DIGEST_BITS]) {
     for (int bit = 0; bit < DIGEST_BITS; bit++)
@@ -154,6 +181,7 @@ static void add_counters(Counters *counters, int64_t weight, int64_t votes[DIGES
 static bool vote(
     const nd_tables *tables, const DistinctWord *distinct, size_t count, uint8_t simhash[DIGEST_BITS / 8]) {
     Counters by_frequency[FEW + 1] = {0};
+    CountBits *count_bits = fastest_count_bits();
     int64_t votes[DIGEST_BITS] = {0}, total = 0; /* bit 0 is the lowest of the low half */
     for (size_t word = 0; word < count; word++) {
         uint64_t frequency = distinct[word].frequency;
@@ -162,6 +190,7 @@ static bool vote(
         Counters *counters = by_frequency + (frequency <= FEW ? frequency : 0);
         total += weight;
         count_bits(counters, distinct + word);
+        counters->counted++;
         if (frequency > FEW || counters->counted == MOST_COUNTED) add_counters(counters, weight, votes);
     }
     for (uint64_t frequency = 1; frequency <= FEW && frequency < tables->weight_count; frequency++)
@@ -342,24 +371,31 @@ static unsigned main_script(const uint8_t *classes, size_t count) {
     return most;
 }
 
-/* The hashes of the grams of the skeleton, in the order of the text; returns how many there are. */
-static size_t hash_skeleton(const uint8_t *classes, size_t count, uint64_t *grams) {
-    const uint64_t mask = ((uint64_t)1 << CLASS_BITS * SKELETON_GRAM) - 1;
-    unsigned script = main_script(classes, count), before = NO_CONSONANT;
-    uint64_t packed = 0;
+/* Keep the classes of a script, equal ones in a row once, and without a branch again; returns how many are left. */
+static size_t keep_skeleton(uint8_t *classes, size_t count, unsigned script) {
+    unsigned before = NO_CONSONANT;
     size_t kept = 0;
-    for (size_t n = 0; n < count; n++) { /* equal classes in a row count once; again without a branch */
+    for (size_t n = 0; n < count; n++) {
         unsigned class = classes[n] & ((1 << CLASS_BITS) - 1);
-        bool is_of_script = classes[n] >> CLASS_BITS == script, is_kept = is_of_script && class != before;
+        bool is_of_script = classes[n] >> CLASS_BITS == script;
+        classes[kept] = (uint8_t)class;
+        kept += is_of_script && class != before;
         before = is_of_script ? class : before;
-        packed = is_kept ? (packed << CLASS_BITS | class) & mask : packed;
-        grams[kept] = packed;
-        kept += is_kept;
     }
-    if (kept < SKELETON_GRAM) return 0;
-    size_t size = kept - SKELETON_GRAM + 1;
-    for (size_t n = 0; n < size; n++) grams[n] = mixed(grams[n + SKELETON_GRAM - 1]);
-    return size;
+    return kept;
+}
+
+/* The hashes of the grams of a skeleton, in the order of the text; returns how many there are. */
+static size_t hash_skeleton(const uint8_t *skeleton, size_t count, uint64_t *grams) {
+    const uint64_t mask = ((uint64_t)1 << CLASS_BITS * SKELETON_GRAM) - 1;
+    uint64_t packed = 0;
+    if (count < SKELETON_GRAM) return 0;
+    for (size_t n = 0; n < SKELETON_GRAM - 1; n++) packed = packed << CLASS_BITS | skeleton[n];
+    for (size_t n = SKELETON_GRAM - 1; n < count; n++) {
+        packed = packed << CLASS_BITS | skeleton[n];
+        *grams++ = mixed(packed & mask);
+    }
+    return count - SKELETON_GRAM + 1;
 }
 
 /* Copy the numbers below a limit; returns how many there are. */
@@ -375,7 +411,9 @@ static size_t keep_below(const uint64_t *numbers, size_t count, uint64_t limit, 
 /* Write the hashes of the skeleton; returns how many there are.  `grams`, `low` and `spare` have room for a number a
  * class. */
 static size_t sample_skeleton(const Words *words, uint64_t *grams, uint64_t *low, uint64_t *spare, uint64_t *hashes) {
-    size_t count = hash_skeleton(words->classes, words->class_count, grams), size = 0;
+    unsigned script = main_script(words->classes, words->class_count);
+    size_t kept = keep_skeleton(words->classes, words->class_count, script);
+    size_t count = hash_skeleton(words->classes, kept, grams), size = 0;
     size_t wanted = count / SHARE > LEAST ? count / SHARE : LEAST;
     if (count > SPARE * wanted) {
         size = keep_below(grams, count, UINT64_MAX / count * (SPARE * wanted), low);
