@@ -6,7 +6,7 @@ Pure functions of bytes, called by reader processes, `check`, `compare` and the 
 import traceback
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Self
+from typing import NamedTuple, Self
 
 from neardup.core.fingerprint.compute import fingerprint_text, text_hash
 from neardup.core.marks import page_marks, text_marks
@@ -26,8 +26,7 @@ MIN_WORDS = 10  # shorter pages are headings and notices, which are alike withou
 MIN_LETTERS = 100  # marks apart; a page with so many in fewer words is a story without its spaces
 
 
-@dataclass(frozen=True, slots=True)
-class Page:
+class Page(NamedTuple):
     """A page: its body, and the headers that its store sent with it.
 
     `is_text` says that the body is known to be the story's text, not markup; `is_cut` that it is only the beginning of
@@ -112,8 +111,7 @@ def fingerprint_page(page: Page, extraction: Extraction) -> PageFingerprinted | 
     return story if isinstance(story, Unreadable) else fingerprint_story(page, story)
 
 
-@dataclass(frozen=True, slots=True)
-class StoryText:
+class StoryText(NamedTuple):
     """The text of a page's story in UTF-8, the counts of its characters, and what is unusual about the page.
 
     `hidden` is the share of its characters that are hidden; it `is_broken` if it has replacement characters.

@@ -4,12 +4,15 @@ import math
 import select
 import time
 from collections import deque
+from itertools import chain
+from operator import attrgetter
 
 import pycurl
 
 from neardup.pages.local import File, Given
 from neardup.pages.s3 import Get
 
+BODY_BYTES = attrgetter("body_bytes")
 READABLE = select.EPOLLIN | select.EPOLLHUP | select.EPOLLERR
 
 
@@ -36,7 +39,8 @@ class Transfers:
     @property
     def body_bytes(self) -> int:
         """The bytes of bodies received for them, complete or not."""
-        return sum(get.body_bytes for get in self._active.values()) + sum(get.body_bytes for get in self._finished)
+        total: int = sum(map(BODY_BYTES, chain(self._active.values(), self._finished)))
+        return total
 
     def begin(self, get: Get | File | Given) -> None:
         """Begin a GET."""

@@ -16,6 +16,7 @@ from array import array
 from collections import defaultdict, deque
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
+from dataclasses import dataclass
 from multiprocessing.connection import Connection
 from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple, NoReturn, Self
@@ -94,7 +95,8 @@ class Answers(NamedTuple):
         return [*self.at, *self.others]
 
 
-class PageRequest(NamedTuple):
+@dataclass(slots=True)
+class PageRequest:
     """A page of a request; `is_first` until it is sent to the store again because the page was gone.
 
     `number` is that of the request, plus the `place` of the page in it.  `began` is when its transfer did.
@@ -211,7 +213,7 @@ class _ReaderProcess:
             self._begin(self._waiting.popleft())
 
     def _begin(self, request: PageRequest) -> None:
-        request = request._replace(began=time.perf_counter())
+        request.began = time.perf_counter()
         page, etag = request.page, request.etag
         try:
             get = Given(page) if isinstance(page, bytes) else self._pages.begin(page, etag)
@@ -228,7 +230,8 @@ class _ReaderProcess:
         except Gone as error:
             if request.is_first and request.asked.operation != FINGERPRINT:
                 # the page existed before: the store must confirm its loss
-                self._begin(request._replace(is_first=False))
+                request.is_first = False
+                self._begin(request)
             else:
                 self._fail(request, error)
         except Exception as error:  # noqa: BLE001 - it becomes the answer

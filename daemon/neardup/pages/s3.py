@@ -23,6 +23,7 @@ from neardup.s3_errors import NO_CREDENTIALS, code_in, document_error, s3_error
 
 REQUEST_SECONDS = 30.0
 CONNECT_SECONDS = 15.0  # longer than the watchdog lets one page be computed, which delays all transfers
+BUFFER_BYTES = 65_536  # a usual page is received at once, and not in two parts
 KEYS_SECONDS = 10.0  # between two calls of botocore, whose provider may be slow; it renews keys minutes early
 CHARSET = "latin-1"  # of headers
 DEFAULT_REGION = "us-east-1"
@@ -97,6 +98,7 @@ class Bucket:
 def _new_handle() -> pycurl.Curl:
     curl = pycurl.Curl()
     options: dict[int, Any] = {
+        pycurl.BUFFERSIZE: BUFFER_BYTES,
         pycurl.CAINFO: os.environ.get("AWS_CA_BUNDLE") or certifi.where(),
         pycurl.CONNECTTIMEOUT_MS: int(CONNECT_SECONDS * 1000),
         pycurl.HTTP_VERSION: pycurl.CURL_HTTP_VERSION_1_1,
@@ -130,7 +132,7 @@ class Get:
         self._idle = idle
         self._head: list[bytes] = []
         self._body: list[bytes] = []
-        self._size = 0
+        self.body_bytes = 0  # received so far
         curl.setopt(pycurl.URL, url)
         curl.setopt(pycurl.HEADERFUNCTION, self._head.append)
         curl.setopt(pycurl.WRITEFUNCTION, self._receive)
@@ -138,18 +140,13 @@ class Get:
     def _receive(self, data: bytes) -> int:
         """Keep a part of the body; 0, which libcurl takes as an error, ends the transfer of too large an object."""
         self._body.append(data)
-        self._size += len(data)
-        return len(data) if self._size <= self.max_bytes else 0
+        self.body_bytes += len(data)
+        return len(data) if self.body_bytes <= self.max_bytes else 0
 
     @property
     def url(self) -> str:
         """The address of the object."""
         return self._url
-
-    @property
-    def body_bytes(self) -> int:
-        """The bytes of the body received so far."""
-        return self._size
 
     def result(self) -> tuple[bytes, dict[str, str]] | None:
         """The object's bytes and its headers, by lower-case names; None where it has not changed.  Call it once.
@@ -161,7 +158,7 @@ class Get:
         status, body = self.curl.getinfo(pycurl.RESPONSE_CODE), b"".join(self._body)
         self._body.clear()
         self._idle.append(self.curl)
-        if self._size > self.max_bytes and status == HTTPStatus.OK:
+        if self.body_bytes > self.max_bytes and status == HTTPStatus.OK:
             return body[: self.max_bytes + 1], self._headers()
         if self.failure is not None:
             raise self._error(*self.failure)

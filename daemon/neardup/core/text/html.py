@@ -3,7 +3,7 @@
 import codecs
 import re
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
+from typing import NamedTuple
 
 from selectolax.lexbor import LexborNode
 
@@ -25,8 +25,7 @@ LEAST_PAGE = 600  # if it has so many bytes of UTF-8
 MOST_TAGS = 100_000  # a page with more is not a story; each tag takes half a kilobyte of memory
 
 
-@dataclass(frozen=True, slots=True)
-class Extracted:
+class Extracted(NamedTuple):
     """The text of a story in UTF-8, a line for each block, and the limit because of which it is not all that is shown.
 
     `hidden` is the share of the story's characters that a browser does not show, and `rendered` why the story was
