@@ -9,6 +9,7 @@ import pickle
 import socket
 import subprocess
 import sys
+from collections.abc import Sequence
 from contextlib import suppress
 
 from neardup.errors import Transient
@@ -45,14 +46,15 @@ class ForkServer:
         """The id of the process."""
         return self._process.pid
 
-    def fork(self, reader_end: int, record: int) -> None:
+    def fork(self, reader_end: int, record: int, modules: Sequence[str]) -> None:
         """Ask for a process that owns these descriptors: of a socket, and of a `Record`.
 
-        Its environment and its stderr are those of this process now.  Raises OSError if the server has ended.
+        Its environment and its stderr are those of this process now.  The server loads the modules first, so that the
+        processes share them.  Raises OSError if the server has ended.
         """
         self._has_forked = True
-        environment = pickle.dumps(dict(os.environ))
-        socket.send_fds(self._socket, [environment], [reader_end, record, STDERR])
+        request = pickle.dumps((dict(os.environ), modules))
+        socket.send_fds(self._socket, [request], [reader_end, record, STDERR])
 
     def end(self) -> None:
         """End the process, but not the processes that it forked; those that have ended count in its CPU time."""
@@ -78,14 +80,14 @@ def running_server() -> ForkServer:
     return _running[0]
 
 
-def fork_reader(reader_end: int, record: int) -> int:
+def fork_reader(reader_end: int, record: int, modules: Sequence[str]) -> int:
     """As `ForkServer.fork`, by the running server.  Returns the id of the server.  Raises Transient."""
     try:
-        running_server().fork(reader_end, record)
+        running_server().fork(reader_end, record, modules)
     except OSError:  # it was killed
         end_server()
         try:
-            running_server().fork(reader_end, record)
+            running_server().fork(reader_end, record, modules)
         except OSError as error:
             raise Transient(f"the fork server of reader processes ended: {error.strerror}", "crashed") from error
     return running_server().pid

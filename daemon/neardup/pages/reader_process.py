@@ -17,6 +17,7 @@ from collections import defaultdict, deque
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
+from importlib import import_module
 from multiprocessing.connection import Connection
 from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple, NoReturn, Self
@@ -38,7 +39,7 @@ from neardup.errors import Gone, NeardupError
 from neardup.garbage_collection import collect_seldom
 from neardup.pages.fork_server import STDERR
 from neardup.pages.local import File, Given
-from neardup.pages.plain_content import PlainContent
+from neardup.pages.plain_content import AnyContent, PlainContent
 from neardup.pages.results import NotModified, crash_of
 from neardup.pages.store import REFERENCE, Pages, WorkPages, open_transfers
 from neardup.pages.watchdog import Record, record_pid
@@ -47,13 +48,19 @@ from neardup.records import Marks
 if TYPE_CHECKING:
     from neardup.pages.s3 import Get  # its libraries are optional
 
-LONGEST_ENVIRONMENT, DESCRIPTORS = 4_000_000, 3  # of a message: bytes, and how many
+LONGEST_MESSAGE, DESCRIPTORS = 4_000_000, 3  # of a message: bytes, and how many
 STDOUT = 1  # the descriptor
 ANSWERS_PER_MESSAGE = 32  # while more are about to follow: a message costs more than an answer
 
 Greeting = str  # the version of this process's fingerprints
 # The store of the pages, how text is extracted, the folder of submitted pages, and the store of the works.
 Settings = tuple[PlainContent, Extraction, Path | None, WorkPages | None]
+
+
+def contents_of(settings: Settings) -> list[AnyContent]:
+    """The stores that a process reads."""
+    content, _, _, works = settings
+    return [content] if works is None else [content, works.content]
 
 
 class Request(NamedTuple):
@@ -173,8 +180,7 @@ class _ReaderProcess:
         self._pages = Pages(content, submitted, works)
         self._extraction = extraction
         self._extraction_of_works = extraction if works is None else works.extraction
-        contents = [content] if works is None else [content, works.content]
-        self._transfers = open_transfers(contents, owner.fileno())
+        self._transfers = open_transfers(contents_of((content, extraction, submitted, works)), owner.fileno())
         self._most = 1
         self._waiting: deque[PageRequest] = deque()
         self._requests: dict[Get | File | Given, PageRequest] = {}  # begun
@@ -288,7 +294,8 @@ class _ReaderProcess:
 def main(control: int) -> None:
     """Fork a process for each message from the socket `control`, until its other end is closed.
 
-    A message is the environment of the process, with the descriptors of its socket, of a `Record` and of its stderr.
+    A message is the environment of the process and the modules to load before, with the descriptors of its socket, of
+    a `Record` and of its stderr.
     The first message that a process sends is its `Greeting`.
     """
     for number in (signal.SIGINT, signal.SIGTERM):  # systemd sends them to every process: the owner decides the end
@@ -302,16 +309,27 @@ def main(control: int) -> None:
     collect_seldom()
     with socket.socket(fileno=control) as requests:
         while True:
-            environment, descriptors, _, _ = socket.recv_fds(requests, LONGEST_ENVIRONMENT, DESCRIPTORS)
-            if not environment:
+            message, descriptors, _, _ = socket.recv_fds(requests, LONGEST_MESSAGE, DESCRIPTORS)
+            if not message:
                 _reap(signal.SIGCHLD, None)
                 os._exit(0)
+            environment, modules = pickle.loads(message)  # noqa: S301 - from the owner
+            _load(modules)
             if not (pid := os.fork()):
                 requests.close()
                 _serve(environment, descriptors, greeting)
             record_pid(descriptors[1], pid)
             for descriptor in descriptors:
                 os.close(descriptor)
+
+
+def _load(modules: Sequence[str]) -> None:
+    """Load those of these modules that are not yet; a process says itself which one is missing."""
+    if not sys.modules.keys() >= {*modules}:
+        for module in modules:
+            with suppress(ImportError):
+                import_module(module)
+        collect_seldom()
 
 
 def _reap(_: int, __: object) -> None:
@@ -321,13 +339,13 @@ def _reap(_: int, __: object) -> None:
             pass
 
 
-def _serve(environment: bytes, descriptors: Sequence[int], greeting: Greeting) -> NoReturn:
+def _serve(environment: Mapping[str, str], descriptors: Sequence[int], greeting: Greeting) -> NoReturn:
     """Serve the owner until it closes the connection, and end this process."""
     signal.signal(signal.SIGCHLD, signal.SIG_DFL)
     sock, record, stderr = descriptors
     record_pid(record, os.getpid())  # the server may do so too late
     os.environ.clear()
-    os.environ.update(pickle.loads(environment))  # noqa: S301 - from the owner
+    os.environ.update(environment)
     for stream in (STDOUT, STDERR):
         os.dup2(stderr, stream)
     with suppress(EOFError, OSError), Connection(sock) as owner:

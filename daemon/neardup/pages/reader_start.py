@@ -13,8 +13,9 @@ from neardup.core.fingerprint import version as fingerprint_version
 from neardup.errors import Fatal, Transient
 from neardup.log import log
 from neardup.pages.fork_server import fork_reader
-from neardup.pages.reader_process import Greeting, Settings
+from neardup.pages.reader_process import Greeting, Settings, contents_of
 from neardup.pages.reader_rpc import ReaderConnection, connect_reader
+from neardup.pages.store import modules_of
 from neardup.pages.watchdog import Record, Stillness, new_record
 
 GRACE_SECONDS = 1.0  # for a process to end by itself: native code must return to the interpreter first
@@ -44,7 +45,7 @@ async def _begin(settings: Settings, connections: list[ReaderConnection]) -> int
     descriptor = new_record()
     try:
         with reader_end:
-            server = fork_reader(reader_end.fileno(), descriptor)
+            server = fork_reader(reader_end.fileno(), descriptor, modules_of(contents_of(settings)))
         record = Record(descriptor)
     except BaseException:
         pool_end.close()

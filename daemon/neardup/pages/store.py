@@ -6,7 +6,7 @@ What fetches from S3 is imported where it is used, because its libraries are opt
 """
 
 import zlib
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple
 
@@ -26,6 +26,7 @@ if TYPE_CHECKING:
     from neardup.pages.s3 import Bucket, Get
 
 REFERENCE = "reference://"  # before the path of a work's page, below the URL of the works
+MODULES_OF_S3 = "neardup.pages.curl_multi", "botocore.session"
 DOT_SEGMENTS = {".", ".."}  # would leave content.url
 GUNZIP_STEP = 16_384  # bytes: each gzip member costs a copy of the rest of its step, and so never of the whole body
 
@@ -54,9 +55,14 @@ def open_store(content: AnyContent) -> "Bucket | Folder | TextFile":
     return Bucket(url, content)
 
 
+def modules_of(contents: Iterable[AnyContent]) -> Sequence[str]:
+    """The modules that opening these stores and their transfers loads."""
+    return MODULES_OF_S3 if any(content.url.startswith("s3:") for content in contents) else ()
+
+
 def open_transfers(contents: Iterable[AnyContent], control_socket: int) -> "Transfers | Files":
     """What carries out the GETs of these stores; see `neardup.pages.curl_multi.Transfers`."""
-    if not any(content.url.startswith("s3:") for content in contents):
+    if not modules_of(contents):
         return Files(control_socket)
     from neardup.pages.curl_multi import Transfers  # noqa: PLC0415 - loads pycurl
 
