@@ -13,6 +13,7 @@ from neardup.core.candidates.banding import Banding
 from neardup.errors import Fatal, Misuse, NeardupError, Transient
 from neardup.index.protocol import IndexPosition
 from neardup.index.redis import open_redis
+from neardup.index.redis.client import connect, exchange
 from neardup.languages import LANGUAGES
 from neardup.ops.doctor import _round_trip
 from neardup.records import BandedFingerprint, Change
@@ -45,6 +46,20 @@ def test_the_documented_layout_writes_the_documented_keys(bench: Bench, redis_or
         assert client.get("neardup:applied") == b"2"
         assert client.get("neardup:bands") == " ".join(f"{language}=32" for language in LANGUAGES).encode()
         assert client.dbsize() == 8 + 1 + 32 + 4, client.keys()
+
+
+def test_an_error_among_replies_is_raised_once_all_are_read(redis_or_valkey_url: str) -> None:
+    async def exchanged() -> None:
+        client = (await connect(redis_or_valkey_url)).messages
+        with pytest.raises(redis.ResponseError, match="WRONGTYPE"):
+            await exchange(client, [("SET", "text", "a"), ("HGET", "text", "field"), ("GET", "text"), ("HLEN", "text")])
+        assert await exchange(client, [("GET", "text"), ("CONFIG GET", "maxmemory-policy")]) == [
+            b"a",
+            {"maxmemory-policy": "noeviction"},
+        ], "the replies of one message are taken for those of another"
+        await client.aclose()
+
+    asyncio.run(exchanged())
 
 
 def test_the_compact_layout_writes_its_keys_at_exact_size(redis_or_valkey_url: str, tmp_path: Path) -> None:

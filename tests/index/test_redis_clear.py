@@ -5,6 +5,7 @@ from pathlib import Path
 import pytest
 import redis
 from neardup.index.protocol import IndexPosition
+from neardup.index.redis import server
 from neardup.languages import LANGUAGES
 from neardup.records import BandedFingerprint, Change
 
@@ -27,9 +28,9 @@ def test_the_other_layout_is_noticed_and_cleared(redis_url: str, tmp_path: Path)
 
 
 @pytest.mark.parametrize("kind", ["redis", "compact redis"])
-@pytest.mark.parametrize("command", ["scan_iter", "pipeline"])
+@pytest.mark.parametrize("step", ["scan_iter", "exchange"])
 def test_an_interrupted_clear_leaves_an_index_without_a_version(
-    kind: str, command: str, redis_url: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    kind: str, step: str, redis_url: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     bench = Bench(kind, redis_url, tmp_path)
     bench.apply(insert(1, bytes(16)), applied=1)
@@ -37,7 +38,8 @@ def test_an_interrupted_clear_leaves_an_index_without_a_version(
     def killed(*_: object, **__: object) -> None:
         raise KeyboardInterrupt
 
-    monkeypatch.setattr(bench.index._server.clients.messages, command, killed)  # type: ignore[attr-defined]
+    messages = bench.index._server.clients.messages  # type: ignore[attr-defined]
+    monkeypatch.setattr(messages if step == "scan_iter" else server, step, killed)
     with pytest.raises(KeyboardInterrupt):
         bench.clear()
     monkeypatch.undo()

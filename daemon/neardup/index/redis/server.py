@@ -5,7 +5,14 @@ from contextlib import asynccontextmanager, suppress
 from typing import Any
 
 from neardup.errors import IndexDamaged, Transient
-from neardup.index.redis.client import TIMEOUT_SECONDS, Clients, expected_replies, refuse_other_types, translate_errors
+from neardup.index.redis.client import (
+    TIMEOUT_SECONDS,
+    Clients,
+    exchange,
+    expected_replies,
+    refuse_other_types,
+    translate_errors,
+)
 from neardup.index.redis.commands import Command
 
 
@@ -20,12 +27,17 @@ class Server:
         """Send commands as one message; returns their replies."""
         async with self.answers():
             with expected_replies():
-                pipe = self.clients.messages.pipeline(transaction=False)
-                for command in commands:
-                    pipe.execute_command(*command)  # on a cluster redis-py disables its methods for some commands
-                replies = list(await pipe.execute())
+                replies = await self._exchange(commands) if commands else []
                 refuse_other_types(commands, replies)
         return replies
+
+    async def _exchange(self, commands: Sequence[Command]) -> list[Any]:
+        if not self.clients.is_cluster:
+            return await exchange(self.clients.messages, commands)
+        pipe = self.clients.messages.pipeline(transaction=False)
+        for command in commands:
+            pipe.execute_command(*command)  # on a cluster redis-py disables its methods for some commands
+        return list(await pipe.execute())
 
     @asynccontextmanager
     async def transaction(self) -> AsyncIterator[Any]:
