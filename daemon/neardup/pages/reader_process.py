@@ -50,6 +50,8 @@ if TYPE_CHECKING:
 
 LONGEST_MESSAGE, DESCRIPTORS = 4_000_000, 3  # of a message: bytes, and how many
 STDOUT = 1  # the descriptor
+# Between two looks at the transfers pages are computed for so long: a look takes a tenth of the time of a usual page.
+SECONDS_BETWEEN_LOOKS = 0.003
 ANSWERS_PER_MESSAGE = 32  # while more are about to follow: a message costs more than an answer
 
 Greeting = str  # the version of this process's fingerprints
@@ -196,10 +198,13 @@ class _ReaderProcess:
                     self._waiting += (PageRequest(number + place, place, asked) for place in range(len(asked.pages)))
             self._begin_waiting()
             self._record.set_body_bytes(self._transfers.body_bytes)
-            if get := self._transfers.pop_finished():
-                self._answer(get)
+            get = self._transfers.pop_finished()
             if self._unsent >= ANSWERS_PER_MESSAGE or not get:
                 self._send_answers()
+            next_look = time.perf_counter() + SECONDS_BETWEEN_LOOKS
+            while get:
+                self._answer(get)
+                get = self._transfers.pop_finished() if time.perf_counter() < next_look else None
 
     def send(self, message: object) -> None:
         """Send a message, unless the owner has ended."""
