@@ -38,9 +38,12 @@ def spark(
     The corpus is what the configuration lists, or --input: a path of Parquet, JSONL or CSV, or a table by its name.
     """
     from neardup.config import Config, Content, Source
+    from neardup.extras import needs
     from neardup.source.table_columns import Columns
-    from neardup.spark.job import Input, Job
-    from neardup.spark.session import session
+
+    with needs("spark", "neardup spark"):
+        from neardup.spark.job import Input, Job
+        from neardup.spark.session import session
 
     if config is None:
         if table is None:

@@ -2,13 +2,12 @@
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
 
 import numpy as np
 import numpy.typing as npt
+import pyarrow as pa  # type: ignore[import-untyped]
 
-if TYPE_CHECKING:
-    import pyarrow as pa  # type: ignore[import-untyped]
+from neardup.spark.session import Batches
 
 ROWS_AT_A_TIME = 50_000
 
@@ -22,18 +21,16 @@ class Cut:
     The first `compared` rows of the first bucket stood in the part of it before this one, too.
     """
 
-    rows: "pa.Table"
+    rows: pa.Table
     edges: Indices
     compared: int
 
 
-def cut(batches: "Iterator[pa.RecordBatch]", keys: Sequence[str], limit: int) -> Iterator[Cut]:
+def cut(batches: Batches, keys: Sequence[str], limit: int) -> Iterator[Cut]:
     """Batches sorted by the columns `keys` -> their buckets, of rows that are equal in these.
 
     Of a bucket with more than `limit` rows and as many again, the first `limit` come with each part of the others.
     """
-    import pyarrow as pa  # noqa: PLC0415 - it is optional
-
     held, compared = list[pa.RecordBatch](), 0
     for batch in batches:
         held.append(batch)

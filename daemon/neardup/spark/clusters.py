@@ -5,21 +5,18 @@ and beyond" (SoCC 2014).  Each round is written to a folder, so that no plan and
 """
 
 from collections.abc import Callable
-from typing import TYPE_CHECKING
 
-if TYPE_CHECKING:
-    from pyspark.sql import DataFrame
+from pyspark.sql import DataFrame
+from pyspark.sql import functions as f
 
-Checkpoint = Callable[["DataFrame", str], "DataFrame"]  # writes a folder of this name, and reads it
+Checkpoint = Callable[[DataFrame, str], DataFrame]  # writes a folder of this name, and reads it
 
 
-def clusters(flags: "DataFrame", checkpoint: Checkpoint) -> "DataFrame":
+def clusters(flags: DataFrame, checkpoint: Checkpoint) -> DataFrame:
     """Each story of a cluster with its cluster's first story, which names it, and its size.
 
     The first is that of `core.verify.clusters.by_story`: works are before others, and undated stories come last.
     """
-    from pyspark.sql import functions as f  # noqa: PLC0415 - it is optional
-
     joining = flags.where("joins_clusters")
     roots = _roots(joining.select(f.col("story_id").alias("u"), f.col("matched_id").alias("v")), checkpoint)
     stories = [
@@ -41,7 +38,7 @@ def clusters(flags: "DataFrame", checkpoint: Checkpoint) -> "DataFrame":
     return rooted.join(named, "root").select(f.col("first.story_id").alias("cluster_id"), "cluster_size", "story_id")
 
 
-def _roots(edges: "DataFrame", checkpoint: Checkpoint) -> "DataFrame":
+def _roots(edges: DataFrame, checkpoint: Checkpoint) -> DataFrame:
     """Edges (u, v) -> each story that is not the least of its component (u), and that least one (v)."""
     state, number = None, 0
     while True:
@@ -52,19 +49,15 @@ def _roots(edges: "DataFrame", checkpoint: Checkpoint) -> "DataFrame":
         state, number = now, number + 1
 
 
-def _large_star(edges: "DataFrame") -> "DataFrame":
+def _large_star(edges: DataFrame) -> DataFrame:
     """Each neighbour above a story is joined to the least of the story and its neighbours."""
-    from pyspark.sql import functions as f  # noqa: PLC0415 - it is optional
-
     both = edges.union(edges.select("v", "u"))
     least = both.groupBy("u").agg(f.least(f.min("v"), f.col("u")).alias("least"))
     return both.join(least, "u").where("v > u").select(f.col("v").alias("u"), f.col("least").alias("v")).distinct()
 
 
-def _small_star(edges: "DataFrame") -> "DataFrame":
+def _small_star(edges: DataFrame) -> DataFrame:
     """Each story, and each neighbour below it, is joined to the least of these neighbours."""
-    from pyspark.sql import functions as f  # noqa: PLC0415 - it is optional
-
     down = edges.select(f.greatest("u", "v").alias("u"), f.least("u", "v").alias("v"))
     least = down.groupBy("u").agg(f.min("v").alias("least"))
     below = down.join(least, "u").where("v <> least").select(f.col("v").alias("u"), f.col("least").alias("v"))

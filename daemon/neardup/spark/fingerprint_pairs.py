@@ -1,41 +1,35 @@
 """Candidates by SimHash and by signature: the pairs of similar fingerprints, each found at one key that it shares."""
 
-from collections.abc import Callable, Iterator
-from typing import TYPE_CHECKING, Any
+from collections.abc import Callable
+from typing import Any
 
 import numpy as np
+import pyarrow as pa  # type: ignore[import-untyped]
+from pyspark.sql import DataFrame, Window
+from pyspark.sql import functions as f
 
 from neardup.config import Config
 from neardup.core.candidates.key_pairs import Buckets, keys_of, pairs_in_buckets
 from neardup.spark.buckets import cut
 from neardup.spark.columns import integers_of
 from neardup.spark.prints import PAIRS, prints_of, same_texts, table_of, unpacked
-
-if TYPE_CHECKING:
-    import pyarrow as pa  # type: ignore[import-untyped]
-    from pyspark.sql import DataFrame
-
-    Batches = Iterator[pa.RecordBatch]
+from neardup.spark.session import Batches
 
 KEYED = "key long, id long, language int, heavy long, print binary"
 NTH = "cast(shiftrightunsigned(key, 50) & 63 as int)"  # the number of a key among those of its story
 LANGUAGE = "cast(shiftrightunsigned(key, 56) as int)"
 
 
-def heavy_keys(fingerprints: "DataFrame", config: Config) -> "DataFrame":
+def heavy_keys(fingerprints: DataFrame, config: Config) -> DataFrame:
     """The keys that more than `max_bucket` stories have: key, members, language, max_bucket."""
-    from pyspark.sql import functions as f  # noqa: PLC0415 - it is optional
-
     limits = f.array(*(f.lit(config.detection.of(language).max_bucket) for language in config.registry))
     counted = _keys(fingerprints, config).groupBy("key").agg(f.count("*").alias("members"))
     limited = counted.withColumn("language", f.expr(LANGUAGE)).withColumn("max_bucket", f.get(limits, "language"))
     return limited.where("members > max_bucket")
 
 
-def fingerprint_pairs(fingerprints: "DataFrame", heavy: "DataFrame", config: Config) -> "DataFrame":
+def fingerprint_pairs(fingerprints: DataFrame, heavy: DataFrame, config: Config) -> DataFrame:
     """The pairs of similar fingerprints as PAIRS; a row without a pair counts those left out in a partition."""
-    from pyspark.sql import functions as f  # noqa: PLC0415 - it is optional
-
     prints = prints_of(fingerprints, config)
     if heavy.isEmpty():
         marked = prints.withColumn("heavy", f.lit(0).cast("long"))
@@ -49,14 +43,11 @@ def fingerprint_pairs(fingerprints: "DataFrame", heavy: "DataFrame", config: Con
     return by_bucket.mapInArrow(_join(config), PAIRS)
 
 
-def _salted(keyed: "DataFrame", holders: "DataFrame") -> "DataFrame":
+def _salted(keyed: DataFrame, holders: DataFrame) -> DataFrame:
     """Rows with the column `part`: 0, but the rows of a heavy key are divided into parts of about `max_bucket`.
 
     Its first `max_bucket` stories, with which all others are compared, are in each part.
     """
-    from pyspark.sql import Window  # noqa: PLC0415 - it is optional
-    from pyspark.sql import functions as f  # noqa: PLC0415 - likewise
-
     ranked = holders.withColumn("nth", f.row_number().over(Window.partitionBy("key").orderBy("id")))
     parts = f.ceil((f.col("members") - f.col("max_bucket")) / f.col("max_bucket")).cast("int")
     salts = ranked.where("nth = max_bucket").select("key", f.col("id").alias("last"), parts.alias("parts"))
@@ -68,12 +59,10 @@ def _salted(keyed: "DataFrame", holders: "DataFrame") -> "DataFrame":
     return salted.drop("last", "parts")
 
 
-def _keys(fingerprints: "DataFrame", config: Config) -> "DataFrame":
+def _keys(fingerprints: DataFrame, config: Config) -> DataFrame:
     table = table_of(config)
 
-    def explode(batches: "Batches") -> "Batches":
-        import pyarrow as pa  # noqa: PLC0415 - it is optional
-
+    def explode(batches: Batches) -> Batches:
         for batch in batches:
             keys, stories = _keys_of(batch, table)
             yield pa.RecordBatch.from_arrays([keys, batch["id"].take(stories)], ["key", "id"])
@@ -81,12 +70,10 @@ def _keys(fingerprints: "DataFrame", config: Config) -> "DataFrame":
     return prints_of(fingerprints, config).mapInArrow(explode, "key long, id long")
 
 
-def _explode(config: Config) -> Callable[["Batches"], "Batches"]:
+def _explode(config: Config) -> Callable[[Batches], Batches]:
     table = table_of(config)
 
-    def explode(batches: "Batches") -> "Batches":
-        import pyarrow as pa  # noqa: PLC0415 - it is optional
-
+    def explode(batches: Batches) -> Batches:
         for batch in batches:
             keys, stories = _keys_of(batch, table)
             columns = ("id", "language", "heavy", "print")
@@ -97,10 +84,8 @@ def _explode(config: Config) -> Callable[["Batches"], "Batches"]:
     return explode
 
 
-def _keys_of(batch: "pa.RecordBatch", table: Any) -> tuple["pa.Array", "pa.Array"]:
+def _keys_of(batch: pa.RecordBatch, table: Any) -> tuple[pa.Array, pa.Array]:
     """The keys of a batch, each with the index of its story."""
-    import pyarrow as pa  # noqa: PLC0415 - it is optional
-
     languages, simhashes, signatures, signed = unpacked(batch).arrays
     keys, stories = [np.empty(0, np.uint64)], [np.empty(0, np.int64)]
     for language in np.unique(languages).tolist():
@@ -111,11 +96,11 @@ def _keys_of(batch: "pa.RecordBatch", table: Any) -> tuple["pa.Array", "pa.Array
     return pa.array(np.concatenate(keys).view(np.int64)), pa.array(np.concatenate(stories))
 
 
-def _join(config: Config) -> Callable[["Batches"], "Batches"]:
+def _join(config: Config) -> Callable[[Batches], Batches]:
     table = table_of(config)
     most = int(table.limits[:, 1].max())
 
-    def join(batches: "Batches") -> "Batches":
+    def join(batches: Batches) -> Batches:
         left_out = np.zeros(len(table.limits), np.int64)
         for part in cut(batches, ["key", "part"], most):
             prints, ids = unpacked(part.rows), integers_of(part.rows["id"])
@@ -143,19 +128,17 @@ def _join(config: Config) -> Callable[["Batches"], "Batches"]:
     return join
 
 
-def _batch(*columns: Any) -> "pa.RecordBatch":
+def _batch(*columns: Any) -> pa.RecordBatch:
     return pairs_batch([*columns, None])
 
 
-def left_out_batch(language: int, pairs: int) -> "pa.RecordBatch":
+def left_out_batch(language: int, pairs: int) -> pa.RecordBatch:
     """The row of PAIRS that says how many pairs of a language were left out."""
     return pairs_batch([None, None, np.array([language]), None, None, None, None, np.array([pairs])])
 
 
-def pairs_batch(columns: list[Any]) -> "pa.RecordBatch":
+def pairs_batch(columns: list[Any]) -> pa.RecordBatch:
     """Columns in the order of PAIRS, None for one without values -> a record batch."""
-    import pyarrow as pa  # noqa: PLC0415 - it is optional
-
     types = {"long": pa.int64(), "int": pa.int32(), "boolean": pa.bool_()}
     fields = [(name, types[kind]) for name, kind in (field.split() for field in PAIRS.split(", "))]
     size = len(next(column for column in columns if column is not None))

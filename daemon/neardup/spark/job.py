@@ -4,7 +4,10 @@ import time
 from collections.abc import Callable
 from dataclasses import dataclass
 from functools import reduce
-from typing import TYPE_CHECKING, Any
+from typing import Any
+
+from pyspark.sql import Column, DataFrame, SparkSession, Window
+from pyspark.sql import functions as f
 
 from neardup.config import Config
 from neardup.core.fingerprint.passage_hashes import PassageHashes
@@ -20,9 +23,6 @@ from neardup.spark.passage_pairs import common_hashes, passage_pairs, shared_has
 from neardup.spark.reading import FINGERPRINTED, READ, Reading, reader
 from neardup.spark.stories import copying_stories
 from neardup.spark.verification import verified
-
-if TYPE_CHECKING:
-    from pyspark.sql import Column, DataFrame, SparkSession
 
 STORIES_PER_TASK = 20_000  # read by one task: losing it costs half a minute of one core
 # A task that reads holds whole row groups, compressed: four of Parquet's 128 MiB, of texts, fill a heap of 1 GiB.
@@ -49,7 +49,7 @@ class Job:
 
     def __init__(
         self,
-        spark: "SparkSession",
+        spark: SparkSession,
         config: Config,
         output: str,
         table: Input | None,
@@ -88,7 +88,7 @@ class Job:
         self._stage("counts", reduce(lambda one, other: one.unionByName(other), self._counts).coalesce(1))
         self._remove("_work")
 
-    def _read(self) -> "DataFrame":
+    def _read(self) -> DataFrame:
         """The stage that reads pages: READ, the latest row of each story; others are superseded."""
         spark, config, table = self._spark, self._config, self._table
         tasks = max(1, spark.sparkContext.defaultParallelism)
@@ -101,15 +101,11 @@ class Job:
             reading = Reading.of(config, tasks, with_bodies=table is not None)
             read = self._stage("_work/read", rows.mapInArrow(reader(config, reading), READ))
         latest = _latest(read)
-        from pyspark.sql.functions import col  # noqa: PLC0415 - it is optional
-
-        self._count(latest, col("outcome"), "reason")
+        self._count(latest, f.col("outcome"), "reason")
         return latest
 
-    def _fingerprints(self, read: "DataFrame") -> "DataFrame":
+    def _fingerprints(self, read: DataFrame) -> DataFrame:
         """The columns that `export --fingerprints` writes."""
-        from pyspark.sql import functions as f  # noqa: PLC0415 - it is optional
-
         version_of = f.create_map(*(f.lit(str(x)) for pair in versions(self._config.registry).items() for x in pair))
         made = read.where(f"outcome = '{FINGERPRINTED}'").withColumn("version", version_of[f.col("language")])
         for name in TIMES:  # `known_since` is that of a ledger
@@ -117,11 +113,8 @@ class Job:
             made = made.withColumn(name, time_of)
         return made.select(schema().names)
 
-    def _pairs(self, fingerprints: "DataFrame") -> "DataFrame":
+    def _pairs(self, fingerprints: DataFrame) -> DataFrame:
         """The candidates of both tiers, the best `max_matches` of each later story in either."""
-        from pyspark.sql import Window  # noqa: PLC0415 - it is optional
-        from pyspark.sql import functions as f  # noqa: PLC0415 - likewise
-
         config = self._config
         heavy = self._stage("_work/heavy", heavy_keys(fingerprints, config))
         shared = self._stage("_work/shared", shared_hashes(fingerprints, config))
@@ -146,21 +139,17 @@ class Job:
         self._count(shared.where("id IS NULL").withColumn("language", self._name()), "common_passages")
         return ranked.where("kept")
 
-    def _name(self) -> "Column":
+    def _name(self) -> Column:
         """The name of a language by its number, the column `language`."""
-        from pyspark.sql import functions as f  # noqa: PLC0415 - it is optional
-
         return f.get(f.array(*(f.lit(str(name)) for name in self._config.registry)), f.col("language"))
 
     def _count(
-        self, frame: "DataFrame", what: "str | Column", reason: str | None = None, count: "Column | None" = None
+        self, frame: DataFrame, what: str | Column, reason: str | None = None, count: Column | None = None
     ) -> None:
         """Count the rows of a frame in the folder `counts`, by language and by a column with the reason.
 
         `what` is what is counted, or a column that says so.
         """
-        from pyspark.sql import functions as f  # noqa: PLC0415 - it is optional
-
         named = (
             f.lit(what).alias("what"),
             (f.lit(None).cast("string") if reason is None else f.col(reason)).alias("reason"),
@@ -168,7 +157,7 @@ class Job:
         )
         self._counts.append(frame.groupBy(*named).agg((f.count("*") if count is None else count).alias("count")))
 
-    def _stage(self, name: str, frame: "DataFrame") -> "DataFrame":
+    def _stage(self, name: str, frame: DataFrame) -> DataFrame:
         """Write a folder, and read it back."""
         began = time.monotonic()
         written = self._checkpoint(frame, name)
@@ -176,7 +165,7 @@ class Job:
         self._show(f"{name.removeprefix('_work/')}: {rows:,} rows, {time.monotonic() - began:.1f} s")
         return written
 
-    def _checkpoint(self, frame: "DataFrame", name: str) -> "DataFrame":
+    def _checkpoint(self, frame: DataFrame, name: str) -> DataFrame:
         path = f"{self._output}/{name if '/' in name or not name.startswith('edges') else f'_work/{name}'}"
         frame.write.mode("overwrite").options(**WRITTEN).parquet(path)
         return self._spark.read.schema(frame.schema).parquet(path)
@@ -192,7 +181,7 @@ class _arrow_rows:  # noqa: N801 - a context manager
 
     KEY = "spark.sql.execution.arrow.maxRecordsPerBatch"
 
-    def __init__(self, spark: "SparkSession", rows: int) -> None:
+    def __init__(self, spark: SparkSession, rows: int) -> None:
         self._spark, self._rows = spark, rows
 
     def __enter__(self) -> None:
@@ -202,11 +191,8 @@ class _arrow_rows:  # noqa: N801 - a context manager
         self._spark.conf.set(self.KEY, NUMBER_ROWS)
 
 
-def _latest(read: "DataFrame") -> "DataFrame":
+def _latest(read: DataFrame) -> DataFrame:
     """Of the rows of one story the latest; the others are skipped as superseded."""
-    from pyspark.sql import Window  # noqa: PLC0415 - it is optional
-    from pyspark.sql import functions as f  # noqa: PLC0415 - likewise
-
     repeated = read.where("id IS NOT NULL").groupBy("id").count().where("count > 1").select("id")
     if repeated.isEmpty():
         return read
@@ -218,10 +204,8 @@ def _latest(read: "DataFrame") -> "DataFrame":
     return read.join(repeated, "id", "left_anti").unionByName(kept)
 
 
-def _with_clusters(flags: "DataFrame", clustered: "DataFrame") -> "DataFrame":
+def _with_clusters(flags: DataFrame, clustered: DataFrame) -> DataFrame:
     """Flags with the cluster that both of their stories are in."""
-    from pyspark.sql import functions as f  # noqa: PLC0415 - it is optional
-
     columns = flags.columns
     bare = flags.drop("cluster_id", "cluster_size")
     story = clustered.select(f.col("story_id"), "cluster_id", "cluster_size")

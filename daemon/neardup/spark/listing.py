@@ -3,7 +3,10 @@
 import asyncio
 from collections.abc import AsyncIterator, Callable, Iterator
 from dataclasses import asdict
-from typing import TYPE_CHECKING, Any
+from typing import Any
+
+import pyarrow as pa  # type: ignore[import-untyped]
+from pyspark.sql import DataFrame, SparkSession
 
 from neardup.config import Config
 from neardup.errors import Misuse
@@ -13,13 +16,7 @@ from neardup.source.configured import open_reference, open_source
 from neardup.source.parse import parse_row
 from neardup.source.rows import OPTIONAL, REQUIRED, SHOWN_CHARACTERS, Row
 from neardup.source.table_columns import Columns, choose_columns
-from neardup.spark.session import spark_errors_as
-
-if TYPE_CHECKING:
-    import pyarrow as pa  # type: ignore[import-untyped]
-    from pyspark.sql import DataFrame, SparkSession
-
-    Batches = Iterator[pa.RecordBatch]
+from neardup.spark.session import Batches, spark_errors_as
 
 ROWS_AT_A_TIME = 1_000
 STORY = (
@@ -46,10 +43,10 @@ def listed_of(row: dict[str, Any]) -> ListedRow:
     return Story(**{name: row[name] for name in Story.__slots__})
 
 
-def configured(spark: "SparkSession", config: Config) -> "DataFrame":
+def configured(spark: SparkSession, config: Config) -> DataFrame:
     """What [source] lists, and [reference]: one task reads the listing, which is never in memory as a whole."""
 
-    def list_stories(_: "Batches") -> "Batches":
+    def list_stories(_: Batches) -> Batches:
         yield from _batches(map(listed_row, _listed(config)))
 
     return spark.range(0, 1, 1, 1).mapInArrow(list_stories, LISTED)
@@ -78,9 +75,7 @@ async def _next(stories: AsyncIterator[ListedRow]) -> list[ListedRow]:
     return rows
 
 
-def of_table(
-    spark: "SparkSession", config: Config, name: str, wanted: Columns, language: Language | None
-) -> "DataFrame":
+def of_table(spark: SparkSession, config: Config, name: str, wanted: Columns, language: Language | None) -> DataFrame:
     """The rows of a table, or of the files of a path, with a column of texts or of HTML pages.
 
     Raises Misuse if there is no such table, if it lacks a column, or if that of the texts has others.
@@ -101,14 +96,14 @@ def of_table(
     return selected.mapInArrow(_parser(config, language), LISTED)
 
 
-def _exists(spark: "SparkSession", name: str) -> bool:
+def _exists(spark: SparkSession, name: str) -> bool:
     """Whether a path, or one that matches a pattern, exists in its file system."""
     context: Any = spark.sparkContext
     path = context._jvm.org.apache.hadoop.fs.Path(name)  # noqa: SLF001 - the only way to it
     return bool(path.getFileSystem(context._jsc.hadoopConfiguration()).globStatus(path))  # noqa: SLF001 - likewise
 
 
-def _read(spark: "SparkSession", name: str) -> "DataFrame":
+def _read(spark: SparkSession, name: str) -> DataFrame:
     ending = name.rstrip("/").rpartition(".")[2].lower()
     if ending not in FORMATS and "/" not in name:
         return spark.table(name)
@@ -118,8 +113,8 @@ def _read(spark: "SparkSession", name: str) -> "DataFrame":
     return reader.format(FORMATS.get(ending, "parquet")).load(name)
 
 
-def _parser(config: Config, language: Language | None) -> Callable[["Batches"], "Batches"]:
-    def parse(batches: "Batches") -> "Batches":
+def _parser(config: Config, language: Language | None) -> Callable[[Batches], Batches]:
+    def parse(batches: Batches) -> Batches:
         for batch in batches:
             yield from _batches(_parsed(row, config, language) for row in batch.to_pylist())
 
@@ -140,10 +135,8 @@ def _as_text(value: object) -> object:
     return value.isoformat() if hasattr(value, "isoformat") else value
 
 
-def _batches(rows: Iterator[dict[str, Any]]) -> "Batches":
+def _batches(rows: Iterator[dict[str, Any]]) -> Batches:
     """Rows of LISTED as record batches."""
-    import pyarrow as pa  # noqa: PLC0415 - it is optional
-
     types = {"long": pa.int64(), "string": pa.string(), "binary": pa.binary()}
     fields = [field.split() for field in LISTED.split(", ")]
     schema = pa.schema([(name, types[kind]) for name, kind in fields])

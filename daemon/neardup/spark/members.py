@@ -1,22 +1,17 @@
 """The members of clusters, with the columns of the export of members, and whether a policy keeps them."""
 
-from typing import TYPE_CHECKING
+from pyspark.sql import Column, DataFrame, Window
+from pyspark.sql import functions as f
 
 from neardup.core.verify.keep import Policy
 from neardup.moderation.export.members import MEMBERS
 
-if TYPE_CHECKING:
-    from pyspark.sql import Column, DataFrame
 
-
-def members(clustered: "DataFrame", stories: "DataFrame", policy: Policy) -> "DataFrame":
+def members(clustered: DataFrame, stories: DataFrame, policy: Policy) -> DataFrame:
     """Clusters (cluster_id, cluster_size, story_id) and READ -> a row for each member, with `keep`.
 
     The members that are kept are those of `core.verify.keep.kept`; a cluster may be too large for one list of them.
     """
-    from pyspark.sql import Window  # noqa: PLC0415 - it is optional
-    from pyspark.sql import functions as f  # noqa: PLC0415 - likewise
-
     named = f.coalesce("title", "page_title", "path", f.col("id").cast("string"))
     described = (
         stories.join(clustered, stories["id"] == clustered["story_id"])
@@ -30,10 +25,8 @@ def members(clustered: "DataFrame", stories: "DataFrame", policy: Policy) -> "Da
     return described.select(*MEMBERS.columns)
 
 
-def _best_first(policy: Policy) -> "list[Column]":
+def _best_first(policy: Policy) -> list[Column]:
     """The order in which the first member of a cluster is to be kept; with `reference`, all works are as well."""
-    from pyspark.sql import functions as f  # noqa: PLC0415 - it is optional
-
     published = f.col("published_at")
     before: dict[Policy, Column] = {"newest": published.desc_nulls_last(), "longest": f.col("words").desc()}
     earliest_first = [(f.col("id") >= 0).asc(), published.asc_nulls_last(), f.col("id").asc()]

@@ -4,10 +4,13 @@ Nearly all hashes have one holder.  So the hashes that several stories hold are 
 only these travel with their stories' fingerprints.
 """
 
-from collections.abc import Callable, Iterator
-from typing import TYPE_CHECKING, Any, NamedTuple
+from collections.abc import Callable
+from typing import Any, NamedTuple
 
 import numpy as np
+import pyarrow as pa  # type: ignore[import-untyped]
+from pyspark.sql import DataFrame
+from pyspark.sql import functions as f
 
 from neardup.config import Config
 from neardup.core.candidates.key_pairs import HashBuckets, pairs_in_hash_buckets
@@ -17,12 +20,7 @@ from neardup.spark.buckets import cut
 from neardup.spark.columns import integers_of
 from neardup.spark.fingerprint_pairs import pairs_batch
 from neardup.spark.prints import PAIRS, prints_of, same_texts, table_of, unpacked
-
-if TYPE_CHECKING:
-    import pyarrow as pa  # type: ignore[import-untyped]
-    from pyspark.sql import DataFrame
-
-    Batches = Iterator[pa.RecordBatch]
+from neardup.spark.session import Batches
 
 POSTINGS = "hash long, id long, language int"
 SHARED = "hash long, id long, language int, holders long"
@@ -30,7 +28,7 @@ LISTED = "hash long, id long, language int, print binary, hashes array<bigint>"
 HASH_BYTES = 4
 
 
-def shared_hashes(fingerprints: "DataFrame", config: Config) -> "DataFrame":
+def shared_hashes(fingerprints: DataFrame, config: Config) -> DataFrame:
     """The passage hashes that several stories hold, as SHARED.
 
     A row is a holder of a hash; of a common hash, a row without id for each language in which it is held.
@@ -41,7 +39,7 @@ def shared_hashes(fingerprints: "DataFrame", config: Config) -> "DataFrame":
     return by_hash.mapInArrow(holders(config.detection.common_passage), SHARED)
 
 
-def common_hashes(shared: "DataFrame", config: Config) -> dict[Language, PassageHashes]:
+def common_hashes(shared: DataFrame, config: Config) -> dict[Language, PassageHashes]:
     """The common passages of each language, ascending: four bytes for each are held by the driver."""
     names = list(config.registry)
     rows = shared.where("id IS NULL").select("language", "hash").toArrow()
@@ -49,22 +47,18 @@ def common_hashes(shared: "DataFrame", config: Config) -> dict[Language, Passage
     return {names[number]: np.sort(hashes[languages == number]) for number in np.unique(languages).tolist()}
 
 
-def passage_pairs(fingerprints: "DataFrame", shared: "DataFrame", config: Config) -> "DataFrame":
+def passage_pairs(fingerprints: DataFrame, shared: DataFrame, config: Config) -> DataFrame:
     """The pairs that share passages and have no similar fingerprints, as PAIRS."""
-    from pyspark.sql import functions as f  # noqa: PLC0415 - it is optional
-
     lists = shared.where("id IS NOT NULL").groupBy("id").agg(f.sort_array(f.collect_list("hash")).alias("hashes"))
     listed = prints_of(fingerprints, config).join(lists.where(f.size("hashes") > 1), "id")
     by_hash = listed.mapInArrow(_explode, LISTED).repartition("hash").sortWithinPartitions("hash", "id")
     return by_hash.mapInArrow(_join(config), PAIRS)
 
 
-def _postings(names: list[Language]) -> Callable[["Batches"], "Batches"]:
+def _postings(names: list[Language]) -> Callable[[Batches], Batches]:
     number_of = {str(name): number for number, name in enumerate(names)}
 
-    def explode(batches: "Batches") -> "Batches":
-        import pyarrow as pa  # noqa: PLC0415 - it is optional
-
+    def explode(batches: Batches) -> Batches:
         for batch in batches:
             passages = batch["passages"].to_pylist()
             stories = np.repeat(np.arange(len(passages)), [len(one) // HASH_BYTES for one in passages])
@@ -76,10 +70,10 @@ def _postings(names: list[Language]) -> Callable[["Batches"], "Batches"]:
     return explode
 
 
-def holders(common: int) -> Callable[["Batches"], "Batches"]:
+def holders(common: int) -> Callable[[Batches], Batches]:
     """What turns sorted postings into SHARED."""
 
-    def count(batches: "Batches") -> "Batches":
+    def count(batches: Batches) -> Batches:
         open_: _Common | None = None  # a hash of which more parts may follow
         for part in cut(batches, ["hash"], common + 1):
             hashes, ids, languages = (part.rows[name].to_numpy() for name in ("hash", "id", "language"))
@@ -108,15 +102,13 @@ class _Common(NamedTuple):
     members: int
     languages: frozenset[int]
 
-    def batch(self) -> "pa.RecordBatch":
+    def batch(self) -> pa.RecordBatch:
         languages = np.array(sorted(self.languages))
         size = len(languages)
         return _shared_batch(np.full(size, self.hash), None, languages, np.full(size, self.members))
 
 
-def _shared_batch(hashes: Any, ids: Any, languages: Any, holders: Any) -> "pa.RecordBatch":
-    import pyarrow as pa  # noqa: PLC0415 - it is optional
-
+def _shared_batch(hashes: Any, ids: Any, languages: Any, holders: Any) -> pa.RecordBatch:
     columns = [
         pa.array(hashes, pa.int64()),
         pa.nulls(len(hashes), pa.int64()) if ids is None else pa.array(ids, pa.int64()),
@@ -126,9 +118,7 @@ def _shared_batch(hashes: Any, ids: Any, languages: Any, holders: Any) -> "pa.Re
     return pa.RecordBatch.from_arrays(columns, ["hash", "id", "language", "holders"])
 
 
-def _explode(batches: "Batches") -> "Batches":
-    import pyarrow as pa  # noqa: PLC0415 - it is optional
-
+def _explode(batches: Batches) -> Batches:
     for batch in batches:
         lists = batch["hashes"]
         stories = pa.array(np.repeat(np.arange(len(lists)), lists.value_lengths().to_numpy(zero_copy_only=False)))
@@ -136,10 +126,10 @@ def _explode(batches: "Batches") -> "Batches":
         yield pa.RecordBatch.from_arrays(columns, ["hash", "id", "language", "print", "hashes"])
 
 
-def _join(config: Config) -> Callable[["Batches"], "Batches"]:
+def _join(config: Config) -> Callable[[Batches], Batches]:
     table = table_of(config)
 
-    def join(batches: "Batches") -> "Batches":
+    def join(batches: Batches) -> Batches:
         for part in cut(batches, ["hash"], config.detection.common_passage):
             prints, ids = unpacked(part.rows), integers_of(part.rows["id"])
             lists = part.rows["hashes"].combine_chunks()

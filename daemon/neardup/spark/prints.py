@@ -3,20 +3,19 @@
 These are the SimHash, the signature (zeros where there is none) and the hash of the text.
 """
 
-from typing import TYPE_CHECKING, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 import numpy.typing as npt
+import pyarrow as pa  # type: ignore[import-untyped]
+from pyspark.sql import DataFrame
+from pyspark.sql import functions as f
 
 from neardup.config import Config
 from neardup.core.candidates.key_pairs import KeyTable
 from neardup.core.candidates.screen import Arrays
 from neardup.core.fingerprint.minhash import ROWS
 from neardup.spark.columns import octets_of
-
-if TYPE_CHECKING:
-    import pyarrow as pa  # type: ignore[import-untyped]
-    from pyspark.sql import DataFrame
 
 HASH_BYTES = 16
 BYTES = HASH_BYTES + ROWS + HASH_BYTES
@@ -35,10 +34,8 @@ def table_of(config: Config) -> KeyTable:
     return KeyTable.of({language: config.detection.of(language) for language in config.registry})
 
 
-def prints_of(fingerprints: "DataFrame", config: Config) -> "DataFrame":
+def prints_of(fingerprints: DataFrame, config: Config) -> DataFrame:
     """Fingerprints -> id, language and print."""
-    from pyspark.sql import functions as f  # noqa: PLC0415 - it is optional
-
     names = f.array(*(f.lit(str(name)) for name in config.registry))
     language = (f.array_position(names, f.col("language")) - 1).cast("int")
     signature = f.coalesce(f.col("signature"), f.unhex(f.lit("00" * ROWS)))
@@ -47,7 +44,7 @@ def prints_of(fingerprints: "DataFrame", config: Config) -> "DataFrame":
     )
 
 
-def unpacked(rows: "pa.Table | pa.RecordBatch") -> Prints:
+def unpacked(rows: pa.Table | pa.RecordBatch) -> Prints:
     """Rows with the columns `language` and `print` -> their arrays."""
     octets = octets_of(rows["print"], BYTES)
     simhashes = np.ascontiguousarray(octets[:, :HASH_BYTES]).view(np.uint64)

@@ -4,10 +4,12 @@ A page that kills a reader process costs that process, not the Python worker of 
 """
 
 import asyncio
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import cache
-from typing import TYPE_CHECKING, Any
+from typing import Any
+
+import pyarrow as pa  # type: ignore[import-untyped]
 
 from neardup.config import Config, Content
 from neardup.core.text.extraction import Extraction
@@ -17,11 +19,7 @@ from neardup.pages.store import WorkPages
 from neardup.pipeline.worker import Known, Worker
 from neardup.records import DeadLettered, Fingerprinted, Outcome, Skipped, Story
 from neardup.spark.listing import STORY, listed_of
-
-if TYPE_CHECKING:
-    import pyarrow as pa  # type: ignore[import-untyped]
-
-    Batches = Iterator[pa.RecordBatch]
+from neardup.spark.session import Batches
 
 ROOT = "file:/"  # the store of pages that come with the listing; nothing is read from it
 FINGERPRINTED, SKIPPED, DEAD_LETTERED = "fingerprinted", "skipped", "dead_lettered"
@@ -50,12 +48,10 @@ class Reading:
         return cls(content, Extraction(extract.body, tuple(extract.strip)), works, max(1, config.run.workers // tasks))
 
 
-def reader(config: Config, reading: Reading) -> Callable[["Batches"], "Batches"]:
+def reader(config: Config, reading: Reading) -> Callable[[Batches], Batches]:
     """Listed rows -> READ: the one outcome of each, and of a story that was fingerprinted its text."""
 
-    def read(batches: "Batches") -> "Batches":
-        import pyarrow as pa  # noqa: PLC0415 - it is optional
-
+    def read(batches: Batches) -> Batches:
         types = {"long": pa.int64(), "string": pa.string(), "binary": pa.binary()}
         schema = pa.schema([(name, types[kind]) for name, kind in (field.split() for field in READ.split(", "))])
         for batch in batches:

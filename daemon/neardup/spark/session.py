@@ -4,27 +4,25 @@ import os
 import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
-from typing import TYPE_CHECKING
+
+import pandas as pd  # type: ignore[import-untyped]  # noqa: F401 - pyspark needs it
+import pyarrow as pa  # type: ignore[import-untyped]
+from py4j.protocol import Py4JJavaError  # type: ignore[import-untyped]
+from pyspark.errors import PySparkException
+from pyspark.sql import SparkSession
 
 from neardup.errors import Fatal, NeardupError
-from neardup.extras import needs
 
-if TYPE_CHECKING:
-    from pyspark.sql import SparkSession
+Batches = Iterator[pa.RecordBatch]
 
 
 @contextmanager
-def session(master: str | None) -> Iterator["SparkSession"]:
+def session(master: str | None) -> Iterator[SparkSession]:
     """Open a session, which ends with the context.
 
-    Without `master` it is the one that spark-submit or the environment names.  Raises Misuse if pyspark is not
-    installed, Fatal for an error of Spark inside the context.
+    Without `master` it is the one that spark-submit or the environment names.  Raises Fatal for an error of Spark
+    inside the context.
     """
-    with needs("spark", "neardup spark"):
-        import pandas as pd  # type: ignore[import-untyped]  # noqa: F401, PLC0415 - pyspark needs it
-        import pyarrow as pa  # type: ignore[import-untyped]  # noqa: F401, PLC0415 - likewise
-        from pyspark.sql import SparkSession  # noqa: PLC0415 - it is optional
-
     builder = SparkSession.builder.appName("neardup")
     if master is not None:
         os.environ.setdefault("PYSPARK_PYTHON", sys.executable)
@@ -40,9 +38,6 @@ def session(master: str | None) -> Iterator["SparkSession"]:
 @contextmanager
 def spark_errors_as(kind: type[NeardupError], what: str) -> Iterator[None]:
     """Raise an error of Spark as one of this kind, with the first line of what Spark says; its log has the rest."""
-    from py4j.protocol import Py4JJavaError  # type: ignore[import-untyped]  # noqa: PLC0415 - it is optional
-    from pyspark.errors import PySparkException  # noqa: PLC0415 - likewise
-
     try:
         yield
     except (Py4JJavaError, PySparkException) as error:

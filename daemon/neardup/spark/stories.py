@@ -1,23 +1,20 @@
 """The stories that copy: the share of their words that stand in their sources, all of them together."""
 
 import json
-from collections.abc import Iterator
 from datetime import datetime
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
+import pyarrow as pa  # type: ignore[import-untyped]
+from pyspark.sql import DataFrame
+from pyspark.sql import functions as f
 
 from neardup.ledger.similarities import row_of
 from neardup.moderation.export.columnar import schema_of, typed
 from neardup.moderation.export.stories import STORIES, story_row
 from neardup.pairs import NO_SPANS, Spans
 from neardup.spark.columns import in_microseconds, spark_schema
-
-if TYPE_CHECKING:
-    import pyarrow as pa  # type: ignore[import-untyped]
-    from pyspark.sql import DataFrame
-
-    Batches = Iterator[pa.RecordBatch]
+from neardup.spark.session import Batches
 
 # As the view `sources` of a ledger says: an author who is not known counts as another.
 BY_OTHERS = "(story_author_id = matched_author_id) IS NOT TRUE"
@@ -25,17 +22,13 @@ OF_SOURCE = ("id", "title", "author_id", "name", "catalogue", "licence", "publis
 UNDECIDED = ("verdict", "moderator", "note", "decided_at", "undone_at", "undone_by", "known_since")
 
 
-def copying_stories(flags: "DataFrame") -> "DataFrame":
+def copying_stories(flags: DataFrame) -> DataFrame:
     """Flags -> the stories that copy, with the columns of the export by story."""
-    from pyspark.sql import functions as f  # noqa: PLC0415 - it is optional
-
     by_story = flags.where(BY_OTHERS).groupBy("story_id").agg(f.collect_list(f.struct("*")).alias("flags"))
     return by_story.mapInArrow(_copying, spark_schema(in_microseconds(schema_of(STORIES))))
 
 
-def _copying(batches: "Batches") -> "Batches":
-    import pyarrow as pa  # noqa: PLC0415 - it is optional
-
+def _copying(batches: Batches) -> Batches:
     schema = in_microseconds(schema_of(STORIES))
     for batch in batches:
         rows = [row for flags in batch["flags"].to_pylist() if (row := row_of_story(flags)) is not None]

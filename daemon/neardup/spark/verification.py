@@ -1,9 +1,13 @@
 """Verification on executors: the texts are joined to the candidates, and the core's own arithmetic decides."""
 
 import json
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Mapping
 from functools import lru_cache
-from typing import TYPE_CHECKING, Any
+from typing import Any
+
+import pyarrow as pa  # type: ignore[import-untyped]
+from pyspark.sql import DataFrame
+from pyspark.sql import functions as f
 
 from neardup.config import Config
 from neardup.core.fingerprint.passage_hashes import PassageHashes
@@ -18,12 +22,7 @@ from neardup.moderation.export.pairs import PAIRS, WHOLE_PAIRS, export_row
 from neardup.pairs import Assessment, Candidate, PairedStory, Spans
 from neardup.records import Language
 from neardup.spark.columns import in_microseconds, spark_schema
-
-if TYPE_CHECKING:
-    import pyarrow as pa  # type: ignore[import-untyped]
-    from pyspark.sql import DataFrame
-
-    Batches = Iterator[pa.RecordBatch]
+from neardup.spark.session import Batches
 
 FACTS = (
     "id",
@@ -58,13 +57,11 @@ ONLY_IN_A_LEDGER = (
 )
 
 
-def verified_schema() -> "pa.Schema":
+def verified_schema() -> pa.Schema:
     """The columns of a whole export, then what a ledger holds of a flag beside them.
 
     `kind` is null for a pair that is no copy.
     """
-    import pyarrow as pa  # noqa: PLC0415 - it is optional
-
     further = {
         "joins_clusters": pa.bool_(),
         "hidden": pa.bool_(),
@@ -77,22 +74,20 @@ def verified_schema() -> "pa.Schema":
 
 
 def verified(
-    pairs: "DataFrame",
-    stories: "DataFrame",
-    works: "DataFrame | None",
+    pairs: DataFrame,
+    stories: DataFrame,
+    works: DataFrame | None,
     *,
     common: Mapping[Language, PassageHashes],
     config: Config,
     flagged_at: int,
-) -> "DataFrame":
+) -> DataFrame:
     """Candidates (a, b, same_text, by_passages) and READ -> a row for each pair, as `verified_schema`.
 
     Only the texts of stories in a pair travel, and not those of pairs with the same text.  `works` are the rows of the
     reference, if there is one: a small catalogue is copied to each executor, so that a work with a million copies is
     not one task's.
     """
-    from pyspark.sql import functions as f  # noqa: PLC0415 - it is optional
-
     facts = [f.coalesce("title", "page_title").alias(name) if name == "title" else f.col(name) for name in FACTS]
     without_text = stories.select(*facts, f.lit(None).cast("string").alias("text"))
     joined = _with_sides(pairs.where("same_text"), without_text, without_text)
@@ -110,7 +105,7 @@ def verified(
     return joined.mapInArrow(_verifier(config, shared, flagged_at), spark_schema(verified_schema()))
 
 
-def _with_sides(pairs: "DataFrame", earlier: "DataFrame", later: "DataFrame") -> "DataFrame":
+def _with_sides(pairs: DataFrame, earlier: DataFrame, later: DataFrame) -> DataFrame:
     """Pairs with the columns of both stories, those of `a` from `earlier` and those of `b` from `later`."""
     sides = {
         side: stories.select(*(stories[name].alias(f"{name}_{side}") for name in stories.columns))
@@ -120,15 +115,13 @@ def _with_sides(pairs: "DataFrame", earlier: "DataFrame", later: "DataFrame") ->
     return joined.drop("a", "b").sortWithinPartitions("id_a")
 
 
-def _text_bytes(works: "DataFrame") -> int:
+def _text_bytes(works: DataFrame) -> int:
     [row] = works.selectExpr("coalesce(sum(octet_length(text)), 0)").collect()
     return int(row[0])
 
 
-def _verifier(config: Config, shared: Any, flagged_at: int) -> Callable[["Batches"], "Batches"]:
-    def verify(batches: "Batches") -> "Batches":
-        import pyarrow as pa  # noqa: PLC0415 - it is optional
-
+def _verifier(config: Config, shared: Any, flagged_at: int) -> Callable[[Batches], Batches]:
+    def verify(batches: Batches) -> Batches:
         schema, common = verified_schema(), shared.value
         shingled = lru_cache(TEXTS_HELD)(shingled_text)
         for batch in batches:
