@@ -14,7 +14,7 @@ from neardup.pipeline.progress import Watch, ignore_progress
 from neardup.pipeline.summary import RunSummary
 from neardup.pipeline.works_listing import WorksListing, remove
 from neardup.running import run_once
-from neardup.source.configured import open_reference
+from neardup.source.listings import open_reference
 
 COMMAND = "reference"
 

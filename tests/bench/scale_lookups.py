@@ -8,7 +8,7 @@ from hashlib import blake2b
 import numpy as np
 from neardup.core.candidates.select import Nominee, merge_found, nominate
 from neardup.index.protocol import LookupResult
-from neardup.index.redis.commands import batches
+from neardup.index.redis.client import batches
 from neardup.languages import LANGUAGES
 from neardup.ledger import Ledger, fingerprint_arrays
 

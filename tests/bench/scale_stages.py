@@ -18,11 +18,11 @@ from neardup.config import Detection, Run
 from neardup.core.candidates.all_pairs import near_pairs
 from neardup.core.candidates.top_k import Shortlist
 from neardup.core.fingerprint import version as fingerprint_version
+from neardup.index.protocol import BucketStatistics
 from neardup.index.redis import Layout, open_redis
 from neardup.index.redis.base import RedisIndex
-from neardup.index.redis.commands import batches
+from neardup.index.redis.client import batches
 from neardup.index.sqlite import SqliteIndex
-from neardup.index.statistics import BucketStatistics
 from neardup.languages import LANGUAGES
 from neardup.ledger import Ledger, candidates, changes, runs
 from neardup.pages.reader_pool import ReaderPool

@@ -14,7 +14,7 @@ import numpy as np
 import pyarrow as pa  # type: ignore[import-untyped]
 from neardup.config import Config, Content, Source
 from neardup.core.candidates.banding import ROWS_A_BAND
-from neardup.spark.fingerprint_pairs import fingerprint_pairs, heavy_keys
+from neardup.spark.candidates import fingerprint_pairs, heavy_keys
 from neardup.spark.session import session
 from pyarrow import parquet
 

@@ -19,7 +19,7 @@ from typing import Any, Self
 import click
 import pyarrow as pa  # type: ignore[import-untyped]
 from neardup.config import Config, Content, Source
-from neardup.source.table_columns import Columns
+from neardup.source.documents import Columns
 from neardup.spark.job import Input, Job
 from neardup.spark.session import session
 from pyarrow import dataset, parquet

@@ -10,7 +10,7 @@ import redis
 from neardup.columns import Outcomes
 from neardup.index.redis import Layout, open_redis
 from neardup.index.redis.base import RedisIndex
-from neardup.index.redis.commands import Command
+from neardup.index.redis.client import Command
 from neardup.ledger import Ledger, fingerprint_arrays
 from neardup.pipeline.index_sync import catch_up, rebuild
 from neardup.records import Fingerprinted, Story

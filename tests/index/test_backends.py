@@ -8,11 +8,8 @@ from neardup.config import Index as IndexConfig
 from neardup.config.section import read
 from neardup.core.candidates.banding import Banding
 from neardup.index.backends import OPENERS, open_index
-from neardup.index.completeness import Completeness
-from neardup.index.health import ServerHealth
-from neardup.index.protocol import Index
+from neardup.index.protocol import BucketStatistics, Completeness, Index, ServerHealth, read_bucket_sizes
 from neardup.index.sqlite import SqliteIndex
-from neardup.index.statistics import BucketStatistics, bucket_sizes
 from neardup.languages import LANGUAGES
 from neardup.ledger import Ledger
 from neardup.ops.doctor import _round_trip
@@ -66,7 +63,7 @@ async def test_gauges_and_doctor_accept_a_minimal_index(tmp_path: Path) -> None:
         await _round_trip(index)
         with closing(await open_passages(ledger)) as passages:
             await refresh_gauges(ledger, index, passages)
-        assert await bucket_sizes(index, [PROBE]) == {}, "an index without statistics has no bucket sizes"
+        assert await read_bucket_sizes(index, [PROBE]) == {}, "an index without statistics has no bucket sizes"
     finally:
         await index.close()
         ledger.close()

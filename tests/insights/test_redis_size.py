@@ -9,7 +9,7 @@ from neardup.core.candidates.fingerprint_arrays import FingerprintArrays
 from neardup.index.redis import Layout, open_redis
 from neardup.index.redis.base import RedisIndex
 from neardup.index.redis.documented import INTSET_ENTRIES
-from neardup.index.redis.size import EMPTY_BYTES, PROJECTIONS, valkey_bytes
+from neardup.index.size import EMPTY_BYTES, REDIS_PROJECTIONS, valkey_bytes
 from neardup.insights.plan.profile import TYPICAL
 from neardup.insights.plan.project import Corpus, index_size
 from neardup.languages import LANGUAGES
@@ -44,7 +44,7 @@ async def grow(index: RedisIndex, sizes: dict[Language, int]) -> None:
             await index.apply(batch, batch[-1].seq)
 
 
-@pytest.mark.parametrize("layout", PROJECTIONS)
+@pytest.mark.parametrize("layout", REDIS_PROJECTIONS)
 @pytest.mark.parametrize(("sizes", "grown"), [(BUILT, False), (GROWN, True)])
 async def test_a_server_takes_as_much_as_projected(
     redis_program: str, tmp_path: Path, layout: Layout, sizes: dict[Language, int], grown: bool

@@ -14,10 +14,9 @@ from hypothesis import strategies as st
 from neardup.config import Detection
 from neardup.core.candidates.banding import MAX_SIGNATURE_BANDS, Banding
 from neardup.index import packed_buckets
+from neardup.index import size as redis_size
 from neardup.index.passages.index import PassageIndex
-from neardup.index.projections import SIZE_PROJECTIONS
-from neardup.index.redis import size as redis_size
-from neardup.index.size import LanguageShape, TierSize
+from neardup.index.size import SIZE_PROJECTIONS, LanguageShape, TierSize
 from neardup.index.spread import BAND_VALUES, Spread, even_spread, signature_spread, simhash_spread
 from neardup.index.sqlite import SqliteIndex
 from neardup.index.titles import Position, TitleIndex
@@ -133,7 +132,7 @@ def test_a_hash_table_has_the_next_power_of_two_slots(keys: int) -> None:
 
 def test_the_total_is_the_sum_of_the_parts() -> None:
     corpus = corpus_of(PLATFORM)
-    for layout in redis_size.PROJECTIONS:
+    for layout in redis_size.REDIS_PROJECTIONS:
         size = index_size(corpus, layout)
         tiers = [tier for each in size.tiers.values() for tier in each.values()]
         parts = (

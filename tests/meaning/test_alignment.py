@@ -4,8 +4,8 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from neardup.meaning.alignment import WEIGHTS, chunk_pairs, similarities
-from neardup.meaning.centring import Vectors, unit
+from neardup.meaning.codes import Vectors, unit
+from neardup.meaning.margins import WEIGHTS, aligned_similarities, chunk_pairs
 
 lengths = st.integers(1, 3)
 
@@ -25,16 +25,16 @@ def best_by_dynamic_programming(cosines: Vectors) -> float:
 @given(st.integers(0, 99), lengths, lengths)
 def test_it_is_the_best_monotone_one_both_ways(seed: int, n: int, m: int) -> None:
     a, b = chunks(seed, n), chunks(seed + 100, m)
-    found = float(similarities(a, b[None])[0])
+    found = float(aligned_similarities(a, b[None])[0])
     cosines = a @ b.T
     both = best_by_dynamic_programming(cosines) + best_by_dynamic_programming(cosines.T)
     assert found == pytest.approx(WEIGHTS[min(n, m)] * (both - float(cosines.mean())), abs=1e-5)
-    assert found == pytest.approx(float(similarities(b, a[None])[0]), abs=1e-5), "neither story comes first"
+    assert found == pytest.approx(float(aligned_similarities(b, a[None])[0]), abs=1e-5), "neither story comes first"
 
 
 def test_a_short_copy_counts_for_less_than_a_long_one() -> None:
     a = chunks(1, 3)
-    found = [float(similarities(a[:n], a[None, :n])[0]) for n in (1, 2)]
+    found = [float(aligned_similarities(a[:n], a[None, :n])[0]) for n in (1, 2)]
     assert found == pytest.approx([WEIGHTS[1], WEIGHTS[2] * (2 - float((a[:2] @ a[:2].T).mean()))])
     assert found[0] < WEIGHTS[3] == 1
 
@@ -51,7 +51,7 @@ def test_every_chunk_has_a_partner_and_none_goes_back(seed: int, n: int, m: int)
 
 def test_chunks_in_another_order_are_less_alike() -> None:
     a = chunks(1, 3)
-    in_order, reversed_order = (float(similarities(a, other[None])[0]) for other in (a, a[::-1]))
+    in_order, reversed_order = (float(aligned_similarities(a, other[None])[0]) for other in (a, a[::-1]))
     assert reversed_order < in_order / 2
 
 
@@ -60,7 +60,7 @@ def test_stories_that_are_alike_throughout_are_less_alike_than_those_in_order() 
     on_it = [unit(chunks(n, 3) + 1.5 * subject) for n in (3, 4)]
     copy = unit(on_it[0] + 0.8 * chunks(5, 3))
     aligned = [float(np.diag(on_it[0] @ other.T).mean()) for other in (copy, on_it[1])]
-    found = similarities(on_it[0], np.stack([copy, on_it[1]]))
+    found = aligned_similarities(on_it[0], np.stack([copy, on_it[1]]))
     assert found[0] - found[1] > aligned[0] - aligned[1]
 
 

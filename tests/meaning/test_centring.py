@@ -3,7 +3,16 @@
 import numpy as np
 from hypothesis import given
 from hypothesis import strategies as st
-from neardup.meaning.centring import DIRECTIONS, STORIES_EACH, Centring, Sums, Vectors, fit, unit, widest_directions
+from neardup.meaning.codes import (
+    DIRECTIONS,
+    STORIES_EACH,
+    Centring,
+    Sums,
+    Vectors,
+    fit_centring,
+    unit,
+    widest_directions,
+)
 from neardup.records import Language
 
 HINDI, TAMIL, ODIA = Language("HINDI"), Language("TAMIL"), Language("ODIA")
@@ -27,7 +36,7 @@ def sums(vectors: Vectors) -> Sums:
 def test_centred_vectors_of_a_language_share_no_direction(seed: int) -> None:
     vectors = spread(seed, 500, 3)
     assert np.linalg.norm(vectors.mean(axis=0)) > 0.5, "the vectors of the test share a direction"
-    centred = fit({HINDI: sums(vectors)}, NONE).apply(vectors, HINDI)
+    centred = fit_centring({HINDI: sums(vectors)}, NONE).apply(vectors, HINDI)
     assert np.linalg.norm(centred.mean(axis=0)) < 0.2
     np.testing.assert_allclose(np.linalg.norm(centred, axis=1), 1, rtol=1e-5)
 
@@ -35,7 +44,10 @@ def test_centred_vectors_of_a_language_share_no_direction(seed: int) -> None:
 @given(seeds, seeds)
 def test_many_stories_of_a_language_outweigh_the_other_languages(seed: int, other: int) -> None:
     hindi, tamil = spread(seed, 500, 2), spread(other, 50, 2)
-    alone, together = fit({HINDI: sums(hindi)}, NONE), fit({HINDI: sums(hindi), TAMIL: sums(tamil)}, NONE)
+    alone, together = (
+        fit_centring({HINDI: sums(hindi)}, NONE),
+        fit_centring({HINDI: sums(hindi), TAMIL: sums(tamil)}, NONE),
+    )
     cosines = (alone.apply(hindi, HINDI) * together.apply(hindi, HINDI)).sum(axis=1)
     assert cosines.min() > 0.99
 
@@ -43,21 +55,21 @@ def test_many_stories_of_a_language_outweigh_the_other_languages(seed: int, othe
 @given(seeds)
 def test_one_story_of_a_language_is_not_its_mean(seed: int) -> None:
     hindi, one = spread(seed, 50, 2), spread(seed + 1, 1, 2)
-    centred = fit({HINDI: sums(hindi), ODIA: sums(one)}, NONE).apply(one, ODIA)
+    centred = fit_centring({HINDI: sums(hindi), ODIA: sums(one)}, NONE).apply(one, ODIA)
     np.testing.assert_allclose(np.linalg.norm(centred, axis=1), 1, rtol=1e-5)
 
 
 @given(seeds)
 def test_a_language_without_stories_is_centred_by_the_mean_of_the_others(seed: int) -> None:
     hindi, tamil, odia = spread(seed, 50, 2), spread(seed + 1, 5, 2), spread(seed + 2, 5, 2)
-    centring = fit({HINDI: sums(hindi), TAMIL: sums(tamil)}, NONE)
+    centring = fit_centring({HINDI: sums(hindi), TAMIL: sums(tamil)}, NONE)
     common = (hindi.mean(axis=0) + tamil.mean(axis=0)) / 2
     np.testing.assert_allclose(centring.apply(odia, ODIA), unit(odia - common), atol=1e-5)
 
 
 def test_without_stories_nothing_is_removed() -> None:
     vectors = spread(1, 3, 2)
-    np.testing.assert_allclose(fit({}, NONE).apply(vectors, HINDI), vectors, atol=1e-6)
+    np.testing.assert_allclose(fit_centring({}, NONE).apply(vectors, HINDI), vectors, atol=1e-6)
 
 
 def test_the_mean_itself_has_no_direction_left() -> None:
@@ -74,7 +86,7 @@ def test_the_directions_in_which_stories_vary_most_are_removed(seed: int) -> Non
     directions = widest_directions(vectors)
     assert directions.shape == (2, DIMENSIONS)
     np.testing.assert_allclose(directions @ directions.T, np.eye(2), atol=1e-5)
-    removed = fit({}, directions).apply(vectors, HINDI)
+    removed = fit_centring({}, directions).apply(vectors, HINDI)
     np.testing.assert_allclose(removed @ directions.T, 0, atol=1e-5)
     assert np.abs(removed[:, 0]).max() < 0.5
 

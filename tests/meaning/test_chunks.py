@@ -3,7 +3,7 @@
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from neardup.meaning.chunks import CHUNK_WORDS, LEAST_WORDS, MOST_CHARACTERS, MOST_CHUNKS, chunks
+from neardup.core.text.chunks import CHUNK_WORDS, LEAST_WORDS, MOST_CHARACTERS, MOST_CHUNKS, chunks
 from neardup.records import Language
 
 from tests.support.languages import SAMPLED

@@ -4,8 +4,7 @@ import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from neardup.meaning.centring import Vectors, unit
-from neardup.meaning.codes import Codes, Nearest, Places, codes_of, quantised, restored, scan
+from neardup.meaning.codes import Codes, Nearest, Places, Vectors, codes_of, quantise, restore, scan, unit
 
 seeds = st.integers(0, 2**32 - 1)
 dimensions = st.sampled_from([1, 7, 64, 65, 384, 1024])
@@ -23,12 +22,12 @@ def plain_distances(queries: Codes, codes: Codes) -> Places:
 @given(seeds, dimensions)
 def test_8_bits_keep_the_direction(seed: int, size: int) -> None:
     exact = vectors(seed, 5, size)
-    cosines = (restored(quantised(exact)) * exact).sum(axis=1)
+    cosines = (restore(quantise(exact)) * exact).sum(axis=1)
     assert cosines.min() > 0.999
 
 
 def test_8_bits_keep_a_vector_of_zeros() -> None:
-    assert not restored(quantised(np.zeros((1, 8), np.float32))).any()
+    assert not restore(quantise(np.zeros((1, 8), np.float32))).any()
 
 
 @given(seeds, dimensions)

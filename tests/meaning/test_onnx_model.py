@@ -5,7 +5,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 from neardup.errors import Misuse
-from neardup.meaning.onnx_model import open_folder
+from neardup.meaning.embedders import open_folder
 
 from tests.support.tiny_model import make_model, table_of
 

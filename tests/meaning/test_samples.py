@@ -3,10 +3,10 @@
 import csv
 import json
 
+from neardup.core.text.chunks import chunks
 from neardup.core.text.extraction import Extraction
 from neardup.core.text.html import visible_text
 from neardup.core.verify.tiers import RETOLD, TRANSLATED
-from neardup.meaning.chunks import chunks
 
 from tests.support.paths import SAMPLES
 

@@ -12,11 +12,9 @@ from hypothesis import strategies as st
 from neardup.errors import Fatal, Misuse
 from neardup.ledger import transaction
 from neardup.ledger.versions import Numbered
-from neardup.meaning import queue, vectors
-from neardup.meaning.centring import Vectors, unit
-from neardup.meaning.codes import codes_of
-from neardup.meaning.vectors import Embedded
-from neardup.meaning.vectors_file import TABLES, claim, connect
+from neardup.meaning import vectors
+from neardup.meaning.codes import Vectors, codes_of, unit
+from neardup.meaning.vectors import TABLES, Embedded, claim, connect
 from neardup.records import Language
 
 from tests.support.languages import HINDI, TAMIL
@@ -54,12 +52,12 @@ def stories(language: Language, n: int, first: int = 0, seed: int = 1) -> list[E
 
 
 def test_what_is_written_is_held_and_waits_no_more(db: sqlite3.Connection) -> None:
-    queue.add(db, [Numbered(1, 1), Numbered(2, 2)])
+    vectors.enqueue(db, [Numbered(1, 1), Numbered(2, 2)])
     put(db, Embedded(1, HINDI, b"hash", random_vectors(1, 3)))
     assert vectors.held(db, [1, 2]) == {1: (HINDI, b"hash")}
-    assert queue.size(db) == 1
+    assert vectors.queue_size(db) == 1
     vectors.remove(db, [1, 2])
-    assert (vectors.held(db, [1]), queue.size(db)) == ({}, 0)
+    assert (vectors.held(db, [1]), vectors.queue_size(db)) == ({}, 0)
 
 
 @given(st.sets(st.integers(-20, 20), max_size=30), st.integers(1, 7))
@@ -67,9 +65,9 @@ def test_the_queue_gives_works_first_then_the_latest_versions(ids: set[int], lim
     with closing(sqlite3.connect(":memory:", isolation_level=None)) as db:
         for statement in TABLES.split(";\n")[:-1]:
             db.execute(statement)
-        queue.add(db, [Numbered(story_id, 100 + n) for n, story_id in enumerate(sorted(ids))])
-        taken, place = list[int](), queue.FIRST
-        while some := queue.after(db, place, limit):
+        vectors.enqueue(db, [Numbered(story_id, 100 + n) for n, story_id in enumerate(sorted(ids))])
+        taken, place = list[int](), vectors.QUEUE_START
+        while some := vectors.waiting_after(db, place, limit):
             assert len(some) <= limit
             taken += [one.story_id for one in some]
             place = some[-1].place
@@ -81,16 +79,16 @@ def test_the_queue_gives_works_first_then_the_latest_versions(ids: set[int], lim
 def test_a_day_adds_up(db: sqlite3.Connection) -> None:
     for seconds, texts in ((1.5, 3), (2.0, 4)):
         with transaction(db):
-            queue.spend(db, "2026-01-01", seconds, texts)
-    assert queue.spent(db, "2026-01-01") == (3.5, 7)
-    assert queue.spent(db, "2026-01-02") == (0.0, 0)
+            vectors.add_spending(db, "2026-01-01", seconds, texts)
+    assert vectors.spent_on(db, "2026-01-01") == (3.5, 7)
+    assert vectors.spent_on(db, "2026-01-02") == (0.0, 0)
 
 
 def test_codes_are_those_of_the_centred_vectors(db: sqlite3.Connection) -> None:
     made = [*stories(HINDI, 20), *stories(TAMIL, 5, first=100, seed=50)]
     put(db, *made)
     make_all_codes(db)
-    centring = vectors.centring(db)
+    centring = vectors.read_centring(db)
     for one in made:
         code = np.frombuffer(db.execute("SELECT code FROM codes WHERE story_id = ?", (one.story_id,)).fetchone()[0])
         exact = codes_of(vectors.story_vector(one.chunks, one.language, centring)[None])
@@ -119,11 +117,11 @@ def test_a_new_mean_makes_all_codes_of_its_language_again(db: sqlite3.Connection
 def test_new_directions_make_all_codes_again(db: sqlite3.Connection) -> None:
     put(db, *stories(HINDI, 60), *stories(TAMIL, 60, first=100))
     make_all_codes(db)
-    assert len(vectors.centring(db).directions) == 2
+    assert len(vectors.read_centring(db).directions) == 2
     assert not vectors.fit_directions(db), "nothing has grown"
     put(db, *stories(HINDI, 61, first=200))
     assert vectors.fit_directions(db)
-    assert len(vectors.centring(db).directions) == 3
+    assert len(vectors.read_centring(db).directions) == 3
     assert db.execute("SELECT count(*) FROM codes WHERE code IS NOT NULL").fetchone() == (0,)
 
 

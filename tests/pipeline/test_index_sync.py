@@ -10,10 +10,9 @@ import redis
 from neardup.columns import Outcomes
 from neardup.core.candidates.banding import Banding
 from neardup.errors import Fatal
-from neardup.index.protocol import Index
+from neardup.index.protocol import BucketStatistics, Index
 from neardup.index.redis import open_redis
 from neardup.index.sqlite import SqliteIndex
-from neardup.index.statistics import BucketStatistics
 from neardup.languages import LANGUAGES
 from neardup.ledger import Ledger, changes, runs, stories
 from neardup.ledger.restart import restart

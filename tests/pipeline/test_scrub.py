@@ -12,9 +12,8 @@ import pytest
 from neardup.columns import Outcomes
 from neardup.config import Detection
 from neardup.core.candidates.banding import Banding
-from neardup.index.completeness import Completeness
 from neardup.index.passages.index import PassageIndex
-from neardup.index.protocol import Index
+from neardup.index.protocol import Completeness, Index
 from neardup.index.redis import open_redis
 from neardup.index.sqlite import SqliteIndex
 from neardup.languages import LANGUAGES

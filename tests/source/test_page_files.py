@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from neardup.errors import Misuse
-from neardup.source.page_files import ENDINGS, find_files
+from neardup.source.documents import PAGE_ENDINGS, find_files
 
 FILES = ("b.txt", "a.HTML", "below/c.md", "below/deep/d.htm", "picture.png", "notes", ".hidden/e.txt")
 READ = {"b.txt", "a.HTML", "below/c.md", "below/deep/d.htm"}
@@ -42,7 +42,7 @@ def test_each_file_is_found_once_and_the_order_is_always_the_same(folder: Path, 
     found = find_files(given_paths, Counter(), set())
     assert len({file.resolve() for file in found}) == len(found), "a file was found twice"
     assert found == find_files(given_paths, Counter(), set())
-    assert all(file.suffix.lower() in ENDINGS for file in found)
+    assert all(file.suffix.lower() in PAGE_ENDINGS for file in found)
 
 
 def test_known_files_are_not_found_again(folder: Path) -> None:

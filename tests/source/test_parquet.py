@@ -10,7 +10,7 @@ from neardup.errors import Misuse
 from neardup.languages import SHIPPED
 from neardup.records import Checkpoint, ListedRow, Story
 from neardup.source import rows_of
-from neardup.source.manifest import Manifest
+from neardup.source.listings import Manifest
 from pyarrow import csv, parquet
 
 from tests.support.paths import SAMPLES

@@ -12,8 +12,7 @@ from typing import TYPE_CHECKING
 import pyarrow as pa  # type: ignore[import-untyped]
 from neardup.core.verify.clusters import by_story
 from neardup.core.verify.keep import POLICIES, Member, kept
-from neardup.spark.clusters import clusters
-from neardup.spark.members import members
+from neardup.spark.results import find_clusters, list_members
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
@@ -68,8 +67,8 @@ def test_clusters_and_what_is_kept_of_them_are_those_of_the_daemon(spark: "Spark
             [{"id": one, "published_at": published[one], "words": words[one]} for one in published], STORY
         )
     )
-    found = clusters(flags_of(spark, drawn, published), lambda frame, _: frame.localCheckpoint()).localCheckpoint()
-    of_policy = [members(found, stories, policy).withColumn("name", lit(policy)) for policy in POLICIES]
+    found = find_clusters(flags_of(spark, drawn, published), lambda frame, _: frame.localCheckpoint()).localCheckpoint()
+    of_policy = [list_members(found, stories, policy).withColumn("name", lit(policy)) for policy in POLICIES]
     rows = reduce(lambda one, other: one.union(other), of_policy).collect()
     expected = by_story([(one, other, 1.0) for one, other in drawn], published)
     together = defaultdict[int, list[Member]](list)

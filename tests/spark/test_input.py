@@ -13,10 +13,9 @@ from neardup.cli import main
 from neardup.config import Config, Content, Source
 from neardup.core.fingerprint.compute import fingerprint_text
 from neardup.errors import Fatal
-from neardup.source.table_columns import Columns
+from neardup.source.documents import Columns
 from neardup.spark import session
-from neardup.spark.listing import of_table
-from neardup.spark.reading import READ, Reading, reader
+from neardup.spark.reading import READ, Reading, list_table, reader
 from pyarrow import parquet
 
 from tests.support.command import Ended, assert_one_line
@@ -50,7 +49,7 @@ def test_texts_and_pages_are_fingerprinted(
     bodies: list[object] = [shape.format(TEXT[language]) for language in TEXT]
     others: dict[str, list[object]] = {"id": [7, 8], "language": [*TEXT], "published_at": [PUBLISHED, PUBLISHED]}
     write(tmp_path / name, others | {column: bodies})
-    listed = of_table(spark, CONFIG, str(tmp_path / name), Columns(column), None)
+    listed = list_table(spark, CONFIG, str(tmp_path / name), Columns(column), None)
     rows = listed.mapInArrow(reader(CONFIG, Reading.of(CONFIG, 1, with_bodies=True)), READ).toArrow().to_pylist()
     assert {row["id"]: row["language"] for row in rows} == dict(zip((7, 8), TEXT, strict=True))
     for row in rows:

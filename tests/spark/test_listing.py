@@ -7,9 +7,9 @@ from typing import TYPE_CHECKING, Any
 import pytest
 from neardup.config import Config, Content, Source
 from neardup.errors import Misuse
+from neardup.source.documents import Columns
 from neardup.source.parse import id_of
-from neardup.source.table_columns import Columns
-from neardup.spark.listing import of_table
+from neardup.spark.reading import list_table
 
 from tests.support.languages import HINDI
 
@@ -31,7 +31,7 @@ def test_rows_of_a_table_are_parsed_as_those_of_a_manifest(spark: "SparkSession"
         {"story_id": "8", "language": "Klingon", "html": "x"},
         {"story_id": "9", "language": "hi", "html": None},
     ]
-    table = of_table(spark, CONFIG, write(tmp_path / "t.jsonl", rows), Columns(), None)
+    table = list_table(spark, CONFIG, write(tmp_path / "t.jsonl", rows), Columns(), None)
     listed = {row["id"] or row["reason"]: row for row in table.toArrow().to_pylist()}
     assert listed.keys() == {7, id_of("seven"), "bad_language", "bad_row"}
     assert listed[7]["body"].decode() == "<p>एक कहानी"
@@ -42,8 +42,8 @@ def test_rows_of_a_table_are_parsed_as_those_of_a_manifest(spark: "SparkSession"
 def test_a_table_that_cannot_be_compared_is_refused(spark: "SparkSession", tmp_path: Path) -> None:
     path = write(tmp_path / "t.jsonl", [{"id": 1, "body": "एक"}])
     with pytest.raises(Misuse, match="no column language"):
-        of_table(spark, CONFIG, path, Columns(), None)
+        list_table(spark, CONFIG, path, Columns(), None)
     with pytest.raises(Misuse, match="no column prose"):
-        of_table(spark, CONFIG, path, Columns("prose"), HINDI)
+        list_table(spark, CONFIG, path, Columns("prose"), HINDI)
     with pytest.raises(Misuse, match="cannot read"):
-        of_table(spark, CONFIG, str(tmp_path / "none.parquet"), Columns(), HINDI)
+        list_table(spark, CONFIG, str(tmp_path / "none.parquet"), Columns(), HINDI)

@@ -10,15 +10,21 @@ import fakeredis
 import uvloop
 from neardup.core.candidates.banding import Banding
 from neardup.core.candidates.fingerprint_arrays import FingerprintArrays
-from neardup.index.completeness import Completeness
-from neardup.index.health import ServerHealth
-from neardup.index.protocol import Bandings, Bucket, Index, IndexPosition, LookupResult
+from neardup.index.protocol import (
+    Bandings,
+    Bucket,
+    BucketStatistics,
+    Completeness,
+    Index,
+    IndexPosition,
+    LookupResult,
+    ServerHealth,
+)
 from neardup.index.redis import Layout, open_redis
 from neardup.index.redis.client import Clients
 from neardup.index.redis.compact import Compact
 from neardup.index.redis.documented import Documented
 from neardup.index.sqlite import SqliteIndex
-from neardup.index.statistics import BucketStatistics
 from neardup.languages import LANGUAGES
 from neardup.records import BandedFingerprint, Change, Language
 

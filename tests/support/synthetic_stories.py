@@ -7,7 +7,7 @@ import click
 import numpy as np
 from neardup.columns import Outcomes
 from neardup.core.fingerprint.minhash import ROWS
-from neardup.index.redis.commands import batches
+from neardup.index.redis.client import batches
 from neardup.languages import LANGUAGES
 from neardup.ledger import changes, stories
 from neardup.records import BandedFingerprint, Fingerprint, Fingerprinted, Outcome, Story

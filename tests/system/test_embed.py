@@ -14,9 +14,9 @@ import stamina
 from aiohttp import web
 from msgspec.structs import replace
 from neardup.config import Config, Meaning, load
-from neardup.embedding.run import embed
 from neardup.errors import Misuse, Transient
 from neardup.ledger.lock import only_one
+from neardup.meaning.run import embed
 
 from tests.support.command import Neardup, assert_one_line
 from tests.support.embedded_samples import MEANING, SINCE, held, known

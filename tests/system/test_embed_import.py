@@ -6,10 +6,10 @@ from typing import Any
 import pyarrow as pa  # type: ignore[import-untyped]
 import pyarrow.parquet as pq  # type: ignore[import-untyped]
 import pytest
+from neardup.core.text.chunks import chunks
 from neardup.core.text.extraction import Extraction
 from neardup.core.text.html import visible_text
-from neardup.meaning.chunks import chunks
-from neardup.meaning.onnx_model import open_folder
+from neardup.meaning.embedders import open_folder
 
 from tests.support.command import Neardup, assert_one_line
 from tests.support.embedded_samples import WORDS, held, known

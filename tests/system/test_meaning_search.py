@@ -10,12 +10,11 @@ import pytest
 from msgspec.structs import replace
 from neardup.config import Config, Meaning, load
 from neardup.core.verify.tiers import TRANSLATED
-from neardup.embedding import search
-from neardup.embedding.run import EmbeddingSummary, embed
 from neardup.errors import Misuse
 from neardup.insights.evaluate.meaning import evaluate_meaning
 from neardup.ledger import connect, files, meaning_flags, read
-from neardup.meaning import neighbours
+from neardup.meaning import neighbours, search
+from neardup.meaning.run import EmbeddingSummary, embed
 
 from tests.support.command import Neardup, assert_one_line
 from tests.support.embeddings_server import embeddings_server

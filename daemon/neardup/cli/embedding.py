@@ -17,8 +17,8 @@ if TYPE_CHECKING:
     import asyncio
 
     from neardup.config import Config
-    from neardup.embedding.importing import ImportSummary
-    from neardup.embedding.run import EmbeddingSummary
+    from neardup.meaning.importing import ImportSummary
+    from neardup.meaning.run import EmbeddingSummary
 
 
 @command
@@ -37,10 +37,10 @@ def embed(config: "Config", *, since: str | None, imported: Path | None, as_json
     The vectors of a text and its translation are close.  A day takes up to meaning.core_seconds_a_day; a later call
     goes on where this one ends.
     """
-    from neardup.embedding.importing import import_vectors
-    from neardup.embedding.run import embed as embed_waiting
     from neardup.ledger import files
     from neardup.ledger.lock import only_one
+    from neardup.meaning.importing import import_vectors
+    from neardup.meaning.run import embed as embed_waiting
 
     if since and imported:
         raise Misuse("--since and --import exclude each other")
@@ -74,7 +74,7 @@ async def _notify(config: "Config", status: str, done: "EmbeddingSummary") -> No
 def _in_words(done: "EmbeddingSummary | ImportSummary") -> str:
     from neardup.cli.printing import by_reason
     from neardup.core.verify.tiers import RETOLD, TRANSLATED
-    from neardup.embedding.importing import ImportSummary
+    from neardup.meaning.importing import ImportSummary
 
     if isinstance(done, ImportSummary):
         return f"the vectors of {done.imported:,} stories were imported; {done.unknown:,} stories are not known"

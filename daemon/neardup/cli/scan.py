@@ -62,7 +62,7 @@ def scan(
     from neardup.moderation.export.write import export as write_export
     from neardup.scan.job import scan_documents, scan_processes
     from neardup.scan.request import STDIN, Request, config_of, list_documents, new_ledger, write_config
-    from neardup.source.table_columns import Columns
+    from neardup.source.documents import Columns
 
     for option, path in (("--html", html), ("--keep", keep)):
         if path is not None:
@@ -102,7 +102,7 @@ def _stdin(request: "Request") -> Iterator[Path]:
     """A temporary file with what stdin has, with the ending that fits it."""
     from tempfile import TemporaryDirectory
 
-    from neardup.source.tables import ending_of
+    from neardup.source.documents import ending_of
 
     with TemporaryDirectory(prefix="neardup-scan-") as folder:
         head = sys.stdin.buffer.read(HEAD_BYTES)

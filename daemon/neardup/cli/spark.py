@@ -39,7 +39,7 @@ def spark(
     """
     from neardup.config import Config, Content, Source
     from neardup.extras import needs
-    from neardup.source.table_columns import Columns
+    from neardup.source.documents import Columns
 
     with needs("spark", "neardup spark"):
         from neardup.spark.job import Input, Job

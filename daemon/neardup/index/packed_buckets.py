@@ -8,10 +8,11 @@ signature, those from FIRST_BLOCK on the blocks of the SimHash (see neardup.core
 values have as many bits as it takes for a bucket to hold some hundred stories.
 """
 
-from collections import Counter
+from collections import Counter, defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from typing import NamedTuple
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
@@ -21,6 +22,7 @@ from neardup.core.candidates.banding import (
     MAX_SIGNATURE_BANDS,
     SHARED_BLOCKS,
     Banding,
+    Values,
     block_values,
     narrowed,
 )
@@ -28,8 +30,12 @@ from neardup.core.candidates.shared_buckets import shared_by
 from neardup.core.fingerprint.minhash import SignatureRows, signature_rows
 from neardup.errors import Fatal, IndexDamaged
 from neardup.index.positions import values_by_language
-from neardup.index.protocol import Bucket, BucketKind, LookupResult
+from neardup.index.protocol import Bandings, Bucket, BucketKind, LookupResult
 from neardup.records import BandedFingerprint, Change, Language
+
+if TYPE_CHECKING:
+    from neardup.core.candidates.fingerprint_arrays import FingerprintArrays
+
 
 NUMBER = np.dtype("<u4")
 NUMBER_BYTES = 4
@@ -65,7 +71,7 @@ def recorded_bits(record: str | None, languages: Iterable[Language]) -> dict[Lan
     return dict.fromkeys(languages, MIN_BITS) | widths
 
 
-def overfull(sizes: Mapping[Language, int], bits: Bits) -> str | None:
+def overfull_languages(sizes: Mapping[Language, int], bits: Bits) -> str | None:
     """The languages whose buckets have grown too full, and the remedy, in one line; None if there are none."""
     full = [language for language, n in sizes.items() if n > OVERFULL << bits[language] and bits[language] < MAX_BITS]
     if not full:
@@ -219,3 +225,131 @@ def positions_by_language(stories: Sequence[BandedFingerprint]) -> dict[Language
     for position, story in enumerate(stories):
         positions.setdefault(story.language, []).append(position)
     return positions
+
+
+# MERGED: Compares stories with the packed buckets that must hold their numbers (see neardup.index.packed_buckets).
+
+Entry = tuple[int, int]  # the position of a story among those compared, and one of its buckets
+
+STORIES_PER_READ = 128  # their buckets take some ten megabytes
+
+
+def inserted_by_language(stories: Sequence[Change]) -> dict[Language, list[tuple[int, BandedFingerprint]]]:
+    """For each language the stories inserted by these changes: their positions and fingerprints."""
+    found: dict[Language, list[tuple[int, BandedFingerprint]]] = defaultdict(list)
+    for position, story in enumerate(stories):
+        if story.new is not None:
+            found[story.new.language].append((position, story.new))
+    return found
+
+
+def find_lacking(request: LookupRequest, numbers: Sequence[int], contents: Sequence[bytes | None]) -> list[Entry]:
+    """The entries that the buckets lack of the stories of a request.
+
+    `numbers` are the stories' numbers, `contents` those of the requested buckets; None for an empty one.  Raises
+    IndexDamaged for a bucket that does not consist of numbers.
+    """
+    for content in contents:
+        if content and len(content) % NUMBER_BYTES:
+            raise IndexDamaged(f"the index is damaged: a bucket has {len(content)} bytes")
+    signed = np.flatnonzero(request.signed).tolist()
+    rows = [*enumerate(request.block_positions.tolist()), *zip(signed, request.band_positions.tolist(), strict=True)]
+    digits = [number.to_bytes(NUMBER_BYTES, "little") for number in numbers]
+    return [
+        (story, int(request.buckets[place]))
+        for story, places in rows
+        for place in places
+        if not _holds(contents[place] or b"", digits[story])
+    ]
+
+
+def _holds(content: bytes, number: bytes) -> bool:
+    at = content.find(number)
+    while at >= 0 and at % NUMBER_BYTES:
+        at = content.find(number, at + 1)
+    return at >= 0
+
+
+def additions_of_entries(entries: Sequence[Entry], numbers: Sequence[int]) -> Additions:
+    """What adds the lacking entries to their buckets."""
+    ordered = sorted((bucket, numbers[story]) for story, bucket in entries)
+    buckets, counts = np.unique(np.array([bucket for bucket, _ in ordered], np.int64), return_counts=True)
+    return Additions(buckets, counts, np.array([number for _, number in ordered], NUMBER).tobytes())
+
+
+# MERGED: Builds an index from all stories at once, so that each bucket is written once and whole. The stories are written to scratch files by language and column, and read back one column at a time: memory holds one column of one language, however many stories there are.
+
+BLOCKS, BANDS = "blocks", "bands"
+
+
+class Spool:
+    """Members and band values in scratch files, by language and group of columns; `sizes` counts the stories.
+
+    A group is a set of columns with the same members, such as all bands of the signature.
+    """
+
+    def __init__(self, folder: Path) -> None:
+        self._folder = folder
+        self._members: dict[tuple[Language, str], np.dtype[Any]] = {}
+        self.sizes: Counter[Language] = Counter()
+
+    def put(self, language: Language, group: str, members: npt.NDArray[Any], values: Values) -> None:
+        """Append n members to a group, with their values (n, columns)."""
+        self._members[language, group] = members.dtype
+        self._append(f"{language}.{group}", members)
+        for column in range(values.shape[1]):
+            self._append(f"{language}.{group}.{column}", np.ascontiguousarray(values[:, column]))
+
+    def buckets(self, language: Language, group: str, column: int) -> Iterator[tuple[int, npt.NDArray[Any]]]:
+        """Each value of a column, ascending, with its members in the order in which they were put."""
+        values = np.fromfile(self._folder / f"{language}.{group}.{column}", np.uint16)
+        members = np.fromfile(self._folder / f"{language}.{group}", self._members[language, group])
+        members = members[np.argsort(values, kind="stable")]
+        counts = np.bincount(values)
+        ends = np.cumsum(counts)
+        for value in np.flatnonzero(counts).tolist():
+            yield value, members[ends[value] - counts[value] : ends[value]]
+
+    def _append(self, name: str, column: npt.NDArray[Any]) -> None:
+        with (self._folder / name).open("ab") as file:
+            column.tofile(file)
+
+
+def spool_page(spool: Spool, page: "FingerprintArrays", bandings: Bandings, bits: Bits, *, blocks: bool = True) -> None:
+    """Write what packed buckets will hold of a page of stories to the spool."""
+    for language, stories in page.by_language():
+        signed, banding, width = stories.where(stories.signed), bandings[language], bits[language]
+        spool.sizes[language] += len(stories)
+        spool.put(language, BANDS, signed.numbers, narrowed(signed.signatures, banding.bands, width))
+        if blocks:
+            spool.put(language, BLOCKS, stories.numbers, block_values(stories.simhashes, banding.hamming, width))
+
+
+@dataclass(frozen=True, slots=True)
+class SpooledColumn:
+    """A column of the packed buckets of a language; writing it counts as progress by `stories` stories."""
+
+    language: Language
+    group: str
+    nth: int
+    stories: int
+
+    def buckets(self, spool: Spool) -> Iterator[tuple[int, bytes]]:
+        """The column's buckets, ascending, and the contents of each."""
+        column = self.nth if self.group == BANDS else FIRST_BLOCK + self.nth
+        for value, members in spool.buckets(self.language, self.group, self.nth):
+            yield column << BAND_BITS | value, members.astype(NUMBER, copy=False).tobytes()
+
+
+def spooled_columns(spool: Spool, bandings: Bandings, *, blocks: bool = True) -> Iterator[SpooledColumn]:
+    """All columns in the spool, in the order of their buckets; their `stories` add up to those of the spool."""
+    for language in bandings:
+        if n := spool.sizes[language]:
+            columns = _columns(bandings[language], blocks=blocks)
+            for at, (group, nth) in enumerate(columns):
+                yield SpooledColumn(language, group, nth, n * (at + 1) // len(columns) - n * at // len(columns))
+
+
+def _columns(banding: Banding, *, blocks: bool) -> list[tuple[str, int]]:
+    columns = [(BANDS, band) for band in range(banding.bands)]
+    return columns + [(BLOCKS, block) for block in range(banding.hamming + SHARED_BLOCKS) if blocks]

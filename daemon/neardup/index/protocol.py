@@ -3,8 +3,8 @@
 An index is derived from the ledger.  It applies the ledger's numbered changes in order and records the number of the
 last one, so an index that is behind replays the changes it lacks, and an index that lost data is rebuilt.
 
-A backend implements `Index`.  It may also implement `BucketStatistics` (neardup.index.statistics), `ServerHealth`
-(neardup.index.health), `Completeness` (neardup.index.completeness) and a `SizeProjection` (neardup.index.size); every
+A backend implements `Index`.  It may also implement `BucketStatistics` (neardup.index.protocol), `ServerHealth`
+(neardup.index.protocol), `Completeness` (neardup.index.protocol) and a `SizeProjection` (neardup.index.size); every
 caller works without them.
 """
 
@@ -12,13 +12,14 @@ from collections.abc import AsyncGenerator, AsyncIterator, Mapping, Sequence
 from dataclasses import dataclass
 from enum import StrEnum
 from pathlib import Path
-from typing import TYPE_CHECKING, NamedTuple, Protocol
+from typing import TYPE_CHECKING, NamedTuple, Protocol, runtime_checkable
 
 from neardup.core.candidates.banding import Banding, Numbers
 from neardup.records import BandedFingerprint, Change, Language
 
 if TYPE_CHECKING:
     from neardup.core.candidates.fingerprint_arrays import FingerprintArrays
+
 
 Bandings = Mapping[Language, Banding]
 Codes = Mapping[Language, str]  # the ISO 639 code of each language
@@ -126,4 +127,60 @@ class Index(Protocol):
 
     async def close(self) -> None:
         """Release connections and threads."""
+        ...
+
+
+# MERGED: Optional statistics of an index: how many stories it holds, and how full its buckets are.
+
+
+@runtime_checkable
+class BucketStatistics(Protocol):
+    """An index that can count its stories and the members of its buckets.  Each method raises Transient as `Index`."""
+
+    async def story_counts(self) -> dict[Language, int]:
+        """The number of stories of each language that has any."""
+        ...
+
+    async def bucket_sizes(self, sample: Sequence[BandedFingerprint]) -> dict[Bucket, int]:
+        """The number of members of each bucket that a story of the sample falls into; empty buckets are left out."""
+        ...
+
+
+async def read_bucket_sizes(index: Index, sample: Sequence[BandedFingerprint]) -> dict[Bucket, int]:
+    """The sizes of the buckets that the sample falls into; empty for an index without statistics."""
+    return await index.bucket_sizes(sample) if isinstance(index, BucketStatistics) else {}
+
+
+# MERGED: Optional checks of the server or the file behind an index.
+
+
+@runtime_checkable
+class ServerHealth(Protocol):
+    """An index that can check its server or file.  Each method raises Transient as `Index`."""
+
+    async def check_writable(self) -> None:
+        """Write without changing the index; raises where an insert would be refused."""
+        ...
+
+    async def problem(self) -> str | None:
+        """What is wrong with the server's configuration or with the data, in one line; None if nothing is."""
+        ...
+
+
+# MERGED: Optional comparison of an index with the ledger: whether the buckets of a story hold it, and their repair.
+
+
+@runtime_checkable
+class Completeness(Protocol):
+    """An index that can compare stories with its buckets, each story given as the change that inserts it.
+
+    Each method raises Transient as `Index`, and IndexDamaged if only a rebuild helps.
+    """
+
+    async def missing(self, stories: Sequence[Change]) -> list[int]:
+        """For each story, the number of its entries that the index lacks."""
+        ...
+
+    async def restore(self, stories: Sequence[Change]) -> None:
+        """Write those entries of the stories that the index lacks; its position and its counts stay as they are."""
         ...

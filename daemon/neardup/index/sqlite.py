@@ -1,22 +1,31 @@
-"""The embedded index: packed buckets (see neardup.index.packed_buckets) in tables of the ledger's file.
+"""The tables of the embedded index in the ledger's file (see neardup.index.sqlite), and what is read and written there.
 
-It has its own connection, on its own thread.  It records the Hamming distances, bands and widths that decide which
-buckets a story falls into; a change of these needs a rebuild.
+The functions raise IndexDamaged for a row that holds what neardup did not write there.
 """
 
 import asyncio
+import json
 import sqlite3
-from collections.abc import AsyncGenerator, AsyncIterator, Callable, Mapping, Sequence
+from collections.abc import AsyncGenerator, AsyncIterator, Callable, Iterable, Mapping, Sequence
 from dataclasses import replace
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Concatenate, ParamSpec, TypeVar
 
+from neardup.core.candidates.banding import BAND_BITS
 from neardup.errors import Fatal, IndexDamaged
 from neardup.index import packed_buckets
-from neardup.index import sqlite_tables as tables
-from neardup.index.bulk import Spool, spool_page, spooled_columns
-from neardup.index.packed_entries import STORIES_PER_READ, Entry, additions_of, by_language, lacking
+from neardup.index.packed_buckets import (
+    STORIES_PER_READ,
+    Entry,
+    Spool,
+    SpooledColumn,
+    additions_of_entries,
+    find_lacking,
+    inserted_by_language,
+    spool_page,
+    spooled_columns,
+)
 from neardup.index.positions import (
     extended_record,
     number_of,
@@ -32,6 +41,114 @@ from neardup.sqlite import FAILURES, ThreadedConnection, failure
 
 if TYPE_CHECKING:
     from neardup.core.candidates.fingerprint_arrays import FingerprintArrays
+
+
+SCHEMA = """
+CREATE TABLE IF NOT EXISTS index_marks (key TEXT PRIMARY KEY, value) WITHOUT ROWID;
+CREATE TABLE IF NOT EXISTS index_languages
+    (number INTEGER PRIMARY KEY, language TEXT NOT NULL UNIQUE, stories INTEGER NOT NULL DEFAULT 0);
+CREATE TABLE IF NOT EXISTS index_buckets (bucket INTEGER PRIMARY KEY, numbers BLOB NOT NULL);
+"""
+APPEND = (
+    "INSERT INTO index_buckets VALUES (?, ?)"  # || yields text, hence the cast
+    " ON CONFLICT DO UPDATE SET numbers = CAST(numbers || excluded.numbers AS BLOB)"
+)
+COLUMN_BITS = 6  # a row's key consists of the language's number in this index, column and value
+
+
+def _read_applied(db: sqlite3.Connection) -> int | None:
+    row = db.execute("SELECT value FROM index_marks WHERE key = 'applied'").fetchone()
+    return number_of(row[0]) if row else None
+
+
+def _record_text(value: object) -> str:
+    """A record; raises IndexDamaged if it is no text."""
+    if not isinstance(value, str):
+        raise IndexDamaged("the index is damaged: a record of a setting is no text")
+    return value
+
+
+def _register_languages(db: sqlite3.Connection, languages: Iterable[Language]) -> None:
+    """Give each new language the next number; numbers never change."""
+    known = _read_language_numbers(db)
+    if new := [language for language in languages if language not in known]:
+        numbered = enumerate(new, max(known.values(), default=-1) + 1)
+        db.executemany("INSERT OR IGNORE INTO index_languages (number, language) VALUES (?, ?)", numbered)
+
+
+def _read_language_numbers(db: sqlite3.Connection) -> dict[Language, int]:
+    return dict(db.execute("SELECT language, number FROM index_languages"))
+
+
+def _fill_column(db: sqlite3.Connection, spool: Spool, column: SpooledColumn) -> None:
+    db.execute("BEGIN IMMEDIATE")
+    number = _read_language_numbers(db)[column.language]
+    written = ((_row_key(number, bucket), added) for bucket, added in column.buckets(spool))
+    db.executemany(APPEND, written)  # appended, since the buckets may hold a probe of `neardup doctor`
+    _count_growth(db, {column.language: column.stories})
+    db.execute("COMMIT")
+
+
+def _append(db: sqlite3.Connection, language_number: int, additions: packed_buckets.Additions) -> None:
+    """Add numbers to the buckets of a language, within the caller's transaction."""
+    added = ((_row_key(language_number, bucket), numbers) for bucket, numbers in additions.by_bucket())
+    db.executemany(APPEND, added)
+
+
+def _count_growth(db: sqlite3.Connection, growth: Mapping[Language, int]) -> None:
+    db.executemany("UPDATE index_languages SET stories = stories + ?2 WHERE language = ?1", growth.items())
+
+
+def _row_key(language_number: int, bucket: int) -> int:
+    return language_number << COLUMN_BITS + BAND_BITS | bucket
+
+
+def _row_keys(number_of_language: Mapping[Language, int], request: packed_buckets.LookupRequest) -> list[int]:
+    number = number_of_language[request.language]
+    return [_row_key(number, bucket) for bucket in request.buckets.tolist()]
+
+
+def _read_lengths(db: sqlite3.Connection, rows: Sequence[int]) -> list[int]:
+    lengths = db.execute(
+        "SELECT coalesce(length(numbers), 0) FROM json_each(?) LEFT JOIN index_buckets ON bucket = value",
+        (json.dumps(rows),),
+    )
+    return [length for (length,) in lengths]
+
+
+def _read_whole(db: sqlite3.Connection, rows: Sequence[int]) -> list[bytes | None]:
+    """The contents of each bucket; None for an empty one."""
+    query = "SELECT numbers FROM json_each(?) LEFT JOIN index_buckets ON bucket = value"
+    found = db.execute(query, (json.dumps(rows),)).fetchall()
+    return [None if numbers is None else _blob(numbers) for (numbers,) in found]
+
+
+def _read_tails(db: sqlite3.Connection, rows: Sequence[int], most: int) -> tuple[list[bytes], list[int]]:
+    """The last `most` bytes of each bucket that is not empty, and the whole length of each bucket."""
+    buckets = db.execute(
+        "SELECT coalesce(length(numbers), 0), CASE WHEN length(numbers) <= ? THEN numbers END"
+        " FROM json_each(?) LEFT JOIN index_buckets ON bucket = value",
+        (most, json.dumps(rows)),
+    )
+    values, lengths = [], []
+    for row, (length, numbers) in zip(rows, buckets.fetchall(), strict=True):
+        lengths.append(length)
+        if length > most:  # substr() would read the whole blob
+            with db.blobopen("index_buckets", "numbers", row, readonly=True) as blob:
+                blob.seek(length - most)
+                values.append(blob.read())
+        elif length:
+            values.append(_blob(numbers))
+    return values, lengths
+
+
+def _blob(numbers: object) -> bytes:
+    if not isinstance(numbers, bytes):
+        raise IndexDamaged("the index is damaged: a bucket is no blob")
+    return numbers
+
+
+# MERGED: The embedded index: packed buckets (see neardup.index.packed_buckets) in tables of the ledger's file. It has its own connection, on its own thread. It records the Hamming distances, bands and widths that decide which buckets a story falls into; a change of these needs a rebuild.
 
 BUSY_SECONDS = 30
 P = ParamSpec("P")
@@ -52,8 +169,8 @@ class SqliteIndex:
             db = sqlite3.connect(path, timeout=BUSY_SECONDS, isolation_level=None, check_same_thread=False)
             db.execute("PRAGMA journal_mode = WAL")
             db.execute("PRAGMA synchronous = NORMAL")  # the ledger replays what a power cut loses
-            db.executescript(tables.SCHEMA)
-            tables.register(db, bandings)
+            db.executescript(SCHEMA)
+            _register_languages(db, bandings)
         except FAILURES as error:
             raise failure(error, f"cannot open the index in {path}") from error
         except OSError as error:
@@ -65,8 +182,8 @@ class SqliteIndex:
         ledger, version = (value if isinstance(value, str) else None for value in map(marks.get, ("ledger", "version")))
         position = IndexPosition(ledger, version, number_of(marks.get("applied")))
         try:
-            packed_buckets.recorded_bits(tables.text(marks["bits"]), self._bandings)
-            other = [key for key, value in self._layout.items() if not same_setting(tables.text(marks[key]), value)]
+            packed_buckets.recorded_bits(_record_text(marks["bits"]), self._bandings)
+            other = [key for key, value in self._layout.items() if not same_setting(_record_text(marks[key]), value)]
         except (KeyError, IndexDamaged):
             return replace(position, applied=None)
         if ledger is None or version is None:
@@ -76,13 +193,13 @@ class SqliteIndex:
     async def lookup(self, probes: Sequence[BandedFingerprint]) -> tuple[int | None, list[LookupResult]]:
         def look_up(db: sqlite3.Connection) -> tuple[int | None, list[LookupResult]]:
             db.execute("BEGIN")  # one snapshot of the position and the buckets
-            applied, bits, language_numbers = tables.applied(db), self._bits(db), tables.language_numbers(db)
+            applied, bits, language_numbers = _read_applied(db), self._bits(db), _read_language_numbers(db)
             results: dict[int, LookupResult] = {}
             for language, positions in packed_buckets.positions_by_language(probes).items():
                 banding, stories = self._bandings[language], [probes[position] for position in positions]
                 request = packed_buckets.lookup_request(language, stories, banding, bits[language])
-                rows = tables.rows(language_numbers, request)
-                values, lengths = tables.read(db, rows, packed_buckets.NUMBER_BYTES * banding.max_bucket)
+                rows = _row_keys(language_numbers, request)
+                values, lengths = _read_tails(db, rows, packed_buckets.NUMBER_BYTES * banding.max_bucket)
                 found = packed_buckets.lookup_results(request, values, lengths, banding)
                 results.update(zip(positions, found, strict=True))
             db.execute("COMMIT")
@@ -93,14 +210,14 @@ class SqliteIndex:
     async def apply(self, changes: Sequence[Change], applied: int | None, since: int | None = None) -> None:
         def write(db: sqlite3.Connection) -> None:
             db.execute("BEGIN IMMEDIATE")
-            before, bits, language_numbers = tables.applied(db), self._bits(db), tables.language_numbers(db)
+            before, bits, language_numbers = _read_applied(db), self._bits(db), _read_language_numbers(db)
             refuse_gap(before, since)
             new = [change for change in changes if change.seq == 0 or before is None or change.seq > before]
             for language, banding in self._bandings.items():
                 additions = packed_buckets.additions(language, new, banding, bits[language])
                 number = language_numbers[language]
-                tables.append(db, number, additions)
-            tables.grow(db, packed_buckets.growth(new))
+                _append(db, number, additions)
+            _count_growth(db, packed_buckets.growth(new))
             if applied is not None and (before is None or applied > before):
                 db.execute("INSERT OR REPLACE INTO index_marks VALUES ('applied', ?)", (applied,))
             db.execute("COMMIT")
@@ -137,7 +254,7 @@ class SqliteIndex:
         async for page in pages:
             await asyncio.to_thread(spool_page, spool, page, self._bandings, bits)
         for column in spooled_columns(spool, self._bandings):
-            await self._connection.do(partial(tables.fill, spool=spool, column=column))
+            await self._connection.do(partial(_fill_column, spool=spool, column=column))
             yield column.stories
 
     async def story_counts(self) -> dict[Language, int]:
@@ -147,11 +264,11 @@ class SqliteIndex:
 
     async def bucket_sizes(self, sample: Sequence[BandedFingerprint]) -> dict[Bucket, int]:
         def read(db: sqlite3.Connection) -> dict[Bucket, int]:
-            bits, language_numbers, sizes = self._bits(db), tables.language_numbers(db), {}
+            bits, language_numbers, sizes = self._bits(db), _read_language_numbers(db), {}
             for language, positions in packed_buckets.positions_by_language(sample).items():
                 stories = [sample[position] for position in positions]
                 request = packed_buckets.lookup_request(language, stories, self._bandings[language], bits[language])
-                lengths = tables.lengths(db, tables.rows(language_numbers, request))
+                lengths = _read_lengths(db, _row_keys(language_numbers, request))
                 for bucket, length in zip(request.buckets.tolist(), lengths, strict=True):
                     if length:
                         record = packed_buckets.bucket_record(language, bucket)
@@ -172,24 +289,24 @@ class SqliteIndex:
 
         def write(db: sqlite3.Connection) -> None:
             db.execute("BEGIN IMMEDIATE")
-            language_numbers = tables.language_numbers(db)
+            language_numbers = _read_language_numbers(db)
             for language, entries in self._lacking(db, stories):
-                tables.append(db, language_numbers[language], additions_of(entries, numbers))
+                _append(db, language_numbers[language], additions_of_entries(entries, numbers))
             db.execute("COMMIT")
 
         await self._do(write)
 
     def _lacking(self, db: sqlite3.Connection, stories: Sequence[Change]) -> list[tuple[Language, list[Entry]]]:
         """For each language, the entries that buckets lack of its stories."""
-        bits, language_numbers = self._bits(db), tables.language_numbers(db)
+        bits, language_numbers = self._bits(db), _read_language_numbers(db)
         lacks = []
-        for language, found in by_language(stories).items():
+        for language, found in inserted_by_language(stories).items():
             entries: list[Entry] = []
             for start in range(0, len(found), STORIES_PER_READ):
                 chunk, banding = found[start : start + STORIES_PER_READ], self._bandings[language]
                 request = packed_buckets.lookup_request(language, [new for _, new in chunk], banding, bits[language])
                 numbers = [stories[position].number for position, _ in chunk]
-                missing = lacking(request, numbers, tables.whole(db, tables.rows(language_numbers, request)))
+                missing = find_lacking(request, numbers, _read_whole(db, _row_keys(language_numbers, request)))
                 entries += [(chunk[nth][0], bucket) for nth, bucket in missing]
             lacks.append((language, entries))
         return lacks
@@ -198,7 +315,7 @@ class SqliteIndex:
         checked = await self._connection.do(lambda db: db.execute("PRAGMA quick_check(1)").fetchone()[0])
         if checked != "ok":
             return str(checked)
-        return packed_buckets.overfull(await self.story_counts(), await self._do(self._bits))
+        return packed_buckets.overfull_languages(await self.story_counts(), await self._do(self._bits))
 
     async def check_writable(self) -> None:
         await self._connection.do(lambda db: db.execute("INSERT OR REPLACE INTO index_marks VALUES ('touched', 1)"))
@@ -208,7 +325,7 @@ class SqliteIndex:
 
     def _bits(self, db: sqlite3.Connection) -> packed_buckets.Bits:
         row = db.execute("SELECT value FROM index_marks WHERE key = 'bits'").fetchone()
-        return packed_buckets.recorded_bits(row and tables.text(row[0]), self._bandings)
+        return packed_buckets.recorded_bits(row and _record_text(row[0]), self._bandings)
 
     async def _do(self, work: Callable[Concatenate[sqlite3.Connection, P], T], *args: P.args, **kwargs: P.kwargs) -> T:
         """As the connection's `do`; if the index is damaged, it then has no position, so that it is rebuilt."""

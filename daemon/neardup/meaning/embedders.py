@@ -1,12 +1,22 @@
 """Embedders: what turns texts into unit vectors."""
 
-from collections.abc import Sequence
-from typing import Protocol
+import asyncio
+import json
+from collections.abc import Callable, Mapping, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Protocol
 
 import numpy as np
 
-from neardup.errors import Fatal
-from neardup.meaning.centring import Vectors, unit
+from neardup.errors import Fatal, Misuse, Transient
+from neardup.extras import needs
+from neardup.meaning.codes import Vectors, unit
+from neardup.retry import retried
+
+if TYPE_CHECKING:
+    from onnxruntime import InferenceSession
+    from tokenizers import Tokenizer
+
 
 # A model is recognised by the vector of this text.  It has three scripts, since models for one language differ least
 # in that one.
@@ -28,7 +38,7 @@ class Embedder(Protocol):
         """
 
 
-def checked(vectors: Vectors, texts: int, what: str) -> Vectors:
+def checked_vectors(vectors: Vectors, texts: int, what: str) -> Vectors:
     """The vectors (texts, dimensions) at unit length.
 
     Raises Fatal, whose message begins with `what`, if there is not one vector for each text.
@@ -50,3 +60,132 @@ async def probe(embedder: Embedder) -> Vectors:
 def is_same_model(vector: Vectors, other: Vectors) -> bool:
     """Whether two probes are those of one model."""
     return vector.shape == other.shape and float(vector @ other) >= SAME_MODEL
+
+
+# MERGED: A model for ONNX Runtime, such as one in a folder, as exports leave it: `model.onnx` and `tokenizer.json`. The vector of a text is the mean of the vectors of its tokens, or the model's own `sentence_embedding`.
+
+MOST_TOKENS = 512
+SENTENCE_OUTPUT = "sentence_embedding"
+FOLDER_KEY = "meaning.folder"
+ONLY_ERRORS = 3  # warnings would be lines on stderr that are no log lines
+
+
+class OnnxModel:
+    """The embedder of a model; `prepared` makes of a text what its tokenizer takes."""
+
+    def __init__(
+        self, name: str, session: "InferenceSession", tokenizer: "Tokenizer", prepared: Callable[[str], str]
+    ) -> None:
+        self.model = name
+        self._prepared = prepared
+        self._tokenizer = tokenizer
+        self._tokenizer.enable_truncation(MOST_TOKENS)
+        self._session = session
+        self._inputs = {one.name for one in self._session.get_inputs()}
+        self._has_sentence = SENTENCE_OUTPUT in {one.name for one in self._session.get_outputs()}
+
+    async def embed(self, texts: Sequence[str]) -> Vectors:
+        return await asyncio.to_thread(self._embed, texts)
+
+    def _embed(self, texts: Sequence[str]) -> Vectors:
+        """One text at a time: of several, the shorter ones would be padded, and numbers leave the nearest cache."""
+        encoded = self._tokenizer.encode_batch([self._prepared(_encodable(text)) for text in texts])
+        return checked_vectors(np.array([self._vector(one.ids) for one in encoded], np.float32), len(texts), FOLDER_KEY)
+
+    def _vector(self, ids: Sequence[int]) -> Vectors:
+        tokens = np.array([ids], np.int64)
+        given = {
+            "input_ids": tokens,
+            "attention_mask": np.ones_like(tokens),
+            "token_type_ids": np.zeros_like(tokens),
+        }
+        feed: Any = {name: value for name, value in given.items() if name in self._inputs}
+        found = np.asarray(self._session.run([SENTENCE_OUTPUT] if self._has_sentence else None, feed)[0], np.float32)[0]
+        vector: Vectors = found if self._has_sentence else found.mean(axis=0)
+        return vector
+
+
+def open_folder(folder: Path, prefix: str = "") -> OnnxModel:
+    """Load the model in a folder; `prefix` stands before each text, as models of the E5 family want it.
+
+    Raises Misuse if the folder holds none, or the extra `onnx` is not installed.
+    """
+    with needs("onnx", '[meaning] kind = "onnx"'):
+        from tokenizers import Tokenizer  # noqa: PLC0415 - an extra
+    for name in ("model.onnx", "tokenizer.json"):
+        if not (folder / name).is_file():
+            raise Misuse(f"{FOLDER_KEY}: there is no {name} in {folder}")
+    try:
+        tokenizer = Tokenizer.from_file(str(folder / "tokenizer.json"))
+        session = session_of(str(folder / "model.onnx"))
+        return OnnxModel(folder.name, session, tokenizer, lambda text: prefix + text)
+    except Misuse:
+        raise
+    except Exception as error:
+        raise Misuse(f"{FOLDER_KEY}: cannot load the model in {folder}: {' '.join(str(error).split())}") from error
+
+
+def _encodable(text: str) -> str:
+    """The text without what UTF-8 cannot hold."""
+    return text.encode(errors="replace").decode()
+
+
+def session_of(model: str | bytes) -> "InferenceSession":
+    """Load a model, a file's path or its bytes.  Raises Misuse if the extra `onnx` is not installed."""
+    with needs("onnx", "the model of [meaning]"):
+        from onnxruntime import InferenceSession, SessionOptions  # noqa: PLC0415 - an extra
+    options = SessionOptions()
+    options.log_severity_level = ONLY_ERRORS
+    options.intra_op_num_threads = 1  # the model must not take every core from the pipeline
+    return InferenceSession(model, options, providers=["CPUExecutionProvider"])
+
+
+# MERGED: A model behind a URL that follows OpenAI's `/v1/embeddings`.
+
+BUSY_STATUSES = frozenset({408, 425, 429})  # and every 5xx
+
+
+class HttpModel:
+    """The embedder: `url` is the whole address, `headers` go with each request, `prefix` stands before each text."""
+
+    def __init__(
+        self, url: str, model: str, *, headers: Mapping[str, str], prefix: str = "", timeout_seconds: float = 60
+    ) -> None:
+        self.model = model
+        self._url = url
+        self._headers = headers
+        self._prefix = prefix
+        self._timeout_seconds = timeout_seconds
+
+    async def embed(self, texts: Sequence[str]) -> Vectors:
+        body = {"model": self.model, "input": [self._prefix + text for text in texts], "encoding_format": "float"}
+        answer = await retried("embed", lambda: self._post(body))
+        return checked_vectors(_answered_vectors(answer, len(texts)), len(texts), "meaning.url")
+
+    async def _post(self, body: Mapping[str, object]) -> bytes:
+        import aiohttp  # noqa: PLC0415 - 0.3 s, for installations with a URL only
+
+        timeout = aiohttp.ClientTimeout(total=self._timeout_seconds)
+        try:
+            async with (
+                aiohttp.ClientSession(timeout=timeout, headers=self._headers) as session,
+                session.post(self._url, json=body, allow_redirects=False) as answer,
+            ):
+                status, content = answer.status, await answer.read()
+        except (aiohttp.ClientError, TimeoutError, OSError, ValueError) as error:
+            raise Transient(f"meaning.url does not answer: {type(error).__name__}", "embeddings") from None
+        if status >= 500 or status in BUSY_STATUSES:
+            raise Transient(f"meaning.url answers {status}", "embeddings")
+        if status != 200:
+            raise Fatal(f"meaning.url answers {status}")
+        return content
+
+
+def _answered_vectors(answer: bytes, texts: int) -> Vectors:
+    """The vectors of an answer, in the order of the texts.  Raises Fatal."""
+    try:
+        data: list[dict[str, Any]] = json.loads(answer)["data"]
+        by_index = {int(one["index"]): one["embedding"] for one in data}
+        return np.array([by_index[n] for n in range(texts)], np.float32)
+    except (ValueError, KeyError, TypeError, IndexError) as error:
+        raise Fatal(f"meaning.url answers with something else than {texts} embeddings") from error

@@ -1,27 +1,67 @@
-"""The margin of a pair, and from which margin on a pair is flagged.
+"""The alignment of two stories: which chunks of one belong to which of the other.
 
-Stories on a common subject are all alike, and a story of few words is like many others.  So a pair is judged by how
-much more alike its stories are than their nearest others, as a match of images is by the next nearest (Lowe,
-"Distinctive Image Features from Scale-Invariant Keypoints", IJCV 2004).  The others of each story are those in the
-language of the other one: a story has one translation in a language, and may have translations in many.
-
-The widest margin of a story without a copy is a maximum of many, so that it has an extreme value distribution
-(Jenkinson, "The frequency distribution of the annual maximum (or minimum) values of meteorological elements", QJRMS
-1955).  Location and scale are fitted to the middle of all stories, where the few with copies do not count.  What tells
-how far the tail reaches, the shape, cannot be seen there: it is that of public texts.  Each kind of pair has its own
-distribution, since texts of one language have the longer tail: chapters that follow one another, and manuals on one
-thing.
+A translation keeps the order of what it translates, but not the length, so that a chunk may belong to parts of two.
+The alignment is monotone: it maps each chunk of a story to one of the other, never back before the last.  It is made
+both ways, since a story may go on where the other one ends.
 """
 
 from collections.abc import Mapping, Sequence
+from functools import cache
+from itertools import combinations_with_replacement
 from typing import NamedTuple
 
 import numpy as np
 import numpy.typing as npt
 
 from neardup.core.verify.tiers import RETOLD, TRANSLATED
+from neardup.ledger.meaning_flags import ChunkPair
+from neardup.meaning.codes import Vectors
 from neardup.pairs import Kind
 from neardup.records import Language
+
+Maps = npt.NDArray[np.int64]
+
+# What the likeness of two stories counts for, by the chunks of the shorter one: few words are like many others by
+# chance, and would set the threshold that long stories have to pass.
+WEIGHTS = {1: 0.7, 2: 0.85, 3: 1.0}
+
+
+def aligned_similarities(story: Vectors, others: Vectors) -> Vectors:
+    """How alike a story (n, dimensions) is to each of others (stories, m, dimensions), all centred: (stories,).
+
+    It is the mean cosine of the best monotone alignment, over both ways, and how much larger that is than the mean of
+    all chunks of the two: stories on a common subject are alike throughout, a copy is so in order.  The likeness of
+    short stories counts for less.
+    """
+    cosines = np.einsum("nd,smd->snm", story, others)
+    aligned = (_best_maps(cosines)[0] + _best_maps(cosines.transpose(0, 2, 1))[0]) / 2
+    weight = WEIGHTS[min(cosines.shape[1:])]
+    return np.asarray(weight * (2 * aligned - cosines.mean(axis=(1, 2))), np.float32)
+
+
+def chunk_pairs(story: Vectors, other: Vectors) -> list[ChunkPair]:
+    """The chunks of two stories, (n, dimensions) and (m, dimensions), that an alignment either way puts together."""
+    cosines = (story @ other.T)[None]
+    there = enumerate(_best_maps(cosines)[1][0].tolist())
+    back = ((a, b) for b, a in enumerate(_best_maps(cosines.transpose(0, 2, 1))[1][0].tolist()))
+    return [ChunkPair(a, b, round(float(cosines[0, a, b]), 3)) for a, b in sorted({*there, *back})]
+
+
+def _best_maps(cosines: Vectors) -> tuple[Vectors, Maps]:
+    """Of cosines (stories, n, m), the mean of the best monotone map for each story, and that map: (stories, n)."""
+    rows, columns = cosines.shape[1:]
+    maps = _monotone_maps(rows, columns)
+    means = cosines[:, np.arange(rows), maps].mean(axis=2)
+    return means.max(axis=1), maps[means.argmax(axis=1)]
+
+
+@cache
+def _monotone_maps(rows: int, columns: int) -> Maps:
+    """Every monotone map of rows to columns, (maps, rows): at most 10, as a story has up to three chunks."""
+    return np.array(list(combinations_with_replacement(range(columns), rows)), np.int64)
+
+
+# MERGED: The margin of a pair, and from which margin on a pair is flagged. Stories on a common subject are all alike, and a story of few words is like many others. So a pair is judged by how much more alike its stories are than their nearest others, as a match of images is by the next nearest (Lowe, "Distinctive Image Features from Scale-Invariant Keypoints", IJCV 2004). The others of each story are those in the language of the other one: a story has one translation in a language, and may have translations in many. The widest margin of a story without a copy is a maximum of many, so that it has an extreme value distribution (Jenkinson, "The frequency distribution of the annual maximum (or minimum) values of meteorological elements", QJRMS 1955). Location and scale are fitted to the middle of all stories, where the few with copies do not count. What tells how far the tail reaches, the shape, cannot be seen there: it is that of public texts. Each kind of pair has its own distribution, since texts of one language have the longer tail: chapters that follow one another, and manuals on one thing.
 
 NEIGHBOURS = 2  # the nearest others in a language whose likeness is taken off, after the nearest one
 TYPICAL = 0.2  # likeness of such a neighbour, counted for each that a language lacks
@@ -69,7 +109,7 @@ def kind_between(language: Language, other: Language) -> Kind:
     return RETOLD if language == other else TRANSLATED
 
 
-def fit(widest: Sequence[float], shape: float) -> ExtremeValues:
+def fit_distribution(widest: Sequence[float], shape: float) -> ExtremeValues:
     """The distribution of the widest margins of stories, LEAST_STORIES or more, by least squares of its quantiles."""
     scale, location = np.polyfit(_standard(FITTED, shape), np.quantile(np.asarray(widest), FITTED), 1)
     return ExtremeValues(float(location), max(float(scale), 1e-6), shape)

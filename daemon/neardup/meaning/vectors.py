@@ -1,24 +1,199 @@
-"""The vectors on record: writing them, and the means of languages that centre them."""
+"""The file of vectors beside the ledger: SQLite, so that a batch is kept as a whole or not at all.
+
+It is derived from the ledger and the pages, at a high price.  `vectors` holds the chunks of each story, of 8 bits a
+dimension; `codes` their binary codes, by which stories are scanned.  A code is NULL until what centres it has been
+fitted: the mean of its language in `means`, and the `directions`.  `backgrounds` is NULL until the story has been
+searched for; then it is a JSON object by language.  `translated` and `retold` are then the widest margins of the
+story's pairs of either kind that are not flagged by their words; see `meaning.margins`.  `fitted` holds the
+distribution of the margins of a kind, once it has been fitted to the corpus.  `queue` holds the stories that wait; the
+works of the reference go first, then the latest versions.
+"""
 
 import json
 import sqlite3
 from collections.abc import Collection, Iterable, Iterator, Sequence
+from contextlib import contextmanager
+from pathlib import Path
 from typing import NamedTuple
 
 import numpy as np
 
-from neardup.ledger import transaction
-from neardup.meaning import queue
-from neardup.meaning.centring import Centring, Sums, Vectors, fit, unit, widest_directions
-from neardup.meaning.codes import codes_of, quantised, restored
-from neardup.meaning.vectors_file import dimensions
+from neardup.core.text.chunks import SCHEME
+from neardup.errors import Fatal, Misuse
+from neardup.ledger import files, transaction
+from neardup.ledger.versions import Numbered
+from neardup.meaning.codes import (
+    Centring,
+    Sums,
+    Vectors,
+    codes_of,
+    fit_centring,
+    quantise,
+    restore,
+    unit,
+    widest_directions,
+)
+from neardup.meaning.embedders import is_same_model
 from neardup.records import Language
+from neardup.sqlite import DAMAGED as DAMAGED_CODES
+from neardup.sqlite import FAILURES, ThreadedConnection, code_of, failure
+
+TABLES = """
+CREATE TABLE model (name TEXT NOT NULL, scheme TEXT NOT NULL, probe BLOB NOT NULL, ledger_id TEXT NOT NULL,
+    through INTEGER NOT NULL);
+CREATE TABLE vectors (story_id INTEGER PRIMARY KEY, text_hash BLOB NOT NULL, chunks BLOB NOT NULL);
+CREATE TABLE codes (story_id INTEGER PRIMARY KEY, language TEXT NOT NULL, code BLOB, backgrounds TEXT, translated REAL,
+    retold REAL);
+CREATE INDEX codes_missing ON codes (language) WHERE code IS NULL;
+CREATE INDEX codes_unsearched ON codes (story_id) WHERE backgrounds IS NULL;
+CREATE TABLE fitted (kind TEXT PRIMARY KEY, location REAL NOT NULL, scale REAL NOT NULL, shape REAL NOT NULL)
+    WITHOUT ROWID;
+CREATE TABLE means (language TEXT PRIMARY KEY, stories INTEGER NOT NULL, total BLOB NOT NULL) WITHOUT ROWID;
+CREATE TABLE directions (stories INTEGER NOT NULL, vectors BLOB NOT NULL);
+CREATE TABLE queue (story_id INTEGER PRIMARY KEY, number INTEGER NOT NULL);
+CREATE INDEX queue_order ON queue (story_id >= 0, -number);
+CREATE TABLE spent (day TEXT PRIMARY KEY, core_seconds REAL NOT NULL, texts INTEGER NOT NULL) WITHOUT ROWID;
+"""
+LAYOUT = 3  # of these tables
+BUSY_SECONDS = 30
+OF_IDS = "story_id IN (SELECT value FROM json_each(?))"
+BEGIN_AGAIN = "move the file away, and the stories are embedded again"
+
+
+class VectorsFile(ThreadedConnection):
+    """The vectors of a ledger, off the event loop."""
+
+    def __init__(self, path: Path) -> None:
+        """Open the file; make it where there is none.  Raises Transient and Fatal."""
+        super().__init__(connect(path), f"the vectors {path} failed")
+        self.path = path
+
+
+def connect(path: Path) -> sqlite3.Connection:
+    """Open the file; make it where there is none.  Raises Transient and Fatal."""
+    with _errors_translated(path):
+        files.make(path)
+        db = sqlite3.connect(path, timeout=BUSY_SECONDS, isolation_level=None, check_same_thread=False)
+        try:
+            db.execute("PRAGMA journal_mode = WAL")
+            with transaction(db):
+                if not db.execute("SELECT 1 FROM sqlite_schema WHERE name = 'model'").fetchone():
+                    for statement in TABLES.split(";\n")[:-1]:
+                        db.execute(statement)
+                    db.execute(f"PRAGMA user_version = {LAYOUT}")
+            if db.execute("PRAGMA user_version").fetchone() != (LAYOUT,):
+                raise Misuse(f"the vectors {path} are of another release: {BEGIN_AGAIN}")
+        except BaseException:
+            db.close()
+            raise
+    return db
+
+
+@contextmanager
+def _errors_translated(path: Path) -> Iterator[None]:
+    try:
+        yield
+    except FAILURES as error:
+        if code_of(error) in DAMAGED_CODES:
+            raise Fatal(f"the vectors {path} are damaged: {BEGIN_AGAIN}") from error
+        raise failure(error, f"cannot open the vectors {path}") from error
+    except OSError as error:
+        raise Fatal(f"cannot open the vectors {path}: {error.strerror}") from error
+
+
+def claim(db: sqlite3.Connection, model: str, probe: Vectors, ledger_id: str, last: int) -> None:
+    """Record in a new file which model makes the vectors of which ledger, and the number of its last version.
+
+    Raises Misuse if they were made by another model, in other chunks, or of another ledger.
+    """
+    with transaction(db):
+        row = db.execute("SELECT name, scheme, probe, ledger_id FROM model").fetchone()
+        if row is None:
+            made_by = model, SCHEME, probe.astype("<f4").tobytes(), ledger_id, last
+            db.execute("INSERT INTO model VALUES (?, ?, ?, ?, ?)", made_by)
+            return
+    name, scheme, recorded, owner = row
+    if owner != ledger_id:
+        raise Misuse(f"the vectors on record are those of another ledger: {BEGIN_AGAIN}")
+    if (name, scheme) != (model, SCHEME):
+        raise Misuse(f"the vectors on record are of the model {name}, not {model} ({scheme}, {SCHEME}): {BEGIN_AGAIN}")
+    if not is_same_model(np.frombuffer(recorded, "<f4"), probe):
+        raise Misuse(f"{model} gives other vectors than those on record: it is another model now; {BEGIN_AGAIN}")
+
+
+def dimensions(db: sqlite3.Connection) -> int:
+    """The dimensions of the vectors; 0 before the first."""
+    row = db.execute("SELECT length(probe) FROM model").fetchone()
+    return row[0] // 4 if row else 0
+
+
+# MERGED: The stories that wait to be embedded, and what a day has cost so far.
+
+QUEUE_START = (-1, 0)  # before every place in the queue
+
+
+class Waiting(NamedTuple):
+    """A story in the queue, and its place there: works before stories, then the latest version first."""
+
+    story_id: int
+    place: tuple[int, int]
+
+
+def considered_through(db: sqlite3.Connection) -> int:
+    """The number of the last version that was put into the queue."""
+    return int(db.execute("SELECT through FROM model").fetchone()[0])
+
+
+def enqueue(db: sqlite3.Connection, versions: Iterable[Numbered], through: int | None = None) -> None:
+    """Put stories into the queue, whose versions up to a number are then considered."""
+    with transaction(db):
+        db.executemany("INSERT OR REPLACE INTO queue VALUES (?, ?)", versions)
+        if through is not None:
+            db.execute("UPDATE model SET through = ?", (through,))
+
+
+def waiting_after(db: sqlite3.Connection, place: tuple[int, int], limit: int) -> list[Waiting]:
+    """The next stories of the queue after a place."""
+    rows = db.execute(
+        "SELECT story_id, story_id >= 0, -number FROM queue WHERE (story_id >= 0, -number) > (?, ?)"
+        " ORDER BY story_id >= 0, -number LIMIT ?",
+        (*place, limit),
+    )
+    return [Waiting(story_id, (kind, number)) for story_id, kind, number in rows]
+
+
+def drop_from_queue(db: sqlite3.Connection, ids: Sequence[int]) -> None:
+    """Take stories out of the queue, within the caller's transaction."""
+    db.executemany("DELETE FROM queue WHERE story_id = ?", ((story_id,) for story_id in ids))
+
+
+def queue_size(db: sqlite3.Connection) -> int:
+    """How many stories wait."""
+    return int(db.execute("SELECT count(*) FROM queue").fetchone()[0])
+
+
+def add_spending(db: sqlite3.Connection, day: str, core_seconds: float, texts: int) -> None:
+    """Add to what a day has cost, within the caller's transaction."""
+    db.execute(
+        "INSERT INTO spent VALUES (?, ?, ?) ON CONFLICT DO UPDATE SET"
+        " core_seconds = core_seconds + excluded.core_seconds, texts = texts + excluded.texts",
+        (day, core_seconds, texts),
+    )
+
+
+def spent_on(db: sqlite3.Connection, day: str) -> tuple[float, int]:
+    """The core seconds and the texts that a day has cost."""
+    row = db.execute("SELECT core_seconds, texts FROM spent WHERE day = ?", (day,)).fetchone()
+    return row or (0.0, 0)
+
+
+# MERGED: The vectors on record: writing them, and the means of languages that centre them.
 
 ROWS_AT_ONCE = 2_000
 BEFORE_ALL = -(1 << 63)  # less than every id of a story
 GROWTH = 1.5  # a language has its mean fitted again when it has so many times the stories that it had then ...
 FITTED_STORIES = 10_000  # ... until it had so many, whose mean changes no more
-ENOUGH = f"min({FITTED_STORIES}, {GROWTH} * coalesce(stories, 0))"
+ENOUGH_GROWN = f"min({FITTED_STORIES}, {GROWTH} * coalesce(stories, 0))"
 SAMPLED = 1_000  # stories of each language, of whose vectors the directions are fitted
 
 
@@ -35,13 +210,13 @@ def put(db: sqlite3.Connection, made: Sequence[Embedded]) -> None:
     """Write the vectors of stories, which then wait no longer, within the caller's transaction."""
     db.executemany(
         "INSERT OR REPLACE INTO vectors VALUES (?, ?, ?)",
-        ((one.story_id, one.text_hash, quantised(one.chunks).tobytes()) for one in made),
+        ((one.story_id, one.text_hash, quantise(one.chunks).tobytes()) for one in made),
     )
     db.executemany(
         "INSERT OR REPLACE INTO codes (story_id, language) VALUES (?, ?)",
         ((one.story_id, one.language) for one in made),
     )
-    queue.drop(db, [one.story_id for one in made])
+    drop_from_queue(db, [one.story_id for one in made])
 
 
 def held(db: sqlite3.Connection, ids: Collection[int]) -> dict[int, tuple[Language, bytes]]:
@@ -54,7 +229,7 @@ def held(db: sqlite3.Connection, ids: Collection[int]) -> dict[int, tuple[Langua
     return {story_id: (language, text_hash) for story_id, language, text_hash in rows}
 
 
-def counts(db: sqlite3.Connection) -> dict[Language, int]:
+def story_counts(db: sqlite3.Connection) -> dict[Language, int]:
     """How many stories of each language have vectors."""
     return dict(db.execute("SELECT language, count(*) FROM codes GROUP BY language ORDER BY language").fetchall())
 
@@ -80,7 +255,7 @@ def fit_means(db: sqlite3.Connection) -> list[Language]:
     """
     grown = db.execute(
         f"SELECT language FROM (SELECT language, count(*) AS held FROM codes GROUP BY language) LEFT JOIN means"
-        f" USING (language) WHERE held > {ENOUGH}"
+        f" USING (language) WHERE held > {ENOUGH_GROWN}"
     ).fetchall()
     for (language,) in grown:
         with transaction(db):
@@ -100,11 +275,11 @@ def fit_directions(db: sqlite3.Connection) -> bool:
     They are fitted to the centred vectors of a sample.  As with means, the loss of the codes is in the transaction.
     """
     (stories,) = db.execute("SELECT count(*) FROM codes").fetchone()
-    (enough,) = db.execute(f"SELECT {ENOUGH} FROM (SELECT max(stories) AS stories FROM directions)").fetchone()
+    (enough,) = db.execute(f"SELECT {ENOUGH_GROWN} FROM (SELECT max(stories) AS stories FROM directions)").fetchone()
     if stories <= enough:
         return False
     size = dimensions(db)
-    by_means = fit(_sums(db), np.zeros((0, size), np.float32))
+    by_means = fit_centring(_read_sums(db), np.zeros((0, size), np.float32))
     sample = [
         story_vector(chunks, language, by_means)
         for (language,) in db.execute("SELECT DISTINCT language FROM codes").fetchall()
@@ -124,30 +299,30 @@ def _chunks_of(db: sqlite3.Connection, language: Language, limit: int = -1) -> I
         "SELECT chunks FROM codes JOIN vectors USING (story_id) WHERE language = ? LIMIT ?", (language, limit)
     )
     for (chunks,) in rows:
-        yield restored(np.frombuffer(chunks, np.int8).reshape(-1, size))
+        yield restore(np.frombuffer(chunks, np.int8).reshape(-1, size))
 
 
-def centring(db: sqlite3.Connection) -> Centring:
+def read_centring(db: sqlite3.Connection) -> Centring:
     """The centring by the means and directions on record."""
     row = db.execute("SELECT vectors FROM directions").fetchone()
-    return fit(_sums(db), np.frombuffer(row[0] if row else b"", "<f4").reshape(-1, dimensions(db)))
+    return fit_centring(_read_sums(db), np.frombuffer(row[0] if row else b"", "<f4").reshape(-1, dimensions(db)))
 
 
-def _sums(db: sqlite3.Connection) -> dict[Language, Sums]:
+def _read_sums(db: sqlite3.Connection) -> dict[Language, Sums]:
     rows = db.execute("SELECT language, stories, total FROM means")
     return {language: Sums(stories, np.frombuffer(total, "<f4")) for language, stories, total in rows}
 
 
 def make_codes(db: sqlite3.Connection) -> int:
     """Make the next codes that are missing, of centred vectors; returns how many were made, 0 at the end."""
-    size, centred_by = dimensions(db), centring(db)
+    size, centred_by = dimensions(db), read_centring(db)
     rows = db.execute(
         "SELECT story_id, language, chunks FROM codes JOIN vectors USING (story_id) WHERE code IS NULL LIMIT ?",
         (ROWS_AT_ONCE,),
     ).fetchall()
     made = []
     for story_id, language, chunks in rows:
-        vectors = restored(np.frombuffer(chunks, np.int8).reshape(-1, size))
+        vectors = restore(np.frombuffer(chunks, np.int8).reshape(-1, size))
         made.append((story_vector(vectors, language, centred_by), story_id))
     if made:
         codes = codes_of(np.stack([vector for vector, _ in made]))

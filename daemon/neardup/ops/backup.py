@@ -12,9 +12,8 @@ from pathlib import Path
 
 from neardup.durability import sync_folder
 from neardup.errors import PassagesDamaged
-from neardup.index.passages.folder import listed
-from neardup.index.passages.layout import BLOCK, HeaderDamaged
-from neardup.index.passages.segment import Segment
+from neardup.index.passages.folder import list_segments
+from neardup.index.passages.segment import BLOCK, HeaderDamaged, Segment
 from neardup.ledger import backup, files
 from neardup.log import log
 from neardup.pipeline import submitted_pages
@@ -48,7 +47,7 @@ class SegmentCopies:
 
     def begin(self) -> None:
         """Open the segments that the folder has now, beside those opened before."""
-        for one in listed(self._source) if self._source.is_dir() else ():
+        for one in list_segments(self._source) if self._source.is_dir() else ():
             try:
                 if one.path.name not in self._descriptors:
                     self._descriptors[one.path.name] = os.open(one.path, os.O_RDONLY | os.O_CLOEXEC)

@@ -15,11 +15,8 @@ from neardup.app import open_index
 from neardup.config import Config
 from neardup.core.fingerprint import version as fingerprint_version
 from neardup.core.native.page import WHY_UNREAD
-from neardup.embedding.parts import open_parts
 from neardup.errors import Fatal, IndexDamaged, NeardupError
-from neardup.index.health import ServerHealth
-from neardup.index.protocol import Index, LookupResult
-from neardup.index.statistics import BucketStatistics
+from neardup.index.protocol import BucketStatistics, Index, LookupResult, ServerHealth
 from neardup.languages import LANGUAGES, SHIPPED
 from neardup.ledger import (
     Ledger,
@@ -32,8 +29,9 @@ from neardup.ledger import (
     transaction,
     translate_errors,
 )
-from neardup.meaning import queue, vectors
+from neardup.meaning import vectors
 from neardup.meaning.embedders import probe
+from neardup.meaning.parts import open_parts
 from neardup.ops import index_contents, listing_checks, passage_contents, submission_contents
 from neardup.ops.check_result import CheckResult, Level, NeedsRepair
 from neardup.pipeline.index_sync import refuse_index_mismatch
@@ -175,8 +173,8 @@ async def _meaning(config: Config) -> str:
     if config.meaning is None:
         return "off: no [meaning]"
     async with open_parts(config) as parts:
-        held = sum((await parts.vectors.do(vectors.counts)).values())
-        waiting = await parts.vectors.do(queue.size)
+        held = sum((await parts.vectors.do(vectors.story_counts)).values())
+        waiting = await parts.vectors.do(vectors.queue_size)
         size = len(await probe(parts.embedder))
     return f"{parts.embedder.model}, {size} dimensions; {held:,} stories have vectors, {waiting:,} wait"
 

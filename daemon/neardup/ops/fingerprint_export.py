@@ -12,7 +12,7 @@ from neardup.config import Config
 from neardup.core.fingerprint.version import version
 from neardup.errors import Fatal
 from neardup.extras import needs
-from neardup.index.passages.by_story import HashesByStory
+from neardup.index.passages.join import HashesByStory
 from neardup.ledger import Ledger, missing_passages, read, translate_errors
 from neardup.ledger.compact_columns import etag_of
 from neardup.ledger.lock import only_one

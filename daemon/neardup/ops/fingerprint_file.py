@@ -15,7 +15,7 @@ from neardup.index.passages.postings import HASH_SHIFT, Keys
 from neardup.languages import Languages
 from neardup.ledger.imported import Columns
 from neardup.ops.fingerprint_columns import TIMES, schema, versions
-from neardup.source.parquet import open_parquet
+from neardup.source.rows import open_parquet
 
 if TYPE_CHECKING:
     from pyarrow import Array, RecordBatch, Schema  # type: ignore[import-untyped]

@@ -14,7 +14,7 @@ from neardup import __version__
 from neardup.app import App
 from neardup.core.fingerprint.version import algorithm
 from neardup.errors import Misuse
-from neardup.index.passages.postings import Row, keys_of, merged
+from neardup.index.passages.postings import Row, keys_of, merge_keys
 from neardup.ledger import changes, imported, imported_pairs, lookup_proof, now_ms, runs
 from neardup.ops import fingerprint_file
 from neardup.ops.fingerprint_file import CANDIDATES, FLAGS, FOLDER, Batch
@@ -128,7 +128,7 @@ class Import:
                 keys = batch.keys(content.rows, numbers)
                 if content.waiting:
                     waiting: list[Row] = [(n, np.frombuffer(hashes, np.uint32)) for n, hashes in content.waiting]
-                    keys = merged([keys, keys_of(waiting)])
+                    keys = merge_keys([keys, keys_of(waiting)])
                 self._app.passages.flush(content.first, content.last, content.last, keys)
 
         return write

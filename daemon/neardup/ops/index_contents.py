@@ -1,8 +1,6 @@
 """Compares what an index holds with what the ledger expects, for `neardup doctor`; also beside a run."""
 
-from neardup.index.completeness import Completeness
-from neardup.index.protocol import Index
-from neardup.index.statistics import BucketStatistics
+from neardup.index.protocol import BucketStatistics, Completeness, Index
 from neardup.ledger import Ledger, changes, inserts, lock, runs
 from neardup.pipeline.index_check import SAMPLE, differing_counts
 

@@ -14,7 +14,7 @@ from neardup.ops.check_result import NeedsRepair
 from neardup.pages.results import NotModified, ReadFailed
 from neardup.records import Checkpoint, Language, Skip, Story, is_work
 from neardup.source import Source, rows_of
-from neardup.source.configured import open_reference, open_source
+from neardup.source.listings import open_reference, open_source
 from neardup.source.rows import OF_STORIES, OF_WORKS
 
 if TYPE_CHECKING:

@@ -7,8 +7,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from neardup.index.passages.folder import SegmentFile, listed, opened
-from neardup.index.passages.ranges import joined
+from neardup.index.passages.folder import SegmentFile, list_segments, open_segment
+from neardup.index.passages.postings import join_ranges
 from neardup.ledger import Ledger, common_passages, files, missing_passages, passage_hashes, runs
 
 if TYPE_CHECKING:
@@ -46,7 +46,7 @@ def status(db: sqlite3.Connection, ledger: Path) -> PassageStatus:
         segments=len(segments),
         bytes=sum(one.path.stat().st_size for one in segments),
         waiting=passage_hashes.count(db),
-        missing=missing_passages.count(db, joined((one.first, one.last) for one in segments)),
+        missing=missing_passages.count(db, join_ranges((one.first, one.last) for one in segments)),
         common=common_passages.counts(db),
         examples=[
             {key: row[key] for key in ("language", "holders", "example", "example_title")}
@@ -59,7 +59,7 @@ def _segments(folder: Path, ledger_id: str, algorithm: str) -> list[SegmentFile]
     """The segments in a folder, as `PassageIndex` opens them; listed again if another process merges some meanwhile."""
     while True:
         with suppress(FileNotFoundError):
-            return [opened(one, ledger_id, algorithm) for one in listed(folder)]
+            return [open_segment(one, ledger_id, algorithm) for one in list_segments(folder)]
 
 
 async def difference(index: "PassageIndex", ledger: Ledger) -> str | None:

@@ -10,7 +10,7 @@ from typing import Any
 from neardup.config import Config
 from neardup.errors import NeardupError
 from neardup.index import backends
-from neardup.index.statistics import BucketStatistics, bucket_sizes
+from neardup.index.protocol import BucketStatistics, read_bucket_sizes
 from neardup.ledger import (
     active_verdicts,
     candidates,
@@ -193,7 +193,7 @@ async def _read_index(db: sqlite3.Connection, config: Config, kind: str) -> Inde
     index = await backends.open_index(config.index, config.ledger.path, bandings, codes)
     try:
         position = await index.position()
-        sizes = await bucket_sizes(index, changes.recent(db, SAMPLE))
+        sizes = await read_bucket_sizes(index, changes.recent(db, SAMPLE))
         largest = sorted((-n, str(bucket)) for bucket, n in sizes.items())[:BUCKETS]
         return IndexStatus(
             kind,

@@ -9,8 +9,7 @@ from typing import Any
 
 from neardup.errors import NeardupError
 from neardup.index.passages.index import PassageIndex
-from neardup.index.protocol import Index
-from neardup.index.statistics import BucketStatistics, bucket_sizes
+from neardup.index.protocol import BucketStatistics, Index, read_bucket_sizes
 from neardup.ledger import (
     Ledger,
     active_verdicts,
@@ -153,6 +152,6 @@ async def _largest_buckets(ledger: Ledger, index: Index) -> dict[Language, int]:
     """By language, the size of the largest bucket that contains one of the stories changed last."""
     largest: dict[Language, int] = {}
     sample = await ledger.do(changes.recent, SAMPLE)
-    for bucket, n in (await bucket_sizes(index, sample)).items():
+    for bucket, n in (await read_bucket_sizes(index, sample)).items():
         largest[bucket.language] = max(n, largest.get(bucket.language, 0))
     return largest

@@ -11,9 +11,7 @@ from collections.abc import Mapping, Sequence
 
 from neardup.config import Detection
 from neardup.errors import IndexDamaged, Transient
-from neardup.index.completeness import Completeness
-from neardup.index.protocol import Index
-from neardup.index.statistics import BucketStatistics
+from neardup.index.protocol import BucketStatistics, Completeness, Index
 from neardup.ledger import Ledger, inserts, lookup_proof, runs
 from neardup.ledger.candidates import Matches, nominate_all
 from neardup.log import log

@@ -8,7 +8,7 @@ import asyncio
 from collections.abc import Callable
 
 from neardup.errors import PassagesDamaged
-from neardup.index.passages.damage import Damage
+from neardup.index.passages.folder import Damage
 from neardup.index.passages.index import PassageIndex
 from neardup.log import log
 from neardup.pipeline.passage_reading import PassageReading

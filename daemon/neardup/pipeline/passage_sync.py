@@ -15,7 +15,7 @@ from neardup.core.candidates.banding import Numbers
 from neardup.core.fingerprint.version import algorithm
 from neardup.errors import Fatal, PassagesDamaged
 from neardup.index.passages.index import PassageIndex
-from neardup.index.passages.ranges import Range
+from neardup.index.passages.postings import Range
 from neardup.ledger import Ledger, changes, files, passage_hashes, runs
 from neardup.log import log
 from neardup.pipeline.index_sync import ledger_id

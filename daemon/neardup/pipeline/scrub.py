@@ -14,10 +14,9 @@ from dataclasses import replace
 
 from neardup.config import Detection
 from neardup.errors import IndexDamaged
-from neardup.index.completeness import Completeness
-from neardup.index.passages.damage import Checked
+from neardup.index.passages.folder import Checked
 from neardup.index.passages.index import PassageIndex
-from neardup.index.protocol import Index
+from neardup.index.protocol import Completeness, Index
 from neardup.ledger import Ledger, changes, inserts, scrubbing
 from neardup.ledger.candidates import nominate_all
 from neardup.log import log

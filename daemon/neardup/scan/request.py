@@ -13,12 +13,19 @@ from tempfile import TemporaryDirectory
 from neardup.config import Config, Content, Ledger, Source
 from neardup.errors import Fatal, Misuse
 from neardup.records import Language
-from neardup.source.documents import Documents, Listed, file_documents
-from neardup.source.page_files import ENDINGS, find_files
-from neardup.source.spool import Spool, spooled_file
-from neardup.source.table_columns import Columns
-from neardup.source.tables import ENDINGS as TABLES
-from neardup.source.tables import Table, table_documents
+from neardup.source.documents import (
+    PAGE_ENDINGS,
+    Columns,
+    Documents,
+    Listed,
+    Spool,
+    Table,
+    file_documents,
+    find_files,
+    spooled_file,
+    table_documents,
+)
+from neardup.source.documents import TABLE_ENDINGS as TABLES
 
 MAX_BYTES = 20_000_000  # of a document: longer than any novel
 STDIN = "-"
@@ -100,7 +107,7 @@ def _nothing_in(paths: Sequence[str], left_out: Counter[str], but: str) -> str:
     seen = f", only {endings_in_words(left_out)}" if left_out else ""
     if any(ending in TABLES for ending in left_out):
         seen += "; name a table itself"
-    return f"{' '.join(paths)}: no {', '.join(ENDINGS)} file here{but}{seen}"
+    return f"{' '.join(paths)}: no {', '.join(PAGE_ENDINGS)} file here{but}{seen}"
 
 
 def endings_in_words(left_out: Counter[str]) -> str:

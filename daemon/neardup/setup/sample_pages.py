@@ -12,7 +12,7 @@ from neardup.errors import Fatal, NeardupError
 from neardup.pages.store import Pages, open_transfers, path_of
 from neardup.records import BadRow, Checkpoint, Language, ListedRow, Story
 from neardup.source import rows_of
-from neardup.source.configured import open_source
+from neardup.source.listings import open_source
 
 PAGES = 20
 ROWS = 500_000  # of the listing, among which the pages are chosen; more would take more than 4 s

@@ -1,11 +1,19 @@
 """Documents to scan: texts with names, each below the URL of their texts."""
 
+import csv
+import glob
 import os
-from collections.abc import AsyncIterator, Iterable
+from collections import Counter
+from collections.abc import AsyncIterator, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Self
 
+from neardup.errors import Fatal, Misuse
+from neardup.languages import SHIPPED
 from neardup.records import Dead, Language
+from neardup.source.listings import FileReader
+from neardup.source.rows import Row, csv_rows, jsonl_rows, open_parquet, parquet_rows
 
 
 @dataclass(frozen=True, slots=True)
@@ -50,3 +58,248 @@ def _file_document(file: Path, root: Path, language: Language | None) -> Documen
     except UnicodeEncodeError:
         return BadDocument(os.fsencode(file).decode("utf-8", "replace"), Dead.BAD_PATH, "its name is not UTF-8")
     return Document(str(file), os.path.relpath(file, root), language)
+
+
+# MERGED: Finds the text files among paths, folders and patterns: .txt, .md and .html.
+
+PAGE_ENDINGS = (".txt", ".md", ".html", ".htm")
+
+
+def find_files(paths: Sequence[str], left_out: Counter[str], known: set[str]) -> list[Path]:
+    """The files that paths name: each file as it is, a folder's files with ENDINGS, and what matches a pattern.
+
+    Folders are searched to any depth, but not those whose names begin with a dot.  A file is found once: the real paths
+    of those found are added to `known`.  `left_out` counts the files of folders with other endings, by ending.  Raises
+    Misuse for a path that names nothing, and for a folder that cannot be read.
+    """
+    files = []
+    for path in paths:
+        for file in _expanded(path, left_out):
+            real = os.path.realpath(file)
+            if real not in known:
+                known.add(real)
+                files.append(file)
+    return files
+
+
+def _expanded(path: str, left_out: Counter[str]) -> Iterator[Path]:
+    if Path(path).is_dir():
+        yield from _files_below(Path(path), left_out)
+    elif Path(path).exists():
+        yield Path(path)
+    elif matches := sorted(glob.glob(path, recursive=True)):  # noqa: PTH207 - a pattern may be absolute
+        for match in matches:
+            yield from _files_below(Path(match), left_out) if Path(match).is_dir() else [Path(match)]
+    else:
+        raise Misuse(f"{path}: no such file or folder")
+
+
+def _files_below(folder: Path, left_out: Counter[str]) -> Iterator[Path]:
+    def refuse(error: OSError) -> None:
+        raise Misuse(f"cannot read the folder {error.filename}: {error.strerror}") from error
+
+    for parent, folders, names in os.walk(folder, onerror=refuse):
+        folders[:] = sorted(name for name in folders if not name.startswith("."))
+        for name in sorted(names):
+            ending = Path(name).suffix.lower()
+            if ending in PAGE_ENDINGS:
+                yield Path(parent, name)
+            else:
+                left_out[ending or "no ending"] += 1
+
+
+# MERGED: Which columns of a table hold the texts, their ids and their languages.
+
+TEXTS = ("text", "body", "content", "story", "article", "html")  # the first that a table has is taken
+IDS = ("id", "story_id", "doc_id", "document_id", "key", "name", "path", "url")
+LANGUAGES = ("language", "lang")
+MOST_NAMED = 20  # columns in an error message
+
+
+@dataclass(frozen=True, slots=True)
+class Columns:
+    """The names of columns; None for one that is to be guessed, or that a table does not have."""
+
+    text: str | None = None
+    id: str | None = None
+    language: str | None = None
+
+
+def choose_columns(table: str, present: Sequence[str], wanted: Columns) -> Columns:
+    """The columns of a table to read: those wanted, and those with a plain name, in any case.
+
+    Raises Misuse if a wanted column is missing, or if none has a plain name for texts.
+    """
+    for option, column in (("--text", wanted.text), ("--id", wanted.id)):
+        if column is not None and _first_present([column], present) is None:
+            raise Misuse(f"{option}: {table} has no column {column}, only {_in_words(present)}")
+    text = _first_present([wanted.text] if wanted.text else TEXTS, present) or (
+        present[0] if len(present) == 1 else None
+    )
+    if text is None:
+        raise Misuse(f"{table}: which column holds the texts? Name it with --text: {_in_words(present)}")
+    return Columns(text, _first_present([wanted.id] if wanted.id else IDS, present), _first_present(LANGUAGES, present))
+
+
+def _first_present(names: Sequence[str], present: Sequence[str]) -> str | None:
+    """The column that has the first of these names that any has."""
+    columns = {column.strip().lower(): column for column in reversed(present)}
+    return next((columns[name.lower()] for name in names if name.lower() in columns), None)
+
+
+def _in_words(present: Sequence[str]) -> str:
+    more = f" and {len(present) - MOST_NAMED} more" if len(present) > MOST_NAMED else ""
+    return f"{', '.join(present[:MOST_NAMED])}{more}" or "none"
+
+
+# MERGED: A file that holds the texts of table rows, one after another, where reader processes find them.
+
+
+class Spool:
+    """Appends texts to a file; a text's path is START-END, in bytes, below the URL `texts:FILE`.
+
+    Raises Fatal if the file cannot be written.
+    """
+
+    def __init__(self, path: Path) -> None:
+        self._path = path
+        self._end = 0
+        try:
+            self._file = path.open("xb", buffering=0)  # unbuffered: a text is read as soon as it is listed
+        except OSError as error:
+            raise self._failed(error) from error
+
+    def add(self, text: bytes) -> str:
+        """Append a text; returns its path."""
+        start = self._end
+        rest = memoryview(text)
+        try:
+            while rest:
+                rest = rest[self._file.write(rest) :]
+        except OSError as error:
+            raise self._failed(error) from error
+        self._end += len(text)
+        return f"{start}-{self._end}"
+
+    def _failed(self, error: OSError) -> Fatal:
+        return Fatal(f"cannot write the texts to {self._path}: {error.strerror}")
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self._file.close()
+
+
+def spooled_file(
+    file: Path, name: str, language: Language | None, spool: Spool, max_bytes: int
+) -> Document | BadDocument:
+    """A file as a document whose text is in the spool; of a file that is too large, only the path of so many bytes."""
+    try:
+        if not file.is_file():
+            return BadDocument(name, Dead.STORE_ERROR, "not a regular file")
+        with file.open("rb") as opened:
+            body = opened.read(max_bytes + 1)
+    except OSError as error:
+        reason = Dead.FORBIDDEN if isinstance(error, PermissionError) else Dead.STORE_ERROR
+        return BadDocument(name, reason, error.strerror or str(error))
+    path = spool.add(body) if len(body) <= max_bytes else f"0-{len(body)}"
+    return Document(name, path, language)
+
+
+# MERGED: Documents that are the rows of a table: a CSV, TSV, JSONL or Parquet file with a column of texts.
+
+CSV, JSONL, PARQUET = (".csv", ".tsv"), (".jsonl", ".ndjson"), ".parquet"
+TABLE_ENDINGS = (*CSV, *JSONL, PARQUET)
+LONGEST_CELL = 100_000_000  # characters; the library's own limit is 131,072
+
+
+@dataclass(frozen=True, slots=True)
+class Table:
+    """A table to read: its file, and what messages call it.
+
+    In the names of its rows, `prefix` stands before their ids.
+    """
+
+    file: Path
+    name: str
+    prefix: str = ""
+
+
+async def table_documents(
+    table: Table, wanted: Columns, language: Language | None, spool: Spool
+) -> AsyncIterator[Document | BadDocument]:
+    """The rows of a table, named by their ids, or by their numbers if there are none; their texts go to the spool.
+
+    Raises Misuse if the table lacks a column or cannot be read.
+    """
+    csv.field_size_limit(LONGEST_CELL)
+    columns: Columns | None = None
+    number = 0
+    async for row in _table_rows(table, wanted):
+        number += 1
+        place = f"{table.name}, row {number}"
+        if row.error:
+            yield BadDocument(place, Dead.BAD_ROW, row.error)
+            continue
+        columns = columns or choose_columns(table.name, list(row.values), wanted)
+        try:
+            text, row_language = _text_of(row.values, columns), language or _language_of(row.values, columns)
+        except _BadCell as bad:
+            yield BadDocument(place, bad.reason, str(bad))
+            continue
+        name = _id_of(row.values, columns) or f"row {number}"
+        yield Document(f"{table.prefix}{name}", spool.add(text.encode("utf-8", "replace")), row_language)
+
+
+def _table_rows(table: Table, wanted: Columns) -> AsyncIterator[Row]:
+    ending = table.file.suffix.lower()
+    if ending == PARQUET:
+        file = open_parquet(table.file, table.name)
+        columns = choose_columns(table.name, [name.strip().lower() for name in file.schema_arrow.names], wanted)
+        chosen = {column for column in (columns.text, columns.id, columns.language) if column is not None}
+        return parquet_rows(file, table.name, columns=chosen)
+    reader = FileReader(table.file, table.name)
+    return jsonl_rows(reader) if ending in JSONL else csv_rows(reader, table.name, columns=None)
+
+
+class _BadCell(ValueError):
+    """Why a row has no text to compare."""
+
+    def __init__(self, reason: Dead, error: str) -> None:
+        super().__init__(error)
+        self.reason = reason
+
+
+def _text_of(values: Mapping[str, object], columns: Columns) -> str:
+    assert columns.text is not None
+    text = values.get(columns.text)
+    if not isinstance(text, str):
+        raise _BadCell(Dead.BAD_ROW, f"its {columns.text} is not a text")
+    return text
+
+
+def _id_of(values: Mapping[str, object], columns: Columns) -> str:
+    value = None if columns.id is None else values.get(columns.id)
+    return "" if value is None else str(value).strip()
+
+
+def _language_of(values: Mapping[str, object], columns: Columns) -> Language | None:
+    value = values.get(columns.language or LANGUAGES[0])  # the first row of a JSONL file may lack it
+    if value is None or not str(value).strip():
+        return None
+    try:
+        return SHIPPED.find(str(value))
+    except ValueError as error:
+        raise _BadCell(Dead.BAD_LANGUAGE, f"{error}; --language compares it all the same") from None
+
+
+def ending_of(head: bytes, wanted: Columns) -> str:
+    """The ending that fits the beginning of a file without a name: that of a table, or .txt for a single text."""
+    line = head.lstrip(b"\xef\xbb\xbf \r\n\t").partition(b"\n")[0].decode("utf-8", "replace")
+    if head.startswith(b"PAR1"):
+        return PARQUET
+    if line.startswith("{"):
+        return JSONL[0]
+    names = {cell.strip(' "\r').lower() for separator in ",\t;" for cell in line.split(separator)}
+    return CSV[0] if names & ({wanted.text.lower()} if wanted.text else set(TEXTS)) else ".txt"

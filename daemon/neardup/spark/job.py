@@ -14,14 +14,10 @@ from neardup.core.fingerprint.passage_hashes import PassageHashes
 from neardup.core.verify.keep import Policy
 from neardup.ops.fingerprint_columns import TIMES, schema, versions
 from neardup.records import Language
-from neardup.source.table_columns import Columns
-from neardup.spark import listing
-from neardup.spark.clusters import clusters
-from neardup.spark.fingerprint_pairs import fingerprint_pairs, heavy_keys
-from neardup.spark.members import members
-from neardup.spark.passage_pairs import common_hashes, passage_pairs, shared_hashes
-from neardup.spark.reading import FINGERPRINTED, READ, Reading, reader
-from neardup.spark.stories import copying_stories
+from neardup.source.documents import Columns
+from neardup.spark.candidates import common_hashes, fingerprint_pairs, heavy_keys, passage_pairs, shared_hashes
+from neardup.spark.reading import FINGERPRINTED, READ, Reading, list_configured, list_table, reader
+from neardup.spark.results import copying_stories, find_clusters, list_members
 from neardup.spark.verification import verified
 
 STORIES_PER_TASK = 20_000  # read by one task: losing it costs half a minute of one core
@@ -81,7 +77,7 @@ class Job:
             works = None if self._config.reference is None else self._stage("_work/works", texts.where("id < 0"))
             found = verified(pairs, texts, works, common=self._common, config=self._config, flagged_at=self._started_at)
             assessed = self._stage("_work/assessed", found).where("kind IS NOT NULL")
-        clustered = self._stage("clusters", members(clusters(assessed, self._checkpoint), texts, self._keep))
+        clustered = self._stage("clusters", list_members(find_clusters(assessed, self._checkpoint), texts, self._keep))
         flags = self._stage("flags", _with_clusters(assessed, clustered))
         self._count(flags, "flagged", "kind")
         self._stage("stories", copying_stories(flags))
@@ -94,10 +90,10 @@ class Job:
         tasks = max(1, spark.sparkContext.defaultParallelism)
         with _arrow_rows(spark, TEXT_ROWS):
             if table is None:
-                listed = self._stage("_work/listing", listing.configured(spark, config))
+                listed = self._stage("_work/listing", list_configured(spark, config))
                 rows = listed.repartition(max(tasks, -(-listed.count() // STORIES_PER_TASK)))
             else:
-                rows = listing.of_table(spark, config, table.name, table.columns, table.language)
+                rows = list_table(spark, config, table.name, table.columns, table.language)
             reading = Reading.of(config, tasks, with_bodies=table is not None)
             read = self._stage("_work/read", rows.mapInArrow(reader(config, reading), READ))
         latest = _latest(read)

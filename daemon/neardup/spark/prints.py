@@ -1,8 +1,7 @@
-"""Fingerprints as the pair stages carry them: a number of the language, and one value of 96 bytes.
+"""Columns between Arrow and numpy, and the schemas of the folders that a job writes."""
 
-These are the SimHash, the signature (zeros where there is none) and the hash of the text.
-"""
-
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
 from typing import NamedTuple
 
 import numpy as np
@@ -10,15 +9,47 @@ import numpy.typing as npt
 import pyarrow as pa  # type: ignore[import-untyped]
 from pyspark.sql import DataFrame
 from pyspark.sql import functions as f
+from pyspark.sql.pandas.types import from_arrow_schema
+from pyspark.sql.types import StructType
 
 from neardup.config import Config
 from neardup.core.candidates.key_pairs import KeyTable
 from neardup.core.candidates.screen import Arrays
 from neardup.core.fingerprint.minhash import ROWS
-from neardup.spark.columns import octets_of
+from neardup.spark.session import Batches
+
+Octets = npt.NDArray[np.uint8]
+
+
+def octets_of(column: pa.ChunkedArray | pa.Array, width: int) -> Octets:
+    """A column of n binary values of `width` bytes each -> (n, width)."""
+    return np.frombuffer(b"".join(column.to_pylist()), np.uint8).reshape(-1, width)
+
+
+def integers_of(column: pa.ChunkedArray | pa.Array) -> npt.NDArray[np.int64]:
+    """A column of n numbers -> (n,), writable: a compiled function is compiled again for arrays that are not."""
+    return np.array(column.to_numpy(), np.int64)
+
+
+def in_microseconds(schema: pa.Schema) -> pa.Schema:
+    """The schema with times as Spark exchanges them."""
+    return pa.schema(
+        [
+            pa.field(field.name, pa.timestamp("us", tz="UTC")) if pa.types.is_timestamp(field.type) else field
+            for field in schema
+        ]
+    )
+
+
+def spark_schema(schema: pa.Schema) -> StructType:
+    """An Arrow schema as that of a data frame."""
+    return from_arrow_schema(schema)
+
+
+# MERGED: Fingerprints as the pair stages carry them: a number of the language, and one value of 96 bytes. These are the SimHash, the signature (zeros where there is none) and the hash of the text.
 
 HASH_BYTES = 16
-BYTES = HASH_BYTES + ROWS + HASH_BYTES
+PRINT_BYTES = HASH_BYTES + ROWS + HASH_BYTES
 PAIRS = "a long, b long, language int, rows int, bits int, shared int, same_text boolean, left_out long"
 
 
@@ -46,7 +77,7 @@ def prints_of(fingerprints: DataFrame, config: Config) -> DataFrame:
 
 def unpacked(rows: pa.Table | pa.RecordBatch) -> Prints:
     """Rows with the columns `language` and `print` -> their arrays."""
-    octets = octets_of(rows["print"], BYTES)
+    octets = octets_of(rows["print"], PRINT_BYTES)
     simhashes = np.ascontiguousarray(octets[:, :HASH_BYTES]).view(np.uint64)
     signatures = np.ascontiguousarray(octets[:, HASH_BYTES : HASH_BYTES + ROWS])
     languages = rows["language"].to_numpy().astype(np.uint8)
@@ -57,3 +88,56 @@ def unpacked(rows: pa.Table | pa.RecordBatch) -> Prints:
 def same_texts(prints: Prints, left: npt.NDArray[np.int64], right: npt.NDArray[np.int64]) -> npt.NDArray[np.bool_]:
     """Of each pair of rows, whether both have the same text."""
     return np.asarray((prints.texts[left] == prints.texts[right]).all(axis=1))
+
+
+# MERGED: Cuts the rows of a partition, which are sorted by key, into buckets; a bucket larger than memory passes in parts.
+
+ROWS_AT_A_TIME = 50_000
+
+Indices = npt.NDArray[np.int64]
+
+
+@dataclass(frozen=True, slots=True)
+class Cut:
+    """Rows of whole buckets: bucket b is the rows from edges[b] to edges[b + 1].
+
+    The first `compared` rows of the first bucket stood in the part of it before this one, too.
+    """
+
+    rows: pa.Table
+    edges: Indices
+    compared: int
+
+
+def cut(batches: Batches, keys: Sequence[str], limit: int) -> Iterator[Cut]:
+    """Batches sorted by the columns `keys` -> their buckets, of rows that are equal in these.
+
+    Of a bucket with more than `limit` rows and as many again, the first `limit` come with each part of the others.
+    """
+    held, compared = list[pa.RecordBatch](), 0
+    for batch in batches:
+        held.append(batch)
+        if sum(one.num_rows for one in held) < ROWS_AT_A_TIME:
+            continue
+        rows = pa.Table.from_batches(held)
+        edges = edges_of(*(rows[key].to_numpy() for key in keys))
+        last = int(edges[-2])
+        if last:
+            yield Cut(rows.slice(0, last), edges[:-1], compared)
+            rows, compared = rows.slice(last), 0
+        if rows.num_rows > max(2 * limit, ROWS_AT_A_TIME):
+            yield Cut(rows, np.array([0, rows.num_rows]), compared)
+            rows, compared = rows.slice(0, limit), limit
+        held = rows.combine_chunks().to_batches()
+    if held:
+        rows = pa.Table.from_batches(held)
+        yield Cut(rows, edges_of(*(rows[key].to_numpy() for key in keys)), compared)
+
+
+def edges_of(*keys: npt.NDArray[np.generic]) -> Indices:
+    """Columns (n,) that rows are sorted by -> where each bucket begins, and n."""
+    begins = np.zeros(len(keys[0]), np.bool_)
+    begins[:1] = True
+    for column in keys:
+        begins[1:] |= column[1:] != column[:-1]
+    return np.append(np.flatnonzero(begins), len(begins))

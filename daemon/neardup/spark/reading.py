@@ -1,25 +1,173 @@
-"""The stage that reads pages: each executor fetches, extracts and fingerprints, with the reader pool of the daemon.
-
-A page that kills a reader process costs that process, not the Python worker of Spark: it is quarantined and counted.
-"""
+"""The stories to compare, as rows of a data frame: those that a configuration lists, or those of a table with texts."""
 
 import asyncio
-from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from collections.abc import AsyncIterator, Callable, Iterator, Sequence
+from dataclasses import asdict, dataclass
 from functools import cache
 from typing import Any
 
 import pyarrow as pa  # type: ignore[import-untyped]
+from pyspark.sql import DataFrame, SparkSession
 
 from neardup.config import Config, Content
 from neardup.core.text.extraction import Extraction
+from neardup.errors import Misuse
 from neardup.pages.reader_pool import ReaderPool
 from neardup.pages.results import PageResult, read_singly
 from neardup.pages.store import WorkPages
 from neardup.pipeline.worker import Known, Worker
-from neardup.records import DeadLettered, Fingerprinted, Outcome, Skipped, Story
-from neardup.spark.listing import STORY, listed_of
-from neardup.spark.session import Batches
+from neardup.records import (
+    BadRow,
+    Checkpoint,
+    Dead,
+    DeadLettered,
+    Fingerprinted,
+    Language,
+    ListedRow,
+    Outcome,
+    Skipped,
+    Story,
+)
+from neardup.source import rows_of
+from neardup.source.documents import Columns, choose_columns
+from neardup.source.listings import open_reference, open_source
+from neardup.source.parse import parse_row
+from neardup.source.rows import OPTIONAL, REQUIRED, SHOWN_CHARACTERS, Row
+from neardup.spark.session import Batches, spark_errors_as
+
+ROWS_AT_A_TIME = 1_000
+STORY = (
+    "id long, language string, path string, author_id string, title string, published_at long, updated_at long,"
+    " position long, name string, catalogue string, licence string"
+)
+LISTED = f"{STORY}, key string, reason string, error string, body binary"
+FORMATS = {"parquet": "parquet", "jsonl": "json", "ndjson": "json", "json": "json", "csv": "csv"}
+TEXT_TYPES = ("string", "binary")
+FIELDS = ("published_at", "updated_at", "author_id", "title", "path")
+
+
+def listed_row(listed: ListedRow, body: bytes | None = None) -> dict[str, Any]:
+    """A listed story or a bad row as a row of LISTED; `body` is the page where the listing has it."""
+    if isinstance(listed, Story):
+        return asdict(listed) | {"body": body}
+    return {"key": listed.key, "reason": listed.reason, "error": listed.error, "position": listed.position}
+
+
+def listed_of(row: dict[str, Any]) -> ListedRow:
+    """The inverse of `listed_row`."""
+    if row["reason"] is not None:
+        return BadRow(row["key"], Dead(row["reason"]), row["error"], row["position"])
+    return Story(**{name: row[name] for name in Story.__slots__})
+
+
+def list_configured(spark: SparkSession, config: Config) -> DataFrame:
+    """What [source] lists, and [reference]: one task reads the listing, which is never in memory as a whole."""
+
+    def list_stories(_: Batches) -> Batches:
+        yield from _batches(map(listed_row, _list_sources(config)))
+
+    return spark.range(0, 1, 1, 1).mapInArrow(list_stories, LISTED)
+
+
+def _list_sources(config: Config) -> Iterator[ListedRow]:
+    sources = [open_source(config, _keep_no_checkpoint)]
+    sources += [open_reference(config)] if config.reference is not None else []
+    with asyncio.Runner() as runner:
+        for source in sources:
+            stories = rows_of(source)
+            while rows := runner.run(_next_rows(stories)):
+                yield from rows
+
+
+async def _keep_no_checkpoint(_: Checkpoint) -> None:
+    """A job that is started again lists everything again."""
+
+
+async def _next_rows(stories: AsyncIterator[ListedRow]) -> list[ListedRow]:
+    rows = list[ListedRow]()
+    async for row in stories:
+        rows.append(row)
+        if len(rows) == ROWS_AT_A_TIME:
+            break
+    return rows
+
+
+def list_table(spark: SparkSession, config: Config, name: str, wanted: Columns, language: Language | None) -> DataFrame:
+    """The rows of a table, or of the files of a path, with a column of texts or of HTML pages.
+
+    Raises Misuse if there is no such table, if it lacks a column, or if that of the texts has others.
+    """
+    with spark_errors_as(Misuse, f"--input: cannot read {name}"):
+        table = _load_table(spark, name)
+    columns = choose_columns(name, table.columns, wanted)
+    if columns.language is None and language is None:
+        raise Misuse(f"--input: {name} has no column language: name the language of all texts with --language")
+    assert columns.text is not None
+    kind = table.schema[columns.text].dataType.typeName()
+    if kind not in TEXT_TYPES:
+        raise Misuse(f"--text: the column {columns.text} of {name} has no texts: its type is {kind}")
+    given = {column.lower(): column for column in table.columns}
+    chosen = {"body": columns.text, "id": columns.id, "language": columns.language}
+    chosen |= {field: given[field] for field in FIELDS if field in given and given[field] != columns.text}
+    selected = table.select([table[column].alias(field) for field, column in chosen.items() if column is not None])
+    return selected.mapInArrow(_table_parser(config, language), LISTED)
+
+
+def _exists(spark: SparkSession, name: str) -> bool:
+    """Whether a path, or one that matches a pattern, exists in its file system."""
+    context: Any = spark.sparkContext
+    path = context._jvm.org.apache.hadoop.fs.Path(name)  # noqa: SLF001 - the only way to it
+    return bool(path.getFileSystem(context._jsc.hadoopConfiguration()).globStatus(path))  # noqa: SLF001 - likewise
+
+
+def _load_table(spark: SparkSession, name: str) -> DataFrame:
+    ending = name.rstrip("/").rpartition(".")[2].lower()
+    if ending not in FORMATS and "/" not in name:
+        return spark.table(name)
+    if not _exists(spark, name):  # Spark would log a stack trace
+        raise Misuse(f"--input: cannot read {name}: no such file or folder")
+    reader = spark.read.option("header", True).option("multiLine", ending == "csv").option("escape", '"')
+    return reader.format(FORMATS.get(ending, "parquet")).load(name)
+
+
+def _table_parser(config: Config, language: Language | None) -> Callable[[Batches], Batches]:
+    def parse(batches: Batches) -> Batches:
+        for batch in batches:
+            yield from _batches(_parse_values(row, config, language) for row in batch.to_pylist())
+
+    return parse
+
+
+def _parse_values(values: dict[str, Any], config: Config, language: Language | None) -> dict[str, Any]:
+    body = values.pop("body")
+    texts = {name: _as_text(value) for name, value in values.items() if name in REQUIRED + OPTIONAL}
+    texts |= {"language": language} if language is not None else {}
+    error = None if isinstance(body, str | bytes) else "it has no text"
+    row = Row(0, texts, str(texts)[:SHOWN_CHARACTERS], error)
+    listed = parse_row(row, config.registry, config.content.key)
+    return listed_row(listed, body.encode("utf-8", "replace") if isinstance(body, str) else body)
+
+
+def _as_text(value: object) -> object:
+    return value.isoformat() if hasattr(value, "isoformat") else value
+
+
+def _batches(rows: Iterator[dict[str, Any]]) -> Batches:
+    """Rows of LISTED as record batches."""
+    types = {"long": pa.int64(), "string": pa.string(), "binary": pa.binary()}
+    fields = [field.split() for field in LISTED.split(", ")]
+    schema = pa.schema([(name, types[kind]) for name, kind in fields])
+    held = list[dict[str, Any]]()
+    for row in rows:
+        held.append(row)
+        if len(held) == ROWS_AT_A_TIME:
+            yield pa.RecordBatch.from_pylist(held, schema)
+            held = []
+    if held:
+        yield pa.RecordBatch.from_pylist(held, schema)
+
+
+# MERGED: The stage that reads pages: each executor fetches, extracts and fingerprints, with the reader pool of the daemon. A page that kills a reader process costs that process, not the Python worker of Spark: it is quarantined and counted.
 
 ROOT = "file:/"  # the store of pages that come with the listing; nothing is read from it
 FINGERPRINTED, SKIPPED, DEAD_LETTERED = "fingerprinted", "skipped", "dead_lettered"
@@ -55,7 +203,7 @@ def reader(config: Config, reading: Reading) -> Callable[[Batches], Batches]:
         types = {"long": pa.int64(), "string": pa.string(), "binary": pa.binary()}
         schema = pa.schema([(name, types[kind]) for name, kind in (field.split() for field in READ.split(", "))])
         for batch in batches:
-            rows = _runner().run(_read(batch.to_pylist(), config, reading))
+            rows = _runner().run(_read_rows(batch.to_pylist(), config, reading))
             yield pa.RecordBatch.from_pylist(rows, schema)
 
     return read
@@ -73,7 +221,7 @@ def _pool(reading: Reading) -> ReaderPool:
     return ReaderPool(reading.content, reading.extraction, reading.most, works=reading.works, processes=1)
 
 
-async def _read(rows: list[dict[str, Any]], config: Config, reading: Reading) -> list[dict[str, Any]]:
+async def _read_rows(rows: list[dict[str, Any]], config: Config, reading: Reading) -> list[dict[str, Any]]:
     pool, free = _pool(reading), asyncio.Semaphore(reading.most)
 
     async def read_one(row: dict[str, Any]) -> dict[str, Any]:
@@ -86,7 +234,7 @@ async def _read(rows: list[dict[str, Any]], config: Config, reading: Reading) ->
 
         async with free:
             outcome = await Worker(_unknown, read_singly(read), config.registry).outcome(listed_of(row))
-        return row_of(outcome, text)
+        return row_of_outcome(outcome, text)
 
     return await asyncio.gather(*map(read_one, rows))
 
@@ -96,7 +244,7 @@ async def _unknown(_: Sequence[int]) -> dict[int, Known]:
     return {}
 
 
-def row_of(outcome: Outcome, text: str | None) -> dict[str, Any]:
+def row_of_outcome(outcome: Outcome, text: str | None) -> dict[str, Any]:
     """An outcome as a row of READ."""
     listed = outcome.story
     row: dict[str, Any] = {}

@@ -19,7 +19,7 @@ from neardup.core.candidates.screen import alike_inside
 from neardup.core.candidates.select import arrays_of
 from neardup.core.fingerprint.passage_hashes import MIN_SHARED
 from neardup.records import BandedFingerprint
-from neardup.spark.buckets import edges_of
+from neardup.spark.prints import edges_of
 
 from tests.core.candidates.test_select import Thresholds, hashes, signatures
 from tests.support.languages import HINDI, MARATHI

@@ -20,7 +20,7 @@ from neardup.core.candidates.screen import Arrays, alike_pairs, score_pairs
 from neardup.core.candidates.shared_buckets import shared_by
 from neardup.core.fingerprint.minhash import ROWS
 from neardup.core.native import candidates as binding
-from neardup.spark.buckets import edges_of
+from neardup.spark.prints import edges_of
 
 from tests.support.languages import HINDI, MARATHI
 

@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from neardup.index.passages import by_story
+from neardup.index.passages import join
 from neardup.index.passages.index import PassageIndex
 
 hashes = st.sets(st.integers(0, 2**32 - 1) | st.integers(0, 9), max_size=6)
@@ -18,7 +18,7 @@ hashes = st.sets(st.integers(0, 2**32 - 1) | st.integers(0, 9), max_size=6)
 def test_each_story_has_its_hashes_again(stories: dict[int, set[int]], flushed: int) -> None:
     """Some are in a segment, the others in memory."""
     with TemporaryDirectory() as name, pytest.MonkeyPatch.context() as patch:
-        patch.setattr(by_story, "RANGE", 16)
+        patch.setattr(join, "RANGE", 16)
         folder, scratch = Path(name) / "passages", Path(name) / "scratch"
         scratch.mkdir()
         index = PassageIndex.open(folder, "ledger-1", "algorithm-1")

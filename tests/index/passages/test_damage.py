@@ -14,9 +14,10 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from neardup.core.candidates.banding import Numbers
 from neardup.errors import Fatal, PassagesDamaged
-from neardup.index.passages import layout
+from neardup.index.passages import segment
 from neardup.index.passages.index import PassageIndex
-from neardup.index.passages.layout import (
+from neardup.index.passages.postings import PassageHashes
+from neardup.index.passages.segment import (
     BLOCK,
     Header,
     block_checksums,
@@ -25,7 +26,6 @@ from neardup.index.passages.layout import (
     read_header,
     segment_bytes,
 )
-from neardup.index.passages.postings import PassageHashes
 
 from tests.index.passages.brute_force import Answer, answers, as_dicts
 
@@ -228,6 +228,6 @@ def test_buckets_are_small_and_the_directory_smaller_than_the_postings(postings:
 def test_a_format_of_another_version_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
     header = Header(LEDGER, ALGORITHM, 1, 2, MADE_AT, 2, 3, 16, 1, 0)
     assert read_header(header_block(header)) == header
-    monkeypatch.setattr(layout, "FORMAT", 2)
+    monkeypatch.setattr(segment, "FORMAT", 2)
     with pytest.raises(Fatal, match="format 1"):
         read_header(header_block(header))

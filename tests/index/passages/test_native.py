@@ -10,9 +10,8 @@ import pytest
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 from neardup.core.native.segments import Bytes, Coding, SegmentBlocks
-from neardup.index.passages.layout import BLOCK, block_checksums, whole_blocks
 from neardup.index.passages.postings import Keys, PassageHashes, decode, encode
-from neardup.index.passages.segment import find, read_numbers
+from neardup.index.passages.segment import BLOCK, block_checksums, find, read_numbers, whole_blocks
 
 pytestmark = pytest.mark.native
 

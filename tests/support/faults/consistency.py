@@ -16,10 +16,10 @@ from neardup.core.candidates.banding import BAND_BITS, BANDS, Banding, band_valu
 from neardup.core.fingerprint.minhash import signature_rows
 from neardup.core.verify.scores import hash_rows
 from neardup.index import packed_buckets
-from neardup.index.passages.folder import listed
+from neardup.index.passages.folder import list_segments
 from neardup.index.passages.postings import HASH_SHIFT, NUMBER_MASK, PREFIXES
 from neardup.index.passages.segment import Segment
-from neardup.index.sqlite_tables import COLUMN_BITS
+from neardup.index.sqlite import COLUMN_BITS
 from neardup.languages import LANGUAGES
 from neardup.ledger import files
 from neardup.records import Language
@@ -60,7 +60,7 @@ def _passages(db: sqlite3.Connection, ledger: Path) -> list[tuple[object, ...]]:
     for number, data in db.execute("SELECT number, hashes FROM passage_hashes"):
         hashes[number].update(np.frombuffer(data, np.uint32).tolist())
     folder = files.passages_folder(ledger)
-    for one in listed(folder):
+    for one in list_segments(folder):
         keys = Segment(one.path).keys_of_prefixes(range(PREFIXES))
         for key in keys.tolist():
             hashes[key & int(NUMBER_MASK)].add(key >> int(HASH_SHIFT))

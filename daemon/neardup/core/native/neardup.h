@@ -502,7 +502,7 @@ ND_API int64_t nd_shared_by(const uint32_t *members, int64_t members_size, const
 /* ==== segments.c: lookups in the files of the passage index ==================================================== */
 
 /* A segment of the passage index is an immutable file of sorted postings; a posting is a hash of 32 bits and the number
- * of a story.  neardup.index.passages.layout describes the file.
+ * of a story.  neardup.index.passages.segment describes the file.
  */
 enum { ND_SEGMENT_BLOCK = 4096 }; /* bytes; each block of a segment has a checksum, and is read whole */
 
@@ -529,7 +529,7 @@ struct nd_segment {
 
 /* The XXH64 (seed 0) of each block of some bytes; `size` is a multiple of ND_SEGMENT_BLOCK.  `checksums` has room for
  * size / ND_SEGMENT_BLOCK.  Returns 0 or ND_INVALID.
- * Reference: neardup.index.passages.layout.block_checksums.
+ * Reference: neardup.index.passages.segment.block_checksums.
  */
 ND_API int64_t nd_block_checksums(const uint8_t *content, int64_t size, uint64_t *checksums);
 

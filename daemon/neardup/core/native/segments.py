@@ -20,7 +20,7 @@ PassageHashes = npt.NDArray[np.uint32]
 
 
 class Coding(NamedTuple):
-    """How a segment writes its postings (see neardup.index.passages.layout)."""
+    """How a segment writes its postings (see neardup.index.passages.segment)."""
 
     bucket_bits: int
     low_bytes: int
@@ -77,7 +77,7 @@ _may_hold = bind("nd_filter_may_hold", _pointer, _length, _pointer, _length, _po
 
 
 def block_checksums(blocks: Bytes) -> Checksums:
-    """See neardup.index.passages.layout.block_checksums."""
+    """See neardup.index.passages.segment.block_checksums."""
     checksums = np.empty(len(blocks) // BLOCK, np.uint64)
     checked(_block_checksums(address(blocks, np.uint8), len(blocks), address(checksums, np.uint64)))
     return checksums

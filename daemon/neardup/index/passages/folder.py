@@ -6,16 +6,19 @@ the new segment and the removal of the old ones, the old ones are seen to be rep
 change.
 """
 
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
+from typing import NamedTuple
 
+import numpy as np
+import numpy.typing as npt
+
+from neardup.core.candidates.banding import Numbers
 from neardup.durability import sync_folder
 from neardup.errors import Fatal, PassagesDamaged
-from neardup.index.passages.layout import NAME, SUFFIX, HeaderDamaged, file_name
-from neardup.index.passages.ranges import overlaps
-from neardup.index.passages.segment import Segment
-from neardup.index.passages.writer import PARTIAL
+from neardup.index.passages.postings import Keys, numbers_of, overlaps
+from neardup.index.passages.segment import NAME, PARTIAL, SUFFIX, HeaderDamaged, Segment, segment_name
 
 
 @dataclass(frozen=True, slots=True)
@@ -37,16 +40,16 @@ class SegmentFile:
         return self.segment
 
 
-def listed(folder: Path) -> list[SegmentFile]:
+def list_segments(folder: Path) -> list[SegmentFile]:
     """The segments in a folder that no other one replaces, by their ranges; not opened."""
     current: list[SegmentFile] = []
-    for one in sorted(_all(folder), key=lambda one: -one.generation):
+    for one in sorted(_all_segments(folder), key=lambda one: -one.generation):
         if not overlaps([(other.first, other.last) for other in current], one.first, one.last):
             current.append(one)
     return sorted(current, key=lambda one: one.first)
 
 
-def opened(one: SegmentFile, ledger: str, algorithm: str) -> SegmentFile:
+def open_segment(one: SegmentFile, ledger: str, algorithm: str) -> SegmentFile:
     """The same segment, opened.
 
     Raises Fatal for another ledger's or algorithm's, and FileNotFoundError if it has been removed meanwhile.
@@ -67,8 +70,8 @@ def opened(one: SegmentFile, ledger: str, algorithm: str) -> SegmentFile:
 
 def next_path(folder: Path, first: int, last: int) -> Path:
     """The path of a new segment that replaces all in the folder that it covers."""
-    generation = max((one.generation for one in _all(folder)), default=0) + 1
-    return folder / file_name(generation, first, last)
+    generation = max((one.generation for one in _all_segments(folder)), default=0) + 1
+    return folder / segment_name(generation, first, last)
 
 
 def remove_leftovers(folder: Path, current: Iterable[SegmentFile]) -> None:
@@ -84,7 +87,7 @@ def remove_leftovers(folder: Path, current: Iterable[SegmentFile]) -> None:
     sync_folder(folder)
 
 
-def _all(folder: Path) -> list[SegmentFile]:
+def _all_segments(folder: Path) -> list[SegmentFile]:
     found: list[SegmentFile] = []
     for path in folder.iterdir() if folder.is_dir() else ():
         if match := NAME.fullmatch(path.name):
@@ -94,3 +97,88 @@ def _all(folder: Path) -> list[SegmentFile]:
             except FileNotFoundError:  # another process has merged it
                 continue
     return found
+
+
+# MERGED: Which segments are merged, and when. Each segment costs a lookup a read for each hash, and a merge writes its segments again. The oldest segment is merged with all the newer ones when together they have a quarter of its size: so nearly all postings are in one segment, and a posting is written five times while the index grows. Until then the newer ones are merged among themselves, when they are FAN_IN, by the same rule.
+
+GROWTH = 4
+FAN_IN = 8
+MAX_POSTINGS = 1 << 32  # of a segment; its directory has offsets of 32 bits
+NUMBERS_A_CALL = 1 << 20
+
+IsLive = Callable[[Numbers], npt.NDArray[np.bool_]]
+
+
+def segments_to_merge(segments: Sequence[SegmentFile]) -> Sequence[SegmentFile]:
+    """The segments to merge next, in ascending order; none if no merge is due.
+
+    Only segments without a gap between their ranges are merged, because a merged segment holds one range.  A damaged
+    segment is not merged.
+    """
+    for group in _adjacent(segments):
+        sizes = [one.usable().header.file_bytes for one in group]
+        postings = [one.usable().header.postings for one in group]
+        for n, size in enumerate(sizes[:-1]):
+            large_enough = GROWTH * sum(sizes[n + 1 :]) >= size
+            if large_enough and (n == 0 or len(group) - n >= FAN_IN) and sum(postings[n:]) < MAX_POSTINGS:
+                return group[n:]
+    return []
+
+
+def _adjacent(segments: Sequence[SegmentFile]) -> Iterator[list[SegmentFile]]:
+    group: list[SegmentFile] = []
+    for one in segments:
+        if group and (one.segment is None or group[-1].last + 1 != one.first):
+            yield group
+            group = []
+        if one.segment is not None:
+            group.append(one)
+    yield group
+
+
+class LiveNumbers:
+    """Which of the numbers `first` to `last` are of current stories; the others' postings are dropped."""
+
+    def __init__(self, first: int, last: int, is_live: IsLive) -> None:
+        self._first = first
+        parts = [
+            is_live(np.arange(start, min(start + NUMBERS_A_CALL, last + 1), dtype=np.uint32))
+            for start in range(first, last + 1, NUMBERS_A_CALL)
+        ]
+        self._live = np.concatenate([np.empty(0, np.bool_), *parts])
+
+    def keys(self, keys: Keys) -> Keys:
+        """The keys of current stories, in the same order."""
+        return np.asarray(keys[self._live[numbers_of(keys) - np.uint32(self._first)]])
+
+
+# MERGED: Reading a segment from end to end, to find damage.
+
+
+class Damage(NamedTuple):
+    """A damaged segment, by its file name, the first and the last number that it holds, and what is wrong."""
+
+    segment: str
+    first: int
+    last: int
+    reason: str
+
+
+class Checked(NamedTuple):
+    """A segment that was read: its last number, and what is wrong."""
+
+    last: int
+    damage: Damage | None
+
+
+def damage_of(one: SegmentFile) -> Damage | None:
+    """What is wrong with a segment; None if nothing is, or if it was removed meanwhile."""
+    try:
+        Segment(one.path).verify()
+    except FileNotFoundError:  # merged meanwhile
+        return None
+    except HeaderDamaged as error:
+        return Damage(one.path.name, one.first, one.last, str(error))
+    except PassagesDamaged:
+        return Damage(one.path.name, one.first, one.last, "a block is not what was written, or cannot be read")
+    return None

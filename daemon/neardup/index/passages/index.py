@@ -16,24 +16,35 @@ import numpy as np
 from neardup.core.candidates.banding import Numbers
 from neardup.core.candidates.passage_groups import DEAD, LanguageOf
 from neardup.durability import sync_folder
-from neardup.index.passages.by_story import HashesByStory, hashes_by_story
-from neardup.index.passages.damage import Checked, Damage, damage_of
 from neardup.index.passages.folder import (
+    Checked,
+    Damage,
+    IsLive,
+    LiveNumbers,
     SegmentFile,
-    listed,
+    damage_of,
+    list_segments,
     next_path,
-    opened,
+    open_segment,
     remove_leftovers,
+    segments_to_merge,
 )
-from neardup.index.passages.join import JoinStep, join_passages
-from neardup.index.passages.layout import Header, bucket_bits, number_bytes
+from neardup.index.passages.join import HashesByStory, JoinStep, hashes_by_story, join_passages
 from neardup.index.passages.lookup import THREADS, Found, holders_of, look_up
-from neardup.index.passages.merging import IsLive, LiveNumbers, due
-from neardup.index.passages.postings import NO_KEYS, Keys, PassageHashes, Row
-from neardup.index.passages.ranges import Range, joined, overlaps
-from neardup.index.passages.stripes import Source, stripes
+from neardup.index.passages.postings import (
+    HASH_SHIFT,
+    NO_KEYS,
+    Keys,
+    PassageHashes,
+    Range,
+    Row,
+    Source,
+    join_ranges,
+    overlaps,
+    read_stripes,
+)
+from neardup.index.passages.segment import Header, Segment, SegmentWriter, bucket_bits, number_bytes
 from neardup.index.passages.tail import Run, Tail
-from neardup.index.passages.writer import SegmentWriter
 
 
 class PassageIndex:
@@ -136,7 +147,7 @@ class PassageIndex:
         """
         with self._writing:
             self._refresh()
-            segments = due(self._segments)
+            segments = segments_to_merge(self._segments)
             if not segments:
                 return False
             remove_leftovers(self._folder, self._segments)
@@ -156,12 +167,12 @@ class PassageIndex:
         sources, last = self._sources()
         missing = max(last + 1 - len(language_of), 0)
         padded = np.concatenate([language_of, np.full(missing, DEAD, np.uint8)]) if missing else language_of
-        return join_passages(stripes(sources), padded, common, scratch, after)
+        return join_passages(read_stripes(sources), padded, common, scratch, after)
 
     def by_story(self, scratch: Path) -> Iterator[HashesByStory]:
         """The hashes of each story, a range of numbers at a time, ascending.  Raises PassagesDamaged and OSError."""
         sources, last = self._sources()
-        return hashes_by_story(stripes(sources), last, scratch)
+        return hashes_by_story(read_stripes(sources), last, scratch)
 
     def _sources(self) -> tuple[list[Source], int]:
         """All that has postings, and the last number."""
@@ -214,24 +225,49 @@ class PassageIndex:
         bits, size = bucket_bits(postings), number_bytes(span)
         header = Header(self._ledger_id, self._algorithm, made_at, first, last, 0, postings, bits, size, checksums=0)
         with SegmentWriter(next_path(self._folder, first, last), header) as writer:
-            for prefixes, keys in stripes(sources):
+            for prefixes, keys in read_stripes(sources):
                 writer.append(prefixes, live.keys(keys) if live else keys)
             writer.finish()
 
     def _held(self) -> list[Range]:
-        return joined((one.first, one.last) for one in self._segments)
+        return join_ranges((one.first, one.last) for one in self._segments)
 
     def _refresh(self) -> None:
         """Take up the segments that the folder has now."""
         with self._state:
-            found = listed(self._folder)
+            found = list_segments(self._folder)
             while found != list(self._segments):
                 known = {one: one for one in self._segments}
                 try:
                     self._segments = tuple(
-                        known.get(one) or opened(one, self._ledger_id, self._algorithm) for one in found
+                        known.get(one) or open_segment(one, self._ledger_id, self._algorithm) for one in found
                     )
                     self._tail.remove(self._held())
                 except FileNotFoundError:
                     pass
-                found = listed(self._folder)  # again, because a folder may change while it is listed
+                found = list_segments(self._folder)  # again, because a folder may change while it is listed
+
+
+# MERGED: Finds the stories that have passage hashes by reading every segment from end to end, without looking anything up.
+
+LISTINGS = 3  # a segment may be merged between the listing of the folder and its opening
+
+
+def scan_segments(passages: PassageIndex, wanted: PassageHashes) -> Iterator[Keys]:
+    """The postings of some distinct ascending hashes in the segments.  Raises PassagesDamaged."""
+    first = wanted.astype(np.uint64) << HASH_SHIFT
+    for segment in _open_segments(passages):
+        for _, keys in read_stripes([segment]):
+            starts = np.searchsorted(keys, first)
+            counts = np.searchsorted(keys, first + np.uint64((1 << 32) - 1), side="right") - starts
+            places = np.repeat(starts - np.cumsum(counts) + counts, counts) + np.arange(counts.sum())
+            yield keys[places]
+
+
+def _open_segments(passages: PassageIndex) -> list[Segment]:
+    for _ in range(LISTINGS - 1):
+        try:
+            return [Segment(path) for path in passages.files()]
+        except FileNotFoundError:
+            continue
+    return [Segment(path) for path in passages.files()]

@@ -24,7 +24,7 @@ from neardup.core.candidates.passage_groups import (
     cut_into_groups,
     list_earlier,
 )
-from neardup.index.passages.postings import PREFIXES, Keys
+from neardup.index.passages.postings import PREFIXES, Keys, Offsets, PassageHashes, hashes_of, numbers_of
 
 MAX_LISTED = 1 << 27  # 4 bytes each
 MAX_COUNTED = 1 << 21  # at a time: about 50 ms
@@ -70,7 +70,7 @@ def join_passages(
     for first, stop, _ in ranges:
         ends = _ends(pairs_of[first:stop])
         at = ends[:-1].copy()
-        for groups in _read(path, pieces):
+        for groups in _read_groups(path, pieces):
             list_earlier(groups, first, earlier, at)
             yield JoinStep(through=first - 1, done=CUT_SHARE + (1 - CUT_SHARE) * out / total)
         for start, end in _cut(ends, MAX_COUNTED):
@@ -110,8 +110,57 @@ def _cut(ends: Counts, most: int) -> Iterator[tuple[int, int]]:
         start = stop
 
 
-def _read(path: Path, pieces: Iterable[int]) -> Iterator[Numbers]:
+def _read_groups(path: Path, pieces: Iterable[int]) -> Iterator[Numbers]:
     """The groups in the file at `path`, in pieces of these sizes."""
     with path.open("rb") as file:
         for size in pieces:
             yield np.fromfile(file, np.uint32, size)
+
+
+# MERGED: Regroups postings by story: a segment has them by hash. One pass over the sorted postings distributes them to scratch files, 8 bytes a posting, each for a range of story numbers; then the files are sorted in memory, one after the other.
+
+RANGE = 1 << 18  # story numbers a file: at 60 hashes a story, 126 MB of postings
+
+
+@dataclass(frozen=True, slots=True)
+class HashesByStory:
+    """The postings of the stories with the numbers [first, last], by number, and by hash for each."""
+
+    first: int
+    last: int
+    numbers: Numbers
+    hashes: PassageHashes
+
+    def of(self, numbers: Numbers) -> tuple[Offsets, PassageHashes]:
+        """The hashes of ascending numbers (n,), one number after the other, and where they start (n + 1,)."""
+        starts = np.searchsorted(self.numbers, numbers, side="left")
+        counts = np.searchsorted(self.numbers, numbers, side="right") - starts
+        ends = np.concatenate([np.zeros(1, np.int64), np.cumsum(counts)])
+        places = np.repeat(starts - ends[:-1], counts) + np.arange(ends[-1])
+        return ends.astype(np.uint32), self.hashes[places]
+
+
+def hashes_by_story(stripes: Iterable[tuple[range, Keys]], last: int, scratch: Path) -> Iterator[HashesByStory]:
+    """Regroup the postings of `stripes`, whose numbers are at most `last`, a range of numbers at a time, ascending.
+
+    Writes files into the folder `scratch`; raises OSError.
+    """
+    for _, keys in stripes:
+        _distribute(keys, scratch)
+    for first in range(0, last + 1, RANGE):
+        path = scratch / f"{first // RANGE}"
+        keys = np.fromfile(path, np.uint64) if path.exists() else np.empty(0, np.uint64)
+        path.unlink(missing_ok=True)
+        numbers = numbers_of(keys)
+        order = np.argsort(numbers, kind="stable")  # the postings came by hash
+        yield HashesByStory(first, min(first + RANGE - 1, last), numbers[order], hashes_of(keys)[order])
+
+
+def _distribute(keys: Keys, scratch: Path) -> None:
+    ranges = numbers_of(keys) // np.uint32(RANGE)
+    keys = keys[np.argsort(ranges, kind="stable")]
+    counts = np.bincount(ranges)
+    ends = np.cumsum(counts)
+    for n in np.flatnonzero(counts).tolist():
+        with (scratch / f"{n}").open("ab") as file:
+            keys[ends[n] - counts[n] : ends[n]].tofile(file)

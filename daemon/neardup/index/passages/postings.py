@@ -4,7 +4,8 @@ A key is the hash of a posting in the upper half of 64 bits and the number in th
 top PREFIX_BITS bits share a *prefix*; buckets of any segment are parts of one prefix.
 """
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Iterator, Sequence
+from typing import Protocol
 
 import numpy as np
 import numpy.typing as npt
@@ -37,7 +38,7 @@ def keys_of(rows: Sequence[Row]) -> Keys:
     return np.sort(hashes << HASH_SHIFT | numbers)
 
 
-def merged(runs: Sequence[Keys]) -> Keys:
+def merge_keys(runs: Sequence[Keys]) -> Keys:
     """Several sorted arrays of keys as one.  numpy's stable sort is a timsort, which merges runs."""
     return np.sort(np.concatenate([np.empty(0, np.uint64), *runs]), kind="stable")
 
@@ -104,3 +105,64 @@ def _places(edges: Counts, coding: Coding) -> tuple[Counts, Counts]:
     bucket, size = np.repeat(starts, sizes), np.repeat(sizes, sizes)
     nth, content = np.arange(len(bucket)) - bucket, bucket * (coding.low_bytes + coding.number_bytes)
     return content + nth * coding.low_bytes, content + size * coding.low_bytes + nth * coding.number_bytes
+
+
+# MERGED: Ranges of story numbers: inclusive, ascending and disjoint.
+
+Range = tuple[int, int]
+Ranges = Sequence[Range]
+
+
+def join_ranges(ranges: Iterable[Range]) -> list[Range]:
+    """Disjoint ranges in ascending order, adjacent ones as one."""
+    found: list[Range] = []
+    for first, last in sorted(ranges):
+        if found and found[-1][1] + 1 == first:
+            found[-1] = found[-1][0], last
+        else:
+            found.append((first, last))
+    return found
+
+
+def overlaps(ranges: Ranges, first: int, last: int) -> bool:
+    """Whether `first` to `last` has a number in one of the ranges."""
+    return any(start <= last and first <= stop for start, stop in ranges)
+
+
+def held_mask(ranges: Ranges, numbers: npt.NDArray[np.integer]) -> npt.NDArray[np.bool_]:
+    """For each number (n,) whether it is in one of the ranges."""
+    if not ranges:
+        return np.zeros(len(numbers), np.bool_)
+    firsts, lasts = np.array(ranges, np.int64).T
+    at = np.searchsorted(firsts, numbers, side="right") - 1
+    return np.asarray((at >= 0) & (numbers <= lasts[at]))
+
+
+# MERGED: Reads several sources in the order of their hashes, a stripe of prefixes at a time, in bounded memory.
+
+STRIPE_POSTINGS = 1 << 22  # 32 MiB of keys; more only if one prefix has more
+
+
+class Source(Protocol):
+    """A segment, or a run of the tail."""
+
+    @property
+    def postings(self) -> int: ...
+
+    def prefix_offsets(self) -> Offsets: ...
+
+    def keys_of_prefixes(self, prefixes: range) -> Keys: ...
+
+
+def read_stripes(sources: Sequence[Source]) -> Iterator[tuple[range, Keys]]:
+    """All the prefixes in order, as ranges with their sorted keys of all sources."""
+    preceding = sum(
+        (source.prefix_offsets().astype(np.uint64) for source in sources), np.zeros(PREFIXES + 1, np.uint64)
+    )
+    start = 0
+    while start < PREFIXES:
+        limit = preceding[start] + np.uint64(STRIPE_POSTINGS)
+        stop = max(int(np.searchsorted(preceding, limit, side="right")) - 1, start + 1)
+        prefixes = range(start, stop)
+        yield prefixes, merge_keys([source.keys_of_prefixes(prefixes) for source in sources])
+        start = stop

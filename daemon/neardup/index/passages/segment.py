@@ -1,14 +1,29 @@
-"""An open segment: its parts are verified before they are used, by checksum.
+"""The layout of a segment: an immutable file of sorted postings.
 
-Lookups read blocks, without the GIL, so that threads wait for the disk at once.  A damaged or unreadable block is an
-answer, and no signal that ends the process, as it would be in a mapping of the file.
+A *posting* is a passage hash and the number of a story that has it.  A *bucket* is the postings whose hashes have the
+same top `bucket_bits` bits.  The file has these parts, each filled up with zeros to a multiple of BLOCK bytes:
+
+    header      one block: its length in 4 bytes, the Header as JSON, zeros, the XXH64 of what precedes in 8 bytes
+    directory   for each bucket, how many postings precede it, and at last the number of postings: uint32
+    postings    for each bucket: the low bits of the hash of each posting, then the number of each less `first`
+    checksums   the XXH64 of each block of directory and postings: uint64
+
+Integers are little-endian.  Low bits take 1 byte if `bucket_bits` is 24, else 2, and numbers as many as they need, so
+16 million stories take 4 bytes a posting.  A bucket has about 60 postings, so a lookup reads one entry of the
+directory and one block of postings.
 """
 
+import json
 import os
+import re
+import stat
 import weakref
 from bisect import bisect_left, bisect_right
+from dataclasses import asdict, dataclass, replace
 from functools import cached_property
 from pathlib import Path
+from types import TracebackType
+from typing import Self
 
 import numpy as np
 import xxhash
@@ -17,8 +32,8 @@ from neardup.core.candidates.banding import Numbers
 from neardup.core.native import in_c
 from neardup.core.native import segments as native
 from neardup.core.native.segments import Bytes, Checksums, Coding, SegmentBlocks
-from neardup.errors import PassagesDamaged
-from neardup.index.passages.layout import BLOCK, DIRECTORY_START, OFFSET, HeaderDamaged, block_checksums, read_header
+from neardup.durability import sync_folder
+from neardup.errors import Fatal, PassagesDamaged
 from neardup.index.passages.postings import (
     PREFIX_BITS,
     PREFIXES,
@@ -27,7 +42,117 @@ from neardup.index.passages.postings import (
     Offsets,
     PassageHashes,
     decode,
+    encode,
+    numbers_of,
 )
+
+FORMAT = 1
+BLOCK = native.BLOCK  # bytes; what a disk reads at least
+HASH_BITS = 32
+MIN_BUCKET_BITS, MAX_TWO_BYTE_BITS, ONE_BYTE_BITS = 16, 20, 24
+POSTINGS_A_BUCKET_BITS = 6
+DIRECTORY_START = BLOCK
+OFFSET = np.dtype("<u4")  # of a posting, in the directory
+LENGTH_BYTES, CHECKSUM_BYTES = 4, 8
+SUFFIX = ".passages"
+NAME = re.compile(r"(\d{8})-(\d{10})-(\d{10})\.passages")
+
+
+class HeaderDamaged(Exception):
+    """The header is not what was written."""
+
+
+@dataclass(frozen=True, slots=True)
+class Header:
+    """What a segment says of itself.  It holds the stories `first` to `last`; `stories` counts those with postings.
+
+    `made_at` is the ledger's last change when the segment was made: it lacks what had been removed by then.
+    """
+
+    ledger: str
+    algorithm: str
+    made_at: int
+    first: int
+    last: int
+    stories: int
+    postings: int
+    bucket_bits: int
+    number_bytes: int
+    checksums: int  # the XXH64 of that part
+    format: int = FORMAT
+
+    @property
+    def low_bytes(self) -> int:
+        return 1 if self.bucket_bits == ONE_BYTE_BITS else 2
+
+    @property
+    def postings_start(self) -> int:
+        return DIRECTORY_START + whole_blocks(((1 << self.bucket_bits) + 1) * OFFSET.itemsize)
+
+    @property
+    def checksums_start(self) -> int:
+        return self.postings_start + whole_blocks(self.postings * (self.low_bytes + self.number_bytes))
+
+    @property
+    def file_bytes(self) -> int:
+        return self.checksums_start + whole_blocks((self.checksums_start // BLOCK - 1) * CHECKSUM_BYTES)
+
+
+def whole_blocks(size: int) -> int:
+    """The least multiple of BLOCK that is not less than `size`."""
+    return -(-size // BLOCK) * BLOCK
+
+
+def bucket_bits(postings: int) -> int:
+    """The bucket bits of a segment with so many postings.
+
+    From 2^26 postings on, the directory for one-byte low bits takes no more than those bits save.
+    """
+    if postings >= 1 << MAX_TWO_BYTE_BITS + POSTINGS_A_BUCKET_BITS:
+        return ONE_BYTE_BITS
+    return min(max(postings.bit_length() - POSTINGS_A_BUCKET_BITS, MIN_BUCKET_BITS), MAX_TWO_BYTE_BITS)
+
+
+def number_bytes(span: int) -> int:
+    """The bytes of a number less `first` in a segment of `span` numbers, at least 1."""
+    return max(1, ((span - 1).bit_length() + 7) // 8)
+
+
+def segment_bytes(postings: int, span: int) -> int:
+    """The size of a segment with so many postings of `span` numbers, in bytes."""
+    return Header("", "", 0, 1, span, 0, postings, bucket_bits(postings), number_bytes(span), 0).file_bytes
+
+
+def header_block(header: Header) -> bytes:
+    """The header as BLOCK bytes."""
+    text = json.dumps(asdict(header)).encode()
+    content = (len(text).to_bytes(LENGTH_BYTES, "little") + text).ljust(BLOCK - CHECKSUM_BYTES, b"\0")
+    return content + xxhash.xxh64_intdigest(content).to_bytes(CHECKSUM_BYTES, "little")
+
+
+def read_header(block: bytes) -> Header:
+    """The header in BLOCK bytes.  Raises HeaderDamaged, and Fatal for a format of another version of neardup."""
+    content, found = block[:-CHECKSUM_BYTES], int.from_bytes(block[-CHECKSUM_BYTES:], "little")
+    if len(block) != BLOCK or xxhash.xxh64_intdigest(content) != found:
+        raise HeaderDamaged("its header is damaged")
+    fields = json.loads(content[LENGTH_BYTES : LENGTH_BYTES + int.from_bytes(content[:LENGTH_BYTES], "little")])
+    if fields["format"] != FORMAT:
+        raise Fatal(f"the passage index has format {fields['format']}; this neardup reads format {FORMAT}")
+    return Header(**fields)
+
+
+@in_c(native.block_checksums)
+def block_checksums(blocks: Bytes) -> Checksums:
+    """Bytes (n * BLOCK,) -> the XXH64 (https://xxhash.com, seed 0) of each block: (n,)."""
+    return np.array([xxhash.xxh64_intdigest(block.data) for block in blocks.reshape(-1, BLOCK)], np.uint64)
+
+
+def segment_name(generation: int, first: int, last: int) -> str:
+    """The name of a segment; of two that hold the same stories, the one of the higher generation replaces the other."""
+    return f"{generation:08}-{first:010}-{last:010}{SUFFIX}"
+
+
+# MERGED: An open segment: its parts are verified before they are used, by checksum. Lookups read blocks, without the GIL, so that threads wait for the disk at once. A damaged or unreadable block is an answer, and no signal that ends the process, as it would be in a mapping of the file.
 
 READ_BYTES = 1 << 24  # at a time, by `verify`
 
@@ -243,3 +368,95 @@ class _Window:
                     raise _Unreadable
                 segment.verified[block - 1] = True
         return content
+
+
+# MERGED: Writes a segment from its postings in ascending order, a range of prefixes at a time.
+
+READ_AND_WRITE = 0o660  # what the mode of a segment has of its folder's
+PARTIAL = ".partial"  # of the name of a segment while it is written
+
+
+class SegmentWriter:
+    """A segment being written, as a context manager.
+
+    The file appears under its name when `finish` returns, complete and synced to disk with its folder; until then it
+    has the suffix PARTIAL.  `header` has the coding, the range of numbers and the most postings that may be appended.
+    """
+
+    def __init__(self, path: Path, header: Header) -> None:
+        self._path, self._partial, self._header = path, path.with_name(path.name + PARTIAL), header
+        self._coding = Coding(header.bucket_bits, header.low_bytes, header.number_bytes, header.first)
+        self._held = np.zeros(header.last - header.first + 1, np.bool_)
+        self._postings = 0
+
+    def __enter__(self) -> Self:
+        self._descriptor = os.open(self._partial, os.O_RDWR | os.O_CREAT | os.O_TRUNC, 0o600)
+        os.fchmod(self._descriptor, stat.S_IMODE(self._partial.parent.stat().st_mode) & READ_AND_WRITE)
+        self._directory = _Part(self._descriptor, DIRECTORY_START)
+        self._content = _Part(self._descriptor, self._header.postings_start)
+        return self
+
+    def __exit__(self, kind: type[BaseException] | None, _: BaseException | None, __: TracebackType | None) -> None:
+        os.close(self._descriptor)
+
+    def append(self, prefixes: range, keys: Keys) -> None:
+        """Add all the postings of a range of prefixes, as sorted keys.  Every prefix is added once, in order."""
+        shift = self._header.bucket_bits - PREFIX_BITS
+        offsets, content = encode(keys, self._coding, range(prefixes.start << shift, prefixes.stop << shift))
+        self._directory.append((offsets + np.uint32(self._postings)).astype(OFFSET).view(np.uint8))
+        self._content.append(content)
+        self._held[numbers_of(keys) - np.uint32(self._header.first)] = True
+        self._postings += len(keys)
+
+    def finish(self) -> None:
+        """Write what remains, sync the file, and give it its name."""
+        self._directory.append(np.array([self._postings], OFFSET).view(np.uint8))
+        checksums = np.concatenate([self._directory.finish(), self._content.finish()]).astype("<u8").view(np.uint8)
+        trailer = _filled(checksums)
+        header = replace(
+            self._header,
+            postings=self._postings,
+            stories=int(np.count_nonzero(self._held)),
+            checksums=xxhash.xxh64_intdigest(trailer.data),
+        )
+        _write(self._descriptor, trailer, header.checksums_start)
+        _write(self._descriptor, np.frombuffer(header_block(header), np.uint8), 0)
+        os.fsync(self._descriptor)
+        self._partial.replace(self._path)
+        sync_folder(self._path.parent)
+
+
+class _Part:
+    """A part of the file, written block by block from `start` on."""
+
+    def __init__(self, descriptor: int, start: int) -> None:
+        self._descriptor, self._at = descriptor, start
+        self._rest = np.empty(0, np.uint8)
+        self._checksums: list[Checksums] = []
+
+    def append(self, content: Bytes) -> None:
+        content = np.concatenate([self._rest, content])
+        whole = len(content) // BLOCK * BLOCK
+        self._write(content[:whole])
+        self._rest = content[whole:].copy()
+
+    def finish(self) -> Checksums:
+        """Fill up and write the last block.  Returns the checksums of all blocks of this part."""
+        self._write(_filled(self._rest))
+        return np.concatenate(self._checksums)
+
+    def _write(self, blocks: Bytes) -> None:
+        self._checksums.append(block_checksums(blocks))
+        _write(self._descriptor, blocks, self._at)
+        self._at += len(blocks)
+
+
+def _filled(content: Bytes) -> Bytes:
+    return np.concatenate([content, np.zeros(whole_blocks(len(content)) - len(content), np.uint8)])
+
+
+def _write(descriptor: int, content: Bytes, at: int) -> None:
+    view = content.data
+    while view:
+        written = os.pwrite(descriptor, view, at)
+        view, at = view[written:], at + written

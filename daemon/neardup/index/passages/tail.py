@@ -26,13 +26,14 @@ from neardup.index.passages.postings import (
     Keys,
     Offsets,
     PassageHashes,
+    Ranges,
     Row,
     hashes_of,
+    held_mask,
     keys_of,
-    merged,
+    merge_keys,
     numbers_of,
 )
-from neardup.index.passages.ranges import Ranges, held_mask
 
 MERGED_RUNS = 8
 MERGED_BITS = 3  # of sizes that are about the same
@@ -146,7 +147,7 @@ class Tail:
         put_in_filter(hashes_of(keys), self.view.filter)
         runs = [*self.runs, Run(keys)]
         while (start := _merged_from(runs)) is not None:
-            runs[start:] = [Run(merged([run.keys for run in runs[start:]]))]
+            runs[start:] = [Run(merge_keys([run.keys for run in runs[start:]]))]
         self.view = TailView(tuple(runs), self.view.filter)
 
     def remove(self, held: Ranges) -> None:

@@ -21,20 +21,14 @@ from typing import Any
 
 from neardup.core.candidates.fingerprint_arrays import FingerprintArrays
 from neardup.index import packed_buckets
-from neardup.index.bulk import Spool, spool_page
-from neardup.index.packed_entries import additions_of
+from neardup.index.packed_buckets import Spool, additions_of_entries, spool_page
 from neardup.index.positions import earliest, number_of, refuse_gap, with_other_settings
 from neardup.index.protocol import Bandings, Bucket, Codes, IndexPosition, LookupResult
-from neardup.index.redis.client import Clients, expected_replies
-from neardup.index.redis.commands import Command, batches
-from neardup.index.redis.entries import lacking_entries
-from neardup.index.redis.fill_guard import FillGuard
-from neardup.index.redis.keys import delete_index_keys, index_key_pattern
-from neardup.index.redis.packed import PackedBuckets
-from neardup.index.redis.scripts import APPEND_EACH
-from neardup.index.redis.server import Server
-from neardup.index.redis.settings import (
+from neardup.index.redis.client import Clients, Command, Server, batches, expected_replies
+from neardup.index.redis.packed import APPEND_EACH, PackedBuckets, delete_index_keys, index_key_pattern, lacking_entries
+from neardup.index.redis.records import (
     FACTS,
+    FillGuard,
     changed_options,
     is_damaged,
     position_of,
@@ -230,7 +224,7 @@ class RedisIndex(ABC):
         async with self._server.rebuilt_if_damaged():
             async for language, entries in lacking_entries(self._send, self._packed, stories):
                 if entries:
-                    await self._send(list(self._packed.appends(additions_of(entries, numbers), language)))
+                    await self._send(list(self._packed.appends(additions_of_entries(entries, numbers), language)))
 
     async def check_writable(self) -> None:
         """Write a key that is not part of the index."""

@@ -1,12 +1,12 @@
-"""Connects to a Redis or a Redis cluster, and translates the errors of redis-py into neardup's."""
+"""Commands to Redis, and how many keys one of them may take."""
 
 import asyncio
 import re
 from collections.abc import AsyncIterator, Callable, Iterator, Mapping, Sequence
-from contextlib import asynccontextmanager, contextmanager
+from contextlib import asynccontextmanager, contextmanager, suppress
 from dataclasses import dataclass
 from functools import partial
-from typing import Any
+from typing import Any, TypeVar
 
 import hiredis
 from redis import exceptions
@@ -16,7 +16,19 @@ from redis.backoff import NoBackoff
 
 from neardup.errors import Fatal, IndexDamaged, Misuse, NeardupError, Transient
 from neardup.index.positions import data_lost
-from neardup.index.redis.commands import Command
+
+KEYS_PER_COMMAND = 2048  # a millisecond or two of Redis's time
+
+Command = tuple[object, ...]
+T = TypeVar("T")
+
+
+def batches(items: Sequence[T], size: int = KEYS_PER_COMMAND) -> Iterator[Sequence[T]]:
+    """The items in order, at most `size` at a time."""
+    return (items[start : start + size] for start in range(0, len(items), size))
+
+
+# MERGED: Connects to a Redis or a Redis cluster, and translates the errors of redis-py into neardup's.
 
 TIMEOUT_SECONDS = 30
 LOGIN_REFUSED = partial(Transient, reason="redis_login")
@@ -216,3 +228,68 @@ def _message(error: exceptions.RedisError) -> str:
     """Redis's own message, without what redis-py adds: the command in a pipeline, a wrapper in a MULTI."""
     message = error.args[0] if error.args else ""
     return str(message[0] if isinstance(message, tuple) else message).rpartition("caused error: ")[2]
+
+
+# MERGED: The Redis or the Redis cluster behind an index: messages, transactions, and what follows an error.
+
+
+class Server:
+    """Sends messages; `positions` are the keys of the index's positions, which are deleted if the index is damaged."""
+
+    def __init__(self, clients: Clients, positions: Sequence[str]) -> None:
+        self.clients = clients
+        self._positions = positions
+
+    async def send(self, commands: Sequence[Command]) -> list[Any]:
+        """Send commands as one message; returns their replies."""
+        async with self.answers():
+            with expected_replies():
+                replies = await self._exchange(commands) if commands else []
+                refuse_other_types(commands, replies)
+        return replies
+
+    async def _exchange(self, commands: Sequence[Command]) -> list[Any]:
+        if not self.clients.is_cluster:
+            return await exchange(self.clients.messages, commands)
+        pipe = self.clients.messages.pipeline(transaction=False)
+        for command in commands:
+            pipe.execute_command(*command)  # on a cluster redis-py disables its methods for some commands
+        return list(await pipe.execute())
+
+    @asynccontextmanager
+    async def transaction(self) -> AsyncIterator[Any]:
+        """A pipeline for one transaction; transactions must not overlap."""
+        client = self.clients.transactions
+        async with self.answers(client=client):
+            if self.clients.is_cluster:
+                await client.initialize()  # here, because a pipeline would do it in an event loop of its own
+            async with client.pipeline(transaction=True) as pipe:
+                yield pipe
+
+    @asynccontextmanager
+    async def answers(self, seconds: float | None = TIMEOUT_SECONDS, client: Any = None) -> AsyncIterator[None]:
+        """Translate errors.  After one, a cluster's client connects again, to learn which node has which slots."""
+        try:
+            async with self.rebuilt_if_damaged(), translate_errors(seconds):
+                yield
+        except Transient:
+            if self.clients.is_cluster:
+                with suppress(Exception):  # of nodes that are gone
+                    await (client or self.clients.messages).aclose()
+            raise
+
+    @asynccontextmanager
+    async def rebuilt_if_damaged(self) -> AsyncIterator[None]:
+        """Delete the positions if the index is damaged: an index without a position is rebuilt."""
+        try:
+            yield
+        except IndexDamaged:
+            async with translate_errors():
+                for key in self._positions:
+                    await self.clients.messages.delete(key)
+            raise
+
+    async def aclose(self) -> None:
+        """Close all connections."""
+        for client in {self.clients.messages, self.clients.transactions}:
+            await client.aclose()

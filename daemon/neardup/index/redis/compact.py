@@ -12,14 +12,13 @@ from collections.abc import Iterator, Mapping, Sequence
 
 from neardup.core.candidates.banding import MAX_BLOCKS
 from neardup.index import packed_buckets
-from neardup.index.bulk import Spool
+from neardup.index.packed_buckets import Spool
 from neardup.index.positions import record_by_language, setting_record
 from neardup.index.protocol import Bandings, Codes
 from neardup.index.redis.base import RedisIndex
-from neardup.index.redis.client import Clients
-from neardup.index.redis.commands import Command
-from neardup.index.redis.scripts import APPEND_EACH, TRIM_EACH
-from neardup.index.redis.settings import position_of, read_key
+from neardup.index.redis.client import Clients, Command
+from neardup.index.redis.packed import APPEND_EACH, TRIM_EACH
+from neardup.index.redis.records import position_of, read_key
 from neardup.records import Change, Language
 
 
@@ -68,7 +67,7 @@ class Compact(RedisIndex):
     async def problem(self) -> str | None:
         """The languages whose buckets have grown too full, or None."""
         await self._read_bits()
-        return packed_buckets.overfull(await self.story_counts(), self._packed.bits)
+        return packed_buckets.overfull_languages(await self.story_counts(), self._packed.bits)
 
     def _count_key(self, language: Language) -> str:
         return f"neardup:stories:{self._names[language]}"

@@ -19,14 +19,13 @@ from redis import exceptions
 from neardup.core.candidates.banding import BAND_BITS, BANDS, Banding, band_values, groups
 from neardup.core.candidates.fingerprint_arrays import FingerprintArrays
 from neardup.index import packed_buckets
-from neardup.index.bulk import Spool
+from neardup.index.packed_buckets import Spool
 from neardup.index.positions import earliest, setting_record
 from neardup.index.protocol import Bandings, Bucket, BucketKind, Codes, LookupResult
 from neardup.index.redis.base import RedisIndex
-from neardup.index.redis.client import Clients, expected_replies
-from neardup.index.redis.commands import KEYS_PER_COMMAND, Command, batches
-from neardup.index.redis.scripts import MOVE_EACH, SINTER_EACH
-from neardup.index.redis.settings import position_of
+from neardup.index.redis.client import KEYS_PER_COMMAND, Clients, Command, batches, expected_replies
+from neardup.index.redis.packed import MOVE_EACH, SINTER_EACH
+from neardup.index.redis.records import position_of
 from neardup.records import BandedFingerprint, Change, Language
 
 INTSET_ENTRIES = 1_000_000

@@ -8,7 +8,6 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from neardup.config import Config
-from neardup.embedding.parts import open_parts
 from neardup.errors import Misuse
 from neardup.insights.charts.page import Table, can_plot, write_page
 from neardup.insights.evaluate.figures import Facts
@@ -17,7 +16,8 @@ from neardup.insights.evaluate.tables import decimal
 from neardup.ledger import Ledger, files, meaning_flags
 from neardup.ledger.lock import only_one
 from neardup.meaning import neighbours
-from neardup.meaning.margins import LEAST_STORIES, UNFITTED, ExtremeValues, fit, thresholds
+from neardup.meaning.margins import LEAST_STORIES, UNFITTED, ExtremeValues, fit_distribution, thresholds
+from neardup.meaning.parts import open_parts
 from neardup.pairs import Kind
 
 if TYPE_CHECKING:
@@ -41,7 +41,11 @@ async def evaluate_meaning(config: Config, page: Path) -> Facts:
         parts = await stack.enter_async_context(open_parts(config))
         ledger, held = stack.enter_context(closing(Ledger(config.ledger.path))), parts.vectors
         widest = {kind: await held.do(neighbours.widest_margins, kind) for kind in UNFITTED}
-        fitted = {kind: fit(some, UNFITTED[kind].shape) for kind, some in widest.items() if len(some) >= LEAST_STORIES}
+        fitted = {
+            kind: fit_distribution(some, UNFITTED[kind].shape)
+            for kind, some in widest.items()
+            if len(some) >= LEAST_STORIES
+        }
         if not fitted:
             most = max(map(len, widest.values()))
             raise Misuse(f"{most:,} stories were searched for; a fit needs {LEAST_STORIES}")

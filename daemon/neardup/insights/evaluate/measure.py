@@ -19,8 +19,7 @@ from neardup.core.fingerprint.compute import fingerprint_text
 from neardup.core.text.extraction import Extraction
 from neardup.core.text.html import page_text
 from neardup.core.text.normalize import tokens
-from neardup.index.protocol import BucketKind
-from neardup.index.statistics import bucket_sizes
+from neardup.index.protocol import BucketKind, read_bucket_sizes
 from neardup.insights.evaluate import tally
 from neardup.insights.evaluate.edits import OTHER_SCRIPT
 from neardup.insights.evaluate.overlap import FALSE_BELOW_WORDS, scores, words_in_common_runs
@@ -94,7 +93,7 @@ async def measure(config: Config, corpora: Sequence[Corpus], folder: Path, watch
 async def _measure(app: App, corpus: Corpus, folder: Path) -> Measured:
     pairs = await app.reader.do(_pairs, corpus)
     originals = await app.reader.do(_originals, corpus)
-    sizes = await bucket_sizes(app.index, list(originals.values()))
+    sizes = await read_bucket_sizes(app.index, list(originals.values()))
     cross_flags = tally.cross_flags(corpus, pairs)
     return Measured(
         language=corpus.originals[0].language,

@@ -8,16 +8,14 @@ from typing import NamedTuple
 
 import numpy as np
 
+from neardup.core.text.chunks import chunks
 from neardup.core.text.extraction import Extraction
 from neardup.core.text.html import visible_text
-from neardup.embedding.parts import Parts
-from neardup.meaning import comparison, neighbours, vectors
-from neardup.meaning.alignment import similarities
-from neardup.meaning.centring import unit
-from neardup.meaning.chunks import chunks
-from neardup.meaning.codes import codes_of
-from neardup.meaning.comparison import SAME_TEXT, Held, compare
-from neardup.meaning.margins import margin
+from neardup.meaning import neighbours, vectors
+from neardup.meaning.codes import codes_of, unit
+from neardup.meaning.margins import aligned_similarities, margin
+from neardup.meaning.neighbours import SAME_TEXT, CentredStory, compare
+from neardup.meaning.parts import Parts
 from neardup.pairs import Kind
 from neardup.records import Language
 
@@ -35,8 +33,8 @@ class SamplePair(NamedTuple):
 
 
 class _Sample(NamedTuple):
-    story: Held
-    candidates: Mapping[int, Held]
+    story: CentredStory
+    candidates: Mapping[int, CentredStory]
 
 
 async def sample_margins(parts: Parts) -> list[tuple[SamplePair, float]]:
@@ -51,16 +49,16 @@ async def sample_margins(parts: Parts) -> list[tuple[SamplePair, float]]:
 async def _sample(parts: Parts, story_id: str, language: Language) -> _Sample:
     page = (SAMPLES / "stories" / language / f"{story_id}.html").read_text(encoding="utf-8")
     embedded = await parts.embedder.embed(chunks(visible_text(page, STORY)))
-    centring = await parts.vectors.do(vectors.centring)
+    centring = await parts.vectors.do(vectors.read_centring)
     code = codes_of(vectors.story_vector(embedded, language, centring)[None])
     [nearest] = await parts.vectors.do(neighbours.nearest, code)
-    story = Held(language, centring.apply(embedded, language))
-    return _Sample(story, await parts.vectors.do(comparison.centred, nearest))
+    story = CentredStory(language, centring.apply(embedded, language))
+    return _Sample(story, await parts.vectors.do(neighbours.read_centred, nearest))
 
 
 def _margin(one: _Sample, other: _Sample) -> float:
     """The margin of two samples, each beside its candidates and the other; a corpus may hold the samples as well."""
-    similarity = float(similarities(one.story.chunks, other.story.chunks[None])[0])
+    similarity = float(aligned_similarities(one.story.chunks, other.story.chunks[None])[0])
     sides = []
     for here, there in ((one, other), (other, one)):
         others = {n: held for n, held in here.candidates.items() if not _is_either(held, one.story, other.story)}
@@ -69,6 +67,6 @@ def _margin(one: _Sample, other: _Sample) -> float:
     return margin(similarity, *sides)
 
 
-def _is_either(held: Held, one: Held, other: Held) -> bool:
+def _is_either(held: CentredStory, one: CentredStory, other: CentredStory) -> bool:
     whole = unit(np.stack([some.chunks.mean(axis=0) for some in (held, one, other)]))
     return bool((whole[1:] @ whole[0]).max() >= SAME_TEXT)

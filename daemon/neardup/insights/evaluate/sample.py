@@ -15,7 +15,7 @@ from neardup.errors import Fatal
 from neardup.pages.reader_pool import ReaderPool
 from neardup.records import Checkpoint, Language, Story
 from neardup.source import rows_of
-from neardup.source.configured import open_source
+from neardup.source.listings import open_source
 
 TRIED = 20  # stories drawn for each one wanted, because many may be too short
 

@@ -6,9 +6,8 @@ from dataclasses import asdict
 from typing import Any
 
 from neardup.config import Config
-from neardup.index.projections import SIZE_PROJECTIONS
 from neardup.index.redis import LAYOUTS
-from neardup.index.redis.size import valkey_bytes
+from neardup.index.size import SIZE_PROJECTIONS, valkey_bytes
 from neardup.insights.plan import times
 from neardup.insights.plan.passages import project_passages
 from neardup.insights.plan.profile import FEW, measured

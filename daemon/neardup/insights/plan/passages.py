@@ -3,7 +3,7 @@
 import math
 from dataclasses import dataclass
 
-from neardup.index.passages.layout import BLOCK, OFFSET, bucket_bits, segment_bytes
+from neardup.index.passages.segment import BLOCK, OFFSET, bucket_bits, segment_bytes
 from neardup.insights.plan.project import Corpus
 
 READS_A_SECOND = 3000  # of 4 KiB at random places, by a gp3 volume as it comes

@@ -6,8 +6,7 @@ from dataclasses import dataclass
 from neardup.config import Detection
 from neardup.core.candidates.banding import BAND_BITS, SHARED_BLOCKS, Banding
 from neardup.index import packed_buckets
-from neardup.index.projections import SIZE_PROJECTIONS
-from neardup.index.size import IndexSize, LanguageShape
+from neardup.index.size import SIZE_PROJECTIONS, IndexSize, LanguageShape
 from neardup.index.spread import even_spread, signature_spread, two_shared
 from neardup.insights.plan.profile import Profile
 from neardup.records import Language

@@ -15,7 +15,7 @@ from neardup.insights.plan.times import MICRO, PageCost
 from neardup.pipeline.worker import Jobs, Known, Worker
 from neardup.records import Checkpoint, Fingerprinted, Language, Outcome, Story
 from neardup.source import rows_of
-from neardup.source.configured import open_source
+from neardup.source.listings import open_source
 
 SEED = 1
 

@@ -9,8 +9,7 @@ from typing import Any, NamedTuple
 from neardup.app import open_index
 from neardup.config import Config
 from neardup.errors import NeardupError
-from neardup.index.protocol import BucketKind
-from neardup.index.statistics import bucket_sizes
+from neardup.index.protocol import BucketKind, read_bucket_sizes
 from neardup.ledger import changes, read, runs, snapshot, translate_errors
 from neardup.pipeline.gauges import SAMPLE
 
@@ -85,7 +84,7 @@ async def _buckets(config: Config, db: sqlite3.Connection) -> dict[str, Counter[
     try:
         index = await open_index(config)
         try:
-            sizes = await bucket_sizes(index, changes.recent(db, SAMPLE))
+            sizes = await read_bucket_sizes(index, changes.recent(db, SAMPLE))
         finally:
             await index.close()
     except NeardupError:

@@ -8,11 +8,11 @@ from typing import Any, NamedTuple
 
 from aiohttp import web
 
+from neardup.core.text.chunks import chunks
 from neardup.core.verify.tiers import kinds_of_meaning
 from neardup.errors import Conflict
 from neardup.ledger import meaning_flags, verdicts
 from neardup.log import log
-from neardup.meaning.chunks import chunks
 from neardup.moderation.desk.access import require_moderator
 from neardup.moderation.desk.announcements import announce
 from neardup.moderation.desk.deciding import Given

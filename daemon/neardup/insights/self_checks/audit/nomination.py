@@ -11,9 +11,8 @@ from neardup.config import Detection
 from neardup.core.candidates.exhaustive import compare
 from neardup.core.candidates.fingerprint_arrays import FingerprintArrays
 from neardup.core.fingerprint.passage_hashes import MIN_SHARED, PassageHashes
-from neardup.index.passages.index import PassageIndex
+from neardup.index.passages.index import PassageIndex, scan_segments
 from neardup.index.passages.postings import HASH_SHIFT, Keys, numbers_of
-from neardup.index.passages.scan import scan
 from neardup.ledger import Ledger, fingerprint_arrays, passage_hashes
 
 STORIES_PER_READ = 2_000  # larger pages do not fit in the processor's cache
@@ -109,7 +108,7 @@ async def _postings(ledger: Ledger, passages: PassageIndex, wanted: PassageHashe
     while rows := await ledger.do(passage_hashes.after, number, STORIES_PER_READ):
         number = rows[-1][0]
         yield _keys(rows, wanted)
-    segments = scan(passages, wanted)
+    segments = scan_segments(passages, wanted)
     while (some := await asyncio.to_thread(next, segments, None)) is not None:
         yield some
 

@@ -6,8 +6,7 @@ from enum import StrEnum
 from neardup.app import App
 from neardup.core.candidates.select import worth_comparing
 from neardup.core.fingerprint.passage_hashes import MIN_SHARED
-from neardup.index.completeness import Completeness
-from neardup.index.statistics import bucket_sizes
+from neardup.index.protocol import Completeness, read_bucket_sizes
 from neardup.insights.self_checks.audit.nomination import Nominated
 from neardup.ledger import audited, inserts, stories
 from neardup.ledger.audited import OnRecord
@@ -65,7 +64,7 @@ async def _is_full(app: App, pair: Candidate, nominated: Nominated, most: int) -
 async def _fault_of_index(app: App, held: Mapping[int, BandedFingerprint], max_bucket: int) -> Reason | None:
     if any(await lacking(app, list(held))):
         return Reason.MISSING
-    sizes = await bucket_sizes(app.index, list(held.values()))
+    sizes = await read_bucket_sizes(app.index, list(held.values()))
     return Reason.CAPPED if any(n > max_bucket for n in sizes.values()) else None
 
 

@@ -14,13 +14,12 @@ from neardup.config import Config, Detection
 from neardup.core.verify.scores import assess
 from neardup.core.verify.shingled import Shingled
 from neardup.core.verify.tiers import RETOLD, TRANSLATED
-from neardup.embedding.parts import Parts
 from neardup.ledger import Ledger, candidates, meaning_flags
 from neardup.ledger.meaning_flags import MeaningFlag
-from neardup.meaning import comparison, margins, neighbours, vectors
-from neardup.meaning.alignment import chunk_pairs
-from neardup.meaning.comparison import Compared
-from neardup.meaning.neighbours import Searched
+from neardup.meaning import margins, neighbours, vectors
+from neardup.meaning.margins import chunk_pairs
+from neardup.meaning.neighbours import Compared, Searched
+from neardup.meaning.parts import Parts
 from neardup.pages.reader_pool import ReaderPool
 from neardup.pages.text_cache import Text, Texts
 from neardup.pairs import Candidate, Kind
@@ -69,7 +68,7 @@ async def _margins(
     The margins are those from `least` on, the threshold of the kind.
     """
     nominated = await parts.vectors.do(neighbours.nominated, ids)
-    compared = await parts.vectors.do(comparison.compared, nominated)
+    compared = await parts.vectors.do(neighbours.compare_all, nominated)
     flagged = await ledger.do(meaning_flags.flagged_by_words, nominated)
     found, searched = Margins(), list[Searched]()
     for at in range(0, len(ids), STORIES_AT_ONCE):
@@ -132,7 +131,7 @@ async def _flags(parts: Parts, wide: Margins) -> list[MeaningFlag]:
     """The pairs as the ledger keeps them."""
     ids = {story for pair in wide for story in pair}
     held = await parts.vectors.do(vectors.held, ids)
-    chunks = await parts.vectors.do(comparison.centred, ids)
+    chunks = await parts.vectors.do(neighbours.read_centred, ids)
     flags = list[MeaningFlag]()
     for (a, b), width in wide.items():
         (language, text_hash), (other_language, other_hash) = held[a], held[b]

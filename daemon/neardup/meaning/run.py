@@ -18,13 +18,12 @@ import numpy as np
 from neardup.app import open_readers
 from neardup.config import Config
 from neardup.core.page import PageText, Unreadable
-from neardup.embedding.parts import Parts, make_codes, open_parts
-from neardup.embedding.search import SearchSummary, search
+from neardup.core.text.chunks import chunks
 from neardup.ledger import now_ms, transaction, versions
-from neardup.meaning import queue, vectors
-from neardup.meaning.centring import Vectors
-from neardup.meaning.chunks import chunks
-from neardup.meaning.filling import fill, remove_gone
+from neardup.meaning import vectors
+from neardup.meaning.codes import Vectors
+from neardup.meaning.parts import Parts, fill_queue, make_codes, open_parts, remove_gone_vectors
+from neardup.meaning.search import SearchSummary, search
 from neardup.meaning.vectors import Embedded
 from neardup.pages.reader_pool import ReaderPool
 from neardup.pages.results import ReadFailed
@@ -58,13 +57,13 @@ async def embed(
     """
     summary = EmbeddingSummary()
     async with open_parts(config) as parts:
-        summary.removed = await remove_gone(parts.ledger, parts.vectors)
-        await fill(parts.ledger, parts.vectors, since)
+        summary.removed = await remove_gone_vectors(parts.ledger, parts.vectors)
+        await fill_queue(parts.ledger, parts.vectors, since)
         async with aclosing(open_readers(config)) as readers:
             await _work_off(parts, readers, summary, stop, report)
             await make_codes(parts, stop)
             summary.search = await search(config, parts, readers, stop)
-        summary.waiting = await parts.vectors.do(queue.size)
+        summary.waiting = await parts.vectors.do(vectors.queue_size)
     return summary
 
 
@@ -72,14 +71,14 @@ async def _work_off(
     parts: Parts, readers: ReaderPool, summary: EmbeddingSummary, stop: asyncio.Event, report: Report
 ) -> None:
     """Embed the stories of the queue; those whose page cannot be read now stay in it."""
-    place = queue.FIRST
+    place = vectors.QUEUE_START
     while not stop.is_set():
-        core_seconds, texts = await parts.vectors.do(queue.spent, _today())
+        core_seconds, texts = await parts.vectors.do(vectors.spent_on, _today())
         most = parts.section.texts_a_day
         if core_seconds >= parts.section.core_seconds_a_day or (most is not None and texts >= most):
             summary.budget_is_spent = True
             return
-        waiting = await parts.vectors.do(queue.after, place, BATCH_STORIES)
+        waiting = await parts.vectors.do(vectors.waiting_after, place, BATCH_STORIES)
         if not waiting:
             return
         place = waiting[-1].place
@@ -124,8 +123,8 @@ def _commit(
 ) -> None:
     with transaction(db):
         vectors.put(db, made)
-        queue.drop(db, settled)
-        queue.spend(db, _today(), core_seconds, texts)
+        vectors.drop_from_queue(db, settled)
+        vectors.add_spending(db, _today(), core_seconds, texts)
 
 
 def _today() -> str:

@@ -1,25 +1,70 @@
-"""The import of vectors that were made elsewhere, by the same model."""
+"""Vectors that were made elsewhere, as on a GPU: a Parquet file with the columns `id` and `vectors`."""
 
 import asyncio
 import sqlite3
-from collections.abc import Sequence
+from collections.abc import AsyncIterator, Sequence
 from contextlib import aclosing
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any, NamedTuple
+
+import numpy as np
 
 from neardup.app import open_readers
 from neardup.config import Config
 from neardup.core.page import PageText
-from neardup.embedding.parts import Parts, make_codes, open_parts
-from neardup.errors import Misuse
+from neardup.core.text.chunks import MOST_CHUNKS, chunks
+from neardup.errors import Fatal, Misuse
 from neardup.ledger import transaction, versions
 from neardup.meaning import vectors
-from neardup.meaning.chunks import chunks
-from neardup.meaning.embedders import SAME_MODEL
-from neardup.meaning.imported import Imported, batches
-from neardup.meaning.vectors import Embedded
-from neardup.meaning.vectors_file import dimensions
+from neardup.meaning.codes import Vectors
+from neardup.meaning.embedders import SAME_MODEL, checked_vectors
+from neardup.meaning.parts import Parts, make_codes, open_parts
+from neardup.meaning.vectors import Embedded, dimensions
 from neardup.pages.reader_pool import ReaderPool
+from neardup.source.parse import id_of
+from neardup.source.rows import open_parquet, parquet_rows
+
+IMPORTED_COLUMNS = ("id", "vectors")
+ROWS_AT_ONCE = 1_000
+
+
+class Imported(NamedTuple):
+    """The id of a story, and the vectors of its chunks: (chunks, dimensions)."""
+
+    story_id: int
+    chunks: Vectors
+
+
+async def read_batches(path: Path, size: int) -> AsyncIterator[list[Imported]]:
+    """The rows of a file, some at a time, whose vectors have `size` dimensions.
+
+    Raises Misuse if the file cannot be read or lacks a column, and Fatal, which names the row, for a bad value.
+    """
+    file = open_parquet(path, str(path))
+    if missing := [column for column in IMPORTED_COLUMNS if column not in file.schema_arrow.names]:
+        raise Misuse(f"{path} has no column {' and '.join(missing)}")
+    batch = list[Imported]()
+    async for row in parquet_rows(file, str(path), columns=IMPORTED_COLUMNS):
+        batch.append(_parse_row(row.values, f"{path}, row {row.position + 1}", size))
+        if len(batch) == ROWS_AT_ONCE:
+            yield batch
+            batch = []
+    yield batch
+
+
+def _parse_row(values: Any, where: str, size: int) -> Imported:
+    try:
+        story_id = id_of(str(values["id"]))
+        vectors = np.array(values["vectors"], np.float32)
+    except (ValueError, TypeError) as error:
+        raise Fatal(f"{where}: {error}") from None
+    if vectors.ndim != 2 or vectors.shape[1] != size or not 0 < len(vectors) <= MOST_CHUNKS:
+        raise Fatal(f"{where}: 1 to {MOST_CHUNKS} vectors of {size} dimensions are needed, not {vectors.shape}")
+    return Imported(story_id, checked_vectors(vectors, len(vectors), where))
+
+
+# MERGED: The import of vectors that were made elsewhere, by the same model.
 
 CHECKED_STORIES = 3
 
@@ -41,7 +86,7 @@ async def import_vectors(config: Config, path: Path, stop: asyncio.Event) -> Imp
     summary, checked = ImportSummary(), 0
     async with open_parts(config) as parts, aclosing(open_readers(config)) as readers:
         size = await parts.vectors.do(dimensions)
-        async for batch in batches(path, size):
+        async for batch in read_batches(path, size):
             known = await parts.ledger.do(versions.texts, [one.story_id for one in batch])
             found = [(one, known[one.story_id]) for one in batch if one.story_id in known]
             for one, version in found:

