@@ -1,4 +1,4 @@
-"""What the packed indexes have in common, wherever they store their buckets.
+"""Packed buckets: what an index holds in them, wherever it stores them, and how they are read, added to and built.
 
 A bucket is a string of story numbers of 4 little-endian bytes each.  It is appended to and read whole.  When a story
 is edited or removed, the number of its former version stays in its buckets: the ledger no longer knows it.
@@ -6,9 +6,13 @@ is edited or removed, the number of its former version stays in its buckets: the
 A bucket is identified by an integer, `column << 16 | value`.  The columns below FIRST_BLOCK are the bands of the
 signature, those from FIRST_BLOCK on the blocks of the SimHash (see neardup.core.candidates.banding).  A language's
 values have as many bits as it takes for a bucket to hold some hundred stories.
+
+An index is built from all stories at once, so that each bucket is written once and whole.  The stories are written to
+scratch files by language and column, and read back one column at a time: memory holds one column of one language,
+however many stories there are.
 """
 
-from collections import Counter, defaultdict
+from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -43,6 +47,8 @@ FIRST_BLOCK = MAX_SIGNATURE_BANDS
 MIN_BITS, DEFAULT_BITS, MAX_BITS = 13, 14, 16
 STORIES_PER_BUCKET = 64  # at least, where the width of the values is chosen
 OVERFULL = 512  # stories per bucket
+STORIES_PER_READ = 128  # that are compared with their buckets, which take some ten megabytes
+BLOCKS, BANDS = "blocks", "bands"  # the groups of columns of a spool
 
 Bits = Mapping[Language, int]
 Buckets = npt.NDArray[np.int64]
@@ -227,39 +233,45 @@ def positions_by_language(stories: Sequence[BandedFingerprint]) -> dict[Language
     return positions
 
 
-# MERGED: Compares stories with the packed buckets that must hold their numbers (see neardup.index.packed_buckets).
-
 Entry = tuple[int, int]  # the position of a story among those compared, and one of its buckets
 
-STORIES_PER_READ = 128  # their buckets take some ten megabytes
+
+class Inserted(NamedTuple):
+    """Some stories of one language that changes insert: their positions among the changes, and their fingerprints."""
+
+    language: Language
+    positions: list[int]
+    fingerprints: list[BandedFingerprint]
 
 
-def inserted_by_language(stories: Sequence[Change]) -> dict[Language, list[tuple[int, BandedFingerprint]]]:
-    """For each language the stories inserted by these changes: their positions and fingerprints."""
-    found: dict[Language, list[tuple[int, BandedFingerprint]]] = defaultdict(list)
-    for position, story in enumerate(stories):
-        if story.new is not None:
-            found[story.new.language].append((position, story.new))
-    return found
+def inserted_by_language(changes: Sequence[Change]) -> Iterator[Inserted]:
+    """The stories that these changes insert, STORIES_PER_READ of a language at a time."""
+    inserted = [(position, change.new) for position, change in enumerate(changes) if change.new is not None]
+    for language, places in positions_by_language([banded for _, banded in inserted]).items():
+        for start in range(0, len(places), STORIES_PER_READ):
+            chunk = [inserted[place] for place in places[start : start + STORIES_PER_READ]]
+            yield Inserted(language, [position for position, _ in chunk], [banded for _, banded in chunk])
 
 
-def find_lacking(request: LookupRequest, numbers: Sequence[int], contents: Sequence[bytes | None]) -> list[Entry]:
-    """The entries that the buckets lack of the stories of a request.
+def find_lacking(
+    request: LookupRequest, contents: Sequence[bytes | None], inserted: Inserted, changes: Sequence[Change]
+) -> list[Entry]:
+    """The entries that buckets lack of inserted stories, whose `request` it is.
 
-    `numbers` are the stories' numbers, `contents` those of the requested buckets; None for an empty one.  Raises
-    IndexDamaged for a bucket that does not consist of numbers.
+    `contents` are those of the requested buckets, None for an empty one.  Raises IndexDamaged for a bucket that does
+    not consist of numbers.
     """
     for content in contents:
         if content and len(content) % NUMBER_BYTES:
             raise IndexDamaged(f"the index is damaged: a bucket has {len(content)} bytes")
     signed = np.flatnonzero(request.signed).tolist()
     rows = [*enumerate(request.block_positions.tolist()), *zip(signed, request.band_positions.tolist(), strict=True)]
-    digits = [number.to_bytes(NUMBER_BYTES, "little") for number in numbers]
+    numbers = [changes[position].number.to_bytes(NUMBER_BYTES, "little") for position in inserted.positions]
     return [
-        (story, int(request.buckets[place]))
+        (inserted.positions[story], int(request.buckets[place]))
         for story, places in rows
         for place in places
-        if not _holds(contents[place] or b"", digits[story])
+        if not _holds(contents[place] or b"", numbers[story])
     ]
 
 
@@ -270,16 +282,11 @@ def _holds(content: bytes, number: bytes) -> bool:
     return at >= 0
 
 
-def additions_of_entries(entries: Sequence[Entry], numbers: Sequence[int]) -> Additions:
+def additions_of_entries(entries: Sequence[Entry], changes: Sequence[Change]) -> Additions:
     """What adds the lacking entries to their buckets."""
-    ordered = sorted((bucket, numbers[story]) for story, bucket in entries)
+    ordered = sorted((bucket, changes[position].number) for position, bucket in entries)
     buckets, counts = np.unique(np.array([bucket for bucket, _ in ordered], np.int64), return_counts=True)
     return Additions(buckets, counts, np.array([number for _, number in ordered], NUMBER).tobytes())
-
-
-# MERGED: Builds an index from all stories at once, so that each bucket is written once and whole. The stories are written to scratch files by language and column, and read back one column at a time: memory holds one column of one language, however many stories there are.
-
-BLOCKS, BANDS = "blocks", "bands"
 
 
 class Spool:

@@ -3,9 +3,8 @@
 An index is derived from the ledger.  It applies the ledger's numbered changes in order and records the number of the
 last one, so an index that is behind replays the changes it lacks, and an index that lost data is rebuilt.
 
-A backend implements `Index`.  It may also implement `BucketStatistics` (neardup.index.protocol), `ServerHealth`
-(neardup.index.protocol), `Completeness` (neardup.index.protocol) and a `SizeProjection` (neardup.index.size); every
-caller works without them.
+A backend implements `Index`.  It may also implement the optional protocols below it, `BucketStatistics`,
+`ServerHealth` and `Completeness`; every caller works without them.
 """
 
 from collections.abc import AsyncGenerator, AsyncIterator, Mapping, Sequence
@@ -130,9 +129,6 @@ class Index(Protocol):
         ...
 
 
-# MERGED: Optional statistics of an index: how many stories it holds, and how full its buckets are.
-
-
 @runtime_checkable
 class BucketStatistics(Protocol):
     """An index that can count its stories and the members of its buckets.  Each method raises Transient as `Index`."""
@@ -151,9 +147,6 @@ async def read_bucket_sizes(index: Index, sample: Sequence[BandedFingerprint]) -
     return await index.bucket_sizes(sample) if isinstance(index, BucketStatistics) else {}
 
 
-# MERGED: Optional checks of the server or the file behind an index.
-
-
 @runtime_checkable
 class ServerHealth(Protocol):
     """An index that can check its server or file.  Each method raises Transient as `Index`."""
@@ -165,9 +158,6 @@ class ServerHealth(Protocol):
     async def problem(self) -> str | None:
         """What is wrong with the server's configuration or with the data, in one line; None if nothing is."""
         ...
-
-
-# MERGED: Optional comparison of an index with the ledger: whether the buckets of a story hold it, and their repair.
 
 
 @runtime_checkable

@@ -1,6 +1,19 @@
-"""Optional projection of the bytes that an index takes, before it exists; each backend has its own."""
+"""Projects the bytes that an index takes before it exists, of each language and tier.
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+The sizes of all buckets follow from how unevenly stories are spread over the values of a band (neardup.index.spread);
+each kind of index maps the members of a bucket to bytes.
+
+**Redis 7**, as `used_memory` counts them.  A key takes an entry in the table of keys, its name and its value, each
+rounded up to a size class of jemalloc.  The classes are those of Debian's build: every 16 bytes up to 128, then four
+per doubling.  Redis's own build also has 24, 40 and 56, and takes a little less.  Structures and headers are those of
+Redis 7.0: dict.h, sds.h, object.c (a value of at most 44 bytes is allocated together with its object), intset.c,
+t_hash.c.
+
+**SQLite**: a table in which each bucket is a row.  A row is a cell in a leaf page; a payload that is too long continues
+in overflow pages (sqlite.org/fileformat2.html).
+"""
+
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cache, partial
 from statistics import fmean
@@ -14,6 +27,38 @@ from neardup.index.packed_buckets import NUMBER_BYTES
 from neardup.index.spread import Spread, even_spread, signature_spread, simhash_spread
 from neardup.records import Language
 from neardup.sqlite_pages import PAGE, bytes_in_leaves
+
+Sizes = npt.NDArray[np.int64]
+BucketBytes = Callable[[Sizes], Sizes]  # the members of each bucket -> its bytes
+
+# of Redis
+ENTRY_BYTES = 32  # pointers to key, value and next entry, in the size class of 32
+OBJECT_BYTES = 16
+SLOT_BYTES = 8
+FEWEST_SLOTS = 4
+INTSET_HEADER = 8
+EMBEDDED, EMBEDDED_HEADER = 44, OBJECT_BYTES + 4  # the longest string inside its object, and the bytes around it
+HASH_DIGITS = 32  # of a SimHash
+VALUE_DIGITS = len(":FFFF")
+CODE_LENGTH = 2  # of the ISO 639 code of nearly every language
+EMPTY_BYTES = 1_000_000  # bytes of an empty Redis
+MOST_GROWN_MEMBERS = 1 << 24
+MAX_PREALLOCATION = 1 << 20  # a string that grows gets as much spare room as it is long, but no more than this
+
+# Bytes that a key takes less in Valkey 9.1, which has no entries in its table of keys and allocates a name with its
+# value: measured by layout, and by whether the index grew, on 6,000 to 100,000 synthetic stories.
+VALKEY_SAVES = {
+    ("documented", True): 36,
+    ("documented", False): 42,
+    ("compact", True): 5,  # a trimmed string is no part of its key
+    ("compact", False): 37,
+}
+
+
+# of SQLite
+MOST_LOCAL, LEAST_LOCAL = PAGE - 35, (PAGE - 12) * 32 // 255 - 23  # bytes of a payload in its leaf: X and M there
+OVERFLOW_LINK = 4  # the number of the next overflow page
+CELL_HEADER, RECORD_HEADER = 5, 4
 
 
 @dataclass(frozen=True, slots=True)
@@ -61,35 +106,6 @@ class SizeProjection(Protocol):
     """
 
     def __call__(self, shapes: Sequence[LanguageShape], *, grown: bool) -> IndexSize: ...
-
-
-# MERGED: Projects the bytes of an index in Redis 7, by layout and tier, as `used_memory` counts them. A key takes an entry in the table of keys, its name and its value, each rounded up to a size class of jemalloc. The classes are those of Debian's build: every 16 bytes up to 128, then four per doubling. Redis's own build also has 24, 40 and 56, and takes a little less. Structures and headers are those of Redis 7.0: dict.h, sds.h, object.c (a value of at most 44 bytes is allocated together with its object), intset.c, t_hash.c.
-
-Sizes = npt.NDArray[np.int64]
-BucketBytes = Callable[[Sizes], Sizes]  # the members of each bucket -> its bytes
-
-ENTRY_BYTES = 32  # pointers to key, value and next entry, in the size class of 32
-OBJECT_BYTES = 16
-SLOT_BYTES = 8
-FEWEST_SLOTS = 4
-INTSET_HEADER = 8
-EMBEDDED, EMBEDDED_HEADER = 44, OBJECT_BYTES + 4  # the longest string inside its object, and the bytes around it
-HASH_DIGITS = 32  # of a SimHash
-VALUE_DIGITS = len(":FFFF")
-EMPTY_BYTES = 1_000_000  # bytes of an empty Redis
-MOST_GROWN_MEMBERS = 1 << 24
-MAX_PREALLOCATION = 1 << 20  # a string that grows gets as much spare room as it is long, but no more than this
-
-# Bytes that a key takes less in Valkey 9.1, which has no entries in its table of keys and allocates a name with its
-# value: measured by layout, and by whether the index grew, on 6,000 to 100,000 synthetic stories.
-VALKEY_SAVES = {
-    ("documented", True): 36,
-    ("documented", False): 42,
-    ("compact", True): 5,  # a trimmed string is no part of its key
-    ("compact", False): 37,
-}
-
-CODE_LENGTH = 2  # of the ISO 639 code of nearly every language
 
 
 def size_class(sizes: npt.ArrayLike) -> Sizes:
@@ -172,25 +188,14 @@ def compact_tiers(shape: LanguageShape, *, grown: bool) -> dict[str, TierSize]:
     return {"near": near, "similar": similar}
 
 
-def project_documented(shapes: Sequence[LanguageShape], *, grown: bool) -> IndexSize:
-    """The size of an index in the documented layout."""
-    tiers = {shape.language: documented_tiers(shape, grown=grown) for shape in shapes}
-    return IndexSize(tiers, _redis_total(tiers.values()))
-
-
-def project_compact(shapes: Sequence[LanguageShape], *, grown: bool) -> IndexSize:
-    """The size of an index in the compact layout."""
-    tiers = {shape.language: compact_tiers(shape, grown=grown) for shape in shapes}
-    return IndexSize(tiers, _redis_total(tiers.values()))
-
-
-REDIS_PROJECTIONS: Mapping[str, SizeProjection] = {"documented": project_documented, "compact": project_compact}
-
-
-def _redis_total(languages: Iterable[Mapping[str, TierSize]]) -> float:
-    """The bytes of all tiers of all languages, with the table of keys and an empty Redis."""
-    tiers = [tier for by_tier in languages for tier in by_tier.values()]
-    return EMPTY_BYTES + sum(tier.bytes for tier in tiers) + hash_table_bytes(sum(tier.keys for tier in tiers))
+def _project_redis(
+    tiers_of: Callable[..., dict[str, TierSize]], shapes: Sequence[LanguageShape], *, grown: bool
+) -> IndexSize:
+    """The size of an index whose layout has these tiers, with the table of keys and an empty Redis."""
+    languages = {shape.language: tiers_of(shape, grown=grown) for shape in shapes}
+    tiers = [tier for by_tier in languages.values() for tier in by_tier.values()]
+    table = hash_table_bytes(sum(tier.keys for tier in tiers))
+    return IndexSize(languages, EMPTY_BYTES + sum(tier.bytes for tier in tiers) + table)
 
 
 def valkey_bytes(size: IndexSize, layout: str, *, grown: bool) -> float:
@@ -226,22 +231,13 @@ def _id_width(highest_id: int) -> int:
     return 2 if highest_id < 1 << 15 else 4 if highest_id < 1 << 31 else 8
 
 
-# MERGED: Projects the bytes of the embedded index (neardup.index.sqlite): a table in which each bucket is a row. A row is a cell in a leaf page; a payload that is too long continues in overflow pages (sqlite.org/fileformat2.html).
-
-CellSizes = npt.NDArray[np.int64]
-
-MOST_LOCAL, LEAST_LOCAL = PAGE - 35, (PAGE - 12) * 32 // 255 - 23  # bytes of a payload in its leaf: X and M there
-OVERFLOW_LINK = 4  # the number of the next overflow page
-CELL_HEADER, RECORD_HEADER = 5, 4
-
-
 def project_sqlite(shapes: Sequence[LanguageShape], *, grown: bool) -> IndexSize:
     """The projected size of an index that was rebuilt.  `grown` is ignored: one that grew takes up to a third more."""
-    tiers = {shape.language: sqlite_tiers(shape) for shape in shapes}
+    tiers = {shape.language: _sqlite_tiers(shape) for shape in shapes}
     return IndexSize(tiers, sum(tier.bytes for by_tier in tiers.values() for tier in by_tier.values()))
 
 
-def sqlite_tiers(shape: LanguageShape) -> dict[str, TierSize]:
+def _sqlite_tiers(shape: LanguageShape) -> dict[str, TierSize]:
     blocks = even_spread(shape.banding.hamming + SHARED_BLOCKS, shape.value_bits)
     bands = signature_spread(shape.signature_skew, shape.banding.bands, shape.value_bits)
     return {"near": _sqlite_tier(blocks, shape.stories), "similar": _sqlite_tier(bands, shape.stories * shape.signed)}
@@ -253,7 +249,7 @@ def _sqlite_tier(spread: Spread, stories: float) -> TierSize:
     return TierSize(filled * bytes_in_leaves(cell_bytes / filled) + overflow if filled else 0.0, filled)
 
 
-def _cell_bytes(members: CellSizes) -> CellSizes:
+def _cell_bytes(members: Sizes) -> Sizes:
     """The bytes of each bucket's cell in its leaf, by the number of members."""
     payload = NUMBER_BYTES * members + RECORD_HEADER
     fitted = LEAST_LOCAL + (payload - LEAST_LOCAL) % (PAGE - OVERFLOW_LINK)  # fills the overflow pages exactly
@@ -261,14 +257,16 @@ def _cell_bytes(members: CellSizes) -> CellSizes:
     return np.where(members > 0, np.where(payload <= MOST_LOCAL, payload, local + OVERFLOW_LINK) + CELL_HEADER, 0)
 
 
-def _overflow_bytes(members: CellSizes) -> CellSizes:
+def _overflow_bytes(members: Sizes) -> Sizes:
     """The bytes of each bucket's overflow pages, by the number of members."""
     payload = NUMBER_BYTES * members + RECORD_HEADER
     overflowing = np.where(payload > MOST_LOCAL, payload - LEAST_LOCAL, 0)
     return -(-overflowing // (PAGE - OVERFLOW_LINK)) * PAGE
 
 
-# MERGED: The table of size projections: what projects the size of each kind of index.
-
+REDIS_PROJECTIONS: Mapping[str, SizeProjection] = {
+    "documented": partial(_project_redis, documented_tiers),
+    "compact": partial(_project_redis, compact_tiers),
+}
 # By layout for Redis; SQLite has one layout.
 SIZE_PROJECTIONS: Mapping[str, SizeProjection] = {**REDIS_PROJECTIONS, "sqlite": project_sqlite}

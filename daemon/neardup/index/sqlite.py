@@ -1,6 +1,9 @@
-"""The tables of the embedded index in the ledger's file (see neardup.index.sqlite), and what is read and written there.
+"""The embedded index: packed buckets (see neardup.index.packed_buckets) in tables of the ledger's file.
 
-The functions raise IndexDamaged for a row that holds what neardup did not write there.
+Each bucket is a row, whose key consists of the language's number in this index, the column and the value.  The index
+has its own connection, on its own thread.  It records the Hamming distances, bands and widths that decide which buckets
+a story falls into; a change of these needs a rebuild.  A row that holds what neardup did not write there raises
+IndexDamaged.
 """
 
 import asyncio
@@ -16,7 +19,6 @@ from neardup.core.candidates.banding import BAND_BITS
 from neardup.errors import Fatal, IndexDamaged
 from neardup.index import packed_buckets
 from neardup.index.packed_buckets import (
-    STORIES_PER_READ,
     Entry,
     Spool,
     SpooledColumn,
@@ -53,103 +55,7 @@ APPEND = (
     "INSERT INTO index_buckets VALUES (?, ?)"  # || yields text, hence the cast
     " ON CONFLICT DO UPDATE SET numbers = CAST(numbers || excluded.numbers AS BLOB)"
 )
-COLUMN_BITS = 6  # a row's key consists of the language's number in this index, column and value
-
-
-def _read_applied(db: sqlite3.Connection) -> int | None:
-    row = db.execute("SELECT value FROM index_marks WHERE key = 'applied'").fetchone()
-    return number_of(row[0]) if row else None
-
-
-def _record_text(value: object) -> str:
-    """A record; raises IndexDamaged if it is no text."""
-    if not isinstance(value, str):
-        raise IndexDamaged("the index is damaged: a record of a setting is no text")
-    return value
-
-
-def _register_languages(db: sqlite3.Connection, languages: Iterable[Language]) -> None:
-    """Give each new language the next number; numbers never change."""
-    known = _read_language_numbers(db)
-    if new := [language for language in languages if language not in known]:
-        numbered = enumerate(new, max(known.values(), default=-1) + 1)
-        db.executemany("INSERT OR IGNORE INTO index_languages (number, language) VALUES (?, ?)", numbered)
-
-
-def _read_language_numbers(db: sqlite3.Connection) -> dict[Language, int]:
-    return dict(db.execute("SELECT language, number FROM index_languages"))
-
-
-def _fill_column(db: sqlite3.Connection, spool: Spool, column: SpooledColumn) -> None:
-    db.execute("BEGIN IMMEDIATE")
-    number = _read_language_numbers(db)[column.language]
-    written = ((_row_key(number, bucket), added) for bucket, added in column.buckets(spool))
-    db.executemany(APPEND, written)  # appended, since the buckets may hold a probe of `neardup doctor`
-    _count_growth(db, {column.language: column.stories})
-    db.execute("COMMIT")
-
-
-def _append(db: sqlite3.Connection, language_number: int, additions: packed_buckets.Additions) -> None:
-    """Add numbers to the buckets of a language, within the caller's transaction."""
-    added = ((_row_key(language_number, bucket), numbers) for bucket, numbers in additions.by_bucket())
-    db.executemany(APPEND, added)
-
-
-def _count_growth(db: sqlite3.Connection, growth: Mapping[Language, int]) -> None:
-    db.executemany("UPDATE index_languages SET stories = stories + ?2 WHERE language = ?1", growth.items())
-
-
-def _row_key(language_number: int, bucket: int) -> int:
-    return language_number << COLUMN_BITS + BAND_BITS | bucket
-
-
-def _row_keys(number_of_language: Mapping[Language, int], request: packed_buckets.LookupRequest) -> list[int]:
-    number = number_of_language[request.language]
-    return [_row_key(number, bucket) for bucket in request.buckets.tolist()]
-
-
-def _read_lengths(db: sqlite3.Connection, rows: Sequence[int]) -> list[int]:
-    lengths = db.execute(
-        "SELECT coalesce(length(numbers), 0) FROM json_each(?) LEFT JOIN index_buckets ON bucket = value",
-        (json.dumps(rows),),
-    )
-    return [length for (length,) in lengths]
-
-
-def _read_whole(db: sqlite3.Connection, rows: Sequence[int]) -> list[bytes | None]:
-    """The contents of each bucket; None for an empty one."""
-    query = "SELECT numbers FROM json_each(?) LEFT JOIN index_buckets ON bucket = value"
-    found = db.execute(query, (json.dumps(rows),)).fetchall()
-    return [None if numbers is None else _blob(numbers) for (numbers,) in found]
-
-
-def _read_tails(db: sqlite3.Connection, rows: Sequence[int], most: int) -> tuple[list[bytes], list[int]]:
-    """The last `most` bytes of each bucket that is not empty, and the whole length of each bucket."""
-    buckets = db.execute(
-        "SELECT coalesce(length(numbers), 0), CASE WHEN length(numbers) <= ? THEN numbers END"
-        " FROM json_each(?) LEFT JOIN index_buckets ON bucket = value",
-        (most, json.dumps(rows)),
-    )
-    values, lengths = [], []
-    for row, (length, numbers) in zip(rows, buckets.fetchall(), strict=True):
-        lengths.append(length)
-        if length > most:  # substr() would read the whole blob
-            with db.blobopen("index_buckets", "numbers", row, readonly=True) as blob:
-                blob.seek(length - most)
-                values.append(blob.read())
-        elif length:
-            values.append(_blob(numbers))
-    return values, lengths
-
-
-def _blob(numbers: object) -> bytes:
-    if not isinstance(numbers, bytes):
-        raise IndexDamaged("the index is damaged: a bucket is no blob")
-    return numbers
-
-
-# MERGED: The embedded index: packed buckets (see neardup.index.packed_buckets) in tables of the ledger's file. It has its own connection, on its own thread. It records the Hamming distances, bands and widths that decide which buckets a story falls into; a change of these needs a rebuild.
-
+COLUMN_BITS = 6  # of a row's key
 BUSY_SECONDS = 30
 P = ParamSpec("P")
 T = TypeVar("T")
@@ -285,31 +191,25 @@ class SqliteIndex:
         return counts
 
     async def restore(self, stories: Sequence[Change]) -> None:
-        numbers = [story.number for story in stories]
-
         def write(db: sqlite3.Connection) -> None:
             db.execute("BEGIN IMMEDIATE")
             language_numbers = _read_language_numbers(db)
             for language, entries in self._lacking(db, stories):
-                _append(db, language_numbers[language], additions_of_entries(entries, numbers))
+                _append(db, language_numbers[language], additions_of_entries(entries, stories))
             db.execute("COMMIT")
 
         await self._do(write)
 
     def _lacking(self, db: sqlite3.Connection, stories: Sequence[Change]) -> list[tuple[Language, list[Entry]]]:
-        """For each language, the entries that buckets lack of its stories."""
-        bits, language_numbers = self._bits(db), _read_language_numbers(db)
-        lacks = []
-        for language, found in inserted_by_language(stories).items():
-            entries: list[Entry] = []
-            for start in range(0, len(found), STORIES_PER_READ):
-                chunk, banding = found[start : start + STORIES_PER_READ], self._bandings[language]
-                request = packed_buckets.lookup_request(language, [new for _, new in chunk], banding, bits[language])
-                numbers = [stories[position].number for position, _ in chunk]
-                missing = find_lacking(request, numbers, _read_whole(db, _row_keys(language_numbers, request)))
-                entries += [(chunk[nth][0], bucket) for nth, bucket in missing]
-            lacks.append((language, entries))
-        return lacks
+        """The entries that buckets lack of these stories, for some stories of a language at a time."""
+        bits, language_numbers, lacking = self._bits(db), _read_language_numbers(db), []
+        for inserted in inserted_by_language(stories):
+            language = inserted.language
+            banding = self._bandings[language]
+            request = packed_buckets.lookup_request(language, inserted.fingerprints, banding, bits[language])
+            contents = _read_whole(db, _row_keys(language_numbers, request))
+            lacking.append((language, find_lacking(request, contents, inserted, stories)))
+        return lacking
 
     async def problem(self) -> str | None:
         checked = await self._connection.do(lambda db: db.execute("PRAGMA quick_check(1)").fetchone()[0])
@@ -334,3 +234,95 @@ class SqliteIndex:
         except IndexDamaged:
             await self._connection.do(lambda db: db.execute("DELETE FROM index_marks WHERE key = 'applied'"))
             raise
+
+
+def _read_applied(db: sqlite3.Connection) -> int | None:
+    row = db.execute("SELECT value FROM index_marks WHERE key = 'applied'").fetchone()
+    return number_of(row[0]) if row else None
+
+
+def _record_text(value: object) -> str:
+    """A record; raises IndexDamaged if it is no text."""
+    if not isinstance(value, str):
+        raise IndexDamaged("the index is damaged: a record of a setting is no text")
+    return value
+
+
+def _register_languages(db: sqlite3.Connection, languages: Iterable[Language]) -> None:
+    """Give each new language the next number; numbers never change."""
+    known = _read_language_numbers(db)
+    if new := [language for language in languages if language not in known]:
+        numbered = enumerate(new, max(known.values(), default=-1) + 1)
+        db.executemany("INSERT OR IGNORE INTO index_languages (number, language) VALUES (?, ?)", numbered)
+
+
+def _read_language_numbers(db: sqlite3.Connection) -> dict[Language, int]:
+    return dict(db.execute("SELECT language, number FROM index_languages"))
+
+
+def _fill_column(db: sqlite3.Connection, spool: Spool, column: SpooledColumn) -> None:
+    db.execute("BEGIN IMMEDIATE")
+    number = _read_language_numbers(db)[column.language]
+    written = ((_row_key(number, bucket), added) for bucket, added in column.buckets(spool))
+    db.executemany(APPEND, written)  # appended, since the buckets may hold a probe of `neardup doctor`
+    _count_growth(db, {column.language: column.stories})
+    db.execute("COMMIT")
+
+
+def _append(db: sqlite3.Connection, language_number: int, additions: packed_buckets.Additions) -> None:
+    """Add numbers to the buckets of a language, within the caller's transaction."""
+    added = ((_row_key(language_number, bucket), numbers) for bucket, numbers in additions.by_bucket())
+    db.executemany(APPEND, added)
+
+
+def _count_growth(db: sqlite3.Connection, growth: Mapping[Language, int]) -> None:
+    db.executemany("UPDATE index_languages SET stories = stories + ?2 WHERE language = ?1", growth.items())
+
+
+def _row_key(language_number: int, bucket: int) -> int:
+    return language_number << COLUMN_BITS + BAND_BITS | bucket
+
+
+def _row_keys(number_of_language: Mapping[Language, int], request: packed_buckets.LookupRequest) -> list[int]:
+    number = number_of_language[request.language]
+    return [_row_key(number, bucket) for bucket in request.buckets.tolist()]
+
+
+def _read_lengths(db: sqlite3.Connection, rows: Sequence[int]) -> list[int]:
+    lengths = db.execute(
+        "SELECT coalesce(length(numbers), 0) FROM json_each(?) LEFT JOIN index_buckets ON bucket = value",
+        (json.dumps(rows),),
+    )
+    return [length for (length,) in lengths]
+
+
+def _read_whole(db: sqlite3.Connection, rows: Sequence[int]) -> list[bytes | None]:
+    """The contents of each bucket; None for an empty one."""
+    query = "SELECT numbers FROM json_each(?) LEFT JOIN index_buckets ON bucket = value"
+    found = db.execute(query, (json.dumps(rows),)).fetchall()
+    return [None if numbers is None else _blob(numbers) for (numbers,) in found]
+
+
+def _read_tails(db: sqlite3.Connection, rows: Sequence[int], most: int) -> tuple[list[bytes], list[int]]:
+    """The last `most` bytes of each bucket that is not empty, and the whole length of each bucket."""
+    buckets = db.execute(
+        "SELECT coalesce(length(numbers), 0), CASE WHEN length(numbers) <= ? THEN numbers END"
+        " FROM json_each(?) LEFT JOIN index_buckets ON bucket = value",
+        (most, json.dumps(rows)),
+    )
+    values, lengths = [], []
+    for row, (length, numbers) in zip(rows, buckets.fetchall(), strict=True):
+        lengths.append(length)
+        if length > most:  # substr() would read the whole blob
+            with db.blobopen("index_buckets", "numbers", row, readonly=True) as blob:
+                blob.seek(length - most)
+                values.append(blob.read())
+        elif length:
+            values.append(_blob(numbers))
+    return values, lengths
+
+
+def _blob(numbers: object) -> bytes:
+    if not isinstance(numbers, bytes):
+        raise IndexDamaged("the index is damaged: a bucket is no blob")
+    return numbers

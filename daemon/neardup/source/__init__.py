@@ -1,4 +1,8 @@
-"""Listings of stories: Athena, a manifest file, and the dead letters, behind one protocol."""
+"""Who lists the stories, behind one protocol: Athena, a manifest file, and the dead letters.
+
+`listings` opens what a configuration names, `athena` runs queries.  `rows` reads files, `parse` makes stories of rows,
+and `documents` has the files and tables that are scanned.
+"""
 
 from collections.abc import AsyncIterable, AsyncIterator
 from contextlib import aclosing

@@ -1,4 +1,8 @@
-"""Documents to scan: texts with names, each below the URL of their texts."""
+"""Documents to scan: files, and rows of tables with a column of texts, each with a name and the path of its text.
+
+A folder's text files are those that end in .txt, .md or .html.  A table is a CSV, TSV, JSONL or Parquet file; the texts
+of its rows go into one file, the spool, where reader processes find them.
+"""
 
 import csv
 import glob
@@ -12,8 +16,15 @@ from typing import Self
 from neardup.errors import Fatal, Misuse
 from neardup.languages import SHIPPED
 from neardup.records import Dead, Language
-from neardup.source.listings import FileReader
-from neardup.source.rows import Row, csv_rows, jsonl_rows, open_parquet, parquet_rows
+from neardup.source.rows import CSV, JSONL, PARQUET, FileReader, Row, csv_rows, jsonl_rows, open_parquet, parquet_rows
+
+PAGE_ENDINGS = (".txt", ".md", ".html", ".htm")
+TABLE_ENDINGS = (*CSV, *JSONL, PARQUET)
+TEXTS = ("text", "body", "content", "story", "article", "html")  # the first that a table has is taken
+IDS = ("id", "story_id", "doc_id", "document_id", "key", "name", "path", "url")
+LANGUAGES = ("language", "lang")
+MOST_NAMED = 20  # columns in an error message
+LONGEST_CELL = 100_000_000  # characters; the library's own limit is 131,072
 
 
 @dataclass(frozen=True, slots=True)
@@ -60,13 +71,8 @@ def _file_document(file: Path, root: Path, language: Language | None) -> Documen
     return Document(str(file), os.path.relpath(file, root), language)
 
 
-# MERGED: Finds the text files among paths, folders and patterns: .txt, .md and .html.
-
-PAGE_ENDINGS = (".txt", ".md", ".html", ".htm")
-
-
 def find_files(paths: Sequence[str], left_out: Counter[str], known: set[str]) -> list[Path]:
-    """The files that paths name: each file as it is, a folder's files with ENDINGS, and what matches a pattern.
+    """The files that paths name: each file as it is, a folder's files with PAGE_ENDINGS, and what matches a pattern.
 
     Folders are searched to any depth, but not those whose names begin with a dot.  A file is found once: the real paths
     of those found are added to `known`.  `left_out` counts the files of folders with other endings, by ending.  Raises
@@ -108,14 +114,6 @@ def _files_below(folder: Path, left_out: Counter[str]) -> Iterator[Path]:
                 left_out[ending or "no ending"] += 1
 
 
-# MERGED: Which columns of a table hold the texts, their ids and their languages.
-
-TEXTS = ("text", "body", "content", "story", "article", "html")  # the first that a table has is taken
-IDS = ("id", "story_id", "doc_id", "document_id", "key", "name", "path", "url")
-LANGUAGES = ("language", "lang")
-MOST_NAMED = 20  # columns in an error message
-
-
 @dataclass(frozen=True, slots=True)
 class Columns:
     """The names of columns; None for one that is to be guessed, or that a table does not have."""
@@ -150,9 +148,6 @@ def _first_present(names: Sequence[str], present: Sequence[str]) -> str | None:
 def _in_words(present: Sequence[str]) -> str:
     more = f" and {len(present) - MOST_NAMED} more" if len(present) > MOST_NAMED else ""
     return f"{', '.join(present[:MOST_NAMED])}{more}" or "none"
-
-
-# MERGED: A file that holds the texts of table rows, one after another, where reader processes find them.
 
 
 class Spool:
@@ -207,13 +202,6 @@ def spooled_file(
     return Document(name, path, language)
 
 
-# MERGED: Documents that are the rows of a table: a CSV, TSV, JSONL or Parquet file with a column of texts.
-
-CSV, JSONL, PARQUET = (".csv", ".tsv"), (".jsonl", ".ndjson"), ".parquet"
-TABLE_ENDINGS = (*CSV, *JSONL, PARQUET)
-LONGEST_CELL = 100_000_000  # characters; the library's own limit is 131,072
-
-
 @dataclass(frozen=True, slots=True)
 class Table:
     """A table to read: its file, and what messages call it.
@@ -226,9 +214,7 @@ class Table:
     prefix: str = ""
 
 
-async def table_documents(
-    table: Table, wanted: Columns, language: Language | None, spool: Spool
-) -> AsyncIterator[Document | BadDocument]:
+async def table_documents(table: Table, wanted: Columns, language: Language | None, spool: Spool) -> Listed:
     """The rows of a table, named by their ids, or by their numbers if there are none; their texts go to the spool.
 
     Raises Misuse if the table lacks a column or cannot be read.

@@ -1,6 +1,8 @@
-"""Stories listed by a CSV, JSONL or Parquet file."""
+"""The listings of stories: a manifest file, the dead letters of a ledger, and those that a configuration names.
 
-import os
+[source] and [reference] each name a manifest or queries of Athena (neardup.source.athena).
+"""
+
 from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
 from dataclasses import replace
 from functools import partial
@@ -9,40 +11,27 @@ from pathlib import Path
 from neardup.columns import ListedBlock, StoryColumns
 from neardup.config import Config, Content, Reference
 from neardup.config import Source as Section
-from neardup.errors import Fatal, Misuse
+from neardup.errors import Misuse
 from neardup.extras import needs
 from neardup.languages import Languages
 from neardup.records import BadRow, Checkpoint, Story
 from neardup.source import Source
 from neardup.source.parse import DEFAULT_KEY, parse_rows
-from neardup.source.rows import OF_STORIES, OF_WORKS, PlainRows, Row, csv_blocks, jsonl_rows, open_parquet, parquet_rows
+from neardup.source.rows import (
+    JSONL,
+    OF_STORIES,
+    OF_WORKS,
+    PARQUET,
+    FileReader,
+    PlainRows,
+    Row,
+    csv_blocks,
+    jsonl_rows,
+    open_parquet,
+    parquet_rows,
+)
 
-
-class FileReader:
-    """Reads a local file, which messages call `called`, by byte ranges.  Raises Misuse if it cannot be read."""
-
-    def __init__(self, path: Path, called: str) -> None:
-        self._path = path
-        self._called = called
-        try:
-            with path.open("rb") as file:
-                self._stat = os.fstat(file.fileno())
-        except OSError as error:
-            raise Misuse(f"cannot read {called}: {error.strerror}") from error
-        self.size = self._stat.st_size
-        self.name = f"{path}:{self.size}:{self._stat.st_mtime_ns}"
-
-    async def __call__(self, start: int, end: int) -> bytes:
-        with self._path.open("rb") as file:
-            now = os.fstat(file.fileno())
-            if (now.st_ino, now.st_size, now.st_mtime_ns) != (
-                self._stat.st_ino,
-                self._stat.st_size,
-                self._stat.st_mtime_ns,
-            ):
-                raise Fatal(f"{self._called} changed during the run: run again")
-            file.seek(start)
-            return file.read(end - start)
+CheckpointWriter = Callable[[Checkpoint], Awaitable[None]]
 
 
 class Manifest:
@@ -59,7 +48,7 @@ class Manifest:
         self._of_reference = of_reference
         called = f"the {'list of works' if of_reference else 'manifest'} {path}"
         self._read = FileReader(path, called)
-        self._parquet = open_parquet(path, called) if path.suffix == ".parquet" else None
+        self._parquet = open_parquet(path, called) if path.suffix == PARQUET else None
         self.size = self._parquet.metadata.num_rows if self._parquet else self._read.size
         self.name = self._read.name
 
@@ -74,7 +63,7 @@ class Manifest:
         rows: AsyncIterator[Row | PlainRows]
         if self._parquet is not None:
             rows = parquet_rows(self._parquet, self._path.name, start, columns)
-        elif self._path.suffix in (".jsonl", ".ndjson"):
+        elif self._path.suffix in JSONL:
             rows = jsonl_rows(self._read, start)
         else:
             rows = csv_blocks(self._read, self._path.name, start, columns)
@@ -85,9 +74,6 @@ class Manifest:
 def _updated(stories: StoryColumns, since: int) -> StoryColumns:
     """The stories updated at or after a time, and those without an update time."""
     return stories.take([n for n, at in enumerate(stories.updated_at) if at is None or at >= since])
-
-
-# MERGED: Stories of the ledger's dead letters, with the values of the listings that they came from.
 
 
 class DeadLetters:
@@ -107,11 +93,6 @@ class DeadLetters:
         while page := await self._page(after):
             yield StoryColumns.of(replace(story, position=n) for n, story in enumerate(page, position + 1))
             after, position = page[-1].key, position + len(page)
-
-
-# MERGED: The listings that a configuration names: that of [source], and that of [reference].
-
-CheckpointWriter = Callable[[Checkpoint], Awaitable[None]]
 
 
 def open_source(config: Config, checkpoint: CheckpointWriter) -> Source:

@@ -1,13 +1,15 @@
-"""Rows of a CSV or JSONL file, read by byte ranges, each with the offset where it begins.
+"""Rows of a CSV, JSONL or Parquet file, each with its position.
 
-A listing of millions of rows is never in memory as a whole, nor is its file kept open: a later process can start
-at the offset of any row.
+A listing of millions of rows is never in memory as a whole.  CSV and JSONL are read by byte ranges, and a row's
+position is the offset where it begins, so that the file is not kept open either: a later process can start at any row.
+Parquet is read batch by batch, and a row's position is its number, counted from 0.
 """
 
 import asyncio
 import codecs
 import csv
 import json
+import os
 from collections.abc import AsyncIterator, Awaitable, Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import accumulate
@@ -22,11 +24,13 @@ if TYPE_CHECKING:
     from pyarrow.parquet import ParquetFile  # type: ignore[import-untyped]
 
 
+CSV, JSONL, PARQUET = (".csv", ".tsv"), (".jsonl", ".ndjson"), ".parquet"  # endings of file names
 CHUNK_BYTES = 4 * 1024 * 1024
 BLOCK_ROWS = 256  # at most, in a block
 HEADER_BYTES = 64 * 1024
 SEPARATORS = ",\t;"
 NOT_UTF8 = (codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE, b"PK\x03\x04", b"PAR1")  # a workbook and a Parquet file
+ROWS_PER_BATCH = 4096  # of Parquet
 SHOWN_CHARACTERS = 500  # of a row that cannot be used
 
 
@@ -54,6 +58,33 @@ class Reader(Protocol):
     size: int
 
     def __call__(self, start: int, end: int) -> Awaitable[bytes]: ...
+
+
+class FileReader:
+    """Reads a local file, which messages call `called`, by byte ranges.  Raises Misuse if it cannot be read."""
+
+    def __init__(self, path: Path, called: str) -> None:
+        self._path = path
+        self._called = called
+        try:
+            with path.open("rb") as file:
+                self._stat = os.fstat(file.fileno())
+        except OSError as error:
+            raise Misuse(f"cannot read {called}: {error.strerror}") from error
+        self.size = self._stat.st_size
+        self.name = f"{path}:{self.size}:{self._stat.st_mtime_ns}"
+
+    async def __call__(self, start: int, end: int) -> bytes:
+        with self._path.open("rb") as file:
+            now = os.fstat(file.fileno())
+            if (now.st_ino, now.st_size, now.st_mtime_ns) != (
+                self._stat.st_ino,
+                self._stat.st_size,
+                self._stat.st_mtime_ns,
+            ):
+                raise Fatal(f"{self._called} changed during the run: run again")
+            file.seek(start)
+            return file.read(end - start)
 
 
 @dataclass(frozen=True, slots=True)
@@ -157,15 +188,15 @@ def _header(head: bytes, name: str, wanted: ListedColumns | None) -> tuple[list[
     if head.startswith(NOT_UTF8) or not {"\0", "\ufffd"}.isdisjoint(text):
         raise Misuse(f"{name} is not text in UTF-8: save it as CSV in UTF-8, or as Parquet with the ending .parquet")
     try:
-        headers = {one: next(csv.reader([text], delimiter=one), []) for one in SEPARATORS}
+        headers = {separator: next(csv.reader([text], delimiter=separator), []) for separator in SEPARATORS}
     except csv.Error as error:
         raise Misuse(f"{name}: no CSV header: {error}") from error
-    headers = {one: [column.strip().lower() for column in columns] for one, columns in headers.items()}
+    names = {separator: [column.strip().lower() for column in header] for separator, header in headers.items()}
     required = set[str]() if wanted is None else set(wanted.required)
-    separator = max(SEPARATORS, key=lambda one: (required <= set(headers[one]), len(headers[one])))
+    separator = max(SEPARATORS, key=lambda separator: (required <= set(names[separator]), len(names[separator])))
     if wanted is not None:
-        check_header(headers[separator], name, wanted)
-    return headers[separator], separator, len(line) + len(newline)
+        check_header(names[separator], name, wanted)
+    return names[separator], separator, len(line) + len(newline)
 
 
 def check_header(header: list[str], name: str, wanted: ListedColumns) -> None:
@@ -254,11 +285,6 @@ def _parse_jsonl(chunk: bytes, start: int, *, final: bool) -> Iterator[Row]:
 
 def _shown(raw: bytes) -> str:
     return raw.decode("utf-8", "replace").strip()[:SHOWN_CHARACTERS]
-
-
-# MERGED: Rows of a Parquet file, read batch by batch; a row's position is its number, counted from 0.
-
-ROWS_PER_BATCH = 4096
 
 
 def open_parquet(path: Path, called: str) -> "ParquetFile":

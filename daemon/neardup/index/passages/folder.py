@@ -1,9 +1,14 @@
-"""The segments in a folder.  The folder is the only record of them: there is no list that could be lost or disagree.
+"""The segments in a folder: which there are, which are merged, and which are damaged.
 
-A segment's name has its range of numbers and a generation, and appears when the segment is complete and durable.  A
-segment that replaces others (a merge) has a higher generation and covers their ranges.  So if the process ends between
-the new segment and the removal of the old ones, the old ones are seen to be replaced, and are removed by the next
-change.
+The folder is the only record of them: there is no list that could be lost or disagree.  A segment's name has its range
+of numbers and a generation, and appears when the segment is complete and durable.  A segment that replaces others (a
+merge) has a higher generation and covers their ranges.  So if the process ends between the new segment and the removal
+of the old ones, the old ones are seen to be replaced, and are removed by the next change.
+
+Each segment costs a lookup a read for each hash, and a merge writes its segments again.  The oldest segment is merged
+with all the newer ones when together they have a quarter of its size: so nearly all postings are in one segment, and
+a posting is written five times while the index grows.  Until then the newer ones are merged among themselves, when
+they are FAN_IN, by the same rule.
 """
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
@@ -19,6 +24,13 @@ from neardup.durability import sync_folder
 from neardup.errors import Fatal, PassagesDamaged
 from neardup.index.passages.postings import Keys, numbers_of, overlaps
 from neardup.index.passages.segment import NAME, PARTIAL, SUFFIX, HeaderDamaged, Segment, segment_name
+
+GROWTH = 4
+FAN_IN = 8
+MAX_POSTINGS = 1 << 32  # of a segment; its directory has offsets of 32 bits
+NUMBERS_A_CALL = 1 << 20  # that `IsLive` is asked about
+
+IsLive = Callable[[Numbers], npt.NDArray[np.bool_]]
 
 
 @dataclass(frozen=True, slots=True)
@@ -41,36 +53,36 @@ class SegmentFile:
 
 
 def list_segments(folder: Path) -> list[SegmentFile]:
-    """The segments in a folder that no other one replaces, by their ranges; not opened."""
+    """The segments in a folder that no other segment replaces, by their ranges; not opened."""
     current: list[SegmentFile] = []
-    for one in sorted(_all_segments(folder), key=lambda one: -one.generation):
-        if not overlaps([(other.first, other.last) for other in current], one.first, one.last):
-            current.append(one)
-    return sorted(current, key=lambda one: one.first)
+    for file in sorted(_all_segments(folder), key=lambda file: -file.generation):
+        if not overlaps([(other.first, other.last) for other in current], file.first, file.last):
+            current.append(file)
+    return sorted(current, key=lambda file: file.first)
 
 
-def open_segment(one: SegmentFile, ledger: str, algorithm: str) -> SegmentFile:
+def open_segment(file: SegmentFile, ledger: str, algorithm: str) -> SegmentFile:
     """The same segment, opened.
 
     Raises Fatal for another ledger's or algorithm's, and FileNotFoundError if it has been removed meanwhile.
     """
-    place = one.path, one.generation, one.first, one.last, one.inode
+    place = file.path, file.generation, file.first, file.last, file.inode
     try:
-        segment = Segment(one.path)
+        segment = Segment(file.path)
     except HeaderDamaged as error:
         return SegmentFile(*place, damage=str(error))
     header = segment.header
     if (header.ledger, header.algorithm) != (ledger, algorithm):
         whose = "another ledger" if header.ledger != ledger else f"algorithm {header.algorithm}, not {algorithm}"
-        raise Fatal(f"the passage index {one.path.parent} is of {whose}")
-    if (header.first, header.last) != (one.first, one.last):
+        raise Fatal(f"the passage index {file.path.parent} is of {whose}")
+    if (header.first, header.last) != (file.first, file.last):
         return SegmentFile(*place, damage="its name and its header differ")
     return SegmentFile(*place, segment=segment)
 
 
 def next_path(folder: Path, first: int, last: int) -> Path:
     """The path of a new segment that replaces all in the folder that it covers."""
-    generation = max((one.generation for one in _all_segments(folder)), default=0) + 1
+    generation = max((file.generation for file in _all_segments(folder)), default=0) + 1
     return folder / segment_name(generation, first, last)
 
 
@@ -80,7 +92,7 @@ def remove_leftovers(folder: Path, current: Iterable[SegmentFile]) -> None:
     Only the process that writes may call it.
     """
     folder.mkdir(mode=0o750, exist_ok=True)  # someone may have removed it
-    kept = {one.path.name for one in current}
+    kept = {file.path.name for file in current}
     for path in folder.iterdir():
         if path.name.endswith((SUFFIX, PARTIAL)) and path.name not in kept:
             path.unlink()
@@ -99,16 +111,6 @@ def _all_segments(folder: Path) -> list[SegmentFile]:
     return found
 
 
-# MERGED: Which segments are merged, and when. Each segment costs a lookup a read for each hash, and a merge writes its segments again. The oldest segment is merged with all the newer ones when together they have a quarter of its size: so nearly all postings are in one segment, and a posting is written five times while the index grows. Until then the newer ones are merged among themselves, when they are FAN_IN, by the same rule.
-
-GROWTH = 4
-FAN_IN = 8
-MAX_POSTINGS = 1 << 32  # of a segment; its directory has offsets of 32 bits
-NUMBERS_A_CALL = 1 << 20
-
-IsLive = Callable[[Numbers], npt.NDArray[np.bool_]]
-
-
 def segments_to_merge(segments: Sequence[SegmentFile]) -> Sequence[SegmentFile]:
     """The segments to merge next, in ascending order; none if no merge is due.
 
@@ -116,8 +118,8 @@ def segments_to_merge(segments: Sequence[SegmentFile]) -> Sequence[SegmentFile]:
     segment is not merged.
     """
     for group in _adjacent(segments):
-        sizes = [one.usable().header.file_bytes for one in group]
-        postings = [one.usable().header.postings for one in group]
+        sizes = [file.usable().header.file_bytes for file in group]
+        postings = [file.usable().header.postings for file in group]
         for n, size in enumerate(sizes[:-1]):
             large_enough = GROWTH * sum(sizes[n + 1 :]) >= size
             if large_enough and (n == 0 or len(group) - n >= FAN_IN) and sum(postings[n:]) < MAX_POSTINGS:
@@ -127,12 +129,12 @@ def segments_to_merge(segments: Sequence[SegmentFile]) -> Sequence[SegmentFile]:
 
 def _adjacent(segments: Sequence[SegmentFile]) -> Iterator[list[SegmentFile]]:
     group: list[SegmentFile] = []
-    for one in segments:
-        if group and (one.segment is None or group[-1].last + 1 != one.first):
+    for file in segments:
+        if group and (file.segment is None or group[-1].last + 1 != file.first):
             yield group
             group = []
-        if one.segment is not None:
-            group.append(one)
+        if file.segment is not None:
+            group.append(file)
     yield group
 
 
@@ -152,9 +154,6 @@ class LiveNumbers:
         return np.asarray(keys[self._live[numbers_of(keys) - np.uint32(self._first)]])
 
 
-# MERGED: Reading a segment from end to end, to find damage.
-
-
 class Damage(NamedTuple):
     """A damaged segment, by its file name, the first and the last number that it holds, and what is wrong."""
 
@@ -171,14 +170,14 @@ class Checked(NamedTuple):
     damage: Damage | None
 
 
-def damage_of(one: SegmentFile) -> Damage | None:
+def damage_of(file: SegmentFile) -> Damage | None:
     """What is wrong with a segment; None if nothing is, or if it was removed meanwhile."""
     try:
-        Segment(one.path).verify()
+        Segment(file.path).verify()
     except FileNotFoundError:  # merged meanwhile
         return None
     except HeaderDamaged as error:
-        return Damage(one.path.name, one.first, one.last, str(error))
+        return Damage(file.path.name, file.first, file.last, str(error))
     except PassagesDamaged:
-        return Damage(one.path.name, one.first, one.last, "a block is not what was written, or cannot be read")
+        return Damage(file.path.name, file.first, file.last, "a block is not what was written, or cannot be read")
     return None

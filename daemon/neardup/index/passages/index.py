@@ -32,7 +32,6 @@ from neardup.index.passages.folder import (
 from neardup.index.passages.join import HashesByStory, JoinStep, hashes_by_story, join_passages
 from neardup.index.passages.lookup import THREADS, Found, holders_of, look_up
 from neardup.index.passages.postings import (
-    HASH_SHIFT,
     NO_KEYS,
     Keys,
     PassageHashes,
@@ -41,10 +40,13 @@ from neardup.index.passages.postings import (
     Source,
     join_ranges,
     overlaps,
+    places_of,
     read_stripes,
 )
 from neardup.index.passages.segment import Header, Segment, SegmentWriter, bucket_bits, number_bytes
-from neardup.index.passages.tail import Run, Tail
+from neardup.index.passages.tail import Run, Tail, find_keys
+
+LISTINGS = 3  # a segment may be merged between the listing of the folder and its opening
 
 
 class PassageIndex:
@@ -78,12 +80,12 @@ class PassageIndex:
     @property
     def stories(self) -> int:
         """The stories in segments that have passage hashes, including those that were changed or removed since."""
-        return sum(one.segment.header.stories for one in self._segments if one.segment)
+        return sum(file.segment.header.stories for file in self._segments if file.segment)
 
     @property
     def postings(self) -> int:
         """The postings in segments."""
-        return sum(one.segment.postings for one in self._segments if one.segment)
+        return sum(file.segment.postings for file in self._segments if file.segment)
 
     def size(self) -> int:
         """The bytes of the segments."""
@@ -92,7 +94,7 @@ class PassageIndex:
     def files(self) -> list[Path]:
         """The segments, none of which is ever changed."""
         self._refresh()
-        return [one.path for one in self._segments]
+        return [file.path for file in self._segments]
 
     def insert(self, rows: Sequence[Row]) -> None:
         """Add stories, each with its distinct hashes, to the tail; those that the index holds already are left out."""
@@ -106,7 +108,7 @@ class PassageIndex:
         """
         self._refresh()
         with self._state:
-            segments, tail = [one.usable() for one in self._segments], self._tail.view
+            segments, tail = [file.usable() for file in self._segments], self._tail.view
         return look_up(probes, common, segments, tail, self._executor)
 
     def holders(self, hashes: PassageHashes, most: int) -> Numbers:
@@ -116,7 +118,7 @@ class PassageIndex:
         """
         self._refresh()
         with self._state:
-            segments, tail = [one.usable() for one in self._segments], self._tail.view
+            segments, tail = [file.usable() for file in self._segments], self._tail.view
         return holders_of(hashes, most, segments, tail)
 
     def flush(self, first: int, last: int, made_at: int, more: Keys = NO_KEYS) -> None:
@@ -152,7 +154,7 @@ class PassageIndex:
                 return False
             remove_leftovers(self._folder, self._segments)
             first, last = segments[0].first, segments[-1].last
-            sources = [one.usable() for one in segments]
+            sources = [file.usable() for file in segments]
             self._write(first, last, made_at, sources, LiveNumbers(first, last, is_live))
             self._refresh()
             remove_leftovers(self._folder, self._segments)
@@ -178,34 +180,34 @@ class PassageIndex:
         """All that has postings, and the last number."""
         self._refresh()
         with self._state:
-            sources: list[Source] = [*(one.usable() for one in self._segments), *self._tail.runs]
-            return sources, max([0, *(one.last for one in self._segments), self._tail.last])
+            sources: list[Source] = [*(file.usable() for file in self._segments), *self._tail.runs]
+            return sources, max([0, *(file.last for file in self._segments), self._tail.last])
 
     def check(self) -> Iterator[Damage]:
         """Read every segment, and yield those that are damaged."""
-        return (one.damage for one in self.checked() if one.damage)
+        return (read.damage for read in self.checked() if read.damage)
 
     def checked(self, after: int = 0) -> Iterator[Checked]:
         """Read the segments that begin after this number, in order, and yield each when it is read."""
         self._refresh()
-        for one in self._segments:
-            if one.first > after:
-                yield Checked(one.last, damage_of(one))
+        for file in self._segments:
+            if file.first > after:
+                yield Checked(file.last, damage_of(file))
 
     def made_after(self, change: int) -> list[str]:
         """The names of the segments that were made after a change of the ledger."""
         self._refresh()
-        return [one.path.name for one in self._segments if one.segment and one.segment.header.made_at > change]
+        return [file.path.name for file in self._segments if file.segment and file.segment.header.made_at > change]
 
     def drop(self, name: str) -> Range:
         """Remove a segment by its file name.  Returns the first and last number that it held."""
         with self._writing:
             self._refresh()
-            one = next(one for one in self._segments if one.path.name == name)
-            one.path.unlink()
+            file = next(file for file in self._segments if file.path.name == name)
+            file.path.unlink()
             sync_folder(self._folder)
             self._refresh()
-            return one.first, one.last
+            return file.first, file.last
 
     def clear(self, algorithm: str) -> None:
         """Remove everything; from now on the index has hashes of this algorithm."""
@@ -230,17 +232,17 @@ class PassageIndex:
             writer.finish()
 
     def _held(self) -> list[Range]:
-        return join_ranges((one.first, one.last) for one in self._segments)
+        return join_ranges((file.first, file.last) for file in self._segments)
 
     def _refresh(self) -> None:
         """Take up the segments that the folder has now."""
         with self._state:
             found = list_segments(self._folder)
             while found != list(self._segments):
-                known = {one: one for one in self._segments}
+                known = {file: file for file in self._segments}
                 try:
                     self._segments = tuple(
-                        known.get(one) or open_segment(one, self._ledger_id, self._algorithm) for one in found
+                        known.get(file) or open_segment(file, self._ledger_id, self._algorithm) for file in found
                     )
                     self._tail.remove(self._held())
                 except FileNotFoundError:
@@ -248,20 +250,14 @@ class PassageIndex:
                 found = list_segments(self._folder)  # again, because a folder may change while it is listed
 
 
-# MERGED: Finds the stories that have passage hashes by reading every segment from end to end, without looking anything up.
-
-LISTINGS = 3  # a segment may be merged between the listing of the folder and its opening
-
-
 def scan_segments(passages: PassageIndex, wanted: PassageHashes) -> Iterator[Keys]:
-    """The postings of some distinct ascending hashes in the segments.  Raises PassagesDamaged."""
-    first = wanted.astype(np.uint64) << HASH_SHIFT
+    """The postings of some distinct ascending hashes in the segments, read from end to end: no lookup takes part.
+
+    Raises PassagesDamaged.
+    """
     for segment in _open_segments(passages):
         for _, keys in read_stripes([segment]):
-            starts = np.searchsorted(keys, first)
-            counts = np.searchsorted(keys, first + np.uint64((1 << 32) - 1), side="right") - starts
-            places = np.repeat(starts - np.cumsum(counts) + counts, counts) + np.arange(counts.sum())
-            yield keys[places]
+            yield keys[places_of(*find_keys(keys, wanted))]
 
 
 def _open_segments(passages: PassageIndex) -> list[Segment]:

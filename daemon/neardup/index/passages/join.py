@@ -1,8 +1,12 @@
-"""The passage join: all pairs of stories that share passage hashes, in bounded memory.
+"""Passes over all postings in bounded memory: the passage join, and the hashes of each story.
 
-One pass over the sorted postings writes their groups (see neardup.core.candidates.passage_groups) to a scratch
-file, at most 6 bytes a posting.  Then each range of story numbers with at most MAX_LISTED pairs, counted once for each
-hash that they share, takes one pass over that file.
+**The passage join** yields all pairs of stories that share passage hashes.  One pass over the sorted postings writes
+their groups (see neardup.core.candidates.passage_groups) to a scratch file, at most 6 bytes a posting.  Then each range
+of story numbers with at most MAX_LISTED pairs, counted once for each hash that they share, takes one pass over that
+file.
+
+**The hashes of each story**: a segment has the postings by hash.  One pass distributes them to scratch files, 8 bytes a
+posting, each for a range of story numbers; then the files are sorted in memory, one after the other.
 """
 
 from collections.abc import Iterable, Iterator
@@ -24,10 +28,11 @@ from neardup.core.candidates.passage_groups import (
     cut_into_groups,
     list_earlier,
 )
-from neardup.index.passages.postings import PREFIXES, Keys, Offsets, PassageHashes, hashes_of, numbers_of
+from neardup.index.passages.postings import PREFIXES, Keys, Offsets, PassageHashes, hashes_of, numbers_of, places_of
 
 MAX_LISTED = 1 << 27  # 4 bytes each
 MAX_COUNTED = 1 << 21  # at a time: about 50 ms
+RANGE = 1 << 18  # story numbers a scratch file by story: at 60 hashes a story, 126 MB of postings
 CUT_SHARE = 0.5  # of the join's time that cutting into groups takes, roughly
 
 
@@ -117,11 +122,6 @@ def _read_groups(path: Path, pieces: Iterable[int]) -> Iterator[Numbers]:
             yield np.fromfile(file, np.uint32, size)
 
 
-# MERGED: Regroups postings by story: a segment has them by hash. One pass over the sorted postings distributes them to scratch files, 8 bytes a posting, each for a range of story numbers; then the files are sorted in memory, one after the other.
-
-RANGE = 1 << 18  # story numbers a file: at 60 hashes a story, 126 MB of postings
-
-
 @dataclass(frozen=True, slots=True)
 class HashesByStory:
     """The postings of the stories with the numbers [first, last], by number, and by hash for each."""
@@ -136,8 +136,7 @@ class HashesByStory:
         starts = np.searchsorted(self.numbers, numbers, side="left")
         counts = np.searchsorted(self.numbers, numbers, side="right") - starts
         ends = np.concatenate([np.zeros(1, np.int64), np.cumsum(counts)])
-        places = np.repeat(starts - ends[:-1], counts) + np.arange(ends[-1])
-        return ends.astype(np.uint32), self.hashes[places]
+        return ends.astype(np.uint32), self.hashes[places_of(starts, counts)]
 
 
 def hashes_by_story(stripes: Iterable[tuple[range, Keys]], last: int, scratch: Path) -> Iterator[HashesByStory]:

@@ -1,7 +1,11 @@
-"""Postings in memory, sorted as keys, and the two directions between keys and the bytes of a segment.
+"""Postings in memory, sorted as keys: their coding in a segment, ranges of their numbers, and reading many in order.
 
-A key is the hash of a posting in the upper half of 64 bits and the number in the lower half.  The hashes with the same
-top PREFIX_BITS bits share a *prefix*; buckets of any segment are parts of one prefix.
+A *posting* is a passage hash and the number of a story that has it.  A key is the hash of a posting in the upper half
+of 64 bits and the number in the lower half.  The hashes with the same top PREFIX_BITS bits share a *prefix*; buckets of
+any segment are parts of one prefix.  All postings of several sources are read in the order of their hashes, a stripe of
+prefixes at a time, in bounded memory.
+
+Ranges of story numbers are inclusive, ascending and disjoint.
 """
 
 from collections.abc import Iterable, Iterator, Sequence
@@ -20,6 +24,7 @@ PREFIXES = 1 << PREFIX_BITS
 PREFIX_SHIFT = np.uint64(64 - PREFIX_BITS)
 HASH_SHIFT = np.uint64(32)
 NUMBER_MASK = np.uint64((1 << 32) - 1)
+STRIPE_POSTINGS = 1 << 22  # 32 MiB of keys; more only if one prefix has more
 
 Keys = npt.NDArray[np.uint64]
 Offsets = npt.NDArray[np.uint32]
@@ -27,6 +32,8 @@ PassageHashes = npt.NDArray[np.uint32]
 Counts = npt.NDArray[np.int64]
 NO_KEYS: Keys = np.empty(0, np.uint64)
 Row = tuple[int, PassageHashes]  # a story's number and its distinct hashes
+Range = tuple[int, int]
+Ranges = Sequence[Range]
 
 
 def keys_of(rows: Sequence[Row]) -> Keys:
@@ -51,6 +58,12 @@ def numbers_of(keys: Keys) -> Numbers:
 def hashes_of(keys: Keys) -> PassageHashes:
     """The hash of each key."""
     return (keys >> HASH_SHIFT).astype(np.uint32)
+
+
+def places_of(starts: Counts, counts: Counts) -> Counts:
+    """The places of the `counts` items from each start on, one after the other."""
+    firsts = np.repeat(starts - (np.cumsum(counts) - counts), counts)
+    return firsts + np.arange(len(firsts))
 
 
 @in_c(native.encode)
@@ -107,12 +120,6 @@ def _places(edges: Counts, coding: Coding) -> tuple[Counts, Counts]:
     return content + nth * coding.low_bytes, content + size * coding.low_bytes + nth * coding.number_bytes
 
 
-# MERGED: Ranges of story numbers: inclusive, ascending and disjoint.
-
-Range = tuple[int, int]
-Ranges = Sequence[Range]
-
-
 def join_ranges(ranges: Iterable[Range]) -> list[Range]:
     """Disjoint ranges in ascending order, adjacent ones as one."""
     found: list[Range] = []
@@ -136,11 +143,6 @@ def held_mask(ranges: Ranges, numbers: npt.NDArray[np.integer]) -> npt.NDArray[n
     firsts, lasts = np.array(ranges, np.int64).T
     at = np.searchsorted(firsts, numbers, side="right") - 1
     return np.asarray((at >= 0) & (numbers <= lasts[at]))
-
-
-# MERGED: Reads several sources in the order of their hashes, a stripe of prefixes at a time, in bounded memory.
-
-STRIPE_POSTINGS = 1 << 22  # 32 MiB of keys; more only if one prefix has more
 
 
 class Source(Protocol):

@@ -1,7 +1,7 @@
-"""The layout of a segment: an immutable file of sorted postings.
+"""A segment: an immutable file of sorted postings; its layout, reading it and writing it.
 
-A *posting* is a passage hash and the number of a story that has it.  A *bucket* is the postings whose hashes have the
-same top `bucket_bits` bits.  The file has these parts, each filled up with zeros to a multiple of BLOCK bytes:
+A *bucket* is the postings whose hashes have the same top `bucket_bits` bits.  The file has these parts, each filled up
+with zeros to a multiple of BLOCK bytes:
 
     header      one block: its length in 4 bytes, the Header as JSON, zeros, the XXH64 of what precedes in 8 bytes
     directory   for each bucket, how many postings precede it, and at last the number of postings: uint32
@@ -11,6 +11,11 @@ same top `bucket_bits` bits.  The file has these parts, each filled up with zero
 Integers are little-endian.  Low bits take 1 byte if `bucket_bits` is 24, else 2, and numbers as many as they need, so
 16 million stories take 4 bytes a posting.  A bucket has about 60 postings, so a lookup reads one entry of the
 directory and one block of postings.
+
+The parts of an open segment are verified by checksum before they are used.  Lookups read blocks, without the GIL, so
+that threads wait for the disk at once.  A damaged or unreadable block is an answer, and no signal that ends the
+process, as it would be in a mapping of the file.  A segment is written from its postings in ascending order, a range of
+prefixes at a time.
 """
 
 import json
@@ -48,12 +53,14 @@ from neardup.index.passages.postings import (
 
 FORMAT = 1
 BLOCK = native.BLOCK  # bytes; what a disk reads at least
-HASH_BITS = 32
 MIN_BUCKET_BITS, MAX_TWO_BYTE_BITS, ONE_BYTE_BITS = 16, 20, 24
 POSTINGS_A_BUCKET_BITS = 6
 DIRECTORY_START = BLOCK
 OFFSET = np.dtype("<u4")  # of a posting, in the directory
 LENGTH_BYTES, CHECKSUM_BYTES = 4, 8
+READ_BYTES = 1 << 24  # at a time, by `verify`
+READ_AND_WRITE = 0o660  # what the mode of a segment has of its folder's
+PARTIAL = ".partial"  # of the name of a segment while it is written
 SUFFIX = ".passages"
 NAME = re.compile(r"(\d{8})-(\d{10})-(\d{10})\.passages")
 
@@ -150,11 +157,6 @@ def block_checksums(blocks: Bytes) -> Checksums:
 def segment_name(generation: int, first: int, last: int) -> str:
     """The name of a segment; of two that hold the same stories, the one of the higher generation replaces the other."""
     return f"{generation:08}-{first:010}-{last:010}{SUFFIX}"
-
-
-# MERGED: An open segment: its parts are verified before they are used, by checksum. Lookups read blocks, without the GIL, so that threads wait for the disk at once. A damaged or unreadable block is an answer, and no signal that ends the process, as it would be in a mapping of the file.
-
-READ_BYTES = 1 << 24  # at a time, by `verify`
 
 
 class Segment:
@@ -368,12 +370,6 @@ class _Window:
                     raise _Unreadable
                 segment.verified[block - 1] = True
         return content
-
-
-# MERGED: Writes a segment from its postings in ascending order, a range of prefixes at a time.
-
-READ_AND_WRITE = 0o660  # what the mode of a segment has of its folder's
-PARTIAL = ".partial"  # of the name of a segment while it is written
 
 
 class SegmentWriter:

@@ -33,6 +33,7 @@ from neardup.index.passages.postings import (
     keys_of,
     merge_keys,
     numbers_of,
+    places_of,
 )
 
 MERGED_RUNS = 8
@@ -85,9 +86,7 @@ class Run:
 
     def numbers(self, places: Counts, counts: Counts) -> Numbers:
         """The numbers of the `counts` keys from each place on, one after the other."""
-        ends = np.cumsum(counts)
-        starts = np.repeat(places - (ends - counts), counts)
-        return numbers_of(self.keys[starts + np.arange(len(starts))])
+        return numbers_of(self.keys[places_of(places, counts)])
 
     def prefix_offsets(self) -> Offsets:
         """How many postings precede each prefix, and at last their number: (PREFIXES + 1,)."""

@@ -25,7 +25,7 @@ from neardup.index.packed_buckets import Spool, additions_of_entries, spool_page
 from neardup.index.positions import earliest, number_of, refuse_gap, with_other_settings
 from neardup.index.protocol import Bandings, Bucket, Codes, IndexPosition, LookupResult
 from neardup.index.redis.client import Clients, Command, Server, batches, expected_replies
-from neardup.index.redis.packed import APPEND_EACH, PackedBuckets, delete_index_keys, index_key_pattern, lacking_entries
+from neardup.index.redis.packed import APPEND_EACH, PackedBuckets, delete_index_keys, index_key_pattern
 from neardup.index.redis.records import (
     FACTS,
     FillGuard,
@@ -150,13 +150,13 @@ class RedisIndex(ABC):
                 await pipe.watch(key, *count_keys)
                 before = number_of(await pipe.get(key))
                 refuse_gap(before, since)
-                self._guard.refuse_loss([number_of(await pipe.get(one)) for one in count_keys], languages)
+                self._guard.refuse_loss([number_of(await pipe.get(count_key)) for count_key in count_keys], languages)
                 new = [change for change in changes if change.seq == 0 or before is None or change.seq > before]
                 commands = await asyncio.to_thread(list, self._commands(new, languages))
                 if applied is not None and (before is None or applied > before):
                     commands.append(("SET", key, applied))
                 pipe.multi()
-                for command in (*commands, *(("DEL", one) for one in count_keys)):
+                for command in (*commands, *(("DEL", count_key) for count_key in count_keys)):
                     pipe.execute_command(*command)
                 with expected_replies():
                     await pipe.execute()
@@ -212,7 +212,7 @@ class RedisIndex(ABC):
         await self._read_bits()
         counts = [0] * len(stories)
         async with self._server.rebuilt_if_damaged():
-            async for _, entries in lacking_entries(self._send, self._packed, stories):
+            async for _, entries in self._packed.lacking(self._send, stories):
                 for story, _ in entries:
                     counts[story] += 1
         return counts
@@ -220,11 +220,10 @@ class RedisIndex(ABC):
     async def restore(self, stories: Sequence[Change]) -> None:
         """Append the number of each story to those of its packed buckets that lack it."""
         await self._read_bits()
-        numbers = [story.number for story in stories]
         async with self._server.rebuilt_if_damaged():
-            async for language, entries in lacking_entries(self._send, self._packed, stories):
+            async for language, entries in self._packed.lacking(self._send, stories):
                 if entries:
-                    await self._send(list(self._packed.appends(additions_of_entries(entries, numbers), language)))
+                    await self._send(list(self._packed.appends(additions_of_entries(entries, stories), language)))
 
     async def check_writable(self) -> None:
         """Write a key that is not part of the index."""

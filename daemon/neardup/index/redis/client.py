@@ -1,8 +1,12 @@
-"""Commands to Redis, and how many keys one of them may take."""
+"""The Redis or the Redis cluster behind an index: connecting, messages, transactions, and the errors of redis-py.
+
+Every error becomes one of neardup's: Transient for what passes by itself, Fatal for what has to be repaired, and
+IndexDamaged for a key that holds what neardup did not write there.
+"""
 
 import asyncio
 import re
-from collections.abc import AsyncIterator, Callable, Iterator, Mapping, Sequence
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterator, Mapping, Sequence
 from contextlib import asynccontextmanager, contextmanager, suppress
 from dataclasses import dataclass
 from functools import partial
@@ -17,19 +21,11 @@ from redis.backoff import NoBackoff
 from neardup.errors import Fatal, IndexDamaged, Misuse, NeardupError, Transient
 from neardup.index.positions import data_lost
 
-KEYS_PER_COMMAND = 2048  # a millisecond or two of Redis's time
-
 Command = tuple[object, ...]
+Send = Callable[[Sequence[Command]], Awaitable[list[Any]]]  # sends commands as one message; returns their replies
 T = TypeVar("T")
 
-
-def batches(items: Sequence[T], size: int = KEYS_PER_COMMAND) -> Iterator[Sequence[T]]:
-    """The items in order, at most `size` at a time."""
-    return (items[start : start + size] for start in range(0, len(items), size))
-
-
-# MERGED: Connects to a Redis or a Redis cluster, and translates the errors of redis-py into neardup's.
-
+KEYS_PER_COMMAND = 2048  # a millisecond or two of Redis's time
 TIMEOUT_SECONDS = 30
 LOGIN_REFUSED = partial(Transient, reason="redis_login")
 # error codes of Redis for conditions that pass by themselves; redis-py has classes for some of them, without the code
@@ -55,6 +51,11 @@ REPLY_TYPES: Mapping[object, type | tuple[type, ...]] = {
     "EVAL": (list, type(None)),
     **dict.fromkeys(("STRLEN", "SCARD", "HLEN", "SISMEMBER", "INCR"), int),
 }
+
+
+def batches(items: Sequence[T], size: int = KEYS_PER_COMMAND) -> Iterator[Sequence[T]]:
+    """The items in order, at most `size` at a time."""
+    return (items[start : start + size] for start in range(0, len(items), size))
 
 
 @dataclass(frozen=True, slots=True)
@@ -104,12 +105,12 @@ async def connect(url: str) -> Clients:
             await client.aclose()
             opened = [RedisCluster.from_url(url, retry=no_retries, protocol=2, socket_timeout=None) for _ in range(2)]
             with expected_replies():
-                for one in opened:
-                    await one.initialize()
+                for cluster in opened:
+                    await cluster.initialize()
             return Clients(opened[0], opened[1], is_cluster=True)
     except BaseException:
-        for one in opened:
-            await one.aclose()
+        for unfinished in opened:
+            await unfinished.aclose()
         raise
 
 
@@ -157,80 +158,6 @@ async def exchange(client: Any, commands: Sequence[Command]) -> list[Any]:
         if callback := callbacks[name]:
             replies[n] = callback(replies[n])
     return replies
-
-
-@asynccontextmanager
-async def translate_errors(
-    seconds: float | None = TIMEOUT_SECONDS, login: Callable[[str], NeardupError] = LOGIN_REFUSED
-) -> AsyncIterator[None]:
-    """Translate the errors of redis-py: Transient for what passes by itself, Fatal for what has to be repaired.
-
-    A refused login raises what `login` returns.  The time limit is set here because that of redis-py applies to each
-    reply, and sometimes loses a cancellation.
-    """
-    try:
-        async with asyncio.timeout(seconds):
-            yield
-    except exceptions.NoPermissionError as error:
-        raise Fatal(f"Redis refuses: {_message(error)}") from error
-    except SILENT as error:
-        raise _unanswered(error, seconds, login) from error
-    except exceptions.RedisClusterException as error:  # the nodes, or the slots they have, are not known
-        raise Transient(f"Redis does not answer: {_one_line(str(error))}", "redis_unreachable") from error
-    except exceptions.WatchError as error:  # a watched key has changed
-        if MOVED_SLOT in str(error):
-            raise Transient(f"Redis refuses for now: {error}", "redis_refuses") from error
-        raise data_lost() from error
-    except exceptions.RedisError as error:
-        message = _message(error)
-        if DAMAGED.search(message):
-            raise IndexDamaged(f"the index is damaged: {message}") from error
-        if TRANSIENT.search(message) or isinstance(error, PASSING):
-            raise Transient(f"Redis refuses for now: {message}", "redis_refuses") from error
-        raise Fatal(f"Redis refuses: {message}") from error
-
-
-@contextmanager
-def expected_replies() -> Iterator[None]:
-    """Raise Transient where a server that is not a Redis sends what redis-py cannot interpret."""
-    try:
-        yield
-    except (ValueError, TypeError, AttributeError, LookupError) as error:
-        raise Transient("Redis does not answer: what it sends is not Redis's protocol", "redis_unreachable") from error
-
-
-def refuse_other_types(commands: Sequence[Command], replies: Sequence[object]) -> None:
-    """Raise TypeError unless the replies have the types that these commands return."""
-    for command, reply in zip(commands, replies, strict=True):
-        expected = REPLY_TYPES.get(command[0], object)
-        if not isinstance(reply, expected):
-            raise TypeError(f"{command[0]} returned {type(reply).__name__}")
-        if command[0] == "MGET":
-            assert isinstance(reply, list)
-            if len(reply) != len(command) - 1 or not all(value is None or type(value) is bytes for value in reply):
-                raise TypeError("MGET returned other values than strings")
-
-
-def _unanswered(error: Exception, seconds: float | None, login: Callable[[str], NeardupError]) -> NeardupError:
-    # Valkey refuses already the client's name, and redis-py makes another error of that
-    if any(isinstance(one, exceptions.AuthenticationError) for one in (error, error.__cause__)):
-        return login(f"Redis refuses the login: {error} (the password in index.url is read only when neardup starts)")
-    why = str(error) or f"nothing within {seconds} seconds"
-    return Transient(f"Redis does not answer: {_one_line(why)}", "redis_unreachable")
-
-
-def _one_line(message: str) -> str:
-    """A message without line breaks and control characters, of moderate length."""
-    return " ".join(message.split())[:200]
-
-
-def _message(error: exceptions.RedisError) -> str:
-    """Redis's own message, without what redis-py adds: the command in a pipeline, a wrapper in a MULTI."""
-    message = error.args[0] if error.args else ""
-    return str(message[0] if isinstance(message, tuple) else message).rpartition("caused error: ")[2]
-
-
-# MERGED: The Redis or the Redis cluster behind an index: messages, transactions, and what follows an error.
 
 
 class Server:
@@ -293,3 +220,74 @@ class Server:
         """Close all connections."""
         for client in {self.clients.messages, self.clients.transactions}:
             await client.aclose()
+
+
+@asynccontextmanager
+async def translate_errors(
+    seconds: float | None = TIMEOUT_SECONDS, login: Callable[[str], NeardupError] = LOGIN_REFUSED
+) -> AsyncIterator[None]:
+    """Translate the errors of redis-py: Transient for what passes by itself, Fatal for what has to be repaired.
+
+    A refused login raises what `login` returns.  The time limit is set here because that of redis-py applies to each
+    reply, and sometimes loses a cancellation.
+    """
+    try:
+        async with asyncio.timeout(seconds):
+            yield
+    except exceptions.NoPermissionError as error:
+        raise Fatal(f"Redis refuses: {_message(error)}") from error
+    except SILENT as error:
+        raise _unanswered(error, seconds, login) from error
+    except exceptions.RedisClusterException as error:  # the nodes, or the slots they have, are not known
+        raise Transient(f"Redis does not answer: {_one_line(str(error))}", "redis_unreachable") from error
+    except exceptions.WatchError as error:  # a watched key has changed
+        if MOVED_SLOT in str(error):
+            raise Transient(f"Redis refuses for now: {error}", "redis_refuses") from error
+        raise data_lost() from error
+    except exceptions.RedisError as error:
+        message = _message(error)
+        if DAMAGED.search(message):
+            raise IndexDamaged(f"the index is damaged: {message}") from error
+        if TRANSIENT.search(message) or isinstance(error, PASSING):
+            raise Transient(f"Redis refuses for now: {message}", "redis_refuses") from error
+        raise Fatal(f"Redis refuses: {message}") from error
+
+
+@contextmanager
+def expected_replies() -> Iterator[None]:
+    """Raise Transient where a server that is not a Redis sends what redis-py cannot interpret."""
+    try:
+        yield
+    except (ValueError, TypeError, AttributeError, LookupError) as error:
+        raise Transient("Redis does not answer: what it sends is not Redis's protocol", "redis_unreachable") from error
+
+
+def refuse_other_types(commands: Sequence[Command], replies: Sequence[object]) -> None:
+    """Raise TypeError unless the replies have the types that these commands return."""
+    for command, reply in zip(commands, replies, strict=True):
+        expected = REPLY_TYPES.get(command[0], object)
+        if not isinstance(reply, expected):
+            raise TypeError(f"{command[0]} returned {type(reply).__name__}")
+        if command[0] == "MGET":
+            assert isinstance(reply, list)
+            if len(reply) != len(command) - 1 or not all(value is None or type(value) is bytes for value in reply):
+                raise TypeError("MGET returned other values than strings")
+
+
+def _unanswered(error: Exception, seconds: float | None, login: Callable[[str], NeardupError]) -> NeardupError:
+    # Valkey refuses already the client's name, and redis-py makes another error of that
+    if any(isinstance(cause, exceptions.AuthenticationError) for cause in (error, error.__cause__)):
+        return login(f"Redis refuses the login: {error} (the password in index.url is read only when neardup starts)")
+    why = str(error) or f"nothing within {seconds} seconds"
+    return Transient(f"Redis does not answer: {_one_line(why)}", "redis_unreachable")
+
+
+def _one_line(message: str) -> str:
+    """A message without line breaks and control characters, of moderate length."""
+    return " ".join(message.split())[:200]
+
+
+def _message(error: exceptions.RedisError) -> str:
+    """Redis's own message, without what redis-py adds: the command in a pipeline, a wrapper in a MULTI."""
+    message = error.args[0] if error.args else ""
+    return str(message[0] if isinstance(message, tuple) else message).rpartition("caused error: ")[2]

@@ -24,7 +24,6 @@ from neardup.index.positions import earliest, setting_record
 from neardup.index.protocol import Bandings, Bucket, BucketKind, Codes, LookupResult
 from neardup.index.redis.base import RedisIndex
 from neardup.index.redis.client import KEYS_PER_COMMAND, Clients, Command, batches, expected_replies
-from neardup.index.redis.packed import MOVE_EACH, SINTER_EACH
 from neardup.index.redis.records import position_of
 from neardup.records import BandedFingerprint, Change, Language
 
@@ -32,6 +31,31 @@ INTSET_ENTRIES = 1_000_000
 ID, MAX_ID = re.compile(rb"-?[0-9]+"), 2**63 - 1
 SIMHASHES = "simhashes"  # their group of columns in the spool
 STORIES_PER_COMMAND = KEYS_PER_COMMAND // BANDS
+
+# ARGV: for each story SADD or SREM, and its id; KEYS: the bands of each story.
+MOVE_EACH = """
+local bands = 2 * #KEYS / #ARGV
+for i, key in ipairs(KEYS) do
+    local story = 2 * math.floor((i - 1) / bands)
+    redis.call(ARGV[story + 1], key, ARGV[story + 2])
+end
+"""
+
+# ARGV: the number of bands in each of a story's groups; KEYS: the bands of each story.  Returns, for each group whose
+# bands have common members, the position of the group and these members.
+SINTER_EACH = """
+local found, first, group = {}, 1, 0
+while first <= #KEYS do
+    local size = tonumber(ARGV[group % #ARGV + 1])
+    local common = redis.call('SINTER', unpack(KEYS, first, first + size - 1))
+    if #common > 0 then
+        found[#found + 1] = group
+        found[#found + 1] = common
+    end
+    first, group = first + size, group + 1
+end
+return found
+"""
 
 
 class Documented(RedisIndex):

@@ -1,4 +1,8 @@
-"""The keys of the index in Redis, in either layout: how they are built, recognised and deleted."""
+"""The packed buckets of an index in Redis: their keys, and the commands that read, append to and build them.
+
+A key is the prefix of a column, then four hexadecimal digits of the value (see neardup.index.packed_buckets).  Lua
+scripts append to many keys at once: one command for each key would cost the client far more.
+"""
 
 import asyncio
 import re
@@ -12,7 +16,6 @@ import numpy as np
 from neardup.core.candidates.banding import BAND_BITS
 from neardup.index import packed_buckets
 from neardup.index.packed_buckets import (
-    STORIES_PER_READ,
     Additions,
     Bits,
     Buckets,
@@ -24,9 +27,25 @@ from neardup.index.packed_buckets import (
     spooled_columns,
 )
 from neardup.index.protocol import Bandings, Bucket, LookupResult
-from neardup.index.redis.client import KEYS_PER_COMMAND, Command, batches
-from neardup.index.redis.records import FillGuard, Send
+from neardup.index.redis.client import KEYS_PER_COMMAND, Command, Send, batches
+from neardup.index.redis.records import FillGuard
 from neardup.records import BandedFingerprint, Change, Language
+
+# ARGV[1]: for each key how many numbers to append, 4 big-endian bytes each; ARGV[2]: the numbers.
+# Splitting the numbers in Lua is cheaper than sending one argument per key.
+APPEND_EACH = """
+local first = 1
+for i, key in ipairs(KEYS) do
+    local a, b, c, d = string.byte(ARGV[1], 4 * i - 3, 4 * i)
+    local after = first + 4 * (((a * 256 + b) * 256 + c) * 256 + d)
+    redis.call('APPEND', key, string.sub(ARGV[2], first, after - 1))
+    first = after
+end
+"""
+
+# APPEND allocates twice the memory that a string needs.  BITOP with the string itself makes a copy of the exact size,
+# and adds only the key to the append-only file, where SET would add the whole string.
+TRIM_EACH = "for _, key in ipairs(KEYS) do redis.call('BITOP', 'OR', key, key) end"
 
 SCAN_COUNT = 5000
 DIGITS = np.frombuffer(b"0123456789ABCDEF", np.uint8)
@@ -49,76 +68,6 @@ class PackedKeys:
         keys[np.arange(len(keys))[:, None], positions] = DIGITS[values[:, None] >> SHIFTS & 15]
         texts: list[bytes] = keys.view(f"S{keys.shape[1]}").ravel().tolist()  # numpy strips the padding zeros
         return texts
-
-
-def index_key_pattern(languages: Iterable[str]) -> re.Pattern[bytes]:
-    """Matches the keys of the index, in either layout, that contain one of these names or codes of languages."""
-    language = rf"\{{?({'|'.join(map(re.escape, languages))})\}}?"
-    return re.compile(
-        rf"(?:sketch:)?{language}:n?\d+:[0-9A-F]{{4}}"
-        rf"|(?:simhashes|neardup:applied|neardup:filled|neardup:stories):{language}".encode()
-    )
-
-
-async def delete_index_keys(client: Any, index_key: re.Pattern[bytes]) -> None:
-    """Delete every key that `index_key` matches (see `index_key_pattern`); all other keys stay."""
-    by_language: dict[bytes, list[bytes]] = defaultdict(list)
-    async for key in client.scan_iter(match="*:*", count=SCAN_COUNT):
-        if match := index_key.fullmatch(key):
-            keys = by_language[match[1] or match[2]]  # the keys of a language share a slot
-            keys.append(key)
-            if len(keys) == SCAN_COUNT:
-                await client.unlink(*keys)
-                keys.clear()
-    for keys in filter(None, by_language.values()):
-        await client.unlink(*keys)
-
-
-# MERGED: Lua scripts that Redis runs: one command per key would cost the client far more.
-
-# ARGV[1]: for each key how many numbers to append, 4 big-endian bytes each; ARGV[2]: the numbers.
-# Splitting the numbers in Lua is cheaper than sending one argument per key.
-APPEND_EACH = """
-local first = 1
-for i, key in ipairs(KEYS) do
-    local a, b, c, d = string.byte(ARGV[1], 4 * i - 3, 4 * i)
-    local after = first + 4 * (((a * 256 + b) * 256 + c) * 256 + d)
-    redis.call('APPEND', key, string.sub(ARGV[2], first, after - 1))
-    first = after
-end
-"""
-
-# APPEND allocates twice the memory that a string needs.  BITOP with the string itself makes a copy of the exact size,
-# and adds only the key to the append-only file, where SET would add the whole string.
-TRIM_EACH = "for _, key in ipairs(KEYS) do redis.call('BITOP', 'OR', key, key) end"
-
-# ARGV: for each story SADD or SREM, and its id; KEYS: the bands of each story.
-MOVE_EACH = """
-local bands = 2 * #KEYS / #ARGV
-for i, key in ipairs(KEYS) do
-    local story = 2 * math.floor((i - 1) / bands)
-    redis.call(ARGV[story + 1], key, ARGV[story + 2])
-end
-"""
-
-# ARGV: the number of bands in each of a story's groups; KEYS: the bands of each story.  Returns, for each group whose
-# bands have common members, the position of the group and these members.
-SINTER_EACH = """
-local found, first, group = {}, 1, 0
-while first <= #KEYS do
-    local size = tonumber(ARGV[group % #ARGV + 1])
-    local common = redis.call('SINTER', unpack(KEYS, first, first + size - 1))
-    if #common > 0 then
-        found[#found + 1] = group
-        found[#found + 1] = common
-    end
-    first, group = first + size, group + 1
-end
-return found
-"""
-
-
-# MERGED: The packed buckets of an index in Redis: their keys, and the commands that read and append to them.
 
 
 class PackedBuckets:
@@ -197,21 +146,35 @@ class PackedBuckets:
                 await guard.write(column.language, [("MSET", *chain.from_iterable(pairs))])
             yield column.stories
 
+    async def lacking(self, send: Send, stories: Sequence[Change]) -> AsyncIterator[tuple[Language, list[Entry]]]:
+        """The entries that the buckets lack of these stories, for some stories of a language at a time.
 
-# MERGED: Compares stories with their packed buckets in Redis.
+        Raises IndexDamaged for a bucket that does not consist of numbers.
+        """
+        for inserted in inserted_by_language(stories):
+            request = self.request(inserted.language, inserted.fingerprints)
+            contents = list(chain.from_iterable(await send(self.reads(request))))
+            yield inserted.language, await asyncio.to_thread(find_lacking, request, contents, inserted, stories)
 
 
-async def lacking_entries(
-    send: Send, packed: PackedBuckets, stories: Sequence[Change]
-) -> AsyncIterator[tuple[Language, list[Entry]]]:
-    """The entries that packed buckets lack of these stories, for some stories of a language at a time.
+def index_key_pattern(languages: Iterable[str]) -> re.Pattern[bytes]:
+    """Matches the keys of the index, in either layout, that contain one of these names or codes of languages."""
+    language = rf"\{{?({'|'.join(map(re.escape, languages))})\}}?"
+    return re.compile(
+        rf"(?:sketch:)?{language}:n?\d+:[0-9A-F]{{4}}"
+        rf"|(?:simhashes|neardup:applied|neardup:filled|neardup:stories):{language}".encode()
+    )
 
-    Raises IndexDamaged for a bucket that does not consist of numbers.
-    """
-    for language, found in inserted_by_language(stories).items():
-        for chunk in batches(found, STORIES_PER_READ):
-            request = packed.request(language, [banded for _, banded in chunk])
-            contents = list(chain.from_iterable(await send(packed.reads(request))))
-            numbers = [stories[position].number for position, _ in chunk]
-            entries = await asyncio.to_thread(find_lacking, request, numbers, contents)
-            yield language, [(chunk[nth][0], bucket) for nth, bucket in entries]
+
+async def delete_index_keys(client: Any, index_key: re.Pattern[bytes]) -> None:
+    """Delete every key that `index_key` matches (see `index_key_pattern`); all other keys stay."""
+    by_language: dict[bytes, list[bytes]] = defaultdict(list)
+    async for key in client.scan_iter(match="*:*", count=SCAN_COUNT):
+        if match := index_key.fullmatch(key):
+            keys = by_language[match[1] or match[2]]  # the keys of a language share a slot
+            keys.append(key)
+            if len(keys) == SCAN_COUNT:
+                await client.unlink(*keys)
+                keys.clear()
+    for keys in filter(None, by_language.values()):
+        await client.unlink(*keys)

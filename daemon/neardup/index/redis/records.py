@@ -1,11 +1,17 @@
-"""What an index in Redis records about itself beside its position: its ledger, its version, and its settings.
+"""What an index in Redis records about itself beside its position, and how it notices what Redis has lost.
 
-The settings are those that decide which buckets a story falls into.  Each record is read by an MGET of one key, which
-returns nothing for a key of another type, so that such a record counts as lost.
+    SET   neardup:<fact>         the ledger, the version, and the settings that decide a story's buckets
+    INCR  neardup:filled:<LANG>  with each message that writes data of a language during a build
+
+Each record is read by an MGET of one key, which returns nothing for a key of another type, so that such a record counts
+as lost.
+
+While an index is built there is no position yet that would show a loss.  Redis applies and persists commands in order,
+and the INCR is the last of a message: if Redis loses any part of the message, it loses the INCR too.  The counts are
+deleted when the position is set.
 """
 
-from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
-from typing import Any
+from collections.abc import Callable, Iterable, Mapping, Sequence
 
 from neardup.errors import IndexDamaged
 from neardup.index.packed_buckets import Bits
@@ -18,15 +24,13 @@ from neardup.index.positions import (
     same_setting,
     values_by_language,
 )
-from neardup.index.redis.client import Command
+from neardup.index.redis.client import Command, Send
 from neardup.records import Language
 
 # The name in the key `neardup:<name>`, and the option.  The layout is one word, the others hold a number per language.
 SETTINGS = {"layout": "index.layout", "hamming": "detection.hamming", "bands": "detection.bands"}
 PER_LANGUAGE = ("hamming", "bands")
 FACTS = ("ledger", "version", "bits", *SETTINGS)
-
-Send = Callable[[Sequence[Command]], Awaitable[list[Any]]]
 
 
 def read_key(key: str) -> Command:
@@ -100,15 +104,10 @@ async def record_added_languages(
     await send([("SET", f"neardup:{fact}", value) for fact, value in (*facts.items(), ("version", version))])
 
 
-# MERGED: Detects that Redis loses data during the build of an index, when there is no position yet to show a loss. INCR neardup:filled:<LANG> with each message that writes data of a language; deleted when the position is set Redis applies and persists commands in order, and the INCR is the last of a message: if Redis loses any part of the message, it loses the INCR too.
-
-
 class FillGuard:
     """Counts the messages sent for each language and compares Redis's counts with its own; `send` sends one message."""
 
-    def __init__(
-        self, send: Callable[[Sequence[Command]], Awaitable[list[Any]]], names: Mapping[Language, str]
-    ) -> None:
+    def __init__(self, send: Send, names: Mapping[Language, str]) -> None:
         self._send = send
         self._keys = {language: f"neardup:filled:{name}" for language, name in names.items()}
         self._counts: dict[Language, int] = {}
