@@ -56,7 +56,7 @@ def test_the_nearest_codes_of_each_language_are_nominated(
 
 
 def test_candidates_are_as_alike_as_they_are_aligned(db: sqlite3.Connection, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(neighbours, "STORIES_AT_ONCE", 2)
+    monkeypatch.setattr(neighbours, "COMPARED_AT_ONCE", 2)
     monkeypatch.setattr(neighbours, "PARTS_AHEAD", 3)
     candidates = neighbours.nominated(db, range(1, 12))
     held = neighbours.read_centred(db, range(-10, STORIES))

@@ -7,7 +7,7 @@ import pyarrow as pa  # type: ignore[import-untyped]
 from neardup.config import Config, Content, Detection, Source
 from neardup.ops.fingerprint_columns import schema
 from neardup.spark.candidates import fingerprint_pairs, heavy_keys
-from neardup.spark.prints import in_microseconds
+from neardup.spark.session import in_microseconds
 
 from tests.support.languages import HINDI
 

@@ -1,4 +1,4 @@
-"""Embedding: works of the reference and new stories get vectors, within the budget of a day; then copies are searched for.
+"""Embedding: works and new stories get vectors, within the budget of a day; then their copies are searched for.
 
 Each batch is one transaction, so that a run that ends anywhere goes on where it was.
 """

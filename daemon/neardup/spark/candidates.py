@@ -1,4 +1,11 @@
-"""Candidates by SimHash and by signature: the pairs of similar fingerprints, each found at one key that it shares."""
+"""Candidates by fingerprints and by passages: the pairs that share a key, each found at one key that it shares.
+
+**Fingerprints.**  The keys of a story are the blocks of its SimHash and the bands of its signature.  The rows of a
+heavy key, which more than `max_bucket` stories have, are divided among tasks.
+
+**Passages.**  Nearly all passage hashes have one holder.  So the hashes that several stories hold are found first, by
+rows of a few bytes, and only these travel with their stories' fingerprints.
+"""
 
 from collections.abc import Callable
 from typing import Any, NamedTuple
@@ -12,12 +19,16 @@ from neardup.config import Config
 from neardup.core.candidates.key_pairs import Buckets, HashBuckets, keys_of, pairs_in_buckets, pairs_in_hash_buckets
 from neardup.core.fingerprint.passage_hashes import PassageHashes
 from neardup.records import Language
-from neardup.spark.prints import PAIRS, cut, integers_of, prints_of, same_texts, table_of, unpacked
-from neardup.spark.session import Batches
+from neardup.spark.prints import PAIRS, cut, integers_of, prints_of, same_texts, table_of, unpack_prints
+from neardup.spark.session import Batches, arrow_schema
 
 KEYED = "key long, id long, language int, heavy long, print binary"
 NTH = "cast(shiftrightunsigned(key, 50) & 63 as int)"  # the number of a key among those of its story
 LANGUAGE = "cast(shiftrightunsigned(key, 56) as int)"
+POSTINGS = "hash long, id long, language int"
+SHARED = "hash long, id long, language int, holders long"
+WITH_HASHES = "hash long, id long, language int, print binary, hashes array<bigint>"
+HASH_BYTES = 4
 
 
 def heavy_keys(fingerprints: DataFrame, config: Config) -> DataFrame:
@@ -86,7 +97,7 @@ def _explode_keys(config: Config) -> Callable[[Batches], Batches]:
 
 def _keys_of(batch: pa.RecordBatch, table: Any) -> tuple[pa.Array, pa.Array]:
     """The keys of a batch, each with the index of its story."""
-    languages, simhashes, signatures, signed = unpacked(batch).arrays
+    languages, simhashes, signatures, signed = unpack_prints(batch).arrays
     keys, stories = [np.empty(0, np.uint64)], [np.empty(0, np.int64)]
     for language in np.unique(languages).tolist():
         chosen = np.flatnonzero(languages == language)
@@ -103,7 +114,7 @@ def _join_prints(config: Config) -> Callable[[Batches], Batches]:
     def join(batches: Batches) -> Batches:
         left_out = np.zeros(len(table.limits), np.int64)
         for part in cut(batches, ["key", "part"], most):
-            prints, ids = unpacked(part.rows), integers_of(part.rows["id"])
+            prints, ids = unpack_prints(part.rows), integers_of(part.rows["id"])
             begins = part.edges[:-1]
             keys = integers_of(part.rows["key"])[begins].view(np.uint64)
             # A further part of a heavy bucket begins with stories that the first one has compared with each other.
@@ -113,48 +124,29 @@ def _join_prints(config: Config) -> Callable[[Batches], Batches]:
             heavy = integers_of(part.rows["heavy"]).view(np.uint64)
             found = pairs_in_buckets(Buckets(part.edges, keys, compared, ids, heavy, prints.arrays), table)
             left_out += found.left_out
-            yield _prints_batch(
-                ids[found.left],
-                ids[found.right],
-                prints.arrays[0][found.right],
-                found.rows,
-                found.bits,
-                None,
-                same_texts(prints, found.left, found.right),
-            )
+            languages = prints.arrays[0][found.right]
+            same = same_texts(prints, found.left, found.right)
+            pairs = ids[found.left], ids[found.right]
+            yield _pairs_batch([*pairs, languages, found.rows, found.bits, None, same, None])
         for language in np.flatnonzero(left_out).tolist():
-            yield left_out_batch(language, int(left_out[language]))
+            yield _left_out_batch(language, int(left_out[language]))
 
     return join
 
 
-def _prints_batch(*columns: Any) -> pa.RecordBatch:
-    return pairs_batch([*columns, None])
-
-
-def left_out_batch(language: int, pairs: int) -> pa.RecordBatch:
+def _left_out_batch(language: int, pairs: int) -> pa.RecordBatch:
     """The row of PAIRS that says how many pairs of a language were left out."""
-    return pairs_batch([None, None, np.array([language]), None, None, None, None, np.array([pairs])])
+    return _pairs_batch([None, None, np.array([language]), None, None, None, None, np.array([pairs])])
 
 
-def pairs_batch(columns: list[Any]) -> pa.RecordBatch:
+def _pairs_batch(columns: list[Any]) -> pa.RecordBatch:
     """Columns in the order of PAIRS, None for one without values -> a record batch."""
-    types = {"long": pa.int64(), "int": pa.int32(), "boolean": pa.bool_()}
-    fields = [(name, types[kind]) for name, kind in (field.split() for field in PAIRS.split(", "))]
-    size = len(next(column for column in columns if column is not None))
+    schema, size = arrow_schema(PAIRS), len(next(column for column in columns if column is not None))
     arrays = [
         pa.nulls(size, kind) if column is None else pa.array(column).cast(kind)
-        for column, (_, kind) in zip(columns, fields, strict=True)
+        for column, kind in zip(columns, schema.types, strict=True)
     ]
-    return pa.RecordBatch.from_arrays(arrays, schema=pa.schema(fields))
-
-
-# MERGED: Candidates by passages: the pairs that share passage hashes, each found at the first hash that it shares. Nearly all hashes have one holder. So the hashes that several stories hold are found first, by rows of a few bytes, and only these travel with their stories' fingerprints.
-
-POSTINGS = "hash long, id long, language int"
-SHARED = "hash long, id long, language int, holders long"
-WITH_HASHES = "hash long, id long, language int, print binary, hashes array<bigint>"
-HASH_BYTES = 4
+    return pa.RecordBatch.from_arrays(arrays, schema=schema)
 
 
 def shared_hashes(fingerprints: DataFrame, config: Config) -> DataFrame:
@@ -190,7 +182,7 @@ def _explode_postings(names: list[Language]) -> Callable[[Batches], Batches]:
     def explode(batches: Batches) -> Batches:
         for batch in batches:
             passages = batch["passages"].to_pylist()
-            stories = np.repeat(np.arange(len(passages)), [len(one) // HASH_BYTES for one in passages])
+            stories = np.repeat(np.arange(len(passages)), [len(hashes) // HASH_BYTES for hashes in passages])
             languages = np.array([number_of[name] for name in batch["language"].to_pylist()], np.int32)
             hashes = np.frombuffer(b"".join(passages), "<u4").astype(np.int64)
             columns = [pa.array(hashes), batch["id"].take(pa.array(stories)), pa.array(languages[stories])]
@@ -262,7 +254,7 @@ def _join_hashes(config: Config) -> Callable[[Batches], Batches]:
 
     def join(batches: Batches) -> Batches:
         for part in cut(batches, ["hash"], config.detection.common_passage):
-            prints, ids = unpacked(part.rows), integers_of(part.rows["id"])
+            prints, ids = unpack_prints(part.rows), integers_of(part.rows["id"])
             lists = part.rows["hashes"].combine_chunks()
             sizes = lists.value_lengths().to_numpy(zero_copy_only=False)
             buckets = HashBuckets(
@@ -277,6 +269,6 @@ def _join_hashes(config: Config) -> Callable[[Batches], Batches]:
             same = same_texts(prints, found.left, found.right)
             languages = prints.arrays[0][found.right]
             pairs = ids[found.left], ids[found.right]
-            yield pairs_batch([*pairs, languages, None, None, found.shared, same, None])
+            yield _pairs_batch([*pairs, languages, None, None, found.shared, same, None])
 
     return join

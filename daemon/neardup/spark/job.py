@@ -81,7 +81,7 @@ class Job:
         flags = self._stage("flags", _with_clusters(assessed, clustered))
         self._count(flags, "flagged", "kind")
         self._stage("stories", copying_stories(flags))
-        self._stage("counts", reduce(lambda one, other: one.unionByName(other), self._counts).coalesce(1))
+        self._stage("counts", reduce(lambda counts, more: counts.unionByName(more), self._counts).coalesce(1))
         self._remove("_work")
 
     def _read(self) -> DataFrame:

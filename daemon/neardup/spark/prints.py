@@ -1,4 +1,9 @@
-"""Columns between Arrow and numpy, and the schemas of the folders that a job writes."""
+"""Fingerprints as the pair stages carry them, and the buckets that partitions are cut into.
+
+A fingerprint is a number of the language, and one value of 96 bytes, its print: the SimHash, the signature (zeros where
+there is none) and the hash of the text.  The rows of a partition are sorted by key; a bucket, the rows of one key, that
+is larger than memory passes in parts.
+"""
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
@@ -9,8 +14,6 @@ import numpy.typing as npt
 import pyarrow as pa  # type: ignore[import-untyped]
 from pyspark.sql import DataFrame
 from pyspark.sql import functions as f
-from pyspark.sql.pandas.types import from_arrow_schema
-from pyspark.sql.types import StructType
 
 from neardup.config import Config
 from neardup.core.candidates.key_pairs import KeyTable
@@ -18,39 +21,13 @@ from neardup.core.candidates.screen import Arrays
 from neardup.core.fingerprint.minhash import ROWS
 from neardup.spark.session import Batches
 
-Octets = npt.NDArray[np.uint8]
-
-
-def octets_of(column: pa.ChunkedArray | pa.Array, width: int) -> Octets:
-    """A column of n binary values of `width` bytes each -> (n, width)."""
-    return np.frombuffer(b"".join(column.to_pylist()), np.uint8).reshape(-1, width)
-
-
-def integers_of(column: pa.ChunkedArray | pa.Array) -> npt.NDArray[np.int64]:
-    """A column of n numbers -> (n,), writable: a compiled function is compiled again for arrays that are not."""
-    return np.array(column.to_numpy(), np.int64)
-
-
-def in_microseconds(schema: pa.Schema) -> pa.Schema:
-    """The schema with times as Spark exchanges them."""
-    return pa.schema(
-        [
-            pa.field(field.name, pa.timestamp("us", tz="UTC")) if pa.types.is_timestamp(field.type) else field
-            for field in schema
-        ]
-    )
-
-
-def spark_schema(schema: pa.Schema) -> StructType:
-    """An Arrow schema as that of a data frame."""
-    return from_arrow_schema(schema)
-
-
-# MERGED: Fingerprints as the pair stages carry them: a number of the language, and one value of 96 bytes. These are the SimHash, the signature (zeros where there is none) and the hash of the text.
-
 HASH_BYTES = 16
 PRINT_BYTES = HASH_BYTES + ROWS + HASH_BYTES
 PAIRS = "a long, b long, language int, rows int, bits int, shared int, same_text boolean, left_out long"
+ROWS_AT_A_TIME = 50_000
+
+Octets = npt.NDArray[np.uint8]
+Indices = npt.NDArray[np.int64]
 
 
 class Prints(NamedTuple):
@@ -75,7 +52,17 @@ def prints_of(fingerprints: DataFrame, config: Config) -> DataFrame:
     )
 
 
-def unpacked(rows: pa.Table | pa.RecordBatch) -> Prints:
+def octets_of(column: pa.ChunkedArray | pa.Array, width: int) -> Octets:
+    """A column of n binary values of `width` bytes each -> (n, width)."""
+    return np.frombuffer(b"".join(column.to_pylist()), np.uint8).reshape(-1, width)
+
+
+def integers_of(column: pa.ChunkedArray | pa.Array) -> npt.NDArray[np.int64]:
+    """A column of n numbers -> (n,)."""
+    return np.array(column.to_numpy(), np.int64)
+
+
+def unpack_prints(rows: pa.Table | pa.RecordBatch) -> Prints:
     """Rows with the columns `language` and `print` -> their arrays."""
     octets = octets_of(rows["print"], PRINT_BYTES)
     simhashes = np.ascontiguousarray(octets[:, :HASH_BYTES]).view(np.uint64)
@@ -88,13 +75,6 @@ def unpacked(rows: pa.Table | pa.RecordBatch) -> Prints:
 def same_texts(prints: Prints, left: npt.NDArray[np.int64], right: npt.NDArray[np.int64]) -> npt.NDArray[np.bool_]:
     """Of each pair of rows, whether both have the same text."""
     return np.asarray((prints.texts[left] == prints.texts[right]).all(axis=1))
-
-
-# MERGED: Cuts the rows of a partition, which are sorted by key, into buckets; a bucket larger than memory passes in parts.
-
-ROWS_AT_A_TIME = 50_000
-
-Indices = npt.NDArray[np.int64]
 
 
 @dataclass(frozen=True, slots=True)
@@ -117,7 +97,7 @@ def cut(batches: Batches, keys: Sequence[str], limit: int) -> Iterator[Cut]:
     held, compared = list[pa.RecordBatch](), 0
     for batch in batches:
         held.append(batch)
-        if sum(one.num_rows for one in held) < ROWS_AT_A_TIME:
+        if sum(part.num_rows for part in held) < ROWS_AT_A_TIME:
             continue
         rows = pa.Table.from_batches(held)
         edges = edges_of(*(rows[key].to_numpy() for key in keys))

@@ -1,4 +1,9 @@
-"""The stories to compare, as rows of a data frame: those that a configuration lists, or those of a table with texts."""
+"""The stories to compare, and the stage that reads their pages.
+
+The stories are rows of a data frame: those that a configuration lists, or those of a table with texts.  Each executor
+fetches, extracts and fingerprints, with the reader pool of the daemon.  A page that kills a reader process costs that
+process, not the Python worker of Spark: it is quarantined and counted.
+"""
 
 import asyncio
 from collections.abc import AsyncIterator, Callable, Iterator, Sequence
@@ -33,14 +38,20 @@ from neardup.source.documents import Columns, choose_columns
 from neardup.source.listings import open_reference, open_source
 from neardup.source.parse import parse_row
 from neardup.source.rows import OPTIONAL, REQUIRED, SHOWN_CHARACTERS, Row
-from neardup.spark.session import Batches, spark_errors_as
+from neardup.spark.session import Batches, arrow_schema, spark_errors_as
 
 ROWS_AT_A_TIME = 1_000
 STORY = (
     "id long, language string, path string, author_id string, title string, published_at long, updated_at long,"
     " position long, name string, catalogue string, licence string"
 )
+READ = (
+    f"{STORY}, outcome string, reason string, text_hash binary, simhash binary, signature binary, passages binary,"
+    " words long, shingles long, etag string, page_title string, text string"
+)
 LISTED = f"{STORY}, key string, reason string, error string, body binary"
+FINGERPRINTED, SKIPPED, DEAD_LETTERED = "fingerprinted", "skipped", "dead_lettered"
+ROOT = "file:/"  # the store of pages that come with the listing; nothing is read from it
 FORMATS = {"parquet": "parquet", "jsonl": "json", "ndjson": "json", "json": "json", "csv": "csv"}
 TEXT_TYPES = ("string", "binary")
 FIELDS = ("published_at", "updated_at", "author_id", "title", "path")
@@ -154,10 +165,7 @@ def _as_text(value: object) -> object:
 
 def _batches(rows: Iterator[dict[str, Any]]) -> Batches:
     """Rows of LISTED as record batches."""
-    types = {"long": pa.int64(), "string": pa.string(), "binary": pa.binary()}
-    fields = [field.split() for field in LISTED.split(", ")]
-    schema = pa.schema([(name, types[kind]) for name, kind in fields])
-    held = list[dict[str, Any]]()
+    schema, held = arrow_schema(LISTED), list[dict[str, Any]]()
     for row in rows:
         held.append(row)
         if len(held) == ROWS_AT_A_TIME:
@@ -165,16 +173,6 @@ def _batches(rows: Iterator[dict[str, Any]]) -> Batches:
             held = []
     if held:
         yield pa.RecordBatch.from_pylist(held, schema)
-
-
-# MERGED: The stage that reads pages: each executor fetches, extracts and fingerprints, with the reader pool of the daemon. A page that kills a reader process costs that process, not the Python worker of Spark: it is quarantined and counted.
-
-ROOT = "file:/"  # the store of pages that come with the listing; nothing is read from it
-FINGERPRINTED, SKIPPED, DEAD_LETTERED = "fingerprinted", "skipped", "dead_lettered"
-READ = (
-    f"{STORY}, outcome string, reason string, text_hash binary, simhash binary, signature binary, passages binary,"
-    " words long, shingles long, etag string, page_title string, text string"
-)
 
 
 @dataclass(frozen=True, slots=True)
@@ -200,8 +198,7 @@ def reader(config: Config, reading: Reading) -> Callable[[Batches], Batches]:
     """Listed rows -> READ: the one outcome of each, and of a story that was fingerprinted its text."""
 
     def read(batches: Batches) -> Batches:
-        types = {"long": pa.int64(), "string": pa.string(), "binary": pa.binary()}
-        schema = pa.schema([(name, types[kind]) for name, kind in (field.split() for field in READ.split(", "))])
+        schema = arrow_schema(READ)
         for batch in batches:
             rows = _runner().run(_read_rows(batch.to_pylist(), config, reading))
             yield pa.RecordBatch.from_pylist(rows, schema)

@@ -1,7 +1,10 @@
-"""Clusters: the connected components of the flags that join clusters, by rounds of joins.
+"""What follows from the flags: clusters, their members, and the stories that copy.
 
-Large-star and small-star: Kiveris, Lattanzi, Mirrokni, Rastogi and Vassilvitskii, "Connected components in MapReduce
-and beyond" (SoCC 2014).  Each round is written to a folder, so that no plan and no memory grows with the rounds.
+Clusters are the connected components of the flags that join clusters, by rounds of joins.  Large-star and small-star:
+Kiveris, Lattanzi, Mirrokni, Rastogi and Vassilvitskii, "Connected components in MapReduce and beyond" (SoCC 2014).
+Each round is written to a folder, so that no plan and no memory grows with the rounds.
+
+A story that copies has the share of its words that stand in its sources, all of them together.
 """
 
 import json
@@ -20,8 +23,12 @@ from neardup.moderation.export.columnar import schema_of, typed
 from neardup.moderation.export.members import MEMBERS
 from neardup.moderation.export.stories import STORIES, story_row
 from neardup.pairs import NO_SPANS, Spans
-from neardup.spark.prints import in_microseconds, spark_schema
-from neardup.spark.session import Batches
+from neardup.spark.session import Batches, in_microseconds, spark_schema
+
+# As the view `sources` of a ledger says: an author who is not known counts as another.
+BY_OTHERS = "(story_author_id = matched_author_id) IS NOT TRUE"
+OF_SOURCE = ("id", "title", "author_id", "name", "catalogue", "licence", "published_at", "updated_at")
+UNDECIDED = ("verdict", "moderator", "note", "decided_at", "undone_at", "undone_by", "known_since")
 
 Checkpoint = Callable[[DataFrame, str], DataFrame]  # writes a folder of this name, and reads it
 
@@ -78,9 +85,6 @@ def _small_star(edges: DataFrame) -> DataFrame:
     return below.union(least).distinct()
 
 
-# MERGED: The members of clusters, with the columns of the export of members, and whether a policy keeps them.
-
-
 def list_members(clustered: DataFrame, stories: DataFrame, policy: Policy) -> DataFrame:
     """Clusters (cluster_id, cluster_size, story_id) and READ -> a row for each member, with `keep`.
 
@@ -107,14 +111,6 @@ def _best_first(policy: Policy) -> list[Column]:
     return [*([before[policy]] if policy in before else []), *earliest_first]
 
 
-# MERGED: The stories that copy: the share of their words that stand in their sources, all of them together.
-
-# As the view `sources` of a ledger says: an author who is not known counts as another.
-BY_OTHERS = "(story_author_id = matched_author_id) IS NOT TRUE"
-OF_SOURCE = ("id", "title", "author_id", "name", "catalogue", "licence", "published_at", "updated_at")
-UNDECIDED = ("verdict", "moderator", "note", "decided_at", "undone_at", "undone_by", "known_since")
-
-
 def copying_stories(flags: DataFrame) -> DataFrame:
     """Flags -> the stories that copy, with the columns of the export by story."""
     by_story = flags.where(BY_OTHERS).groupBy("story_id").agg(f.collect_list(f.struct("*")).alias("flags"))
@@ -130,19 +126,21 @@ def _story_rows(batches: Batches) -> Batches:
 
 def row_of_story(flags: list[dict[str, Any]]) -> dict[str, Any] | None:
     """The row of one story by its flags; None where none of its words is copied."""
-    one = flags[0]
+    first = flags[0]
     sources = [(flag["matched_id"], flag["kind"], _parse_spans(flag["story_spans"])) for flag in flags]
-    found = row_of(one["story_id"], 0, one["story_words"], sources)
+    found = row_of(first["story_id"], 0, first["story_words"], sources)
     if found is None:
         return None
     _, _, words, copied_words, similarity, count, top, top_share, kinds = found
     source = next(flag for flag in flags if flag["matched_id"] == top)
     row: dict[str, Any] = dict.fromkeys((*UNDECIDED, "top_source_known_since"))
-    row |= {name: one[f"story_{name}"] for name in ("title", "author_id", "path", "name", "published_at", "updated_at")}
+    row |= {
+        name: first[f"story_{name}"] for name in ("title", "author_id", "path", "name", "published_at", "updated_at")
+    }
     row |= {f"top_source_{name}": source.get(f"matched_{name}", source.get(name)) for name in OF_SOURCE}
     row |= {
-        "story_id": one["story_id"],
-        "language": one["story_language"],
+        "story_id": first["story_id"],
+        "language": first["story_language"],
         "words": words,
         "copied_words": copied_words,
     }

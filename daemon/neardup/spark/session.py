@@ -1,4 +1,4 @@
-"""The Spark session of a job, that of spark-submit or one on this machine, and the errors of Spark."""
+"""The Spark session of a job, that of spark-submit or one on this machine; its schemas, and its errors."""
 
 import os
 import sys
@@ -10,10 +10,19 @@ import pyarrow as pa  # type: ignore[import-untyped]
 from py4j.protocol import Py4JJavaError  # type: ignore[import-untyped]
 from pyspark.errors import PySparkException
 from pyspark.sql import SparkSession
+from pyspark.sql.pandas.types import from_arrow_schema
+from pyspark.sql.types import StructType
 
 from neardup.errors import Fatal, NeardupError
 
 Batches = Iterator[pa.RecordBatch]
+ARROW_TYPES = {
+    "long": pa.int64(),
+    "int": pa.int32(),
+    "boolean": pa.bool_(),
+    "string": pa.string(),
+    "binary": pa.binary(),
+}
 
 
 @contextmanager
@@ -43,3 +52,23 @@ def spark_errors_as(kind: type[NeardupError], what: str) -> Iterator[None]:
     except (Py4JJavaError, PySparkException) as error:
         said = error.java_exception.getMessage() if isinstance(error, Py4JJavaError) else str(error)
         raise kind(f"{what}: {str(said).strip().splitlines()[0]}") from error
+
+
+def arrow_schema(columns: str) -> pa.Schema:
+    """Columns as Spark writes them, `id long, name string` -> the schema of their record batches."""
+    return pa.schema([(name, ARROW_TYPES[kind]) for name, kind in (column.split() for column in columns.split(", "))])
+
+
+def in_microseconds(schema: pa.Schema) -> pa.Schema:
+    """The schema with times as Spark exchanges them."""
+    return pa.schema(
+        [
+            pa.field(field.name, pa.timestamp("us", tz="UTC")) if pa.types.is_timestamp(field.type) else field
+            for field in schema
+        ]
+    )
+
+
+def spark_schema(schema: pa.Schema) -> StructType:
+    """An Arrow schema as that of a data frame."""
+    return from_arrow_schema(schema)

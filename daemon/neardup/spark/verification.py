@@ -21,8 +21,7 @@ from neardup.moderation.export.columnar import schema_of, typed
 from neardup.moderation.export.pairs import PAIRS, WHOLE_PAIRS, export_row
 from neardup.pairs import Assessment, Candidate, PairedStory, Spans
 from neardup.records import Language
-from neardup.spark.prints import in_microseconds, spark_schema
-from neardup.spark.session import Batches
+from neardup.spark.session import Batches, in_microseconds, spark_schema
 
 FACTS = (
     "id",
