@@ -1,11 +1,14 @@
-"""The texts of a table are fingerprinted as they stand, pages as the daemon reads them; a wrong table is one line."""
+"""The rows of a table become stories, or bad rows, as those of a manifest do; a wrong table is one line.
+
+Texts are fingerprinted as they stand, pages as the daemon reads them.
+"""
 
 import json
 from collections.abc import Iterator
 from contextlib import contextmanager
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa  # type: ignore[import-untyped]
 import pytest
@@ -14,6 +17,7 @@ from neardup.config import Config, Content, Source
 from neardup.core.fingerprint.compute import fingerprint_text
 from neardup.errors import Fatal
 from neardup.source.documents import Columns
+from neardup.source.parse import id_of
 from neardup.spark import session
 from neardup.spark.reading import READ, Reading, list_table, reader
 from pyarrow import parquet
@@ -37,6 +41,23 @@ def write(path: Path, columns: dict[str, list[object]]) -> None:
         parquet.write_table(table, path)
     else:
         path.write_text("".join(f"{json.dumps(row, default=str)}\n" for row in table.to_pylist()), encoding="utf-8")
+
+
+def test_rows_of_a_table_are_parsed_as_those_of_a_manifest(spark: "SparkSession", tmp_path: Path) -> None:
+    rows: list[dict[str, Any]] = [
+        {"story_id": "7", "language": "hi", "html": "<p>एक कहानी", "published_at": "2026-01-01T00:00:00Z"},
+        {"story_id": "seven", "language": "HINDI", "html": "दूसरी कहानी"},
+        {"story_id": "8", "language": "Klingon", "html": "x"},
+        {"story_id": "9", "language": "hi", "html": None},
+    ]
+    path = tmp_path / "t.jsonl"
+    path.write_text("".join(f"{json.dumps(row, ensure_ascii=False)}\n" for row in rows), encoding="utf-8")
+    table = list_table(spark, CONFIG, str(path), Columns(), None)
+    listed = {row["id"] or row["reason"]: row for row in table.toArrow().to_pylist()}
+    assert listed.keys() == {7, id_of("seven"), "bad_language", "bad_row"}
+    assert listed[7]["body"].decode() == "<p>एक कहानी"
+    assert listed[7]["published_at"] == 1_767_225_600_000
+    assert (listed[id_of("seven")]["name"], listed[id_of("seven")]["language"]) == ("seven", HINDI)
 
 
 @pytest.mark.parametrize(

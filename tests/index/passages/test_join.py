@@ -1,4 +1,7 @@
-"""Laws of merge and join: they lose nothing and drop the dead, and the join finds what brute force finds."""
+"""Laws of merge and join: they lose nothing and drop the dead, and the join finds what brute force finds.
+
+Postings that are regrouped by story are those that were inserted.
+"""
 
 from collections.abc import Collection, Iterable
 from pathlib import Path
@@ -7,6 +10,7 @@ from unittest.mock import patch
 
 import numpy as np
 import numpy.typing as npt
+import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from neardup.core.candidates.banding import Numbers
@@ -138,3 +142,33 @@ def test_segments_with_a_gap_between_them_are_not_merged(tmp_path: Path) -> None
     assert index.merge(live_except([]), MADE_AT) and index.held == [(1, 3)]
     assert not segments_to_merge([])
     index.close()
+
+
+hashes = st.sets(st.integers(0, 2**32 - 1) | st.integers(0, 9), max_size=6)
+
+
+@given(stories=st.dictionaries(st.integers(1, 60), hashes, max_size=20), flushed=st.integers(0, 60))
+@settings(max_examples=40)
+def test_each_story_has_its_hashes_again(stories: dict[int, set[int]], flushed: int) -> None:
+    """Some are in a segment, the others in memory."""
+    with TemporaryDirectory() as name, pytest.MonkeyPatch.context() as patch:
+        patch.setattr(join, "RANGE", 16)
+        folder, scratch = Path(name) / "passages", Path(name) / "scratch"
+        scratch.mkdir()
+        index = PassageIndex.open(folder, "ledger-1", "algorithm-1")
+        rows = [(number, np.array(sorted(its), np.uint32)) for number, its in sorted(stories.items())]
+        index.insert(rows)
+        if flushed:
+            index.flush(1, flushed, flushed)
+        found, wanted = dict[int, list[int]](), {number: sorted(its) for number, its in stories.items() if its}
+        for one in index.by_story(scratch):
+            numbers = np.arange(one.first, one.last + 1, dtype=np.uint32)
+            starts, its = one.of(numbers)
+            found |= {
+                int(number): its[start:stop].tolist()
+                for number, start, stop in zip(numbers, starts, starts[1:], strict=False)
+                if stop > start
+            }
+        assert found == wanted
+        assert list(scratch.iterdir()) == [], "a scratch file is left"
+        index.close()
