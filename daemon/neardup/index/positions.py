@@ -16,6 +16,14 @@ def setting_record(bandings: Bandings, setting: Callable[[Banding], int]) -> str
     return record_by_language({language: setting(banding) for language, banding in bandings.items()})
 
 
+def packed_settings(bandings: Bandings) -> dict[str, str]:
+    """The records of the settings that decide which packed buckets a story falls into, by name."""
+    return {
+        "hamming": setting_record(bandings, lambda banding: banding.hamming),
+        "bands": setting_record(bandings, lambda banding: banding.bands),
+    }
+
+
 def record_by_language(values: Mapping[Language, int]) -> str:
     """One number per language, as an index records it: `HINDI=14 TAMIL=13`."""
     return " ".join(f"{language}={value}" for language, value in values.items())

@@ -31,10 +31,10 @@ from neardup.index.packed_buckets import (
 from neardup.index.positions import (
     extended_record,
     number_of,
+    packed_settings,
     record_by_language,
     refuse_gap,
     same_setting,
-    setting_record,
     with_other_settings,
 )
 from neardup.index.protocol import Bandings, Bucket, IndexPosition, LookupResult
@@ -66,10 +66,7 @@ class SqliteIndex:
 
     def __init__(self, path: Path, bandings: Bandings) -> None:
         self._bandings = bandings
-        self._layout = {
-            "hamming": setting_record(bandings, lambda banding: banding.hamming),
-            "bands": setting_record(bandings, lambda banding: banding.bands),
-        }
+        self._settings = packed_settings(bandings)
         try:
             path.parent.mkdir(parents=True, exist_ok=True)
             db = sqlite3.connect(path, timeout=BUSY_SECONDS, isolation_level=None, check_same_thread=False)
@@ -89,7 +86,7 @@ class SqliteIndex:
         position = IndexPosition(ledger, version, number_of(marks.get("applied")))
         try:
             packed_buckets.recorded_bits(_record_text(marks["bits"]), self._bandings)
-            other = [key for key, value in self._layout.items() if not same_setting(_record_text(marks[key]), value)]
+            other = [key for key, value in self._settings.items() if not same_setting(_record_text(marks[key]), value)]
         except (KeyError, IndexDamaged):
             return replace(position, applied=None)
         if ledger is None or version is None:
@@ -137,7 +134,7 @@ class SqliteIndex:
                 db.execute(f"DELETE FROM {table}")
             db.execute("UPDATE index_languages SET stories = 0")
             bits = record_by_language(packed_buckets.bits_for(sizes, self._bandings))
-            marks = {"ledger": ledger_id, "version": version, **self._layout, "bits": bits}
+            marks = {"ledger": ledger_id, "version": version, **self._settings, "bits": bits}
             db.executemany("INSERT INTO index_marks VALUES (?, ?)", marks.items())
             db.execute("COMMIT")
 
@@ -147,7 +144,7 @@ class SqliteIndex:
         def write(db: sqlite3.Connection) -> None:
             db.execute("BEGIN IMMEDIATE")
             marks = dict(db.execute("SELECT key, value FROM index_marks"))
-            record = {key: extended_record(marks.get(key), value) for key, value in self._layout.items()}
+            record = {key: extended_record(marks.get(key), value) for key, value in self._settings.items()}
             record |= {"version": version, "bits": record_by_language(self._bits(db))}
             db.executemany("INSERT OR REPLACE INTO index_marks VALUES (?, ?)", record.items())
             db.execute("COMMIT")

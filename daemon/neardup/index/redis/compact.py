@@ -13,7 +13,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from neardup.core.candidates.banding import MAX_BLOCKS
 from neardup.index import packed_buckets
 from neardup.index.packed_buckets import Spool
-from neardup.index.positions import record_by_language, setting_record
+from neardup.index.positions import packed_settings, record_by_language
 from neardup.index.protocol import Bandings, Codes
 from neardup.index.redis.base import RedisIndex
 from neardup.index.redis.client import Clients, Command
@@ -29,11 +29,7 @@ class Compact(RedisIndex):
     append_script = APPEND_EACH + TRIM_EACH
 
     def __init__(self, clients: Clients, bandings: Bandings, codes: Codes) -> None:
-        settings = {
-            "layout": "compact",
-            "hamming": setting_record(bandings, lambda banding: banding.hamming),
-            "bands": setting_record(bandings, lambda banding: banding.bands),
-        }
+        settings = {"layout": "compact", **packed_settings(bandings)}
         names = {language: codes[language] for language in bandings}
         super().__init__(clients, bandings, names, settings, codes)
 
