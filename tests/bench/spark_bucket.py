@@ -14,7 +14,7 @@ import numpy as np
 import pyarrow as pa  # type: ignore[import-untyped]
 from neardup.config import Config, Content, Source
 from neardup.core.candidates.banding import ROWS_A_BAND
-from neardup.spark.candidates import fingerprint_pairs, heavy_keys
+from neardup.spark.candidates import find_fingerprint_pairs, find_heavy_keys
 from neardup.spark.session import session
 from pyarrow import parquet
 
@@ -52,10 +52,10 @@ def main(folder: Path, members: int, master: str) -> None:
     os.environ["SPARK_LOCAL_DIRS"] = str(folder / "spark")
     with session(master) as spark, Meter(members) as meter:
         prints = spark.read.parquet(str(path))
-        heavy = heavy_keys(prints, config).cache()
+        heavy = find_heavy_keys(prints, config).cache()
         for row in heavy.collect():
             meter.show(f"a heavy key: {row['members']:,} members, capped at {row['max_bucket']:,}")
-        pairs = fingerprint_pairs(prints, heavy, config)
+        pairs = find_fingerprint_pairs(prints, heavy, config)
         meter.show(f"pairs: {pairs.where('a IS NOT NULL').count():,}")
 
 

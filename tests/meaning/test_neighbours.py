@@ -44,7 +44,7 @@ def test_the_nearest_codes_of_each_language_are_nominated(
 ) -> None:
     code_of = {n: int.from_bytes(code) for n, code in db.execute("SELECT story_id, code FROM codes")}
     monkeypatch.setattr(neighbours, "CODES_AT_ONCE", 31)
-    found = neighbours.nominated(db, [-10, 5, 77])
+    found = neighbours.nominate(db, [-10, 5, 77])
     for story, others in found.items():
         assert story not in others
         for even in (0, 1):  # the language
@@ -58,7 +58,7 @@ def test_the_nearest_codes_of_each_language_are_nominated(
 def test_candidates_are_as_alike_as_they_are_aligned(db: sqlite3.Connection, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(neighbours, "COMPARED_AT_ONCE", 2)
     monkeypatch.setattr(neighbours, "PARTS_AHEAD", 3)
-    candidates = neighbours.nominated(db, range(1, 12))
+    candidates = neighbours.nominate(db, range(1, 12))
     held = neighbours.read_centred(db, range(-10, STORIES))
     for story, (language, by_language, backgrounds) in neighbours.compare_all(db, candidates).items():
         assert language == held[story].language
@@ -84,19 +84,19 @@ def test_reposts_of_a_translation_are_one_neighbour() -> None:
 
 
 def test_a_story_is_searched_for_once_and_again_after_a_fit_that_reaches_its_margin(db: sqlite3.Connection) -> None:
-    assert len(neighbours.unsearched(db, 1_000)) == STORIES
-    assert neighbours.distributions(db) == UNFITTED
+    assert len(neighbours.read_unsearched(db, 1_000)) == STORIES
+    assert neighbours.read_distributions(db) == UNFITTED
     widest: list[dict[Kind, float]] = [{TRANSLATED: 0.2, RETOLD: 0.1}, {}, {TRANSLATED: 0.1}, {RETOLD: 0.3}]
     neighbours.settle(db, [Searched(1 + n, {HINDI: 0.3} if n == 0 else {}, some) for n, some in enumerate(widest)])
-    assert not {1, 2, 3, 4} & set(neighbours.unsearched(db, 1_000))
-    assert neighbours.backgrounds(db, [1, 2, 5]) == {1: {HINDI: 0.3}, 2: {}}
-    assert neighbours.widest_margins(db, TRANSLATED) == [0.2, 0.1]
-    assert neighbours.widest_margins(db, RETOLD) == [0.1, 0.3]
+    assert not {1, 2, 3, 4} & set(neighbours.read_unsearched(db, 1_000))
+    assert neighbours.read_backgrounds(db, [1, 2, 5]) == {1: {HINDI: 0.3}, 2: {}}
+    assert neighbours.read_widest_margins(db, TRANSLATED) == [0.2, 0.1]
+    assert neighbours.read_widest_margins(db, RETOLD) == [0.1, 0.3]
     fitted = ExtremeValues(0.1, 0.01, 0.0)
     assert neighbours.keep_fits(db, {TRANSLATED: fitted}, {TRANSLATED: 0.15, RETOLD: 0.3}) == 2
-    assert neighbours.distributions(db) == {TRANSLATED: fitted, RETOLD: UNFITTED[RETOLD]}
-    assert {1, 2, 3, 4} & set(neighbours.unsearched(db, 1_000)) == {1, 4}
+    assert neighbours.read_distributions(db) == {TRANSLATED: fitted, RETOLD: UNFITTED[RETOLD]}
+    assert {1, 2, 3, 4} & set(neighbours.read_unsearched(db, 1_000)) == {1, 4}
     with transaction(db):
         vectors.put(db, [Embedded(3, HINDI, b"new", unit(np.ones((1, SIZE), np.float32)))])
     vectors.make_codes(db)
-    assert 3 in neighbours.unsearched(db, 1_000), "a story with another text is searched for again"
+    assert 3 in neighbours.read_unsearched(db, 1_000), "a story with another text is searched for again"

@@ -54,10 +54,10 @@ def stories(language: Language, n: int, first: int = 0, seed: int = 1) -> list[E
 def test_what_is_written_is_held_and_waits_no_more(db: sqlite3.Connection) -> None:
     vectors.enqueue(db, [Numbered(1, 1), Numbered(2, 2)])
     put(db, Embedded(1, HINDI, b"hash", random_vectors(1, 3)))
-    assert vectors.held(db, [1, 2]) == {1: (HINDI, b"hash")}
-    assert vectors.queue_size(db) == 1
+    assert vectors.read_held(db, [1, 2]) == {1: (HINDI, b"hash")}
+    assert vectors.count_waiting(db) == 1
     vectors.remove(db, [1, 2])
-    assert (vectors.held(db, [1]), vectors.queue_size(db)) == ({}, 0)
+    assert (vectors.read_held(db, [1]), vectors.count_waiting(db)) == ({}, 0)
 
 
 @given(st.sets(st.integers(-20, 20), max_size=30), st.integers(1, 7))
@@ -67,7 +67,7 @@ def test_the_queue_gives_works_first_then_the_latest_versions(ids: set[int], lim
             db.execute(statement)
         vectors.enqueue(db, [Numbered(story_id, 100 + n) for n, story_id in enumerate(sorted(ids))])
         taken, place = list[int](), vectors.QUEUE_START
-        while some := vectors.waiting_after(db, place, limit):
+        while some := vectors.read_waiting(db, place, limit):
             assert len(some) <= limit
             taken += [one.story_id for one in some]
             place = some[-1].place
@@ -80,8 +80,8 @@ def test_a_day_adds_up(db: sqlite3.Connection) -> None:
     for seconds, texts in ((1.5, 3), (2.0, 4)):
         with transaction(db):
             vectors.add_spending(db, "2026-01-01", seconds, texts)
-    assert vectors.spent_on(db, "2026-01-01") == (3.5, 7)
-    assert vectors.spent_on(db, "2026-01-02") == (0.0, 0)
+    assert vectors.read_spending(db, "2026-01-01") == (3.5, 7)
+    assert vectors.read_spending(db, "2026-01-02") == (0.0, 0)
 
 
 def test_codes_are_those_of_the_centred_vectors(db: sqlite3.Connection) -> None:

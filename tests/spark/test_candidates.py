@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 import pyarrow as pa  # type: ignore[import-untyped]
 from neardup.config import Config, Content, Detection, Source
 from neardup.ops.fingerprint_columns import schema
-from neardup.spark.candidates import fingerprint_pairs, heavy_keys
+from neardup.spark.candidates import find_fingerprint_pairs, find_heavy_keys
 from neardup.spark.session import in_microseconds
 
 from tests.support.languages import HINDI
@@ -24,9 +24,9 @@ def test_stories_of_a_heavy_key_are_compared_with_the_first_of_them_once(spark: 
     ids = range(-WORKS, STORIES - WORKS)
     columns = pa.schema([field for field in schema() if field.name in {"id", *row}])
     prints = spark.createDataFrame(pa.Table.from_pylist([row | {"id": n} for n in ids], in_microseconds(columns)))
-    heavy = heavy_keys(prints, config).cache()
+    heavy = find_heavy_keys(prints, config).cache()
     assert {(one["members"], one["max_bucket"]) for one in heavy.collect()} == {(STORIES, MOST)}
-    pairs = fingerprint_pairs(prints, heavy, config).cache()
+    pairs = find_fingerprint_pairs(prints, heavy, config).cache()
     found = Counter((pair["a"], pair["b"]) for pair in pairs.where("a IS NOT NULL").collect())
     assert max(found.values()) == 1, "a pair was compared in two parts of its key"
     assert found.keys() == {(one, other) for other in ids for one in ids[:MOST] if one < other}

@@ -9,7 +9,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from neardup.languages import LANGUAGES
 from neardup.spark import prints
-from neardup.spark.candidates import holders
+from neardup.spark.candidates import count_holders
 
 keys = st.lists(st.integers(0, 5), max_size=30).map(sorted)
 sizes = st.integers(1, 7)
@@ -27,7 +27,7 @@ def batches_of(drawn: list[int], size: int, **columns: list[int]) -> list[pa.Rec
 def test_every_row_is_in_the_bucket_of_its_key(drawn: list[int], size: int, at_a_time: int, limit: int) -> None:
     seen, members = list[int](), dict[int, list[int]]()
     with patch.object(prints, "ROWS_AT_A_TIME", at_a_time):
-        for part in prints.cut(iter(batches_of(drawn, size, row=list(range(len(drawn))))), ["hash"], limit):
+        for part in prints.cut_buckets(iter(batches_of(drawn, size, row=list(range(len(drawn))))), ["hash"], limit):
             hashes, rows = part.rows["hash"].to_pylist(), part.rows["row"].to_pylist()
             for bucket, (start, stop) in enumerate(zip(part.edges, part.edges[1:], strict=False)):
                 compared = part.compared if bucket == 0 else 0
@@ -53,7 +53,9 @@ def test_holders_are_counted_and_common_hashes_named_by_language(
     columns = {"id": list(range(len(drawn))), "language": [language for _, language in drawn]}
     with patch.object(prints, "ROWS_AT_A_TIME", at_a_time):
         found = [
-            row for batch in holders(common)(iter(batches_of(hashes, size, **columns))) for row in batch.to_pylist()
+            row
+            for batch in count_holders(common)(iter(batches_of(hashes, size, **columns)))
+            for row in batch.to_pylist()
         ]
     shared = {(passage, n) for n, passage in enumerate(hashes) if 1 < counts[passage] <= common}
     assert {(row["hash"], row["id"]) for row in found if row["id"] is not None} == shared

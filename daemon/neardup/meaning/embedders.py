@@ -47,7 +47,7 @@ class Embedder(Protocol):
         """
 
 
-def checked_vectors(vectors: Vectors, texts: int, what: str) -> Vectors:
+def check_vectors(vectors: Vectors, texts: int, what: str) -> Vectors:
     """The vectors (texts, dimensions) at unit length.
 
     Raises Fatal, whose message begins with `what`, if there is not one vector for each text.
@@ -91,7 +91,7 @@ class OnnxModel:
     def _embed(self, texts: Sequence[str]) -> Vectors:
         """One text at a time: of several, the shorter ones would be padded, and numbers leave the nearest cache."""
         encoded = self._tokenizer.encode_batch([self._prepared(_encodable(text)) for text in texts])
-        return checked_vectors(
+        return check_vectors(
             np.array([self._vector(tokens.ids) for tokens in encoded], np.float32), len(texts), FOLDER_KEY
         )
 
@@ -158,7 +158,7 @@ class HttpModel:
     async def embed(self, texts: Sequence[str]) -> Vectors:
         body = {"model": self.model, "input": [self._prefix + text for text in texts], "encoding_format": "float"}
         answer = await retried("embed", lambda: self._post(body))
-        return checked_vectors(_answered_vectors(answer, len(texts)), len(texts), "meaning.url")
+        return check_vectors(_answered_vectors(answer, len(texts)), len(texts), "meaning.url")
 
     async def _post(self, body: Mapping[str, object]) -> bytes:
         import aiohttp  # noqa: PLC0415 - 0.3 s, for installations with a URL only

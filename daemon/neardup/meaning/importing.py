@@ -21,7 +21,7 @@ from neardup.errors import Fatal, Misuse
 from neardup.ledger import transaction, versions
 from neardup.meaning import vectors
 from neardup.meaning.codes import Vectors
-from neardup.meaning.embedders import SAME_MODEL, checked_vectors
+from neardup.meaning.embedders import SAME_MODEL, check_vectors
 from neardup.meaning.parts import Parts, make_codes, open_parts
 from neardup.meaning.vectors import Embedded, dimensions
 from neardup.pages.reader_pool import ReaderPool
@@ -65,7 +65,7 @@ def _parse_row(values: Any, where: str, size: int) -> Imported:
         raise Fatal(f"{where}: {error}") from None
     if vectors.ndim != 2 or vectors.shape[1] != size or not 0 < len(vectors) <= MOST_CHUNKS:
         raise Fatal(f"{where}: 1 to {MOST_CHUNKS} vectors of {size} dimensions are needed, not {vectors.shape}")
-    return Imported(story_id, checked_vectors(vectors, len(vectors), where))
+    return Imported(story_id, check_vectors(vectors, len(vectors), where))
 
 
 @dataclass(slots=True)

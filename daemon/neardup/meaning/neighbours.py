@@ -43,7 +43,7 @@ class Searched(NamedTuple):
     widest: Mapping[Kind, float]
 
 
-def unsearched(db: sqlite3.Connection, limit: int) -> list[int]:
+def read_unsearched(db: sqlite3.Connection, limit: int) -> list[int]:
     """The next stories to search for; those whose code is missing wait for it."""
     rows = db.execute(
         "SELECT story_id FROM codes WHERE backgrounds IS NULL AND code IS NOT NULL ORDER BY story_id LIMIT ?", (limit,)
@@ -51,17 +51,17 @@ def unsearched(db: sqlite3.Connection, limit: int) -> list[int]:
     return [story_id for (story_id,) in rows]
 
 
-def nominated(db: sqlite3.Connection, ids: Sequence[int]) -> dict[int, list[int]]:
+def nominate(db: sqlite3.Connection, ids: Sequence[int]) -> dict[int, list[int]]:
     """The stories of the nearest codes to that of each of these stories: NOMINATED in each language."""
     rows = db.execute(f"SELECT story_id, code FROM codes WHERE {OF_IDS}", (json.dumps(list(ids)),)).fetchall()
     asked, codes = zip(*rows, strict=True)
-    found = nearest(db, _codes_array(codes))
+    found = find_nearest(db, _codes_array(codes))
     return {
         story_id: [other for other in some if other != story_id] for story_id, some in zip(asked, found, strict=True)
     }
 
 
-def nearest(db: sqlite3.Connection, queries: Codes) -> list[list[int]]:
+def find_nearest(db: sqlite3.Connection, queries: Codes) -> list[list[int]]:
     """The stories of the nearest codes to each query (n, words): in each language NOMINATED, and one more.
 
     The one more is for a story on record, which is its own nearest.
@@ -213,7 +213,7 @@ def _without_copies(some: Sequence[int], others: Mapping[int, CentredStory]) -> 
     return [other for other, earlier in zip(some, copies, strict=True) if not earlier]
 
 
-def backgrounds(db: sqlite3.Connection, ids: Collection[int]) -> dict[int, dict[Language, float]]:
+def read_backgrounds(db: sqlite3.Connection, ids: Collection[int]) -> dict[int, dict[Language, float]]:
     """The backgrounds of each of these stories that was searched for."""
     rows = db.execute(
         f"SELECT story_id, backgrounds FROM codes WHERE backgrounds IS NOT NULL AND {OF_IDS}", (json.dumps(list(ids)),)
@@ -237,13 +237,13 @@ def _stored(backgrounds: Mapping[Language, float]) -> str:
     return json.dumps({language: round(value, 4) for language, value in backgrounds.items()})
 
 
-def widest_margins(db: sqlite3.Connection, kind: Kind) -> list[float]:
+def read_widest_margins(db: sqlite3.Connection, kind: Kind) -> list[float]:
     """The widest margin of each story that was searched for and has pairs of a kind."""
     rows = db.execute(f"SELECT {kind} FROM codes WHERE {kind} IS NOT NULL ORDER BY story_id")
     return [margin for (margin,) in rows]
 
 
-def distributions(db: sqlite3.Connection) -> dict[Kind, ExtremeValues]:
+def read_distributions(db: sqlite3.Connection) -> dict[Kind, ExtremeValues]:
     """The distribution of the widest margins of each kind by its last fit; a default before the first."""
     rows = db.execute("SELECT kind, location, scale, shape FROM fitted")
     return dict(UNFITTED) | {kind: ExtremeValues(*fitted) for kind, *fitted in rows}

@@ -73,7 +73,7 @@ async def fill_queue(ledger: Ledger, held: VectorsFile, since: int | None) -> No
     These are the works, the stories that are new or changed since the last call, and those known since a time in
     milliseconds, if one is given.
     """
-    through = await held.do(vectors.considered_through)
+    through = await held.do(vectors.read_considered)
     considered = min(through, await ledger.do(last_seq))  # the ledger may be an older copy
     while some := await ledger.do(versions.after, considered):
         considered = some[-1].number
@@ -86,14 +86,14 @@ async def fill_queue(ledger: Ledger, held: VectorsFile, since: int | None) -> No
 async def _enqueue_missing(held: VectorsFile, some: Sequence[Numbered]) -> None:
     for at in range(0, len(some), ROWS_AT_ONCE):
         part = some[at : at + ROWS_AT_ONCE]
-        known = await held.do(vectors.held, [version.story_id for version in part])
+        known = await held.do(vectors.read_held, [version.story_id for version in part])
         await held.do(vectors.enqueue, [version for version in part if version.story_id not in known])
 
 
 async def remove_gone_vectors(ledger: Ledger, held: VectorsFile) -> int:
     """Remove the vectors of the stories that the ledger does not hold any more; returns how many those are."""
     removed, last = 0, vectors.BEFORE_ALL
-    while some := await held.do(vectors.ids_after, last):
+    while some := await held.do(vectors.read_ids_after, last):
         last = some[-1]
         if gone := set(some) - await ledger.do(versions.present, some):
             await held.do(vectors.remove, gone)

@@ -62,7 +62,7 @@ async def embed(
             await _work_off(parts, readers, summary, stop, report)
             await make_codes(parts, stop)
             summary.search = await search(config, parts, readers, stop)
-        summary.waiting = await parts.vectors.do(vectors.queue_size)
+        summary.waiting = await parts.vectors.do(vectors.count_waiting)
     return summary
 
 
@@ -72,12 +72,12 @@ async def _work_off(
     """Embed the stories of the queue; those whose page cannot be read now stay in it."""
     place = vectors.QUEUE_START
     while not stop.is_set():
-        core_seconds, texts = await parts.vectors.do(vectors.spent_on, _today())
+        core_seconds, texts = await parts.vectors.do(vectors.read_spending, _today())
         most = parts.section.texts_a_day
         if core_seconds >= parts.section.core_seconds_a_day or (most is not None and texts >= most):
             summary.budget_is_spent = True
             return
-        waiting = await parts.vectors.do(vectors.waiting_after, place, BATCH_STORIES)
+        waiting = await parts.vectors.do(vectors.read_waiting, place, BATCH_STORIES)
         if not waiting:
             return
         place = waiting[-1].place
@@ -88,7 +88,7 @@ async def _work_off(
 async def _embed_batch(parts: Parts, readers: ReaderPool, ids: Sequence[int], summary: EmbeddingSummary) -> None:
     started = time.process_time()
     known = await parts.ledger.do(versions.texts, ids)
-    held = await parts.vectors.do(vectors.held, ids)
+    held = await parts.vectors.do(vectors.read_held, ids)
     wanted = [
         version
         for version in known.values()

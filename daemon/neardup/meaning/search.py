@@ -44,9 +44,9 @@ class SearchSummary:
 async def search(config: Config, parts: Parts, readers: ReaderPool, stop: asyncio.Event) -> SearchSummary:
     """Search for the stories whose vectors are new until done or `stop` is set.  Raises Fatal."""
     summary, texts = SearchSummary(), Texts(readers.shingled)
-    least = margins.thresholds(await parts.vectors.do(neighbours.distributions), parts.section.false_alarms)
+    least = margins.thresholds(await parts.vectors.do(neighbours.read_distributions), parts.section.false_alarms)
     with closing(Ledger(config.ledger.path)) as ledger:
-        while not stop.is_set() and (ids := await parts.vectors.do(neighbours.unsearched, BATCH_STORIES)):
+        while not stop.is_set() and (ids := await parts.vectors.do(neighbours.read_unsearched, BATCH_STORIES)):
             found, searched = await _margins(parts, ledger, ids, least)
             wide = dict(sorted(found.items()))
             others = await _without_copies(ledger, config.detection, texts, list(wide))
@@ -67,14 +67,14 @@ async def _margins(
 
     The margins are those from `least` on, the threshold of the kind.
     """
-    nominated = await parts.vectors.do(neighbours.nominated, ids)
+    nominated = await parts.vectors.do(neighbours.nominate, ids)
     compared = await parts.vectors.do(neighbours.compare_all, nominated)
     flagged = await ledger.do(meaning_flags.flagged_by_words, nominated)
     found, searched = Margins(), list[Searched]()
     for at in range(0, len(ids), STORIES_AT_ONCE):
         some = {story: compared[story] for story in ids[at : at + STORIES_AT_ONCE]}
         others = {other for story in some for other in nominated[story]}
-        known = await parts.vectors.do(neighbours.backgrounds, others - compared.keys())
+        known = await parts.vectors.do(neighbours.read_backgrounds, others - compared.keys())
         known |= {other: compared[other].backgrounds for other in others & compared.keys()}
         wide, done = await asyncio.to_thread(_widths, some, flagged, known, least)
         found |= wide
@@ -130,7 +130,7 @@ def _not_copied(pairs: Sequence[Candidate], read: Mapping[bytes, Text], detectio
 async def _flags(parts: Parts, wide: Margins) -> list[MeaningFlag]:
     """The pairs as the ledger keeps them."""
     ids = {story for pair in wide for story in pair}
-    held = await parts.vectors.do(vectors.held, ids)
+    held = await parts.vectors.do(vectors.read_held, ids)
     chunks = await parts.vectors.do(neighbours.read_centred, ids)
     flags = list[MeaningFlag]()
     for (a, b), width in wide.items():

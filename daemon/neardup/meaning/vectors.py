@@ -141,7 +141,7 @@ class Waiting(NamedTuple):
     place: tuple[int, int]
 
 
-def considered_through(db: sqlite3.Connection) -> int:
+def read_considered(db: sqlite3.Connection) -> int:
     """The number of the last version that was put into the queue."""
     return int(db.execute("SELECT through FROM model").fetchone()[0])
 
@@ -154,7 +154,7 @@ def enqueue(db: sqlite3.Connection, versions: Iterable[Numbered], through: int |
             db.execute("UPDATE model SET through = ?", (through,))
 
 
-def waiting_after(db: sqlite3.Connection, place: tuple[int, int], limit: int) -> list[Waiting]:
+def read_waiting(db: sqlite3.Connection, place: tuple[int, int], limit: int) -> list[Waiting]:
     """The next stories of the queue after a place."""
     rows = db.execute(
         "SELECT story_id, story_id >= 0, -number FROM queue WHERE (story_id >= 0, -number) > (?, ?)"
@@ -169,7 +169,7 @@ def drop_from_queue(db: sqlite3.Connection, ids: Sequence[int]) -> None:
     db.executemany("DELETE FROM queue WHERE story_id = ?", ((story_id,) for story_id in ids))
 
 
-def queue_size(db: sqlite3.Connection) -> int:
+def count_waiting(db: sqlite3.Connection) -> int:
     """How many stories wait."""
     return int(db.execute("SELECT count(*) FROM queue").fetchone()[0])
 
@@ -183,7 +183,7 @@ def add_spending(db: sqlite3.Connection, day: str, core_seconds: float, texts: i
     )
 
 
-def spent_on(db: sqlite3.Connection, day: str) -> tuple[float, int]:
+def read_spending(db: sqlite3.Connection, day: str) -> tuple[float, int]:
     """The core seconds and the texts that a day has cost."""
     row = db.execute("SELECT core_seconds, texts FROM spent WHERE day = ?", (day,)).fetchone()
     return row or (0.0, 0)
@@ -211,7 +211,7 @@ def put(db: sqlite3.Connection, made: Sequence[Embedded]) -> None:
     drop_from_queue(db, [story.story_id for story in made])
 
 
-def held(db: sqlite3.Connection, ids: Collection[int]) -> dict[int, tuple[Language, bytes]]:
+def read_held(db: sqlite3.Connection, ids: Collection[int]) -> dict[int, tuple[Language, bytes]]:
     """The language and the text hash of each of these stories that has vectors."""
     rows = db.execute(
         f"SELECT story_id, language, text_hash FROM vectors JOIN codes USING (story_id) WHERE {OF_IDS}",
@@ -220,12 +220,12 @@ def held(db: sqlite3.Connection, ids: Collection[int]) -> dict[int, tuple[Langua
     return {story_id: (language, text_hash) for story_id, language, text_hash in rows}
 
 
-def story_counts(db: sqlite3.Connection) -> dict[Language, int]:
+def count_stories(db: sqlite3.Connection) -> dict[Language, int]:
     """How many stories of each language have vectors."""
     return dict(db.execute("SELECT language, count(*) FROM codes GROUP BY language ORDER BY language").fetchall())
 
 
-def ids_after(db: sqlite3.Connection, last: int) -> list[int]:
+def read_ids_after(db: sqlite3.Connection, last: int) -> list[int]:
     """The next stories that have vectors, in the order of their ids."""
     rows = db.execute("SELECT story_id FROM codes WHERE story_id > ? ORDER BY story_id LIMIT ?", (last, ROWS_AT_ONCE))
     return [story_id for (story_id,) in rows]

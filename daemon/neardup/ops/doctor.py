@@ -173,8 +173,8 @@ async def _meaning(config: Config) -> str:
     if config.meaning is None:
         return "off: no [meaning]"
     async with open_parts(config) as parts:
-        held = sum((await parts.vectors.do(vectors.story_counts)).values())
-        waiting = await parts.vectors.do(vectors.queue_size)
+        held = sum((await parts.vectors.do(vectors.count_stories)).values())
+        waiting = await parts.vectors.do(vectors.count_waiting)
         size = len(await probe(parts.embedder))
     return f"{parts.embedder.model}, {size} dimensions; {held:,} stories have vectors, {waiting:,} wait"
 

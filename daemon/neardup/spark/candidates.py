@@ -19,7 +19,7 @@ from neardup.config import Config
 from neardup.core.candidates.key_pairs import Buckets, HashBuckets, keys_of, pairs_in_buckets, pairs_in_hash_buckets
 from neardup.core.fingerprint.passage_hashes import PassageHashes
 from neardup.records import Language
-from neardup.spark.prints import PAIRS, cut, integers_of, prints_of, same_texts, table_of, unpack_prints
+from neardup.spark.prints import PAIRS, cut_buckets, integers_of, prints_of, same_texts, table_of, unpack_prints
 from neardup.spark.session import Batches, arrow_schema
 
 KEYED = "key long, id long, language int, heavy long, print binary"
@@ -31,7 +31,7 @@ WITH_HASHES = "hash long, id long, language int, print binary, hashes array<bigi
 HASH_BYTES = 4
 
 
-def heavy_keys(fingerprints: DataFrame, config: Config) -> DataFrame:
+def find_heavy_keys(fingerprints: DataFrame, config: Config) -> DataFrame:
     """The keys that more than `max_bucket` stories have: key, members, language, max_bucket."""
     limits = f.array(*(f.lit(config.detection.of(language).max_bucket) for language in config.registry))
     counted = _keys(fingerprints, config).groupBy("key").agg(f.count("*").alias("members"))
@@ -39,7 +39,7 @@ def heavy_keys(fingerprints: DataFrame, config: Config) -> DataFrame:
     return limited.where("members > max_bucket")
 
 
-def fingerprint_pairs(fingerprints: DataFrame, heavy: DataFrame, config: Config) -> DataFrame:
+def find_fingerprint_pairs(fingerprints: DataFrame, heavy: DataFrame, config: Config) -> DataFrame:
     """The pairs of similar fingerprints as PAIRS; a row without a pair counts those left out in a partition."""
     prints = prints_of(fingerprints, config)
     if heavy.isEmpty():
@@ -113,7 +113,7 @@ def _join_prints(config: Config) -> Callable[[Batches], Batches]:
 
     def join(batches: Batches) -> Batches:
         left_out = np.zeros(len(table.limits), np.int64)
-        for part in cut(batches, ["key", "part"], most):
+        for part in cut_buckets(batches, ["key", "part"], most):
             prints, ids = unpack_prints(part.rows), integers_of(part.rows["id"])
             begins = part.edges[:-1]
             keys = integers_of(part.rows["key"])[begins].view(np.uint64)
@@ -149,7 +149,7 @@ def _pairs_batch(columns: list[Any]) -> pa.RecordBatch:
     return pa.RecordBatch.from_arrays(arrays, schema=schema)
 
 
-def shared_hashes(fingerprints: DataFrame, config: Config) -> DataFrame:
+def find_shared_hashes(fingerprints: DataFrame, config: Config) -> DataFrame:
     """The passage hashes that several stories hold, as SHARED.
 
     A row is a holder of a hash; of a common hash, a row without id for each language in which it is held.
@@ -157,10 +157,10 @@ def shared_hashes(fingerprints: DataFrame, config: Config) -> DataFrame:
     names = list(config.registry)
     postings = fingerprints.select("id", "language", "passages").mapInArrow(_explode_postings(names), POSTINGS)
     by_hash = postings.repartition("hash").sortWithinPartitions("hash", "id")
-    return by_hash.mapInArrow(holders(config.detection.common_passage), SHARED)
+    return by_hash.mapInArrow(count_holders(config.detection.common_passage), SHARED)
 
 
-def common_hashes(shared: DataFrame, config: Config) -> dict[Language, PassageHashes]:
+def collect_common_hashes(shared: DataFrame, config: Config) -> dict[Language, PassageHashes]:
     """The common passages of each language, ascending: four bytes for each are held by the driver."""
     names = list(config.registry)
     rows = shared.where("id IS NULL").select("language", "hash").toArrow()
@@ -168,7 +168,7 @@ def common_hashes(shared: DataFrame, config: Config) -> dict[Language, PassageHa
     return {names[number]: np.sort(hashes[languages == number]) for number in np.unique(languages).tolist()}
 
 
-def passage_pairs(fingerprints: DataFrame, shared: DataFrame, config: Config) -> DataFrame:
+def find_passage_pairs(fingerprints: DataFrame, shared: DataFrame, config: Config) -> DataFrame:
     """The pairs that share passages and have no similar fingerprints, as PAIRS."""
     lists = shared.where("id IS NOT NULL").groupBy("id").agg(f.sort_array(f.collect_list("hash")).alias("hashes"))
     listed = prints_of(fingerprints, config).join(lists.where(f.size("hashes") > 1), "id")
@@ -191,12 +191,12 @@ def _explode_postings(names: list[Language]) -> Callable[[Batches], Batches]:
     return explode
 
 
-def holders(common: int) -> Callable[[Batches], Batches]:
+def count_holders(common: int) -> Callable[[Batches], Batches]:
     """What turns sorted postings into SHARED."""
 
     def count(batches: Batches) -> Batches:
         open_: _CommonHash | None = None  # a hash of which more parts may follow
-        for part in cut(batches, ["hash"], common + 1):
+        for part in cut_buckets(batches, ["hash"], common + 1):
             hashes, ids, languages = (part.rows[name].to_numpy() for name in ("hash", "id", "language"))
             each = np.repeat(np.diff(part.edges), np.diff(part.edges))
             kept = (each > 1) & (each <= common)
@@ -253,7 +253,7 @@ def _join_hashes(config: Config) -> Callable[[Batches], Batches]:
     table = table_of(config)
 
     def join(batches: Batches) -> Batches:
-        for part in cut(batches, ["hash"], config.detection.common_passage):
+        for part in cut_buckets(batches, ["hash"], config.detection.common_passage):
             prints, ids = unpack_prints(part.rows), integers_of(part.rows["id"])
             lists = part.rows["hashes"].combine_chunks()
             sizes = lists.value_lengths().to_numpy(zero_copy_only=False)

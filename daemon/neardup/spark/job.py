@@ -15,10 +15,16 @@ from neardup.core.verify.keep import Policy
 from neardup.ops.fingerprint_columns import TIMES, schema, versions
 from neardup.records import Language
 from neardup.source.documents import Columns
-from neardup.spark.candidates import common_hashes, fingerprint_pairs, heavy_keys, passage_pairs, shared_hashes
+from neardup.spark.candidates import (
+    collect_common_hashes,
+    find_fingerprint_pairs,
+    find_heavy_keys,
+    find_passage_pairs,
+    find_shared_hashes,
+)
 from neardup.spark.reading import FINGERPRINTED, READ, Reading, list_configured, list_table, reader
-from neardup.spark.results import copying_stories, find_clusters, list_members
-from neardup.spark.verification import verified
+from neardup.spark.results import find_clusters, find_copying_stories, list_members
+from neardup.spark.verification import verify_pairs
 
 STORIES_PER_TASK = 20_000  # read by one task: losing it costs half a minute of one core
 # A task that reads holds whole row groups, compressed: four of Parquet's 128 MiB, of texts, fill a heap of 1 GiB.
@@ -75,12 +81,14 @@ class Job:
         texts = read.where(f"outcome = '{FINGERPRINTED}'")
         with _arrow_rows(self._spark, TEXT_ROWS):
             works = None if self._config.reference is None else self._stage("_work/works", texts.where("id < 0"))
-            found = verified(pairs, texts, works, common=self._common, config=self._config, flagged_at=self._started_at)
+            found = verify_pairs(
+                pairs, texts, works, common=self._common, config=self._config, flagged_at=self._started_at
+            )
             assessed = self._stage("_work/assessed", found).where("kind IS NOT NULL")
         clustered = self._stage("clusters", list_members(find_clusters(assessed, self._checkpoint), texts, self._keep))
         flags = self._stage("flags", _with_clusters(assessed, clustered))
         self._count(flags, "flagged", "kind")
-        self._stage("stories", copying_stories(flags))
+        self._stage("stories", find_copying_stories(flags))
         self._stage("counts", reduce(lambda counts, more: counts.unionByName(more), self._counts).coalesce(1))
         self._remove("_work")
 
@@ -112,11 +120,11 @@ class Job:
     def _pairs(self, fingerprints: DataFrame) -> DataFrame:
         """The candidates of both tiers, the best `max_matches` of each later story in either."""
         config = self._config
-        heavy = self._stage("_work/heavy", heavy_keys(fingerprints, config))
-        shared = self._stage("_work/shared", shared_hashes(fingerprints, config))
-        by_prints = self._stage("_work/prints", fingerprint_pairs(fingerprints, heavy, config))
-        by_passages = self._stage("_work/passages", passage_pairs(fingerprints, shared, config))
-        self._common = common_hashes(shared, config)
+        heavy = self._stage("_work/heavy", find_heavy_keys(fingerprints, config))
+        shared = self._stage("_work/shared", find_shared_hashes(fingerprints, config))
+        by_prints = self._stage("_work/prints", find_fingerprint_pairs(fingerprints, heavy, config))
+        by_passages = self._stage("_work/passages", find_passage_pairs(fingerprints, shared, config))
+        self._common = collect_common_hashes(shared, config)
         tiers = [
             pairs.withColumn("by_passages", f.lit(by)).withColumn("tier", f.lit(tier))
             for pairs, by, tier in ((by_prints, False, "fingerprints"), (by_passages, True, "passages"))

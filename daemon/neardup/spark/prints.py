@@ -89,7 +89,7 @@ class Cut:
     compared: int
 
 
-def cut(batches: Batches, keys: Sequence[str], limit: int) -> Iterator[Cut]:
+def cut_buckets(batches: Batches, keys: Sequence[str], limit: int) -> Iterator[Cut]:
     """Batches sorted by the columns `keys` -> their buckets, of rows that are equal in these.
 
     Of a bucket with more than `limit` rows and as many again, the first `limit` come with each part of the others.

@@ -111,7 +111,7 @@ def _best_first(policy: Policy) -> list[Column]:
     return [*([before[policy]] if policy in before else []), *earliest_first]
 
 
-def copying_stories(flags: DataFrame) -> DataFrame:
+def find_copying_stories(flags: DataFrame) -> DataFrame:
     """Flags -> the stories that copy, with the columns of the export by story."""
     by_story = flags.where(BY_OTHERS).groupBy("story_id").agg(f.collect_list(f.struct("*")).alias("flags"))
     return by_story.mapInArrow(_story_rows, spark_schema(in_microseconds(schema_of(STORIES))))

@@ -72,7 +72,7 @@ def verified_schema() -> pa.Schema:
     )
 
 
-def verified(
+def verify_pairs(
     pairs: DataFrame,
     stories: DataFrame,
     works: DataFrame | None,

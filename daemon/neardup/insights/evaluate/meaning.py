@@ -40,7 +40,7 @@ async def evaluate_meaning(config: Config, page: Path) -> Facts:
         stack.enter_context(only_one(path, "embed"))
         parts = await stack.enter_async_context(open_parts(config))
         ledger, held = stack.enter_context(closing(Ledger(config.ledger.path))), parts.vectors
-        widest = {kind: await held.do(neighbours.widest_margins, kind) for kind in UNFITTED}
+        widest = {kind: await held.do(neighbours.read_widest_margins, kind) for kind in UNFITTED}
         fitted = {
             kind: fit_distribution(some, UNFITTED[kind].shape)
             for kind, some in widest.items()
@@ -49,7 +49,7 @@ async def evaluate_meaning(config: Config, page: Path) -> Facts:
         if not fitted:
             most = max(map(len, widest.values()))
             raise Misuse(f"{most:,} stories were searched for; a fit needs {LEAST_STORIES}")
-        before = await held.do(neighbours.distributions)
+        before = await held.do(neighbours.read_distributions)
         now = before | fitted
         share = config.meaning.false_alarms
         least_before, least = thresholds(before, share), thresholds(now, share)

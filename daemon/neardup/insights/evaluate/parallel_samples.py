@@ -51,7 +51,7 @@ async def _sample(parts: Parts, story_id: str, language: Language) -> _Sample:
     embedded = await parts.embedder.embed(chunks(visible_text(page, STORY)))
     centring = await parts.vectors.do(vectors.read_centring)
     code = codes_of(vectors.story_vector(embedded, language, centring)[None])
-    [nearest] = await parts.vectors.do(neighbours.nearest, code)
+    [nearest] = await parts.vectors.do(neighbours.find_nearest, code)
     story = CentredStory(language, centring.apply(embedded, language))
     return _Sample(story, await parts.vectors.do(neighbours.read_centred, nearest))
 
