@@ -95,3 +95,13 @@ def parse_time_option(option: str, value: str | None) -> int | None:
         return parse_time(value) if value else None
     except (ValueError, OverflowError):
         raise Misuse(f"{option}: {value!r} is not an RFC 3339 time") from None
+
+
+def story_id(value: str) -> int:
+    """The integer of a story's id as it is listed, an integer or a name: the type of an option or argument."""
+    from neardup.source.parse import id_of
+
+    try:
+        return id_of(value)
+    except ValueError as error:
+        raise click.BadParameter(str(error)) from None

@@ -7,9 +7,9 @@ from typing import TYPE_CHECKING, Any, Literal
 import click
 
 from neardup.cli import console
-from neardup.cli.base import command, parse_time_option
+from neardup.cli.base import command, parse_time_option, story_id
 from neardup.cli.event_loop import run_async
-from neardup.cli.flag_options import output_target, story_id
+from neardup.cli.flag_options import output_target
 
 if TYPE_CHECKING:
     from neardup.config import Config

@@ -1,13 +1,15 @@
-"""The command `check`, apart from the others about copies: it loads only what it needs."""
+"""The commands that show copies of one text or story: `check`, `compare`, `show`."""
 
 import json
+from dataclasses import asdict
 from functools import partial
+from pathlib import Path
 from typing import IO, TYPE_CHECKING
 
 import click
 
 from neardup.cli import console
-from neardup.cli.base import command, json_option
+from neardup.cli.base import command, json_option, refuse_missing_folder, story_id
 from neardup.cli.event_loop import run_async
 from neardup.errors import Fatal, Misuse
 
@@ -51,3 +53,58 @@ def check(config: "Config", file: IO[bytes], language: str, as_json: bool) -> No
         click.echo(json.dumps(result.as_dict(), ensure_ascii=False))
     else:
         printing.show_check(result)
+
+
+@partial(command, needs_config=False)
+@click.argument("a")
+@click.argument("b")
+@click.option(
+    "--html", type=click.Path(path_type=Path), metavar="PATH", help="Write the comparison as an HTML page instead."
+)
+@json_option
+def compare(config: "Config | None", a: str, b: str, html: Path | None, as_json: bool) -> None:
+    """Show the passages that A and B share; each is a story's id or a file (a page or plain text).
+
+    Two files need no configuration.
+    """
+    from neardup.app import comparer
+    from neardup.cli import printing
+    from neardup.languages import SHIPPED
+    from neardup.moderation.evidence.page import write_evidence
+    from neardup.moderation.evidence.side_by_side import side_by_side
+    from neardup.query.compare import compare as compare_texts
+
+    if html is not None:
+        refuse_missing_folder("--html", html)
+        with console.show_waiting("compare"):
+            run_async(lambda _: write_evidence(comparer(config), a, b, html, config.registry if config else SHIPPED))
+        click.echo(f"{html}", err=True)
+        return
+    with console.show_waiting("compare"):
+        comparison = run_async(lambda _: compare_texts(comparer(config), a, b))
+    if as_json:
+        click.echo(json.dumps(asdict(comparison), ensure_ascii=False))
+    else:
+        printing.out.print(side_by_side(comparison))
+
+
+@command
+@click.argument("story", metavar="ID")
+@json_option
+def show(config: "Config", story: str, as_json: bool) -> None:
+    """Show the similarity of a story: its sources by share, and the copied passages.
+
+    The similarity is the share of its words that stand in earlier stories by other authors.
+    """
+    from neardup.app import open_readers
+    from neardup.cli import printing
+    from neardup.moderation.evidence.similarity_bars import similarity_bars
+    from neardup.query.similarity import similarity_of
+
+    number = story_id(story)
+    with console.show_waiting("show"):
+        report = run_async(lambda _: similarity_of(config.ledger.path, lambda: open_readers(config), number, story))
+    if as_json:
+        click.echo(json.dumps(asdict(report), ensure_ascii=False))
+    else:
+        printing.out.print(similarity_bars(report))

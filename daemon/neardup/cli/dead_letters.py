@@ -6,8 +6,7 @@ from typing import TYPE_CHECKING
 
 import click
 
-from neardup.cli.base import command, json_option
-from neardup.cli.flag_options import story_id
+from neardup.cli.base import command, json_option, story_id
 from neardup.errors import Misuse
 from neardup.records import DEAD_LETTER_REASONS
 from neardup.timestamps import rfc3339

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from neardup.cli.base import parse_time_option, refuse_missing_folder
+from neardup.cli.base import parse_time_option, refuse_missing_folder, story_id
 from neardup.core.verify import tiers
 from neardup.errors import Misuse
 from neardup.pairs import DECIDING
@@ -20,16 +20,6 @@ if TYPE_CHECKING:
 
 
 STATUSES = ["open", "withdrawn", *(verdict.value for verdict in DECIDING)]
-
-
-def story_id(value: str) -> int:
-    """The integer of a story's id as it is listed, an integer or a name: the type of an option or argument."""
-    from neardup.source.parse import id_of
-
-    try:
-        return id_of(value)
-    except ValueError as error:
-        raise click.BadParameter(str(error)) from None
 
 
 def output_target(output: str) -> "Target | None":

@@ -12,40 +12,49 @@ from click.shell_completion import CompletionItem
 from neardup import __version__
 from neardup.garbage_collection import LOADING, collect_seldom
 
-# Name of a command: its module in this package, and its line in `neardup --help`, the first sentence of its help.
+# Name of a command: its module, and its line in `neardup --help`, the first sentence of its help.
 COMMANDS = {
-    "init": ("setup", "Write a configuration for your own pages, by a few questions or options"),
-    "demo": ("setup", "Find the copies among the bundled sample stories, in a folder of their own"),
-    "run": ("daemon", "Run as a daemon until SIGTERM: daily runs on run.schedule, /metrics and /healthz"),
-    "daily": ("runs", "Run over the stories updated since the watermark"),
-    "backfill": ("runs", "Run over every story; an interrupted backfill resumes"),
-    "sweep": ("runs", "Flag the pairs among fingerprinted stories; an interrupted sweep resumes"),
-    "check": ("checking", "Show what FILE (a page or plain text; - is stdin) would be flagged against"),
-    "compare": ("moderation", "Show the passages that A and B share"),
-    "serve": ("serving", "Serve the check before publication over HTTP, until SIGTERM"),
-    "replay": ("insights", "Show what other thresholds would flag among the candidates on record"),
-    "evaluate": ("insights", "Measure recall on copies made from your own stories, or on pairs that you labelled"),
-    "audit": ("auditing", "Measure what the index misses: compare some of the latest stories with all others"),
-    "plan": ("insights", "Project what the corpus needs: memory, disk and time, and when the box will be full"),
-    "scan": ("scan", "Find the copies among texts: folders and files of .txt, .md and .html, and tables"),
-    "show": ("moderation", "Show the similarity of a story: its sources by share, and the copied passages"),
-    "case": ("cases", "Write the case file of a story, or the notice to its author"),
-    "verdicts": ("cases", "Print every verdict and undo, in the order of time, as JSON lines"),
-    "export": ("moderation", "Write the flagged pairs, the most severe first, or the stories that copy"),
-    "report": ("insights", "Write an HTML page of plots for operators: flags, scores, buckets, latencies"),
-    "review": ("reviewing", "Serve the review desk, a web page where moderators decide the flagged cases"),
-    "suspects": ("suspects", "List the marked stories, those marked last first, or count them by author"),
-    "dead-letters": ("dead_letters", "List the stories and rows that could not be processed"),
-    "retry": ("dead_letters", "Process the stories of dead letters again"),
-    "status": ("status", "Show stories, flags, runs, dead letters and the index"),
-    "doctor": ("maintenance", "Test config, ledger, index, source, object store, clock and fingerprints"),
-    "backup": ("maintenance", "Write a checked copy of the ledger to PATH"),
-    "reindex": ("maintenance", "Rebuild the index from the ledger, and repair the passage index"),
-    "reference": ("reference", "List the works to protect, show their catalogues, or remove one"),
-    "embed": ("embedding", "Make the vectors of works and new stories"),
-    "import": ("importing", "Add fingerprints that were made elsewhere, with their flags"),
-    "spark": ("spark", "Find the copies of a corpus on a Spark cluster, and write folders of Parquet"),
-    "forget": ("maintenance", "Remove a story from ledger, index, flags and dead letters"),
+    "init": ("neardup.cli.setup", "Write a configuration for your own pages, by a few questions or options"),
+    "demo": ("neardup.cli.setup", "Find the copies among the bundled sample stories, in a folder of their own"),
+    "run": ("neardup.cli.daemon", "Run as a daemon until SIGTERM: daily runs on run.schedule, /metrics and /healthz"),
+    "daily": ("neardup.cli.runs", "Run over the stories updated since the watermark"),
+    "backfill": ("neardup.cli.runs", "Run over every story; an interrupted backfill resumes"),
+    "sweep": ("neardup.cli.runs", "Flag the pairs among fingerprinted stories; an interrupted sweep resumes"),
+    "check": ("neardup.cli.checking", "Show what FILE (a page or plain text; - is stdin) would be flagged against"),
+    "compare": ("neardup.cli.checking", "Show the passages that A and B share"),
+    "serve": ("neardup.cli.serving", "Serve the check before publication over HTTP, until SIGTERM"),
+    "replay": ("neardup.cli.insights", "Show what other thresholds would flag among the candidates on record"),
+    "evaluate": (
+        "neardup.cli.insights",
+        "Measure recall on copies made from your own stories, or on pairs that you labelled",
+    ),
+    "audit": (
+        "neardup.cli.auditing",
+        "Measure what the index misses: compare some of the latest stories with all others",
+    ),
+    "plan": (
+        "neardup.cli.insights",
+        "Project what the corpus needs: memory, disk and time, and when the box will be full",
+    ),
+    "scan": ("neardup.cli.scan", "Find the copies among texts: folders and files of .txt, .md and .html, and tables"),
+    "show": ("neardup.cli.checking", "Show the similarity of a story: its sources by share, and the copied passages"),
+    "case": ("neardup.cli.cases", "Write the case file of a story, or the notice to its author"),
+    "verdicts": ("neardup.cli.cases", "Print every verdict and undo, in the order of time, as JSON lines"),
+    "export": ("neardup.cli.moderation", "Write the flagged pairs, the most severe first, or the stories that copy"),
+    "report": ("neardup.cli.insights", "Write an HTML page of plots for operators: flags, scores, buckets, latencies"),
+    "review": ("neardup.cli.reviewing", "Serve the review desk, a web page where moderators decide the flagged cases"),
+    "suspects": ("neardup.cli.suspects", "List the marked stories, those marked last first, or count them by author"),
+    "dead-letters": ("neardup.cli.dead_letters", "List the stories and rows that could not be processed"),
+    "retry": ("neardup.cli.dead_letters", "Process the stories of dead letters again"),
+    "status": ("neardup.cli.status", "Show stories, flags, runs, dead letters and the index"),
+    "doctor": ("neardup.cli.maintenance", "Test config, ledger, index, source, object store, clock and fingerprints"),
+    "backup": ("neardup.cli.maintenance", "Write a checked copy of the ledger to PATH"),
+    "reindex": ("neardup.cli.maintenance", "Rebuild the index from the ledger, and repair the passage index"),
+    "reference": ("neardup.cli.reference", "List the works to protect, show their catalogues, or remove one"),
+    "embed": ("neardup.cli.embedding", "Make the vectors of works and new stories"),
+    "import": ("neardup.cli.importing", "Add fingerprints that were made elsewhere, with their flags"),
+    "spark": ("neardup.cli.spark", "Find the copies of a corpus on a Spark cluster, and write folders of Parquet"),
+    "forget": ("neardup.cli.maintenance", "Remove a story from ledger, index, flags and dead letters"),
 }
 
 
@@ -74,7 +83,7 @@ class LazyGroup(click.Group):
     def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
         if cmd_name not in COMMANDS:
             return None
-        module = import_module(f"neardup.cli.{COMMANDS[cmd_name][0]}")
+        module = import_module(COMMANDS[cmd_name][0])
         commands = (value for value in vars(module).values() if isinstance(value, click.Command))
         return next(command for command in commands if command.name == cmd_name)
 

@@ -1,10 +1,7 @@
-"""The commands about copies: `compare`, `show`, `export`."""
+"""The command `export`."""
 
-import json
 import sys
 from contextlib import closing, nullcontext
-from dataclasses import asdict
-from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Literal
 
@@ -12,9 +9,9 @@ import click
 from click.core import ParameterSource
 
 from neardup.cli import console
-from neardup.cli.base import command, json_option, refuse_missing_folder
+from neardup.cli.base import command, refuse_missing_folder
 from neardup.cli.event_loop import run_async
-from neardup.cli.flag_options import output_target, story_id, takes_flag_selection
+from neardup.cli.flag_options import output_target, takes_flag_selection
 from neardup.core.verify.keep import POLICIES
 from neardup.errors import Misuse
 from neardup.option_values import FORMATS
@@ -24,61 +21,6 @@ if TYPE_CHECKING:
     from neardup.core.verify.keep import Policy
     from neardup.ledger.selection import Selection
     from neardup.option_values import Format
-
-
-@partial(command, needs_config=False)
-@click.argument("a")
-@click.argument("b")
-@click.option(
-    "--html", type=click.Path(path_type=Path), metavar="PATH", help="Write the comparison as an HTML page instead."
-)
-@json_option
-def compare(config: "Config | None", a: str, b: str, html: Path | None, as_json: bool) -> None:
-    """Show the passages that A and B share; each is a story's id or a file (a page or plain text).
-
-    Two files need no configuration.
-    """
-    from neardup.app import comparer
-    from neardup.cli import printing
-    from neardup.languages import SHIPPED
-    from neardup.moderation.evidence.page import write_evidence
-    from neardup.moderation.evidence.side_by_side import side_by_side
-    from neardup.query.compare import compare as compare_texts
-
-    if html is not None:
-        refuse_missing_folder("--html", html)
-        with console.show_waiting("compare"):
-            run_async(lambda _: write_evidence(comparer(config), a, b, html, config.registry if config else SHIPPED))
-        click.echo(f"{html}", err=True)
-        return
-    with console.show_waiting("compare"):
-        comparison = run_async(lambda _: compare_texts(comparer(config), a, b))
-    if as_json:
-        click.echo(json.dumps(asdict(comparison), ensure_ascii=False))
-    else:
-        printing.out.print(side_by_side(comparison))
-
-
-@command
-@click.argument("story", metavar="ID")
-@json_option
-def show(config: "Config", story: str, as_json: bool) -> None:
-    """Show the similarity of a story: its sources by share, and the copied passages.
-
-    The similarity is the share of its words that stand in earlier stories by other authors.
-    """
-    from neardup.app import open_readers
-    from neardup.cli import printing
-    from neardup.moderation.evidence.similarity_bars import similarity_bars
-    from neardup.query.similarity import similarity_of
-
-    number = story_id(story)
-    with console.show_waiting("show"):
-        report = run_async(lambda _: similarity_of(config.ledger.path, lambda: open_readers(config), number, story))
-    if as_json:
-        click.echo(json.dumps(asdict(report), ensure_ascii=False))
-    else:
-        printing.out.print(similarity_bars(report))
 
 
 @command

@@ -3,20 +3,21 @@
 from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import asdict
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from neardup.cli.printing import by_reason, index_repairs, out
-from neardup.ledger.marks import MarkCount
-from neardup.ledger.recalls import ALL
-from neardup.ledger.scrubbing import Scrubbing
-from neardup.ledger.works import Catalogue
-from neardup.ops.cluster_status import ClusterStatus
-from neardup.ops.recall_status import RecallStatus
-from neardup.ops.status import Status
 from neardup.timestamps import readable, rfc3339
 
+if TYPE_CHECKING:
+    from neardup.ledger.marks import MarkCount
+    from neardup.ledger.scrubbing import Scrubbing
+    from neardup.ledger.works import Catalogue
+    from neardup.ops.cluster_status import ClusterStatus
+    from neardup.ops.recall_status import RecallStatus
+    from neardup.ops.status import Status
 
-def show_status(status: Status) -> None:
+
+def show_status(status: "Status") -> None:
     """Print the state of ledger and index, section by section."""
     for name, lines in _status_sections(status):
         out.print(f"[bold]{name}[/]")
@@ -24,7 +25,7 @@ def show_status(status: Status) -> None:
             out.print(f"  {line}", markup=False)
 
 
-def _cluster_line(cluster: ClusterStatus) -> str:
+def _cluster_line(cluster: "ClusterStatus") -> str:
     weakest, furthest = cluster.weakest_edge, cluster.furthest_apart
     chain = f"a chain: {furthest.a} and {furthest.b} have little in common" if cluster.chain else ""
     original = cluster.likely_original
@@ -34,7 +35,7 @@ def _cluster_line(cluster: ClusterStatus) -> str:
     )
 
 
-def _status_sections(status: Status) -> Iterable[tuple[str, list[str]]]:
+def _status_sections(status: "Status") -> Iterable[tuple[str, list[str]]]:
     running = status.running
     yield (
         "running",
@@ -100,12 +101,12 @@ def _status_sections(status: Status) -> Iterable[tuple[str, list[str]]]:
     )
 
 
-def _mark_line(one: MarkCount) -> str:
+def _mark_line(one: "MarkCount") -> str:
     detail = f" {one.detail}" if one.detail else ""
     return f"{one.reason}: {one.language}{detail} {one.stories:,}, such as story {one.example}"
 
 
-def _scrub_line(scrub: Scrubbing) -> str:
+def _scrub_line(scrub: "Scrubbing") -> str:
     ended = rfc3339(scrub.round_ended_at)
     rounds = f"every story was compared by {readable(ended)}" if ended else "no round has ended yet"
     return (
@@ -114,7 +115,7 @@ def _scrub_line(scrub: Scrubbing) -> str:
     )
 
 
-def _catalogue_lines(catalogues: Sequence[Catalogue]) -> Iterator[str]:
+def _catalogue_lines(catalogues: "Sequence[Catalogue]") -> Iterator[str]:
     for one in catalogues:
         lacking = one.without_fingerprint
         mend = f", {lacking:,} without fingerprint: run `neardup reference sync`" if lacking else ""
@@ -132,8 +133,10 @@ def _passage_lines(passages: dict[str, Any]) -> Iterator[str]:
         yield f"  {one['language']} {one['holders']:,} stories{story}".rstrip()
 
 
-def _recall_lines(one: RecallStatus) -> Iterator[str]:
+def _recall_lines(one: "RecallStatus") -> Iterator[str]:
     """The recall of each subject in all languages, and then what is lower than in the month before."""
+    from neardup.ledger.recalls import ALL
+
     of_all = [row for row in one.recalls if row.language == ALL]
     found = ", ".join(f"{row.subject} {row.found:,} of {row.total:,}" for row in of_all)
     yield f"{one.measure} {readable(one.measured_at)}: {found or 'none tried'}"
