@@ -37,10 +37,10 @@ class App:
 @asynccontextmanager
 async def open_app(config: Config) -> AsyncIterator[App]:
     """Open ledger and index.  Raises Transient if Redis does not answer, and Fatal for other failures."""
-    from neardup.core.fingerprint import version as fingerprint_version  # noqa: PLC0415 - see above
-    from neardup.pipeline.index_wait import IndexWait  # noqa: PLC0415 - likewise
-    from neardup.pipeline.passage_sync import open_passages  # noqa: PLC0415 - likewise
-    from neardup.telemetry.metrics import create_series  # noqa: PLC0415 - likewise
+    from neardup.core.fingerprint import version as fingerprint_version
+    from neardup.pipeline.index_wait import IndexWait
+    from neardup.pipeline.passage_sync import open_passages
+    from neardup.telemetry.metrics import create_series
 
     connect(config.ledger.path).close()
     with closing(Ledger(config.ledger.path)) as ledger, closing(Ledger(config.ledger.path, read)) as reader:
@@ -71,9 +71,9 @@ async def open_index(config: Config) -> Index:
 
 def open_readers(config: Config) -> "ReaderPool":
     """A pool of reader processes, which start when first needed.  Raises Fatal for a store that does not exist."""
-    from neardup.core.text.extraction import Extraction  # noqa: PLC0415 - see above
-    from neardup.pages.reader_pool import ReaderPool  # noqa: PLC0415 - likewise
-    from neardup.pages.store import WorkPages, open_store  # noqa: PLC0415 - likewise
+    from neardup.core.text.extraction import Extraction
+    from neardup.pages.reader_pool import ReaderPool
+    from neardup.pages.store import WorkPages, open_store
 
     open_store(config.content)
     submitted, works = files.submitted_folder(config.ledger.path), None
@@ -84,15 +84,15 @@ def open_readers(config: Config) -> "ReaderPool":
 
 
 def extraction(config: Config) -> "Extraction":
-    from neardup.core.text.extraction import Extraction  # noqa: PLC0415 - see above
+    from neardup.core.text.extraction import Extraction
 
     return Extraction(config.extract.body, config.extract.strip)
 
 
 def comparer(config: Config | None) -> "Comparer":
     """The parts of `compare`; without a configuration it compares files only, each with its whole text."""
-    from neardup.core.text.extraction import Extraction  # noqa: PLC0415 - see above
-    from neardup.query.compare import Comparer  # noqa: PLC0415 - likewise
+    from neardup.core.text.extraction import Extraction
+    from neardup.query.compare import Comparer
 
     if config is None:
         return Comparer(None, None, Extraction(), Detection())

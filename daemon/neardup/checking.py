@@ -9,20 +9,22 @@ from typing import TYPE_CHECKING
 from neardup.app import open_app, open_readers
 from neardup.config import Config
 from neardup.ledger import Ledger
-from neardup.pages.reader_pool import ReaderPool
-from neardup.pages.text_cache import Texts
-from neardup.query.check import Checker
 
 if TYPE_CHECKING:
+    from neardup.pages.reader_pool import ReaderPool
+    from neardup.query.check import Checker
     from neardup.query.submissions import Submissions
 
 
 @asynccontextmanager
-async def open_checker(config: Config) -> AsyncIterator[Checker]:
+async def open_checker(config: Config) -> "AsyncIterator[Checker]":
     """A checker of texts against the ledger and the index; its reader processes start when first needed.
 
     Raises as `open_app` does, and Fatal for a store that does not exist.
     """
+    from neardup.pages.text_cache import Texts
+    from neardup.query.check import Checker
+
     async with aclosing(open_readers(config)) as pool, open_app(config) as app:
         texts = Texts(pool.shingled)
         yield Checker(app.index, app.passages, app.reader, texts, config.detection, app.version)
@@ -33,10 +35,10 @@ class ServiceParts:
     """The open parts of the HTTP service; `reader` is a read-only connection to the ledger."""
 
     config: Config
-    checker: Checker
+    checker: "Checker"
     submissions: "Submissions"
     reader: Ledger
-    pool: ReaderPool
+    pool: "ReaderPool"
 
 
 @asynccontextmanager
@@ -52,9 +54,11 @@ async def open_service_parts(config: Config) -> AsyncIterator[ServiceParts]:
 
     Raises as `open_checker` does, and Fatal for a ledger or an index with fingerprints of another version.
     """
-    from neardup.pipeline.index_sync import refuse_mismatch  # noqa: PLC0415 - `check` starts without them
-    from neardup.pipeline.upkeep import Upkeep  # noqa: PLC0415 - likewise
-    from neardup.query.submissions import Submissions  # noqa: PLC0415 - likewise
+    from neardup.pages.text_cache import Texts
+    from neardup.pipeline.index_sync import refuse_mismatch
+    from neardup.pipeline.upkeep import Upkeep
+    from neardup.query.check import Checker
+    from neardup.query.submissions import Submissions
 
     async with open_app(config) as app, aclosing(open_readers(config)) as pool:
         await refuse_mismatch(app.index, app.ledger, app.version)

@@ -6,10 +6,6 @@ from collections.abc import Callable
 from contextlib import aclosing
 
 from neardup.app import App, open_readers
-from neardup.pipeline.index_sync import rebuild
-from neardup.pipeline.passage_damage import mend
-from neardup.pipeline.passage_reading import PassageReading
-from neardup.pipeline.passage_sync import PassageSync
 
 
 async def reindex(app: App, progress: Callable[[int], None]) -> tuple[int, Counter[str]]:
@@ -19,6 +15,11 @@ async def reindex(app: App, progress: Callable[[int], None]) -> tuple[int, Count
     under way.  Returns how many stories are indexed, and the results of the pages read, by name.  The caller holds the
     lock.  Raises Transient, StoreDown and Fatal.
     """
+    from neardup.pipeline.index_sync import rebuild
+    from neardup.pipeline.passage_damage import mend
+    from neardup.pipeline.passage_reading import PassageReading
+    from neardup.pipeline.passage_sync import PassageSync
+
     indexed = await rebuild(app.index, app.ledger, app.version, progress)
     sync = PassageSync(app.passages, app.ledger)
     async with aclosing(open_readers(app.config)) as readers:
