@@ -147,7 +147,7 @@ async def test_interrupted_upload_leaves_no_parts(
             raise ending
         return read(file, number)
 
-    monkeypatch.setattr(s3_objects, "_part", part)
+    monkeypatch.setattr("neardup.s3_objects._part", part)
     with stamina.set_testing(True, attempts=1), pytest.raises((Transient, CancelledError)):
         await write_to_target("s3://flags/k", store, lambda file: file.write_bytes(bytes(LARGE)))
     assert not aws.client("s3").list_multipart_uploads(Bucket="flags").get("Uploads"), (

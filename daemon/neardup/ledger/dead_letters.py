@@ -16,7 +16,8 @@ from neardup.ledger.runs import get, put
 from neardup.records import Dead, DeadLettered, Language, Skip, Skipped, Story
 
 if TYPE_CHECKING:
-    from neardup.columns import Outcomes  # with the parser of pages, which most readers do without
+    # with the parser of pages, which most readers do without
+    from neardup.columns import Outcomes
 
 PAGE = 256
 

@@ -11,7 +11,8 @@ from neardup.ledger.compact_columns import packed_id
 from neardup.records import Language, Marks, Skip, Skipped, Story
 
 if TYPE_CHECKING:
-    from neardup.columns import FingerprintedStories  # with the parser of pages, which most readers do without
+    # with the parser of pages, which most readers do without
+    from neardup.columns import FingerprintedStories
 
 Row = tuple[object, ...]
 

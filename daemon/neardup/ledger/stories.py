@@ -30,10 +30,8 @@ from neardup.ledger.runs import put_checkpoint
 from neardup.records import BandedFingerprint, Checkpoint, Skip, Skipped, StoredVersion
 
 if TYPE_CHECKING:
-    from neardup.columns import (  # with the parser of pages, which most readers do without
-        FingerprintedStories,
-        Outcomes,
-    )
+    # with the parser of pages, which most readers do without
+    from neardup.columns import FingerprintedStories, Outcomes
 
 # The page no longer holds a story, so its fingerprint is removed.  A missing or oversized object says nothing about
 # the text.

@@ -123,8 +123,8 @@ def _open_listing(
         assert section.manifest is not None
         return Manifest(section.manifest, config.registry, content.key, of_reference=of_reference)
     with needs("aws", f'{"reference" if of_reference else "source"}.kind = "athena"'):
-        from neardup.s3_objects import open_range_reader  # noqa: PLC0415 - loads aioboto3
-        from neardup.source.athena import Athena  # noqa: PLC0415 - loads aioboto3
+        from neardup.s3_objects import open_range_reader
+        from neardup.source.athena import Athena
 
     opener = partial(open_range_reader, content=content)
     languages, key = config.registry, content.key

@@ -1,7 +1,5 @@
 """/metrics of a single run.  The server of prometheus-client starts 0.2 s faster than the application of the daemon."""
 
-from prometheus_client import start_http_server
-
 from neardup.log import log
 from neardup.telemetry.metrics import STARTED, registered
 
@@ -11,6 +9,8 @@ def serve_metrics(listen: str, command: str) -> None:
 
     Commands share the port with the daemon, and the alerts tell them apart by `command`.
     """
+    from prometheus_client import start_http_server  # noqa: PLC0415 - loads slowly
+
     registered()
     STARTED.labels(command).set_to_current_time()
     host, _, port = listen.rpartition(":")

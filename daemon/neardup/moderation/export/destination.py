@@ -72,7 +72,7 @@ def _copy_to_stdout(file: Path) -> None:
 async def _upload(file: Path, url: str, content: Content) -> None:
     """Upload a file to an S3 URL.  Raises the same errors as `write_to_target`."""
     with needs("aws", url):
-        from neardup.s3_objects import upload  # noqa: PLC0415 - loads aioboto3
+        from neardup.s3_objects import upload
 
     try:
         await upload(file, url, content)
