@@ -3,7 +3,7 @@
 import csv
 import json
 from collections.abc import Mapping
-from importlib.resources import files
+from importlib import resources
 from typing import NamedTuple
 
 import numpy as np
@@ -19,7 +19,7 @@ from neardup.meaning.parts import Parts
 from neardup.pairs import Kind
 from neardup.records import Language
 
-SAMPLES = files("neardup") / "samples" / "meaning"
+SAMPLES = resources.files("neardup") / "samples" / "meaning"
 STORY = Extraction("article .story")
 SAMPLE = 1 << 62  # the id of the other sample, which no story has
 

@@ -8,7 +8,8 @@ from dataclasses import dataclass
 import numpy as np
 
 from neardup.app import App, open_readers
-from neardup.core.fingerprint.passage_hashes import PassageHashes, passage_hashes
+from neardup.core.fingerprint.passage_hashes import PassageHashes
+from neardup.core.fingerprint.passage_hashes import passage_hashes as passage_hashes_of
 from neardup.core.verify.scores import assess
 from neardup.core.verify.shingled import Shingled
 from neardup.insights.self_checks.audit.nomination import Nominated, by_fingerprints, by_passages
@@ -84,7 +85,7 @@ async def _passages_of(app: App, texts: Texts, ids: Sequence[int]) -> dict[int, 
         read = await texts.read(sides)
         for side in sides:
             if isinstance(text := read[side.text_hash], Shingled):
-                hashes[side.id] = np.union1d(passage_hashes(text.words), text.skeleton_hashes)
+                hashes[side.id] = np.union1d(passage_hashes_of(text.words), text.skeleton_hashes)
     return hashes
 
 
