@@ -66,7 +66,7 @@ class Neardup:
     def configure(self, text: str) -> None:
         (self.folder / "config.toml").write_text(text, encoding="utf-8")
 
-    def pairs(self) -> set[tuple[int, int, str, int]]:
+    def flagged_pairs(self) -> set[tuple[int, int, str, int]]:
         """The open flags: story, match, kind and Hamming distance."""
         done = self("export", "--format", "jsonl")
         assert done.code == 0, done.err

@@ -13,4 +13,4 @@ PLANTED = {(pair["a"], pair["b"], pair["kind"]) for pair in TRUTH}
 
 def kinds(neardup: Neardup) -> set[tuple[int, int, str]]:
     """The open flags as (lower id, higher id, kind)."""
-    return {(min(a, b), max(a, b), kind) for a, b, kind, _ in neardup.pairs()}
+    return {(min(a, b), max(a, b), kind) for a, b, kind, _ in neardup.flagged_pairs()}

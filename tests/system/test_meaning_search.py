@@ -69,7 +69,7 @@ async def test_translated_and_retold_stories_are_found(stories: Neardup, monkeyp
     assert (sum(done.search.found.values()), done.search.copies) == (0, 0)
     assert found(stories) == WANTED
     assert (await run(stories)).search.searched == 0
-    assert not stories.pairs(), "no flag is among them"
+    assert not stories.flagged_pairs(), "no flag is among them"
 
 
 async def test_a_copy_by_its_words_is_not_called_retold(stories: Neardup) -> None:
