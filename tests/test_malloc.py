@@ -33,7 +33,7 @@ PROGRAM = dedent(
 
 @pytest.mark.parametrize(
     ("begin", "is_one"),
-    [("", False), ("from neardup.malloc import use_one_arena; use_one_arena()", True)],
+    [("", False), ("from neardup.process import use_one_arena; use_one_arena()", True)],
     ids=["as glibc does by itself", "with one arena"],
 )
 def test_threads_share_one_arena(begin: str, is_one: bool) -> None:

@@ -10,7 +10,7 @@ from zoneinfo import ZoneInfo
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from neardup.schedule import Daily, due, duration, parse_schedule
+from neardup.config.schedule import Daily, due, duration, parse_schedule
 
 KOLKATA, BERLIN = ZoneInfo("Asia/Kolkata"), ZoneInfo("Europe/Berlin")
 ZONES = [

@@ -3,12 +3,19 @@
 What loads a large library imports it where it is used: `status` starts without compiler, S3 and Redis.
 """
 
-from collections.abc import AsyncIterator, Iterator
-from contextlib import asynccontextmanager, closing, contextmanager
+import asyncio
+import json
+from collections import Counter
+from collections.abc import AsyncIterator, Callable, Iterator, Sequence
+from contextlib import aclosing, asynccontextmanager, closing, contextmanager, suppress
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
+from msgspec.structs import asdict
+
+from neardup import __version__
 from neardup.config import Config, Detection
+from neardup.errors import Misuse, Transient
 from neardup.index import backends
 from neardup.index.protocol import Index
 from neardup.ledger import Ledger, connect, files, languages, read
@@ -16,9 +23,17 @@ from neardup.ledger import Ledger, connect, files, languages, read
 if TYPE_CHECKING:
     from neardup.core.text.extraction import Extraction
     from neardup.index.passages.index import PassageIndex
+    from neardup.ledger.dead_letters import DeadLetterFilter
     from neardup.pages.reader_pool import ReaderPool
+    from neardup.pipeline.hooks import Hook
     from neardup.pipeline.index_wait import IndexWait
+    from neardup.pipeline.progress import Watch
+    from neardup.pipeline.run_parts import CheckpointWriter
+    from neardup.pipeline.summary import RunSummary, Summary, SweepSummary
+    from neardup.query.check import Checker
     from neardup.query.compare import Comparer
+    from neardup.query.submissions import Submissions
+    from neardup.source import Source
 
 
 @dataclass(frozen=True, slots=True)
@@ -97,3 +112,312 @@ def comparer(config: Config | None) -> "Comparer":
     if config is None:
         return Comparer(None, None, Extraction(), Detection())
     return Comparer(config.ledger.path, lambda: open_readers(config), extraction(config), config.detection)
+
+
+# MERGED: Composes the checker of texts, and the parts of the HTTP service, which stores submitted stories as well.
+
+
+@asynccontextmanager
+async def open_checker(config: Config) -> "AsyncIterator[Checker]":
+    """A checker of texts against the ledger and the index; its reader processes start when first needed.
+
+    Raises as `open_app` does, and Fatal for a store that does not exist.
+    """
+    from neardup.pages.text_cache import Texts
+    from neardup.query.check import Checker
+
+    async with aclosing(open_readers(config)) as pool, open_app(config) as app:
+        texts = Texts(pool.shingled)
+        yield Checker(app.index, app.passages, app.reader, texts, config.detection, app.version)
+
+
+@dataclass(frozen=True, slots=True)
+class ServiceParts:
+    """The open parts of the HTTP service; `reader` is a read-only connection to the ledger."""
+
+    config: Config
+    checker: "Checker"
+    submissions: "Submissions"
+    reader: Ledger
+    pool: "ReaderPool"
+
+
+@asynccontextmanager
+async def open_submissions(config: Config) -> "AsyncIterator[Submissions]":
+    """What checks, stores and forgets stories.  Raises as `open_service_parts` does."""
+    async with open_service_parts(config) as parts:
+        yield parts.submissions
+
+
+@asynccontextmanager
+async def open_service_parts(config: Config) -> AsyncIterator[ServiceParts]:
+    """The parts of the HTTP service, ready at once; they keep the indexes in step while they are open.
+
+    Raises as `open_checker` does, and Fatal for a ledger or an index with fingerprints of another version.
+    """
+    from neardup.pages.text_cache import Texts
+    from neardup.pipeline.index_sync import refuse_mismatch
+    from neardup.pipeline.upkeep import Upkeep
+    from neardup.query.check import Checker
+    from neardup.query.submissions import Submissions
+
+    async with open_app(config) as app, aclosing(open_readers(config)) as pool:
+        await refuse_mismatch(app.index, app.ledger, app.version)
+        await pool.start()
+        texts = Texts(pool.shingled)
+        checker = Checker(app.index, app.passages, app.reader, texts, config.detection, app.version)
+        upkeep = Upkeep(app.index, app.passages, app.ledger, texts, config.detection, app.version)
+        keeping_up = asyncio.create_task(upkeep.run(), name="upkeep")
+        try:
+            max_bytes, languages = config.content.max_bytes, config.registry
+            submissions = Submissions(checker, app.ledger, texts, config.detection, max_bytes, languages=languages)
+            yield ServiceParts(config, checker, submissions, app.reader, pool)
+        finally:
+            keeping_up.cancel()
+            await asyncio.gather(keeping_up, return_exceptions=True)
+
+
+# MERGED: Composes a run and a sweep with what follows them: cases, export, scrub, gauges and webhook. The export is imported only if [export] names a file.
+
+
+async def _open_dead_letters(ledger: Ledger, choice: "DeadLetterFilter") -> "Source":
+    from neardup.ledger import dead_letters
+    from neardup.source.listings import DeadLetters
+
+    size = sum((await ledger.do(dead_letters.counted, choice)).values())
+    return DeadLetters(lambda after: ledger.do(dead_letters.retriable, choice, after), size)
+
+
+async def run_once(
+    app: App,
+    command: str,
+    stop: asyncio.Event,
+    watch: "Watch | None" = None,
+    *,
+    since: int | None = None,
+    refingerprint: bool = False,
+    fresh: bool = False,
+    dead_letters: "DeadLetterFilter | None" = None,
+    listing: "Source | None" = None,
+    hooks: "Sequence[Hook]" = (),
+) -> "RunSummary":
+    """Run `backfill`, `daily`, `retry` or `reference` until its listing ends or `stop` is set; then hooks.
+
+    `watch` is called with the progress after each batch.  If `dead_letters` are chosen, their stories are listed;
+    otherwise those of `listing`, or of [source].
+    `hooks` are called before the gauges are set.  `since`, `refingerprint` and `fresh` are as in `run_options`.  Raises
+    as `Run` and `carry_out` do.
+    """
+    from neardup.ledger import works
+    from neardup.moderation.webhook import notify_webhook
+    from neardup.pipeline import script_health
+    from neardup.pipeline.gauges import refresh_gauges
+    from neardup.pipeline.hooks import Hook
+    from neardup.pipeline.progress import ignore_progress
+    from neardup.pipeline.run import Run
+    from neardup.pipeline.run_lifecycle import carry_out
+    from neardup.pipeline.run_options import Options
+    from neardup.pipeline.run_parts import Parts
+    from neardup.pipeline.scrub import scrub
+    from neardup.source.listings import open_source, refuse_scan
+
+    config = app.config
+    if listing is None and dead_letters is None:
+        refuse_scan(config)  # before its index is built
+
+    async def open_listing(checkpoint: "CheckpointWriter") -> "Source":
+        if dead_letters is not None:
+            return await _open_dead_letters(app.ledger, dead_letters)
+        return listing or open_source(config, checkpoint)
+
+    async def report_texts(_: "Summary") -> None:
+        job.summary.unusual_texts = await script_health.report(app.ledger)
+
+    async def scrub_index(_: "Summary") -> None:
+        await scrub(app.index, app.passages, app.ledger, config.detection, job.summary.index_faults)
+
+    async def refresh(_: "Summary") -> None:
+        await refresh_gauges(app.ledger, app.index, app.passages)
+
+    async def notify(summary: "Summary") -> None:
+        flagged = await app.ledger.do(works.open_flags, summary.started_at)
+        facts = summary.as_dict() | {"flagged_by_catalogue": flagged}
+        await notify_webhook(config.export, summary.command, summary.status, facts)
+
+    options = Options(
+        command,
+        since=since,
+        needs_watermark=config.source.kind == "athena",
+        refingerprint_for=json.dumps(asdict(config.extract), ensure_ascii=False, separators=(",", ":"))
+        if refingerprint
+        else None,
+        fresh=fresh,
+        dead_letters=dead_letters is not None,
+        moves_watermark=dead_letters is None and listing is None,
+    )
+    parts = Parts(
+        ledger=app.ledger,
+        reader=app.reader,
+        index=app.index,
+        passages=app.passages,
+        index_wait=app.index_wait,
+        version=app.version,
+        section=config.run,
+        detection=config.detection,
+        languages=config.registry,
+        open_source=open_listing,
+        open_readers=lambda: open_readers(config),
+    )
+    webhooks = [Hook("webhook", notify)] if listing is None else []
+    return await carry_out(
+        job := Run(parts, options, stop, watch or ignore_progress),
+        app.ledger,
+        stop,
+        release=__version__,
+        shutdown_seconds=config.run.shutdown_seconds,
+        hooks=[
+            *after_run(config, app.ledger, stop),
+            Hook("script health", report_texts),
+            *([Hook("scrub", scrub_index)] if command == "daily" else []),
+            *hooks,
+            Hook("gauges", refresh),
+            *webhooks,
+        ],
+    )
+
+
+async def sweep(config: Config, ledger: Ledger, stop: asyncio.Event, watch: "Watch | None" = None) -> "SweepSummary":
+    """Nominate and verify the pairs among all stories of the ledger until done or `stop` is set; then export.
+
+    `watch` is called with the progress, in stories.  Raises as `Sweep` and `carry_out` do.
+    """
+    from neardup.core.fingerprint import version as fingerprint_version
+    from neardup.pipeline.progress import ignore_progress
+    from neardup.pipeline.run_lifecycle import carry_out
+    from neardup.pipeline.sweep import Sweep
+
+    version = fingerprint_version.version(config.registry)
+    job = Sweep(
+        ledger,
+        config.detection,
+        version,
+        section=config.run,
+        open_readers=lambda: open_readers(config),
+        stop=stop,
+        watch=watch or ignore_progress,
+    )
+    return await carry_out(
+        job,
+        ledger,
+        stop,
+        release=__version__,
+        shutdown_seconds=config.run.shutdown_seconds,
+        hooks=after_run(config, ledger, stop),
+    )
+
+
+def after_run(config: Config, ledger: Ledger, stop: asyncio.Event) -> "list[Hook]":
+    """The hooks that bring the cases up to date and write the file of [export].
+
+    Once `stop` is set, the export leaves out passages, which take time.
+    """
+    from neardup.ledger import cases
+    from neardup.pipeline.hooks import Hook
+
+    async def refresh_cases(_: "Summary") -> None:
+        await ledger.do(cases.refresh)
+
+    refreshing = Hook("cases", refresh_cases)
+    if config.export.path is None:
+        return [refreshing]
+    from neardup.moderation.export.write import check_format, export_after_run
+
+    check_format(config.export.path_format)  # before hours of work, not after
+
+    async def export(_: "Summary") -> None:
+        await export_after_run(config, lambda: open_readers(config), passages=not stop.is_set())
+
+    return [refreshing, Hook("export", export, vital=True)]
+
+
+# MERGED: The reference: the catalogues of works to protect, which are listed by `neardup reference sync`.
+
+REFERENCE_COMMAND = "reference"
+
+
+@dataclass(frozen=True, slots=True)
+class Synced:
+    """The outcome of a sync: the summary of its run, and how many works it added, updated and removed."""
+
+    summary: "RunSummary"
+    added: int
+    updated: int
+    removed: int
+
+
+async def sync_reference(app: App, stop: asyncio.Event, watch: "Watch | None" = None) -> Synced:
+    """List all works of [reference]: add and update them, and remove those that are no longer listed.
+
+    Raises Misuse without [reference], and as `run_once` does.
+    """
+    from neardup.ledger import works
+    from neardup.ledger.lock import only_one
+    from neardup.pipeline.index_sync import catch_up
+    from neardup.pipeline.works_listing import WorksListing
+    from neardup.source.listings import open_reference
+
+    listing, before = WorksListing(open_reference(app.config), app.ledger), await app.ledger.do(works.count)
+    summary = await run_once(app, REFERENCE_COMMAND, stop, watch, listing=listing)
+    added = await app.ledger.do(works.count) + listing.removed - before
+    if listing.removed:
+        with suppress(Transient), only_one(app.ledger.path, REFERENCE_COMMAND):  # or else the next run does it
+            await catch_up(app.index, app.ledger, app.version)
+    return Synced(summary, added, summary.counts.fingerprinted - added, listing.removed)
+
+
+async def remove_catalogue(app: App, name: str) -> int:
+    """Remove a catalogue with its works, their flags and verdicts; returns the number of works.
+
+    Raises Misuse if there is none of this name, Transient if another command is running.
+    """
+    from neardup.ledger import works
+    from neardup.ledger.lock import only_one
+    from neardup.pipeline.index_sync import catch_up
+    from neardup.pipeline.passage_sync import PassageSync
+    from neardup.pipeline.works_listing import remove
+
+    with only_one(app.ledger.path, REFERENCE_COMMAND):
+        ids = await app.ledger.do(works.ids_of, name)
+        await catch_up(app.index, app.ledger, app.version)
+        await PassageSync(app.passages, app.ledger).start()
+        await remove(app.ledger, ids)
+        struck = await app.ledger.do(works.strike_dead_letters, name)
+        await catch_up(app.index, app.ledger, app.version)
+    if not ids and not struck:
+        known = ", ".join(one.name for one in await app.ledger.do(works.catalogues)) or "none"
+        raise Misuse(f"no catalogue {name} is on record; on record: {known}")
+    return len(ids)
+
+
+# MERGED: `neardup reindex`: rebuilds the index from the ledger, and repairs the passage index.
+
+
+async def reindex(app: App, progress: Callable[[int], None]) -> tuple[int, Counter[str]]:
+    """Rebuild the index, and read again the pages of the stories that the passage index lacks.
+
+    Every checksum of the passage index is compared first.  Calls `progress` with the number of stories done by the step
+    under way.  Returns how many stories are indexed, and the results of the pages read, by name.  The caller holds the
+    lock.  Raises Transient, StoreDown and Fatal.
+    """
+    from neardup.pipeline.index_sync import rebuild
+    from neardup.pipeline.passage_damage import mend
+    from neardup.pipeline.passage_reading import PassageReading
+    from neardup.pipeline.passage_sync import PassageSync
+
+    indexed = await rebuild(app.index, app.ledger, app.version, progress)
+    sync = PassageSync(app.passages, app.ledger)
+    async with aclosing(open_readers(app.config)) as readers:
+        reading = PassageReading.of_pool(sync, app.ledger, readers, app.config.run)
+        await mend(sync, reading, asyncio.Event(), lambda done, _: progress(done))
+    await sync.settle(asyncio.Event())
+    return indexed, reading.counts

@@ -1,5 +1,7 @@
 """The errors that neardup raises.  Errors of libraries are translated into these where the library is called."""
 
+from collections.abc import Iterator
+from contextlib import contextmanager
 from typing import Self
 
 
@@ -103,3 +105,20 @@ class Misuse(Fatal):
     """A wrong command line or a wrong configuration."""
 
     exit_code = 2
+
+
+# MERGED: The optional dependencies of the package: libraries that only some commands or settings need, installed as extras.
+
+
+@contextmanager
+def needs_extra(extra: str, what: str) -> Iterator[None]:
+    """Raise Misuse, which says how to install the extra, if a library that is imported inside is not installed."""
+    try:
+        yield
+    except ImportError as error:
+        raise Misuse(f"{what} needs {error.name or extra}: {how_to_install(extra)}") from error
+
+
+def how_to_install(extra: str) -> str:
+    """The command that installs an extra."""
+    return f"pip install 'neardup[{extra}]'"

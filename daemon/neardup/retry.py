@@ -22,7 +22,7 @@ from types import ModuleType
 from typing import Any, TypeVar
 
 from neardup.errors import Transient
-from neardup.log import log
+from neardup.telemetry.log import log
 from neardup.telemetry.metrics import RETRIES
 
 T = TypeVar("T")

@@ -16,7 +16,7 @@ from pathlib import Path
 from typing import Any, Generic, Protocol, TypeVar
 
 from neardup.errors import Misuse
-from neardup.log import log
+from neardup.telemetry.log import log
 
 PREFIX = "neardup_"  # lets scanners for leaked secrets recognise a token
 DIGEST = re.compile(r"[0-9a-f]{64}")

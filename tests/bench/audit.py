@@ -13,7 +13,7 @@ import click
 import numpy as np
 from neardup.config import Detection
 from neardup.index.passages.index import PassageIndex
-from neardup.insights.self_checks.audit.nomination import Nominated, by_fingerprints, by_passages
+from neardup.insights.audit import Nominated, by_fingerprints, by_passages
 from neardup.ledger import Ledger, audited, fingerprint_arrays, read
 
 from tests.bench import passages

@@ -22,17 +22,16 @@ import numpy as np
 from aiohttp import CookieJar
 from aiohttp.test_utils import TestClient, TestServer
 from neardup.app import open_readers
-from neardup.columns import Outcomes
 from neardup.config import Config, Content, Ledger, Source
+from neardup.core.columns import Outcomes
 from neardup.core.fingerprint.compute import fingerprint_text
 from neardup.core.verify import tiers
-from neardup.garbage_collection import collect_seldom
 from neardup.languages import LANGUAGES
 from neardup.ledger import cases, connect, flags, similarities, stories, transaction
 from neardup.ledger.spans import packed
 from neardup.moderation.desk.app import application, open_desk
-from neardup.pairs import Signals
-from neardup.records import Fingerprint, Fingerprinted, Story
+from neardup.process import collect_seldom
+from neardup.records import Fingerprint, Fingerprinted, Signals, Story
 
 from tests.bench.report import out, table_of
 from tests.support.copying_story import CopiedFrom, write_copying_story

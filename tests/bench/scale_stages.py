@@ -13,10 +13,10 @@ from typing import Any
 
 import structlog
 import uvloop
-from neardup.columns import Outcomes
 from neardup.config import Detection, Run
 from neardup.core.candidates.all_pairs import near_pairs
 from neardup.core.candidates.top_k import Shortlist
+from neardup.core.columns import Outcomes
 from neardup.core.fingerprint import version as fingerprint_version
 from neardup.index.protocol import BucketStatistics
 from neardup.index.redis import Layout, open_redis

@@ -15,7 +15,7 @@ from neardup.core.fingerprint.minhash import agreeing, signature_rows
 from neardup.core.text.normalize import tokens
 from neardup.core.verify.scores import hamming
 from neardup.index.spread import BAND_VALUES, two_shared
-from neardup.insights.plan.profile import collisions
+from neardup.insights.plan.sample import collisions
 from neardup.records import Language
 
 from tests.bench import report

@@ -11,11 +11,10 @@ from dataclasses import asdict
 from pathlib import Path
 
 import click
-from neardup.app import open_app
+from neardup.app import open_app, run_once
+from neardup.cli.command import run_async
 from neardup.cli.console import set_up_logging
-from neardup.cli.event_loop import run_async
 from neardup.config import Config, load
-from neardup.running import run_once
 from neardup.telemetry.metrics import PAGES_RENDERED, STAGE_SECONDS
 from prometheus_client.samples import Sample
 

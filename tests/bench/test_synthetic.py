@@ -7,7 +7,7 @@ import pytest
 from neardup.core.fingerprint.minhash import agreeing
 from neardup.core.verify.scores import hamming
 from neardup.index.spread import BAND_VALUES
-from neardup.insights.plan.profile import collisions
+from neardup.insights.plan.sample import collisions
 from neardup.records import Language
 
 from tests.support import synthetic

@@ -10,10 +10,10 @@ from zoneinfo import ZoneInfo
 
 import pytest
 from neardup.config import Config, load
+from neardup.config.schedule import Daily
 from neardup.errors import Misuse
 from neardup.languages import LANGUAGES
 from neardup.records import Language
-from neardup.schedule import Daily
 
 from tests.support.languages import CODES
 from tests.support.paths import SAMPLES

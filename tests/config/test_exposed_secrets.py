@@ -4,7 +4,7 @@ from collections.abc import Callable
 from pathlib import Path
 
 import pytest
-from neardup.config.exposed_secrets import exposed
+from neardup.config.loading import list_exposed_secrets
 
 from tests.support.command import Neardup, embedded
 
@@ -29,16 +29,18 @@ def written(tmp_path: Path) -> Callable[[str, int], Path]:
 
 @pytest.mark.parametrize("key", SECRETS)
 def test_a_secret_readable_by_others_is_reported_by_key(key: str, written: Callable[[str, int], Path]) -> None:
-    assert exposed(written(SECRETS[key], 0o644)) == [key]
-    assert exposed(written(SECRETS[key], 0o640)) == []
+    assert list_exposed_secrets(written(SECRETS[key], 0o644)) == [key]
+    assert list_exposed_secrets(written(SECRETS[key], 0o640)) == []
 
 
 def test_a_password_in_a_urls_query_is_a_secret(written: Callable[[str, int], Path]) -> None:
-    assert exposed(written('[index]\nurl = "unix:///redis.sock?password=hidden"\n', 0o644)) == ["index.url"]
+    assert list_exposed_secrets(written('[index]\nurl = "unix:///redis.sock?password=hidden"\n', 0o644)) == [
+        "index.url"
+    ]
 
 
 def test_a_file_without_secrets_may_be_world_readable(written: Callable[[str, int], Path]) -> None:
-    assert exposed(written(PLAIN, 0o644)) == []
+    assert list_exposed_secrets(written(PLAIN, 0o644)) == []
 
 
 def test_commands_warn_of_the_key_without_the_secret(neardup: Neardup) -> None:

@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 from neardup.config import Content
 from neardup.errors import Fatal, Misuse, NeardupError, Transient
 from neardup.ledger import read, runs
-from neardup.s3_objects import open_range_reader
+from neardup.s3.objects import open_range_reader
 from neardup.source import athena as athena_module
 from neardup.source.athena import QueryFailed, _whole
 from neardup.source.rows import csv_rows

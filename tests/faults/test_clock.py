@@ -13,10 +13,10 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from neardup.app import open_app
 from neardup.config import load
+from neardup.config.schedule import Daily, Schedule, due
 from neardup.ledger import now_ms, runs
 from neardup.ops import service
 from neardup.ops.service import Service
-from neardup.schedule import Daily, Schedule, due
 
 from tests.support.builders import ledger_in_memory
 from tests.support.command import Neardup, embedded

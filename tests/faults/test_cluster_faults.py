@@ -6,12 +6,11 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
-from neardup.app import open_app
+from neardup.app import open_app, run_once
 from neardup.config import load
 from neardup.pipeline.index_wait import IndexWait
 from neardup.pipeline.progress import Progress
 from neardup.pipeline.summary import RunSummary
-from neardup.running import run_once
 
 from tests.support.command import embedded
 from tests.support.faults.consistency import State, differences, state_of

@@ -11,7 +11,7 @@ from tempfile import TemporaryDirectory
 import stamina
 from hypothesis import given
 from hypothesis import strategies as st
-from neardup.columns import StoryColumns
+from neardup.core.columns import StoryColumns
 from neardup.ledger import Ledger, dead_letters
 from neardup.pages.in_flight import InFlight
 from neardup.pages.results import Deliver, NotModified, PageResult, PagesRead, results_of

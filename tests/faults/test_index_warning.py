@@ -8,12 +8,11 @@ from pathlib import Path
 
 import pytest
 import redis
-from neardup.app import open_app
+from neardup.app import open_app, run_once
 from neardup.config import load
 from neardup.ops import doctor
-from neardup.ops.check_result import NeedsRepair
+from neardup.ops.doctor import NeedsRepair
 from neardup.pipeline.index_sync import rebuild
-from neardup.running import run_once
 
 from tests.support.command import Neardup, embedded
 from tests.support.faults import index_damage

@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 import redis
-from neardup.columns import Outcomes
+from neardup.core.columns import Outcomes
 from neardup.index.redis import Layout, open_redis
 from neardup.index.redis.base import RedisIndex
 from neardup.index.redis.client import Command

@@ -7,14 +7,13 @@ from dataclasses import dataclass
 from pathlib import Path
 
 import pytest
-from neardup.app import open_app
+from neardup.app import open_app, run_once
 from neardup.config import load
 from neardup.index.passages.segment import Segment
 from neardup.ledger import files
 from neardup.ops.backup import back_up
 from neardup.pipeline.progress import Progress
 from neardup.pipeline.summary import RunSummary
-from neardup.running import run_once
 from structlog.testing import capture_logs
 
 from tests.support.command import Neardup

@@ -9,9 +9,9 @@ from typing import Any
 
 import pytest
 import redis
-from neardup.columns import Outcomes
 from neardup.config import Detection
 from neardup.core.candidates.banding import Banding
+from neardup.core.columns import Outcomes
 from neardup.errors import Transient
 from neardup.index.protocol import Index
 from neardup.index.redis import Layout, open_redis

@@ -7,16 +7,15 @@ from pathlib import Path
 from random import Random
 
 import pytest
-from neardup.app import open_app
+from neardup.app import open_app, run_once
 from neardup.config import load
 from neardup.core.text.normalize import tokens
+from neardup.insights import canaries
+from neardup.insights.evaluate.corpus import Original
 from neardup.insights.evaluate.edits import OTHER_SCRIPT
-from neardup.insights.evaluate.sample import Original
-from neardup.insights.self_checks import canaries
 from neardup.ledger import recalls
 from neardup.ledger.recalls import ALL, Measure
 from neardup.records import Language
-from neardup.running import run_once
 from neardup.telemetry.metrics import CANARY_INTERVAL, CANARY_RECALL
 
 from tests.support.checked_ledger import CheckedLedger, checked_ledger

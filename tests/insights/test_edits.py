@@ -12,9 +12,8 @@ from hypothesis import strategies as st
 from neardup.core.text.extraction import Extraction
 from neardup.core.text.html import page_text
 from neardup.core.text.normalize import tokens
-from neardup.insights.evaluate import edits, pages
-from neardup.insights.evaluate.edits import EDITS, RATES
-from neardup.insights.evaluate.other_stories import OtherStories, paragraphs, strip_signs
+from neardup.insights.evaluate import edits
+from neardup.insights.evaluate.edits import EDITS, RATES, OtherStories, paragraphs, strip_signs
 from neardup.records import Language
 
 from tests.support.languages import ENGLISH, SAMPLED, TEXTS
@@ -45,7 +44,7 @@ def test_edits_that_normalisation_undoes_keep_the_words() -> None:
             page = page_text(edit.page(copy).encode(), None, WHOLE_PAGE)
             assert tokens(page) == tokens(copy), f"{tried}: the page has other words than the text"
             assert (tokens(copy) == tokens(text)) is edit.same_words, tried
-            assert copy != text or edit.page is not pages.plain, f"{tried}: the edit changed nothing"
+            assert copy != text or edit.page is not edits.plain, f"{tried}: the edit changed nothing"
 
 
 def test_no_edit_separates_a_letter_from_its_marks() -> None:
@@ -172,6 +171,6 @@ def test_a_text_of_one_sentence_is_not_reordered() -> None:
 
 @every_language
 def test_an_ornate_page_shares_no_markup_with_a_plain_one(language: Language) -> None:
-    ornate = pages.ornate(story(language))
+    ornate = edits.ornate(story(language))
     assert "<p" not in ornate
     assert ornate.isascii(), "every other letter must be a character reference"

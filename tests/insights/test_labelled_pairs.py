@@ -7,11 +7,11 @@ from typing import Any
 
 import pytest
 from neardup.errors import Fatal, Misuse
-from neardup.insights.evaluate import report, verdict_tables
+from neardup.insights.evaluate import precision, report
 from neardup.insights.evaluate.truth import read_labels, score_flags
 from neardup.languages import LANGUAGES
 from neardup.ledger import connect, verdicts
-from neardup.pairs import Verdict
+from neardup.records import Verdict
 from selectolax.lexbor import LexborHTMLParser
 
 from tests.support.languages import HINDI, ODIA
@@ -159,18 +159,18 @@ def test_verdicts_give_a_table_of_precision(tmp_path: Path) -> None:
     pairs: list[Flagged] = [(n, n + 1, "similar", 0.7, 0.8, "open") for n in (1, 2, 3, 6, 7)]
     db = ledger(tmp_path, pairs)
     db.execute("UPDATE flags SET language = (SELECT language FROM stories WHERE id = a)")
-    assert verdict_tables.tables(verdict_tables.precision_by_verdicts(db)) == [], "no verdicts, no table"
+    assert precision.precision_tables(precision.precision_by_verdicts(db)) == [], "no verdicts, no table"
     for flag_ids, verdict in (([1, 2], Verdict.PLAGIARISM), ([3, 4], Verdict.NOT_SIMILAR)):
         verdicts.decide(db, flag_ids, verdict, "", "Asha", verdicts.state(db, flag_ids))
     db.close()
-    assert verdict_tables.precision_on_record(tmp_path / "none.db") == []
-    facts = verdict_tables.precision_on_record(tmp_path / "l.db")
+    assert precision.precision_on_record(tmp_path / "none.db") == []
+    facts = precision.precision_on_record(tmp_path / "l.db")
     assert [(row["language"], row["kind"], row["judged"], row["precision"]) for row in facts] == [
         ("HINDI", "similar", 3, 2 / 3),
         ("ODIA", "similar", 1, 0),
         ("all", "all", 4, 1 / 2),
     ]
-    [table] = verdict_tables.tables(facts)
+    [table] = precision.precision_tables(facts)
     assert table.columns[5:] == ("plagiarism", "repost", "quotation", "template", "not similar")
     assert table.rows[0] == ("HINDI", "similar", "3", "0.666", "0.207 - 0.938", "2", "0", "0", "0", "1")
     db = connect(tmp_path / "l.db")

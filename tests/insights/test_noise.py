@@ -4,23 +4,23 @@ import unicodedata
 
 import pytest
 from neardup.core.text.codepoints import NUKTAS
-from neardup.insights.evaluate import noise
+from neardup.insights.evaluate import edits
 from neardup.records import Language
 
 from tests.support.languages import ENGLISH, HINDI, MALAYALAM
 from tests.support.sample_texts import AROUND, rng, story
 
 
-@pytest.mark.parametrize("language", noise.BLOCKS)
+@pytest.mark.parametrize("language", edits.SCRIPT_BLOCKS)
 def test_ascii_and_script_digits_are_exchanged(language: Language) -> None:
-    script = "".join(chr(noise.BLOCKS[language] + noise.DIGITS_AT + n) for n in range(10))
+    script = "".join(chr(edits.SCRIPT_BLOCKS[language] + edits.DIGITS_AT + n) for n in range(10))
     assert all(unicodedata.decimal(digit) == n for n, digit in enumerate(script))
-    assert noise.digits(f"0123456789 {script}", AROUND[language], rng()) == f"{script} 0123456789"
+    assert edits.digits(f"0123456789 {script}", AROUND[language], rng()) == f"{script} 0123456789"
 
 
 def test_a_tenth_of_the_words_get_cyrillic_look_alikes() -> None:
     words = "ax bx cx dx ex ox px sx xx yx"
-    copy = noise.look_alikes(words, AROUND[ENGLISH], rng())
+    copy = edits.look_alikes(words, AROUND[ENGLISH], rng())
     assert copy is not None
     assert sum(a != b for a, b in zip(words.split(), copy.split(), strict=True)) == 1, "one word in ten must change"
     names = {unicodedata.name(other) for _, other in _look_alike_letters()}
@@ -28,18 +28,18 @@ def test_a_tenth_of_the_words_get_cyrillic_look_alikes() -> None:
 
 
 def _look_alike_letters() -> list[tuple[str, str]]:
-    return [(chr(old), chr(new) if isinstance(new, int) else new) for old, new in noise.LOOK_ALIKES.items()]
+    return [(chr(old), chr(new) if isinstance(new, int) else new) for old, new in edits.LOOK_ALIKES.items()]
 
 
-@pytest.mark.parametrize("language", noise.BLOCKS)
+@pytest.mark.parametrize("language", edits.SCRIPT_BLOCKS)
 def test_a_joiner_follows_each_virama(language: Language) -> None:
-    virama = chr(noise.BLOCKS[language] + noise.VIRAMA_AT)
+    virama = chr(edits.SCRIPT_BLOCKS[language] + edits.VIRAMA_AT)
     assert "VIRAMA" in unicodedata.name(virama)
-    copy = noise.joiners_inserted(story(language), AROUND[language], rng())
+    copy = edits.joiners_inserted(story(language), AROUND[language], rng())
     assert copy is not None
-    assert copy.count(virama) == copy.count(virama + noise.ZWNJ) + copy.count(virama + noise.ZWJ)
+    assert copy.count(virama) == copy.count(virama + edits.ZWNJ) + copy.count(virama + edits.ZWJ)
     assert (
-        noise.joiners_removed(copy, AROUND[language], rng())
+        edits.joiners_removed(copy, AROUND[language], rng())
         == story(language).replace("\u200c", "").replace("\u200d", "")
         or language is MALAYALAM
     )
@@ -47,21 +47,21 @@ def test_a_joiner_follows_each_virama(language: Language) -> None:
 
 def test_joiner_edits_leave_chillus_intact() -> None:
     around, letters = AROUND[MALAYALAM], "അവൻ കാൽ വാൾ അവർ കൺ"
-    sequences = noise.chillu_sequences(letters, around, rng())
+    sequences = edits.chillu_sequences(letters, around, rng())
     assert sequences is not None
-    assert noise.joiners_removed(sequences, around, rng()) is None
-    assert noise.joiners_inserted(sequences, around, rng()) is None
-    assert noise.chillu_letters(sequences, around, rng()) == letters
+    assert edits.joiners_removed(sequences, around, rng()) is None
+    assert edits.joiners_inserted(sequences, around, rng()) is None
+    assert edits.chillu_letters(sequences, around, rng()) == letters
 
 
-@pytest.mark.parametrize("composed", noise.COMPOSED.values(), ids=unicodedata.name)
+@pytest.mark.parametrize("composed", edits.COMPOSED.values(), ids=unicodedata.name)
 def test_nukta_letters_are_decomposed_composed_and_dropped(composed: str) -> None:
     around = AROUND[HINDI]
-    decomposed = noise.nukta_decomposed(composed, around, rng())
+    decomposed = edits.nukta_decomposed(composed, around, rng())
     assert decomposed is not None
     base, nukta = decomposed[0], decomposed[1]
     assert base not in NUKTAS
     assert nukta in NUKTAS
-    assert noise.nukta_composed(decomposed, around, rng()) == composed
-    assert noise.nukta_dropped(composed, around, rng()) == base
-    assert noise.nukta_dropped(decomposed, around, rng()) == base
+    assert edits.nukta_composed(decomposed, around, rng()) == composed
+    assert edits.nukta_dropped(composed, around, rng()) == base
+    assert edits.nukta_dropped(decomposed, around, rng()) == base

@@ -8,8 +8,8 @@ from collections import Counter
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from neardup.insights.evaluate.overlap import RUN, scores, words_in_common_runs
-from neardup.insights.evaluate.passages import REST, WORKS, Work, run_into
+from neardup.insights.evaluate.edits import REST, WORKS, Work, run_into
+from neardup.insights.evaluate.measure import RUN, scores, words_in_common_runs
 from neardup.records import Language
 
 from tests.support.languages import SAMPLED

@@ -10,8 +10,8 @@ from neardup.index.redis import Layout, open_redis
 from neardup.index.redis.base import RedisIndex
 from neardup.index.redis.documented import INTSET_ENTRIES
 from neardup.index.size import EMPTY_BYTES, REDIS_PROJECTIONS, valkey_bytes
-from neardup.insights.plan.profile import TYPICAL
 from neardup.insights.plan.project import Corpus, index_size
+from neardup.insights.plan.sample import TYPICAL
 from neardup.languages import LANGUAGES
 from neardup.records import BandedFingerprint, Change, Language
 

@@ -20,16 +20,16 @@ from neardup.index.size import SIZE_PROJECTIONS, LanguageShape, TierSize
 from neardup.index.spread import BAND_VALUES, Spread, even_spread, signature_spread, simhash_spread
 from neardup.index.sqlite import SqliteIndex
 from neardup.index.titles import Position, TitleIndex
-from neardup.insights.plan.passages import project_passages
-from neardup.insights.plan.profile import TYPICAL, measured
 from neardup.insights.plan.project import (
     Corpus,
     days_until_full,
     index_size,
     memory_needed,
+    project_passages,
     reads_per_lookup,
     title_index_bytes,
 )
+from neardup.insights.plan.sample import TYPICAL, measured
 from neardup.languages import LANGUAGES
 from neardup.ledger import connect
 from neardup.ledger.size import StoryRow, ledger_bytes

@@ -10,8 +10,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from neardup.core.verify.tiers import PARTIAL
 from neardup.ledger import authors, stories
-from neardup.pairs import DECIDING, Verdict
-from neardup.records import Fingerprinted, Skip, Skipped, Story
+from neardup.records import DECIDING, Fingerprinted, Skip, Skipped, Story, Verdict
 
 from tests.support.builders import commit, fingerprint_of, ledger_in_memory
 from tests.support.copied_spans import flag_spans, spans_of

@@ -4,9 +4,9 @@ import sqlite3
 from pathlib import Path
 
 import pytest
-from neardup.columns import Outcomes
 from neardup.config import Detection
 from neardup.config.section import read
+from neardup.core.columns import Outcomes
 from neardup.core.verify.tiers import EXACT, PARTIAL, SIMILAR
 from neardup.insights.what_if import what_if
 from neardup.ledger import (
@@ -21,9 +21,8 @@ from neardup.ledger import (
     verdicts,
     verified_pairs,
 )
-from neardup.pairs import Signals, Verdict
 from neardup.pipeline.verifier import BEFORE_ALL
-from neardup.records import Fingerprinted, Story
+from neardup.records import Fingerprinted, Signals, Story, Verdict
 
 from tests.support.builders import fingerprint_of, flag_pair, matches, verify_pending
 from tests.support.languages import HINDI

@@ -12,8 +12,7 @@ from neardup.core.verify.tiers import EXACT, NEAR, PASSAGE
 from neardup.ledger import case_queue, cases, leases, verdicts
 from neardup.ledger.case_queue import Order
 from neardup.ledger.case_selection import EVERY, JUDGED, OPEN, Authors, CaseSelection, Inbox
-from neardup.pairs import DECIDING, Verdict
-from neardup.records import Fingerprinted, Story
+from neardup.records import DECIDING, Fingerprinted, Story, Verdict
 
 from tests.support.builders import commit, fingerprint_of, flag_pair, ledger_in_memory
 from tests.support.languages import HINDI, TAMIL

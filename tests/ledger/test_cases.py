@@ -12,8 +12,7 @@ from neardup.core.verify.tiers import EXACT, PARTIAL, PASSAGE
 from neardup.ledger import cases, clusters, stories, verdicts
 from neardup.ledger.cases import OpenCases
 from neardup.ledger.restart import restart
-from neardup.pairs import Kind, Verdict
-from neardup.records import Fingerprinted, Skip, Skipped, Story
+from neardup.records import Fingerprinted, Kind, Skip, Skipped, Story, Verdict
 
 from tests.support.builders import commit, fingerprint_of, flag_pair, ledger_in_memory
 from tests.support.copied_spans import flag_spans, spans_of

@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 from neardup.core.verify.tiers import EXACT
 from neardup.errors import Conflict
 from neardup.ledger import cases, leases, verdicts
-from neardup.pairs import Verdict
+from neardup.records import Verdict
 
 from tests.support.builders import flag_pair, ledger_in_memory
 

@@ -13,7 +13,7 @@ from neardup.errors import Conflict
 from neardup.ledger import cases, copying_stories, flags, meaning_flags, stories, verdicts
 from neardup.ledger.meaning_flags import ChunkPair, MeaningFlag
 from neardup.ledger.selection import Selection
-from neardup.pairs import Verdict
+from neardup.records import Verdict
 
 from tests.support.builders import commit, fingerprinted, flag_pair, ledger_in_memory
 from tests.support.languages import HINDI, TAMIL

@@ -12,9 +12,8 @@ from neardup.core.verify.tiers import EXACT, PARTIAL, PASSAGE
 from neardup.ledger import candidates, cases, flags, reverification, transaction, verdicts
 from neardup.ledger.candidates import Matches
 from neardup.ledger.selection import Selection
-from neardup.pairs import Assessment, Kind, Signals, Verdict
 from neardup.pipeline.verifier import BEFORE_ALL
-from neardup.records import Fingerprinted, Skip, Skipped, Story
+from neardup.records import Assessment, Fingerprinted, Kind, Signals, Skip, Skipped, Story, Verdict
 
 from tests.support.builders import commit, fingerprint_of, fingerprinted, ledger_in_memory
 from tests.support.copied_spans import flag_spans, spans_of

@@ -12,8 +12,7 @@ from neardup.languages import LANGUAGES
 from neardup.ledger import clusters, flags
 from neardup.ledger.compact_columns import packed_id
 from neardup.ledger.selection import JOINING, Selection, members_of
-from neardup.pairs import DECIDING, Kind, Signals
-from neardup.records import Fingerprinted, Language, Skip, Skipped, Story
+from neardup.records import DECIDING, Fingerprinted, Kind, Language, Signals, Skip, Skipped, Story
 
 from tests.support.builders import commit, fingerprint_of, ledger_in_memory, verify_pending
 from tests.support.languages import HINDI, NUMBER_OF, ODIA, TAMIL

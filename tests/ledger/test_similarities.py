@@ -13,8 +13,7 @@ from neardup.ledger import copying_stories, flags, similarities, stories, verdic
 from neardup.ledger.restart import restart
 from neardup.ledger.selection import Selection
 from neardup.ledger.spans import unpacked
-from neardup.pairs import Kind, Spans, Verdict
-from neardup.records import Fingerprinted, Skip, Skipped, Story
+from neardup.records import Fingerprinted, Kind, Skip, Skipped, Spans, Story, Verdict
 
 from tests.support.builders import commit, fingerprint_of, ledger_in_memory
 from tests.support.copied_spans import flag_spans, spans_of

@@ -4,7 +4,7 @@ import numpy as np
 from hypothesis import given
 from hypothesis import strategies as st
 from neardup.ledger.spans import packed, union, unpacked, words_in
-from neardup.pairs import Spans
+from neardup.records import Spans
 
 bounds = st.tuples(st.integers(0, 2**20), st.integers(1, 400)).map(lambda run: (run[0], run[0] + run[1]))
 many = st.lists(bounds, max_size=30).map(lambda spans: np.array(spans, np.int32).reshape(-1, 2))

@@ -12,7 +12,7 @@ from neardup.core.verify.tiers import SIMILAR
 from neardup.ledger import case_queue, cases, runs, statistics
 from neardup.ledger.case_selection import CaseSelection
 from neardup.ledger.statistics import DAY_MS, Agreement, Waiting
-from neardup.pairs import DECIDING, Verdict
+from neardup.records import DECIDING, Verdict
 
 from tests.support.builders import flag_pair, ledger_in_memory
 from tests.support.languages import HINDI

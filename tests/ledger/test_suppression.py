@@ -11,9 +11,8 @@ from neardup.core.verify.tiers import EXACT, NEAR, PARTIAL, kinds
 from neardup.ledger import active_verdicts, candidates, flags, stories, verdicts
 from neardup.ledger.restart import restart
 from neardup.ledger.selection import Selection
-from neardup.pairs import DECIDING, Kind, Verdict
 from neardup.pipeline.verifier import BEFORE_ALL
-from neardup.records import Skip, Skipped, Story
+from neardup.records import DECIDING, Kind, Skip, Skipped, Story, Verdict
 
 from tests.support.builders import commit, fingerprinted, flag_pair, ledger_in_memory, verify_pending
 from tests.support.languages import HINDI

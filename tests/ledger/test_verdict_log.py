@@ -9,8 +9,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from neardup.ledger import verdict_log, verdicts
-from neardup.pairs import Verdict
-from neardup.timestamps import rfc3339
+from neardup.records import Verdict, rfc3339
 
 from tests.support.builders import flag_pair, ledger_in_memory
 

@@ -12,7 +12,7 @@ from neardup.core.verify.tiers import EXACT, PARTIAL
 from neardup.errors import Conflict
 from neardup.languages import LANGUAGES
 from neardup.ledger import connect, flags, stories, transaction, verdicts
-from neardup.pairs import DECIDING, Verdict
+from neardup.records import DECIDING, Verdict
 
 from tests.support.builders import commit, fingerprinted, flag_pair, ledger_in_memory, verify_pending
 

@@ -26,8 +26,7 @@ from neardup.ledger import (
 )
 from neardup.ledger.restart import restart
 from neardup.ledger.selection import Selection
-from neardup.pairs import Assessment, Signals, Verdict
-from neardup.records import Fingerprinted, Skip, Skipped, Story, is_work
+from neardup.records import Assessment, Fingerprinted, Signals, Skip, Skipped, Story, Verdict, is_work
 
 from tests.support.builders import commit, fingerprint_of, ledger_in_memory
 from tests.support.languages import HINDI

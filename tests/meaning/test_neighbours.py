@@ -13,7 +13,7 @@ from neardup.meaning.codes import unit
 from neardup.meaning.margins import UNFITTED, ExtremeValues, aligned_similarities, background
 from neardup.meaning.neighbours import NOMINATED, CentredStory, Searched, compare
 from neardup.meaning.vectors import Embedded, claim, connect
-from neardup.pairs import Kind
+from neardup.records import Kind
 
 from tests.support.languages import HINDI, TAMIL
 

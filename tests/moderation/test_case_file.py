@@ -14,9 +14,9 @@ from typing import Any
 
 import pytest
 from msgspec.structs import replace
-from neardup.columns import NONE_MADE
 from neardup.config import Config, Content, Ledger, Reference, Source
-from neardup.config.reference import WorksContent
+from neardup.config.sections import WorksContent
+from neardup.core.columns import NONE_MADE
 from neardup.core.fingerprint.version import version
 from neardup.core.page import PageText, split_file
 from neardup.core.text.extraction import Extraction
@@ -26,9 +26,8 @@ from neardup.ledger import connect, marks, runs, verdicts
 from neardup.moderation.case_file.content import CaseFile, case_file, case_record, live_link
 from neardup.moderation.case_file.render import digest_of, notice_languages, render_html, render_notice, render_pdf
 from neardup.moderation.wording import percent
-from neardup.pairs import Verdict
 from neardup.query.compared_story import LoadedStory
-from neardup.records import Language, Mark, MarkReason, Skip, Skipped, Story
+from neardup.records import Language, Mark, MarkReason, Skip, Skipped, Story, Verdict
 from weasyprint import HTML  # type: ignore[import-untyped]
 
 from tests.support.copying_story import CopiedFrom, write_copying_story

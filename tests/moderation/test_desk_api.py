@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from neardup.columns import NONE_MADE
+from neardup.core.columns import NONE_MADE
 from neardup.core.verify.tiers import EXACT, TRANSLATED
 from neardup.ledger import connect, marks, meaning_flags
 from neardup.ledger.meaning_flags import ChunkPair, MeaningFlag

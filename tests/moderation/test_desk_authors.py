@@ -13,7 +13,7 @@ from urllib.parse import unquote
 import pytest
 from neardup.core.fingerprint.version import version
 from neardup.ledger import connect, runs
-from neardup.pairs import Verdict
+from neardup.records import Verdict
 
 from tests.support.copying_story import CopiedFrom, write_copying_story
 from tests.support.desk_client import get, named_client

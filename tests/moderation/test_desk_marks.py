@@ -6,7 +6,7 @@ from contextlib import closing
 from pathlib import Path
 
 import pytest
-from neardup.columns import NONE_MADE
+from neardup.core.columns import NONE_MADE
 from neardup.core.fingerprint.version import version
 from neardup.ledger import connect, marks, runs
 from neardup.moderation.mark_wording import NAMES

@@ -21,8 +21,7 @@ from neardup.ledger.selection import Selection
 from neardup.moderation.desk.pages import MAX_TITLE_LENGTH, short
 from neardup.moderation.desk.position import position_of
 from neardup.moderation.desk.query import STATUSES, Queue, number, query_of, queue_of
-from neardup.pairs import Verdict
-from neardup.records import Language
+from neardup.records import Language, Verdict
 
 from tests.support.builders import commit, fingerprinted, ledger_in_memory, verify_pending
 from tests.support.languages import TEXTS

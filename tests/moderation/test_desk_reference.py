@@ -12,9 +12,8 @@ from urllib.parse import quote, urlencode
 import pytest
 from neardup.core.fingerprint.version import version
 from neardup.ledger import candidates, connect, reverification, runs
-from neardup.pairs import Assessment, Signals
 from neardup.pipeline.verifier import BEFORE_ALL
-from neardup.records import Fingerprinted, Story
+from neardup.records import Assessment, Fingerprinted, Signals, Story
 from neardup.source.parse import id_of
 
 from tests.support.builders import commit, fingerprint_of

@@ -6,7 +6,7 @@ from pathlib import Path
 
 from neardup.core.verify.tiers import EXACT, SIMILAR
 from neardup.ledger import connect, verdicts
-from neardup.pairs import Verdict
+from neardup.records import Verdict
 
 from tests.support.builders import flag_pair
 from tests.support.desk_client import get, named_client

@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 from neardup.ledger import connect, flags, verdicts
 from neardup.moderation.desk import connections
-from neardup.pairs import Verdict
+from neardup.records import Verdict
 
 from tests.support.builders import commit, fingerprinted, verify_pending
 from tests.support.desk_client import Client, hidden_fields, named_client, origin, send

@@ -16,7 +16,6 @@ import pytest
 import stamina
 from botocore.exceptions import ClientError
 from msgspec.structs import replace
-from neardup import s3_objects
 from neardup.config import Content
 from neardup.errors import Fatal, Transient
 from neardup.moderation.export.columnar import write_parquet
@@ -26,6 +25,7 @@ from neardup.moderation.export.pairs import PAIRS
 from neardup.moderation.export.table import ExportRow
 from neardup.moderation.export.workbook import write_xlsx
 from neardup.option_values import FORMATS, Format
+from neardup.s3.objects import _part
 
 from tests.support.exported_pairs import page, pair
 from tests.support.servers import REGION, Aws, free_port
@@ -140,14 +140,14 @@ async def test_interrupted_upload_leaves_no_parts(
     aws: Aws, store: Content, monkeypatch: pytest.MonkeyPatch, ending: BaseException
 ) -> None:
     await write_to_target("s3://flags/k", store, lambda file: file.write_bytes(b"old"))
-    read = s3_objects._part
+    read = _part
 
     def part(file: Path, number: int) -> bytes:
         if number == 1:
             raise ending
         return read(file, number)
 
-    monkeypatch.setattr("neardup.s3_objects._part", part)
+    monkeypatch.setattr("neardup.s3.objects._part", part)
     with stamina.set_testing(True, attempts=1), pytest.raises((Transient, CancelledError)):
         await write_to_target("s3://flags/k", store, lambda file: file.write_bytes(bytes(LARGE)))
     assert not aws.client("s3").list_multipart_uploads(Bucket="flags").get("Uploads"), (

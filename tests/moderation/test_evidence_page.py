@@ -19,8 +19,7 @@ from neardup.moderation.evidence.page import render_evidence
 from neardup.moderation.templating import INVISIBLE, visible
 from neardup.query.compared_story import LoadedStory, UnreadableStory
 from neardup.query.evidence import evidence, evidence_from_ledger
-from neardup.records import Language
-from neardup.timestamps import readable
+from neardup.records import Language, readable_time
 from selectolax.lexbor import LexborHTMLParser, LexborNode
 
 from tests.support.compared_stories import THRESHOLDS, every_planted_pair, sample, story_of, wild_texts
@@ -187,7 +186,7 @@ def test_template_adds_no_white_space_between_fragments() -> None:
 
 
 def test_readable_time() -> None:
-    assert readable("2026-11-02T02:05:00.123Z") == "2 November 2026, 02:05 UTC"
+    assert readable_time("2026-11-02T02:05:00.123Z") == "2 November 2026, 02:05 UTC"
 
 
 @pytest.mark.parametrize(

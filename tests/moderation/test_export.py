@@ -13,7 +13,7 @@ from typing import Any
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from neardup.columns import Outcomes
+from neardup.core.columns import Outcomes
 from neardup.errors import Fatal
 from neardup.languages import LANGUAGES, SHIPPED
 from neardup.ledger import cases, flags, stories
@@ -23,8 +23,7 @@ from neardup.moderation.export.guard import guarded
 from neardup.moderation.export.pairs import COLUMNS
 from neardup.moderation.export.write import ExportOptions, write
 from neardup.option_values import FORMATS, Format
-from neardup.records import Fingerprinted, Language, Story
-from neardup.timestamps import rfc3339
+from neardup.records import Fingerprinted, Language, Story, rfc3339
 
 from tests.support.builders import fingerprint_of, ledger_in_memory, matches, verify_pending
 from tests.support.exported_pairs import of_csv, read_csv, read_jsonl

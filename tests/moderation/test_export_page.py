@@ -19,8 +19,7 @@ from neardup.moderation.export.fair_shares import fair_shares
 from neardup.moderation.export.table import ExportRow
 from neardup.moderation.export.write import ExportOptions, write
 from neardup.moderation.templating import visible
-from neardup.pairs import Kind, Signals
-from neardup.records import Fingerprinted, Language, Story
+from neardup.records import Fingerprinted, Kind, Language, Signals, Story
 from selectolax.lexbor import LexborHTMLParser
 
 from tests.support.builders import commit, fingerprint_of, flag_pair, ledger_in_memory

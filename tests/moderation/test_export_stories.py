@@ -15,9 +15,7 @@ from neardup.ledger.selection import Selection
 from neardup.moderation.export.stories import STORIES
 from neardup.moderation.export.write import ExportOptions, write_stories
 from neardup.option_values import FORMATS, Format
-from neardup.pairs import Verdict
-from neardup.records import Fingerprinted, Story
-from neardup.timestamps import rfc3339
+from neardup.records import Fingerprinted, Story, Verdict, rfc3339
 from pyarrow import parquet  # type: ignore[import-untyped]
 from selectolax.lexbor import LexborHTMLParser
 

@@ -18,8 +18,8 @@ from neardup.languages import SHIPPED
 from neardup.ledger import clusters, connect, flags, verdicts
 from neardup.ledger.selection import Selection
 from neardup.moderation.export.write import ExportOptions, write
-from neardup.pairs import Signals, Verdict
 from neardup.pipeline.gauges import _set_verdict_gauges
+from neardup.records import Signals, Verdict
 from neardup.telemetry.metrics import VERDICTS
 
 from tests.support.builders import commit, fingerprinted, flag_pair
@@ -55,7 +55,7 @@ from neardup.core.verify import tiers
 tiers.TIERS = (*tiers.TIERS, replace(tiers.TIERS[0], kind="quoted", severity=999))
 
 from prometheus_client import generate_latest
-from neardup.cli.moderation import export
+from neardup.cli.decide import export
 from neardup.telemetry import metrics
 assert b'neardup_flags_total{kind="quoted",language="HINDI"} 0.0' in generate_latest()
 assert "quoted" in next(option for option in export.params if option.name == "kinds").type.choices

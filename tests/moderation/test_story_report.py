@@ -13,8 +13,8 @@ from neardup.ledger.spans import union, words_in
 from neardup.moderation.evidence.alignment import Mark
 from neardup.moderation.evidence.fragments import Fold, Paragraph
 from neardup.moderation.evidence.story_report import COLOURS, StoryReport, story_report
-from neardup.pairs import Spans
 from neardup.query.compared_story import LoadedStory
+from neardup.records import Spans
 
 from tests.support.languages import HINDI, TEXTS, URDU
 

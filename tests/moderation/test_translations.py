@@ -13,7 +13,7 @@ from babel.messages import Catalog
 from babel.messages.pofile import read_po
 from hypothesis import given
 from hypothesis import strategies as st
-from neardup.columns import NONE_MADE
+from neardup.core.columns import NONE_MADE
 from neardup.core.fingerprint.version import version
 from neardup.languages import SHIPPED
 from neardup.ledger import connect, runs
@@ -22,8 +22,7 @@ from neardup.moderation.catalogue import TRANSLATIONS, messages
 from neardup.moderation.desk.interfaces import interfaces, preferred
 from neardup.moderation.interface import CURRENT
 from neardup.moderation.templating import language_name
-from neardup.pairs import Verdict
-from neardup.records import Mark, MarkReason, Skip, Skipped, Story
+from neardup.records import Mark, MarkReason, Skip, Skipped, Story, Verdict
 from selectolax.lexbor import LexborHTMLParser
 
 from tests.support.copying_story import CopiedFrom, write_copying_story

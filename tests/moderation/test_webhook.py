@@ -12,7 +12,7 @@ from aiohttp import CookieJar
 from aiohttp.test_utils import TestClient, TestServer
 from neardup.app import open_readers
 from neardup.config import Config, Content, Export, Ledger, Source
-from neardup.config.review import Review
+from neardup.config.sections import Review
 from neardup.core.verify.tiers import RETOLD
 from neardup.errors import NeardupError, Transient
 from neardup.ledger import connect, meaning_flags, verdict_log, verdicts
@@ -20,7 +20,7 @@ from neardup.ledger.meaning_flags import ChunkPair, MeaningFlag
 from neardup.moderation.desk.announcements import announce
 from neardup.moderation.desk.app import application, open_desk
 from neardup.moderation.webhook import notify_embedding, notify_webhook
-from neardup.pairs import Verdict
+from neardup.records import Verdict
 
 from tests.support.builders import commit, fingerprinted, flag_pair, verify_pending
 from tests.support.desk_client import LOOPBACK, get, hidden_fields, post, send

@@ -9,8 +9,7 @@ from neardup.core.page import PageShingled, Unreadable
 from neardup.core.verify.shingled import shingled
 from neardup.pages.results import ReadFailed, ShingledResult
 from neardup.pages.text_cache import MIN_TEXTS_TO_WARN, NoText, Texts
-from neardup.pairs import PairedStory
-from neardup.records import Dead, Skip, Story
+from neardup.records import Dead, PairedStory, Skip, Story
 from structlog.testing import capture_logs
 
 from tests.support.languages import HINDI

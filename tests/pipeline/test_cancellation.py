@@ -12,9 +12,9 @@ from typing import Any
 
 import pytest
 import redis
-from neardup.columns import Outcomes
 from neardup.config import Detection
 from neardup.core.candidates.banding import Banding
+from neardup.core.columns import Outcomes
 from neardup.index.protocol import Index
 from neardup.index.redis import open_redis
 from neardup.index.sqlite import SqliteIndex

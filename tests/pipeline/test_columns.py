@@ -13,7 +13,7 @@ from typing import Any
 
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from neardup.columns import Outcomes, StoryColumns
+from neardup.core.columns import Outcomes, StoryColumns
 from neardup.core.packed_page import PackedPages
 from neardup.core.page import PageFingerprinted, Unreadable
 from neardup.languages import SHIPPED

@@ -15,8 +15,8 @@ from typing import Any
 
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from neardup.columns import Outcomes
 from neardup.config import Detection
+from neardup.core.columns import Outcomes
 from neardup.core.fingerprint.minhash import ROWS
 from neardup.core.verify.scores import estimate
 from neardup.core.verify.tiers import EXACT, kind_of
@@ -24,13 +24,12 @@ from neardup.index.protocol import Bandings, IndexPosition
 from neardup.index.sqlite import SqliteIndex
 from neardup.languages import LANGUAGES
 from neardup.ledger import Ledger, changes, flags, runs
-from neardup.pairs import Candidate, Kind, PairedStory
 from neardup.pipeline.index_sync import catch_up, refuse_mismatch
 from neardup.pipeline.index_wait import IndexWait
 from neardup.pipeline.summary import Counts
 from neardup.pipeline.verifier import Verifier
 from neardup.pipeline.writer import BatchLookup, Writer
-from neardup.records import Change, Fingerprint, Fingerprinted, Language, Outcome, Story
+from neardup.records import Candidate, Change, Fingerprint, Fingerprinted, Kind, Language, Outcome, PairedStory, Story
 from prometheus_client import REGISTRY
 from structlog.testing import capture_logs
 

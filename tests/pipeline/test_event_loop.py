@@ -8,9 +8,8 @@ from pathlib import Path
 
 import pytest
 from blockbuster import blockbuster_ctx
-from neardup.app import open_app
+from neardup.app import open_app, run_once
 from neardup.config import load
-from neardup.running import run_once
 
 from tests.support.command import embedded
 from tests.support.samples import PLANTED

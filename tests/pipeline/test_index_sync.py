@@ -7,8 +7,8 @@ from typing import Any
 
 import pytest
 import redis
-from neardup.columns import Outcomes
 from neardup.core.candidates.banding import Banding
+from neardup.core.columns import Outcomes
 from neardup.errors import Fatal
 from neardup.index.protocol import BucketStatistics, Index
 from neardup.index.redis import open_redis

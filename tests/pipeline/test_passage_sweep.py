@@ -13,8 +13,8 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from neardup.columns import Outcomes
 from neardup.config import Detection
+from neardup.core.columns import Outcomes
 from neardup.errors import Fatal
 from neardup.index.passages import join
 from neardup.ledger import Ledger, candidates, common_passages, stories

@@ -17,7 +17,7 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from neardup.columns import Outcomes
+from neardup.core.columns import Outcomes
 from neardup.core.page import Page, fingerprint_page
 from neardup.core.text.extraction import Extraction
 from neardup.languages import SHIPPED

@@ -9,9 +9,9 @@ from itertools import pairwise
 from pathlib import Path
 
 import pytest
-from neardup.columns import Outcomes
 from neardup.config import Detection
 from neardup.core.candidates.banding import Banding
+from neardup.core.columns import Outcomes
 from neardup.index.passages.index import PassageIndex
 from neardup.index.protocol import Completeness, Index
 from neardup.index.redis import open_redis

@@ -1,8 +1,8 @@
 """The gauges of verdicts in /metrics."""
 
 from neardup.core.verify.tiers import PARTIAL
-from neardup.pairs import Verdict
 from neardup.pipeline.gauges import _set_verdict_gauges
+from neardup.records import Verdict
 from neardup.telemetry.metrics import IN_CONTEXT, KEPT_PAIRS, PRECISION, VERDICTS
 
 from tests.support.builders import flag_pair, ledger_in_memory

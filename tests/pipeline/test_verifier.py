@@ -12,8 +12,8 @@ from typing import Any
 
 import numpy as np
 import pytest
-from neardup.columns import Outcomes
 from neardup.config import Content, Detection
+from neardup.core.columns import Outcomes
 from neardup.core.fingerprint.compute import fingerprint
 from neardup.core.page import StoryText, shingle_story, text_of
 from neardup.core.text.extraction import Extraction

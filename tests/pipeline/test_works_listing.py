@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from neardup.columns import ListedBlock, StoryColumns
+from neardup.core.columns import ListedBlock, StoryColumns
 from neardup.errors import Fatal
 from neardup.ledger import Ledger, works
 from neardup.pipeline.works_listing import EMPTY_LISTING, WorksListing

@@ -11,8 +11,7 @@ from hypothesis import strategies as st
 from neardup import Copy
 from neardup.core.text.normalize import nfc, tokens
 from neardup.core.verify.tiers import TRANSLITERATED
-from neardup.pairs import MIN_BLOCK
-from neardup.records import Language
+from neardup.records import MIN_BLOCK, Language
 
 from tests.support.languages import ENGLISH, KANNADA, SAMPLED
 from tests.support.sample_texts import STORIES, rng

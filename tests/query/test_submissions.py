@@ -6,7 +6,7 @@ from itertools import combinations
 from pathlib import Path
 
 import pytest
-from neardup.columns import Outcomes
+from neardup.core.columns import Outcomes
 from neardup.core.verify.tiers import EXACT, PASSAGE, SIMILAR
 from neardup.errors import Forgotten, Misuse, TooLarge
 from neardup.languages import LANGUAGES

@@ -7,7 +7,7 @@ from neardup.core.page import Page
 from neardup.core.text.extraction import Extraction
 from neardup.core.text.html import page_text
 from neardup.records import Language
-from neardup.setup.repeated_boxes import propose_strip
+from neardup.setup.selectors import propose_strip
 
 from tests.support.languages import CODES, SAMPLED
 from tests.support.paths import SAMPLES

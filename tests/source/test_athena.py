@@ -12,7 +12,7 @@ from neardup.config import Content, Source
 from neardup.errors import Fatal, Misuse, Transient
 from neardup.languages import SHIPPED
 from neardup.records import Checkpoint, ListedRow, Story
-from neardup.s3_objects import open_range_reader
+from neardup.s3.objects import open_range_reader
 from neardup.source import athena as athena_module
 from neardup.source import rows_of
 from neardup.source.athena import Athena

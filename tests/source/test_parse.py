@@ -12,11 +12,10 @@ import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 from neardup.languages import LANGUAGES, SHIPPED
-from neardup.records import BadRow, Dead, Language, Story
+from neardup.records import BadRow, Dead, Language, Story, rfc3339
 from neardup.source import rows
 from neardup.source.parse import DEFAULT_KEY, MAX_ID, id_of, parse_row, parse_rows, parse_time
 from neardup.source.rows import Row, csv_blocks, csv_rows
-from neardup.timestamps import rfc3339
 
 from tests.support.languages import CODES, HINDI, TEXTS
 

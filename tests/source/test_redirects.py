@@ -8,7 +8,7 @@ import pytest
 from neardup.config import Content, Source
 from neardup.errors import NeardupError
 from neardup.languages import SHIPPED
-from neardup.s3_objects import RangeReader, S3Object
+from neardup.s3.objects import RangeReader, S3Object
 from neardup.source import athena as athena_module
 from neardup.source.athena import Athena
 

@@ -10,8 +10,8 @@ from operator import itemgetter
 from pathlib import Path
 
 import numpy as np
-from neardup.columns import Outcomes
 from neardup.config import Content, Thresholds
+from neardup.core.columns import Outcomes
 from neardup.core.page import Page, fingerprint_page
 from neardup.core.text.extraction import Extraction
 from neardup.core.verify.scores import assess
@@ -23,16 +23,18 @@ from neardup.ledger.candidates import Matches
 from neardup.pages.curl_multi import Transfers
 from neardup.pages.results import NotModified, PageResult, failure_of, read_singly
 from neardup.pages.store import Pages, path_of
-from neardup.pairs import Assessment, Kind, Signals
 from neardup.pipeline.verifier import BEFORE_ALL
 from neardup.pipeline.worker import Known, Worker
 from neardup.records import (
+    Assessment,
     BandedFingerprint,
     Change,
     Fingerprint,
     Fingerprinted,
+    Kind,
     Language,
     Outcome,
+    Signals,
     StoredVersion,
     Story,
 )

@@ -5,8 +5,8 @@ from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager, closing
 from pathlib import Path
 
-from neardup.columns import Outcomes
 from neardup.config import Content, Detection
+from neardup.core.columns import Outcomes
 from neardup.core.fingerprint import version as fingerprint_version
 from neardup.core.fingerprint.compute import fingerprint
 from neardup.core.page import PreparedStory, StoryText, prepare_story, shingle_story
@@ -20,14 +20,13 @@ from neardup.ledger import Ledger, files, stories
 from neardup.pages.results import ReadFailed, ShingledResult
 from neardup.pages.store import Pages
 from neardup.pages.text_cache import Texts
-from neardup.pairs import Kind
 from neardup.pipeline.index_sync import catch_up, refuse_mismatch
 from neardup.pipeline.passage_sync import open_passages
 from neardup.pipeline.upkeep import Upkeep
 from neardup.query.check import Checker
 from neardup.query.check_result import CheckResult, Submission
 from neardup.query.submissions import Submissions
-from neardup.records import Dead, Fingerprinted, Language, Story
+from neardup.records import Dead, Fingerprinted, Kind, Language, Story
 
 from tests.support.builders import fetch_page
 from tests.support.languages import TEXTS

@@ -5,8 +5,8 @@ import sqlite3
 import numpy as np
 from neardup.core.verify.tiers import PARTIAL
 from neardup.ledger import candidates, reverification, transaction
-from neardup.pairs import NO_SPANS, Assessment, Kind, Signals, Spans
 from neardup.pipeline.verifier import BEFORE_ALL
+from neardup.records import NO_SPANS, Assessment, Kind, Signals, Spans
 
 ALIKE = Signals(40, False, 0.3, 0.6, 0.6, 20)
 

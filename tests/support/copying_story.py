@@ -7,13 +7,12 @@ from html import escape
 from pathlib import Path
 
 import numpy as np
-from neardup.columns import Outcomes
+from neardup.core.columns import Outcomes
 from neardup.core.fingerprint.compute import fingerprint_text
 from neardup.core.verify.tiers import PARTIAL
 from neardup.ledger import candidates, reverification, stories
-from neardup.pairs import Assessment, Kind, Signals
 from neardup.pipeline.verifier import BEFORE_ALL
-from neardup.records import Fingerprinted, Language, Story
+from neardup.records import Assessment, Fingerprinted, Kind, Language, Signals, Story
 
 from tests.support.builders import matches
 

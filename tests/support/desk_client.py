@@ -11,8 +11,8 @@ from aiohttp import CookieJar, web
 from aiohttp.test_utils import TestClient, TestServer
 from neardup.app import open_readers
 from neardup.config import Config, Content, Detection, Ledger, Source
-from neardup.config.review import Review
 from neardup.config.section import Secret
+from neardup.config.sections import Review
 from neardup.ledger import connect
 from neardup.moderation.desk import texts
 from neardup.moderation.desk.app import application, open_desk

@@ -18,8 +18,7 @@ from neardup.moderation.export.guard import guarded
 from neardup.moderation.export.page import write_page
 from neardup.moderation.export.pairs import COLUMNS, TIMES
 from neardup.moderation.export.table import ExportRow
-from neardup.pairs import NO_SPANS
-from neardup.timestamps import rfc3339
+from neardup.records import NO_SPANS, rfc3339
 
 from tests.support.hostile_titles import TITLES
 

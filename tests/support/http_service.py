@@ -8,7 +8,7 @@ from typing import Any
 
 from aiohttp import web
 from aiohttp.test_utils import TestClient, TestServer
-from neardup.checking import ServiceParts, open_service_parts
+from neardup.app import ServiceParts, open_service_parts
 from neardup.config import Config, Content, Ledger, Serve, Source
 from neardup.errors import Transient
 from neardup.serve.app import application

@@ -11,7 +11,7 @@ NOT_LOADED = (
     "neardup.core.native._neardup",  # is no module of Python
     "neardup.spark",
     # with the libraries of AWS, and with matplotlib, which take seconds
-    *("neardup.no_redirects", "neardup.s3_objects", "neardup.source.athena"),
+    *("neardup.s3.objects", "neardup.s3.objects", "neardup.source.athena"),
     *("neardup.insights.charts.svg", "neardup.insights.evaluate.plots", "neardup.insights.report.plots"),
 )
 

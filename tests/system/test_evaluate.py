@@ -8,8 +8,8 @@ from collections.abc import Callable
 from pathlib import Path
 
 import pytest
+from neardup.insights.evaluate.corpus import COPIES
 from neardup.insights.evaluate.edits import EDITS
-from neardup.insights.evaluate.plant import COPIES
 from neardup.records import Language
 from selectolax.lexbor import LexborHTMLParser
 

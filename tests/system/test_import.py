@@ -11,7 +11,7 @@ from pathlib import Path
 import pyarrow as pa  # type: ignore[import-untyped]
 import pytest
 from neardup.ledger import connect, flags, verdicts
-from neardup.pairs import Verdict
+from neardup.records import Verdict
 from pyarrow import parquet
 
 from tests.support.command import Ended, Neardup, assert_one_line, embedded

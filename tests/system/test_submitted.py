@@ -7,8 +7,7 @@ from collections.abc import Callable
 from contextlib import closing
 from typing import Any
 
-from neardup.app import extraction
-from neardup.checking import open_submissions
+from neardup.app import extraction, open_submissions
 from neardup.config import Config, load
 from neardup.core.page import Page, PreparedStory, StoryText, prepare_story
 from neardup.core.page import text_of as story_of

@@ -12,12 +12,11 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from neardup.app import open_ledger
+from neardup.app import open_ledger, sweep
 from neardup.config import load
 from neardup.ledger import lock
 from neardup.pipeline.progress import Watch, ignore_progress
 from neardup.pipeline.summary import SweepSummary
-from neardup.running import sweep
 
 from tests.support.command import Neardup, assert_one_line, embedded
 from tests.support.generated_stories import configuration, generate

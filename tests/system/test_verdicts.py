@@ -12,7 +12,7 @@ import pytest
 from neardup.core.verify.tiers import EXACT, NEAR, PARTIAL, kinds
 from neardup.ledger import connect, flags, read, verdicts
 from neardup.ledger.selection import Selection
-from neardup.pairs import Verdict
+from neardup.records import Verdict
 
 from tests.support.command import Neardup, embedded
 from tests.support.paths import SAMPLES

@@ -15,8 +15,8 @@ import aiohttp
 from hypothesis import given
 from hypothesis import strategies as st
 from neardup.telemetry import metrics
-from neardup.telemetry.declared import Metric, observe_all
 from neardup.telemetry.http import served
+from neardup.telemetry.lazy_metrics import Metric, observe_all
 from prometheus_client import Histogram
 from prometheus_client.parser import text_string_to_metric_families
 from prometheus_client.samples import Sample

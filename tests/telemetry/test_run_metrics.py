@@ -8,7 +8,7 @@ from tests.support.servers import free_port
 
 SERVED = """
 from urllib.request import urlopen
-from neardup.telemetry.run_metrics import serve_metrics
+from neardup.telemetry.metrics import serve_metrics
 serve_metrics("127.0.0.1:{port}", "backfill")
 {then}
 """

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any, TextIO
 import click
 
 from neardup.errors import NeardupError
-from neardup.log import log, set_up_log
+from neardup.telemetry.log import log, set_up_log
 
 if TYPE_CHECKING:
     from rich.progress import Progress

@@ -8,8 +8,7 @@ from msgspec import Meta, field
 from neardup.config.section import Section
 from neardup.core.candidates.banding import MAX_SIGNATURE_BANDS, Banding, groups
 from neardup.core.fingerprint.minhash import ROWS
-from neardup.pairs import MIN_BLOCK
-from neardup.records import Language
+from neardup.records import MIN_BLOCK, Language
 
 GLOBAL = ("common_passage", "same_author", "copy_similarity")  # keys of [detection] that no language has of its own
 

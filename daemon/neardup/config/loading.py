@@ -1,29 +1,34 @@
 """Reading config.toml, overridden by environment variables NEARDUP_<SECTION>__<KEY>."""
 
+import os
+import stat
 import tomllib
+from collections.abc import Callable, Collection, Iterator
 from functools import cached_property
 from pathlib import Path
 from typing import Annotated, Any
+from urllib.parse import parse_qs, urlsplit
 
 from msgspec import Meta, field
 from msgspec.structs import replace
 
-from neardup.config.content import Content
 from neardup.config.detection import Detection
-from neardup.config.environment import override
-from neardup.config.export import Export
-from neardup.config.extract import Extract
-from neardup.config.index import Index
 from neardup.config.languages import Tables, by_name, registry
-from neardup.config.ledger import Ledger
-from neardup.config.meaning import Meaning
-from neardup.config.metrics import Metrics
-from neardup.config.reference import Reference
-from neardup.config.review import Review
-from neardup.config.run import Run
 from neardup.config.section import Section, Wrong, faults_of, in_words, read
-from neardup.config.serve import Serve
-from neardup.config.source import Source
+from neardup.config.sections import (
+    Content,
+    Export,
+    Extract,
+    Index,
+    Ledger,
+    Meaning,
+    Metrics,
+    Reference,
+    Review,
+    Run,
+    Serve,
+    Source,
+)
 from neardup.errors import Misuse
 from neardup.languages import Languages
 
@@ -125,3 +130,64 @@ def _anchored(config: Config, folder: Path) -> Config:
         serve=replace(config.serve, tokens=at(config.serve.tokens)),
         export=replace(config.export, path=at(target) if isinstance(target, Path) else target),
     )
+
+
+# MERGED: The environment variables NEARDUP_<SECTION>__<KEY>, each of which overrides a key of the configuration file.
+
+VARIABLE_PREFIX = "NEARDUP_"
+FILE_VARIABLE = f"{VARIABLE_PREFIX}CONFIG"  # names the configuration file
+BETWEEN = "__"
+
+
+def override(tables: dict[str, Any], sections: Collection[str]) -> None:
+    """Put the values of the variables, which are texts, into the tables of a file.
+
+    Raises Misuse for a variable of no section.
+    """
+    for name, value in _variables(sections):
+        *tables_around, key = name.removeprefix(VARIABLE_PREFIX).lower().split(BETWEEN)
+        table = tables
+        for part in tables_around:
+            table = table.setdefault(part, {})
+            if not isinstance(table, dict):
+                raise Misuse(f"{name}: {part} is no table")
+        table[key] = value
+
+
+def _variables(sections: Collection[str]) -> Iterator[tuple[str, str]]:
+    """The names, in upper case, and the values of the variables, in the order of their names."""
+    prefixes = tuple(f"{VARIABLE_PREFIX}{section}{BETWEEN}".upper() for section in sections)
+    for name, value in sorted(os.environ.items()):
+        if name != FILE_VARIABLE and name.upper().startswith(VARIABLE_PREFIX):
+            if not name.upper().startswith(prefixes):
+                raise Misuse(f"unknown variable {name}: write {VARIABLE_PREFIX}<SECTION>{BETWEEN}<KEY>")
+            yield name.upper(), value
+
+
+# MERGED: Secrets in a configuration file that every user of the machine can read.
+
+
+def _has_password(url: str) -> bool:
+    parts = urlsplit(url)
+    return bool(parts.password or "password" in parse_qs(parts.query))
+
+
+SECRET: dict[tuple[str, str], Callable[[str], bool]] = {
+    ("index", "url"): _has_password,
+    ("review", "token"): bool,
+    ("export", "webhook"): bool,  # anyone who knows its path can post to it
+    ("review", "webhook"): bool,  # likewise
+    ("meaning", "key"): bool,
+}
+
+
+def list_exposed_secrets(path: Path) -> list[str]:
+    """Return the keys that hold a secret in a configuration file which every user of the machine can read."""
+    if not path.stat().st_mode & stat.S_IROTH:
+        return []
+    tables = tomllib.loads(path.read_text(encoding="utf-8"))
+    return [
+        f"{section}.{key}"
+        for (section, key), is_secret in SECRET.items()
+        if is_secret(str(tables.get(section, {}).get(key, "")))
+    ]

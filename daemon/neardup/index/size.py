@@ -26,7 +26,7 @@ from neardup.core.candidates.banding import BAND_BITS, SHARED_BLOCKS, Banding
 from neardup.index.packed_buckets import NUMBER_BYTES
 from neardup.index.spread import Spread, even_spread, signature_spread, simhash_spread
 from neardup.records import Language
-from neardup.sqlite_pages import PAGE, bytes_in_leaves
+from neardup.sqlite import PAGE_BYTES, bytes_in_leaves
 
 Sizes = npt.NDArray[np.int64]
 BucketBytes = Callable[[Sizes], Sizes]  # the members of each bucket -> its bytes
@@ -56,7 +56,10 @@ VALKEY_SAVES = {
 
 
 # of SQLite
-MOST_LOCAL, LEAST_LOCAL = PAGE - 35, (PAGE - 12) * 32 // 255 - 23  # bytes of a payload in its leaf: X and M there
+MOST_LOCAL, LEAST_LOCAL = (
+    PAGE_BYTES - 35,
+    (PAGE_BYTES - 12) * 32 // 255 - 23,
+)  # bytes of a payload in its leaf: X and M there
 OVERFLOW_LINK = 4  # the number of the next overflow page
 CELL_HEADER, RECORD_HEADER = 5, 4
 
@@ -252,7 +255,7 @@ def _sqlite_tier(spread: Spread, stories: float) -> TierSize:
 def _cell_bytes(members: Sizes) -> Sizes:
     """The bytes of each bucket's cell in its leaf, by the number of members."""
     payload = NUMBER_BYTES * members + RECORD_HEADER
-    fitted = LEAST_LOCAL + (payload - LEAST_LOCAL) % (PAGE - OVERFLOW_LINK)  # fills the overflow pages exactly
+    fitted = LEAST_LOCAL + (payload - LEAST_LOCAL) % (PAGE_BYTES - OVERFLOW_LINK)  # fills the overflow pages exactly
     local = np.where(fitted <= MOST_LOCAL, fitted, LEAST_LOCAL)
     return np.where(members > 0, np.where(payload <= MOST_LOCAL, payload, local + OVERFLOW_LINK) + CELL_HEADER, 0)
 
@@ -261,7 +264,7 @@ def _overflow_bytes(members: Sizes) -> Sizes:
     """The bytes of each bucket's overflow pages, by the number of members."""
     payload = NUMBER_BYTES * members + RECORD_HEADER
     overflowing = np.where(payload > MOST_LOCAL, payload - LEAST_LOCAL, 0)
-    return -(-overflowing // (PAGE - OVERFLOW_LINK)) * PAGE
+    return -(-overflowing // (PAGE_BYTES - OVERFLOW_LINK)) * PAGE_BYTES
 
 
 REDIS_PROJECTIONS: Mapping[str, SizeProjection] = {

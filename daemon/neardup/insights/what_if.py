@@ -7,8 +7,7 @@ from typing import Any
 from neardup.config import Detection
 from neardup.core.verify.tiers import kind_of, kinds
 from neardup.ledger import languages, verified_pairs
-from neardup.pairs import Kind, Verdict
-from neardup.records import Language
+from neardup.records import Kind, Language, Verdict
 
 Tally = Counter[tuple[Language, Kind]]
 

@@ -8,8 +8,7 @@ import sqlite3
 
 from neardup.core.verify.suppression import SUPPRESSING, ActiveVerdict, Decisions, Ruling, most_severe, rule
 from neardup.ledger import languages
-from neardup.pairs import Kind, Verdict
-from neardup.records import Language
+from neardup.records import Kind, Language, Verdict
 
 
 def of_pair(db: sqlite3.Connection, pair: tuple[int, int]) -> ActiveVerdict | None:

@@ -14,10 +14,9 @@ from contextlib import closing, contextmanager, suppress
 from pathlib import Path
 from typing import Protocol
 
-from neardup.durability import sync_folder
 from neardup.errors import Fatal, Misuse, NeardupError, Transient
 from neardup.ledger import changes, connect, damage, files, now_ms, read, runs, snapshot
-from neardup.sqlite import FAILURES, failure
+from neardup.sqlite import FAILURES, failure, sync_folder
 
 PAGES_A_STEP = 4096  # 16 MB
 BESIDE = ("", "-journal", "-wal", "-shm")  # files that SQLite may leave behind when a copy is killed

@@ -9,8 +9,7 @@ from typing import Any
 
 from neardup.ledger import languages
 from neardup.ledger.case_selection import EVERY, JUDGED, OPEN, Authors, CaseSelection, conditions
-from neardup.pairs import Kind
-from neardup.records import Language
+from neardup.records import Kind, Language
 
 
 class Order(StrEnum):

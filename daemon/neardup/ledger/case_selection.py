@@ -6,8 +6,7 @@ from enum import StrEnum
 
 from neardup.ledger import languages, now_ms
 from neardup.ledger.compact_columns import packed_id
-from neardup.pairs import Kind
-from neardup.records import Language
+from neardup.records import Kind, Language
 
 OPEN, JUDGED, EVERY = "open", "judged", "every"
 

@@ -17,8 +17,7 @@ from neardup.core.verify.clusters import roots
 from neardup.core.verify.tiers import kinds
 from neardup.ledger import transaction
 from neardup.ledger.selection import JOINING
-from neardup.pairs import DECIDING, Verdict
-from neardup.records import is_work
+from neardup.records import DECIDING, Verdict, is_work
 
 FLAGS_AT_ONCE = 5_000  # bounds the memory, and how long a run waits for the ledger
 AMONG = "IN (SELECT value FROM json_each(?))"

@@ -17,7 +17,7 @@ from neardup.records import Dead, DeadLettered, Language, Skip, Skipped, Story
 
 if TYPE_CHECKING:
     # with the parser of pages, which most readers do without
-    from neardup.columns import Outcomes
+    from neardup.core.columns import Outcomes
 
 PAGE = 256
 

@@ -6,8 +6,7 @@ from dataclasses import dataclass
 from neardup.core.verify.tiers import kinds, tier_of
 from neardup.ledger import languages
 from neardup.ledger.selection import Selection, conditions
-from neardup.pairs import Kind
-from neardup.records import Language
+from neardup.records import Kind, Language
 
 CASE = "coalesce(case_id, -flag_id)"  # a flag that has no case yet is one by itself
 

@@ -13,8 +13,7 @@ from neardup.ledger import active_verdicts, candidates, languages, near_misses, 
 from neardup.ledger.selection import JOINING, Selection, conditions
 from neardup.ledger.signals import columns_of
 from neardup.ledger.spans import packed
-from neardup.pairs import Assessment, Candidate, Kind, Signals
-from neardup.records import Language
+from neardup.records import Assessment, Candidate, Kind, Language, Signals
 
 PAIR_COLUMNS = (
     "flag_id, kind, language, story_id, matched_id, hamming, jaccard, containment, matched_containment,"

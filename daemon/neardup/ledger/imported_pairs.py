@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from neardup.core.verify.suppression import Ruling
 from neardup.core.verify.tiers import tier_of
 from neardup.ledger import candidates, flags, languages, similarities, transaction
-from neardup.pairs import Assessment, Kind, Verdict
+from neardup.records import Assessment, Kind, Verdict
 
 
 @dataclass(frozen=True, slots=True)

@@ -10,7 +10,7 @@ from dataclasses import dataclass
 
 from neardup.errors import Conflict
 from neardup.ledger import now_ms, transaction
-from neardup.timestamps import rfc3339
+from neardup.records import rfc3339
 
 LEASE_MS = 10 * 60_000
 

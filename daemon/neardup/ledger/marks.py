@@ -12,7 +12,7 @@ from neardup.records import Language, Marks, Skip, Skipped, Story
 
 if TYPE_CHECKING:
     # with the parser of pages, which most readers do without
-    from neardup.columns import FingerprintedStories
+    from neardup.core.columns import FingerprintedStories
 
 Row = tuple[object, ...]
 

@@ -14,7 +14,7 @@ from neardup.core.verify.tiers import tier_of
 from neardup.errors import Conflict
 from neardup.ledger import languages, now_ms, transaction
 from neardup.ledger.selection import Selection
-from neardup.pairs import Kind, Verdict
+from neardup.records import Kind, Verdict
 
 QUEUE_ORDER = "ORDER BY margin DESC, a, b"
 BY_ONE_AUTHOR = "SELECT 1 FROM stories s JOIN stories m USING (author_id) WHERE s.id = ? AND m.id = ?"

@@ -4,7 +4,7 @@ import sqlite3
 from collections.abc import Iterable
 
 from neardup.ledger.signals import SIGNAL_COLUMNS, columns_of
-from neardup.pairs import Candidate, Signals
+from neardup.records import Candidate, Signals
 
 
 def count(db: sqlite3.Connection) -> int:

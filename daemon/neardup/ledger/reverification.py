@@ -6,8 +6,7 @@ from collections import Counter
 from collections.abc import Iterable, Sequence
 
 from neardup.ledger import common_passages, flags, similarities, transaction
-from neardup.pairs import Assessment, Candidate, Kind
-from neardup.records import Language
+from neardup.records import Assessment, Candidate, Kind, Language
 
 
 def record(

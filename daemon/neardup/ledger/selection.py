@@ -6,8 +6,7 @@ from dataclasses import dataclass
 
 from neardup.ledger import languages
 from neardup.ledger.compact_columns import packed_id
-from neardup.pairs import DECIDING, Kind, Verdict
-from neardup.records import Language
+from neardup.records import DECIDING, Kind, Language, Verdict
 
 # A flag of any other status joins no cluster.
 JOINING = ("open", *(verdict.value for verdict in DECIDING if verdict is not Verdict.NOT_SIMILAR))

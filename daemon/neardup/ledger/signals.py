@@ -5,7 +5,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from neardup.core.verify.tiers import EXACT
-from neardup.pairs import Kind, Signals
+from neardup.records import Kind, Signals
 
 SIGNAL_COLUMNS = (
     "hamming",

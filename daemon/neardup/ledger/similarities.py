@@ -17,8 +17,7 @@ from neardup.core.publication_order import Dates
 from neardup.core.verify.tiers import tier_of
 from neardup.ledger.selection import Selection
 from neardup.ledger.spans import union, unpacked, words_in
-from neardup.pairs import NO_SPANS, Kind, Spans
-from neardup.records import Language
+from neardup.records import NO_SPANS, Kind, Language, Spans
 
 OPEN = Selection()
 

@@ -3,7 +3,7 @@
 from dataclasses import dataclass
 
 from neardup.core.fingerprint.minhash import ROWS
-from neardup.sqlite_pages import bytes_in_leaves, integer_bytes, varint_bytes
+from neardup.sqlite import bytes_in_leaves, integer_bytes, varint_bytes
 
 HASH_BYTES, TIME_BYTES, NUMBER_BYTES = 16, 6, 4
 COLUMNS = 16

@@ -9,7 +9,7 @@ import sqlite3
 import numpy as np
 import numpy.typing as npt
 
-from neardup.pairs import NO_SPANS, Spans
+from neardup.records import NO_SPANS, Spans
 
 MORE = 0x80  # the bit of a byte after which its integer goes on
 

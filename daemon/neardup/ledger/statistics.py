@@ -9,8 +9,7 @@ from collections import Counter
 from dataclasses import dataclass
 
 from neardup.ledger import languages
-from neardup.pairs import DECIDING, Kind
-from neardup.records import Language
+from neardup.records import DECIDING, Kind, Language
 
 DAY_MS = 86_400_000
 LATEST = 2_000  # verdicts since a time, of which the waiting times and the agreement are computed

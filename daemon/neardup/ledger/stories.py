@@ -31,7 +31,7 @@ from neardup.records import BandedFingerprint, Checkpoint, Skip, Skipped, Stored
 
 if TYPE_CHECKING:
     # with the parser of pages, which most readers do without
-    from neardup.columns import FingerprintedStories, Outcomes
+    from neardup.core.columns import FingerprintedStories, Outcomes
 
 # The page no longer holds a story, so its fingerprint is removed.  A missing or oversized object says nothing about
 # the text.

@@ -6,7 +6,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from typing import NamedTuple
 
-from neardup.columns import Outcomes
+from neardup.core.columns import Outcomes
 from neardup.ledger import (
     candidates,
     dead_letters,
@@ -19,8 +19,7 @@ from neardup.ledger import (
     unsettled,
 )
 from neardup.ledger.candidates import Matches
-from neardup.pairs import Assessment, Candidate, Kind
-from neardup.records import Fingerprinted, Language, Outcome, Skip, Skipped, Story
+from neardup.records import Assessment, Candidate, Fingerprinted, Kind, Language, Outcome, Skip, Skipped, Story
 
 
 @dataclass(frozen=True, slots=True)

@@ -12,9 +12,7 @@ from collections.abc import Iterable, Sequence
 from neardup.core.verify.suppression import status_of
 from neardup.errors import Conflict
 from neardup.ledger import active_verdicts, candidates, leases, now_ms, similarities, transaction
-from neardup.pairs import DECIDING, Verdict
-from neardup.records import Language
-from neardup.timestamps import rfc3339
+from neardup.records import DECIDING, Language, Verdict, rfc3339
 
 AMONG = "IN (SELECT value FROM json_each(?))"
 

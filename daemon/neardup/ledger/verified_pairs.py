@@ -6,8 +6,7 @@ from dataclasses import dataclass
 
 from neardup.ledger import languages
 from neardup.ledger.signals import SIGNAL_COLUMNS, signals_of
-from neardup.pairs import Kind, Signals, Verdict
-from neardup.records import Language
+from neardup.records import Kind, Language, Signals, Verdict
 
 MEASURED = ", ".join(SIGNAL_COLUMNS)
 

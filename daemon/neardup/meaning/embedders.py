@@ -12,8 +12,7 @@ from typing import TYPE_CHECKING, Any, Protocol
 
 import numpy as np
 
-from neardup.errors import Fatal, Misuse, Transient
-from neardup.extras import needs
+from neardup.errors import Fatal, Misuse, Transient, needs_extra
 from neardup.meaning.codes import Vectors, unit
 from neardup.retry import retried
 
@@ -113,7 +112,7 @@ def open_folder(folder: Path, prefix: str = "") -> OnnxModel:
 
     Raises Misuse if the folder holds none, or the extra `onnx` is not installed.
     """
-    with needs("onnx", '[meaning] kind = "onnx"'):
+    with needs_extra("onnx", '[meaning] kind = "onnx"'):
         from tokenizers import Tokenizer  # noqa: PLC0415 - an extra
     for name in ("model.onnx", "tokenizer.json"):
         if not (folder / name).is_file():
@@ -135,7 +134,7 @@ def _encodable(text: str) -> str:
 
 def session_of(model: str | bytes) -> "InferenceSession":
     """Load a model, a file's path or its bytes.  Raises Misuse if the extra `onnx` is not installed."""
-    with needs("onnx", "the model of [meaning]"):
+    with needs_extra("onnx", "the model of [meaning]"):
         from onnxruntime import InferenceSession, SessionOptions  # noqa: PLC0415 - an extra
     options = SessionOptions()
     options.log_severity_level = ONLY_ERRORS

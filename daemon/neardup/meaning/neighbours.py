@@ -24,8 +24,7 @@ from neardup.meaning import margins
 from neardup.meaning.codes import Codes, Nearest, Places, Vectors, restore, unit
 from neardup.meaning.margins import NEIGHBOURS, UNFITTED, ExtremeValues, background
 from neardup.meaning.vectors import BUSY_SECONDS, OF_IDS, dimensions, read_centring
-from neardup.pairs import Kind
-from neardup.records import Language
+from neardup.records import Kind, Language
 
 NOMINATED = 8  # candidates of a story in each language
 CODES_AT_ONCE = 20_000  # about 1 MB

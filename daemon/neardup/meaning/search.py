@@ -22,8 +22,7 @@ from neardup.meaning.neighbours import Compared, Searched
 from neardup.meaning.parts import Parts
 from neardup.pages.reader_pool import ReaderPool
 from neardup.pages.text_cache import Text, Texts
-from neardup.pairs import Candidate, Kind
-from neardup.records import Language
+from neardup.records import Candidate, Kind, Language
 
 BATCH_STORIES = 10_000  # searched for in one pass over the codes
 STORIES_AT_ONCE = 500  # whose candidates' backgrounds are in memory together, about 45 MB

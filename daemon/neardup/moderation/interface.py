@@ -10,7 +10,7 @@ from datetime import date
 from gettext import NullTranslations
 from typing import Literal
 
-from neardup.timestamps import readable
+from neardup.records import readable_time
 
 
 @dataclass(frozen=True, slots=True)
@@ -32,7 +32,7 @@ class Interface:
 
 
 ENGLISH = Interface(
-    "en", "English", "ltr", NullTranslations(), "{:,}".format, readable, "{:%d %b}".format, lambda _code: None
+    "en", "English", "ltr", NullTranslations(), "{:,}".format, readable_time, "{:%d %b}".format, lambda _code: None
 )
 CURRENT = ContextVar("interface", default=ENGLISH)
 

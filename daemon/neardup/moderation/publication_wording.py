@@ -14,8 +14,7 @@ from neardup.moderation.interface import gettext, marked, number
 from neardup.query.compared_story import StoryFacts
 from neardup.query.evidence import Evidence
 from neardup.query.similarity import SimilarityReport
-from neardup.records import is_work
-from neardup.timestamps import milliseconds, rfc3339
+from neardup.records import is_work, milliseconds, rfc3339
 
 DAY = timedelta(days=1)
 SECOND = timedelta(seconds=1)

@@ -4,9 +4,9 @@ from collections.abc import Mapping
 from typing import Any
 
 from neardup.config import Export
-from neardup.config.review import Review
+from neardup.config.sections import Review
 from neardup.errors import Fatal, Transient
-from neardup.pairs import Kind
+from neardup.records import Kind
 from neardup.retry import retried
 
 TIMEOUT_SECONDS = 10

@@ -10,8 +10,8 @@ from neardup.ledger.authors import History
 from neardup.ledger.similarities import Similarity
 from neardup.moderation.interface import gettext, marked, ngettext, number
 from neardup.moderation.publication_wording import of_unknown_order, pair_order
-from neardup.pairs import Verdict
 from neardup.query.evidence import Evidence
+from neardup.records import Verdict
 
 VERDICT_NAMES = {
     Verdict.PLAGIARISM: marked("plagiarism"),

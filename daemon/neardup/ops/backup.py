@@ -10,13 +10,13 @@ from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
 
-from neardup.durability import sync_folder
 from neardup.errors import PassagesDamaged
 from neardup.index.passages.folder import list_segments
 from neardup.index.passages.segment import BLOCK, HeaderDamaged, Segment
 from neardup.ledger import backup, files
-from neardup.log import log
 from neardup.pipeline import submitted_pages
+from neardup.sqlite import sync_folder
+from neardup.telemetry.log import log
 
 COPY_BYTES = 1 << 20  # at a time
 

@@ -1,44 +1,83 @@
-"""The checks of `neardup doctor`, one for each part of an installation.
-
-The check of the index writes a probe, a story that does not exist, and looks it up.
-"""
+"""The results of the checks of `neardup doctor`."""
 
 import unicodedata
 from collections.abc import AsyncIterator
-from contextlib import closing
-from dataclasses import replace
+from contextlib import aclosing, closing
+from dataclasses import dataclass, replace
+from enum import StrEnum
+from typing import TYPE_CHECKING, cast
 
 import numpy as np
 import xxhash
 
-from neardup.app import open_index
+from neardup.app import open_index, open_readers
 from neardup.config import Config
 from neardup.core.fingerprint import version as fingerprint_version
 from neardup.core.native.page import WHY_UNREAD
-from neardup.errors import Fatal, IndexDamaged, NeardupError
-from neardup.index.protocol import BucketStatistics, Index, LookupResult, ServerHealth
+from neardup.core.page import PageFingerprinted, Unreadable
+from neardup.errors import Fatal, Gone, IndexDamaged, NeardupError
+from neardup.index.protocol import BucketStatistics, Completeness, Index, LookupResult, ServerHealth
 from neardup.languages import LANGUAGES, SHIPPED
 from neardup.ledger import (
     Ledger,
+    changes,
     connect,
     damage,
     files,
+    inserts,
+    lock,
     now_ms,
     runs,
+    stories,
     titles,
     transaction,
     translate_errors,
+    works,
 )
 from neardup.meaning import vectors
 from neardup.meaning.embedders import probe
 from neardup.meaning.parts import open_parts
-from neardup.ops import index_contents, listing_checks, passage_contents, submission_contents
-from neardup.ops.check_result import CheckResult, Level, NeedsRepair
+from neardup.ops import contents
+from neardup.pages.results import NotModified, ReadFailed
+from neardup.pipeline.index_check import SAMPLE, differing_counts
 from neardup.pipeline.index_sync import refuse_index_mismatch
 from neardup.pipeline.passage_sync import open_passages
 from neardup.query.title_search import open_titles
-from neardup.records import BandedFingerprint, Change
-from neardup.timestamps import rfc3339
+from neardup.records import BandedFingerprint, Change, Checkpoint, Language, Skip, Story, is_work, rfc3339
+from neardup.source import Source, rows_of
+from neardup.source.listings import open_reference, open_source
+from neardup.source.rows import OF_STORIES, OF_WORKS
+
+if TYPE_CHECKING:
+    from neardup.source.athena import Athena  # its libraries are optional
+
+
+class Level(StrEnum):
+    """The result of a check: a warning is a part that works, but whose data need a repair."""
+
+    OK = "ok"
+    WARN = "warn"
+    FAIL = "fail"
+
+
+class NeedsRepair(NeardupError):
+    """A part works, but its data need a repair."""
+
+
+@dataclass(frozen=True, slots=True)
+class CheckResult:
+    """The result of one check; `message` describes the part, or says what to repair."""
+
+    part: str
+    level: Level
+    message: str
+
+    @property
+    def good(self) -> bool:
+        return self.level is Level.OK
+
+
+# MERGED: The checks of `neardup doctor`, one for each part of an installation. The check of the index writes a probe, a story that does not exist, and looks it up.
 
 PROBE_ID = -1  # no story has this id
 PROBE_NUMBER = 0  # no story has this number
@@ -54,9 +93,9 @@ async def examine(config: Config) -> AsyncIterator[CheckResult]:
         "passages": _passages,
         "titles": _titles,
         "submitted pages": _submitted_pages,
-        "source": listing_checks.check_source,
-        "object store": listing_checks.check_store,
-        "reference": listing_checks.check_reference,
+        "source": check_source,
+        "object store": check_store,
+        "reference": check_reference,
         "meaning": _meaning,
         "clock": _clock,
         "native core": _native_core,
@@ -99,10 +138,10 @@ async def _index(config: Config) -> str:
         if isinstance(index, ServerHealth) and (problem := await index.problem()):
             raise Fatal(problem)
         with closing(Ledger(config.ledger.path)) as ledger:
-            difference = await index_contents.difference(index, ledger)
+            difference = await index_difference(index, ledger)
         count = f"{sum((await index.story_counts()).values())} stories; " if isinstance(index, BucketStatistics) else ""
     except IndexDamaged as error:
-        raise NeedsRepair(f"{error}; {index_contents.REPAIR}") from error
+        raise NeedsRepair(f"{error}; {INDEX_REPAIR}") from error
     finally:
         await index.close()
     if difference is not None:
@@ -150,9 +189,9 @@ async def _look_up_probe(index: Index) -> tuple[LookupResult, LookupResult]:
 
 async def _passages(config: Config) -> str:
     with closing(Ledger(config.ledger.path)) as ledger, closing(await open_passages(ledger)) as passages:
-        if (difference := await passage_contents.difference(passages, ledger)) is not None:
+        if (difference := await contents.passage_difference(passages, ledger)) is not None:
             raise NeedsRepair(difference)
-        return await passage_contents.summary(passages)
+        return await contents.passage_summary(passages)
 
 
 async def _titles(config: Config) -> str:
@@ -166,7 +205,7 @@ async def _titles(config: Config) -> str:
 
 async def _submitted_pages(config: Config) -> str:
     with closing(connect(config.ledger.path)) as db:
-        return submission_contents.summary(db, config.ledger.path)
+        return contents.submission_summary(db, config.ledger.path)
 
 
 async def _meaning(config: Config) -> str:
@@ -204,3 +243,156 @@ async def _fingerprints(config: Config) -> str:
             f"xxhash {xxhash.VERSION}, Unicode {unicodedata.unidata_version}): install the versions of the lock file"
         )
     return f"version {fingerprint_version.algorithm()}, {len(SHIPPED)} golden texts have their pinned fingerprints"
+
+
+# MERGED: The checks of `neardup doctor` of the listings of stories and of works, and of the pages that they name.
+
+
+async def check_source(config: Config) -> str:
+    """Read the first row of [source], or the columns of its query; what they are."""
+    source = open_source(config, _ignore_checkpoint)
+    if config.source.kind == "athena":
+        return await _columns(source, OF_STORIES.required, "backfill_sql")
+    story = await _first_listed(source)
+    return f"{config.source.manifest}, with stories such as {story.name or story.id}" if story else "lists no story"
+
+
+async def check_store(config: Config) -> str:
+    """Read the page of one story; what it is."""
+    of_manifest = config.source.kind == "manifest"
+    known = await _first_listed(open_source(config, _ignore_checkpoint)) if of_manifest else _on_record(config)
+    try:
+        return await _read_page(config, known or Story(0, LANGUAGES[0]))
+    except Gone:
+        if known is not None:
+            raise
+        return "the store answers; no story is known yet, so no page was read"
+
+
+async def check_reference(config: Config) -> str:
+    """Read the first row of [reference] and the page of one work, and compare the works on record with the last sync.
+
+    Raises NeedsRepair if works are on record that are not as the listing says, or that no [reference] lists.
+    """
+    reference, found, known = config.reference, "no [reference]", None
+    if reference is not None:
+        listing = open_reference(config)
+        if reference.kind == "athena":
+            found, known = (
+                await _columns(listing, OF_WORKS.required, "reference.sql"),
+                _on_record(config, of_reference=True),
+            )
+        else:
+            found, known = str(reference.manifest), await _first_listed(listing)
+    if known is not None:
+        found += f", {await _read_page(config, known)}"
+    with closing(connect(config.ledger.path)) as db:
+        if (difference := contents.reference_difference(db, reference)) is not None:
+            raise NeedsRepair(difference)
+        return f"{found}, {works.count(db):,} works on record"
+
+
+async def _columns(source: Source, required: tuple[str, ...], query: str) -> str:
+    columns = await cast("Athena", source).columns()
+    missing = [column for column in required if column not in columns]
+    if missing:
+        raise Fatal(f"{query} lists no column {' and no column '.join(missing)}")
+    return f"Athena lists the columns {', '.join(columns)}"
+
+
+async def _read_page(config: Config, story: Story) -> str:
+    """What the page of a story is.  Raises Gone if the store has none, Fatal."""
+    async with aclosing(open_readers(config)) as pool:
+        path, result = pool.location_of(story), await pool.read(story, None)
+    match result:
+        case PageFingerprinted(fingerprint, _, size):
+            return f"{path}, {size} bytes, a {'work' if is_work(story.id) else 'story'} of {fingerprint.words} words"
+        case Unreadable(Skip.MISSING):
+            raise Gone(f"the store answers, but has no object {path}")
+        case Unreadable(reason):
+            raise Fatal(f"{path}: {reason}; is {'reference.' if is_work(story.id) else ''}extract.body right?")
+        case ReadFailed(error=error):
+            raise Fatal(error)
+        case NotModified():
+            raise AssertionError("without an ETag a page is always read")
+
+
+async def _first_listed(source: Source) -> Story | None:
+    async with aclosing(rows_of(source)) as listing:  # type: ignore[type-var]
+        async for story in listing:
+            if isinstance(story, Story):
+                return story
+    return None
+
+
+def _on_record(config: Config, *, of_reference: bool = False) -> Story | None:
+    """A story of the platform that is on record, or a work."""
+    with closing(connect(config.ledger.path)) as db:
+        for row in stories.describe(db, stories.first(db, of_reference=of_reference)).values():
+            return Story(row["id"], Language(row["language"]), row["path"], name=row["name"])
+    return None
+
+
+async def _ignore_checkpoint(_: Checkpoint) -> None:
+    """Ignore the checkpoint: the doctor never resumes a listing."""
+
+
+# MERGED: Compares what an index holds with what the ledger expects, for `neardup doctor`; also beside a run.
+
+INDEX_REPAIR = "the next run repairs it, or `neardup reindex` now"
+
+
+async def index_difference(index: Index, ledger: Ledger) -> str | None:
+    """What the index lacks or has too much, and what to do, in one line; None if it holds what it should.
+
+    Raises Transient, and IndexDamaged for an index that only a rebuild repairs.
+    """
+    held = await ledger.do(runs.stories_by_language)
+    applied, last = (await index.position()).applied, await ledger.do(changes.last_seq)
+    if not held:
+        return None
+    if (behind := _behind(applied, last, lock.holder(ledger.path) is not None)) is not None:
+        return behind
+    assert applied is not None
+    if (lacks := await _lacks(index, ledger, applied)) is not None:
+        return lacks
+    return await _miscounts(index, ledger, applied)
+
+
+def _behind(applied: int | None, last: int, running: bool) -> str | None:
+    if applied is None:
+        why = "a command is filling it" if running else f"it has lost data, or was never filled; {INDEX_REPAIR}"
+        return f"not in step with the ledger: {why}"
+    if applied > last:
+        return f"at change {applied:,}, which the ledger, at {last:,}, never made; {INDEX_REPAIR}"
+    if applied < last and not running:
+        return f"lacks the last {last - applied:,} changes of the ledger; {INDEX_REPAIR}"
+    return None
+
+
+async def _lacks(index: Index, ledger: Ledger, applied: int) -> str | None:
+    """What the index lacks of sampled stories that it had applied, and that no run has edited meanwhile."""
+    if not isinstance(index, Completeness):
+        return None
+    sample = [story for story in await ledger.do(inserts.sample, SAMPLE) if story.number <= applied]
+    missing = {story.number: n for story, n in zip(sample, await index.missing(sample), strict=True) if n}
+    existing = await ledger.do(inserts.existing, missing)
+    lost = [n for number, n in missing.items() if number in existing]
+    if not lost:
+        return None
+    return f"lacks {sum(lost):,} entries of {len(lost):,} of {len(sample):,} sampled stories; {INDEX_REPAIR}"
+
+
+async def _miscounts(index: Index, ledger: Ledger, applied: int) -> str | None:
+    """The languages whose stories the index miscounts; a run that writes meanwhile hides a difference."""
+    if not isinstance(index, BucketStatistics):
+        return None
+    counted = {str(language): n for language, n in (await index.story_counts()).items()}
+    held = await ledger.do(runs.stories_by_language)
+    if {applied} != {(await index.position()).applied, await ledger.do(changes.last_seq)}:
+        return None
+    differing = differing_counts(held, counted)
+    if not differing:
+        return None
+    counts = ", ".join(f"{language} {n:,} instead of {wanted:,}" for language, (wanted, n) in sorted(differing.items()))
+    return f"counts other stories than the ledger: {counts}; {INDEX_REPAIR}"

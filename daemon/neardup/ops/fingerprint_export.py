@@ -10,14 +10,13 @@ import numpy as np
 
 from neardup.config import Config
 from neardup.core.fingerprint.version import version
-from neardup.errors import Fatal
-from neardup.extras import needs
+from neardup.errors import Fatal, needs_extra
 from neardup.index.passages.join import HashesByStory
 from neardup.ledger import Ledger, missing_passages, read, translate_errors
 from neardup.ledger.compact_columns import etag_of
 from neardup.ledger.lock import only_one
 from neardup.moderation.export.destination import write_atomically
-from neardup.ops.fingerprint_columns import TIMES, schema, versions
+from neardup.ops.fingerprint_file import TIMES, schema, versions
 from neardup.pipeline.index_sync import refuse_ledger_mismatch
 from neardup.pipeline.passage_sync import PassageSync, open_passages
 from neardup.pipeline.scratch import scratch_errors, scratch_folder
@@ -40,7 +39,7 @@ async def export_fingerprints(config: Config, path: Path) -> int:
     No run may be under way.  Raises Fatal if the fingerprints are of another version, or if the passage index lacks
     stories, Transient if the ledger is in use, and Misuse if the library of Parquet is not installed.
     """
-    with needs("parquet", "--fingerprints"):
+    with needs_extra("parquet", "--fingerprints"):
         import pyarrow.parquet  # type: ignore[import-untyped]  # noqa: F401, PLC0415 - before the work
     read(config.ledger.path).close()
     with only_one(config.ledger.path, "export"), closing(Ledger(config.ledger.path)) as ledger:

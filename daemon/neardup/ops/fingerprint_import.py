@@ -1,32 +1,175 @@
-"""`neardup import`: adds the stories, flags and candidates of Parquet files to the ledger and the indexes, in bulk.
-
-A story on record stays as it is.  So an import that was interrupted, at whatever instant, is resumed by the same
-command: it passes over what is on record.
-"""
+"""What an import did, and the time that each part of it took."""
 
 import asyncio
-from collections.abc import Callable
+import json
+import time
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from datetime import datetime
 from pathlib import Path
+from typing import Any, Self
 
 import numpy as np
 
 from neardup import __version__
-from neardup.app import App
+from neardup.app import App, after_run
 from neardup.core.fingerprint.version import algorithm
+from neardup.core.verify.tiers import COPIED_WORDS, EXACT, kinds_of_passages, tier_of
 from neardup.errors import Misuse
 from neardup.index.passages.postings import Row, keys_of, merge_keys
 from neardup.ledger import changes, imported, imported_pairs, lookup_proof, now_ms, runs
+from neardup.ledger.imported_pairs import GivenVerdict, ImportedFlag
 from neardup.ops import fingerprint_file
 from neardup.ops.fingerprint_file import CANDIDATES, FLAGS, FOLDER, Batch
-from neardup.ops.flag_rows import candidate_of, flag_of
-from neardup.ops.import_summary import ImportSummary
 from neardup.pipeline.index_sync import catch_up, rebuild, refuse_mismatch
 from neardup.pipeline.passage_sweep import PassageSweep
 from neardup.pipeline.passage_sync import PassageSync
 from neardup.pipeline.progress import Phase, Progress, Watch, ignore_progress
 from neardup.pipeline.run_lifecycle import carry_out
 from neardup.pipeline.scratch import scratch_folder
-from neardup.running import after_run
+from neardup.pipeline.summary import Summary
+from neardup.records import DECIDING, NO_SPANS, Assessment, Signals, Spans, Verdict
+
+
+@dataclass(frozen=True, slots=True)
+class Seconds:
+    """A time, and how much of it the process computed, on all threads."""
+
+    wall: float = 0.0
+    cpu: float = 0.0
+
+    @classmethod
+    def now(cls) -> Self:
+        return cls(time.perf_counter(), time.process_time())
+
+    def __add__(self, other: "Seconds") -> "Seconds":
+        return Seconds(self.wall + other.wall, self.cpu + other.cpu)
+
+    def __sub__(self, other: "Seconds") -> "Seconds":
+        return Seconds(self.wall - other.wall, self.cpu - other.cpu)
+
+
+@dataclass(slots=True)
+class ImportSummary(Summary):
+    """What an import did.
+
+    `stories` were added.  Of the others, `known` are on record with the same text, `changed` with another text or
+    language, and `forgotten` were forgotten on request.  `sweep_owed` says that pairs are still to be found.
+    `parts` has the seconds of each part, and those of them that the process computed.
+    """
+
+    stories: int = 0
+    known: int = 0
+    changed: int = 0
+    forgotten: int = 0
+    flags: int = 0
+    candidates: int = 0
+    sweep_owed: bool = False
+    parts: dict[str, Seconds] = field(default_factory=dict)
+
+    def as_dict(self) -> dict[str, object]:
+        return {**self.record(), "warnings": self.warnings}
+
+    def record(self) -> dict[str, object]:
+        names = ("stories", "known", "changed", "forgotten", "flags", "candidates", "sweep_owed")
+        parts = {part: {"seconds": round(n.wall, 3), "cpu": round(n.cpu, 3)} for part, n in self.parts.items()}
+        seconds = {"seconds": round(self.seconds, 3), "parts": parts}
+        return {name: getattr(self, name) for name in names} | seconds
+
+    @contextmanager
+    def timed(self, part: str, within: str | None = None) -> Iterator[None]:
+        """Add the time that this takes to a part, and take it from the part `within` which it happens."""
+        began = Seconds.now()
+        try:
+            yield
+        finally:
+            taken = Seconds.now() - began
+            self.parts[part] = self.parts.get(part, Seconds()) + taken
+            if within is not None:
+                self.parts[within] = self.parts.get(within, Seconds()) - taken
+
+
+# MERGED: Rows of a Parquet file of flags or candidates -> what the ledger records of them.
+
+FlagRow = Mapping[str, Any]
+OPEN, WITHDRAWN = "open", "withdrawn"
+
+
+def flag_of(row: FlagRow, version: str, now: int) -> ImportedFlag | None:
+    """The flag of a row of an export of pairs; None for one that was withdrawn.
+
+    `version` and `now` (milliseconds) are for rows that do not say by which fingerprints and when they were flagged.
+    Raises Misuse for a row that describes no flag.
+    """
+    try:
+        status = row.get("status") or OPEN
+        return None if status == WITHDRAWN else _flag(row, status, version, now)
+    except (KeyError, TypeError, ValueError) as error:
+        raise Misuse(f"a row of flags is not what an export writes: {type(error).__name__} {error}") from None
+
+
+def _flag(row: FlagRow, status: str, version: str, now: int) -> ImportedFlag:
+    kind, is_turned = tier_of(row["kind"]).kind, row["story_id"] > row["matched_id"]
+    containments, spans = [row.get("containment"), row.get("matched_containment")], _spans_of(row)
+    if is_turned:
+        containments.reverse()
+        spans.reverse()
+    extra = json.loads(row.get("signals") or "{}")
+    if row.get("copied_words") is not None:
+        extra[COPIED_WORDS] = row["copied_words"]
+    signals = Signals(
+        row["hamming"],
+        kind == EXACT,
+        row.get("jaccard"),
+        containments[0],
+        containments[1],
+        row.get("longest_run_words"),
+        bool(row.get("estimated")),
+        extra,
+    )
+    by_passages = row.get("by_passages")
+    return ImportedFlag(
+        min(row["story_id"], row["matched_id"]),
+        max(row["story_id"], row["matched_id"]),
+        kind,
+        Assessment(kind, signals, *spans),
+        OPEN if status == OPEN else Verdict(status).value,
+        _milliseconds(row.get("flagged_at")) or now,
+        row.get("fingerprint_version") or version,
+        kind in kinds_of_passages() if by_passages is None else by_passages,
+        _verdict(row, now),
+    )
+
+
+def _verdict(row: FlagRow, now: int) -> GivenVerdict | None:
+    """The verdict that stands, if it decides the pair."""
+    if row.get("undone_at") is not None or row.get("verdict") not in DECIDING:
+        return None
+    decided_at = _milliseconds(row.get("decided_at")) or now
+    return GivenVerdict(Verdict(row["verdict"]), row.get("note") or "", row.get("moderator") or "", decided_at)
+
+
+def candidate_of(row: FlagRow) -> tuple[int, int, bool]:
+    """The two stories of a row of candidates, and whether passages alone nominated the pair.  Raises Misuse."""
+    try:
+        return int(row["story_id"]), int(row["matched_id"]), bool(row.get("by_passages"))
+    except (KeyError, TypeError, ValueError) as error:
+        raise Misuse(f"a row of candidates names no two stories: {type(error).__name__} {error}") from None
+
+
+def _spans_of(row: FlagRow) -> list[Spans]:
+    return [
+        np.array(json.loads(text), np.int32).reshape(-1, 2) if (text := row.get(name)) else NO_SPANS
+        for name in ("story_spans", "matched_spans")
+    ]
+
+
+def _milliseconds(time: datetime | None) -> int | None:
+    return None if time is None else round(time.timestamp() * 1000)
+
+
+# MERGED: `neardup import`: adds the stories, flags and candidates of Parquet files to the ledger and the indexes, in bulk. A story on record stays as it is. So an import that was interrupted, at whatever instant, is resumed by the same command: it passes over what is on record.
 
 REBUILT_FROM = 0.1  # of the stories, that the index lacks: a rebuild takes a tenth of the time of a replay, or less
 

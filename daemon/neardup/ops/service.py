@@ -9,18 +9,17 @@ from pathlib import Path
 
 from structlog.contextvars import unbind_contextvars
 
-from neardup.app import App
+from neardup.app import App, run_once
+from neardup.config.schedule import Schedule, due
 from neardup.errors import IndexDamaged, NeardupError, Stopped, Transient
 from neardup.ledger import now_ms, runs
 from neardup.ledger.lock import only_daemon
-from neardup.log import log
 from neardup.pipeline.gauges import refresh_gauges
 from neardup.pipeline.hooks import Hook
 from neardup.pipeline.index_wait import IndexWait
 from neardup.pipeline.progress import Progress
-from neardup.running import run_once
-from neardup.schedule import Schedule, due
 from neardup.telemetry.http import served
+from neardup.telemetry.log import log
 from neardup.telemetry.metrics import RETRIES, WAITING
 from neardup.telemetry.systemd import notify, notifying_watchdog
 

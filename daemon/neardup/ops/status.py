@@ -1,4 +1,4 @@
-"""The state of the ledger and the index, for operators."""
+"""The clusters of flagged stories, for operators."""
 
 import asyncio
 import sqlite3
@@ -7,7 +7,7 @@ from contextlib import closing
 from dataclasses import dataclass
 from typing import Any
 
-from neardup.config import Config
+from neardup.config import Config, Detection
 from neardup.errors import NeardupError
 from neardup.index import backends
 from neardup.index.protocol import BucketStatistics, read_bucket_sizes
@@ -16,29 +16,140 @@ from neardup.ledger import (
     candidates,
     cases,
     changes,
+    clusters,
     flags,
     lock,
     marks,
     near_misses,
     read,
+    recalls,
     runs,
     script_health,
     scrubbing,
+    snapshot,
+    stories,
     translate_errors,
     verdicts,
     works,
 )
 from neardup.ledger.cases import OpenCases
 from neardup.ledger.marks import MarkCount
+from neardup.ledger.recalls import Compared, Measure
 from neardup.ledger.scrubbing import Scrubbing
 from neardup.ledger.works import Catalogue
-from neardup.ops import passage_contents, recall_status, reference_contents, submission_contents
-from neardup.ops.cluster_status import ClusterCounts, cluster_counts
-from neardup.ops.passage_contents import PassageStatus
-from neardup.ops.recall_status import RecallStatus
-from neardup.ops.submission_contents import SubmissionStatus
-from neardup.pairs import DECIDING
-from neardup.timestamps import rfc3339
+from neardup.ops import contents
+from neardup.ops.contents import PassageStatus, SubmissionStatus
+from neardup.records import DECIDING, rfc3339
+
+CLUSTERS = 5
+
+
+@dataclass(frozen=True, slots=True)
+class Edge:
+    """Two stories of a cluster that a flag connects, and the higher of their scores."""
+
+    a: int
+    b: int
+    score: float
+
+
+@dataclass(frozen=True, slots=True)
+class Distance:
+    """Two stories of a cluster; the shortest path between them has `steps` flags."""
+
+    a: int
+    b: int
+    steps: int
+
+
+@dataclass(frozen=True, slots=True)
+class ClusterStatus:
+    """A cluster; it is a `chain` if its two most distant stories have little in common.
+
+    `likely_original` is the story that was published before all others; None if that is not known.
+    """
+
+    likely_original: int | None
+    size: int
+    weakest_edge: Edge
+    furthest_apart: Distance
+    chain: bool
+
+
+@dataclass(frozen=True, slots=True)
+class ClusterCounts:
+    """The number of clusters, and the largest of them."""
+
+    count: int
+    largest: list[ClusterStatus]
+
+
+def cluster_counts(db: sqlite3.Connection, detection: Detection) -> ClusterCounts:
+    """The clusters of the open flags, of which the largest CLUSTERS are described."""
+    with snapshot(db):
+        every = clusters.of_flags(db)
+        largest = [
+            ClusterStatus(
+                likely_original=cluster.earliest,
+                size=len(cluster.stories),
+                weakest_edge=Edge(a, b, round(score, 4)),
+                furthest_apart=Distance(*cluster.ends, cluster.steps),
+                chain=cluster.steps > 1 and not _worth_comparing(db, detection, *cluster.ends),
+            )
+            for cluster in every[:CLUSTERS]
+            for a, b, score in [cluster.weakest]
+        ]
+        return ClusterCounts(len(every), largest)
+
+
+def _worth_comparing(db: sqlite3.Connection, detection: Detection, a: int, b: int) -> bool:
+    """Whether two stories pass the screening of candidates."""
+    from neardup.core.candidates.select import worth_comparing  # noqa: PLC0415 - few clusters are chains
+
+    fingerprints = stories.fingerprints(db, [a, b])
+    one, other = fingerprints[a], fingerprints[b]
+    return worth_comparing(one, other, detection.of(one.language))
+
+
+# MERGED: What the self-checks found last, for `neardup status`.
+
+
+@dataclass(frozen=True, slots=True)
+class RecallOf:
+    """How many of some copies were found; `fewer_than_before` is when clearly more were found in the month before."""
+
+    language: str
+    subject: str
+    found: int
+    total: int
+    fewer_than_before: bool
+
+
+@dataclass(frozen=True, slots=True)
+class RecallStatus:
+    """A self-check: when it measured last (RFC 3339), and the recall of each language and subject."""
+
+    measure: str
+    measured_at: str | None
+    recalls: list[RecallOf]
+
+
+def statuses(db: sqlite3.Connection) -> list[RecallStatus]:
+    """The last measurement of each self-check that ever measured."""
+    measured = ((measure, recalls.latest(db, measure)) for measure in Measure)
+    return [
+        RecallStatus(measure, rfc3339(latest[0]), list(map(_recall_of, latest[1])))
+        for measure, latest in measured
+        if latest is not None
+    ]
+
+
+def _recall_of(one: Compared) -> RecallOf:
+    recall = one.recall
+    return RecallOf(recall.language, recall.subject, recall.found, recall.total, one.is_lower)
+
+
+# MERGED: The state of the ledger and the index, for operators.
 
 RUNS = 5
 BUCKETS = 10
@@ -131,14 +242,14 @@ async def status(config: Config) -> Status:
             near_misses=near_misses.count(db),
             dead_letters=runs.dead_letters(db),
             reference=works.catalogues(db),
-            reference_warning=None if config.reference else reference_contents.without_section(works.count(db)),
+            reference_warning=None if config.reference else contents.works_without_section(works.count(db)),
             marks=marks.counts(db),
             unusual_texts=list(map(str, script_health.unusual(db))),
-            submissions=submission_contents.status(db, config.ledger.path),
+            submissions=contents.submission_status(db, config.ledger.path),
             sweep_owed=runs.owes_sweep(db),
             watermark=rfc3339(runs.watermark(db)),
             fingerprint_version=(runs.get(db, "fingerprint_version") or "").partition(" ")[0] or None,
-            self_checks=recall_status.statuses(db),
+            self_checks=statuses(db),
             runs=[
                 {**run, "started_at": rfc3339(run["started_at"]), "ended_at": rfc3339(run["ended_at"])}
                 for run in runs.latest(db, RUNS)
@@ -172,7 +283,7 @@ def _by_verdict(counts: dict[tuple[str, str], int]) -> dict[str, int]:
 
 def _passage_status(db: sqlite3.Connection, config: Config) -> PassageStatus | UnavailableIndex:
     try:
-        return passage_contents.status(db, config.ledger.path)
+        return contents.passage_status(db, config.ledger.path)
     except NeardupError as error:
         return UnavailableIndex("passages", str(error))
 

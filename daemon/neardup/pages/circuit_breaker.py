@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Literal
 
-from neardup.columns import StoryColumns
+from neardup.core.columns import StoryColumns
 from neardup.errors import Fatal, StoreDown
 from neardup.pages.results import Deliver, PageResult, PagesRead, ReadFailed, ReadPages
 from neardup.records import Dead, Story, is_work

@@ -11,12 +11,11 @@ from typing import Any, cast
 import numpy as np
 import numpy.typing as npt
 
-from neardup.columns import StoryColumns
+from neardup.core.columns import StoryColumns
 from neardup.core.packed_page import PackedPages
 from neardup.core.page import Unreadable
 from neardup.core.text.extraction import Extraction
 from neardup.errors import Fatal, NeardupError, OverBudget, ReaderDied, Transient
-from neardup.log import log
 from neardup.pages.adaptive_limit import AdaptiveLimit
 from neardup.pages.fork_server import start_server
 from neardup.pages.plain_content import AnyContent, PlainContent
@@ -38,7 +37,8 @@ from neardup.pages.store import REFERENCE, WorkPages, location_of, path_of, path
 from neardup.pages.watchdog import CHECK_SECONDS
 from neardup.records import Dead, Story, is_work
 from neardup.retry import retried, tried
-from neardup.telemetry.declared import observe_all
+from neardup.telemetry.lazy_metrics import observe_all
+from neardup.telemetry.log import log
 from neardup.telemetry.metrics import PAGES_RENDERED, RETRIES, STAGE_SECONDS
 
 PROCESSES = min(len(os.sched_getaffinity(0)), 2)

@@ -18,8 +18,8 @@ from dataclasses import dataclass
 from typing import Any, Protocol, cast
 
 from neardup.errors import NeardupError, OverBudget, ReaderDied, Transient
-from neardup.log import log
 from neardup.pages.watchdog import NO_PAGE, Record, Stillness, WatchedProcess, watch
+from neardup.telemetry.log import log
 
 LENGTH = struct.Struct("!i")  # the prefix that multiprocessing.connection uses
 

@@ -11,12 +11,12 @@ from contextlib import ExitStack, suppress
 
 from neardup.core.fingerprint import version as fingerprint_version
 from neardup.errors import Fatal, Transient
-from neardup.log import log
 from neardup.pages.fork_server import fork_reader
 from neardup.pages.reader_process import Greeting, Settings, contents_of
 from neardup.pages.reader_rpc import ReaderConnection, connect_reader
 from neardup.pages.store import modules_of
 from neardup.pages.watchdog import Record, Stillness, new_record
+from neardup.telemetry.log import log
 
 GRACE_SECONDS = 1.0  # for a process to end by itself: native code must return to the interpreter first
 START_CHECK_SECONDS = 1.0

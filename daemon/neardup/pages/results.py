@@ -7,7 +7,7 @@ from collections.abc import Awaitable, Callable, Coroutine, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from neardup.columns import StoryColumns
+from neardup.core.columns import StoryColumns
 from neardup.core.packed_page import NO_PAGES, PackedPages
 from neardup.core.page import PageFingerprinted, PageShingled, PageText, PreparedStory, Unreadable
 from neardup.errors import Forbidden, Gone, NeardupError, OverBudget, Transient

@@ -19,7 +19,7 @@ import pycurl
 from neardup.errors import Fatal, Gone, NeardupError, Transient
 from neardup.pages.plain_content import AnyContent
 from neardup.pages.s3_signing import Signer
-from neardup.s3_errors import NO_CREDENTIALS, code_in, document_error, s3_error
+from neardup.s3.errors import NO_CREDENTIALS, code_in, document_error, s3_error
 
 REQUEST_SECONDS = 30.0
 CONNECT_SECONDS = 15.0  # longer than the watchdog lets one page be computed, which delays all transfers

@@ -10,16 +10,15 @@ from collections.abc import Iterable, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple
 
-from neardup.columns import StoryColumns
+from neardup.core.columns import StoryColumns
 from neardup.core.page import Page
 from neardup.core.text.extraction import Extraction
-from neardup.errors import Gone
-from neardup.extras import needs
+from neardup.errors import Gone, needs_extra
 from neardup.pages.local import File, Files, Folder, Given
 from neardup.pages.plain_content import AnyContent
 from neardup.pages.text_file import TextFile
 from neardup.records import SUBMITTED, TEXT_ENDING, Story, is_work
-from neardup.s3_errors import document_error
+from neardup.s3.errors import document_error
 
 if TYPE_CHECKING:
     from neardup.pages.curl_multi import Transfers
@@ -49,7 +48,7 @@ def open_store(content: AnyContent) -> "Bucket | Folder | TextFile":
         return TextFile(Path(url.removeprefix("texts:")), content)
     if url.startswith("file:"):
         return Folder(Path(url.removeprefix("file://").removeprefix("file:")), content)
-    with needs("aws", f"{content.section}.url = {url!r}"):
+    with needs_extra("aws", f"{content.section}.url = {url!r}"):
         from neardup.pages.s3 import Bucket  # noqa: PLC0415 - loads pycurl
 
     return Bucket(url, content)

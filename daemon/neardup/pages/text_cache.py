@@ -9,10 +9,9 @@ from cachetools import LRUCache
 
 from neardup.core.page import PageShingled
 from neardup.core.verify.shingled import Shingled
-from neardup.log import log
 from neardup.pages.results import ReadFailed, ShingledResult
-from neardup.pairs import PairedStory
-from neardup.records import Dead, Story
+from neardup.records import Dead, PairedStory, Story
+from neardup.telemetry.log import log
 
 CACHE_BYTES = 64_000_000
 MOST_READS = 16  # under way at a time

@@ -3,11 +3,11 @@
 from collections import Counter, defaultdict
 from collections.abc import Iterable
 
-from neardup.columns import Outcomes
+from neardup.core.columns import Outcomes
 from neardup.core.fingerprint.minhash import FEW_SHINGLES
-from neardup.log import log
 from neardup.records import BadRow, DeadLettered, Language, Skipped, Story
-from neardup.telemetry.declared import observe_all
+from neardup.telemetry.lazy_metrics import observe_all
+from neardup.telemetry.log import log
 from neardup.telemetry.metrics import CANDIDATES, CAPPED, MARKED, STORIES
 
 

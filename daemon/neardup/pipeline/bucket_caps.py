@@ -4,8 +4,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from neardup.index.protocol import LookupResult
-from neardup.log import log
 from neardup.records import Language
+from neardup.telemetry.log import log
 from neardup.telemetry.metrics import CAPPED_BUCKETS
 
 

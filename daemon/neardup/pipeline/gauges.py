@@ -24,8 +24,7 @@ from neardup.ledger import (
     works,
 )
 from neardup.ledger.recalls import Measure
-from neardup.pairs import DECIDING
-from neardup.records import Language
+from neardup.records import DECIDING, Language
 from neardup.telemetry.metrics import (
     AUDIT_INTERVAL,
     AUDIT_RECALL,

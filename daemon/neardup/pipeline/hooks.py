@@ -5,9 +5,9 @@ from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import dataclass
 
 from neardup.errors import NeardupError
-from neardup.log import log
 from neardup.pipeline.grace_period import GracePeriodOver, within_grace_period
 from neardup.pipeline.summary import Summary
+from neardup.telemetry.log import log
 
 GRACE_SECONDS = 5.0  # for a hook to end after a signal to stop
 

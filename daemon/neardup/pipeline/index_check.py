@@ -14,11 +14,11 @@ from neardup.errors import IndexDamaged, Transient
 from neardup.index.protocol import BucketStatistics, Completeness, Index
 from neardup.ledger import Ledger, inserts, lookup_proof, runs
 from neardup.ledger.candidates import Matches, nominate_all
-from neardup.log import log
 from neardup.pipeline.index_faults import IndexFaults
 from neardup.pipeline.index_sync import catch_up, rebuild
 from neardup.pipeline.second_lookup import nominees_of
 from neardup.records import Change
+from neardup.telemetry.log import log
 from neardup.telemetry.metrics import INDEX_MISSING, INDEX_REPAIRS
 
 SAMPLE = 1_000  # stories, whose 37 or more buckets show a loss of one bucket in ten thousand

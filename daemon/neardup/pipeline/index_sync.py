@@ -18,9 +18,9 @@ from neardup.errors import Fatal, IndexDamaged
 from neardup.index.protocol import Index, IndexPosition
 from neardup.ledger import Ledger, changes, fingerprint_arrays, lookup_proof, read, runs
 from neardup.ledger.restart import restart
-from neardup.log import log
 from neardup.pipeline.scratch import scratch_errors, scratch_folder
 from neardup.records import Change, Language
+from neardup.telemetry.log import log
 from neardup.telemetry.metrics import INDEX_LAG, INDEX_REPAIRS
 
 if TYPE_CHECKING:

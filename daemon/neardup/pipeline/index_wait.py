@@ -9,8 +9,8 @@ from typing import TypeVar
 
 from neardup.errors import Transient
 from neardup.ledger import Ledger, now_ms, runs
-from neardup.log import log
 from neardup.retry import patiently
+from neardup.telemetry.log import log
 from neardup.telemetry.metrics import WAITING
 from neardup.telemetry.systemd import notify
 

@@ -10,9 +10,9 @@ from collections.abc import Callable
 from neardup.errors import PassagesDamaged
 from neardup.index.passages.folder import Damage
 from neardup.index.passages.index import PassageIndex
-from neardup.log import log
 from neardup.pipeline.passage_reading import PassageReading
 from neardup.pipeline.passage_sync import PassageSync
+from neardup.telemetry.log import log
 from neardup.telemetry.metrics import PASSAGE_DAMAGE
 
 

@@ -11,9 +11,9 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from neardup.columns import Outcomes
 from neardup.config import Detection
 from neardup.core.candidates.passage_groups import sharing_pairs
+from neardup.core.columns import Outcomes
 from neardup.index.passages.lookup import Found
 from neardup.ledger import Ledger, candidates, passage_hashes
 from neardup.pipeline.common_passages import CommonPassages, Probe

@@ -11,19 +11,19 @@ from typing import Self
 
 import numpy as np
 
-from neardup.columns import StoryColumns
 from neardup.config import Run as RunSection
+from neardup.core.columns import StoryColumns
 from neardup.core.page import PageFingerprinted, Unreadable
 from neardup.index.passages.postings import Row
 from neardup.ledger import Ledger, missing_passages
 from neardup.ledger.missing_passages import MissingStory
-from neardup.log import log
 from neardup.pages.circuit_breaker import CircuitBreaker
 from neardup.pages.reader_pool import ReaderPool
 from neardup.pages.results import NotModified, PageResult, PagesRead, ReadFailed, ReadPages
 from neardup.pages.text_cache import RETRIABLE
 from neardup.pipeline.passage_sync import FLUSH_STORIES, PassageSync
 from neardup.records import Story
+from neardup.telemetry.log import log
 from neardup.telemetry.metrics import PASSAGES_READ_AGAIN
 
 STORIES_AT_A_TIME = 500  # whose pages are read before the next ones are begun

@@ -17,8 +17,8 @@ from neardup.errors import Fatal, PassagesDamaged
 from neardup.index.passages.index import PassageIndex
 from neardup.index.passages.postings import Range
 from neardup.ledger import Ledger, changes, files, passage_hashes, runs
-from neardup.log import log
 from neardup.pipeline.index_sync import ledger_id
+from neardup.telemetry.log import log
 
 ROWS_PER_READ = 5_000
 REPAIRS = 3  # of one question; where the fourth attempt finds damage, the disk fails

@@ -8,8 +8,8 @@ from neardup.errors import Stopped
 from neardup.index.passages.index import PassageIndex
 from neardup.index.protocol import Index
 from neardup.ledger import Ledger, runs
-from neardup.log import log
 from neardup.pipeline.index_sync import catch_up, forget_fingerprints, ledger_id, refuse_mismatch
+from neardup.telemetry.log import log
 
 
 async def prepare_index(

@@ -9,7 +9,7 @@ from collections.abc import Callable, Collection, Mapping, Sequence
 from collections.abc import Set as AbstractSet
 from typing import Protocol, Self
 
-from neardup.columns import StoryColumns
+from neardup.core.columns import StoryColumns
 from neardup.ledger import Ledger, dead_letters
 from neardup.pages.in_flight import InFlight
 from neardup.pages.reader_pool import PROCESSES

@@ -4,7 +4,7 @@ import asyncio
 import time
 from collections.abc import AsyncGenerator, Mapping, Sequence
 
-from neardup.columns import Outcomes
+from neardup.core.columns import Outcomes
 from neardup.core.fingerprint.version import algorithm
 from neardup.errors import Misuse
 from neardup.ledger import candidates, changes, lookup_proof, now_ms, runs
@@ -32,10 +32,9 @@ from neardup.pipeline.unreadable import keep_examples, nearly_nothing_read, refu
 from neardup.pipeline.verifier import NewFlags, Verifier
 from neardup.pipeline.worker import Jobs, Worker, known_stories
 from neardup.pipeline.writer import BatchLookup, Writer
-from neardup.records import BadRow, Checkpoint, Skip, StoredVersion
+from neardup.records import BadRow, Checkpoint, Skip, StoredVersion, rfc3339
 from neardup.source import Source
 from neardup.telemetry.metrics import latencies, stage_seconds
-from neardup.timestamps import rfc3339
 
 PAGES_AHEAD = 2  # times as many pages are asked for as are fetched at once, so that no reader process waits
 

@@ -15,10 +15,10 @@ from neardup.core.native.page import WHY_UNREAD
 from neardup.errors import NeardupError
 from neardup.ledger import Ledger, now_ms, runs
 from neardup.ledger.lock import only_one
-from neardup.log import log
 from neardup.pipeline.grace_period import GracePeriodOver, within_grace_period
 from neardup.pipeline.hooks import Hook, run_hooks
 from neardup.pipeline.summary import Summary
+from neardup.telemetry.log import log
 from neardup.telemetry.metrics import RUN_FAILURES, RUNNING
 
 Summary_co = TypeVar("Summary_co", bound=Summary, covariant=True)

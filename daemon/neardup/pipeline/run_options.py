@@ -2,8 +2,8 @@
 
 from dataclasses import dataclass
 
-from neardup.log import log
 from neardup.pipeline.progress import Progress
+from neardup.telemetry.log import log
 
 FRESH_PAYS = 30_000  # stories: see deploy/docs/speed.md
 

@@ -9,11 +9,11 @@ from collections import Counter, defaultdict
 import numpy as np
 import numpy.typing as npt
 
-from neardup.columns import Outcomes
+from neardup.core.columns import Outcomes
 from neardup.ledger import Ledger, script_health
 from neardup.ledger.script_health import Measure, Reading
-from neardup.log import log
 from neardup.records import Language, MarkReason, Skip, Skipped
+from neardup.telemetry.log import log
 
 Sums = npt.NDArray[np.float64]
 

@@ -19,10 +19,10 @@ from neardup.index.passages.index import PassageIndex
 from neardup.index.protocol import Completeness, Index
 from neardup.ledger import Ledger, changes, inserts, scrubbing
 from neardup.ledger.candidates import nominate_all
-from neardup.log import log
 from neardup.pipeline.index_check import matches_of
 from neardup.pipeline.index_faults import IndexFaults
 from neardup.pipeline.passage_damage import drop_damaged
+from neardup.telemetry.log import log
 from neardup.telemetry.metrics import INDEX_MISSING, INDEX_REPAIRS, SCRUBBED
 
 SECONDS = 60.0  # for each of the indexes, at most

@@ -14,10 +14,10 @@ from hashlib import blake2b
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from neardup.durability import sync_folder
 from neardup.errors import Fatal
 from neardup.ledger import files
 from neardup.records import SUBMITTED, TEXT_ENDING
+from neardup.sqlite import sync_folder
 
 if TYPE_CHECKING:  # its module parses pages, which `status` does not
     from neardup.core.page import Page

@@ -5,11 +5,10 @@ from collections import Counter
 from collections.abc import Iterable
 from dataclasses import asdict, dataclass, field
 
-from neardup.columns import Outcomes
-from neardup.pairs import Kind
+from neardup.core.columns import Outcomes
 from neardup.pipeline.index_faults import IndexFaults
 from neardup.pipeline.script_health import ScriptHealth
-from neardup.records import DeadLettered, Language, Skip, Skipped
+from neardup.records import DeadLettered, Kind, Language, Skip, Skipped
 
 READABLE = {Skip.UNCHANGED, Skip.SUPERSEDED, Skip.FORGOTTEN}  # skipped whether their pages can be read or not
 

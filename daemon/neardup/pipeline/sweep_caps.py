@@ -1,7 +1,7 @@
 """Counts and logs what the caps of [detection] kept a sweep from comparing."""
 
-from neardup.log import log
 from neardup.records import Language
+from neardup.telemetry.log import log
 from neardup.telemetry.metrics import CAPPED, CAPPED_BUCKETS
 
 

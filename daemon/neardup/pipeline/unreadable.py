@@ -4,9 +4,9 @@ from collections import Counter
 from collections.abc import Callable, Iterable
 
 from neardup.errors import Fatal
-from neardup.log import log
 from neardup.pipeline.summary import READABLE, Counts, RunSummary
 from neardup.records import BadRow, Dead, DeadLettered, Skip, Skipped, Story
+from neardup.telemetry.log import log
 
 LEAST_SHARE = 0.01  # of the stories that had to be read; with less, a setting is wrong
 FEW = 10  # stories of a partial listing, such as one quiet day: their pages may all be gone

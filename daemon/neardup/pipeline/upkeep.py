@@ -8,13 +8,13 @@ from neardup.errors import NeardupError, Transient
 from neardup.index.passages.index import PassageIndex
 from neardup.index.protocol import Index
 from neardup.ledger import Ledger, candidates, changes, lock, unsettled
-from neardup.log import log
 from neardup.pages.text_cache import Texts
 from neardup.pipeline import submitted_pages
 from neardup.pipeline.index_sync import KEEP_CHANGES, catch_up
 from neardup.pipeline.passage_sync import PassageSync
 from neardup.pipeline.second_lookup import settle
 from neardup.pipeline.verifier import BATCH, BEFORE_ALL, Verifier, fitting
+from neardup.telemetry.log import log
 
 EVERY_SECONDS = 10.0
 

@@ -14,9 +14,8 @@ from neardup.core.verify.scores import assess
 from neardup.core.verify.shingled import Shingled
 from neardup.ledger import Ledger, candidates, common_passages, reverification
 from neardup.pages.text_cache import NoText, Texts
-from neardup.pairs import Assessment, Candidate, Kind
 from neardup.pipeline.common_passages import CommonHashes
-from neardup.records import Language
+from neardup.records import Assessment, Candidate, Kind, Language
 from neardup.telemetry.metrics import ESTIMATED, FLAGS, NEAR_MISSES, STAGE_SECONDS
 
 BATCH = 250  # pairs

@@ -8,13 +8,12 @@ from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Self
 
-from neardup.columns import NONE_MADE, FingerprintedStories, Key, ListedBlock, Outcomes, StoryColumns
+from neardup.core.columns import NONE_MADE, FingerprintedStories, Key, ListedBlock, Outcomes, StoryColumns
 from neardup.core.marks import skip_marks
 from neardup.core.page import PageFingerprinted, Unreadable
 from neardup.errors import NeardupError
 from neardup.languages import Languages
 from neardup.ledger import forgotten, stories
-from neardup.log import log
 from neardup.pages.results import (
     NotModified,
     PageResult,
@@ -39,6 +38,7 @@ from neardup.records import (
     StoredVersion,
     Story,
 )
+from neardup.telemetry.log import log
 
 Known = StoredVersion | Skip  # Skip.FORGOTTEN for a forgotten story
 Deliver = Callable[[Outcomes], Awaitable[None]]

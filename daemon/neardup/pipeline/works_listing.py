@@ -2,12 +2,12 @@
 
 from collections.abc import AsyncIterator
 
-from neardup.columns import ListedBlock
+from neardup.core.columns import ListedBlock
 from neardup.errors import Fatal
 from neardup.ledger import Ledger, stories, works
-from neardup.log import log
 from neardup.records import BadRow, Checkpoint
 from neardup.source import Source
+from neardup.telemetry.log import log
 
 EMPTY_LISTING = "[reference] lists no works; look at reference.manifest, or reference.sql for Athena"
 REMOVED_AT_ONCE = 100  # works in one transaction

@@ -13,9 +13,9 @@ from contextlib import suppress
 from dataclasses import dataclass, replace
 from typing import Self
 
-from neardup.columns import Outcomes
 from neardup.config import Detection
 from neardup.core.candidates.select import Nominee, StoryGroup, nominate
+from neardup.core.columns import Outcomes
 from neardup.errors import IndexDamaged, NeardupError, Transient
 from neardup.index.protocol import Index, LookupResult
 from neardup.ledger import Ledger, fingerprint_arrays, stories

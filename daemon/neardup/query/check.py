@@ -19,12 +19,11 @@ from neardup.index.passages.index import PassageIndex
 from neardup.index.protocol import Index
 from neardup.ledger import Ledger, active_verdicts, candidates, stories
 from neardup.pages.text_cache import NoText, Text, Texts
-from neardup.pairs import Assessment, Candidate, Kind, PairedStory
 from neardup.pipeline.common_passages import CommonHashes
 from neardup.query import lookups
 from neardup.query.check_result import CheckResult, CopiedSpan, Submission, Verified, result_of
 from neardup.query.lookups import Lookups, Nominated
-from neardup.records import BandedFingerprint, Fingerprint, MarkReason
+from neardup.records import Assessment, BandedFingerprint, Candidate, Fingerprint, Kind, MarkReason, PairedStory
 
 CHECKED_ID = -(2**63)  # the id of a text that has none; no story has it
 COPIED = ("open", "plagiarism", "quotation")  # the statuses that count as copied, as in the ledger's view `sources`

@@ -12,9 +12,7 @@ from neardup.core.publication_order import Dates, earlier, sort_key
 from neardup.core.verify.tiers import COPIED_WORDS, SIMILAR, tier_of
 from neardup.ledger.similarities import share_of
 from neardup.ledger.spans import words_in
-from neardup.pairs import NO_SPANS, Assessment, Kind, Signals
-from neardup.records import Language
-from neardup.timestamps import rfc3339
+from neardup.records import NO_SPANS, Assessment, Kind, Language, Signals, rfc3339
 
 CheckVerdict = Literal["clear", "review", "copy"]
 CopiedSpan = tuple[int, int, int, int]  # the words [start, end) of the text, and the words [start, end) of the match

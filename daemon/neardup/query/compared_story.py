@@ -7,7 +7,7 @@ from typing import Any
 
 from neardup.core.fingerprint.compute import text_hash
 from neardup.core.text.normalize import Located, located
-from neardup.timestamps import rfc3339
+from neardup.records import rfc3339
 
 
 @dataclass(frozen=True)

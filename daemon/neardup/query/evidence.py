@@ -17,9 +17,8 @@ from neardup.core.verify.scores import examine, hamming, hash_rows
 from neardup.core.verify.shingled import Shingled, fingerprinted
 from neardup.core.verify.tiers import COMMON_WORDS, COPIED_WORDS, PASSAGE, tier_of
 from neardup.core.verify.tiers import Thresholds as Limits
-from neardup.pairs import Kind
 from neardup.query.compared_story import LoadedStory, StoryFacts, UnreadableStory, facts_of
-from neardup.records import Language
+from neardup.records import Kind, Language
 
 CONTEXT_WORDS = 8
 

@@ -13,8 +13,7 @@ from neardup.core.text.normalize import Located, located, tokens
 from neardup.core.verify.scores import assess
 from neardup.core.verify.shingled import Shingled, shingled
 from neardup.core.verify.tiers import COPIED_WORDS, tier_of
-from neardup.pairs import Assessment, Candidate, Kind, PairedStory, Spans
-from neardup.records import Fingerprint, Language
+from neardup.records import Assessment, Candidate, Fingerprint, Kind, Language, PairedStory, Spans
 
 DETECTION = Detection()
 CACHED_TEXTS = 1_000

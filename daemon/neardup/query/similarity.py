@@ -10,11 +10,9 @@ from neardup.core.text.normalize import Located
 from neardup.ledger import marked_stories, read, similarities, snapshot, translate_errors
 from neardup.ledger.similarities import Similarity, Source
 from neardup.pages.reader_pool import OpenReaderPool
-from neardup.pairs import Kind
 from neardup.query.compare import describe_stories, load_story
 from neardup.query.compared_story import LoadedStory, UnreadableStory
-from neardup.records import Language, Marks
-from neardup.timestamps import rfc3339
+from neardup.records import Kind, Language, Marks, rfc3339
 
 
 @dataclass(frozen=True, slots=True)

@@ -9,8 +9,8 @@ from contextlib import suppress
 from dataclasses import replace
 from functools import partial
 
-from neardup.columns import Outcomes
 from neardup.config import Detection
+from neardup.core.columns import Outcomes
 from neardup.core.fingerprint.version import algorithm
 from neardup.core.page import Page, StoryText, text_of
 from neardup.core.text.extraction import Extraction
@@ -23,7 +23,6 @@ from neardup.ledger import Ledger, candidates, forgotten, stories, submissions
 from neardup.ledger.candidates import Matches
 from neardup.ledger.submissions import Stored, Submitted
 from neardup.pages.text_cache import Texts
-from neardup.pairs import Assessment, Candidate
 from neardup.pipeline import submitted_pages
 from neardup.pipeline.batch_metrics import count_outcomes
 from neardup.pipeline.verifier import Verifier, count_assessed
@@ -31,7 +30,7 @@ from neardup.pipeline.worker import label_marks
 from neardup.query import lookups
 from neardup.query.check import Assessed, Checker, Examined
 from neardup.query.check_result import CheckResult, Submission
-from neardup.records import Fingerprinted, Story
+from neardup.records import Assessment, Candidate, Fingerprinted, Story
 from neardup.source.parse import MAX_ID, path_of, printable
 
 

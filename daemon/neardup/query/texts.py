@@ -9,9 +9,8 @@ from neardup.core.verify.scores import examine, hamming, hash_rows
 from neardup.core.verify.shingled import shingled
 from neardup.core.verify.tiers import COPIED_WORDS
 from neardup.languages import SHIPPED
-from neardup.pairs import Kind
 from neardup.query.prepared_texts import DETECTION, CharacterSpans, character_spans
-from neardup.records import Fingerprint, Language
+from neardup.records import Fingerprint, Kind, Language
 
 
 @dataclass(frozen=True, slots=True)

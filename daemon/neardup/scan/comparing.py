@@ -15,9 +15,8 @@ from neardup.core.verify.alignment import NO_HASHES
 from neardup.core.verify.scores import assess
 from neardup.core.verify.shingled import Shingled
 from neardup.pages.text_cache import CACHE_BYTES
-from neardup.pairs import Assessment, Candidate, PairedStory
 from neardup.query.pairs_in_memory import Pair
-from neardup.records import Language
+from neardup.records import Assessment, Candidate, Language, PairedStory
 from neardup.scan.reading import KeptText, Scratch
 
 SKELETON_BYTES = 2.5  # a byte of text, at most: half of the letters of Latin are consonants, of 5 bytes each

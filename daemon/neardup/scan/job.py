@@ -26,7 +26,6 @@ from neardup.pages.plain_content import PlainContent
 from neardup.pages.reader_pool import PROCESSES, ReaderPool
 from neardup.pages.results import NotModified, PageResult, results_of
 from neardup.pages.store import location_of
-from neardup.pairs import Assessment, Candidate, Kind, PairedStory
 from neardup.pipeline.hooks import Hook
 from neardup.pipeline.progress import Phase, Progress, Watch
 from neardup.pipeline.run_lifecycle import carry_out
@@ -35,7 +34,18 @@ from neardup.pipeline.sweep_caps import log_caps
 from neardup.pipeline.unreadable import keep_examples
 from neardup.pipeline.worker import outcomes_of
 from neardup.query.pairs_in_memory import Nominated, Pair, nominate
-from neardup.records import BadRow, Dead, DeadLettered, Fingerprint, Language, Story
+from neardup.records import (
+    Assessment,
+    BadRow,
+    Candidate,
+    Dead,
+    DeadLettered,
+    Fingerprint,
+    Kind,
+    Language,
+    PairedStory,
+    Story,
+)
 from neardup.scan.comparing import Verifier
 from neardup.scan.reading import KeptText, ReadDocument, Reader, Scratch
 from neardup.scan.workers import Operations, WorkerDied, Workers, forked

@@ -15,9 +15,9 @@ from multiprocessing.connection import Connection
 from pathlib import Path
 from typing import Any, NoReturn
 
-from neardup.garbage_collection import collect_seldom
 from neardup.pages.reader_pool import PROCESSES
 from neardup.pages.watchdog import CPU_SECONDS, PAGE_BYTES
+from neardup.process import collect_seldom
 
 DATA_PAGES = 5  # the place of the number in /proc/self/statm
 

@@ -7,11 +7,10 @@ from contextlib import asynccontextmanager
 
 from aiohttp import web
 
-from neardup.checking import open_service_parts
+from neardup.app import open_service_parts
 from neardup.config import Config
 from neardup.config.address import is_loopback
 from neardup.errors import Misuse
-from neardup.log import log
 from neardup.serve import pages
 from neardup.serve.endpoint import endpoint
 from neardup.serve.lanes import LATE_SECONDS
@@ -21,6 +20,7 @@ from neardup.serve.operations import OPERATIONS
 from neardup.serve.service import SERVICE, Service
 from neardup.serve.tokens import open_tokens
 from neardup.telemetry.http import listening
+from neardup.telemetry.log import log
 from neardup.telemetry.metrics import STARTED, registered
 from neardup.telemetry.systemd import notify, notifying_watchdog
 

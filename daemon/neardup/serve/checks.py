@@ -4,12 +4,12 @@ import asyncio
 from collections.abc import Callable
 from typing import TypeVar
 
-from neardup.checking import ServiceParts
+from neardup.app import ServiceParts
 from neardup.errors import Forgotten, Misuse
 from neardup.problem_types import INVALID
 from neardup.query import check_result
 from neardup.query.check_result import CheckResult, Submission
-from neardup.records import Skip
+from neardup.records import Skip, rfc3339
 from neardup.serve.answers import BatchAnswer, CheckAnswer, InvalidMember, Match, Problem, Scores, Span
 from neardup.serve.lanes import Deadline
 from neardup.serve.problems import FORGOTTEN, NO_STORY, Refused, problem_of
@@ -18,7 +18,6 @@ from neardup.serve.story_ids import StoryId, shown, story_id_of
 from neardup.serve.texts import prepared_story
 from neardup.source.parse import parse_time, path_of, printable, refuse_work
 from neardup.telemetry.metrics import CHECKS
-from neardup.timestamps import rfc3339
 
 T = TypeVar("T")
 V = TypeVar("V")

@@ -3,7 +3,7 @@
 import asyncio
 from dataclasses import asdict
 
-from neardup.checking import ServiceParts
+from neardup.app import ServiceParts
 from neardup.query.compare import common_of
 from neardup.query.evidence import evidence, thresholds_of
 from neardup.serve.answers import CompareAnswer, CopiedPassage, Scores

@@ -10,11 +10,11 @@ from structlog.contextvars import bound_contextvars
 
 from neardup.config.address import is_loopback, named_host
 from neardup.errors import NeardupError, Transient
-from neardup.log import log
 from neardup.problem_types import FAILED, UNAVAILABLE
 from neardup.serve.problems import OTHER_HOST, Refused, of_http_error, response_of
 from neardup.serve.service import SERVICE
 from neardup.telemetry.http import innermost_frames, route_of
+from neardup.telemetry.log import log
 from neardup.telemetry.metrics import HTTP_REQUESTS, HTTP_SECONDS
 
 REQUEST_ID = re.compile(r"[\w.:-]{1,64}", re.ASCII)

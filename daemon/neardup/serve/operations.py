@@ -6,7 +6,7 @@ from typing import Any, Literal
 
 from pydantic import BaseModel
 
-from neardup.checking import ServiceParts
+from neardup.app import ServiceParts
 from neardup.problem_types import ProblemType
 from neardup.serve import answers, requests
 from neardup.serve.checks import check, check_batch, put

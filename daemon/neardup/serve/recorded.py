@@ -4,16 +4,15 @@ import sqlite3
 from collections.abc import Mapping
 from typing import Any
 
-from neardup.checking import ServiceParts
+from neardup.app import ServiceParts
 from neardup.ledger import flags, similarities, snapshot, spans, stories
 from neardup.ledger.selection import JOINING, Selection
 from neardup.moderation.export.pairs import earlier_of
-from neardup.pairs import Spans
+from neardup.records import Spans, rfc3339
 from neardup.serve.answers import Forgotten, MatchesAnswer, RecordedMatch, Scores, Stored
 from neardup.serve.lanes import Deadline
 from neardup.serve.problems import UNKNOWN_STORY, Refused
 from neardup.serve.story_ids import StoryId, shown
-from neardup.timestamps import rfc3339
 
 
 async def story_of(parts: ServiceParts, story_id: StoryId, _: Deadline) -> Stored:

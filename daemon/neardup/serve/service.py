@@ -6,14 +6,14 @@ from contextlib import AbstractAsyncContextManager, suppress
 
 from aiohttp import web
 
-from neardup.checking import ServiceParts
+from neardup.app import ServiceParts
 from neardup.config import Serve
 from neardup.errors import Transient
-from neardup.log import log
 from neardup.problem_types import UNAVAILABLE
 from neardup.serve.lanes import Lane
 from neardup.serve.problems import Refused
 from neardup.serve.tokens import Token
+from neardup.telemetry.log import log
 from neardup.telemetry.metrics import RETRIES
 from neardup.token_file import TokenFile
 

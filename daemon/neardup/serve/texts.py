@@ -5,7 +5,7 @@ from collections.abc import Awaitable, Callable
 from dataclasses import replace
 from typing import TypeVar
 
-from neardup.checking import ServiceParts
+from neardup.app import ServiceParts
 from neardup.core.page import PageText, PreparedStory, Unreadable, prepare_story, split_story
 from neardup.pages.results import Failure, ReadFailed, explain
 from neardup.problem_types import TOO_LARGE

@@ -8,7 +8,7 @@ from collections.abc import AsyncIterable, AsyncIterator
 from contextlib import aclosing
 from typing import Protocol
 
-from neardup.columns import ListedBlock, StoryColumns
+from neardup.core.columns import ListedBlock, StoryColumns
 from neardup.records import BadRow, Checkpoint, ListedRow, Story
 from neardup.source.rows import BLOCK_ROWS
 

@@ -16,15 +16,15 @@ from aiobotocore.config import AioConfig  # type: ignore[import-untyped]
 from botocore.exceptions import BotoCoreError, ClientError, HTTPClientError, NoCredentialsError
 from botocore.exceptions import ConnectionError as BotoConnectionError
 
-from neardup.columns import ListedBlock
+from neardup.core.columns import ListedBlock
 from neardup.errors import Fatal, Gone, Transient
 from neardup.languages import Languages
-from neardup.log import log
-from neardup.no_redirects import NoRedirects
 from neardup.records import Checkpoint
-from neardup.s3_errors import NO_CREDENTIALS
+from neardup.s3.errors import NO_CREDENTIALS
+from neardup.s3.objects import NoRedirects
 from neardup.source.parse import DEFAULT_KEY, parse_rows
 from neardup.source.rows import OF_STORIES, OF_WORKS, Reader, csv_blocks
+from neardup.telemetry.log import log
 
 POLL_SECONDS = 0.5
 POLL_MAX_SECONDS = 10.0
@@ -37,7 +37,7 @@ Began = Callable[[Checkpoint], Awaitable[None]]
 
 
 class Queries(Protocol):
-    """What is asked of Athena, and where: see neardup.config.source.
+    """What is asked of Athena, and where: see neardup.config.sections.
 
     `backfill_sql` lists all stories, and `daily_sql` those updated since the `?` in it.
     """

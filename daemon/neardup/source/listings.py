@@ -8,11 +8,10 @@ from dataclasses import replace
 from functools import partial
 from pathlib import Path
 
-from neardup.columns import ListedBlock, StoryColumns
 from neardup.config import Config, Content, Reference
 from neardup.config import Source as Section
-from neardup.errors import Misuse
-from neardup.extras import needs
+from neardup.core.columns import ListedBlock, StoryColumns
+from neardup.errors import Misuse, needs_extra
 from neardup.languages import Languages
 from neardup.records import BadRow, Checkpoint, Story
 from neardup.source import Source
@@ -122,8 +121,8 @@ def _open_listing(
     if section.kind == "manifest":
         assert section.manifest is not None
         return Manifest(section.manifest, config.registry, content.key, of_reference=of_reference)
-    with needs("aws", f'{"reference" if of_reference else "source"}.kind = "athena"'):
-        from neardup.s3_objects import open_range_reader
+    with needs_extra("aws", f'{"reference" if of_reference else "source"}.kind = "athena"'):
+        from neardup.s3.objects import open_range_reader
         from neardup.source.athena import Athena
 
     opener = partial(open_range_reader, content=content)

@@ -16,9 +16,8 @@ from itertools import accumulate
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Protocol
 
-from neardup.errors import Fatal, Misuse
-from neardup.extras import needs
-from neardup.log import log
+from neardup.errors import Fatal, Misuse, needs_extra
+from neardup.telemetry.log import log
 
 if TYPE_CHECKING:
     from pyarrow.parquet import ParquetFile  # type: ignore[import-untyped]
@@ -292,7 +291,7 @@ def open_parquet(path: Path, called: str) -> "ParquetFile":
 
     Raises Misuse if it cannot be read, or if the library of Parquet is not installed.
     """
-    with needs("parquet", called):
+    with needs_extra("parquet", called):
         from pyarrow import ArrowException  # type: ignore[import-untyped]  # noqa: PLC0415 - it is optional, and takes a third of a second
         from pyarrow.parquet import ParquetFile  # noqa: PLC0415 - likewise
 

@@ -22,7 +22,7 @@ from neardup.ledger.similarities import row_of
 from neardup.moderation.export.columnar import schema_of, typed
 from neardup.moderation.export.members import MEMBERS
 from neardup.moderation.export.stories import STORIES, story_row
-from neardup.pairs import NO_SPANS, Spans
+from neardup.records import NO_SPANS, Spans
 from neardup.spark.session import Batches, in_microseconds, spark_schema
 
 # As the view `sources` of a ledger says: an author who is not known counts as another.

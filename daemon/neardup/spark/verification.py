@@ -19,8 +19,7 @@ from neardup.core.verify.shingled import Shingled, shingled_text
 from neardup.core.verify.tiers import COPIED_WORDS, kinds_of_passages, tier_of
 from neardup.moderation.export.columnar import schema_of, typed
 from neardup.moderation.export.pairs import PAIRS, WHOLE_PAIRS, export_row
-from neardup.pairs import Assessment, Candidate, PairedStory, Spans
-from neardup.records import Language
+from neardup.records import Assessment, Candidate, Language, PairedStory, Spans
 from neardup.spark.session import Batches, in_microseconds, spark_schema
 
 FACTS = (

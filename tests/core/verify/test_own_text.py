@@ -16,8 +16,7 @@ from neardup.core.verify.own_text import LEAST_OWN, own_containment
 from neardup.core.verify.scores import examine
 from neardup.core.verify.shingled import shingled
 from neardup.core.verify.tiers import PARTIAL, SIMILAR
-from neardup.pairs import Kind
-from neardup.records import Language
+from neardup.records import Kind, Language
 
 from tests.core.verify.test_scores import Thresholds
 from tests.support.languages import SAMPLED

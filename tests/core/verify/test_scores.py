@@ -29,8 +29,7 @@ from neardup.core.verify.tiers import (
     kind_of,
     kinds,
 )
-from neardup.pairs import Assessment, Candidate, Kind, PairedStory, Signals
-from neardup.records import Language
+from neardup.records import Assessment, Candidate, Kind, Language, PairedStory, Signals
 
 from tests.support.languages import HINDI, MARATHI, ODIA, SAMPLED, TELUGU, TEXTS
 from tests.support.sample_texts import STORIES

@@ -16,8 +16,7 @@ from neardup.core.verify.scores import examine
 from neardup.core.verify.shingled import Shingled, shingled
 from neardup.core.verify.skeletons import copied_words, count_grams, overlap, paired, passages
 from neardup.core.verify.tiers import COPIED_WORDS, TRANSLITERATED
-from neardup.pairs import Assessment
-from neardup.records import Language
+from neardup.records import Assessment, Language
 
 from tests.support.languages import ENGLISH, GUJARATI, SAMPLED, TAMIL, TELUGU
 from tests.support.sample_texts import STORIES

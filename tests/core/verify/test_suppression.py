@@ -13,7 +13,7 @@ from neardup.core.verify.suppression import (
     template_suppresses,
 )
 from neardup.core.verify.tiers import kinds
-from neardup.pairs import DECIDING, Kind
+from neardup.records import DECIDING, Kind
 
 Decisions = Mapping[tuple[int, int], ActiveVerdict]
 

@@ -23,7 +23,7 @@ from neardup.core.verify.tiers import (
     kinds_of_meaning,
     tier_of,
 )
-from neardup.pairs import Signals
+from neardup.records import Signals
 
 shares = st.floats(0, 1)
 signals = st.builds(

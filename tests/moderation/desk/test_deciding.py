@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 from axe_playwright_python.sync_playwright import Axe  # type: ignore[import-untyped]
 from neardup.ledger import now_ms, read, verdicts
-from neardup.pairs import DECIDING
+from neardup.records import DECIDING
 from playwright.sync_api import Browser, Page, expect
 
 from tests.moderation.desk.conftest import copy_of, filled, restore

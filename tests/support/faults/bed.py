@@ -13,13 +13,12 @@ from typing import Any
 
 import pytest
 import stamina
-from neardup.app import open_app
+from neardup.app import open_app, run_once
 from neardup.config import load
 from neardup.ledger.dead_letters import DeadLetterFilter
 from neardup.pages import fork_server, s3
 from neardup.pipeline.summary import RunSummary
 from neardup.retry import ATTEMPTS
-from neardup.running import run_once
 
 from tests.support.command import COMMON, Neardup
 from tests.support.faults.fault_proxy import Proxy, proxied

@@ -22,7 +22,7 @@ from functools import partial, wraps
 from pathlib import Path
 from typing import Any
 
-from neardup import running
+from neardup import app
 from neardup.cli import main
 from neardup.index.passages.index import PassageIndex
 from neardup.index.redis.base import RedisIndex
@@ -40,11 +40,9 @@ from neardup.ledger import (
     verdicts,
 )
 from neardup.moderation.export import write
-from neardup.ops import reindex
-from neardup.pairs import Verdict
 from neardup.pipeline import index_sync, prepare, run, submitted_pages, sweep, writer
 from neardup.pipeline.passage_reading import PassageReading
-from neardup.records import Language
+from neardup.records import Language, Verdict
 from redis.asyncio.connection import AbstractConnection
 
 from tests.support import forked_readers
@@ -63,11 +61,11 @@ STEPS: dict[str, list[tuple[Any, str]]] = {
     "verify": [(reverification, "record")],
     "clear the index": [(SqliteIndex, "clear"), (RedisIndex, "clear")],
     "build the index": [(SqliteIndex, "build"), (RedisIndex, "build")],
-    "rebuild": [(run, "rebuild"), (reindex, "rebuild")],
+    "rebuild": [(run, "rebuild"), (app, "rebuild")],
     "prune passage hashes": [(passage_hashes, "prune")],
     "owe a sweep": [(runs, "owe_sweep")],
     "nominate in a sweep": [(sweep, "_put")],
-    "sweep": [(running, "sweep")],
+    "sweep": [(app, "sweep")],
     "forget": [(stories, "forget")],
     "judge": [(verdicts, "decide")],
     "undo": [(verdicts, "undo")],

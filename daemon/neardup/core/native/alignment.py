@@ -10,7 +10,7 @@ from neardup.core.fingerprint.passage_hashes import PassageHashes
 from neardup.core.fingerprint.word_hashes import Hashes
 from neardup.core.native import address, bind, checked
 from neardup.core.text.consonants import Classes
-from neardup.pairs import NO_SPANS, Copied
+from neardup.records import NO_SPANS, Copied
 
 LEAST_KEPT, MOST_KEPT = 1 << 12, 1 << 13  # words of a text for which a thread keeps the room
 WORD_HASH, PASSAGE_HASH = np.dtype(np.uint64), np.dtype(np.uint32)

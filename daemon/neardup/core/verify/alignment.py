@@ -19,7 +19,7 @@ from neardup.core.fingerprint.word_hashes import Hashes
 from neardup.core.native import alignment as native
 from neardup.core.native import in_c
 from neardup.core.verify.copied_words import Blocks, count_copied, each_word, packed_grams
-from neardup.pairs import MIN_BLOCK, NO_SPANS, Copied, Spans
+from neardup.records import MIN_BLOCK, NO_SPANS, Copied, Spans
 
 MAX_GAP = 5  # words between two runs of a block, on each side
 MIN_RESUMED = 3  # equal words after a gap: unrelated texts often share one or two words within MAX_GAP

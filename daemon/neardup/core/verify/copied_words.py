@@ -10,7 +10,7 @@ from neardup.core.fingerprint.word_hashes import Hashes
 from neardup.core.native import alignment as native
 from neardup.core.native import in_c
 from neardup.core.verify.sets import among_ascending
-from neardup.pairs import NO_SPANS, Spans
+from neardup.records import NO_SPANS, Spans
 
 Blocks = npt.NDArray[np.int32]  # (n, 4): place in a, place in b, number of words and number of the block of each run
 Mask = npt.NDArray[np.bool_]  # (words,)

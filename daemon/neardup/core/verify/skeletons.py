@@ -13,7 +13,7 @@ from neardup.core.text.consonants import Classes
 from neardup.core.verify.alignment import PairedSpans, aligned, copied, partners
 from neardup.core.verify.passages import Passage
 from neardup.core.verify.sets import count_shared
-from neardup.pairs import NO_SPANS, Copied, Signals, Spans
+from neardup.records import NO_SPANS, Copied, Signals, Spans
 
 GRAM = 8  # consonants, about 3 words: stories in other languages share .15 of them at most
 # Consonants.  One that differs changes so many grams in a row, which is the longest gap within an aligned block.

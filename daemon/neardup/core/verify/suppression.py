@@ -9,7 +9,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 
 from neardup.core.verify.tiers import tier_of
-from neardup.pairs import Kind, Verdict
+from neardup.records import Kind, Verdict
 
 SUPPRESSING = (Verdict.NOT_SIMILAR, Verdict.TEMPLATE)
 

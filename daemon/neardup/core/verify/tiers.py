@@ -9,7 +9,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Literal, Protocol
 
-from neardup.pairs import Kind, Signals
+from neardup.records import Kind, Signals
 
 EXACT, NEAR, SIMILAR, PARTIAL, PASSAGE = "exact", "near", "similar", "partial", "passage"
 TRANSLITERATED, TRANSLATED, RETOLD = "transliterated", "translated", "retold"

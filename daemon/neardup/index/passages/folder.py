@@ -20,10 +20,10 @@ import numpy as np
 import numpy.typing as npt
 
 from neardup.core.candidates.banding import Numbers
-from neardup.durability import sync_folder
 from neardup.errors import Fatal, PassagesDamaged
 from neardup.index.passages.postings import Keys, numbers_of, overlaps
 from neardup.index.passages.segment import NAME, PARTIAL, SUFFIX, HeaderDamaged, Segment, segment_name
+from neardup.sqlite import sync_folder
 
 GROWTH = 4
 FAN_IN = 8

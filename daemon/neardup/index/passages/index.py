@@ -15,7 +15,6 @@ import numpy as np
 
 from neardup.core.candidates.banding import Numbers
 from neardup.core.candidates.passage_groups import DEAD, LanguageOf
-from neardup.durability import sync_folder
 from neardup.index.passages.folder import (
     Checked,
     Damage,
@@ -45,6 +44,7 @@ from neardup.index.passages.postings import (
 )
 from neardup.index.passages.segment import Header, Segment, SegmentWriter, bucket_bits, number_bytes
 from neardup.index.passages.tail import Run, Tail, find_keys
+from neardup.sqlite import sync_folder
 
 LISTINGS = 3  # a segment may be merged between the listing of the folder and its opening
 

@@ -37,7 +37,6 @@ from neardup.core.candidates.banding import Numbers
 from neardup.core.native import in_c
 from neardup.core.native import segments as native
 from neardup.core.native.segments import Bytes, Checksums, Coding, SegmentBlocks
-from neardup.durability import sync_folder
 from neardup.errors import Fatal, PassagesDamaged
 from neardup.index.passages.postings import (
     PREFIX_BITS,
@@ -50,6 +49,7 @@ from neardup.index.passages.postings import (
     encode,
     numbers_of,
 )
+from neardup.sqlite import sync_folder
 
 FORMAT = 1
 BLOCK = native.BLOCK  # bytes; what a disk reads at least

@@ -2,7 +2,7 @@
 
 from typing import TYPE_CHECKING, Literal, get_args
 
-from neardup.extras import needs
+from neardup.errors import needs_extra
 from neardup.index.protocol import Bandings, Codes
 
 if TYPE_CHECKING:
@@ -17,7 +17,7 @@ async def open_redis(url: str, bandings: Bandings, codes: Codes, layout: Layout 
 
     Raises as `connect` does, and Misuse if the libraries of Redis are not installed.
     """
-    with needs("redis", "index.url"):
+    with needs_extra("redis", "index.url"):
         from neardup.index.redis.client import connect  # noqa: PLC0415 - loads redis, which is optional
         from neardup.index.redis.compact import Compact  # noqa: PLC0415 - likewise
         from neardup.index.redis.documented import Documented  # noqa: PLC0415 - likewise

@@ -7,9 +7,8 @@ from pathlib import Path
 from jinja2 import Environment, FileSystemLoader, StrictUndefined
 
 from neardup import __version__
-from neardup.errors import Fatal
-from neardup.extras import how_to_install
-from neardup.log import log
+from neardup.errors import Fatal, how_to_install
+from neardup.telemetry.log import log
 
 TEMPLATE = "page.html.j2"
 

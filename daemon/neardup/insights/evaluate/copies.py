@@ -1,24 +1,171 @@
-"""Measures recall: copies the user's own stories by every edit, and runs the real pipeline on the copies."""
+"""The figures of an evaluation as one object, which `--json` prints and the tables and the page show."""
 
 import asyncio
-from collections import defaultdict
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections import Counter, defaultdict
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from itertools import islice
 from pathlib import Path
 from tempfile import TemporaryDirectory
 
+import numpy as np
+
 from neardup.config import Config
+from neardup.core.intervals import share
 from neardup.core.text.normalize import tokens
+from neardup.core.verify.tiers import kinds
+from neardup.insights.charts.page import Table
+from neardup.insights.evaluate import precision
 from neardup.insights.evaluate.bands import SHINGLES, BandingCounts, count_by_banding
-from neardup.insights.evaluate.facts import Banding, facts
-from neardup.insights.evaluate.figures import Facts
-from neardup.insights.evaluate.measure import measure
-from neardup.insights.evaluate.plant import COPIES, Copy, Corpus, plant, write_pages
-from neardup.insights.evaluate.sample import Original, sample
-from neardup.insights.evaluate.verdict_tables import precision_on_record
+from neardup.insights.evaluate.corpus import COPIES, Copy, Corpus, Original, plant, sample, write_pages
+from neardup.insights.evaluate.measure import FALSE_BELOW_WORDS, RUN, Measured, measure
+from neardup.insights.evaluate.precision import precision_on_record
+from neardup.insights.evaluate.tables import ALL, SHOWN_PAIRS, Facts, decimal, interval
+from neardup.insights.evaluate.truth import FALSE_BELOW
+from neardup.languages import SHIPPED
 from neardup.pipeline.progress import Watch
+from neardup.records import Kind
+
+THRESHOLDS = [n / 100 for n in range(30, 91, 5)]
+MILLION = 1_000_000
+SCORES = ("jaccard", "containment")
+
+
+@dataclass(frozen=True, slots=True)
+class Banding:
+    """The parameters of one row of the table of banding."""
+
+    shingles: str
+    bands: int
+    rows: int
+    shared: int
+
+
+def facts(measured: Sequence[Measured], bands: Mapping[Banding, BandingCounts]) -> Facts:
+    """All figures of some corpora: rows by language, then a row for all languages together."""
+    return {
+        "stories": {
+            language: {
+                "originals": some[0].originals,
+                "copies": sum(counts.total() for one in some for counts in one.flagged_as.values()),
+            }
+            for language, some in _by_language(measured).items()
+        },
+        "recall": list(_recall(measured)),
+        "false_flags": list(_false_flags(measured)),
+        "candidates": list(_candidates(measured)),
+        "thresholds": list(_thresholds(measured)),
+        "left_out_of_thresholds": sum(one.scored.left_out for one in measured),
+        "bands": [_banding(banding, counts) for banding, counts in bands.items()],
+        "buckets": {
+            "signature": _sizes(one.signature_buckets for one in measured),
+            "simhash": _sizes(one.simhash_buckets for one in measured),
+        },
+        "false_pairs": sorted(
+            ({"language": one.language, **asdict(flag)} for one in measured for flag in one.false_flags),
+            key=lambda pair: (max(pair["jaccard"], pair["containment"]), pair["a"], pair["b"]),
+        ),
+    }
+
+
+def _by_language(measured: Sequence[Measured]) -> dict[str, list[Measured]]:
+    out: dict[str, list[Measured]] = {}
+    for one in measured:
+        out.setdefault(one.language, []).append(one)
+    return out
+
+
+def _with_all(measured: Sequence[Measured]) -> Iterator[tuple[str, Sequence[Measured]]]:
+    yield from _by_language(measured).items()
+    yield ALL, measured
+
+
+def _recall(measured: Sequence[Measured]) -> Iterator[Facts]:
+    for language, some in _with_all(measured):
+        for copy in COPIES:
+            flagged = sum((one.flagged_as.get(copy.name, Counter()) for one in some), Counter[Kind | None]())
+            if n := flagged.total():
+                yield {
+                    "language": language,
+                    "edit": copy.name,
+                    "n": n,
+                    **{kind: asdict(share(flagged[kind], n)) for kind in kinds()},
+                    ALL: asdict(share(n - flagged[None], n)),
+                }
+
+
+def _false_flags(measured: Sequence[Measured]) -> Iterator[Facts]:
+    for language, some in _with_all(measured):
+        pairs = sum(one.cross_pairs for one in some)
+        false = share(sum(len(one.false_flags) for one in some), pairs)
+        yield {
+            "language": language,
+            "pairs": pairs,
+            "flagged": sum(one.cross_flags for one in some),
+            "false": false.found,
+            "per_million": MILLION * (false.share or 0),
+            "low": MILLION * false.low,
+            "high": MILLION * false.high,
+        }
+
+
+def _candidates(measured: Sequence[Measured]) -> Iterator[Facts]:
+    for language, some in _with_all(measured):
+        lookups = [lookup for one in some for lookup in one.lookups]
+        yield {
+            "language": language,
+            "lookups": len(lookups),
+            "met": _spread([lookup.found for lookup in lookups]),
+            "nominated": _spread([lookup.nominated for lookup in lookups]),
+            "strangers": _spread([lookup.unrelated for lookup in lookups]),
+        }
+
+
+def _spread(counts: Sequence[int]) -> dict[str, float]:
+    """Mean, median and 99th percentile."""
+    p50, p99 = np.percentile(counts, (50, 99), method="inverted_cdf").tolist()
+    return {"mean": float(np.mean(counts)), "p50": p50, "p99": p99}
+
+
+def _thresholds(measured: Sequence[Measured]) -> Iterator[Facts]:
+    """Recall and precision if a threshold on one score alone decided which pairs on record are flagged."""
+    copies = sum(one.scored.copies for one in measured)
+    planted, unrelated = (
+        np.array([pair for one in measured for pair in getattr(one.scored, name)], np.float64).reshape(-1, len(SCORES))
+        for name in ("planted", "unrelated")
+    )
+    for threshold in THRESHOLDS:
+        right, wrong = (planted >= threshold).sum(axis=0).tolist(), (unrelated >= threshold).sum(axis=0).tolist()
+        yield {
+            "threshold": threshold,
+            **{
+                score: {
+                    "recall": asdict(share(right[n], copies)),
+                    "precision": asdict(share(right[n], right[n] + wrong[n])),
+                }
+                for n, score in enumerate(SCORES)
+            },
+        }
+
+
+def _banding(banding: Banding, counts: BandingCounts) -> Facts:
+    return {
+        **asdict(banding),
+        "stories": counts.stories,
+        "precision": counts.precision,
+        "recall": counts.recall,
+        "f1": counts.f1,
+        "candidates_per_lookup": counts.candidates_per_lookup,
+    }
+
+
+def _sizes(buckets: Iterable[Sequence[int]]) -> dict[int, int]:
+    """Count the buckets by their number of members."""
+    return dict(sorted(Counter(size for sizes in buckets for size in sizes).items()))
+
+
+# MERGED: Measures recall: copies the user's own stories by every edit, and runs the real pipeline on the copies.
 
 # In one corpus, most of the work would be to verify copies of a story against each other.  Therefore the ways of
 # copying are distributed over several corpora, each with all the originals.
@@ -102,3 +249,148 @@ def _count_bands(corpus: Corpus, texts: Iterable[str], jaccard: float) -> dict[B
         for name, shingles in SHINGLES.items()
         for banding, counts in count_by_banding(list(map(shingles, words)), jaccard).items()
     }
+
+
+# MERGED: The tables of an evaluation with copies.
+
+CODES = SHIPPED.codes
+LOOKUP = {"met": "found", "nominated": "nominated", "strangers": "unrelated"}  # key of the facts: column
+SPREAD = ("mean", "p50", "p99")
+
+
+def copies_tables(facts: Facts) -> list[Table]:
+    """The tables that both the terminal and the page show."""
+    together = [row for row in facts["recall"] if row["language"] == ALL]
+    return [
+        _recall_by_language(facts, together),
+        _recall_by_kind("Recall by kind, all languages", together),
+        Table(
+            "False flags",
+            "Pairs of different origin that are flagged although they have little in common, and their share of all "
+            f"pairs of different origin. Little means, computed separately: fewer than {FALSE_BELOW_WORDS} words in "
+            f"common runs of {RUN} words or more, and Jaccard similarity and containment of the word pairs below "
+            f"{FALSE_BELOW}.",
+            ("language", "pairs compared", "flagged", "false", "per million", "95 % interval"),
+            [
+                (
+                    row["language"],
+                    f"{row['pairs']:,}",
+                    f"{row['flagged']:,}",
+                    f"{row['false']:,}",
+                    f"{row['per_million']:.2f}",
+                    f"{row['low']:.2f} - {row['high']:.2f}",
+                )
+                for row in facts["false_flags"]
+            ],
+        ),
+        Table(
+            "Candidates per lookup",
+            "Each original is looked up among all originals and some of the copies. Found: stories in the same "
+            "buckets. Nominated: stories that are verified. Unrelated: nominated stories that are not its copies.",
+            ("language", "lookups", *(f"{column} {s}" for column in LOOKUP.values() for s in SPREAD)),
+            [
+                (
+                    row["language"],
+                    f"{row['lookups']:,}",
+                    *(f"{row[w][s]:,.1f}".removesuffix(".0") for w in LOOKUP for s in SPREAD),
+                )
+                for row in facts["candidates"]
+            ],
+        ),
+        Table(
+            "Bands x rows",
+            "Signatures have 64 rows; a candidate shares that many bands. Precision, recall and F1 of the candidates "
+            "against all pairs whose exact Jaccard similarity of the same shingles reaches detection.jaccard.",
+            ("shingles", "bands", "rows", "shared", "precision", "recall", "F1", "candidates per lookup"),
+            [
+                (
+                    row["shingles"],
+                    *(str(row[name]) for name in ("bands", "rows", "shared")),
+                    *(decimal(row[name]) for name in ("precision", "recall", "f1")),
+                    "" if row["candidates_per_lookup"] is None else f"{row['candidates_per_lookup']:.1f}",
+                )
+                for row in facts["bands"]
+            ],
+        ),
+        *precision.precision_tables(facts["verdicts"]),
+    ]
+
+
+def _recall_by_language(facts: Facts, together: Iterable[Facts]) -> Table:
+    share = {(row["edit"], row["language"]): row[ALL]["share"] for row in facts["recall"]}
+    languages = list(facts["stories"])
+    return Table(
+        "Recall, all kinds together",
+        "The share of copies that were flagged with their originals, as any kind. A run stands in another story that "
+        "stays whole; a chapter is an original, flagged with a longer work of several.",
+        ("copy", *(CODES.get(language, language) for language in languages), ALL, "95 % interval"),
+        [
+            (
+                row["edit"],
+                *(decimal(share.get((row["edit"], language))) for language in languages),
+                decimal(row[ALL]["share"]),
+                interval(row[ALL]),
+            )
+            for row in together
+        ],
+    )
+
+
+def _recall_by_kind(title: str, rows: Iterable[Facts]) -> Table:
+    return Table(
+        title,
+        "",
+        ("copy", "n", *kinds(), ALL, "95 % interval"),
+        [
+            (row["edit"], str(row["n"]), *(decimal(row[kind]["share"]) for kind in (*kinds(), ALL)), interval(row[ALL]))
+            for row in rows
+        ],
+    )
+
+
+def details(facts: Facts) -> list[Table]:
+    """The tables that only the page shows."""
+    thresholds = Table(
+        "Thresholds",
+        "Recall and precision if a threshold on one score alone decided which pairs on record are flagged. Precision "
+        f"leaves out {facts['left_out_of_thresholds']:,} pairs that overlap for other reasons than the edits. Runs and "
+        "chapters are left out of both.",
+        ("threshold", *(f"{what} by {score}" for score in SCORES for what in ("recall", "precision"))),
+        [
+            (
+                f"{row['threshold']:.2f}",
+                *(decimal(row[score][what]["share"]) for score in SCORES for what in ("recall", "precision")),
+            )
+            for row in facts["thresholds"]
+        ],
+    )
+    return [
+        thresholds,
+        *(
+            _recall_by_kind(f"Recall by kind, {language}", [r for r in facts["recall"] if r["language"] == language])
+            for language in facts["stories"]
+        ),
+        *([_false_pairs(facts["false_pairs"])] if facts["false_pairs"] else []),
+    ]
+
+
+def _false_pairs(pairs: Sequence[Facts]) -> Table:
+    def story(pair: Facts, side: str) -> str:
+        return f"{pair[side]}, {pair[f'edit_{side}']}" if pair[f"edit_{side}"] else str(pair[side])
+
+    return Table(
+        "False flags, those with the least in common first",
+        "",
+        ("language", "kind", "story", "match", "Jaccard", "containment"),
+        [
+            (
+                pair["language"],
+                pair["kind"],
+                story(pair, "a"),
+                story(pair, "b"),
+                decimal(pair["jaccard"]),
+                decimal(pair["containment"]),
+            )
+            for pair in pairs[:SHOWN_PAIRS]
+        ],
+    )

@@ -1,18 +1,309 @@
-"""The edits that make a copy of a story: pure functions of its text, the other stories and a random generator.
+"""The other stories of a language, from which edits take foreign words, and helpers for words."""
 
-A word is a run of characters between spaces.  An edit returns the text of the copy, or None if it cannot be applied to
-the story.
-"""
-
+import html
 import random
 import re
+import string
+import unicodedata
 from collections import Counter
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
-from neardup.insights.evaluate import noise, pages
-from neardup.insights.evaluate.other_stories import OtherStories, paragraphs, strip_signs
-from neardup.insights.evaluate.passages import RUNS, run_into, run_name
+from neardup.core.text.codepoints import BA, CHILLU, NUKTAS
+from neardup.core.text.normalize import tokens
+from neardup.records import Language
+
+SIGNS = string.punctuation + "।॥‘’“”«»…–—·\u200b\ufeff"  # may begin or end a word
+PARAGRAPH_WORDS = 80
+DRAWS = 100
+
+
+@dataclass(frozen=True, slots=True)
+class OtherStories:
+    """The other stories of the language, as words.
+
+    `host` is one whole story.  `foreign` begins with it and has at least as many words as the story to be edited.
+    `common` are the casefolded words that occur in many stories and are therefore taken not to be names.
+    """
+
+    language: Language
+    stories: Sequence[Sequence[str]]
+    host: Sequence[str]
+    foreign: Sequence[str]
+    common: frozenset[str]
+
+    def draw(self, rng: random.Random, excluded: set[str] | frozenset[str]) -> str | None:
+        """Draw a word that is not excluded, with a probability by its frequency; None after DRAWS attempts."""
+        for _ in range(DRAWS):
+            word = strip_signs(rng.choice(rng.choice(self.stories)))
+            if word and word.casefold() not in excluded:
+                return word
+        return None
+
+
+def strip_signs(word: str) -> str:
+    """Strip the punctuation at both ends of a word; empty if it has no letter or digit."""
+    core = word.strip(SIGNS)
+    return core if any(map(str.isalnum, core)) else ""
+
+
+def paragraphs(words: Sequence[str]) -> str:
+    """Join words into lines of PARAGRAPH_WORDS words."""
+    return "\n".join(" ".join(words[n : n + PARAGRAPH_WORDS]) for n in range(0, len(words), PARAGRAPH_WORDS))
+
+
+# MERGED: Writes texts as HTML pages: with plain markup, and with markup that differs as much as possible.
+
+HEAD = '<!DOCTYPE html><html><head><meta charset="utf-8"><title>A story</title>'
+EMPHASISED = 7  # every seventh word is emphasised
+SPLIT = 11  # every eleventh word has a tag inside
+OTHER_HEAD = (
+    "<!doctype html>\n<HTML><HEAD><META charset=utf-8><style>p { margin: 0 }</style>"
+    '<script>window.data = [{"words": "not the story"}];</script>'
+)
+
+
+def plain(text: str) -> str:
+    """Write each line as a paragraph."""
+    lines = "".join(f"<p>{html.escape(line)}</p>\n" for line in text.splitlines() if line.strip())
+    return f"{HEAD}</head><body>\n{lines}</body></html>"
+
+
+def ornate(text: str) -> str:
+    """Write the same words with character references, tags within words, attributes, comments and hidden parts."""
+    lines = "<br><br>".join(" ".join(map(_word, enumerate(line.split()))) for line in text.splitlines())
+    return (
+        f'{OTHER_HEAD}</HEAD><BODY onload="start()"><div hidden>A hidden part.</div>\n'
+        f'<div class="content" style="text-align:justify"><!-- the story -->{lines}</div></BODY></HTML>'
+    )
+
+
+def _word(numbered: tuple[int, str]) -> str:
+    n, word = numbered
+    half = len(word) // 2
+    first, second = (
+        html.escape(part).encode("ascii", "xmlcharrefreplace").decode() for part in (word[:half], word[half:])
+    )
+    if n % SPLIT == 0:
+        return f"{first}<span class=x>{second}</span>"
+    if n % EMPHASISED == 0:
+        return f'<em title="a &gt; b">{first}{second}</em>'
+    return first + second
+
+
+# MERGED: Edits of code points: Unicode form, joiners, nukta, chillu, letter case, digits, scripts, and look-alike letters.
+
+SCRIPT_BLOCKS = {  # the first code point of the Unicode block of the language's script
+    Language("HINDI"): 0x0900,
+    Language("MARATHI"): 0x0900,
+    Language("BENGALI"): 0x0980,
+    Language("PUNJABI"): 0x0A00,
+    Language("GUJARATI"): 0x0A80,
+    Language("ODIA"): 0x0B00,
+    Language("TAMIL"): 0x0B80,
+    Language("TELUGU"): 0x0C00,
+    Language("MALAYALAM"): 0x0D00,
+}
+DIGITS_AT, VIRAMA_AT = 0x66, 0x4D  # within each block
+DEVANAGARI, BENGALI = 0x0900, 0x0980
+LETTERS = range(0x01, 0x4E)  # letters, vowel signs and the virama, by their places in a block
+INSTEAD = {  # the sign at another place, for the places where a script may have none
+    0x29: 0x28,
+    0x31: 0x30,
+    0x34: 0x33,
+    0x0E: 0x0F,
+    0x12: 0x13,
+    0x46: 0x47,
+    0x4A: 0x4B,
+}
+ZWNJ, ZWJ, SOFT_HYPHEN = "\u200c", "\u200d", "\u00ad"
+MALAYALAM_VIRAMA = "\u0d4d"
+VIRAMAS = "".join(chr(start + VIRAMA_AT) for start in sorted(set(SCRIPT_BLOCKS.values())))
+BEFORE_JOINERS = re.compile(f"[{VIRAMAS}](?![{ZWNJ}{ZWJ}])")
+JOINERS = re.compile(f"{ZWNJ}|(?<![{''.join(CHILLU)}]{MALAYALAM_VIRAMA}){ZWJ}")  # not the ZWJ that is part of a chillu
+BETWEEN_LETTERS = re.compile(r"(?<=[^\W\d_])(?=[^\W\d_])")
+SHARE_HYPHENATED = 0.2
+SHARE_LOOK_ALIKE = 0.1
+COMPOSED = {  # a letter and a nukta, as two code points -> the same as one code point
+    unicodedata.normalize("NFD", chr(code)): chr(code)
+    for code in range(0x0900, 0x0B80)
+    if unicodedata.decomposition(chr(code)).endswith(tuple(f"{ord(sign):04X}" for sign in NUKTAS))
+}
+NUKTA_SIGNS = re.compile(f"(?<!{chr(BA)})[{NUKTAS}]")
+LOOK_ALIKES = str.maketrans("aceijopsxyABEHIJKMOPSTX", "асеіјорѕхуАВЕНІЈКМОРЅТХ")
+
+
+def nfc(text: str, others: OtherStories, rng: random.Random) -> str | None:
+    return _changed(text, unicodedata.normalize("NFC", text))
+
+
+def nfd(text: str, others: OtherStories, rng: random.Random) -> str | None:
+    return _changed(text, unicodedata.normalize("NFD", text))
+
+
+def nfkc(text: str, others: OtherStories, rng: random.Random) -> str | None:
+    """Apply NFKC to each line, unless it changes the words of the line: ½ would become 1⁄2, and ª would become a."""
+    lines = [(line, unicodedata.normalize("NFKC", line)) for line in text.splitlines(keepends=True)]
+    return _changed(text, "".join(new if new == line or tokens(new) == tokens(line) else line for line, new in lines))
+
+
+def joiners_inserted(text: str, others: OtherStories, rng: random.Random) -> str | None:
+    """Insert ZWJ or ZWNJ after every virama; in Malayalam ZWNJ only, because ZWJ would make a chillu."""
+
+    def joined(virama: re.Match[str]) -> str:
+        return virama[0] + (ZWNJ if virama[0] == MALAYALAM_VIRAMA else rng.choice((ZWNJ, ZWJ)))
+
+    return _changed(text, BEFORE_JOINERS.sub(joined, text))
+
+
+def joiners_removed(text: str, others: OtherStories, rng: random.Random) -> str | None:
+    return _changed(text, JOINERS.sub("", text))
+
+
+def soft_hyphens(text: str, others: OtherStories, rng: random.Random) -> str | None:
+    """Insert soft hyphens into words, in a fifth of the places between two letters."""
+    return _changed(text, BETWEEN_LETTERS.sub(lambda _: SOFT_HYPHEN if rng.random() < SHARE_HYPHENATED else "", text))
+
+
+def nukta_composed(text: str, others: OtherStories, rng: random.Random) -> str | None:
+    return _changed(text, _replace_each(text, COMPOSED))
+
+
+def nukta_decomposed(text: str, others: OtherStories, rng: random.Random) -> str | None:
+    return _changed(text, _replace_each(text, {composed: decomposed for decomposed, composed in COMPOSED.items()}))
+
+
+def nukta_dropped(text: str, others: OtherStories, rng: random.Random) -> str | None:
+    """Drop each nukta, but not that of a Bengali ba, which looks like a ra with it."""
+    plain_letters = {composed: decomposed[0] for decomposed, composed in COMPOSED.items()}
+    return _changed(text, NUKTA_SIGNS.sub("", _replace_each(text, plain_letters)))
+
+
+def chillu_sequences(text: str, others: OtherStories, rng: random.Random) -> str | None:
+    """Replace each chillu by its older spelling: letter, virama, ZWJ."""
+    sequences = {chillu: letter + MALAYALAM_VIRAMA + ZWJ for letter, chillu in CHILLU.items()}
+    return _changed(text, _replace_each(text, sequences))
+
+
+def chillu_letters(text: str, others: OtherStories, rng: random.Random) -> str | None:
+    """Replace each chillu spelled as letter, virama, ZWJ by its own code point."""
+    chillus = {letter + MALAYALAM_VIRAMA + ZWJ: chillu for letter, chillu in CHILLU.items()}
+    return _changed(text, _replace_each(text, chillus))
+
+
+def upper_case(text: str, others: OtherStories, rng: random.Random) -> str | None:
+    """Change letters to upper case, except those that then casefold to another letter: ı would become I."""
+    return _changed(text, "".join(c.upper() if c.upper().casefold() == c.casefold() else c for c in text))
+
+
+def digits(text: str, others: OtherStories, rng: random.Random) -> str | None:
+    """Swap ASCII digits with those of the language's script; for a language not in BLOCKS, with Devanagari digits."""
+    zero = SCRIPT_BLOCKS.get(others.language, DEVANAGARI) + DIGITS_AT
+    pairs = [(ord("0") + n, zero + n) for n in range(10)]
+    return _changed(text, text.translate(dict(pairs) | {other: ascii_digit for ascii_digit, other in pairs}))
+
+
+def other_script(text: str, others: OtherStories, rng: random.Random) -> str | None:
+    """Write a text in Devanagari, or in Bengali script if that is its own; None for a language not in BLOCKS."""
+    start = SCRIPT_BLOCKS.get(others.language)
+    if start is None:
+        return None
+    return _changed(text, transliterated(text, start, BENGALI if start == DEVANAGARI else DEVANAGARI))
+
+
+def transliterated(text: str, start: int, to: int) -> str:
+    """Replace each letter and vowel sign of one block of Unicode by the one at its place in another."""
+    return "".join(_sign(to, ord(c) - start) if ord(c) - start in LETTERS else c for c in text)
+
+
+def _sign(block: int, place: int) -> str:
+    sign = chr(block + place)
+    return sign if unicodedata.category(sign) != "Cn" else chr(block + INSTEAD.get(place, place))
+
+
+def look_alikes(text: str, others: OtherStories, rng: random.Random) -> str | None:
+    """Replace Latin letters by the Cyrillic ones that look the same, in a tenth of the words of an English text."""
+    if others.language != "ENGLISH":
+        return None
+    pieces = re.split(r"(\s+)", text)
+    places = [n for n, word in enumerate(pieces) if word.translate(LOOK_ALIKES) != word]
+    for n in rng.sample(places, round(SHARE_LOOK_ALIKE * len(places))):
+        pieces[n] = pieces[n].translate(LOOK_ALIKES)
+    return _changed(text, "".join(pieces))
+
+
+def _changed(text: str, new: str) -> str | None:
+    return new if new != text else None
+
+
+def _replace_each(text: str, replacements: dict[str, str]) -> str:
+    for old, new in replacements.items():
+        text = text.replace(old, new)
+    return text
+
+
+# MERGED: The copies that are a small part of a longer story: chapters of a longer work, and runs of words in another story.
+
+CHAPTERS = (3, 5, 10, 20)
+RUNS = (50, 100, 200, 400)
+REST = 50  # words of a story, at least, that are not in the copied run
+FIRST_REPLACED, REPLACED_EVERY = 5, 10  # places within an edited run
+
+
+@dataclass(frozen=True, slots=True)
+class Work:
+    """A longer work: `chapters` stories, one after the other."""
+
+    chapters: int
+    part = True
+    same_words = False
+
+    @property
+    def name(self) -> str:
+        return chapter_name(self.chapters)
+
+    def page(self, text: str) -> str:
+        return plain(text)
+
+    def draw(self, stories: int, rng: random.Random) -> list[tuple[int, ...]]:
+        """Divide this many stories into works at random, by their numbers; a rest that fills no work is left out."""
+        drawn = rng.sample(range(stories), stories)
+        return [tuple(drawn[n : n + self.chapters]) for n in range(0, stories - self.chapters + 1, self.chapters)]
+
+
+def run_into(length: int, *, edited: bool = False) -> Callable[[str, OtherStories, random.Random], str | None]:
+    """Copy a run of `length` words to the end of a paragraph of another story, which stays whole.
+
+    With `edited`, every tenth word of the run is replaced by a word of another story.
+    """
+
+    def edit(text: str, others: OtherStories, rng: random.Random) -> str | None:
+        words = text.split()
+        if len(words) < length + REST:
+            return None
+        start = rng.randint(0, len(words) - length)
+        run = words[start : start + length]
+        if edited:
+            for n in range(FIRST_REPLACED, length, REPLACED_EVERY):
+                run[n] = others.draw(rng, {strip_signs(run[n]).casefold()}) or run[n]
+        at = PARAGRAPH_WORDS * rng.randint(0, len(others.host) // PARAGRAPH_WORDS)
+        return paragraphs([*others.host[:at], *run, *others.host[at:]])
+
+    return edit
+
+
+def chapter_name(chapters: int) -> str:
+    return f"chapter of a work of {chapters}"
+
+
+def run_name(length: int, *, edited: bool = False) -> str:
+    return f"run of {length} words" + (", every tenth replaced" if edited else "")
+
+
+WORKS: Sequence[Work] = tuple(map(Work, CHAPTERS))
+
+
+# MERGED: The edits that make a copy of a story: pure functions of its text, the other stories and a random generator. A word is a run of characters between spaces. An edit returns the text of the copy, or None if it cannot be applied to the story.
 
 SPACES = re.compile(r"(\s+)")
 SENTENCE_ENDS = re.compile(r"(?<=[.!?।॥])\s+")
@@ -37,7 +328,7 @@ class Edit:
     apply: Apply
     same_words: bool = False
     part: bool = False
-    page: Callable[[str], str] = pages.plain
+    page: Callable[[str], str] = plain
 
 
 def replaced(share: float) -> Apply:
@@ -171,22 +462,22 @@ EDITS = (
     Edit("50% alone", part_alone(0.5)),
     Edit("four characters renamed", renamed),
     Edit("paragraphs reordered", reordered),
-    Edit("digits of another script", noise.digits),
-    Edit(OTHER_SCRIPT, noise.other_script),
-    Edit("look-alike letters, 10% of words", noise.look_alikes, same_words=True),
-    Edit("Unicode form NFC", noise.nfc, same_words=True),
-    Edit("Unicode form NFD", noise.nfd, same_words=True),
-    Edit("Unicode form NFKC", noise.nfkc, same_words=True),
-    Edit("joiners inserted", noise.joiners_inserted, same_words=True),
-    Edit("joiners removed", noise.joiners_removed, same_words=True),
-    Edit("soft hyphens inserted", noise.soft_hyphens, same_words=True),
-    Edit("nukta letters composed", noise.nukta_composed, same_words=True),
-    Edit("nukta letters decomposed", noise.nukta_decomposed, same_words=True),
-    Edit("nukta signs dropped", noise.nukta_dropped, same_words=True),
-    Edit("chillu letters as sequences", noise.chillu_sequences, same_words=True),
-    Edit("chillu sequences as letters", noise.chillu_letters, same_words=True),
-    Edit("letter case changed", noise.upper_case, same_words=True),
-    Edit("other markup", unchanged, same_words=True, page=pages.ornate),
+    Edit("digits of another script", digits),
+    Edit(OTHER_SCRIPT, other_script),
+    Edit("look-alike letters, 10% of words", look_alikes, same_words=True),
+    Edit("Unicode form NFC", nfc, same_words=True),
+    Edit("Unicode form NFD", nfd, same_words=True),
+    Edit("Unicode form NFKC", nfkc, same_words=True),
+    Edit("joiners inserted", joiners_inserted, same_words=True),
+    Edit("joiners removed", joiners_removed, same_words=True),
+    Edit("soft hyphens inserted", soft_hyphens, same_words=True),
+    Edit("nukta letters composed", nukta_composed, same_words=True),
+    Edit("nukta letters decomposed", nukta_decomposed, same_words=True),
+    Edit("nukta signs dropped", nukta_dropped, same_words=True),
+    Edit("chillu letters as sequences", chillu_sequences, same_words=True),
+    Edit("chillu sequences as letters", chillu_letters, same_words=True),
+    Edit("letter case changed", upper_case, same_words=True),
+    Edit("other markup", unchanged, same_words=True, page=ornate),
     *(
         Edit(run_name(length, edited=edited), run_into(length, edited=edited), part=True)
         for length in RUNS

@@ -1,39 +1,160 @@
-"""Runs the real pipeline over corpora of originals and copies, and measures what is then on record."""
+"""What two texts have in common, computed from sets of words and not from the code that is measured."""
 
 import asyncio
 import sqlite3
 import sys
 from collections import Counter
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
+from itertools import combinations, pairwise
 from pathlib import Path
 
 import numpy as np
 from msgspec.structs import replace
 
-from neardup.app import App, open_app
+from neardup.app import App, open_app, run_once
 from neardup.config import Config, Content, Detection, Export, Extract, Index, Ledger, Source
 from neardup.core.candidates.select import merge_found, nominate
 from neardup.core.fingerprint.compute import fingerprint_text
 from neardup.core.text.extraction import Extraction
 from neardup.core.text.html import page_text
 from neardup.core.text.normalize import tokens
+from neardup.core.verify.scores import NEAR_MISS
 from neardup.index.protocol import BucketKind, read_bucket_sizes
-from neardup.insights.evaluate import tally
+from neardup.insights.evaluate.corpus import Corpus, write_manifest
 from neardup.insights.evaluate.edits import OTHER_SCRIPT
-from neardup.insights.evaluate.overlap import FALSE_BELOW_WORDS, scores, words_in_common_runs
-from neardup.insights.evaluate.plant import Corpus, write_manifest
-from neardup.insights.evaluate.tally import Pair, Scored
 from neardup.insights.evaluate.truth import FALSE_BELOW
 from neardup.ledger import fingerprint_arrays, stories
-from neardup.pairs import Kind
 from neardup.pipeline.common_passages import Probe
 from neardup.pipeline.passage_nomination import PassageNomination
 from neardup.pipeline.passage_sync import PassageSync
 from neardup.pipeline.progress import Watch
-from neardup.records import BandedFingerprint, Language
-from neardup.running import run_once
+from neardup.records import BandedFingerprint, Kind, Language
+
+RUN = 5  # words
+FALSE_BELOW_WORDS = 30  # a flagged pair with less than this in common runs, and with low scores, is false
+
+
+def scores(a: Sequence[bytes], b: Sequence[bytes]) -> tuple[float, float]:
+    """The Jaccard similarity of the sets of word pairs of two texts, and the containment of the smaller."""
+    pairs_a, pairs_b = (frozenset[Sequence[bytes]](pairwise(words)) or frozenset([tuple(words)]) for words in (a, b))
+    common = len(pairs_a & pairs_b)
+    return common / len(pairs_a | pairs_b), common / min(len(pairs_a), len(pairs_b))
+
+
+def words_in_common_runs(a: Sequence[bytes], b: Sequence[bytes]) -> int:
+    """Count the words of `a` that are in a run of RUN words that `b` has too."""
+    known = set(_runs(b))
+    return len({n + k for n, run in enumerate(_runs(a)) if run in known for k in range(RUN)})
+
+
+def _runs(words: Sequence[bytes]) -> list[tuple[bytes, ...]]:
+    return [tuple(words[n : n + RUN]) for n in range(len(words) - RUN + 1)]
+
+
+# MERGED: Counts the pairs on record of a planted corpus: copies found, pairs by score, pairs of different origin.
+
+
+@dataclass(frozen=True, slots=True)
+class Pair:
+    """A pair on record, by the stories' positions in the corpus; `kind` is None for a near miss."""
+
+    a: int
+    b: int
+    kind: Kind | None
+    jaccard: float
+    containment: float
+
+
+@dataclass(frozen=True, slots=True)
+class Scored:
+    """The scores, as (Jaccard, containment), of the pairs on record of an original and a copy of it as a whole.
+
+    `planted` are the pairs of a copy with its own original, `copies` the number of copies in the corpus.  `unrelated`
+    are the pairs that share no text by design.  `left_out` counts the pairs that overlap for another reason.
+    """
+
+    copies: int
+    planted: Sequence[tuple[float, float]]
+    unrelated: Sequence[tuple[float, float]]
+    left_out: int
+
+
+def flagged_as(corpus: Corpus, pairs: Iterable[Pair]) -> dict[str, Counter[Kind | None]]:
+    """Count for each way of copying the kinds as which its copies were flagged with their originals; None if not.
+
+    A work counts once for each of its chapters.
+    """
+    kinds = {(pair.a, pair.b): pair.kind for pair in pairs}
+    originals = {story.origins[0]: place for place, story in enumerate(corpus.stories) if story.copy is None}
+    out: dict[str, Counter[Kind | None]] = {}
+    for place, story in enumerate(corpus.stories):
+        if story.copy is not None:
+            counts = out.setdefault(story.copy.name, Counter())
+            for origin in story.origins:
+                counts[kinds.get((originals[origin], place))] += 1
+    return out
+
+
+def scored(corpus: Corpus, pairs: Sequence[Pair]) -> Scored:
+    """Divide the pairs on record of an original and a copy by whether they are planted.
+
+    Left out are the pairs of a copy with the donors of its foreign text, and with originals that overlap with these
+    donors or with its own original.
+    """
+    planted, unrelated, left_out = [], [], 0
+    related = _related(corpus, pairs)
+    for pair, original, copy in _original_copy_pairs(corpus, pairs):
+        if original == copy:
+            planted.append((pair.jaccard, pair.containment))
+        elif original in related[copy]:
+            left_out += 1
+        else:
+            unrelated.append((pair.jaccard, pair.containment))
+    copies = sum(story.copy is not None and not story.copy.part for story in corpus.stories)
+    return Scored(copies, planted, unrelated, left_out)
+
+
+def select_cross_flags(corpus: Corpus, pairs: Iterable[Pair]) -> list[Pair]:
+    """The flagged pairs of stories that have text of no common original."""
+    return [pair for pair in pairs if pair.kind is not None and not corpus.share_origin(pair.a, pair.b)]
+
+
+def count_cross_pairs(corpus: Corpus) -> int:
+    """Count the pairs of stories that have text of no common original."""
+    of_origin: dict[int, list[int]] = {}
+    for place, story in enumerate(corpus.stories):
+        for origin in story.origins:
+            of_origin.setdefault(origin, []).append(place)
+    related = {pair for places in of_origin.values() for pair in combinations(places, 2)}
+    n = len(corpus.stories)
+    return n * (n - 1) // 2 - len(related)
+
+
+def _original_copy_pairs(corpus: Corpus, pairs: Iterable[Pair]) -> Iterator[tuple[Pair, int, int]]:
+    """The pairs of an original and a copy as a whole, each with the number of the original and that of the copy's."""
+    for pair in pairs:
+        a, b = sorted((corpus.stories[pair.a], corpus.stories[pair.b]), key=lambda story: story.copy is not None)
+        if a.copy is None and b.copy is not None and not b.copy.part:
+            yield pair, a.origins[0], b.origins[0]
+
+
+def _related(corpus: Corpus, pairs: Iterable[Pair]) -> Mapping[int, frozenset[int]]:
+    """For each original: itself, the donors of its copies, and the originals that overlap with any of these."""
+    overlapping: list[set[int]] = [{n} for n in range(len(corpus.originals))]
+    for pair in pairs:
+        a, b = corpus.stories[pair.a], corpus.stories[pair.b]
+        if a.copy is b.copy is None and max(pair.jaccard, pair.containment) >= NEAR_MISS:
+            overlapping[a.origins[0]].add(b.origins[0])
+            overlapping[b.origins[0]].add(a.origins[0])
+    return {
+        origin: frozenset().union(*(overlapping[n] for n in {origin} | corpus.donors[origin]))
+        for origin in range(len(corpus.originals))
+    }
+
+
+# MERGED: Runs the real pipeline over corpora of originals and copies, and measures what is then on record.
 
 # At least, so that the copies of one story do not displace each other, and their text is not taken to be common.
 MAX_MATCHES, COMMON_PASSAGE = 200, 1000
@@ -94,13 +215,13 @@ async def _measure(app: App, corpus: Corpus, folder: Path) -> Measured:
     pairs = await app.reader.do(_pairs, corpus)
     originals = await app.reader.do(_originals, corpus)
     sizes = await read_bucket_sizes(app.index, list(originals.values()))
-    cross_flags = tally.cross_flags(corpus, pairs)
+    cross_flags = select_cross_flags(corpus, pairs)
     return Measured(
         language=corpus.originals[0].language,
         originals=len(corpus.originals),
-        flagged_as=tally.flagged_as(corpus, pairs),
-        scored=tally.scored(corpus, pairs),
-        cross_pairs=tally.count_cross_pairs(corpus),
+        flagged_as=flagged_as(corpus, pairs),
+        scored=scored(corpus, pairs),
+        cross_pairs=count_cross_pairs(corpus),
         cross_flags=len(cross_flags),
         false_flags=await asyncio.to_thread(_false_flags, cross_flags, corpus, folder),
         lookups=await _look_up(app, originals, corpus),

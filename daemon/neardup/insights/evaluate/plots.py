@@ -9,10 +9,9 @@ from matplotlib.ticker import PercentFormatter
 
 from neardup.core.verify.tiers import EXACT, kinds
 from neardup.insights.charts.svg import COLOURS, INK, bucket_sizes, svg
-from neardup.insights.evaluate.edits import RATES, replaced_name
-from neardup.insights.evaluate.facts import SCORES
-from neardup.insights.evaluate.figures import ALL, Facts
-from neardup.insights.evaluate.passages import CHAPTERS, RUNS, chapter_name, run_name
+from neardup.insights.evaluate.copies import SCORES
+from neardup.insights.evaluate.edits import CHAPTERS, RATES, RUNS, chapter_name, replaced_name, run_name
+from neardup.insights.evaluate.tables import ALL, Facts
 
 
 def plots(facts: Facts) -> dict[str, str]:

@@ -3,8 +3,8 @@
 from pathlib import Path
 
 from neardup.insights.charts.page import can_plot, write_page
-from neardup.insights.evaluate import copies_tables, truth_tables
-from neardup.insights.evaluate.figures import Facts
+from neardup.insights.evaluate import copies, truth
+from neardup.insights.evaluate.tables import Facts
 
 TITLE = "neardup evaluation"
 
@@ -21,9 +21,7 @@ def write_copies(path: Path, facts: Facts) -> None:
         f"Stories, and in parentheses the copies made of them: {stories}. Each story was copied by each edit that can "
         "be applied to it, and the pipeline ran over all. Intervals are Wilson's, of 95 %; shares are rounded down."
     )
-    write_page(
-        path, TITLE, about, plots=drawn, tables=copies_tables.tables(facts), details=copies_tables.details(facts)
-    )
+    write_page(path, TITLE, about, plots=drawn, tables=copies.copies_tables(facts), details=copies.details(facts))
 
 
 def write_truth(path: Path, facts: Facts) -> None:
@@ -32,4 +30,4 @@ def write_truth(path: Path, facts: Facts) -> None:
         f"{facts['flagged']:,} flags on record against {facts['labelled']:,} labelled pairs, of which "
         f"{facts['wanted']:,} must be found. Intervals are Wilson's, of 95 %; shares are rounded down."
     )
-    write_page(path, TITLE, about, plots={}, tables=truth_tables.tables(facts))
+    write_page(path, TITLE, about, plots={}, tables=truth.label_tables(facts))

@@ -1,4 +1,4 @@
-"""Formats the figures of an evaluation, and prints its tables; the HTML page has the same tables."""
+"""What the tables and plots of an evaluation share."""
 
 from collections.abc import Iterable, Mapping
 from math import floor
@@ -9,6 +9,13 @@ from rich.table import Table as RichTable
 from rich.text import Text
 
 from neardup.insights.charts.page import Table
+
+ALL = "all"  # the row of all languages together
+
+Facts = dict[str, Any]
+
+
+# MERGED: Formats the figures of an evaluation, and prints its tables; the HTML page has the same tables.
 
 SHOWN_PAIRS = 20
 

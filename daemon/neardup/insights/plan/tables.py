@@ -6,8 +6,8 @@ from typing import Any
 from rich.table import Table
 from rich.text import Text
 
-from neardup.insights.plan.facts import gigabytes
-from neardup.insights.plan.times import HOUR, MINUTE
+from neardup.insights.plan.project import gigabytes
+from neardup.insights.plan.sample import HOUR, MINUTE
 
 MEGA = 1 << 20
 

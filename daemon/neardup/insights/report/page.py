@@ -8,7 +8,7 @@ from neardup.core.verify.tiers import kinds
 from neardup.insights.charts.page import Table, can_plot, write_page
 from neardup.insights.report.facts import Facts
 from neardup.ledger import now_ms
-from neardup.timestamps import rfc3339
+from neardup.records import rfc3339
 
 
 def write_report(path: Path, facts: Facts, config: Config) -> None:

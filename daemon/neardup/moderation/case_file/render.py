@@ -10,14 +10,13 @@ from typing import Any
 from jinja2 import Environment, PackageLoader, StrictUndefined
 
 from neardup import __version__
-from neardup.errors import Misuse
-from neardup.extras import needs
+from neardup.errors import Misuse, needs_extra
 from neardup.languages import Languages
 from neardup.ledger import now_ms
 from neardup.moderation.case_file.content import CaseFile
 from neardup.moderation.templating import environment, font_rules
 from neardup.moderation.wording import VERDICT_NAMES, percent, similarity_findings, similarity_headline
-from neardup.timestamps import rfc3339
+from neardup.records import rfc3339
 
 ARTICLE, PAGE = "case_article.html.j2", "case_file.html.j2"
 NOTICE_OF_OTHERS = "en"  # the language of the notice where there is none in the author's
@@ -68,7 +67,7 @@ def render_pdf(page: str) -> bytes:
 def check_pdf() -> None:
     """Raises Misuse if the extra for PDF or its system library is missing."""
     try:
-        with needs("pdf", "a PDF"):
+        with needs_extra("pdf", "a PDF"):
             import weasyprint  # noqa: F401, PLC0415 - as above
     except OSError as error:
         raise Misuse(f"a PDF needs {PANGO}") from error

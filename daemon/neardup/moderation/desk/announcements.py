@@ -9,9 +9,9 @@ from contextlib import asynccontextmanager
 
 from neardup.errors import NeardupError
 from neardup.ledger import verdict_log
-from neardup.log import log
 from neardup.moderation.desk.desk import Desk
 from neardup.moderation.webhook import notify_verdict
+from neardup.telemetry.log import log
 
 CLOSING_SECONDS = 10  # for what is still to be posted when the desk closes
 

@@ -17,7 +17,6 @@ from aiohttp import web
 from pydantic import AfterValidator, BaseModel, ConfigDict, Field, ValidationError
 
 from neardup.ledger import cases
-from neardup.log import log
 from neardup.moderation.desk import deciding
 from neardup.moderation.desk.announcements import announce
 from neardup.moderation.desk.api_answers import (
@@ -36,8 +35,9 @@ from neardup.moderation.desk.moderators import Moderator
 from neardup.moderation.desk.query import number
 from neardup.moderation.desk.story import story_of
 from neardup.moderation.desk.user_input import MAX_NOTE_LENGTH, clean_note
-from neardup.pairs import Verdict
 from neardup.problem_types import INVALID, MALFORMED, NOT_JSON, UNAUTHENTICATED, ProblemType
+from neardup.records import Verdict
+from neardup.telemetry.log import log
 from neardup.token_file import find
 
 PAGE_SIZE, LARGEST_PAGE = 50, 200

@@ -11,8 +11,7 @@ from neardup.ledger.leases import Lease
 from neardup.moderation.desk import deciding
 from neardup.moderation.desk.case_query import CaseQueue
 from neardup.moderation.desk.decision import decision
-from neardup.records import Marks
-from neardup.timestamps import rfc3339
+from neardup.records import Marks, rfc3339
 
 SHOWN_PAIRS = 1_000
 PAIR_FIELDS = (

@@ -5,7 +5,6 @@ from aiohttp.typedefs import Handler
 
 from neardup.errors import Conflict, NeardupError, Transient
 from neardup.ledger.leases import Held
-from neardup.log import log
 from neardup.moderation.desk.moderators import NotPermitted
 from neardup.problem_types import (
     CONTENT_TYPE,
@@ -20,6 +19,7 @@ from neardup.problem_types import (
     ProblemType,
 )
 from neardup.telemetry.http import innermost_frames, route_of
+from neardup.telemetry.log import log
 
 PREFIX = "/api/"
 NO_CASE = ProblemType("no-case", 404, "The story is in no case")

@@ -10,7 +10,6 @@ from aiohttp import web
 from neardup.config import Config
 from neardup.config.address import is_loopback
 from neardup.errors import Misuse, NeardupError
-from neardup.log import log
 from neardup.moderation.desk import (
     api,
     authors,
@@ -39,6 +38,7 @@ from neardup.moderation.templating import font_rules
 from neardup.pages.reader_pool import OpenReaderPool
 from neardup.query.title_search import TitleSearch, open_titles
 from neardup.telemetry.http import listening
+from neardup.telemetry.log import log
 from neardup.token_file import digest_of
 
 READ_TITLES_SECONDS = 60

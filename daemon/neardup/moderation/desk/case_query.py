@@ -15,7 +15,7 @@ from neardup.ledger.case_selection import EVERY, JUDGED, OPEN, Authors, CaseSele
 from neardup.moderation.desk.moderators import Moderator
 from neardup.moderation.desk.query import share_of
 from neardup.moderation.interface import marked
-from neardup.pairs import DECIDING
+from neardup.records import DECIDING
 
 STATUSES = (OPEN, JUDGED, EVERY, *DECIDING)
 EVERY_CASE = CaseSelection()

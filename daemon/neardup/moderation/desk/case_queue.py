@@ -21,7 +21,7 @@ from neardup.moderation.desk.pages import page
 from neardup.moderation.desk.query import number
 from neardup.moderation.interface import marked
 from neardup.moderation.wording import case_headline
-from neardup.pairs import DECIDING
+from neardup.records import DECIDING
 
 PAGE_SIZE = 50
 LEAST_SIMILARITIES = (0.25, 0.5, 0.75)  # offered as filters

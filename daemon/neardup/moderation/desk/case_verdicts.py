@@ -10,7 +10,6 @@ from aiohttp import web
 from neardup.errors import Conflict
 from neardup.ledger import leases, verdicts
 from neardup.ledger.case_selection import OPEN
-from neardup.log import log
 from neardup.moderation.desk import deciding
 from neardup.moderation.desk.announcements import announce
 from neardup.moderation.desk.case_query import CaseQueue, case_query_of, case_queue_of
@@ -22,7 +21,8 @@ from neardup.moderation.desk.pages import send_again_page
 from neardup.moderation.desk.position import QueuePosition, case_position_of
 from neardup.moderation.desk.query import number
 from neardup.moderation.desk.story import story_of
-from neardup.pairs import Verdict
+from neardup.records import Verdict
+from neardup.telemetry.log import log
 
 CHOSEN = "case-"  # the fields of chosen cases begin so
 

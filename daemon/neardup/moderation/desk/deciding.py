@@ -13,7 +13,7 @@ from neardup.ledger import case_flags, case_queue, cases, flags, leases, verdict
 from neardup.ledger.leases import Lease
 from neardup.moderation.desk.moderators import Moderator
 from neardup.moderation.desk.position import Pair
-from neardup.pairs import Verdict
+from neardup.records import Verdict
 
 
 @dataclass(frozen=True, slots=True)

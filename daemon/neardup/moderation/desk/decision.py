@@ -5,7 +5,7 @@ from dataclasses import dataclass
 
 from neardup.ledger import verdicts
 from neardup.moderation.wording import VERDICT_NAMES
-from neardup.pairs import DECIDING, Verdict
+from neardup.records import DECIDING, Verdict
 
 NAMES = VERDICT_NAMES
 OFFERED = (*DECIDING, Verdict.UNSURE)

@@ -14,7 +14,7 @@ from neardup.moderation.desk.desk import FORM
 from neardup.moderation.desk.pages import page, send_again_page
 from neardup.moderation.desk.user_input import MAX_NOTE_LENGTH, clean_note
 from neardup.moderation.interface import gettext, marked, number
-from neardup.pairs import Verdict
+from neardup.records import Verdict
 
 EXCEPTED = "except-"  # the fields of pairs that are left out of a verdict begin so
 

@@ -8,7 +8,7 @@ from math import ceil
 
 from cachetools import TTLCache
 
-from neardup.log import log
+from neardup.telemetry.log import log
 
 FREE_ATTEMPTS = 5  # without a wait, for people who mistype
 FIRST_WAIT_SECONDS = 2.0  # after them; each further wrong token doubles it

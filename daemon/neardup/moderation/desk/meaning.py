@@ -12,7 +12,6 @@ from neardup.core.text.chunks import chunks
 from neardup.core.verify.tiers import kinds_of_meaning
 from neardup.errors import Conflict
 from neardup.ledger import meaning_flags, verdicts
-from neardup.log import log
 from neardup.moderation.desk.access import require_moderator
 from neardup.moderation.desk.announcements import announce
 from neardup.moderation.desk.deciding import Given
@@ -26,9 +25,10 @@ from neardup.moderation.desk.query import STATUSES, Queue, number, query_of, que
 from neardup.moderation.desk.queue import PAGE_SIZE
 from neardup.moderation.desk.texts import load_text
 from neardup.moderation.interface import marked
-from neardup.pairs import Verdict
 from neardup.query.compare import describe_stories
 from neardup.query.compared_story import LoadedStory
+from neardup.records import Verdict
+from neardup.telemetry.log import log
 
 
 class AlignedChunks(NamedTuple):

@@ -14,7 +14,6 @@ from aiohttp import web
 from pydantic import AfterValidator
 
 from neardup.ledger import meaning_flags
-from neardup.log import log
 from neardup.moderation.desk import meaning
 from neardup.moderation.desk.announcements import announce
 from neardup.moderation.desk.api import LARGEST_PAGE, PAGE_SIZE, Body, Note, authorize, body_of, offered
@@ -26,7 +25,8 @@ from neardup.moderation.desk.pair import pair_of
 from neardup.moderation.desk.position import Pair
 from neardup.moderation.desk.query import Queue, number, queue_of
 from neardup.moderation.export.meaning import meaning_row
-from neardup.pairs import Verdict
+from neardup.records import Verdict
+from neardup.telemetry.log import log
 
 
 class VerdictBody(Body):

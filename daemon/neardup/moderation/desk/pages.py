@@ -18,7 +18,7 @@ from neardup.moderation.desk.interfaces import interfaces
 from neardup.moderation.desk.query import query_of
 from neardup.moderation.interface import gettext
 from neardup.moderation.templating import environment
-from neardup.timestamps import rfc3339
+from neardup.records import rfc3339
 
 MAX_TITLE_LENGTH = 160  # characters
 # The zero-width joiner and the viramas, which join the letters around them.

@@ -11,8 +11,7 @@ from neardup.config import Config
 from neardup.core.verify.tiers import tier_of
 from neardup.ledger.selection import Selection
 from neardup.moderation.interface import marked
-from neardup.pairs import DECIDING
-from neardup.records import Language
+from neardup.records import DECIDING, Language
 from neardup.source.parse import id_of
 
 OPEN = ("open",)

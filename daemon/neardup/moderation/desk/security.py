@@ -11,7 +11,6 @@ from aiohttp.typedefs import Handler, Middleware
 
 from neardup.config.address import is_loopback, named_host
 from neardup.errors import NeardupError, Transient
-from neardup.log import log
 from neardup.moderation.desk import sessions
 from neardup.moderation.desk.access import login_of
 from neardup.moderation.desk.api_problems import answer_problems, is_of_api
@@ -22,6 +21,7 @@ from neardup.moderation.desk.pages import error_page, page, send_again_page
 from neardup.moderation.desk.sessions import SESSION_COOKIE, set_cookie
 from neardup.moderation.interface import gettext, marked
 from neardup.telemetry.http import innermost_frames, route_of
+from neardup.telemetry.log import log
 
 STATIC = "/static/"
 OPEN_FOLDERS = STATIC, "/language/"

@@ -16,8 +16,7 @@ from neardup.moderation.desk.pages import page
 from neardup.moderation.interface import CURRENT
 from neardup.moderation.publication_wording import duration
 from neardup.moderation.wording import percent
-from neardup.pairs import Kind
-from neardup.records import Language
+from neardup.records import Kind, Language
 
 DAYS = 30
 MARGIN_BAND = 0.05

@@ -7,7 +7,6 @@ from aiohttp import web
 
 from neardup.errors import Conflict
 from neardup.ledger import flags, verdicts
-from neardup.log import log
 from neardup.moderation.desk import deciding
 from neardup.moderation.desk.announcements import announce
 from neardup.moderation.desk.case_query import case_query_of, case_queue_of
@@ -17,7 +16,8 @@ from neardup.moderation.desk.forms import conflict_page, given_in, query_in
 from neardup.moderation.desk.pair import pair_of
 from neardup.moderation.desk.position import Pair, position_of
 from neardup.moderation.desk.query import number, query_of, queue_of
-from neardup.pairs import Verdict
+from neardup.records import Verdict
+from neardup.telemetry.log import log
 
 
 async def decide_pair(request: web.Request) -> web.StreamResponse:

@@ -14,7 +14,7 @@ from neardup.moderation.publication_wording import dated, dates_of, pair_order
 from neardup.moderation.wording import percent
 from neardup.query.compared_story import StoryFacts
 from neardup.query.evidence import Evidence, Excerpt
-from neardup.timestamps import readable
+from neardup.records import readable_time
 
 SHOWN_PASSAGES = 10
 FIRST_WORDS, LAST_WORDS = 60, 20  # shown of a passage that is longer than both together
@@ -53,7 +53,7 @@ def _header(facts: Evidence) -> Table:
         if any(values):
             table.add_row(*(Text(template.format(plain(value)) if value else "") for value in values))
     for dates in zip_longest(dated(dates_of(a)), dated(dates_of(b))):
-        table.add_row(*(Text(f"{one[0]} {readable(one[1])} ({one[2]})" if one else "") for one in dates))
+        table.add_row(*(Text(f"{one[0]} {readable_time(one[1])} ({one[2]})" if one else "") for one in dates))
     table.add_row(*(Text(f"{side.words:,} words {side.language or ''}") for side in (a, b)))
     return table
 

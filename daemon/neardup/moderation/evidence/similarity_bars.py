@@ -13,7 +13,7 @@ from neardup.moderation.evidence.side_by_side import COPIED, abridged, plain
 from neardup.moderation.publication_wording import stories_by_others
 from neardup.moderation.wording import percent
 from neardup.query.similarity import PassageOfStory, SimilarityReport, SourceReport
-from neardup.timestamps import readable
+from neardup.records import readable_time
 
 BAR_WIDTH = 24
 SHOWN_PASSAGES = 5  # of a source, the longest
@@ -32,7 +32,7 @@ def similarity_bars(report: SimilarityReport) -> Group:
 
 
 def _header(report: SimilarityReport) -> list[Text]:
-    published = readable(report.published_at) if report.published_at else None
+    published = readable_time(report.published_at) if report.published_at else None
     facts = [
         report.language,
         f"{report.words:,} words",
@@ -64,7 +64,7 @@ def _bars(report: SimilarityReport) -> Table:
             Text(source.kind if source.status == "open" else f"{source.kind}, {source.status.replace('_', ' ')}"),
             Text(plain(f"{source.name or source.story_id} {source.title}")),
             Text(plain(source.author_id or "")),
-            Text(readable(source.published_at) if source.published_at else "not known"),
+            Text(readable_time(source.published_at) if source.published_at else "not known"),
         )
     return table
 

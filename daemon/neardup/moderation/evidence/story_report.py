@@ -14,8 +14,8 @@ from neardup.ledger.spans import union
 from neardup.moderation.evidence.alignment import Mark, Stretch, with_folds
 from neardup.moderation.evidence.common_text import Mask
 from neardup.moderation.evidence.fragments import Fold, Paragraph, blocks, marked_spans
-from neardup.pairs import Spans
 from neardup.query.compared_story import LoadedStory
+from neardup.records import Spans
 
 COLOURS = 8  # the sources with the largest shares have one each; all others share the colour 0
 MOST_BARS = 400  # drawn of a source; more could not be told apart

@@ -12,8 +12,7 @@ from neardup.ledger.similarities import Similarity
 from neardup.moderation.export.fair_shares import fair_shares
 from neardup.moderation.export.pairs import export_row
 from neardup.moderation.export.table import ExportRow
-from neardup.pairs import Kind
-from neardup.records import Language
+from neardup.records import Kind, Language
 
 MAX_CASES_SHOWN = 200  # shared by languages and kinds; reading the texts of more would burden the store
 PAIRS_OF_A_CASE = 5

@@ -10,8 +10,7 @@ from pathlib import Path
 from typing import TypeVar
 
 from neardup.config import Content
-from neardup.errors import Fatal, NeardupError, Transient
-from neardup.extras import needs
+from neardup.errors import Fatal, NeardupError, Transient, needs_extra
 from neardup.option_values import Target
 
 R = TypeVar("R")
@@ -71,8 +70,8 @@ def _copy_to_stdout(file: Path) -> None:
 
 async def _upload(file: Path, url: str, content: Content) -> None:
     """Upload a file to an S3 URL.  Raises the same errors as `write_to_target`."""
-    with needs("aws", url):
-        from neardup.s3_objects import upload
+    with needs_extra("aws", url):
+        from neardup.s3.objects import upload
 
     try:
         await upload(file, url, content)

@@ -7,7 +7,7 @@ from neardup.errors import Misuse
 from neardup.ledger.selection import Selection
 from neardup.moderation.export.pairs import earlier_of
 from neardup.moderation.export.table import ExportRow, Table
-from neardup.timestamps import rfc3339
+from neardup.records import rfc3339
 
 TIMES = frozenset(
     {

@@ -8,7 +8,7 @@ from neardup.core.verify.keep import Member, Policy, kept
 from neardup.ledger import cluster_members
 from neardup.ledger.selection import Selection
 from neardup.moderation.export.table import ExportRow, Table
-from neardup.timestamps import rfc3339
+from neardup.records import rfc3339
 
 TIMES = frozenset({"published_at", "updated_at", "known_since"})
 MEMBERS = Table(

@@ -23,11 +23,9 @@ from neardup.moderation.export.cases import ListedCase, Tally
 from neardup.moderation.export.passages import CopiedPassages
 from neardup.moderation.export.table import ExportRow
 from neardup.moderation.templating import environment, font_rules
-from neardup.pairs import Kind
 from neardup.query.compared_story import StoryFacts
 from neardup.query.evidence import Evidence
-from neardup.records import Language
-from neardup.timestamps import rfc3339
+from neardup.records import Kind, Language, rfc3339
 
 TEMPLATE = "export.html.j2"
 BUFFERED_CHUNKS = 64  # chunks of the template's output that are written together

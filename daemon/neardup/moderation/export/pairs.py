@@ -10,7 +10,7 @@ from neardup.core.publication_order import Dates, earlier
 from neardup.ledger.spans import unpacked
 from neardup.moderation.export.table import ExportRow, Table
 from neardup.moderation.publication_wording import row_order
-from neardup.timestamps import rfc3339
+from neardup.records import rfc3339
 
 COLUMNS = (
     "flag_id",

@@ -9,12 +9,12 @@ from typing import Any
 from neardup.config import Config
 from neardup.errors import Transient
 from neardup.ledger import read, stories, translate_errors
-from neardup.log import log
 from neardup.moderation.evidence.fragments import PassagePair, align_stories
 from neardup.pages.reader_pool import OpenReaderPool, ReaderPool
 from neardup.query.compare import load_story
 from neardup.query.compared_story import LoadedStory, UnreadableStory
 from neardup.query.evidence import evidence, thresholds_of
+from neardup.telemetry.log import log
 
 MAX_PAIRS_WITH_PASSAGES = 200  # reading more texts would burden the store for more than a person reads
 PAIRS_IN_MEMORY = 8  # pairs whose texts are held in memory at a time

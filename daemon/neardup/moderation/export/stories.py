@@ -5,7 +5,7 @@ from typing import Any
 
 from neardup.moderation.export.table import ExportRow, Table
 from neardup.moderation.publication_wording import top_source_order
-from neardup.timestamps import rfc3339
+from neardup.records import rfc3339
 
 TIMES = frozenset({"published_at", "updated_at", "known_since", "decided_at", "undone_at"})
 STORIES = Table(

@@ -13,7 +13,7 @@ from neardup.languages import Languages
 from neardup.ledger import now_ms
 from neardup.moderation.export.table import ExportRow
 from neardup.moderation.templating import environment, font_rules
-from neardup.timestamps import rfc3339
+from neardup.records import rfc3339
 
 MAX_STORIES_SHOWN = 5000
 

@@ -11,8 +11,7 @@ from typing import Literal
 
 from neardup.config import Config
 from neardup.core.verify.keep import Policy
-from neardup.errors import Misuse, NeardupError
-from neardup.extras import needs
+from neardup.errors import Misuse, NeardupError, needs_extra
 from neardup.languages import Languages
 from neardup.ledger import (
     cases,
@@ -26,7 +25,6 @@ from neardup.ledger import (
     translate_errors,
 )
 from neardup.ledger.selection import Selection
-from neardup.log import log
 from neardup.moderation.export.cases import choose, listed
 from neardup.moderation.export.columnar import write_parquet
 from neardup.moderation.export.destination import write_to_target
@@ -41,6 +39,7 @@ from neardup.moderation.export.stories_page import MAX_STORIES_SHOWN, write_memb
 from neardup.moderation.export.table import ExportRow, Table
 from neardup.option_values import Format, Target
 from neardup.pages.reader_pool import OpenReaderPool
+from neardup.telemetry.log import log
 
 ALL_OPEN_FLAGS = Selection()
 NO_PASSAGES: Passages = {}
@@ -97,7 +96,7 @@ def _refuse_all_but_tables(options: ExportOptions) -> None:
 def check_format(file_format: Format) -> None:
     """Raises Misuse if the library of the format is missing."""
     if library := LIBRARIES.get(file_format):
-        with needs(file_format, f"the format {file_format}"):
+        with needs_extra(file_format, f"the format {file_format}"):
             import_module(library)
 
 

@@ -1,0 +1,108 @@
+"""The commands that show copies of one text or story: `check`, `compare`, `show`."""
+
+import json
+from dataclasses import asdict
+from functools import partial
+from pathlib import Path
+from typing import IO, TYPE_CHECKING
+
+import click
+
+from neardup.cli import console
+from neardup.cli.command import command, json_option, refuse_missing_folder, run_async, story_id
+from neardup.errors import Fatal, Misuse
+
+if TYPE_CHECKING:
+    import asyncio
+
+    from neardup.config import Config
+    from neardup.query.check_result import CheckResult
+
+
+@partial(command, reads_pages=True)
+@click.argument("file", type=click.File("rb"))
+@click.option("--language", required=True, metavar="L", help="A name or an ISO code, such as HINDI or hi.")
+@json_option
+def check(config: "Config", file: IO[bytes], language: str, as_json: bool) -> None:
+    """Show what FILE (a page or plain text; - is stdin) would be flagged against; stores nothing."""
+    from neardup.app import extraction, open_checker
+    from neardup.cli import output
+    from neardup.core.page import Unreadable, prepare_file
+    from neardup.ledger import read
+    from neardup.pages.results import explain
+    from neardup.query.check_result import Submission
+
+    try:
+        text_language = config.registry.find(language)
+    except ValueError as error:
+        raise Misuse(f"--language: {error}") from None
+    read(config.ledger.path).close()
+    page = prepare_file(file.read(), extraction(config))
+    if isinstance(page, Unreadable):
+        raise Fatal(f"{file.name}: {explain(page)}")
+
+    async def check_page(_: "asyncio.Event") -> "CheckResult":
+        async with open_checker(config) as checker:
+            return await checker.check(Submission(text_language, page))
+
+    with console.show_waiting("check"):
+        result = run_async(check_page)
+    if as_json:
+        click.echo(json.dumps(result.as_dict(), ensure_ascii=False))
+    else:
+        output.show_check(result)
+
+
+@partial(command, needs_config=False)
+@click.argument("a")
+@click.argument("b")
+@click.option(
+    "--html", type=click.Path(path_type=Path), metavar="PATH", help="Write the comparison as an HTML page instead."
+)
+@json_option
+def compare(config: "Config | None", a: str, b: str, html: Path | None, as_json: bool) -> None:
+    """Show the passages that A and B share; each is a story's id or a file (a page or plain text).
+
+    Two files need no configuration.
+    """
+    from neardup.app import comparer
+    from neardup.cli import output
+    from neardup.languages import SHIPPED
+    from neardup.moderation.evidence.page import write_evidence
+    from neardup.moderation.evidence.side_by_side import side_by_side
+    from neardup.query.compare import compare as compare_texts
+
+    if html is not None:
+        refuse_missing_folder("--html", html)
+        with console.show_waiting("compare"):
+            run_async(lambda _: write_evidence(comparer(config), a, b, html, config.registry if config else SHIPPED))
+        click.echo(f"{html}", err=True)
+        return
+    with console.show_waiting("compare"):
+        comparison = run_async(lambda _: compare_texts(comparer(config), a, b))
+    if as_json:
+        click.echo(json.dumps(asdict(comparison), ensure_ascii=False))
+    else:
+        output.out.print(side_by_side(comparison))
+
+
+@command
+@click.argument("story", metavar="ID")
+@json_option
+def show(config: "Config", story: str, as_json: bool) -> None:
+    """Show the similarity of a story: its sources by share, and the copied passages.
+
+    The similarity is the share of its words that stand in earlier stories by other authors.
+    """
+    from neardup.app import open_readers
+    from neardup.cli import output
+    from neardup.moderation.evidence.similarity_bars import similarity_bars
+    from neardup.query.similarity import similarity_of
+
+    number = story_id(story)
+    with console.show_waiting("show"):
+        report = run_async(lambda _: similarity_of(config.ledger.path, lambda: open_readers(config), number, story))
+    if as_json:
+        click.echo(json.dumps(asdict(report), ensure_ascii=False))
+    else:
+        output.out.print(similarity_bars(report))

@@ -1,0 +1,144 @@
+"""What all commands share: the configuration, the exit codes, and the options --config and --json."""
+
+import sys
+from collections.abc import Callable, Coroutine
+from contextlib import suppress
+from functools import wraps
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, TypeVar
+
+import click
+
+from neardup.cli import console
+from neardup.errors import Misuse, NeardupError
+from neardup.process import collect_seldom, use_one_arena
+from neardup.telemetry.log import log
+
+if TYPE_CHECKING:
+    import asyncio
+
+
+config_option = click.option(
+    "--config",
+    "config_path",
+    type=click.Path(path_type=Path, readable=False),  # load() explains a file that cannot be read
+    metavar="PATH",
+    help="The configuration file.  [$NEARDUP_CONFIG, or else config.toml]",
+)
+json_option = click.option("--json", "as_json", is_flag=True, help="Print the result as JSON.")
+
+
+def command(function: Callable[..., None], *, needs_config: bool = True, reads_pages: bool = False) -> click.Command:
+    """Make a command whose function receives the configuration; `--config` may also follow the command's name.
+
+    Unless it `needs_config`, the configuration is None if none was named and there is no config.toml.  If it
+    `reads_pages`, the fork server of its reader processes loads while the command itself loads.
+    """
+
+    @wraps(function)
+    def with_config(config_path: Path | None, **options: Any) -> None:
+        from neardup.config import load
+        from neardup.config.loading import list_exposed_secrets
+
+        named = config_path or click.get_current_context().obj
+        path = named or Path("config.toml")
+        is_absent = named is None and not path.exists()
+        if is_absent and needs_config:
+            raise Misuse("no config.toml here: `neardup init` writes one; --config or NEARDUP_CONFIG names another")
+        if reads_pages:
+            from neardup.pages.fork_server import start_server
+
+            start_server()
+        config = None if is_absent else load(path)
+        for key in () if is_absent else list_exposed_secrets(path):
+            log.warning(
+                "every user can read a secret in this file: chmod o-r, or use an environment variable",
+                file=str(path),
+                key=key,
+            )
+        function(config, **options)
+
+    return standalone_command(config_option(with_config))
+
+
+def standalone_command(function: Callable[..., None]) -> click.Command:
+    """Make a command that has no configuration.  Its errors become one line and an exit code.
+
+    The name is that of the function, without the underscore that keeps a function from hiding a module.
+    """
+
+    @wraps(function)
+    def with_errors_reported(**options: Any) -> None:
+        console.set_up_logging()
+        try:
+            function(**options)
+        except NeardupError as error:
+            console.print_error(error)
+            raise SystemExit(error.exit_code) from None
+        except OSError as error:
+            if isinstance(error, BrokenPipeError):  # click exits without a message
+                raise
+            click.echo(f"neardup: {error.strerror or error}", err=True)
+            with suppress(OSError):  # Python would try to write the rest again at exit
+                sys.stdout.close()
+            raise SystemExit(1) from None
+
+    return click.command(name=function.__name__.rstrip("_").replace("_", "-"))(with_errors_reported)
+
+
+def refuse_missing_folder(option: str, path: Path) -> None:
+    """Raise Misuse, before any work is done, if the folder of a file to write does not exist."""
+    if not path.parent.is_dir():
+        raise Misuse(f"{option}: there is no folder {path.parent}")
+
+
+def parse_time_option(option: str, value: str | None) -> int | None:
+    """Parse an option's RFC 3339 time into milliseconds; None if the option was not given.  Raises Misuse."""
+    try:
+        from neardup.source.parse import parse_time
+
+        return parse_time(value) if value else None
+    except (ValueError, OverflowError):
+        raise Misuse(f"{option}: {value!r} is not an RFC 3339 time") from None
+
+
+def story_id(value: str) -> int:
+    """The integer of a story's id as it is listed, an integer or a name: the type of an option or argument."""
+    from neardup.source.parse import id_of
+
+    try:
+        return id_of(value)
+    except ValueError as error:
+        raise click.BadParameter(str(error)) from None
+
+
+# MERGED: The event loop of a command, and how it handles SIGTERM and SIGINT.
+
+T = TypeVar("T")
+
+
+def run_async(work: "Callable[[asyncio.Event], Coroutine[Any, Any, T]]", *, finishes_queued_work: bool = False) -> T:
+    """Run `work(stop)`.  SIGTERM and SIGINT cancel it; if it `finishes_queued_work`, they only set `stop`.
+
+    Raises click.Abort if it was cancelled.
+    """
+    import asyncio
+    import signal
+
+    import uvloop
+
+    async def with_signals() -> T:
+        stop = asyncio.Event()
+        task = asyncio.ensure_future(work(stop))
+        on_signal = stop.set if finishes_queued_work else task.cancel
+        for signal_number in (signal.SIGTERM, signal.SIGINT):
+            asyncio.get_running_loop().add_signal_handler(signal_number, on_signal)
+        return await task
+
+    collect_seldom()
+    use_one_arena()
+    with asyncio.Runner(loop_factory=uvloop.new_event_loop) as runner:
+        try:
+            return runner.run(with_signals())
+        except asyncio.CancelledError:
+            raise click.Abort from None

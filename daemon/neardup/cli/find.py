@@ -1,0 +1,266 @@
+"""The command `scan`."""
+
+import shutil
+import sys
+from collections import Counter
+from collections.abc import Iterator, Sequence
+from contextlib import ExitStack, closing, contextmanager
+from functools import partial
+from itertools import groupby
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import click
+
+from neardup.cli import console
+from neardup.cli.command import command, refuse_missing_folder, run_async, standalone_command
+from neardup.core.verify.keep import POLICIES
+from neardup.errors import Misuse
+from neardup.option_values import FORMATS
+from neardup.records import Language
+
+if TYPE_CHECKING:
+    import asyncio
+
+    from neardup.config import Config
+    from neardup.core.verify.keep import Policy
+    from neardup.moderation.evidence.fragments import Fragment
+    from neardup.moderation.export.passages import CopiedPassages
+    from neardup.moderation.export.table import ExportRow
+    from neardup.option_values import Format
+    from neardup.pages.reader_pool import OpenReaderPool
+    from neardup.pipeline.summary import Counts
+    from neardup.scan.request import Request
+
+
+HEAD_BYTES = 65_536  # of stdin, by which its kind is known
+
+
+@standalone_command
+@click.argument("paths", nargs=-1, required=True, metavar="PATH...")
+@click.option("--language", metavar="L", help="The language of all texts.  [detected for each]")
+@click.option("--text", metavar="COLUMN", help="The column of a table that holds the texts.  [guessed]")
+@click.option("--id", "row_id", metavar="COLUMN", help="The column that names the rows.  [guessed, or their numbers]")
+@click.option(
+    "--against", multiple=True, metavar="REFERENCE", help="Compare with these documents only; may be repeated."
+)
+@click.option("--format", "file_format", type=click.Choice(FORMATS), help="Write the pairs to stdout as `export` does.")
+@click.option("--html", type=click.Path(path_type=Path), metavar="PATH", help="Also write the pairs as an HTML page.")
+@click.option("--keep", type=click.Path(path_type=Path), metavar="DB", help="Keep the ledger, for `show` and `review`.")
+@click.option("--fail", is_flag=True, help="Exit with 1 if there are copies.")
+def scan(
+    *,
+    paths: tuple[str, ...],
+    language: str | None,
+    text: str | None,
+    row_id: str | None,
+    against: tuple[str, ...],
+    file_format: "Format | None",
+    html: Path | None,
+    keep: Path | None,
+    fail: bool,
+) -> None:
+    """Find the copies among texts: folders and files of .txt, .md and .html, and tables.
+
+    A table is a CSV, TSV, JSONL or Parquet file with a column of texts; - is stdin.  A scan needs no configuration.
+    Texts are compared within their language.  Nothing is kept, unless --keep names a new ledger.
+    """
+    from neardup.app import open_readers
+    from neardup.moderation.export.write import ExportOptions
+    from neardup.moderation.export.write import export as write_export
+    from neardup.scan.job import scan_documents, scan_processes
+    from neardup.scan.request import STDIN, Request, config_of, list_documents, new_ledger, write_config
+    from neardup.source.documents import Columns
+
+    for option, path in (("--html", html), ("--keep", keep)):
+        if path is not None:
+            refuse_missing_folder(option, path)
+    spoken = None if language is None else _language(language)
+    request = Request(paths, against, spoken, Columns(text, row_id))
+    with new_ledger(keep) as ledger, ExitStack() as stack:
+        stdin = stack.enter_context(_stdin(request)) if STDIN in paths else None
+        texts = ledger.with_name(f"{ledger.name}.texts")
+        listing = stack.enter_context(list_documents(request, texts, stdin))
+        config = config_of(ledger, listing.url)
+        processes = stack.enter_context(scan_processes(config))
+
+        async def find_and_write(_: "asyncio.Event") -> "Counts":
+            readers = partial(open_readers, config)
+            counts = await scan_documents(config, listing.documents, processes, console.show_progress)
+            if file_format is None:
+                pass
+
+                await show_copies(config, readers)
+            else:
+                await write_export(config, readers, None, ExportOptions(file_format))
+            if html is not None:
+                await write_export(config, readers, html, ExportOptions("html"))
+            return counts
+
+        counts = run_async(find_and_write)
+        _show_outcomes(counts, listing.left_out)
+    if keep is not None:
+        click.echo(f"kept: neardup --config {write_config(config)} review", err=True)
+    if fail and counts.flagged:
+        raise SystemExit(1)
+
+
+@contextmanager
+def _stdin(request: "Request") -> Iterator[Path]:
+    """A temporary file with what stdin has, with the ending that fits it."""
+    from tempfile import TemporaryDirectory
+
+    from neardup.source.documents import ending_of
+
+    with TemporaryDirectory(prefix="neardup-scan-") as folder:
+        head = sys.stdin.buffer.read(HEAD_BYTES)
+        file = Path(folder) / f"stdin{ending_of(head, request.columns)}"
+        with file.open("wb") as copy:
+            copy.write(head)
+            shutil.copyfileobj(sys.stdin.buffer, copy)
+        yield file
+
+
+def _language(name: str) -> Language:
+    from neardup.languages import SHIPPED
+
+    try:
+        return SHIPPED.find(name)
+    except ValueError as error:
+        raise Misuse(f"--language: {error}") from None
+
+
+def _show_outcomes(counts: "Counts", left_out: Counter[str]) -> None:
+    """Print how many documents were compared, and why the others were not."""
+    from neardup.scan.job import unread_in_words
+    from neardup.scan.request import endings_in_words
+
+    click.echo(f"{counts.fingerprinted:,} of {counts.listed:,} documents were compared", err=True)
+    if counts.unread():
+        click.echo(f"not compared: {unread_in_words(counts)}", err=True)
+    if left_out:
+        click.echo(f"left out, by ending: {endings_in_words(left_out)}", err=True)
+
+
+# MERGED: The copies that a scan found, on stdout: cluster by cluster, each pair with its passages.
+
+MOST_PAIRS = 1_000  # more than a person reads; an export has all
+FIRST_WORDS, LAST_WORDS = 14, 6  # shown of a long passage
+
+
+async def show_copies(config: "Config", open_pool: "OpenReaderPool") -> None:
+    """Print the open flags: the clusters, the most severe pair first, and then the pairs that join no cluster.
+
+    At most MOST_PAIRS pairs are printed, of which the first MAX_PAIRS_WITH_PASSAGES have their passages.
+    """
+    from neardup.ledger import clusters, flags, read, snapshot, translate_errors
+    from neardup.moderation.export.pairs import export_row
+    from neardup.moderation.export.passages import MAX_PAIRS_WITH_PASSAGES, copied_passages
+
+    path = config.ledger.path
+    with closing(read(path)) as db, translate_errors(path), snapshot(db):
+        total, cluster_of = flags.count(db), clusters.by_story(db)
+        pairs = [export_row(row, cluster_of) for row in flags.select(db, limit=MOST_PAIRS)]
+    if not pairs:
+        click.echo("No copies.")
+        return
+    first = {pair["flag_id"]: (pair["matched_id"], pair["story_id"]) for pair in pairs[:MAX_PAIRS_WITH_PASSAGES]}
+    with console.show_waiting("scan"):
+        passages = await copied_passages(config, open_pool, first)
+    for number, members in enumerate(_by_cluster(pairs), 1):
+        for line in _heading(members, number):
+            click.echo(line)
+        for pair in members:
+            for line in _pair(pair, passages.get(pair["flag_id"])):
+                click.echo(line)
+        click.echo()
+    if total > len(pairs):
+        click.echo(f"and {total - len(pairs):,} more pairs, which --format csv writes")
+
+
+def _by_cluster(pairs: "Sequence[ExportRow]") -> "list[list[ExportRow]]":
+    """The pairs of each cluster, in the order of its most severe pair, and then those of no cluster."""
+    place: dict[int, int] = {}
+    for pair in pairs:
+        if pair["cluster_id"] is not None:
+            place.setdefault(pair["cluster_id"], len(place))
+    ranked = sorted(pairs, key=lambda pair: place.get(pair["cluster_id"], len(place)))
+    return [list(members) for _, members in groupby(ranked, lambda pair: pair["cluster_id"])]
+
+
+def _heading(pairs: "Sequence[ExportRow]", number: int) -> Iterator[str]:
+    if pairs[0]["cluster_id"] is None:
+        yield f"Pairs that join no cluster: {len(pairs):,}"
+        return
+    yield f"Cluster {number}: {pairs[0]['cluster_size']:,} texts"
+
+
+def _pair(pair: "ExportRow", copied: "CopiedPassages | None") -> Iterator[str]:
+    from neardup.cli.output import larger_containment
+    from neardup.moderation.evidence.side_by_side import abridged, plain
+
+    names = (plain(pair[f"{side}_title"]) for side in ("story", "matched"))
+    words = "" if pair["copied_words"] is None else f"{pair['copied_words']:,} words"
+    yield f"  {pair['kind']:8} {larger_containment(pair):>5} {words:>12}  {'  =  '.join(names)}"
+    if copied is None:
+        return
+    for passage in copied.passages:
+        yield f"      «{abridged(_text(passage.b), FIRST_WORDS, LAST_WORDS)}»"
+    if copied.more:
+        yield f"      and {copied.more:,} more passages"
+
+
+def _text(fragments: "Sequence[Fragment]") -> str:
+    """A passage, without the words around it."""
+    from neardup.moderation.evidence.alignment import Mark
+
+    copied = [n for n, fragment in enumerate(fragments) if fragment.mark is not Mark.PLAIN]
+    shown = fragments[copied[0] : copied[-1] + 1] if copied else ()
+    return "".join(" […] " if fragment.mark is Mark.ELIDED else fragment.text for fragment in shown)
+
+
+# MERGED: `neardup spark`: finds the copies of a corpus on a Spark cluster.
+
+
+@partial(command, needs_config=False)
+@click.option("--output", required=True, metavar="FOLDER", help="Where the folders of Parquet are written.")
+@click.option("--master", metavar="URL", help="The cluster, such as local[2] or yarn.  [that of spark-submit]")
+@click.option("--input", "table", metavar="TABLE", help="Texts to compare instead of what is configured.")
+@click.option("--text", metavar="COLUMN", help="The column of --input with texts or HTML pages.  [guessed]")
+@click.option("--id", "row_id", metavar="COLUMN", help="The column of --input with ids.  [guessed]")
+@click.option("--language", metavar="L", help="The language of all texts of --input.  [its column language]")
+@click.option("--keep", type=click.Choice(POLICIES), default="earliest", help="What to keep of a cluster.  [earliest]")
+def spark(
+    config: "Config | None",
+    *,
+    output: str,
+    master: str | None,
+    table: str | None,
+    text: str | None,
+    row_id: str | None,
+    language: str | None,
+    keep: "Policy",
+) -> None:
+    """Find the copies of a corpus on a Spark cluster, and write folders of Parquet.
+
+    The corpus is what the configuration lists, or --input: a path of Parquet, JSONL or CSV, or a table by its name.
+    """
+    from neardup.config import Config, Content, Source
+    from neardup.errors import needs_extra
+    from neardup.source.documents import Columns
+
+    with needs_extra("spark", "neardup spark"):
+        from neardup.spark.job import Input, Job
+        from neardup.spark.session import session
+
+    if config is None:
+        if table is None:
+            raise Misuse("name a configuration with --config, or texts with --input")
+        config = Config(source=Source(kind="scan"), content=Content(url="file:/"))
+    try:
+        spoken = None if language is None else config.registry.find(language)
+    except ValueError as error:
+        raise Misuse(f"--language: {error}") from None
+    given = None if table is None else Input(table, Columns(text, row_id), spoken)
+    with session(master) as opened:
+        Job(opened, config, output, given, partial(click.echo, err=True), keep=keep).run()

@@ -1,0 +1,292 @@
+"""The command `status`, apart from the others that look after the ledger: it loads only what it needs."""
+
+import json
+from collections import Counter
+from contextlib import closing
+from dataclasses import asdict
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import click
+
+from neardup.cli import console
+from neardup.cli.command import command, json_option, run_async
+from neardup.errors import Misuse
+
+if TYPE_CHECKING:
+    import asyncio
+
+    from neardup.app import Synced
+    from neardup.config import Config
+    from neardup.ops.doctor import Level
+    from neardup.ops.fingerprint_import import ImportSummary
+
+
+@command
+@json_option
+def status(config: "Config", as_json: bool) -> None:
+    """Show stories, flags, runs, dead letters and the index."""
+    from neardup.cli.output import show_status
+    from neardup.ops.status import status as read_status
+
+    with console.show_waiting("status"):
+        current = run_async(lambda _: read_status(config))
+    if as_json:
+        click.echo(json.dumps(asdict(current), ensure_ascii=False))
+    else:
+        show_status(current)
+
+
+# MERGED: The commands that look after ledger and index: `doctor`, `backup`, `reindex`, `forget`.
+
+WARNINGS = 3  # the exit code of `doctor` where nothing fails
+
+
+@command
+@json_option
+def doctor(config: "Config", as_json: bool) -> None:
+    """Test config, ledger, index, source, object store, clock and fingerprints.
+
+    Exits with 1 if a test fails, and with 3 if there are only warnings.
+    """
+    from neardup.ops.doctor import Level
+
+    levels = print_checks(config, as_json=as_json)
+    if levels != {Level.OK}:
+        raise SystemExit(1 if Level.FAIL in levels else WARNINGS)
+
+
+def print_checks(config: "Config", *, as_json: bool = False) -> "set[Level]":
+    """Test each part of the installation, print a line for each, and return the levels that occurred."""
+    from neardup.ops.doctor import examine
+
+    async def print_results(_: "asyncio.Event") -> "set[Level]":
+        levels = set()
+        async for result in examine(config):
+            levels.add(result.level)
+            facts = {"part": result.part, "good": result.good, "level": result.level, "said": result.message}
+            label = result.level if result.good else result.level.upper()
+            click.echo(
+                json.dumps(facts, ensure_ascii=False) if as_json else f"{label:4} {result.part}: {result.message}"
+            )
+        return levels
+
+    return run_async(print_results)
+
+
+@command
+@click.argument("path", type=click.Path(path_type=Path))
+@json_option
+def backup(config: "Config", path: Path, as_json: bool) -> None:
+    """Write a checked copy of the ledger to PATH and of its passages to PATH.passages, also during a run.
+
+    A copy that exists is replaced.
+    """
+    from neardup.ops.backup import back_up
+
+    with console.show_waiting("backup"):
+        size, passages = back_up(config.ledger.path, path)
+    click.echo(
+        json.dumps({"bytes": size, "passages": passages})
+        if as_json
+        else f"{path}, {size:,} bytes, and {passages:,} bytes of passages, checked"
+    )
+
+
+@command
+@json_option
+def reindex(config: "Config", as_json: bool) -> None:
+    """Rebuild the index from the ledger, and repair the passage index.
+
+    Only the pages of stories that the passage index lacks are read.
+    """
+    from neardup.app import open_app
+    from neardup.app import reindex as rebuild
+    from neardup.ledger.lock import only_one
+
+    async def rebuild_indexes(_: "asyncio.Event") -> tuple[int, Counter[str]]:
+        with only_one(config.ledger.path, "reindex"):
+            async with open_app(config) as app:
+                with console.show_count("reindex") as progress:
+                    return await rebuild(app, progress)
+
+    indexed, read = run_async(rebuild_indexes)
+    if as_json:
+        click.echo(json.dumps({"indexed": indexed, "read_again": dict(read)}))
+    else:
+        results = ", ".join(f"{n:,} {result}" for result, n in read.items())
+        click.echo(f"{indexed:,} stories are indexed" + (f"; read again for their passages: {results}" if read else ""))
+
+
+@command
+@click.argument("listed_id", metavar="ID")
+@click.option("--undo", is_flag=True, help="Let listings bring the forgotten story back.")
+@json_option
+def forget(config: "Config", listed_id: str, *, undo: bool, as_json: bool) -> None:
+    """Remove a story from ledger, index, flags and dead letters.
+
+    Listings do not bring it back, unless that is undone.
+    """
+    from neardup.app import open_app, open_ledger
+    from neardup.ledger import forgotten, stories
+    from neardup.ledger.lock import only_one
+    from neardup.pipeline import submitted_pages
+    from neardup.pipeline.index_sync import catch_up
+    from neardup.pipeline.passage_sync import PassageSync
+    from neardup.source.parse import id_of
+
+    try:
+        story_id = id_of(listed_id)
+    except ValueError as error:
+        raise Misuse(str(error)) from None
+    if undo:
+        with open_ledger(config) as ledger:
+            was_forgotten = run_async(lambda _: ledger.do(forgotten.undo, story_id))
+        listed = "is listed again by the next run" if was_forgotten else "was not forgotten"
+        click.echo(json.dumps({"undone": was_forgotten}) if as_json else f"story {story_id} {listed}")
+        return
+
+    async def forget_story(_: "asyncio.Event") -> bool:
+        with only_one(config.ledger.path, "forget"):
+            async with open_app(config) as app:
+                await catch_up(app.index, app.ledger, app.version)
+                await PassageSync(app.passages, app.ledger).start()
+                known = await app.ledger.do(stories.forget, story_id)
+                submitted_pages.remove_story(config.ledger.path, story_id)
+                await catch_up(app.index, app.ledger, app.version)
+                return known
+
+    with console.show_waiting("forget"):
+        known = run_async(forget_story)
+    click.echo(
+        json.dumps({"forgotten": known})
+        if as_json
+        else f"story {listed_id} {'is forgotten' if known else 'was not known; listings leave it out from now on'}"
+    )
+
+
+# MERGED: The command `import`.
+
+
+@command
+@click.argument("path", type=click.Path(path_type=Path, exists=True, readable=False))
+@json_option
+def import_(config: "Config", path: Path, as_json: bool) -> None:
+    """Add fingerprints that were made elsewhere, with their flags.
+
+    An interrupted import is resumed by the same command.  PATH is a Parquet file, as `neardup export --fingerprints`
+    writes it, or a folder with the folders fingerprints and, if the stories were compared, flags and candidates.
+    """
+    from neardup.app import open_app
+    from neardup.ops.fingerprint_import import import_fingerprints
+
+    async def do_import(stop: "asyncio.Event") -> "ImportSummary":
+        async with open_app(config) as app:
+            with console.show_progress("import") as watch:
+                return await import_fingerprints(app, path, stop, watch)
+
+    summary = run_async(do_import, finishes_queued_work=True)
+    if as_json:
+        click.echo(json.dumps({"status": summary.status, **summary.as_dict()}, ensure_ascii=False))
+    else:
+        _show(summary)
+
+
+def _show(summary: "ImportSummary") -> None:
+    from neardup.cli import output
+
+    others = f"{summary.known:,} were on record, {summary.changed:,} with another text, {summary.forgotten:,} forgotten"
+    rows: dict[str, object] = {
+        "added": f"{summary.stories:,} stories; of the others, {others}",
+        "flags": f"{summary.flags:,}, and {summary.candidates:,} candidates to be verified by the next run",
+        "time": f"{summary.seconds:,.1f} s, " + ", ".join(f"{part} {n.wall:,.1f}" for part, n in summary.parts.items()),
+    }
+    if summary.sweep_owed:
+        rows["next"] = "`neardup sweep`: not all stories were compared"
+    output.show_summary(summary, rows)
+
+
+# MERGED: The command `reference`, with its own commands `sync`, `list` and `remove`.
+
+
+@click.group()
+def reference() -> None:
+    """List the works to protect, show their catalogues, or remove one."""
+
+
+@command
+@json_option
+def sync(config: "Config", *, as_json: bool) -> None:
+    """List the works of [reference] again: add and update them, and remove those that are gone."""
+    from neardup import app as works_to_protect
+    from neardup.app import open_app
+    from neardup.cli.output import by_reason
+
+    async def do_sync(stop: "asyncio.Event") -> "Synced":
+        async with open_app(config) as app:
+            with console.show_progress("reference sync") as watch:
+                return await works_to_protect.sync_reference(app, stop, watch)
+
+    synced = run_async(do_sync, finishes_queued_work=True)
+    counts = {"added": synced.added, "updated": synced.updated, "removed": synced.removed}
+    if as_json:
+        facts = {"status": synced.summary.status, **synced.summary.as_dict(), **counts}
+        click.echo(json.dumps(facts, ensure_ascii=False))
+        return
+    run = synced.summary.counts
+    changes = ", ".join(f"{n:,} {what}" for what, n in counts.items())
+    others = by_reason(run.skipped + run.dead_lettered)
+    click.echo(
+        f"{synced.summary.status}: {run.listed:,} works listed: {changes}; not fingerprinted: {others};"
+        f" pairs flagged: {by_reason(run.flagged)}"
+    )
+
+
+@command
+@json_option
+def list_(config: "Config", *, as_json: bool) -> None:
+    """Show the catalogues on record, with their licences, and how many works and open flags each has."""
+    from rich.table import Table
+
+    from neardup.cli.output import out
+    from neardup.ledger import read, translate_errors, works
+
+    with closing(read(config.ledger.path)) as db, translate_errors(config.ledger.path):
+        found = works.catalogues(db)
+    if as_json:
+        click.echo(json.dumps([asdict(one) for one in found], ensure_ascii=False))
+        return
+    if not found:
+        out.print("No catalogues.")
+        return
+    table = Table(header_style="bold")
+    for column in ("catalogue", "licences", "works", "without fingerprint", "open flags"):
+        table.add_column(column, justify="left" if column in {"catalogue", "licences"} else "right", overflow="fold")
+    for one in found:
+        counts = one.works, one.without_fingerprint, one.open_flags
+        table.add_row(one.name, ", ".join(one.licences), *(f"{n:,}" for n in counts))
+    out.print(table, markup=False)
+
+
+@command
+@click.argument("name")
+@json_option
+def remove(config: "Config", name: str, *, as_json: bool) -> None:
+    """Remove the catalogue NAME: its works, their flags and the verdicts on them.
+
+    The next sync brings it back if [reference] still lists it.
+    """
+    from neardup import app as works_to_protect
+    from neardup.app import open_app
+
+    async def do_remove(_: "asyncio.Event") -> int:
+        async with open_app(config) as app:
+            return await works_to_protect.remove_catalogue(app, name)
+
+    with console.show_waiting("reference remove"):
+        removed = run_async(do_remove)
+    click.echo(json.dumps({"removed": removed}) if as_json else f"{name}: {removed:,} works were removed")
+
+
+for one in (sync, list_, remove):
+    reference.add_command(one)

@@ -1,0 +1,311 @@
+"""The commands that measure and project: `evaluate`, `plan`, `replay`, `report`."""
+
+import json
+import re
+import sys
+from collections import Counter
+from collections.abc import Sequence
+from dataclasses import asdict
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import click
+
+from neardup.cli import console
+from neardup.cli.command import command, json_option, parse_time_option, refuse_missing_folder, run_async
+from neardup.errors import Misuse
+from neardup.records import MIN_BLOCK, Language, rfc3339
+
+if TYPE_CHECKING:
+    import asyncio
+
+    from neardup.config import Config
+    from neardup.insights.audit import Audited, Miss
+    from neardup.insights.charts.page import Table
+    from neardup.languages import Languages
+    from neardup.ledger.recalls import Recall
+
+
+score = click.FloatRange(0, 1, min_open=True)
+SIZE = re.compile(r"([0-9]{1,9}(?:\.[0-9]{1,9})?) *([KMGT]?)(i?)B", re.IGNORECASE)
+DIGITS = re.compile("[0-9]{1,10}")
+MOST_STORIES = 2**32 - 1  # a story's number has 32 bits
+
+
+@command
+@click.option("--hamming", type=click.IntRange(0, 7), help="Instead of detection.hamming.")
+@click.option("--jaccard", type=score, help="Instead of detection.jaccard.")
+@click.option("--containment", type=score, help="Instead of detection.containment.")
+@click.option("--passage-words", type=click.IntRange(MIN_BLOCK), help="Instead of detection.passage_words.")
+@click.option("--since", metavar="TIME", help="Only pairs verified at or after this RFC 3339 time.")
+@click.option("--until", metavar="TIME", help="Only pairs verified before this time.")
+@json_option
+def replay(config: "Config", since: str | None, until: str | None, as_json: bool, **thresholds: float | None) -> None:
+    """Show what other thresholds would flag among the candidates on record, by kind and language."""
+    from msgspec.structs import replace
+
+    from neardup.cli import output
+    from neardup.insights.what_if import what_if
+    from neardup.ledger import read, snapshot, translate_errors
+
+    changed = {name: value for name, value in thresholds.items() if value is not None}
+    if not changed or any(value != value for value in changed.values()):  # noqa: PLR0124 - click accepts nan
+        raise Misuse("give at least one of --hamming, --jaccard, --containment and --passage-words, with a number")
+    languages = {name: replace(own, **changed) for name, own in config.detection.languages.items()}
+    detection = replace(config.detection, **changed, languages=languages)
+    period = parse_time_option("--since", since) or 0, parse_time_option("--until", until) or sys.maxsize
+    if period[0] >= period[1]:
+        raise Misuse("--since must be before --until")
+    db = read(config.ledger.path)
+    with translate_errors(config.ledger.path), snapshot(db), console.show_waiting("replay"):
+        facts = what_if(db, detection, *period)
+    if as_json:
+        click.echo(json.dumps(facts))
+    else:
+        output.show_what_if(facts)
+
+
+@command
+@click.option("--sample", type=click.IntRange(2), default=300, show_default=True, help="Stories of each language.")
+@click.option("--min-words", type=click.IntRange(20), default=300, show_default=True, help="Leave out shorter stories.")
+@click.option("--seed", type=int, default=1, show_default=True, help="Seed of the random choice of stories and edits.")
+@click.option(
+    "--html", type=click.Path(path_type=Path), help="Where to write the report.  [evaluation.html beside the ledger]"
+)
+@click.option(
+    "--truth", type=click.Path(path_type=Path), metavar="PAIRS.jsonl", help="Score the flags on record instead."
+)
+@click.option("--meaning", is_flag=True, help="Fit the thresholds of translated and retold pairs instead.")
+@json_option
+def evaluate(
+    config: "Config",
+    *,
+    sample: int,
+    min_words: int,
+    seed: int,
+    html: Path | None,
+    truth: Path | None,
+    meaning: bool,
+    as_json: bool,
+) -> None:
+    """Measure recall on copies made from your own stories, or on pairs that you labelled.
+
+    Without --truth, this command copies stories of the configured source, with known edits, into a
+    temporary folder, and runs the real pipeline on it with the thresholds of [detection].  It does
+    not touch ledger or index.  With --truth, it scores the flags of the ledger against a file of
+    JSON lines.  Each line names two stories, a and b, and may give their kind, their Jaccard
+    similarity j and their containment c.  With --meaning, it fits the thresholds of translated and
+    retold pairs to the stories that `neardup embed` has searched for, and keeps them with their vectors.
+    """
+    from neardup.cli import output
+    from neardup.insights.evaluate import copies, report
+    from neardup.insights.evaluate.tables import show
+    from neardup.insights.evaluate.truth import label_tables, read_labels, score_flags
+    from neardup.ledger import read, snapshot, translate_errors
+
+    if html is not None:
+        refuse_missing_folder("--html", html)
+    if meaning and truth is not None:
+        raise Misuse("--meaning and --truth exclude each other")
+    if meaning:
+        from neardup.insights.evaluate.meaning import evaluate_meaning, meaning_tables
+
+        html = page = html or config.ledger.path.parent / "evaluation.html"
+        with console.show_waiting("evaluate"):
+            facts = run_async(lambda _: evaluate_meaning(config, page))
+        tables = meaning_tables(facts)
+    elif truth is not None:
+        labels = read_labels(truth)
+        db = read(config.ledger.path)
+        with translate_errors(config.ledger.path), snapshot(db), console.show_waiting("evaluate"):
+            facts = score_flags(db, labels)
+        tables = label_tables(facts)
+        if html is not None:
+            report.write_truth(html, facts)
+    else:
+        progress = copies.Progress(console.show_count, console.show_progress)
+        facts = run_async(lambda _: copies.evaluate_copies(config, sample, min_words, seed, progress))
+        tables, html = copies.copies_tables(facts), html or config.ledger.path.parent / "evaluation.html"
+        report.write_copies(html, facts)
+    if as_json:
+        click.echo(json.dumps(facts, ensure_ascii=False))
+    else:
+        show(output.out, tables)
+    if html is not None:
+        click.echo(f"Report: {html}", err=as_json)
+
+
+@command
+@click.option("--stories", "counts", multiple=True, metavar="LANGUAGE=N", help="Instead of a sample; may be repeated.")
+@click.option(
+    "--sample",
+    type=click.IntRange(1, 100_000),
+    default=3000,
+    show_default=True,
+    help="Total number of stories to read.",
+)
+@click.option(
+    "--daily", type=click.IntRange(0, MOST_STORIES), default=10_000, show_default=True, help="New stories a day."
+)
+@click.option("--memory", default="8GiB", show_default=True, help="Memory of the box.")
+@json_option
+def plan(config: "Config", *, counts: tuple[str, ...], sample: int, daily: int, memory: str, as_json: bool) -> None:
+    """Project what the corpus needs: memory, disk and time, and when the box will be full.
+
+    This command lists the configured source once and reads a sample of its pages.  It does not touch
+    ledger or index.  With --stories it reads nothing, and assumes typical prose of each language.
+    """
+    from neardup.cli import output
+    from neardup.insights.plan.project import plan as plan_for
+    from neardup.insights.plan.sample import read_sample
+    from neardup.insights.plan.tables import tables as plan_tables
+
+    memory_bytes = _parse_size(memory)
+    stories, pages = _parse_counts(config.registry, counts), None
+    if not counts:
+        with console.show_count("plan") as show_listed:
+            pages = run_async(lambda _: read_sample(config, sample, show_listed))
+        stories = pages.listed
+    facts = plan_for(config, pages, stories, daily, memory_bytes)
+    if as_json:
+        click.echo(json.dumps(facts))
+        return
+    for part in plan_tables(facts):
+        output.out.print(part)
+        output.out.print()
+
+
+@command
+@click.option(
+    "-o",
+    "--output",
+    type=click.Path(path_type=Path),
+    metavar="PATH",
+    help="Where to write the page.  [report.html beside the ledger]",
+)
+def report_(config: "Config", output: Path | None) -> None:
+    """Write an HTML page of plots for operators: flags, scores, buckets, latencies."""
+    from neardup.insights.report.facts import read_facts
+    from neardup.insights.report.page import write_report
+
+    if output is not None:
+        refuse_missing_folder("--output", output)
+    page = output or config.ledger.path.parent / "report.html"
+    with console.show_waiting("report"):
+        write_report(page, run_async(lambda _: read_facts(config)), config)
+    click.echo(f"Report: {page}")
+
+
+def _parse_counts(languages: "Languages", options: tuple[str, ...]) -> Counter[Language]:
+    """Parse the LANGUAGE=N options into stories by language.  Raises Misuse."""
+    counts: Counter[Language] = Counter()
+    for option in options:
+        name, _, digits = option.partition("=")
+        try:
+            language = languages.find(name)
+        except ValueError as error:
+            raise Misuse(f"--stories: {error}") from None
+        if not DIGITS.fullmatch(digits) or int(digits) > MOST_STORIES:
+            raise Misuse(f"--stories: {option!r} is not LANGUAGE=N, with a whole number up to {MOST_STORIES}")
+        counts[language] += int(digits)
+    return counts
+
+
+def _parse_size(size: str) -> int:
+    """Parse a size such as 8GiB, 8GB or 512MiB into bytes.  Raises Misuse."""
+    found = SIZE.fullmatch(size.strip())
+    if not found:
+        raise Misuse(f"--memory: {size!r} is not a size such as 8GiB")
+    number, prefix, binary = found.groups()
+    return int(float(number) * (1024 if binary else 1000) ** " KMGT".index(prefix.upper() or " "))
+
+
+# MERGED: The command that measures the live index: `audit`.
+
+DAY_MS = 24 * 3_600_000
+
+
+@command
+@click.option("--sample", type=click.IntRange(1, 10_000), default=200, show_default=True, help="Stories to compare.")
+@click.option("--since", metavar="TIME", help="Sample stories known since this RFC 3339 time.  [24 hours ago]")
+@json_option
+def audit_(config: "Config", sample: int, since: str | None, as_json: bool) -> None:
+    """Measure what the index misses: compare some of the latest stories with all others, without the index.
+
+    Pairs are verified on the texts.  Those that should be flagged and are not are listed, each with a reason.
+    """
+    from neardup.app import open_app
+    from neardup.cli import output
+    from neardup.insights.audit import audit
+    from neardup.insights.evaluate.tables import show
+    from neardup.ledger import now_ms
+
+    known_since = parse_time_option("--since", since)
+    known_since = now_ms() - DAY_MS if known_since is None else known_since
+
+    async def run(_: "asyncio.Event") -> "Audited":
+        async with open_app(config) as app:
+            return await audit(app, sample, known_since)
+
+    with console.show_waiting("audit"):
+        done = run_async(run)
+    figures = {name: getattr(done, name) for name in ("stories", "unreadable", "compared", "candidates", "left_out")}
+    if as_json:
+        facts = {
+            "since": rfc3339(known_since),
+            **figures,
+            "recall": [_recall_facts(one) for one in done.recalls],
+            "misses": [asdict(miss) for miss in done.misses],
+        }
+        click.echo(json.dumps(facts, ensure_ascii=False))
+        return
+    click.echo(", ".join(f"{name.replace('_', ' ')} {n:,}" for name, n in figures.items()))
+    show(output.out, [_recall_table(done.recalls), _miss_table(done.misses)])
+
+
+def _recall_facts(one: "Recall") -> dict[str, object]:
+    from neardup.core.intervals import share
+
+    measured = share(one.found, one.total)
+    row = {"language": one.language, "tier": one.subject, "found": one.found, "n": one.total}
+    return {**row, "share": measured.share, "low": measured.low, "high": measured.high}
+
+
+def _recall_table(found: "Sequence[Recall]") -> "Table":
+    from neardup.insights.charts.page import Table
+    from neardup.insights.evaluate.tables import decimal, interval
+    from neardup.ledger import recalls
+
+    rows = sorted(found, key=lambda one: one.language == recalls.ALL)
+    return Table(
+        "Recall",
+        "The share of flagged pairs among those that should be flagged, by the kind that the texts make them.",
+        ("language", "tier", "n", "found", "recall", "95 % interval"),
+        [
+            (one.language, one.subject, f"{one.total:,}", f"{one.found:,}", decimal(one.share), interval(facts))
+            for one in rows
+            for facts in [_recall_facts(one)]
+        ],
+    )
+
+
+def _miss_table(misses: "Sequence[Miss]") -> "Table":
+    from neardup.insights.charts.page import Table
+    from neardup.insights.evaluate.tables import SHOWN_PAIRS, decimal
+
+    return Table(
+        f"Not flagged ({len(misses):,})",
+        "" if len(misses) <= SHOWN_PAIRS else f"The first {SHOWN_PAIRS}; --json prints all.",
+        ("story", "match", "language", "kind", "Jaccard", "containment", "reason"),
+        [
+            (
+                *(str(story_id) for story_id in (one.story_id, one.matched_id)),
+                one.language,
+                one.kind,
+                decimal(one.jaccard),
+                decimal(one.containment),
+                one.reason,
+            )
+            for one in misses[:SHOWN_PAIRS]
+        ],
+    )

@@ -1,0 +1,327 @@
+"""The results of the commands, as tables on stdout."""
+
+import sys
+from collections import Counter
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import asdict
+from typing import TYPE_CHECKING, Any
+
+from rich.console import Console
+from rich.markup import escape
+from rich.table import Table
+from rich.text import Text
+
+from neardup.records import readable_time, rfc3339
+
+if TYPE_CHECKING:
+    from neardup.ledger.marks import MarkCount
+    from neardup.ledger.scrubbing import Scrubbing
+    from neardup.ledger.works import Catalogue
+    from neardup.ops.status import ClusterStatus, RecallStatus, Status
+    from neardup.pipeline.summary import RunSummary, Summary, SweepSummary
+    from neardup.query.check_result import CheckResult
+
+
+SHOWN_FLAGS = 25
+OF_WORKS = ("catalogue", "licence")  # the columns of a check that matches works
+
+out = Console(highlight=False, width=None if sys.stdout.isatty() else 120)
+
+
+def show_run(summary: "RunSummary") -> None:
+    """Print the figures of a run, one a line."""
+    facts = summary.as_dict()
+    rows = {name: facts[name] for name in ("listed", "fingerprinted")}
+    for name in ("skipped", "dead_lettered", "flagged"):
+        rows[name.replace("_", "-")] = by_reason(getattr(summary.counts, name))
+    for reason, example in summary.counts.examples.items():
+        rows[f"example of {reason}"] = escape(example)
+    rows["time"] = f"{facts['seconds']} s, {facts['stories_per_second']} stories/s"
+    show_summary(summary, rows)
+    unusual = [f"unusual texts: {line}" for line in summary.unusual_texts]
+    for line in index_repairs(asdict(summary.index_faults)) + unusual:
+        out.print(f"[yellow]warning[/]: {line}", soft_wrap=True)
+
+
+def index_repairs(faults: Mapping[str, int]) -> list[str]:
+    """What a run found lost in the index and repaired, in a line; none if nothing was lost."""
+    if not faults.get("incomplete") and not faults.get("rebuilds"):
+        return []
+    how = "it was rebuilt" if faults["rebuilds"] else "they were written again"
+    again = f"; {faults['looked_up_again']:,} stories were looked up again" if faults["looked_up_again"] else ""
+    found = f"{faults['incomplete']:,} of {faults['sampled']:,} sampled stories lacked entries"
+    return [f"the index had lost data: {found}, {how}{again}"]
+
+
+def show_sweep(summary: "SweepSummary") -> None:
+    """Print the figures of a sweep, one a line."""
+    rows: dict[str, object] = {
+        "compared": f"{summary.stories:,} stories",
+        "nominated": f"{summary.candidates:,} pairs",
+        "left out": f"{summary.left_out:,} pairs by max_matches; "
+        f"{summary.capped_runs:,} buckets were cut by max_bucket; "
+        f"{summary.common_passages:,} passages are common and nominated no candidates",
+        "flagged": by_reason(summary.flagged),
+        "time": f"{summary.as_dict()['seconds']} s",
+    }
+    show_summary(summary, rows)
+
+
+def show_summary(summary: "Summary", rows: dict[str, object]) -> None:
+    """Print the figures, and a line for each hook that failed."""
+    show_outcome(summary.command, summary.status, rows)
+    for hook, why in summary.warnings.items():
+        out.print(f"[yellow]warning[/]: {escape(f'{hook} failed: {why}')}", soft_wrap=True)
+
+
+def by_reason(counter: Counter[str]) -> str:
+    """Format a total and its parts, such as "12  (near 9, exact 3)"."""
+    parts = f"  ({', '.join(f'{reason} {n:,}' for reason, n in sorted(counter.items()))})" if counter else ""
+    return f"{counter.total():,}{parts}"
+
+
+def show_outcome(command: str, status: str, rows: dict[str, object]) -> None:
+    """Print how a command ended, and its figures."""
+    table = Table(box=None, show_header=False, padding=(0, 2))
+    for name, value in rows.items():
+        table.add_row(name, str(value))
+    out.print(f"\n[bold]{command}[/] {'is done' if status == 'done' else 'stopped; run it again to go on'}")
+    out.print(table)
+
+
+def show_flags(records: list[dict[str, Any]], total: int) -> None:
+    """Print the pairs that a run flagged, the most severe first; `total` counts those that are not printed too."""
+    if not records:
+        out.print("\nNo new flags.")
+        return
+    table = Table(title=f"New flags ({total:,})", title_justify="left", header_style="bold", expand=False)
+    for column in ("kind", "bits", "alike", "language", "story", "matches", "published before", "same author"):
+        table.add_column(column, overflow="fold")
+    for pair in records[:SHOWN_FLAGS]:
+        table.add_row(
+            pair["kind"],
+            str(pair["hamming"]),
+            larger_containment(pair),
+            pair["language"],
+            Text(f"{pair['story_name'] or pair['story_id']} {pair['story_title']}"),
+            Text(f"{pair['matched_name'] or pair['matched_id']} {pair['matched_title']}"),
+            "not known" if pair["earlier_id"] is None else pair["matched_name"] or str(pair["earlier_id"]),
+            {True: "yes", False: "no", None: ""}[pair["same_author"]],
+        )
+    out.print()
+    out.print(table)
+    if total > SHOWN_FLAGS:
+        out.print(f"and {total - SHOWN_FLAGS:,} more")
+
+
+def larger_containment(pair: dict[str, Any]) -> str:
+    """Format the larger of a pair's two containments as a percentage, with a ~ if it is estimated."""
+    if pair["containment"] is None:
+        return ""
+    return f"{'~' if pair['estimated'] else ''}{max(pair['containment'], pair['matched_containment']):.0%}"
+
+
+def show_check(result: "CheckResult") -> None:
+    """Print the verdict on a checked text, and the stories that it would be flagged against."""
+    for reason in result.reasons:
+        out.print(f"[yellow]warning[/]: {escape(reason)}", soft_wrap=True)
+    if not result.matches:
+        out.print("No match.")
+        return
+    out.print(f"verdict [bold]{result.verdict}[/]: {result.similarity:.0%} of {result.words:,} words are copied")
+    has_works = any(match.catalogue for match in result.matches)
+    table = Table(header_style="bold")
+    for column in ("kind", "bits", "alike", "story", "title", "author", "published", *OF_WORKS * has_works):
+        table.add_column(column, overflow="fold")
+    for match in result.matches:
+        published = readable_time(rfc3339(match.published_at)) or ("" if match.catalogue else "not known")
+        cells = (
+            match.kind,
+            match.hamming,
+            larger_containment(match.as_dict()),
+            match.name or match.story_id,
+            match.title,
+            match.author_id,
+            published,
+            *(match.catalogue, match.licence) * has_works,
+        )
+        table.add_row(*(Text("" if cell is None else str(cell)) for cell in cells))
+    out.print(table)
+
+
+def show_dead_letters(counts: dict[str, int], dead_letters: list[dict[str, Any]]) -> None:
+    """Print dead letters, the latest first, and their number by reason."""
+    if not dead_letters:
+        out.print("No dead letters.")
+        return
+    out.print(by_reason(Counter(counts)))
+    table = Table(header_style="bold")
+    for column in ("key", "reason", "times", "last at", "why"):
+        table.add_column(column, overflow="fold")
+    for row in dead_letters:
+        listed = (row["story"] and row["story"].get("name")) or row["key"]
+        cells = (listed, row["reason"], row["attempts"], readable_time(row["last_at"]), row["error"])
+        table.add_row(*(Text(str(cell)) for cell in cells))
+    out.print(table)
+    if (rest := sum(counts.values()) - len(dead_letters)) > 0:
+        out.print(f"and {rest:,} more; --json prints all")
+
+
+def show_what_if(facts: dict[str, Any]) -> None:
+    """Print what other thresholds would have flagged."""
+    table = Table(header_style="bold")
+    for column in ("language", "kind", "flags", "replayed", "plus", "minus"):
+        table.add_column(column, justify="left" if column in ("language", "kind") else "right")
+    for language, kinds in facts["by_language"].items():
+        for kind, tally in kinds.items():
+            table.add_row(language, kind, *(f"{n:,}" for n in tally.values()))
+    out.print(table)
+    out.print(f"{facts['replayed']:,} flags instead of {facts['flags']:,}, of {facts['pairs']:,} pairs on record")
+    verdicts = facts["verdicts"]
+    if verdicts["real"] or verdicts["not_similar"]:
+        out.print(
+            f"of {verdicts['real']:,} pairs decided to be copies {by_reason(Counter(verdicts['lost']))} would not have"
+            f" been flagged; of {verdicts['not_similar']:,} decided to be not similar {verdicts['spared']:,} would not"
+            " have been flagged"
+        )
+
+
+# MERGED: The state of ledger and indexes, printed section by section.
+
+
+def show_status(status: "Status") -> None:
+    """Print the state of ledger and index, section by section."""
+    for name, lines in _status_sections(status):
+        out.print(f"[bold]{name}[/]")
+        for line in lines:
+            out.print(f"  {line}", markup=False)
+
+
+def _cluster_line(cluster: "ClusterStatus") -> str:
+    weakest, furthest = cluster.weakest_edge, cluster.furthest_apart
+    chain = f"a chain: {furthest.a} and {furthest.b} have little in common" if cluster.chain else ""
+    original = cluster.likely_original
+    order = "order of publication not known" if original is None else f"likely original {original}"
+    return f"{cluster.size:,} stories, {order}, weakest edge {weakest.a} - {weakest.b} ({weakest.score:.0%})" + (
+        f", {chain}" if chain else ""
+    )
+
+
+def _status_sections(status: "Status") -> Iterable[tuple[str, list[str]]]:
+    running = status.running
+    yield (
+        "running",
+        [
+            f"{running['command']}, process {running.get('pid')}, since {readable_time(running.get('since'))}"
+            if running
+            else "nothing"
+        ],
+    )
+    if waiting := status.waiting:
+        yield "waiting", [f"for the {waiting.what} since {readable_time(waiting.since)}: {waiting.why}"]
+    yield "stories", [f"{language:10} {n:>12,}" for language, n in status.stories.items()] or ["none"]
+    yield (
+        "open flags",
+        [
+            f"{language:10} " + ", ".join(f"{kind} {n:,}" for kind, n in kinds.items())
+            for language, kinds in status.flags.items()
+        ]
+        or ["none"],
+    )
+    yield "open cases", [f"{status.cases.cases:,}, with {status.cases.pairs:,} pairs"]
+    verdicts = status.verdicts
+    yield "verdicts", [by_reason(Counter(verdicts.judged))]
+    yield "suppressed pairs", [by_reason(Counter(verdicts.kept))]
+    yield "open flags with a verdict on another pair", [by_reason(Counter(verdicts.in_context))]
+    yield "clusters", [str(status.clusters.count), *map(_cluster_line, status.clusters.largest)]
+    yield "candidates", [f"{status.candidates_pending:,} pending, {status.near_misses:,} near misses on record"]
+    if status.sweep_owed:
+        yield "owed", ["a sweep, because not all stories have been compared: run `neardup sweep`"]
+    yield "dead letters", [f"{reason:14} {n:,}" for reason, n in status.dead_letters.items()] or ["none"]
+    yield "marks", list(map(_mark_line, status.marks)) or ["none"]
+    yield "unusual texts", status.unusual_texts or ["none"]
+    pages, unsettled, forgotten = asdict(status.submissions).values()
+    yield (
+        "submitted stories",
+        [f"{pages:,} pages kept, {unsettled:,} to look up once more, {forgotten:,} forgotten"],
+    )
+    if status.reference:
+        warning = [f"warning: {status.reference_warning}"] if status.reference_warning else []
+        yield "reference", [*_catalogue_lines(status.reference), *warning]
+    yield "watermark", [readable_time(status.watermark) or "none yet"]
+    index = asdict(status.index)
+    largest_buckets = index.pop("hottest_buckets", {})
+    yield "index", [f"{name}: {value}" for name, value in index.items()]
+    yield "largest buckets", [f"{name:30} {n:>12,}" for name, n in largest_buckets.items()] or ["none"]
+    yield "scrub", [_scrub_line(status.scrub)]
+    yield "passages", list(_passage_lines(asdict(status.passages)))
+    if status.self_checks:
+        yield "copies found by self-checks", [line for one in status.self_checks for line in _recall_lines(one)]
+    yield (
+        "last runs",
+        [
+            f"{readable_time(run['started_at'])} {run['command']:9} {run['status']:8}"
+            f" listed {run['counts'].get('listed', 0):,}"
+            + _unread(run["counts"])
+            + (f"  limited by {run['counts']['limited_by']}" if "limited_by" in run["counts"] else "")
+            + (f"  {run['error']}" if run["error"] else "")
+            + "".join(f"  {hook} failed: {why}" for hook, why in run["counts"].get("warnings", {}).items())
+            + "".join(f"  warning: {line}" for line in index_repairs(run["counts"].get("index", {})))
+            for run in status.runs
+        ]
+        or ["none"],
+    )
+
+
+def _mark_line(one: "MarkCount") -> str:
+    detail = f" {one.detail}" if one.detail else ""
+    return f"{one.reason}: {one.language}{detail} {one.stories:,}, such as story {one.example}"
+
+
+def _scrub_line(scrub: "Scrubbing") -> str:
+    ended = rfc3339(scrub.round_ended_at)
+    rounds = f"every story was compared by {readable_time(ended)}" if ended else "no round has ended yet"
+    return (
+        f"{rounds}; this round is at number {scrub.number:,}; of {scrub.stories:,} compared {scrub.incomplete:,} lacked"
+        f" entries; {scrub.damaged:,} passage segments were damaged"
+    )
+
+
+def _catalogue_lines(catalogues: "Sequence[Catalogue]") -> Iterator[str]:
+    for one in catalogues:
+        lacking = one.without_fingerprint
+        mend = f", {lacking:,} without fingerprint: run `neardup reference sync`" if lacking else ""
+        yield f"{one.name}: {one.works:,} works, {one.open_flags:,} open flags{mend}"
+
+
+def _passage_lines(passages: dict[str, Any]) -> Iterator[str]:
+    common, examples = passages.pop("common", {}), passages.pop("examples", [])
+    yield from (
+        f"{name}: {value:,}" if isinstance(value, int) else f"{name}: {value}" for name, value in passages.items()
+    )
+    yield f"common passages, which nominate no candidates: {by_reason(Counter(common))}"
+    for one in examples:
+        story = "" if one["example"] is None else f", such as {one['example']} {one['example_title'] or ''}"
+        yield f"  {one['language']} {one['holders']:,} stories{story}".rstrip()
+
+
+def _recall_lines(one: "RecallStatus") -> Iterator[str]:
+    """The recall of each subject in all languages, and then what is lower than in the month before."""
+    from neardup.ledger.recalls import ALL
+
+    of_all = [row for row in one.recalls if row.language == ALL]
+    found = ", ".join(f"{row.subject} {row.found:,} of {row.total:,}" for row in of_all)
+    yield f"{one.measure} {readable_time(one.measured_at)}: {found or 'none tried'}"
+    for row in one.recalls:
+        if row.fewer_than_before:
+            yield f"  warning: {row.language}, {row.subject}: {row.found:,} of {row.total:,}, more in the month before"
+
+
+def _unread(counts: dict[str, Any]) -> str:
+    """Why stories of a run were skipped or dead-lettered, such as ", missing 12 (story 5 at pages/5.html)"."""
+    examples = counts.get("examples", {})
+    reasons = counts.get("skipped", {}) | counts.get("dead_lettered", {})
+    return "".join(
+        f", {reason} {n:,}" + (f" (such as {examples[reason]})" if reason in examples else "")
+        for reason, n in reasons.items()
+    )

@@ -1,0 +1,325 @@
+"""The command `run`."""
+
+import json
+from collections import Counter
+from contextlib import AsyncExitStack, closing
+from dataclasses import asdict
+from functools import partial
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from neardup.cli import console
+from neardup.cli.command import command, json_option, parse_time_option, run_async, story_id
+from neardup.errors import Misuse, NeardupError
+from neardup.option_values import DEFAULT_LISTEN
+from neardup.records import DEAD_LETTER_REASONS, rfc3339
+from neardup.serve.tokens import Right
+
+if TYPE_CHECKING:
+    import asyncio
+    import sqlite3
+
+    from neardup.app import App
+    from neardup.config import Config
+    from neardup.meaning.importing import ImportSummary
+    from neardup.meaning.run import EmbeddingSummary
+    from neardup.pipeline.hooks import Hook
+    from neardup.pipeline.summary import RunSummary, Summary, SweepSummary
+
+
+@command
+def run(config: "Config") -> None:
+    """Run as a daemon until SIGTERM: daily runs on run.schedule, /metrics and /healthz.
+
+    If serve.listen is set, it serves the check before publication as well.
+    """
+    from neardup.app import open_app
+
+    pass
+    from neardup.ops.service import Service
+
+    async def keep_running(stop: "asyncio.Event") -> None:
+        async with AsyncExitStack() as stack:
+            if config.serve.listen is not None:
+                from neardup.serve.app import serving
+
+                await stack.enter_async_context(serving(config, config.serve.listen, stop))
+            opened = partial(open_app, config)
+            await Service(
+                config.ledger.path, config.metrics.listen, config.run.schedule, opened, stop, hooks=self_checks
+            ).run()
+
+    run_async(keep_running, finishes_queued_work=True)
+
+
+# MERGED: The commands that list, fingerprint and flag: `daily`, `backfill`, `sweep`.
+
+
+@partial(command, reads_pages=True)
+@click.option(
+    "--since", metavar="TIME", help="List the stories updated since this RFC 3339 time, instead of the watermark."
+)
+@json_option
+def daily(config: "Config", since: str | None, as_json: bool) -> None:
+    """Run over the stories updated since the watermark."""
+    run_and_print(config, "daily", as_json, since=parse_time_option("--since", since))
+
+
+@partial(command, reads_pages=True)
+@click.option("--refingerprint", is_flag=True, help="Delete every fingerprint first and make them again.")
+@click.option("--fresh", is_flag=True, help="Build the index at the end, then sweep; the fastest first backfill.")
+@json_option
+def backfill(config: "Config", refingerprint: bool, fresh: bool, as_json: bool) -> None:
+    """Run over every story; an interrupted backfill resumes."""
+    run_and_print(config, "backfill", as_json, refingerprint=refingerprint, fresh=fresh)
+
+
+def run_and_print(config: "Config", name: str, as_json: bool, **options: Any) -> None:
+    """Do one run, with the options of `run_once`, and print its summary and its new flags."""
+    from neardup.app import open_app, run_once
+    from neardup.app import sweep as sweep_ledger
+    from neardup.cli import output
+    from neardup.ledger import runs
+    from neardup.telemetry.metrics import serve_metrics
+
+    async def do_run(stop: "asyncio.Event") -> "tuple[RunSummary, list[dict[str, Any]]]":
+        async with open_app(config) as app:
+            serve_metrics(config.metrics.listen, name)
+            with console.show_progress(name) as watch:
+                hooks = self_checks(app) if name == "daily" else []
+                summary = await run_once(app, name, stop, watch, hooks=hooks, **options)
+            if name == "backfill" and summary.status == "done" and await app.ledger.do(runs.owes_sweep):
+                with console.show_progress("sweep") as watch:
+                    swept = await sweep_ledger(config, app.ledger, stop, watch)
+                summary.counts.flagged.update(swept.flagged)
+                summary.warnings.update(swept.warnings)
+                summary.seconds += swept.seconds
+                summary.status = swept.status
+            return summary, await app.ledger.do(
+                _flagged_since, summary.started_at, same_author=config.detection.same_author == "keep"
+            )
+
+    summary, new = run_async(do_run, finishes_queued_work=True)
+    if as_json:
+        click.echo(json.dumps({"status": summary.status, **summary.as_dict()}, ensure_ascii=False))
+        return
+    output.show_run(summary)
+    _show_flags(config, new, summary, summary.counts.flagged.total())
+
+
+@command
+@json_option
+def sweep(config: "Config", as_json: bool) -> None:
+    """Flag the pairs among fingerprinted stories; an interrupted sweep resumes."""
+    from neardup.app import open_ledger
+    from neardup.app import sweep as sweep_ledger
+    from neardup.cli import output
+    from neardup.telemetry.metrics import serve_metrics
+
+    async def do_sweep(stop: "asyncio.Event") -> "tuple[SweepSummary, list[dict[str, Any]]]":
+        with open_ledger(config) as ledger:
+            serve_metrics(config.metrics.listen, "sweep")
+            with console.show_progress("sweep") as watch:
+                swept = await sweep_ledger(config, ledger, stop, watch)
+            return swept, await ledger.do(
+                _flagged_since, swept.started_at, same_author=config.detection.same_author == "keep"
+            )
+
+    swept, new = run_async(do_sweep, finishes_queued_work=True)
+    if as_json:
+        click.echo(json.dumps({"status": swept.status, **swept.as_dict()}, ensure_ascii=False))
+        return
+    output.show_sweep(swept)
+    _show_flags(config, new, swept, swept.flagged.total())
+
+
+def self_checks(app: "App") -> "list[Hook]":
+    """The hooks by which a daily run measures the index."""
+    from neardup.insights import canaries
+
+    if not app.config.run.canaries:
+        return []
+    return [canaries.hook(app)]
+
+
+def _show_flags(config: "Config", new: list[dict[str, Any]], summary: "Summary", total: int) -> None:
+    from neardup.cli import output
+
+    output.show_flags(new, total)
+    if config.export.path and "export" not in summary.warnings:
+        click.echo(f"\nOpen flags: {config.export.path}")
+
+
+def _flagged_since(db: "sqlite3.Connection", since: int, *, same_author: bool) -> list[dict[str, Any]]:
+    from neardup.cli import output
+    from neardup.ledger import clusters, flags, snapshot
+    from neardup.ledger.selection import Selection
+    from neardup.moderation.export.pairs import export_row
+
+    with snapshot(db):
+        cluster_of = clusters.by_story(db)
+        new = Selection(since=since, same_author=same_author)
+        return [export_row(row, cluster_of) for row in flags.select(db, new, limit=output.SHOWN_FLAGS)]
+
+
+# MERGED: The commands about stories that could not be processed: `dead-letters`, `retry`.
+
+SHOWN = 50
+
+
+def _key(value: str) -> str:
+    """The key of a dead letter: that of a row as it is, or that of a story by its listed id."""
+    from neardup.source.parse import ROW_KEY
+
+    return value if value.startswith(ROW_KEY) else str(story_id(value))
+
+
+keys_argument = click.argument("keys", nargs=-1, metavar="[KEY]...", type=_key)
+reason_option = click.option(
+    "--reason", type=click.Choice(DEAD_LETTER_REASONS), help="Only dead letters with this reason."
+)
+
+
+@command
+@keys_argument
+@reason_option
+@click.option("--drop", is_flag=True, help="Delete the selected dead letters; they will not be retried.")
+@json_option
+def dead_letters_(config: "Config", *, keys: tuple[str, ...], reason: str | None, drop: bool, as_json: bool) -> None:
+    """List the stories and rows that could not be processed, or those with the given KEYs (a story's key is its id)."""
+    from neardup.cli import output
+    from neardup.ledger import connect, dead_letters, read, translate_errors
+    from neardup.ledger.dead_letters import DeadLetterFilter
+
+    choice = DeadLetterFilter(reason, keys)
+    with closing(read(config.ledger.path)) as db, translate_errors(config.ledger.path):
+        counts = dead_letters.counted(db, choice)
+        shown = [] if drop else dead_letters.listed(db, choice, limit=-1 if as_json else SHOWN)
+    if drop:
+        if not keys and reason is None:
+            raise Misuse("--drop needs KEYs or --reason")
+        with closing(connect(config.ledger.path)) as db, translate_errors(config.ledger.path):
+            dropped = dead_letters.drop(db, choice)
+        click.echo(json.dumps({"dropped": dropped}) if as_json else f"{dropped:,} dead letters were deleted")
+        return
+    for dead_letter in shown:
+        dead_letter |= {name: rfc3339(dead_letter[name]) for name in ("first_at", "last_at")}
+    if as_json:
+        click.echo(json.dumps({"by_reason": counts, "dead_letters": shown}, ensure_ascii=False))
+    else:
+        output.show_dead_letters(counts, shown)
+
+
+@command
+@keys_argument
+@reason_option
+@json_option
+def retry(config: "Config", *, keys: tuple[str, ...], reason: str | None, as_json: bool) -> None:
+    """Process the stories of dead letters again: all but those in quarantine, or only the selected ones."""
+    pass
+    from neardup.ledger import dead_letters, read, translate_errors
+    from neardup.ledger.dead_letters import DeadLetterFilter
+
+    with closing(read(config.ledger.path)) as db, translate_errors(config.ledger.path):
+        dead_letters.refuse_unknown(db, keys)
+    run_and_print(config, "retry", as_json, dead_letters=DeadLetterFilter(reason, keys))
+
+
+# MERGED: The command about the HTTP service: `serve`.
+
+
+@command
+@click.option("--listen", metavar="HOST:PORT", help=f"Address to listen on.  [serve.listen, or {DEFAULT_LISTEN}]")
+@click.option("--new-token", "token_name", metavar="NAME", help="Add a token to serve.tokens, print it, and exit.")
+@click.option("--rights", metavar="LIST", help=f"Rights of the new token, from {','.join(Right)}.  [{Right.CHECK}]")
+def serve(config: "Config", listen: str | None, token_name: str | None, rights: str | None) -> None:
+    """Serve the check before publication over HTTP, until SIGTERM."""
+    from neardup.config.address import address
+    from neardup.serve.tokens import new_token, rights_of
+
+    if token_name is not None:
+        if config.serve.tokens is None:
+            raise Misuse("--new-token: name the file of the tokens first, as serve.tokens")
+        chosen = rights_of([right.strip() for right in (rights or Right.CHECK).split(",")])
+        click.echo(new_token(config.serve.tokens, token_name, chosen))
+        return
+    if rights is not None:
+        raise Misuse("--rights: only --new-token takes it")
+    try:
+        listen_address = address(listen) if listen else config.serve.listen or DEFAULT_LISTEN
+    except ValueError as error:
+        raise Misuse(f"--listen: {error}") from None
+    from neardup.serve.app import serve as serve_until
+
+    run_async(lambda stop: serve_until(config, listen_address, stop), finishes_queued_work=True)
+
+
+# MERGED: The command `embed`.
+
+
+@command
+@click.option("--since", metavar="TIME", help="Also the stories known since this RFC 3339 time.")
+@click.option(
+    "--import",
+    "imported",
+    type=click.Path(path_type=Path),
+    metavar="PATH",
+    help="Instead, import the vectors of a Parquet file, with the columns id and vectors.",
+)
+@json_option
+def embed(config: "Config", *, since: str | None, imported: Path | None, as_json: bool) -> None:
+    """Make the vectors of works and new stories, and find translated and retold copies by them.
+
+    The vectors of a text and its translation are close.  A day takes up to meaning.core_seconds_a_day; a later call
+    goes on where this one ends.
+    """
+    from neardup.ledger import files
+    from neardup.ledger.lock import only_one
+    from neardup.meaning.importing import import_vectors
+    from neardup.meaning.run import embed as embed_waiting
+
+    if since and imported:
+        raise Misuse("--since and --import exclude each other")
+    known_since = parse_time_option("--since", since)
+
+    async def do_embed(stop: "asyncio.Event") -> "EmbeddingSummary | ImportSummary":
+        if imported is not None:
+            return await import_vectors(config, imported, stop)
+        with console.show_count("embed") as report:
+            done = await embed_waiting(config, stop, known_since, report)
+        await _notify(config, "stopped" if stop.is_set() else "done", done)
+        return done
+
+    with only_one(files.vectors_file(config.ledger.path), "embed"):
+        done = run_async(do_embed, finishes_queued_work=True)
+    click.echo(json.dumps(asdict(done)) if as_json else _in_words(done))
+
+
+async def _notify(config: "Config", status: str, done: "EmbeddingSummary") -> None:
+    """Post what was found to the webhook; one that fails leaves the result as it is."""
+    import structlog
+
+    from neardup.moderation.webhook import notify_embedding
+
+    try:
+        await notify_embedding(config.export, status, done.search.found)
+    except NeardupError as error:
+        structlog.get_logger().warning("the webhook failed", reason=str(error))
+
+
+def _in_words(done: "EmbeddingSummary | ImportSummary") -> str:
+    from neardup.cli.output import by_reason
+    from neardup.core.verify.tiers import RETOLD, TRANSLATED
+    from neardup.meaning.importing import ImportSummary
+
+    if isinstance(done, ImportSummary):
+        return f"the vectors of {done.imported:,} stories were imported; {done.unknown:,} stories are not known"
+    why = " for the budget of the next day" if done.budget_is_spent and done.waiting else ""
+    return (
+        f"{done.embedded:,} stories embedded in {done.core_seconds:,.0f} core seconds, {done.unchanged:,} unchanged,"
+        f" not readable: {by_reason(Counter(done.unreadable))}; {done.removed:,} removed; {done.waiting:,} wait{why};"
+        f" searched for {done.search.searched:,}: {done.search.found[TRANSLATED]:,} new pairs translated,"
+        f" {done.search.found[RETOLD]:,} retold"
+    )

@@ -1,0 +1,265 @@
+"""The commands that begin something new: `init`, `demo`."""
+
+import os
+import sys
+from collections import Counter
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import click
+
+from neardup.cli import console
+from neardup.cli.command import refuse_missing_folder, run_async, standalone_command
+from neardup.errors import Fatal, Misuse, NeardupError
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from neardup.config import Config
+    from neardup.core.page import Page
+    from neardup.core.text.extraction import Extraction
+    from neardup.setup.new_folder import Value
+
+
+ATHENA = "athena"
+WHOLE_PAGE = "-"
+MOST_REASONS = 3
+OWN_FILES: "dict[str, Value]" = {"ledger.path": "var/neardup.db", "export.path": "var/flags.html", "extract.strip": ()}
+ATHENA_VALUES: "dict[str, Value]" = {
+    "source.kind": ATHENA,
+    "source.database": "DATABASE",
+    "source.output": "s3://RESULTS-BUCKET/neardup/",
+    "source.backfill_sql": "SELECT * FROM stories",
+    "source.daily_sql": "SELECT * FROM stories WHERE updated_at >= from_iso8601_timestamp(?)",
+}
+
+
+@dataclass(frozen=True, slots=True)
+class _Answers:
+    """What the options say; None for what must be asked."""
+
+    pages: str | None
+    listing: str | None
+    language: str | None
+    body: str | None
+    index: str | None
+
+
+@standalone_command
+@click.option("--pages", metavar="PLACE", help="Where the pages are: a folder, or s3://BUCKET/PREFIX.")
+@click.option(
+    "--list",
+    "listing",
+    metavar="FILE",
+    help="What lists the stories: a CSV, JSONL or Parquet file, or athena.  [every page in the folder]",
+)
+@click.option("--language", metavar="L", help="Language of the pages in a folder, such as HINDI or hi.")
+@click.option("--body", metavar="CSS", help="Selector of the story on a page; - is the whole page.  [proposed]")
+@click.option("--index", metavar="URL", help="Where the index is kept: sqlite: or the redis:// URL of a server.")
+@click.option(
+    "-o", "--output", default="config.toml", show_default=True, type=click.Path(path_type=Path), metavar="PATH"
+)
+def init(
+    *, pages: str | None, listing: str | None, language: str | None, body: str | None, index: str | None, output: Path
+) -> None:
+    """Write a configuration for your own pages, by a few questions or options.
+
+    The selector of the story is proposed from the pages themselves.  The configuration is tested as `neardup doctor`
+    does.  What no option answers is asked on a terminal; elsewhere the default counts.
+    """
+    from neardup.cli.maintain import print_checks
+    from neardup.ops.doctor import Level
+
+    refuse_missing_folder("--output", output)
+    if output.exists():
+        raise Misuse(f"{output} exists already: name another file with --output, or move it away")
+    written: list[Path] = []
+    try:
+        config = _configure(_Answers(pages, listing, language, body, index), output, written)
+    except (NeardupError, click.Abort):
+        for path in written:
+            path.unlink(missing_ok=True)
+        raise
+    named = "" if output == Path("config.toml") else f"--config {output} "
+    if config.source.kind == ATHENA:
+        click.echo(f"{output} is written.  Fill in its section [source] and extract.body, then: neardup {named}doctor")
+        return
+    if Level.FAIL in print_checks(config):
+        raise Fatal(f"{output} is written, but a test failed: mend it, then run `neardup {named}doctor`")
+    click.echo(
+        f"\n{output} is written; every key has a comment.  Next:\n"
+        f"    neardup {named}backfill   # find the copies; they are then in {config.export.path}\n"
+        f"    neardup {named}review     # decide them in a browser"
+    )
+
+
+def _configure(answers: _Answers, output: Path, written: list[Path]) -> "Config":
+    """Ask what no option answers, and write the configuration; what is written is appended to `written`."""
+    url = _url_of(_answer("--pages", answers.pages, "Where are the pages? A folder, or s3://BUCKET/PREFIX"), output)
+    listing = _answer(
+        "--list",
+        answers.listing,
+        "What lists the stories? A file, or athena; nothing means every page in the folder",
+        None if url.startswith("s3:") else "",
+    )
+    values: dict[str, Value] = OWN_FILES | {"content.url": url}
+    if listing and answers.language is not None:
+        raise Misuse("--language: the list names the language of each story; leave the option out")
+    if listing == ATHENA:
+        values |= ATHENA_VALUES
+    elif listing:
+        values["source.manifest"] = _existing_manifest(listing, output)
+    else:
+        values["source.manifest"] = _new_manifest(url, answers.language, output, written)
+    values["index.url"] = _answer(
+        "--index", answers.index, "Where is the index kept? sqlite:, or redis://HOST:PORT", "sqlite:"
+    )
+    written.append(output)
+    config = _write(values, output)
+    if listing == ATHENA:
+        return config
+    extraction = _extraction(config, answers.body)
+    return _write(values | {"extract.body": extraction.body, "extract.strip": tuple(extraction.strip)}, output)
+
+
+def _answer(option: str, given: str | None, question: str, default: str | None = None) -> str:
+    """The value of an option, or else the answer to the question; the default if there is no terminal to ask on."""
+    if given is not None:
+        return given
+    if sys.stdin.isatty():
+        return str(click.prompt(question, default=default, show_default=bool(default), err=True))
+    if default is None:
+        raise Misuse(f"give {option}: {question}")
+    return default
+
+
+def _url_of(pages: str, output: Path) -> str:
+    """The value of content.url for the answer to the question about the pages."""
+    if pages.startswith("s3://"):
+        return pages
+    if not Path(pages).is_dir():
+        if Path(pages).exists():
+            raise Misuse(f"--pages: {pages} is a file: name the folder that holds the pages")
+        raise Misuse(f"--pages: there is no folder {pages}")
+    return f"file:{_from(output, Path(pages))}"
+
+
+def _from(output: Path, path: Path) -> str:
+    """A path as the configuration file names it, relative to its own folder; absolute paths stay."""
+    return str(path) if path.is_absolute() else os.path.relpath(path, output.parent)
+
+
+def _existing_manifest(listing: str, output: Path) -> str:
+    if not Path(listing).is_file():
+        raise Misuse(f"--list: there is no file {listing}")
+    return _from(output, Path(listing))
+
+
+def _new_manifest(url: str, language: str | None, output: Path, written: list[Path]) -> str:
+    """Write a manifest of the folder beside the configuration, and return its path as the configuration names it."""
+    from neardup.languages import SHIPPED
+    from neardup.setup.new_folder import all_named, list_pages, write_manifest
+
+    folder, manifest = output.parent / url.removeprefix("file:"), output.parent / "manifest.csv"
+    paths = list_pages(folder)
+    if all_named(paths, SHIPPED):
+        if language is not None:
+            raise Misuse("--language: the folders of the pages name their languages; leave the option out")
+    else:
+        given = _answer(
+            "--language", language, "Which language are the pages in? A name or a code, such as HINDI or hi"
+        )
+        try:
+            language = SHIPPED.find(given)
+        except ValueError as error:
+            raise Misuse(f"--language: {error}") from None
+    write_manifest(paths, manifest, SHIPPED, language)
+    written.append(manifest)
+    click.echo(f"{manifest} lists {len(paths):,} pages")
+    return manifest.name
+
+
+def _extraction(config: "Config", given: str | None) -> "Extraction":
+    """Where the story is on the pages, by default as the pages themselves propose, and the boxes to remove from it."""
+    from neardup.core.text.extraction import Extraction
+    from neardup.setup.selectors import propose_body, propose_strip, sample_pages
+
+    with console.show_waiting("init"):
+        pages = run_async(lambda _: sample_pages(config))
+    question = "Which part of a page is the story? A CSS selector; - is the whole page"
+    answer = _answer("--body", given, question, propose_body([one.page for one in pages]) or WHOLE_PAGE)
+    body = "" if answer == WHOLE_PAGE else answer
+    try:
+        Extraction(body)
+    except ValueError as error:
+        raise Misuse(f"--body: {error}") from None
+    extraction = Extraction(body, propose_strip(pages, body))
+    _show_story([one.page for one in pages], extraction)
+    return extraction
+
+
+def _show_story(pages: "list[Page]", extraction: "Extraction") -> None:
+    """Print how many pages have a story by these selectors, how one begins, what is removed, and how many are slow."""
+    from neardup.core.page import StoryText, text_of
+    from neardup.core.text.title import opening
+
+    stories = [text_of(page, extraction) for page in pages]
+    texts = [story.text for story in stories if isinstance(story, StoryText) and story.text.strip()]
+    begins = f", one begins: {opening(texts[0])}" if texts else ""
+    click.echo(f"{extraction.body or 'the whole page'}: a story on {len(texts)} of {len(pages)} pages{begins}")
+    if extraction.strip:
+        click.echo(f"removed from each story, because it is the same on page after page: {', '.join(extraction.strip)}")
+    _show_roads([story.rendered for story in stories])
+
+
+def _show_roads(reasons: "Sequence[str | None]") -> None:
+    """Print how many pages take the slow road, the commonest reasons, and what to do; `reasons` has one a page."""
+    counts = Counter(reason for reason in reasons if reason is not None)
+    slow, pages = counts.total(), len(reasons)
+    if not slow:
+        click.echo(f"none of {pages} pages takes the slow road, on which styles are computed")
+        return
+    commonest = ", ".join(f"{reason} ({times})" for reason, times in counts.most_common(MOST_REASONS))
+    click.echo(
+        f"{slow} of {pages} pages ({slow / pages:.0%}) take the slow road, on which styles are computed, because of: "
+        f"{commonest}\n"
+        "such a page takes milliseconds to read; if there are many, give extract.body a selector that matches the "
+        "story's element alone"
+    )
+
+
+def _write(values: "dict[str, Value]", output: Path) -> "Config":
+    from neardup.config import load
+    from neardup.setup.new_folder import config_text
+
+    try:
+        output.write_text(config_text(values), encoding="utf-8")
+    except OSError as error:
+        raise Fatal(f"cannot write {output}: {error.strerror}") from error
+    return load(output)
+
+
+@standalone_command
+@click.argument("folder", default="neardup-demo", type=click.Path(file_okay=False, path_type=Path))
+def demo(folder: Path) -> None:
+    """Find the copies among the bundled sample stories, in a folder of their own.
+
+    FOLDER [neardup-demo] receives the stories, their configuration, the ledger and the flags.
+    Variables NEARDUP_<SECTION>__<KEY> do not count here.
+    """
+    from neardup.cli.run import run_and_print
+    from neardup.config import load
+    from neardup.config.loading import VARIABLE_PREFIX
+    from neardup.setup.new_folder import copy_samples
+
+    config_path = copy_samples(folder)
+    for name in [name for name in os.environ if name.startswith(VARIABLE_PREFIX)]:
+        del os.environ[name]  # settings of the user's own data
+    run_and_print(load(config_path), "backfill", as_json=False)
+    click.echo(
+        f"\nEverything is in {folder}; delete it when you are done.  To look further:\n"
+        f"    export NEARDUP_CONFIG={config_path}\n"
+        "    neardup show 4104005\n"
+        "    neardup review"
+    )

@@ -1,0 +1,359 @@
+"""Nominates the pairs of an audit by reading all fingerprints and all passage hashes, wider than a lookup does."""
+
+import asyncio
+from collections import defaultdict
+from collections.abc import AsyncIterator, Iterator, Mapping, Sequence
+from contextlib import aclosing
+from dataclasses import dataclass, field
+from enum import StrEnum
+
+import numpy as np
+
+from neardup.app import App, open_readers
+from neardup.config import Detection
+from neardup.core.candidates.exhaustive import compare
+from neardup.core.candidates.fingerprint_arrays import FingerprintArrays
+from neardup.core.candidates.select import worth_comparing
+from neardup.core.fingerprint.passage_hashes import MIN_SHARED, PassageHashes
+from neardup.core.fingerprint.passage_hashes import passage_hashes as passage_hashes_of
+from neardup.core.verify.scores import assess
+from neardup.core.verify.shingled import Shingled
+from neardup.index.passages.index import PassageIndex, scan_segments
+from neardup.index.passages.postings import HASH_SHIFT, Keys, numbers_of
+from neardup.index.protocol import Completeness, read_bucket_sizes
+from neardup.ledger import Ledger, audited, fingerprint_arrays, inserts, now_ms, passage_hashes, recalls, stories
+from neardup.ledger.audited import OnRecord, Pair
+from neardup.ledger.recalls import Measure, Recall, Tried
+from neardup.pages.text_cache import Texts
+from neardup.pipeline.common_passages import CommonHashes
+from neardup.records import Assessment, BandedFingerprint, Candidate, Change, PairedStory, is_work
+
+STORIES_PER_READ = 2_000  # larger pages do not fit in the processor's cache
+MOST = 100  # pairs of a story, the best first, by either fingerprints or passages
+WIDE_HOLDERS = 20  # times `detection.common_passage`: a passage that more stories hold nominates none here either
+
+
+@dataclass(slots=True)
+class Nominated:
+    """What was compared with a story: ids -> the rows that agree, and the uncommon and all passage hashes shared.
+
+    `left_out` counts the pairs above MOST.
+    """
+
+    rows: dict[int, int] = field(default_factory=dict)
+    uncommon: dict[int, int] = field(default_factory=dict)
+    shared: dict[int, int] = field(default_factory=dict)
+    left_out: int = 0
+
+    def ids(self) -> set[int]:
+        """All that was nominated."""
+        return self.rows.keys() | self.shared.keys()
+
+
+async def by_fingerprints(
+    ledger: Ledger, ones: FingerprintArrays, detection: Detection, found: Mapping[int, Nominated]
+) -> int:
+    """Compare some stories with all of their languages; returns the number of stories that were read."""
+    of_language = dict(ones.by_language())
+    number = read = 0
+    while len(page := await ledger.do(fingerprint_arrays.after, number, STORIES_PER_READ)):
+        number, read = int(page.numbers[-1]), read + len(page)
+        for language, others in page.by_language():
+            if (own := of_language.get(language)) is not None:
+                _add_alike(own, others, detection.of(language).hamming, found)
+    for nominated in found.values():
+        nominated.left_out += _keep_best(nominated.rows)
+    return read
+
+
+def _add_alike(
+    ones: FingerprintArrays, others: FingerprintArrays, hamming: int, found: Mapping[int, Nominated]
+) -> None:
+    alike = compare(ones, others, hamming)
+    ids, matched = ones.ids[alike.ones].tolist(), others.ids[alike.others].tolist()
+    for story_id, match, rows in zip(ids, matched, alike.rows.tolist(), strict=True):
+        if story_id != match:
+            found[story_id].rows[match] = rows
+
+
+def _keep_best(scores: dict[int, int]) -> int:
+    """Keep the MOST highest; returns how many were dropped."""
+    dropped = sorted(scores, key=lambda story_id: (-scores[story_id], story_id))[MOST:]
+    for story_id in dropped:
+        del scores[story_id]
+    return len(dropped)
+
+
+async def by_passages(
+    ledger: Ledger,
+    passages: PassageIndex,
+    hashes: Mapping[int, PassageHashes],
+    common: int,
+    found: Mapping[int, Nominated],
+) -> None:
+    """Find the stories that share passage hashes with some stories, given by their ids."""
+    wanted = np.unique(np.concatenate([np.empty(0, np.uint32), *hashes.values()]))
+    keys = [some async for some in _postings(ledger, passages, wanted)]
+    postings = np.unique(
+        np.concatenate([np.empty(0, np.uint64), *keys])
+    )  # a story may be in a segment and still in the ledger
+    starts = np.searchsorted(postings, wanted.astype(np.uint64) << HASH_SHIFT)
+    ends = np.append(starts[1:], len(postings))
+    numbers = numbers_of(postings)
+    for story_id, own in hashes.items():
+        counts: dict[str, defaultdict[int, int]] = {"shared": defaultdict(int), "uncommon": defaultdict(int)}
+        for place in np.searchsorted(wanted, own).tolist():
+            holders = int(ends[place] - starts[place])
+            for number in numbers[starts[place] : ends[place]].tolist() if holders <= WIDE_HOLDERS * common else ():
+                counts["shared"][number] += 1
+                counts["uncommon"][number] += holders <= common
+        several = [number for number, n in counts["shared"].items() if n >= MIN_SHARED]
+        ids = await ledger.do(passage_hashes.ids_of, several)
+        nominated = found[story_id]
+        nominated.shared = {ids[n]: counts["shared"][n] for n in several if ids.get(n, story_id) != story_id}
+        nominated.uncommon = {ids[n]: counts["uncommon"][n] for n in several if n in ids}
+        nominated.left_out += _keep_best(nominated.shared)
+
+
+async def _postings(ledger: Ledger, passages: PassageIndex, wanted: PassageHashes) -> AsyncIterator[Keys]:
+    """The postings of the wanted hashes: in the ledger, which has those of the latest stories, and in the segments."""
+    number = 0
+    while rows := await ledger.do(passage_hashes.after, number, STORIES_PER_READ):
+        number = rows[-1][0]
+        yield _keys(rows, wanted)
+    segments = scan_segments(passages, wanted)
+    while (some := await asyncio.to_thread(next, segments, None)) is not None:
+        yield some
+
+
+def _keys(rows: Sequence[tuple[int, bytes]], wanted: PassageHashes) -> Keys:
+    arrays = [np.frombuffer(packed, np.uint32) for _, packed in rows]
+    hashes = np.concatenate(arrays)
+    numbers = np.repeat(np.array([number for number, _ in rows], np.uint64), [len(one) for one in arrays])
+    among = np.isin(hashes, wanted)
+    return np.asarray(hashes[among].astype(np.uint64) << HASH_SHIFT | numbers[among])
+
+
+# MERGED: Why a pair that should be flagged is not.
+
+
+class Reason(StrEnum):
+    """Why a pair is not flagged; the first that applies."""
+
+    VERDICT = "a verdict suppresses it"  # does not count as missed
+    PENDING = "it waits for verification"
+    NEAR_MISS = "it was verified and found below the thresholds, with other texts or thresholds than now"
+    GONE = "a story was removed or changed meanwhile"
+    COMMON_PASSAGES = "it shares only common passages, and its fingerprints are outside the thresholds of nomination"
+    OUTSIDE = "its fingerprints and passages are outside the thresholds of nomination"
+    MISSING = "the index lacks entries of a story"
+    CAPPED = "a bucket has more than max_bucket members"
+    MAX_MATCHES = "a story has more than max_matches matches or candidates"
+    NOT_NOMINATED = "it was not nominated when it was written; `neardup sweep` finds it"
+
+
+ON_RECORD = {
+    OnRecord.SUPPRESSED: Reason.VERDICT,
+    OnRecord.PENDING: Reason.PENDING,
+    OnRecord.NEAR_MISS: Reason.NEAR_MISS,
+}
+
+
+async def reason_of(app: App, story_id: int, pair: Candidate, nominated: Nominated, state: OnRecord | None) -> Reason:
+    """Why a pair of a sampled story is not flagged.  Raises Transient if the index does not answer."""
+    if state is not None and state in ON_RECORD:
+        return ON_RECORD[state]
+    held = await app.reader.do(stories.fingerprints, [pair.a.id, pair.b.id])
+    if len(held) < 2 or any(held[side.id].simhash != side.simhash for side in (pair.a, pair.b)):
+        return Reason.GONE
+    match = pair.b.id if pair.a.id == story_id else pair.a.id
+    thresholds = app.config.detection.of(pair.language)
+    by_whole_text = pair.is_of_one_language and worth_comparing(held[story_id], held[match], thresholds)
+    if not by_whole_text and nominated.uncommon.get(match, 0) < MIN_SHARED:
+        return Reason.COMMON_PASSAGES if nominated.shared.get(match, 0) >= MIN_SHARED else Reason.OUTSIDE
+    if by_whole_text and (found := await _fault_of_index(app, held, thresholds.max_bucket)) is not None:
+        return found
+    return Reason.MAX_MATCHES if await _is_full(app, pair, nominated, thresholds.max_matches) else Reason.NOT_NOMINATED
+
+
+async def _is_full(app: App, pair: Candidate, nominated: Nominated, most: int) -> bool:
+    """Whether a story has more matches or candidates by passages than it may have."""
+    if sum(n >= MIN_SHARED for n in nominated.uncommon.values()) > most:
+        return True
+    open_matches = [await app.reader.do(audited.open_matches, side.id) for side in (pair.a, pair.b)]
+    return max(open_matches) >= most
+
+
+async def _fault_of_index(app: App, held: Mapping[int, BandedFingerprint], max_bucket: int) -> Reason | None:
+    if any(await lacking(app, list(held))):
+        return Reason.MISSING
+    sizes = await read_bucket_sizes(app.index, list(held.values()))
+    return Reason.CAPPED if any(n > max_bucket for n in sizes.values()) else None
+
+
+async def lacking(app: App, ids: Sequence[int]) -> list[int]:
+    """How many entries the index lacks of each of these stories that it has applied and that have not changed since.
+
+    An index that has lost its position should have applied all.  None for an index that cannot say.
+    """
+    if not isinstance(app.index, Completeness):
+        return []
+    applied = (await app.index.position()).applied
+    inserted = await app.reader.do(inserts.of_stories, ids)
+    held: list[Change] = [one for one in inserted if applied is None or one.number <= applied]
+    missing = await app.index.missing(held)
+    existing = await app.reader.do(inserts.existing, [one.number for one in held])
+    return [n for one, n in zip(held, missing, strict=True) if one.number in existing]
+
+
+# MERGED: One audit: sample, nominate, verify on the texts, and compare with the flags on record.
+
+STORIES_AT_ONCE = 8  # whose texts and candidates are read together
+INDEX_ENTRIES = "index entries"  # the subject of the recall of stories that are whole in the index
+
+
+@dataclass(frozen=True, slots=True)
+class Miss:
+    """A pair that should be flagged and is not; the sampled story comes first."""
+
+    story_id: int
+    matched_id: int
+    language: str
+    kind: str
+    jaccard: float | None
+    containment: float | None
+    reason: Reason
+
+
+@dataclass(frozen=True, slots=True)
+class Audited:
+    """What an audit found.
+
+    `stories` were sampled, of which `unreadable` could not be read.  `compared` is the number of stories on record,
+    `candidates` that of the pairs verified, `left_out` that of the pairs beyond the best 100 of a story.  Misses for a
+    verdict do not count in `recalls`.
+    """
+
+    stories: int
+    unreadable: int
+    compared: int
+    candidates: int
+    left_out: int
+    recalls: list[Recall]
+    misses: list[Miss]
+
+
+async def audit(app: App, sample: int, since: int) -> Audited:
+    """Audit at most `sample` stories known since a time (milliseconds), and record their recall.
+
+    Raises Transient if the index does not answer, and PassagesDamaged.
+    """
+    ids = await app.reader.do(audited.latest, since, sample)
+    async with aclosing(open_readers(app.config)) as pool:
+        texts = Texts(pool.shingled)
+        hashes = await _passages_of(app, texts, ids)
+        found = {story_id: Nominated() for story_id in hashes}
+        ones = await app.reader.do(fingerprint_arrays.existing, hashes, ())
+        compared = await by_fingerprints(app.reader, ones, app.config.detection, found)
+        await by_passages(app.reader, app.passages, hashes, app.config.detection.common_passage, found)
+        tried, misses, candidates = await _verify(app, texts, found)
+    found_of = [*recalls.summed(tried), *await _whole_in_index(app, ids)]
+    await app.ledger.do(recalls.record, Measure.AUDIT, now_ms(), found_of)
+    left_out = sum(one.left_out for one in found.values())
+    return Audited(len(ids), len(ids) - len(hashes), compared, candidates, left_out, found_of, misses)
+
+
+async def _passages_of(app: App, texts: Texts, ids: Sequence[int]) -> dict[int, PassageHashes]:
+    """The passage hashes of the stories whose pages still have the text on record, by their ids."""
+    hashes: dict[int, PassageHashes] = {}
+    for some in _batches(ids):
+        sides = (await _sides(app, some)).values()
+        read = await texts.read(sides)
+        for side in sides:
+            if isinstance(text := read[side.text_hash], Shingled):
+                hashes[side.id] = np.union1d(passage_hashes_of(text.words), text.skeleton_hashes)
+    return hashes
+
+
+def _batches(ids: Sequence[int]) -> Iterator[Sequence[int]]:
+    return (ids[start : start + STORIES_AT_ONCE] for start in range(0, len(ids), STORIES_AT_ONCE))
+
+
+async def _sides(app: App, ids: Sequence[int]) -> dict[int, PairedStory]:
+    rows = await app.reader.do(stories.describe, ids)
+    return {
+        story_id: PairedStory(**{name: row[name] for name in PairedStory.__slots__}) for story_id, row in rows.items()
+    }
+
+
+async def _verify(app: App, texts: Texts, found: Mapping[int, Nominated]) -> tuple[list[Tried], list[Miss], int]:
+    """Verify what was nominated: which pairs should be flagged, which of these are not, and how many were verified."""
+    tried, misses, verified = list[Tried](), list[Miss](), 0
+    common = CommonHashes(app.reader)
+    for some in _batches(list(found)):
+        sides = await _sides(app, [*some, *{match for story_id in some for match in found[story_id].ids()}])
+        pairs = [(story_id, pair) for story_id in some for pair in _pairs(story_id, sides, found[story_id])]
+        assessed = await _assess(app, texts, pairs, common)
+        verified += len(assessed)
+        state = await app.reader.do(audited.on_record, [_ids(pair) for _, pair, _ in assessed])
+        for story_id, pair, one in assessed:
+            if one is None or one.kind is None or one.signals.estimated:
+                continue
+            on_record, reason = state.get(_ids(pair)), None
+            if on_record is not OnRecord.FLAGGED:
+                reason = await reason_of(app, story_id, pair, found[story_id], on_record)
+                misses.append(_miss(story_id, pair, one, reason))
+            if reason is not Reason.VERDICT:
+                tried.append(Tried(pair.language, story_id, one.kind, reason is None))
+    return tried, misses, verified
+
+
+def _pairs(story_id: int, sides: Mapping[int, PairedStory], nominated: Nominated) -> list[Candidate]:
+    own = sides.get(story_id)
+    matches = [sides[match] for match in sorted(nominated.ids()) if match in sides and not is_work(match)]
+    return [Candidate(*sorted((own, match), key=lambda side: side.id)) for match in matches] if own else []
+
+
+def _ids(pair: Candidate) -> Pair:
+    return pair.a.id, pair.b.id
+
+
+async def _assess(
+    app: App, texts: Texts, pairs: Sequence[tuple[int, Candidate]], common: CommonHashes
+) -> list[tuple[int, Candidate, Assessment | None]]:
+    """Verify pairs; those of which a text could not be read are verified by their signatures."""
+    wanted = [side for _, pair in pairs if pair.a.text_hash != pair.b.text_hash for side in (pair.a, pair.b)]
+    read = {text_hash: text for text_hash, text in (await texts.read(wanted)).items() if isinstance(text, Shingled)}
+    of_language = {language: await common.of(language) for language in {pair.language for _, pair in pairs}}
+
+    def assess_all() -> list[tuple[int, Candidate, Assessment | None]]:
+        return [
+            (
+                story_id,
+                pair,
+                assess(
+                    pair,
+                    read.get(pair.a.text_hash),
+                    read.get(pair.b.text_hash),
+                    app.config.detection.of(pair.language),
+                    of_language[pair.language],
+                ),
+            )
+            for story_id, pair in pairs
+        ]
+
+    return await asyncio.to_thread(assess_all)
+
+
+def _miss(story_id: int, pair: Candidate, one: Assessment, reason: Reason) -> Miss:
+    match = pair.b.id if pair.a.id == story_id else pair.a.id
+    signals = one.signals
+    containment = max((x for x in (signals.containment_a, signals.containment_b) if x is not None), default=None)
+    return Miss(story_id, match, pair.language, one.kind or "", signals.jaccard, containment, reason)
+
+
+async def _whole_in_index(app: App, ids: Sequence[int]) -> list[Recall]:
+    """How many of some stories have all their entries in the index; none for an index that cannot say."""
+    lacks = await lacking(app, ids)
+    whole = sum(not n for n in lacks)
+    return [Recall(recalls.ALL, INDEX_ENTRIES, whole, len(lacks), whole, len(lacks))] if lacks else []

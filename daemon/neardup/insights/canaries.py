@@ -1,0 +1,102 @@
+"""Canaries: copies of stories on record, made with known edits and looked up in the live index after each daily run.
+
+Nothing of a copy is stored.  A copy is found if a check of its text matches the story that it was made of.
+"""
+
+import asyncio
+from collections.abc import Sequence
+from contextlib import aclosing
+
+from neardup.app import App, open_readers
+from neardup.core.page import PageText, PreparedStory, prepare_story
+from neardup.insights.evaluate.corpus import COPIES, Corpus, Original, PlantedStory, plant
+from neardup.insights.evaluate.edits import OTHER_SCRIPT, chapter_name, replaced_name
+from neardup.ledger import drawn_stories, now_ms, recalls
+from neardup.ledger.recalls import Measure, Tried
+from neardup.pages.reader_pool import ReaderPool
+from neardup.pages.text_cache import Texts
+from neardup.pipeline.hooks import Hook
+from neardup.pipeline.summary import Summary
+from neardup.query.check import Checker
+from neardup.query.check_result import Submission
+from neardup.records import Story
+from neardup.telemetry.log import log
+
+EDITS = (
+    replaced_name(0.05),
+    "50% foreign text appended",
+    chapter_name(3),
+    "joiners inserted",
+    OTHER_SCRIPT,
+)
+CANARIES = [copy for copy in COPIES if copy.name in EDITS]
+WORDS = range(200, 5_000)  # of a story that is copied: shorter ones are missed by chance, longer ones cost much
+CHECKS_AT_ONCE = 4
+
+
+def hook(app: App) -> Hook:
+    """A hook that measures after a run that ended; `run.canaries` is the number of stories of each language."""
+
+    async def measure(summary: Summary) -> None:
+        if summary.status == "done":
+            await record(app)
+
+    return Hook("canaries", measure)
+
+
+async def record(app: App) -> None:
+    """Measure, and record the recall by language and edit.  Raises what checks raise."""
+    tried = await look_up_canaries(app)
+    log.info("canaries", looked_up=len(tried), found=sum(one.found for one in tried))
+    await app.ledger.do(recalls.record, Measure.CANARY, now_ms(), recalls.summed(tried))
+
+
+async def look_up_canaries(app: App) -> list[Tried]:
+    """Copy stories of each language, check the copies, and say of each whether its story was found."""
+    drawn = await app.reader.do(drawn_stories.draw, app.config.run.canaries, WORDS)
+    tried: list[Tried] = []
+    async with aclosing(open_readers(app.config)) as pool:
+        texts = Texts(pool.shingled)
+        checker = Checker(app.index, app.passages, app.reader, texts, app.config.detection, app.version)
+        for stories in drawn.values():
+            originals = await _read(pool, stories)
+            if len(originals) > 1:  # an edit takes words from another story
+                tried += await _check_copies(checker, originals)
+    return tried
+
+
+async def _read(pool: ReaderPool, stories: Sequence[Story]) -> list[Original]:
+    """The stories whose pages can be read."""
+    pages = await asyncio.gather(*map(pool.text, stories))
+    return [
+        Original(story.id, story.language, page.text)
+        for story, page in zip(stories, pages, strict=True)
+        if isinstance(page, PageText)
+    ]
+
+
+async def _check_copies(checker: Checker, originals: Sequence[Original]) -> list[Tried]:
+    corpus, texts = await asyncio.to_thread(plant, originals, CANARIES, now_ms())
+    slots = asyncio.Semaphore(CHECKS_AT_ONCE)
+
+    async def check(story: PlantedStory, text: str) -> list[Tried]:
+        async with slots:
+            return await _check(checker, corpus, story, text)
+
+    checks = (check(story, text) for story, text in zip(corpus.stories, texts, strict=True) if story.copy)
+    return [one for some in await asyncio.gather(*checks) for one in some]
+
+
+async def _check(checker: Checker, corpus: Corpus, story: PlantedStory, text: str) -> list[Tried]:
+    """Check one copy, which counts for each story whose text it has; not at all if index or texts did not answer."""
+    assert story.copy is not None
+    page = await asyncio.to_thread(prepare_story, text)
+    assert isinstance(page, PreparedStory), "a copy of a story has words"
+    language = corpus.originals[0].language
+    result = await checker.check(Submission(language, page))
+    if result.estimated:
+        log.warning("a canary does not count", why=result.reasons)
+        return []
+    matches = {match.story_id for match in result.matches}
+    ids = [corpus.originals[origin].id for origin in story.origins]
+    return [Tried(language, story_id, story.copy.name, story_id in matches) for story_id in ids]

@@ -1,0 +1,71 @@
+"""The precision of the flags, by the verdicts of moderators."""
+
+import sqlite3
+from collections.abc import Sequence
+from contextlib import closing
+from dataclasses import asdict
+from pathlib import Path
+
+from neardup.core.intervals import share
+from neardup.insights.charts.page import Table
+from neardup.insights.evaluate.tables import ALL, Facts, decimal, interval
+from neardup.ledger import read, translate_errors, verdicts
+from neardup.records import DECIDING
+
+
+def precision_on_record(path: Path) -> list[Facts]:
+    """Return `precision_by_verdicts` of a ledger; empty if there is no ledger yet.  Raises as `read` does."""
+    if not path.exists():
+        return []
+    with closing(read(path)) as db, translate_errors(path):
+        return precision_by_verdicts(db)
+
+
+def precision_by_verdicts(db: sqlite3.Connection) -> list[Facts]:
+    """Precision by language and kind, with its interval and the number of each verdict; the last row is the total."""
+    rows = [dict(row) for row in verdicts.verdict_counts(db)]
+    if not rows:
+        return []
+    total = {name: sum(row[name] for row in rows) for name in ("judged", *DECIDING)}
+    return [_with_precision(row) for row in (*rows, {"language": ALL, "kind": ALL, **total})]
+
+
+def _with_precision(row: Facts) -> Facts:
+    right = asdict(share(row["judged"] - row["not_similar"], row["judged"]))
+    return {
+        **{name: row[name] for name in ("language", "kind", "judged", *DECIDING)},
+        "precision": right["share"],
+        **{end: right[end] for end in ("low", "high")},
+    }
+
+
+def precision_tables(facts: Sequence[Facts]) -> list[Table]:
+    """One table, or none if there are no verdicts."""
+    if not facts:
+        return []
+    return [
+        Table(
+            "Precision by moderators' verdicts",
+            "The share of the decided flags that were not decided to be not similar. Moderators decide the most severe "
+            "flags first, so these are not a random sample.",
+            (
+                "language",
+                "kind",
+                "decided",
+                "precision",
+                "95 % interval",
+                *(word.replace("_", " ") for word in DECIDING),
+            ),
+            [
+                (
+                    row["language"],
+                    row["kind"],
+                    f"{row['judged']:,}",
+                    decimal(row["precision"]),
+                    interval(row),
+                    *(f"{row[verdict]:,}" for verdict in DECIDING),
+                )
+                for row in facts
+            ],
+        )
+    ]

@@ -1,0 +1,155 @@
+"""What a passage index holds, and what it lacks, for `neardup doctor` and `neardup status`; also beside a run."""
+
+import asyncio
+import sqlite3
+from contextlib import suppress
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from neardup.config import Reference
+from neardup.index.passages.folder import SegmentFile, list_segments, open_segment
+from neardup.index.passages.postings import join_ranges
+from neardup.ledger import (
+    Ledger,
+    common_passages,
+    files,
+    forgotten,
+    missing_passages,
+    passage_hashes,
+    runs,
+    unsettled,
+    works,
+)
+from neardup.pipeline import submitted_pages
+
+if TYPE_CHECKING:
+    from neardup.index.passages.index import PassageIndex
+
+
+PASSAGE_REPAIR = "the next run reads their pages again, or `neardup reindex` now"
+MOST_NAMED = 3  # damaged segments, in a message
+EXAMPLES = 5  # common passages, in a status
+
+
+@dataclass(frozen=True, slots=True)
+class PassageStatus:
+    """What the passage index holds.
+
+    `stories` are those in segments, with former versions that no merge has dropped yet; `waiting` those that are in the
+    ledger's outbox; `missing` those whose pages are to be read again, counted to 1,000,000.  `common` counts the common
+    passages by language; `examples` has those that the most stories hold, each with a story that holds it.
+    """
+
+    stories: int
+    segments: int
+    bytes: int
+    waiting: int
+    missing: int
+    common: dict[str, int]
+    examples: list[dict[str, Any]]
+
+
+def passage_status(db: sqlite3.Connection, ledger: Path) -> PassageStatus:
+    """The state of the passage index beside a ledger.  Raises Fatal for that of another ledger."""
+    folder, recorded = files.passages_folder(ledger), runs.get(db, "fingerprint_version")
+    segments = _segments(folder, runs.get(db, "ledger_id") or "", recorded.split()[0]) if recorded else []
+    return PassageStatus(
+        stories=sum(one.segment.header.stories for one in segments if one.segment),
+        segments=len(segments),
+        bytes=sum(one.path.stat().st_size for one in segments),
+        waiting=passage_hashes.count(db),
+        missing=missing_passages.count(db, join_ranges((one.first, one.last) for one in segments)),
+        common=common_passages.counts(db),
+        examples=[
+            {key: row[key] for key in ("language", "holders", "example", "example_title")}
+            for row in common_passages.listed(db, EXAMPLES)
+        ],
+    )
+
+
+def _segments(folder: Path, ledger_id: str, algorithm: str) -> list[SegmentFile]:
+    """The segments in a folder, as `PassageIndex` opens them; listed again if another process merges some meanwhile."""
+    while True:
+        with suppress(FileNotFoundError):
+            return [open_segment(one, ledger_id, algorithm) for one in list_segments(folder)]
+
+
+async def passage_difference(index: "PassageIndex", ledger: Ledger) -> str | None:
+    """What is damaged or missing, and what to do, in one line; None if every checksum is right and nothing is missing.
+
+    Reads every segment.
+    """
+    if damaged := await asyncio.to_thread(lambda: list(index.check())):
+        names = ", ".join(f"{one.segment} ({one.reason})" for one in damaged[:MOST_NAMED])
+        stories = sum(one.last - one.first + 1 for one in damaged)
+        return f"{len(damaged)} damaged segments with up to {stories:,} stories: {names}; {PASSAGE_REPAIR}"
+    held = await asyncio.to_thread(lambda: index.held)
+    missing = await ledger.do(missing_passages.count, held)
+    return f"lacks {missing:,} stories; {PASSAGE_REPAIR}" if missing else None
+
+
+async def passage_summary(index: "PassageIndex") -> str:
+    """What an undamaged index holds, in one line."""
+    segments, size = await asyncio.to_thread(lambda: (len(index.files()), index.size()))
+    return f"{index.stories:,} stories in {segments} segments of {size:,} bytes, every checksum is right"
+
+
+# MERGED: The works on record beside [reference] and its last sync, for `neardup doctor` and `neardup status`.
+
+SYNC = "run `neardup reference sync`"
+
+
+def reference_difference(db: sqlite3.Connection, reference: Reference | None) -> str | None:
+    """What is wrong with the works on record, and how to mend it; None if nothing is."""
+    if reference is None:
+        return works_without_section(works.count(db))
+    if (sync := runs.last_of(db, "reference")) is None:
+        return f"the works were never listed: {SYNC}"
+    if sync["status"] != "done":
+        why = f" ({sync['error']})" if sync["error"] else ""
+        return f"the last sync is on record as {sync['status']}{why}: {SYNC}"
+    if reference.kind == "manifest" and _changed_at(reference) > sync["started_at"]:
+        return f"{reference.manifest} has changed since the last sync: {SYNC}"
+    if lacking := sum(one.without_fingerprint for one in works.catalogues(db)):
+        return f"{lacking:,} works have no fingerprint: {SYNC}, which says why"
+    return None
+
+
+def works_without_section(count: int) -> str | None:
+    """What follows if so many works are on record, but no [reference] is configured; None if there are none."""
+    if not count:
+        return None
+    return (
+        f"{count:,} works are on record, but the configuration has no [reference]: their pages cannot be read, so new"
+        " copies that changed a word are only estimated, and copied passages are not found; put [reference] back, or"
+        " run `neardup reference remove NAME`"
+    )
+
+
+def _changed_at(reference: Reference) -> int:
+    """When the list of works was last written, in milliseconds since 1970."""
+    assert reference.manifest is not None
+    return reference.manifest.stat().st_mtime_ns // 1_000_000
+
+
+# MERGED: What ledger and disk hold of submitted and of forgotten stories.
+
+
+@dataclass(frozen=True, slots=True)
+class SubmissionStatus:
+    """The submitted pages on disk, the submitted stories still to be looked up once more, and the forgotten stories."""
+
+    pages: int
+    unsettled: int
+    forgotten: int
+
+
+def submission_status(db: sqlite3.Connection, ledger: Path) -> SubmissionStatus:
+    return SubmissionStatus(len(submitted_pages.kept(ledger)), unsettled.count(db), forgotten.count(db))
+
+
+def submission_summary(db: sqlite3.Connection, ledger: Path) -> str:
+    """The pages on disk in one line, for `doctor`."""
+    unused = sum(1 for _ in submitted_pages.unused(db, ledger))
+    return f"{len(submitted_pages.kept(ledger)):,} pages of submitted stories, {unused:,} files that no story needs"

@@ -1,0 +1,114 @@
+"""A list of the pages in a folder, as a manifest."""
+
+import csv
+import json
+import os
+import re
+import shutil
+from collections.abc import Mapping, Sequence
+from importlib.resources import as_file, files
+from pathlib import Path
+
+from neardup.errors import Fatal, Misuse
+from neardup.languages import Languages
+
+ENDINGS = (".html", ".htm", ".xhtml", ".txt", ".md")
+
+
+def list_pages(folder: Path) -> list[str]:
+    """The pages in a folder and below, without hidden ones, as paths relative to it.  Raises Misuse if it has none."""
+    paths = []
+    for parent, folders, names in os.walk(folder):
+        folders[:] = [name for name in folders if not name.startswith(".")]
+        paths += [
+            str((Path(parent) / name).relative_to(folder))
+            for name in names
+            if name.lower().endswith(ENDINGS) and not name.startswith(".")
+        ]
+    if not paths:
+        raise Misuse(f"--pages: {folder} has no files {', '.join(f'*{ending}' for ending in ENDINGS)}")
+    return sorted(paths)
+
+
+def all_named(paths: Sequence[str], languages: Languages) -> bool:
+    """Whether each page is in a folder that is named after its language."""
+    return all(_language_of(path, languages) for path in paths)
+
+
+def write_manifest(paths: Sequence[str], manifest: Path, languages: Languages, language: str | None) -> None:
+    """Write a new manifest of pages, each named by its path, in the language of its folder, or else in `language`.
+
+    Raises Misuse if the file exists, Fatal if it cannot be written.
+    """
+    try:
+        with manifest.open("x", encoding="utf-8", newline="") as out:
+            rows = ((path, _language_of(path, languages) or language, path) for path in paths)
+            csv.writer(out).writerows([("id", "language", "path"), *rows])
+    except FileExistsError:
+        raise Misuse(f"{manifest} exists already: name it with --list, or move it away") from None
+    except OSError as error:
+        raise Fatal(f"cannot write {manifest}: {error.strerror}") from error
+
+
+def _language_of(path: str, languages: Languages) -> str | None:
+    """The language that the first folder of a path names."""
+    first, slash, _ = path.partition("/")
+    try:
+        return languages.find(first) if slash else None
+    except ValueError:
+        return None
+
+
+# MERGED: The text of a configuration file: the commented configuration of the samples, with other values.
+
+SECTION = re.compile(r"\[([\w.]+)\]")
+KEY = re.compile(r"(?:# )?(\w+) = ")
+COMMENT_COLUMN = 41
+
+Value = str | tuple[str, ...]
+
+
+def config_text(values: Mapping[str, Value]) -> str:
+    """The commented configuration with these values of `section.key`.
+
+    A key without a value here keeps its line.  Raises ValueError for a key that the configuration lacks.
+    """
+    remaining, section, lines = dict(values), "", list[str]()
+    for line in (files("neardup") / "samples" / "config.toml").read_text(encoding="utf-8").splitlines():
+        if heading := SECTION.fullmatch(line):
+            section = heading[1]
+        key = KEY.match(line)
+        name = f"{section}.{key[1]}" if key else ""
+        lines.append(_line(name, remaining.pop(name), line) if name in remaining else line)
+    if remaining:
+        raise ValueError(f"the configuration has no {', '.join(remaining)}")
+    return "\n".join([*lines, ""])
+
+
+def _line(name: str, value: Value, line: str) -> str:
+    """The line of a key with another value, and with the comment that it had."""
+    toml = json.dumps(value, ensure_ascii=False).replace("\x7f", "\\u007f")  # TOML forbids it, JSON does not
+    _, mark, comment = line.removeprefix("# ").partition(" # ")
+    start = f"{name.partition('.')[2]} = {toml}"
+    return f"{start:<{COMMENT_COLUMN - 1}} # {comment}" if mark else start
+
+
+# MERGED: The bundled sample stories, copied into a folder with a configuration and a ledger of their own.
+
+CONFIG = "config.toml"
+
+
+def copy_samples(folder: Path) -> Path:
+    """Copy the samples into a folder, which is made if need be; returns the path of their configuration.
+
+    Raises Misuse for a folder that holds anything else, Fatal if the folder cannot be written.
+    """
+    try:
+        with as_file(files("neardup") / "samples") as samples:
+            is_demo = (folder / CONFIG).exists() and (folder / CONFIG).read_bytes() == (samples / CONFIG).read_bytes()
+            if folder.exists() and not is_demo and any(folder.iterdir()):
+                raise Misuse(f"{folder} holds files of your own: name a new folder, `neardup demo FOLDER`")
+            shutil.copytree(samples, folder, ignore=shutil.ignore_patterns("meaning"), dirs_exist_ok=True)
+    except OSError as error:
+        raise Fatal(f"cannot write the samples to {folder}: {error.strerror or error}") from error
+    return folder / CONFIG

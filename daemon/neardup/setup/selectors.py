@@ -1,0 +1,294 @@
+"""A sample of the pages of the configured source."""
+
+import re
+import socket
+from collections import Counter, defaultdict
+from collections.abc import AsyncIterator, Collection, Iterable, Iterator, Sequence
+from contextlib import aclosing, closing
+from dataclasses import dataclass, field
+from random import Random
+from typing import NamedTuple
+
+from selectolax.lexbor import LexborHTMLParser, LexborNode
+
+from neardup.config import Config, Content
+from neardup.core.page import Page
+from neardup.core.text.decoding import NoStoryText, decode
+from neardup.core.text.story_elements import INVISIBLE
+from neardup.errors import Fatal, NeardupError
+from neardup.pages.store import Pages, open_transfers, path_of
+from neardup.records import BadRow, Checkpoint, Language, ListedRow, Story
+from neardup.source import rows_of
+from neardup.source.listings import open_source
+
+PAGES = 20
+ROWS = 500_000  # of the listing, among which the pages are chosen; more would take more than 4 s
+SEED = 1
+
+
+class SamplePage(NamedTuple):
+    """A page, and the language that the listing gives it."""
+
+    language: Language
+    page: Page
+
+
+async def sample_pages(config: Config) -> list[SamplePage]:
+    """A few pages, chosen at random among all rows of the listing; those that cannot be read are left out.
+
+    Raises Fatal for a listing without a usable row, or if no page can be read, with the reason of the first.
+    """
+    read = list(_read(config.content, await _sample(config)))
+    pages = [page for page in read if isinstance(page, SamplePage)]
+    failures = [page for page in read if isinstance(page, NeardupError)]
+    if failures and not pages:
+        raise Fatal(f"none of {len(read)} pages could be read: {failures[0]}")
+    return pages
+
+
+async def _sample(config: Config) -> list[Story]:
+    """A few stories of the listing, each as likely as any other.  A listing is often sorted, by template for example.
+
+    Algorithm R of Vitter (1985), "Random sampling with a reservoir".
+    """
+    chosen, stories, reason, random = list[Story](), 0, "it has no rows", Random(SEED)  # noqa: S311 - not for security
+    async with aclosing(_rows(config)) as rows:  # type: ignore[type-var]
+        async for row in rows:
+            if isinstance(row, BadRow):
+                reason = str(row.error)
+            elif isinstance(row, Story):
+                stories += 1
+                if len(chosen) < PAGES:
+                    chosen.append(row)
+                elif (place := random.randrange(stories)) < PAGES:
+                    chosen[place] = row
+                if stories == ROWS:
+                    break
+    if not chosen:
+        raise Fatal(f"the listing has no usable row: {reason}")
+    return chosen
+
+
+def _rows(config: Config) -> AsyncIterator[ListedRow]:
+    return rows_of(open_source(config, _ignore_checkpoint))
+
+
+async def _ignore_checkpoint(_: Checkpoint) -> None:
+    """Ignore the checkpoint: a sample is never resumed."""
+
+
+def _read(content: Content, stories: Sequence[Story]) -> Iterator[SamplePage | NeardupError]:
+    """The pages of these stories, or why they cannot be read, in any order."""
+    store, languages = Pages(content), dict[object, Language]()
+    control, other = socket.socketpair()
+    with closing(control), closing(other):
+        transfers = open_transfers([content], control.fileno())
+        for story in stories:
+            try:
+                get = store.begin(path_of(content, story))
+            except NeardupError as error:
+                yield error
+            else:
+                languages[get] = story.language
+                transfers.begin(get)
+        while transfers.under_way:
+            transfers.advance(wait=True)
+            while finished := transfers.pop_finished():
+                try:
+                    page = store.page_of(finished)
+                except NeardupError as error:
+                    yield error
+                else:
+                    assert page is not None  # without an ETag a page is always returned
+                    yield SamplePage(languages[finished], page)
+
+
+# MERGED: Proposes CSS selectors for the story on the pages of a site, from a few of its pages. The story is the text that differs from page to page and is no link. A selector is the better the more of that text it holds, and the less other text. Pages of several designs may need a selector each.
+
+PLAIN_NAME = re.compile(r"[A-Za-z_][\w-]*", re.ASCII)  # of a class or an id that needs no escapes
+MOST_ELEMENTS = 20_000  # of a page that is examined
+MOST_PAGES = 0.3  # text on more than this share of the pages is not a story's; some stories are copies of others
+FEW_PAGES = 4  # of which even two share no story
+LEAST_SCORE = 0.5  # as a share of the best score on a page
+WHOLE = "body"
+MOST_SELECTORS = 3
+# A selector that is tighter than another may hold this much less: bylines and dates differ from page to page too.
+TOLERANCE = 0.03
+CONTAINERS = frozenset(["article", "blockquote", "body", "div", "main", "section", "td"])
+NAVIGATION = frozenset(["a", "nav", "header", "footer", "aside", "form", "button", "label"])
+
+
+@dataclass(slots=True)
+class _Words:
+    """The numbers of words of a story and of all words, on a page or in the elements of a selector."""
+
+    story: int = 0
+    all: int = 0
+
+
+@dataclass(frozen=True, slots=True)
+class _TextNode:
+    """A text of a page: its words, the selectors of its ancestors from the outermost on, and whether it is a link."""
+
+    text: str
+    words: int
+    selectors: tuple[str, ...]
+    is_navigation: bool
+
+
+@dataclass(slots=True)
+class _Survey:
+    """How well each selector fits each page, and how deep its elements are."""
+
+    scores: dict[str, dict[int, float]] = field(default_factory=lambda: defaultdict(dict))
+    depths: dict[str, int] = field(default_factory=dict)
+
+
+def propose_body(pages: Sequence[Page]) -> str:
+    """The selectors that hold the stories of these pages, joined by commas; "" for the whole page."""
+    texts = [nodes for page in pages if (nodes := _text_nodes(page))]
+    survey = _survey(texts)
+    whole = survey.scores.pop(WHOLE, {})
+    remaining = {n: max(scores.get(n, 0.0) for scores in (whole, *survey.scores.values())) for n in whole}
+    chosen: list[str] = []
+    while remaining and survey.scores and len(chosen) < MOST_SELECTORS:
+        best = _best(survey, remaining)
+        chosen.append(best)
+        scores = survey.scores[best]
+        remaining = {n: most for n, most in remaining.items() if scores.get(n, 0.0) < LEAST_SCORE * most}
+    return "" if remaining else ", ".join(chosen)  # a page that matches no selector would be skipped
+
+
+def _best(survey: _Survey, pages: Iterable[int]) -> str:
+    """The selector with the highest sum of scores on these pages; of nearly equal ones the innermost."""
+    totals = {one: sum(scores.get(n, 0.0) for n in pages) for one, scores in survey.scores.items()}
+    enough = max(totals.values()) * (1 - TOLERANCE)
+    nearly_best = [one for one, total in totals.items() if total >= enough]
+    return max(nearly_best, key=lambda one: (survey.depths[one], totals[one], one))
+
+
+def _survey(pages: Sequence[Sequence[_TextNode]]) -> _Survey:
+    survey = _Survey()
+    on_pages = Counter(text for nodes in pages for text in {node.text for node in nodes})
+    most = max(1 if len(pages) <= FEW_PAGES else 2, int(MOST_PAGES * len(pages)))
+    for n, nodes in enumerate(pages):
+        page, held = _Words(), defaultdict[str, _Words](_Words)
+        for node in nodes:
+            story = 0 if node.is_navigation or on_pages[node.text] > most else node.words
+            for depth, selector in enumerate(node.selectors):
+                survey.depths[selector] = max(survey.depths.get(selector, 0), depth)
+            for words in (page, *(held[one] for one in set(node.selectors))):
+                words.story += story
+                words.all += node.words
+        for selector, words in held.items():
+            if words.story:
+                survey.scores[selector][n] = (words.story / page.story) * (words.story / words.all)
+    return survey
+
+
+def _text_nodes(page: Page) -> list[_TextNode]:
+    """The visible texts of a page; none if it is no text."""
+    try:
+        root = LexborHTMLParser(decode(page.body, page.content_type)).body
+    except NoStoryText:
+        return []
+    found: list[_TextNode] = []
+    pending: list[tuple[LexborNode, tuple[str, ...], bool]] = [(root, (), False)] if root is not None else []
+    for _ in range(MOST_ELEMENTS):
+        if not pending:
+            break
+        node, selectors, is_navigation = pending.pop()
+        if node.tag == "-text":
+            text = " ".join((node.text_content or "").split())
+            if text:
+                found.append(_TextNode(text, len(text.split()), selectors, is_navigation))
+        elif node.tag_id not in INVISIBLE:
+            inner = selectors + tuple(one for one in _container_selectors(node) if one not in selectors)
+            is_inside = is_navigation or node.tag in NAVIGATION
+            pending += [(child, inner, is_inside) for child in node.iter(include_text=True)]
+    return found
+
+
+def _container_selectors(node: LexborNode) -> list[str]:
+    """The selectors of one element, the plainest first; none for paragraphs and what they contain."""
+    if node.tag not in CONTAINERS:
+        return []
+    attributes = node.attributes
+    classes = [one for one in (attributes.get("class") or "").split() if PLAIN_NAME.fullmatch(one)]
+    own_id = attributes.get("id") or ""
+    by_id = [f"#{own_id}"] if PLAIN_NAME.fullmatch(own_id) else []
+    plain = [node.tag] if node.tag in ("body", "main", "article") else []
+    return [*plain, *by_id, *(f"{node.tag}.{one}" for one in classes)]
+
+
+# MERGED: Proposes CSS selectors for the boxes inside stories that say the same on page after page, such as share buttons.
+
+LEAST_REPEATS = 2  # pages on which a box says again what it says on others,
+LEAST_SHARE = 0.1  # and as a share of all pages: a template of several may have boxes of its own
+MOST_BOX_ELEMENTS = 20_000  # of a page that are examined
+BOX_NAME = re.compile(r"[A-Za-z_][\w-]*", re.ASCII)  # of a class or an id that needs no escapes
+BOXES = frozenset(["nav", "header", "footer", "aside", "form", "button"])  # selected by their tag too
+
+
+def propose_strip(pages: Sequence[tuple[Language, Page]], body: str) -> tuple[str, ...]:
+    """Selectors of what stands inside the stories of these pages, and says the same on every page of a language.
+
+    `body` selects the stories; "" means that they are the whole pages.
+    """
+    stories = [(language, found) for language, page in pages if (found := _stories(page, body))]
+    said = defaultdict[str, list[tuple[Language, str]]](list)  # by selector: what its elements say, page by page
+    for language, story in stories:
+        for selector, text in _box_texts(story).items():
+            said[selector].append((language, text))
+    least = max(LEAST_REPEATS, LEAST_SHARE * len(pages))
+    repeated = {one for one, texts in said.items() if _repeats(texts) >= least}
+    return tuple(dict.fromkeys(one for _, story in stories for one in _outermost(story, repeated)))
+
+
+def _repeats(texts: Sequence[tuple[Language, str]]) -> int:
+    """How many pages repeat the text of another; 0 where two pages of a language differ, or nothing is said."""
+    languages, different = {language for language, _ in texts}, set(texts)
+    return len(texts) - len(languages) if len(different) == len(languages) and any(text for _, text in texts) else 0
+
+
+def _stories(page: Page, body: str) -> list[LexborNode]:
+    """The elements of a page that are its story; none if it is no text."""
+    try:
+        root = LexborHTMLParser(decode(page.body, page.content_type)).root
+    except NoStoryText:
+        return []
+    return [] if root is None else root.css(body or "body")
+
+
+def _box_texts(story: Sequence[LexborNode]) -> dict[str, str]:
+    """What the elements of each selector say on a page, without spaces."""
+    texts = defaultdict[str, str](str)
+    for node in _elements(story):
+        for selector in _box_selectors(node):
+            texts[selector] += "".join(node.text_lexbor().split())
+    return texts
+
+
+def _outermost(story: Sequence[LexborNode], selectors: set[str]) -> Iterator[str]:
+    """One of these selectors for each element that has any, and is in no other such element."""
+    for node in _elements(story, selectors):
+        yield from [one for one in _box_selectors(node) if one in selectors][:1]
+
+
+def _elements(story: Sequence[LexborNode], closed: Collection[str] = ()) -> Iterator[LexborNode]:
+    """The elements inside a story, but for those inside one that a selector of `closed` matches."""
+    pending = [child for node in reversed(story) for child in node.iter()]
+    for _ in range(MOST_BOX_ELEMENTS):
+        if not pending:
+            break
+        yield (node := pending.pop())
+        if not closed or not any(one in closed for one in _box_selectors(node)):
+            pending += node.iter()
+
+
+def _box_selectors(node: LexborNode) -> list[str]:
+    attributes = node.attributes
+    own_id = attributes.get("id") or ""
+    classes = [one for one in (attributes.get("class") or "").split() if BOX_NAME.fullmatch(one)]
+    by_id = [f"#{own_id}"] if BOX_NAME.fullmatch(own_id) else []
+    return [*(f".{one}" for one in classes), *by_id, *([node.tag] if node.tag in BOXES else [])]
