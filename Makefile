@@ -130,7 +130,7 @@ EXTRAS := --extra aws --extra redis --extra translations --extra xlsx
 
 lock:  ## resolve the locked versions again (needs uv)
 	uv pip compile -q --universal --python-version 3.11 --generate-hashes --no-annotate --upgrade \
-	  $(EXTRAS) --extra meaning --extra onnx --extra parquet --extra pdf --extra report --extra spark --extra bench --extra build --extra test -o deploy/requirements-test.lock pyproject.toml
+	  $(EXTRAS) --extra meaning --extra onnx --extra parquet --extra pdf --extra spark --extra bench --extra build --extra test -o deploy/requirements-test.lock pyproject.toml
 	uv pip compile -q --universal --python-version 3.11 --generate-hashes --no-annotate \
 	  $(EXTRAS) --extra build -c deploy/requirements-test.lock -o deploy/requirements.lock pyproject.toml
 	uv pip compile -q --universal --python-version 3.11 --generate-hashes --no-annotate \

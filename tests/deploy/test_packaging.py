@@ -18,7 +18,6 @@ LIBRARIES = {
     "parquet": ["pyarrow"],
     "pdf": ["weasyprint"],
     "redis": ["hiredis", "redis"],
-    "report": ["matplotlib"],
     "translations": ["babel"],
     "xlsx": ["xlsxwriter"],
 }
@@ -67,7 +66,6 @@ def test_files_and_sqlite_need_no_extra(bare: Callable[[str], Neardup]) -> None:
         ["plan"],
         ["doctor"],
         ["status"],
-        ["report"],
     ):
         done = neardup(*arguments)
         assert done.code == 0, f"neardup {arguments[0]}: {done.err}"

@@ -24,7 +24,7 @@ ON_THE_INDEX = (
     ("doctor",),
 )
 COMMANDS = {
-    "documented": (*ON_THE_INDEX, ("sweep",), ("report", "-o", "report.html"), ("backfill", "--fresh")),
+    "documented": (*ON_THE_INDEX, ("sweep",), ("backfill", "--fresh")),
     "compact": ON_THE_INDEX,
 }
 USED_BY_ALL_CLIENTS = {"ping", "unwatch", "discard"}

@@ -10,9 +10,7 @@ NOT_LOADED = (
     "neardup.__main__",  # runs a command
     "neardup.core.native._neardup",  # is no module of Python
     "neardup.spark",
-    # with the libraries of AWS, and with matplotlib, which take seconds
-    *("neardup.s3.objects", "neardup.s3.objects", "neardup.source.athena"),
-    *("neardup.insights.charts.svg", "neardup.insights.evaluate.plots", "neardup.insights.report.plots"),
+    *("neardup.s3.objects", "neardup.source.athena"),  # with the libraries of AWS, which take seconds
 )
 
 

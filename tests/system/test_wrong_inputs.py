@@ -71,9 +71,7 @@ def test_an_export_that_cannot_be_written_is_one_warning(make_neardup: Make) -> 
         (["export", "-o", "flags.pdf"], "the ending .pdf names no format"),
         (["export", "-o", "s3://bucket/flags.csv.gz"], "the ending .gz names no format"),
         (["export", "-o", "nowhere/flags.csv"], "--output: there is no folder nowhere"),
-        (["report", "-o", "nowhere/page.html"], "--output: there is no folder nowhere"),
         (["compare", "1", "2", "--html", "nowhere/page.html"], "--html: there is no folder nowhere"),
-        (["evaluate", "--html", "nowhere/page.html"], "--html: there is no folder nowhere"),
     ],
 )
 def test_wrong_arguments(neardup: Neardup, arguments: list[str], word: str) -> None:

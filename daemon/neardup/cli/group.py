@@ -43,7 +43,6 @@ COMMANDS = {
     "case": ("neardup.cli.decide", "Write the case file of a story, or the notice to its author"),
     "verdicts": ("neardup.cli.decide", "Print every verdict and undo, in the order of time, as JSON lines"),
     "export": ("neardup.cli.decide", "Write the flagged pairs, the most severe first, or the stories that copy"),
-    "report": ("neardup.cli.measure", "Write an HTML page of plots for operators: flags, scores, buckets, latencies"),
     "review": ("neardup.cli.decide", "Serve the review desk, a web page where moderators decide the flagged cases"),
     "suspects": ("neardup.cli.decide", "List the marked stories, those marked last first, or count them by author"),
     "dead-letters": ("neardup.cli.run", "List the stories and rows that could not be processed"),

@@ -1,4 +1,4 @@
-"""The commands that measure and project: `evaluate`, `plan`, `replay`, `report`."""
+"""The commands that measure and project: `evaluate`, `audit`, `plan`, `replay`."""
 
 import json
 import re
@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 import click
 
 from neardup.cli import console
-from neardup.cli.command import command, json_option, parse_time_option, refuse_missing_folder, run_async
+from neardup.cli.command import command, json_option, parse_time_option, run_async
 from neardup.errors import Misuse
 from neardup.records import MIN_BLOCK, Language, rfc3339
 
@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 
     from neardup.config import Config
     from neardup.insights.audit import Audited, Miss
-    from neardup.insights.charts.page import Table
+    from neardup.insights.evaluate.tables import Table
     from neardup.languages import Languages
     from neardup.ledger.recalls import Recall
 
@@ -70,9 +70,6 @@ def replay(config: "Config", since: str | None, until: str | None, as_json: bool
 @click.option("--min-words", type=click.IntRange(20), default=300, show_default=True, help="Leave out shorter stories.")
 @click.option("--seed", type=int, default=1, show_default=True, help="Seed of the random choice of stories and edits.")
 @click.option(
-    "--html", type=click.Path(path_type=Path), help="Where to write the report.  [evaluation.html beside the ledger]"
-)
-@click.option(
     "--truth", type=click.Path(path_type=Path), metavar="PAIRS.jsonl", help="Score the flags on record instead."
 )
 @click.option("--meaning", is_flag=True, help="Fit the thresholds of translated and retold pairs instead.")
@@ -83,7 +80,6 @@ def evaluate(
     sample: int,
     min_words: int,
     seed: int,
-    html: Path | None,
     truth: Path | None,
     meaning: bool,
     as_json: bool,
@@ -98,21 +94,18 @@ def evaluate(
     retold pairs to the stories that `neardup embed` has searched for, and keeps them with their vectors.
     """
     from neardup.cli import output
-    from neardup.insights.evaluate import copies, report
+    from neardup.insights.evaluate import copies
     from neardup.insights.evaluate.tables import show
     from neardup.insights.evaluate.truth import label_tables, read_labels, score_flags
     from neardup.ledger import read, snapshot, translate_errors
 
-    if html is not None:
-        refuse_missing_folder("--html", html)
     if meaning and truth is not None:
         raise Misuse("--meaning and --truth exclude each other")
     if meaning:
         from neardup.insights.evaluate.meaning import evaluate_meaning, meaning_tables
 
-        html = page = html or config.ledger.path.parent / "evaluation.html"
         with console.show_waiting("evaluate"):
-            facts = run_async(lambda _: evaluate_meaning(config, page))
+            facts = run_async(lambda _: evaluate_meaning(config))
         tables = meaning_tables(facts)
     elif truth is not None:
         labels = read_labels(truth)
@@ -120,19 +113,14 @@ def evaluate(
         with translate_errors(config.ledger.path), snapshot(db), console.show_waiting("evaluate"):
             facts = score_flags(db, labels)
         tables = label_tables(facts)
-        if html is not None:
-            report.write_truth(html, facts)
     else:
         progress = copies.Progress(console.show_count, console.show_progress)
         facts = run_async(lambda _: copies.evaluate_copies(config, sample, min_words, seed, progress))
-        tables, html = copies.copies_tables(facts), html or config.ledger.path.parent / "evaluation.html"
-        report.write_copies(html, facts)
+        tables = copies.copies_tables(facts)
     if as_json:
         click.echo(json.dumps(facts, ensure_ascii=False))
     else:
         show(output.out, tables)
-    if html is not None:
-        click.echo(f"Report: {html}", err=as_json)
 
 
 @command
@@ -173,27 +161,6 @@ def plan(config: "Config", *, counts: tuple[str, ...], sample: int, daily: int, 
     for part in plan_tables(facts):
         output.out.print(part)
         output.out.print()
-
-
-@command
-@click.option(
-    "-o",
-    "--output",
-    type=click.Path(path_type=Path),
-    metavar="PATH",
-    help="Where to write the page.  [report.html beside the ledger]",
-)
-def report_(config: "Config", output: Path | None) -> None:
-    """Write an HTML page of plots for operators: flags, scores, buckets, latencies."""
-    from neardup.insights.report.facts import read_facts
-    from neardup.insights.report.page import write_report
-
-    if output is not None:
-        refuse_missing_folder("--output", output)
-    page = output or config.ledger.path.parent / "report.html"
-    with console.show_waiting("report"):
-        write_report(page, run_async(lambda _: read_facts(config)), config)
-    click.echo(f"Report: {page}")
 
 
 def _parse_counts(languages: "Languages", options: tuple[str, ...]) -> Counter[Language]:
@@ -272,8 +239,7 @@ def _recall_facts(one: "Recall") -> dict[str, object]:
 
 
 def _recall_table(found: "Sequence[Recall]") -> "Table":
-    from neardup.insights.charts.page import Table
-    from neardup.insights.evaluate.tables import decimal, interval
+    from neardup.insights.evaluate.tables import Table, decimal, interval
     from neardup.ledger import recalls
 
     rows = sorted(found, key=lambda one: one.language == recalls.ALL)
@@ -290,8 +256,7 @@ def _recall_table(found: "Sequence[Recall]") -> "Table":
 
 
 def _miss_table(misses: "Sequence[Miss]") -> "Table":
-    from neardup.insights.charts.page import Table
-    from neardup.insights.evaluate.tables import SHOWN_PAIRS, decimal
+    from neardup.insights.evaluate.tables import SHOWN_PAIRS, Table, decimal
 
     return Table(
         f"Not flagged ({len(misses):,})",

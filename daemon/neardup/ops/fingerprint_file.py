@@ -18,11 +18,7 @@ from neardup.ledger.imported import Columns
 from neardup.source.rows import open_parquet
 
 if TYPE_CHECKING:
-    from pyarrow import (  # type: ignore[import-untyped]
-        Array,
-        RecordBatch,
-        Schema,  # type: ignore[import-untyped]
-    )
+    from pyarrow import Array, RecordBatch, Schema  # type: ignore[import-untyped]
 
 
 TIMES = ("published_at", "updated_at", "known_since")

@@ -1,4 +1,4 @@
-"""The figures of an evaluation as one object, which `--json` prints and the tables and the page show."""
+"""The figures of an evaluation as one object, which `--json` prints and the tables show."""
 
 import asyncio
 from collections import Counter, defaultdict
@@ -15,13 +15,12 @@ from neardup.config import Config
 from neardup.core.intervals import share
 from neardup.core.text.normalize import tokens
 from neardup.core.verify.tiers import kinds
-from neardup.insights.charts.page import Table
 from neardup.insights.evaluate import precision
 from neardup.insights.evaluate.bands import SHINGLES, BandingCounts, count_by_banding
 from neardup.insights.evaluate.corpus import COPIES, Copy, Corpus, Original, plant, sample, write_pages
 from neardup.insights.evaluate.measure import FALSE_BELOW_WORDS, RUN, Measured, measure
 from neardup.insights.evaluate.precision import precision_on_record
-from neardup.insights.evaluate.tables import ALL, SHOWN_PAIRS, Facts, decimal, interval
+from neardup.insights.evaluate.tables import ALL, SHOWN_PAIRS, Facts, Table, decimal, interval
 from neardup.insights.evaluate.truth import FALSE_BELOW
 from neardup.languages import SHIPPED
 from neardup.pipeline.progress import Watch
@@ -259,11 +258,11 @@ SPREAD = ("mean", "p50", "p99")
 
 
 def copies_tables(facts: Facts) -> list[Table]:
-    """The tables that both the terminal and the page show."""
+    """The tables that are printed; `--json` has every figure, also the recall by kind of each language."""
     together = [row for row in facts["recall"] if row["language"] == ALL]
     return [
         _recall_by_language(facts, together),
-        _recall_by_kind("Recall by kind, all languages", together),
+        _recall_by_kind(together),
         Table(
             "False flags",
             "Pairs of different origin that are flagged although they have little in common, and their share of all "
@@ -312,6 +311,8 @@ def copies_tables(facts: Facts) -> list[Table]:
                 for row in facts["bands"]
             ],
         ),
+        _thresholds_table(facts),
+        *([_false_pairs(facts["false_pairs"])] if facts["false_pairs"] else []),
         *precision.precision_tables(facts["verdicts"]),
     ]
 
@@ -336,9 +337,9 @@ def _recall_by_language(facts: Facts, together: Iterable[Facts]) -> Table:
     )
 
 
-def _recall_by_kind(title: str, rows: Iterable[Facts]) -> Table:
+def _recall_by_kind(rows: Iterable[Facts]) -> Table:
     return Table(
-        title,
+        "Recall by kind, all languages",
         "",
         ("copy", "n", *kinds(), ALL, "95 % interval"),
         [
@@ -348,9 +349,8 @@ def _recall_by_kind(title: str, rows: Iterable[Facts]) -> Table:
     )
 
 
-def details(facts: Facts) -> list[Table]:
-    """The tables that only the page shows."""
-    thresholds = Table(
+def _thresholds_table(facts: Facts) -> Table:
+    return Table(
         "Thresholds",
         "Recall and precision if a threshold on one score alone decided which pairs on record are flagged. Precision "
         f"leaves out {facts['left_out_of_thresholds']:,} pairs that overlap for other reasons than the edits. Runs and "
@@ -364,14 +364,6 @@ def details(facts: Facts) -> list[Table]:
             for row in facts["thresholds"]
         ],
     )
-    return [
-        thresholds,
-        *(
-            _recall_by_kind(f"Recall by kind, {language}", [r for r in facts["recall"] if r["language"] == language])
-            for language in facts["stories"]
-        ),
-        *([_false_pairs(facts["false_pairs"])] if facts["false_pairs"] else []),
-    ]
 
 
 def _false_pairs(pairs: Sequence[Facts]) -> Table:

@@ -2,11 +2,10 @@
 
 import csv
 import json
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from contextlib import AsyncExitStack, closing
 from importlib import resources
-from pathlib import Path
-from typing import TYPE_CHECKING, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 
@@ -15,8 +14,7 @@ from neardup.core.text.chunks import chunks
 from neardup.core.text.extraction import Extraction
 from neardup.core.text.html import visible_text
 from neardup.errors import Misuse
-from neardup.insights.charts.page import Table, can_plot, write_page
-from neardup.insights.evaluate.tables import Facts, decimal
+from neardup.insights.evaluate.tables import Facts, Table, decimal
 from neardup.ledger import Ledger, files, meaning_flags
 from neardup.ledger.lock import only_one
 from neardup.meaning import neighbours, vectors
@@ -34,15 +32,11 @@ from neardup.meaning.neighbours import SAME_TEXT, CentredStory, compare
 from neardup.meaning.parts import Parts, open_parts
 from neardup.records import Kind, Language
 
-if TYPE_CHECKING:
-    from matplotlib.axes import Axes
-
-
 SHARES = (0.5, 0.1, 0.01, 0.001, 0.0001)  # of the stories, whose margins the table compares
 
 
-async def evaluate_meaning(config: Config, page: Path) -> Facts:
-    """Fit the thresholds to the stories that were searched for, keep them with their vectors, and write a page of them.
+async def evaluate_meaning(config: Config) -> Facts:
+    """Fit the thresholds to the stories that were searched for, keep them with their vectors, and return what they are.
 
     A kind with fewer than LEAST_STORIES stories keeps its threshold.  Pairs below the threshold of their kind that have
     no verdict are removed, and stories that reach one are searched for by the next `neardup embed`.  Raises as
@@ -71,7 +65,7 @@ async def evaluate_meaning(config: Config, page: Path) -> Facts:
         again = await held.do(neighbours.keep_fits, fitted, least)
         removed = await ledger.do(meaning_flags.remove_below, least)
         samples = await sample_margins(parts)
-    facts = {
+    return {
         "false_alarms": share,
         "removed": removed,
         "searched_again": again,
@@ -92,8 +86,6 @@ async def evaluate_meaning(config: Config, page: Path) -> Facts:
         ],
         "margins": [row for kind in now for row in _compared(kind, widest[kind], now[kind])],
     }
-    _write(page, facts, widest, now)
-    return facts
 
 
 def _compared(kind: Kind, widest: Sequence[float], expected: ExtremeValues) -> list[Facts]:
@@ -116,7 +108,9 @@ def meaning_tables(facts: Facts) -> list[Table]:
         Table(
             "Thresholds",
             f"For false alarms of {facts['false_alarms']:g} of the stories, half of them of either kind. A kind that"
-            f" fewer than {LEAST_STORIES} stories have pairs of is not fitted: it keeps its threshold.",
+            f" fewer than {LEAST_STORIES} stories have pairs of is not fitted: it keeps its threshold."
+            f" {facts['removed']:,} pairs below their threshold were removed. {facts['searched_again']:,} stories reach"
+            " it; the next neardup embed searches for them again.",
             ("kind", "stories", "fitted", "before", "now"),
             [
                 (
@@ -153,38 +147,6 @@ def meaning_tables(facts: Facts) -> list[Table]:
 
 def _said(fact: bool) -> str:
     return "yes" if fact else "no"
-
-
-def _write(
-    page: Path, facts: Facts, widest: Mapping[Kind, Sequence[float]], expected: Mapping[Kind, ExtremeValues]
-) -> None:
-    drawn = dict[str, str]()
-    if can_plot():
-        from neardup.insights.charts.svg import svg  # noqa: PLC0415 - it imports matplotlib
-
-        for row in facts["kinds"]:
-            kind, title = row["kind"], f"Widest margins of stories: {row['kind']}"
-            drawn[title] = svg(_margins(widest[kind], expected[kind], row["threshold"]), title)
-    about = (
-        f"{facts['removed']:,} pairs below their threshold were removed. {facts['searched_again']:,} stories reach it; "
-        "the next neardup embed searches for them again."
-    )
-    write_page(page, "neardup evaluation: meaning", about, plots=drawn, tables=meaning_tables(facts))
-
-
-def _margins(widest: Sequence[float], expected: ExtremeValues, threshold: float) -> "Callable[[Axes], None]":
-    """The share of the stories that exceed a margin, as measured and as expected."""
-
-    def draw(axes: "Axes") -> None:
-        shares = np.geomspace(1e-5, 0.999, 200)
-        axes.semilogy(np.sort(widest), 1 - np.arange(len(widest)) / max(len(widest), 1), label="measured")
-        axes.semilogy([expected.exceeded_by(share) for share in shares], shares, label="expected")
-        axes.axvline(threshold, linestyle="--", label="threshold")
-        axes.set_ylim(1e-5, 1)
-        axes.set_xlabel("margin")
-        axes.set_ylabel("share of the stories")
-
-    return draw
 
 
 # MERGED: The margins of the translated and retold samples, as if they stood among the stories of the corpus.

@@ -7,8 +7,7 @@ from dataclasses import asdict
 from pathlib import Path
 
 from neardup.core.intervals import share
-from neardup.insights.charts.page import Table
-from neardup.insights.evaluate.tables import ALL, Facts, decimal, interval
+from neardup.insights.evaluate.tables import ALL, Facts, Table, decimal, interval
 from neardup.ledger import read, translate_errors, verdicts
 from neardup.records import DECIDING
 

@@ -1,6 +1,7 @@
-"""What the tables and plots of an evaluation share."""
+"""The tables of an evaluation and of an audit: how their figures are formatted, and how they are printed."""
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
 from math import floor
 from typing import Any
 
@@ -8,16 +9,19 @@ from rich.console import Console
 from rich.table import Table as RichTable
 from rich.text import Text
 
-from neardup.insights.charts.page import Table
-
 ALL = "all"  # the row of all languages together
-
 Facts = dict[str, Any]
-
-
-# MERGED: Formats the figures of an evaluation, and prints its tables; the HTML page has the same tables.
-
 SHOWN_PAIRS = 20
+
+
+@dataclass(frozen=True, slots=True)
+class Table:
+    """A table of text cells; `note` explains it."""
+
+    title: str
+    note: str
+    columns: Sequence[str]
+    rows: Sequence[Sequence[str]]
 
 
 def decimal(value: float | None) -> str:

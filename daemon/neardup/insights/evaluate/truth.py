@@ -11,10 +11,9 @@ from typing import Any
 from neardup.core.intervals import share
 from neardup.core.verify.tiers import PARTIAL, SIMILAR, kinds
 from neardup.errors import Misuse
-from neardup.insights.charts.page import Table
 from neardup.insights.evaluate import precision
 from neardup.insights.evaluate.precision import precision_by_verdicts
-from neardup.insights.evaluate.tables import ALL, SHOWN_PAIRS, Facts, decimal, interval
+from neardup.insights.evaluate.tables import ALL, SHOWN_PAIRS, Facts, Table, decimal, interval
 
 MUST_BE_FOUND_FROM = 0.55  # a pair with at least this Jaccard similarity or containment must be found
 FALSE_BELOW = 0.45  # a flagged pair with both scores below this is false; between the two, either result is right

@@ -1,1 +1,0 @@
-"""HTML pages of tables and plots; the plots need matplotlib, which is an extra."""
