@@ -1,6 +1,7 @@
-"""Composes the parts of neardup that commands share: ledger, index and reader pool.
+"""Composes the parts of neardup into what commands do: open, compare, check, serve checks, run, sweep, reindex.
 
-What loads a large library imports it where it is used: `status` starts without compiler, S3 and Redis.
+The configuration is read here, and the parts get what they need of it.  A function imports the parts that only it
+needs, since a command that needs few of them starts in a fraction of the time that all take to load.
 """
 
 import asyncio
@@ -25,15 +26,19 @@ if TYPE_CHECKING:
     from neardup.index.passages.index import PassageIndex
     from neardup.ledger.dead_letters import DeadLetterFilter
     from neardup.pages.reader_pool import ReaderPool
+    from neardup.pages.text_cache import Texts
     from neardup.pipeline.hooks import Hook
     from neardup.pipeline.index_wait import IndexWait
     from neardup.pipeline.progress import Watch
+    from neardup.pipeline.run import Run
     from neardup.pipeline.run_parts import CheckpointWriter
     from neardup.pipeline.summary import RunSummary, Summary, SweepSummary
     from neardup.query.check import Checker
     from neardup.query.compare import Comparer
     from neardup.query.submissions import Submissions
     from neardup.source import Source
+
+REFERENCE_COMMAND = "reference"
 
 
 @dataclass(frozen=True, slots=True)
@@ -114,9 +119,6 @@ def comparer(config: Config | None) -> "Comparer":
     return Comparer(config.ledger.path, lambda: open_readers(config), extraction(config), config.detection)
 
 
-# MERGED: Composes the checker of texts, and the parts of the HTTP service, which stores submitted stories as well.
-
-
 @asynccontextmanager
 async def open_checker(config: Config) -> "AsyncIterator[Checker]":
     """A checker of texts against the ledger and the index; its reader processes start when first needed.
@@ -124,11 +126,15 @@ async def open_checker(config: Config) -> "AsyncIterator[Checker]":
     Raises as `open_app` does, and Fatal for a store that does not exist.
     """
     from neardup.pages.text_cache import Texts
-    from neardup.query.check import Checker
 
     async with aclosing(open_readers(config)) as pool, open_app(config) as app:
-        texts = Texts(pool.shingled)
-        yield Checker(app.index, app.passages, app.reader, texts, config.detection, app.version)
+        yield _checker(app, Texts(pool.shingled))
+
+
+def _checker(app: App, texts: "Texts") -> "Checker":
+    from neardup.query.check import Checker
+
+    return Checker(app.index, app.passages, app.reader, texts, app.config.detection, app.version)
 
 
 @dataclass(frozen=True, slots=True)
@@ -158,14 +164,13 @@ async def open_service_parts(config: Config) -> AsyncIterator[ServiceParts]:
     from neardup.pages.text_cache import Texts
     from neardup.pipeline.index_sync import refuse_mismatch
     from neardup.pipeline.upkeep import Upkeep
-    from neardup.query.check import Checker
     from neardup.query.submissions import Submissions
 
     async with open_app(config) as app, aclosing(open_readers(config)) as pool:
         await refuse_mismatch(app.index, app.ledger, app.version)
         await pool.start()
         texts = Texts(pool.shingled)
-        checker = Checker(app.index, app.passages, app.reader, texts, config.detection, app.version)
+        checker = _checker(app, texts)
         upkeep = Upkeep(app.index, app.passages, app.ledger, texts, config.detection, app.version)
         keeping_up = asyncio.create_task(upkeep.run(), name="upkeep")
         try:
@@ -175,9 +180,6 @@ async def open_service_parts(config: Config) -> AsyncIterator[ServiceParts]:
         finally:
             keeping_up.cancel()
             await asyncio.gather(keeping_up, return_exceptions=True)
-
-
-# MERGED: Composes a run and a sweep with what follows them: cases, export, scrub, gauges and webhook. The export is imported only if [export] names a file.
 
 
 async def _open_dead_letters(ledger: Ledger, choice: "DeadLetterFilter") -> "Source":
@@ -204,21 +206,14 @@ async def run_once(
     """Run `backfill`, `daily`, `retry` or `reference` until its listing ends or `stop` is set; then hooks.
 
     `watch` is called with the progress after each batch.  If `dead_letters` are chosen, their stories are listed;
-    otherwise those of `listing`, or of [source].
-    `hooks` are called before the gauges are set.  `since`, `refingerprint` and `fresh` are as in `run_options`.  Raises
-    as `Run` and `carry_out` do.
+    otherwise those of `listing`, or of [source].  `hooks` are called before the gauges are set.  `since`,
+    `refingerprint` and `fresh` are as in `run_options`.  Raises as `Run` and `carry_out` do.
     """
-    from neardup.ledger import works
-    from neardup.moderation.webhook import notify_webhook
-    from neardup.pipeline import script_health
-    from neardup.pipeline.gauges import refresh_gauges
-    from neardup.pipeline.hooks import Hook
     from neardup.pipeline.progress import ignore_progress
     from neardup.pipeline.run import Run
     from neardup.pipeline.run_lifecycle import carry_out
     from neardup.pipeline.run_options import Options
     from neardup.pipeline.run_parts import Parts
-    from neardup.pipeline.scrub import scrub
     from neardup.source.listings import open_source, refuse_scan
 
     config = app.config
@@ -230,27 +225,12 @@ async def run_once(
             return await _open_dead_letters(app.ledger, dead_letters)
         return listing or open_source(config, checkpoint)
 
-    async def report_texts(_: "Summary") -> None:
-        job.summary.unusual_texts = await script_health.report(app.ledger)
-
-    async def scrub_index(_: "Summary") -> None:
-        await scrub(app.index, app.passages, app.ledger, config.detection, job.summary.index_faults)
-
-    async def refresh(_: "Summary") -> None:
-        await refresh_gauges(app.ledger, app.index, app.passages)
-
-    async def notify(summary: "Summary") -> None:
-        flagged = await app.ledger.do(works.open_flags, summary.started_at)
-        facts = summary.as_dict() | {"flagged_by_catalogue": flagged}
-        await notify_webhook(config.export, summary.command, summary.status, facts)
-
+    extract = json.dumps(asdict(config.extract), ensure_ascii=False, separators=(",", ":"))
     options = Options(
         command,
         since=since,
         needs_watermark=config.source.kind == "athena",
-        refingerprint_for=json.dumps(asdict(config.extract), ensure_ascii=False, separators=(",", ":"))
-        if refingerprint
-        else None,
+        refingerprint_for=extract if refingerprint else None,
         fresh=fresh,
         dead_letters=dead_letters is not None,
         moves_watermark=dead_letters is None and listing is None,
@@ -268,22 +248,53 @@ async def run_once(
         open_source=open_listing,
         open_readers=lambda: open_readers(config),
     )
-    webhooks = [Hook("webhook", notify)] if listing is None else []
+    job = Run(parts, options, stop, watch or ignore_progress)
     return await carry_out(
-        job := Run(parts, options, stop, watch or ignore_progress),
+        job,
         app.ledger,
         stop,
         release=__version__,
         shutdown_seconds=config.run.shutdown_seconds,
         hooks=[
             *after_run(config, app.ledger, stop),
-            Hook("script health", report_texts),
-            *([Hook("scrub", scrub_index)] if command == "daily" else []),
+            *_measuring_hooks(app, job, scrubs=command == "daily"),
             *hooks,
-            Hook("gauges", refresh),
-            *webhooks,
+            *_telling_hooks(app, posts=listing is None),
         ],
     )
+
+
+def _measuring_hooks(app: App, job: "Run", *, scrubs: bool) -> "list[Hook]":
+    """The hooks that add to the summary of a run: the health of scripts, and of the index if it `scrubs`."""
+    from neardup.pipeline import script_health
+    from neardup.pipeline.hooks import Hook
+    from neardup.pipeline.scrub import scrub
+
+    async def report_texts(_: "Summary") -> None:
+        job.summary.unusual_texts = await script_health.report(app.ledger)
+
+    async def scrub_index(_: "Summary") -> None:
+        await scrub(app.index, app.passages, app.ledger, app.config.detection, job.summary.index_faults)
+
+    return [Hook("script health", report_texts), *([Hook("scrub", scrub_index)] if scrubs else [])]
+
+
+def _telling_hooks(app: App, *, posts: bool) -> "list[Hook]":
+    """The hooks that tell others about a run: the gauges, and the webhook of [export] if it `posts`."""
+    from neardup.ledger import works
+    from neardup.moderation.webhook import notify_webhook
+    from neardup.pipeline.gauges import refresh_gauges
+    from neardup.pipeline.hooks import Hook
+
+    async def refresh(_: "Summary") -> None:
+        await refresh_gauges(app.ledger, app.index, app.passages)
+
+    async def notify(summary: "Summary") -> None:
+        flagged = await app.ledger.do(works.open_flags, summary.started_at)
+        facts = summary.as_dict() | {"flagged_by_catalogue": flagged}
+        await notify_webhook(app.config.export, summary.command, summary.status, facts)
+
+    return [Hook("gauges", refresh), *([Hook("webhook", notify)] if posts else [])]
 
 
 async def sweep(config: Config, ledger: Ledger, stop: asyncio.Event, watch: "Watch | None" = None) -> "SweepSummary":
@@ -340,11 +351,6 @@ def after_run(config: Config, ledger: Ledger, stop: asyncio.Event) -> "list[Hook
     return [refreshing, Hook("export", export, vital=True)]
 
 
-# MERGED: The reference: the catalogues of works to protect, which are listed by `neardup reference sync`.
-
-REFERENCE_COMMAND = "reference"
-
-
 @dataclass(frozen=True, slots=True)
 class Synced:
     """The outcome of a sync: the summary of its run, and how many works it added, updated and removed."""
@@ -394,12 +400,9 @@ async def remove_catalogue(app: App, name: str) -> int:
         struck = await app.ledger.do(works.strike_dead_letters, name)
         await catch_up(app.index, app.ledger, app.version)
     if not ids and not struck:
-        known = ", ".join(one.name for one in await app.ledger.do(works.catalogues)) or "none"
+        known = ", ".join(catalogue.name for catalogue in await app.ledger.do(works.catalogues)) or "none"
         raise Misuse(f"no catalogue {name} is on record; on record: {known}")
     return len(ids)
-
-
-# MERGED: `neardup reindex`: rebuilds the index from the ledger, and repairs the passage index.
 
 
 async def reindex(app: App, progress: Callable[[int], None]) -> tuple[int, Counter[str]]:

@@ -1,4 +1,7 @@
-"""The errors that neardup raises.  Errors of libraries are translated into these where the library is called."""
+"""The errors that neardup raises.  Errors of libraries are translated into these where the library is called.
+
+A library that only some commands or settings need is an extra of the package; one that is missing is a Misuse.
+"""
 
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -105,9 +108,6 @@ class Misuse(Fatal):
     """A wrong command line or a wrong configuration."""
 
     exit_code = 2
-
-
-# MERGED: The optional dependencies of the package: libraries that only some commands or settings need, installed as extras.
 
 
 @contextmanager

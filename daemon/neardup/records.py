@@ -1,4 +1,7 @@
-"""The records that flow through the pipeline: frozen, slotted.  Times are whole milliseconds since 1970 in UTC."""
+"""The records that flow through the pipeline, of stories and of pairs of them: frozen, slotted.
+
+Times are whole milliseconds since 1970 in UTC; the functions at the end write and read them as text.
+"""
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
@@ -253,7 +256,7 @@ class Checkpoint:
     newest: int | None = None
 
 
-# MERGED: The records of pairs of stories, from the candidate to the verdict.
+# Pairs of stories, from the candidate to the verdict
 
 Spans = npt.NDArray[np.int32]  # (n, 2): words [start, end) of a text, ascending and disjoint
 NO_SPANS: Spans = np.empty((0, 2), np.int32)
@@ -366,9 +369,6 @@ class Assessment:
     signals: Signals
     spans_a: Spans = field(default_factory=lambda: NO_SPANS)
     spans_b: Spans = field(default_factory=lambda: NO_SPANS)
-
-
-# MERGED: Timestamps as text.
 
 
 def rfc3339(milliseconds: int | None) -> str | None:

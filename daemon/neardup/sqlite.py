@@ -1,4 +1,8 @@
-"""Runs SQLite connections on threads of their own, and translates SQLite's errors into neardup's."""
+"""SQLite: connections on threads of their own, its errors as neardup's, the size of a record, names that last.
+
+A record of a table is a header with the types of the columns, followed by their values.  A cell in a leaf of the table
+holds the record's length, the row id and the record; two bytes of the page point to it (sqlite.org/fileformat2.html).
+"""
 
 import asyncio
 import os
@@ -18,6 +22,9 @@ DAMAGED = {sqlite3.SQLITE_CORRUPT, sqlite3.SQLITE_NOTADB}
 # SQLite quotes the definitions of a damaged file, whatever bytes they have; Python decodes the message as UTF-8.
 Failure = sqlite3.Error | UnicodeDecodeError
 FAILURES = (sqlite3.Error, UnicodeDecodeError)
+PAGE_BYTES = 4096
+LEAF_HEADER, POINTER = 8, 2
+INTERIOR = 1.005  # factor for the interior pages above the leaves
 HINTS = {
     sqlite3.SQLITE_FULL: "free some disk space; nothing that was committed is lost",
     **dict.fromkeys(DAMAGED, "`neardup doctor` says how to restore it"),
@@ -90,13 +97,6 @@ class ThreadedConnection:
         self._db.close()
 
 
-# MERGED: Computes how many bytes of an SQLite file a record takes (sqlite.org/fileformat2.html). A record is a header with the types of the columns, followed by their values. A cell in a leaf of a table holds the record's length, the row id and the record; two bytes of the page point to it.
-
-PAGE_BYTES = 4096
-LEAF_HEADER, POINTER = 8, 2
-INTERIOR = 1.005  # factor for the interior pages above the leaves
-
-
 def bytes_in_leaves(cell: float) -> float:
     """The bytes of leaf pages that a cell of this size takes; on average half a cell of each page stays free."""
     size = cell + POINTER
@@ -113,11 +113,11 @@ def varint_bytes(value: float) -> int:
     return 1 if value < 128 else 2 if value < 16384 else 3
 
 
-# MERGED: Makes the names of files survive a power cut.
-
-
 def sync_folder(folder: Path) -> None:
-    """Make the names in a folder durable: those created, renamed and deleted so far.  Raises OSError."""
+    """Make the names in a folder durable: those created, renamed and deleted so far.
+
+    They survive a power cut then.  Raises OSError.
+    """
     descriptor = os.open(folder, os.O_RDONLY | os.O_DIRECTORY)
     try:
         os.fsync(descriptor)

@@ -21,7 +21,7 @@ def loaded(code: str, *arguments: str) -> set[str]:
 
 
 def test_a_command_is_declared_without_what_it_needs_to_run() -> None:
-    modules = {module for module, _ in COMMANDS.values()}
+    modules = {f"neardup.cli.{module}" for module, _ in COMMANDS.values()}
     found = loaded(f"import sys, {', '.join(sorted(modules))}; print('LOADED', *sys.modules)")
     assert modules <= found
     assert not found & (LARGE | SLOW), f"a wrong command line waits for {sorted(found & (LARGE | SLOW))}"

@@ -1,4 +1,4 @@
-"""The commands that show copies of one text or story: `check`, `compare`, `show`."""
+"""The commands that answer a question about one text or story: `check`, `compare`, `show`."""
 
 import json
 from dataclasses import asdict
@@ -9,8 +9,8 @@ from typing import IO, TYPE_CHECKING
 import click
 
 from neardup.cli import console
-from neardup.cli.command import command, json_option, refuse_missing_folder, run_async, story_id
-from neardup.errors import Fatal, Misuse
+from neardup.cli.command import command, find_language, json_option, refuse_missing_folder, run_async, story_id
+from neardup.errors import Fatal
 
 if TYPE_CHECKING:
     import asyncio
@@ -32,10 +32,7 @@ def check(config: "Config", file: IO[bytes], language: str, as_json: bool) -> No
     from neardup.pages.results import explain
     from neardup.query.check_result import Submission
 
-    try:
-        text_language = config.registry.find(language)
-    except ValueError as error:
-        raise Misuse(f"--language: {error}") from None
+    text_language = find_language(config.registry, language)
     read(config.ledger.path).close()
     page = prepare_file(file.read(), extraction(config))
     if isinstance(page, Unreadable):

@@ -1,4 +1,4 @@
-"""What all commands share: the configuration, the exit codes, and the options --config and --json."""
+"""What all commands share: the configuration, the exit codes, the values of common options, and the event loop."""
 
 import sys
 from collections.abc import Callable, Coroutine
@@ -17,6 +17,10 @@ from neardup.telemetry.log import log
 if TYPE_CHECKING:
     import asyncio
 
+    from neardup.languages import Languages
+    from neardup.records import Language
+
+T = TypeVar("T")
 
 config_option = click.option(
     "--config",
@@ -112,9 +116,17 @@ def story_id(value: str) -> int:
         raise click.BadParameter(str(error)) from None
 
 
-# MERGED: The event loop of a command, and how it handles SIGTERM and SIGINT.
+def find_language(languages: "Languages", name: str, option: str = "--language") -> "Language":
+    """The language that an option names.  Raises Misuse."""
+    try:
+        return languages.find(name)
+    except ValueError as error:
+        raise Misuse(f"{option}: {error}") from None
 
-T = TypeVar("T")
+
+def words_of(value: str) -> list[str]:
+    """The words of an option that are separated by commas."""
+    return [word.strip() for word in value.split(",") if word.strip()]
 
 
 def run_async(work: "Callable[[asyncio.Event], Coroutine[Any, Any, T]]", *, finishes_queued_work: bool = False) -> T:

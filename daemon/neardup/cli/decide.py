@@ -1,4 +1,4 @@
-"""The command-line options that select flags."""
+"""The commands of moderators: `export`, `case`, `verdicts`, `review`, `suspects`."""
 
 import json
 import sys
@@ -14,19 +14,27 @@ import click
 from click.core import ParameterSource
 
 from neardup.cli import console
-from neardup.cli.command import command, json_option, parse_time_option, refuse_missing_folder, run_async, story_id
+from neardup.cli.command import (
+    command,
+    find_language,
+    json_option,
+    parse_time_option,
+    refuse_missing_folder,
+    run_async,
+    story_id,
+    words_of,
+)
 from neardup.core.verify import tiers
 from neardup.core.verify.keep import POLICIES
 from neardup.errors import Misuse
 from neardup.option_values import FORMATS
-from neardup.records import DECIDING, Language, MarkReason, readable_time, rfc3339
+from neardup.records import DECIDING, MarkReason, readable_time, rfc3339
 
 if TYPE_CHECKING:
     from rich.table import Table
 
     from neardup.config import Config
     from neardup.core.verify.keep import Policy
-    from neardup.languages import Languages
     from neardup.ledger.marked_stories import MarkedAuthor, MarkedStory
     from neardup.ledger.selection import Selection
     from neardup.moderation.case_file.content import CaseFile
@@ -34,6 +42,9 @@ if TYPE_CHECKING:
     from neardup.query.compared_story import LoadedStory, UnreadableStory
 
 
+Form = Literal["html", "pdf", "notice"]
+
+SHOWN = 50  # suspects
 STATUSES = ["open", "withdrawn", *(verdict.value for verdict in DECIDING)]
 
 
@@ -119,7 +130,7 @@ def takes_flag_selection(function: Callable[..., None]) -> Callable[..., None]:
         if after is not None and before is not None and after >= before:
             raise Misuse("--since must be before --until")
         selection = Selection(
-            languages=tuple(language_of(config.registry, name) for name in languages),
+            languages=tuple(find_language(config.registry, name) for name in languages),
             kinds=kinds,
             statuses=statuses or ("open",),
             score=min_score,
@@ -138,17 +149,6 @@ def takes_flag_selection(function: Callable[..., None]) -> Callable[..., None]:
     for option in reversed(OPTIONS):
         with_selection = option(with_selection)
     return with_selection
-
-
-def language_of(languages: "Languages", name: str) -> Language:
-    """The language that --language names.  Raises Misuse."""
-    try:
-        return languages.find(name)
-    except ValueError as error:
-        raise Misuse(f"--language: {error}") from None
-
-
-# MERGED: The command `export`.
 
 
 @command
@@ -234,11 +234,6 @@ def _write_fingerprints(config: "Config", path: Path) -> None:
     click.echo(f"{written:,} stories: {path}", err=True)
 
 
-# MERGED: The commands about decided cases: `case` and `verdicts`.
-
-Form = Literal["html", "pdf", "notice"]
-
-
 @command
 @click.argument("story", metavar="ID")
 @click.option("--html", "form", flag_value="html", help="A page that stands by itself.  [the default]")
@@ -309,9 +304,6 @@ def verdicts(config: "Config", since: str | None) -> None:
             click.echo(verdict_log.as_json(event))
 
 
-# MERGED: The command `review`, which serves the desk of the moderators.
-
-
 @command
 @click.option("--listen", metavar="HOST:PORT", help="Address to listen on.  [review.listen]")
 @click.option(
@@ -343,18 +335,9 @@ def _new_moderator(config: "Config", name: str, rights: str | None, languages: s
 
     if config.review.moderators is None:
         raise Misuse("--new-token: name the file of the moderators first, as review.moderators")
-    chosen = moderators.rights_of(_listed(rights or moderators.Right.DECIDE))
-    spoken = moderators.languages_of(_listed(languages or ""), config.registry)
+    chosen = moderators.rights_of(words_of(rights or moderators.Right.DECIDE))
+    spoken = moderators.languages_of(words_of(languages or ""), config.registry)
     return moderators.new_token(config.review.moderators, moderators.Moderator(name, "", chosen, spoken))
-
-
-def _listed(text: str) -> list[str]:
-    return [word.strip() for word in text.split(",") if word.strip()]
-
-
-# MERGED: The command about marked stories: `suspects`.
-
-SHOWN = 50
 
 
 @command
@@ -385,7 +368,7 @@ def suspects(
     from neardup.ledger import marked_stories, read, snapshot, translate_errors
     from neardup.ledger.marked_stories import MarkFilter
 
-    choice = MarkFilter(reason, tuple(language_of(config.registry, name) for name in names), author)
+    choice = MarkFilter(reason, tuple(find_language(config.registry, name) for name in names), author)
     most = limit or (-1 if as_json else SHOWN)
     with closing(read(config.ledger.path)) as db, translate_errors(config.ledger.path), snapshot(db):
         total, reasons = marked_stories.counted(db, choice)
@@ -416,10 +399,10 @@ def _stories_table(stories: "Sequence[MarkedStory]") -> "Table":
     from neardup.moderation.evidence.side_by_side import plain
 
     table = _table("story", "language", "author", "title", "reasons", "marked at")
-    for one in stories:
-        reasons = marked_stories.in_words(one.marks)
-        marked_at = readable_time(rfc3339(one.marked_at))
-        cells = (one.name or one.story_id, one.language, one.author_id or "", one.title, reasons, marked_at)
+    for story in stories:
+        reasons = marked_stories.in_words(story.marks)
+        marked_at = readable_time(rfc3339(story.marked_at))
+        cells = (story.name or story.story_id, story.language, story.author_id or "", story.title, reasons, marked_at)
         table.add_row(*(Text(plain(str(cell))) for cell in cells))
     return table
 
@@ -431,9 +414,9 @@ def _authors_table(authors: "Sequence[MarkedAuthor]") -> "Table":
     from neardup.moderation.evidence.side_by_side import plain
 
     table = _table("author", "stories", "reasons")
-    for one in authors:
-        author = "not known" if one.author_id is None else plain(one.author_id)
-        table.add_row(Text(author), f"{one.stories:,}", output.by_reason(Counter(one.reasons)))
+    for author in authors:
+        name = "not known" if author.author_id is None else plain(author.author_id)
+        table.add_row(Text(name), f"{author.stories:,}", output.by_reason(Counter(author.reasons)))
     return table
 
 

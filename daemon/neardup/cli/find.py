@@ -1,4 +1,4 @@
-"""The command `scan`."""
+"""The commands that find the copies of a whole corpus at once: `scan` on this machine, `spark` on a cluster."""
 
 import shutil
 import sys
@@ -13,11 +13,10 @@ from typing import TYPE_CHECKING
 import click
 
 from neardup.cli import console
-from neardup.cli.command import command, refuse_missing_folder, run_async, standalone_command
+from neardup.cli.command import command, find_language, refuse_missing_folder, run_async, standalone_command
 from neardup.core.verify.keep import POLICIES
 from neardup.errors import Misuse
 from neardup.option_values import FORMATS
-from neardup.records import Language
 
 if TYPE_CHECKING:
     import asyncio
@@ -34,6 +33,8 @@ if TYPE_CHECKING:
 
 
 HEAD_BYTES = 65_536  # of stdin, by which its kind is known
+MOST_PAIRS = 1_000  # more than a person reads; an export has all
+FIRST_WORDS, LAST_WORDS = 14, 6  # shown of a long passage
 
 
 @standalone_command
@@ -66,6 +67,7 @@ def scan(
     Texts are compared within their language.  Nothing is kept, unless --keep names a new ledger.
     """
     from neardup.app import open_readers
+    from neardup.languages import SHIPPED
     from neardup.moderation.export.write import ExportOptions
     from neardup.moderation.export.write import export as write_export
     from neardup.scan.job import scan_documents, scan_processes
@@ -75,7 +77,7 @@ def scan(
     for option, path in (("--html", html), ("--keep", keep)):
         if path is not None:
             refuse_missing_folder(option, path)
-    spoken = None if language is None else _language(language)
+    spoken = None if language is None else find_language(SHIPPED, language)
     request = Request(paths, against, spoken, Columns(text, row_id))
     with new_ledger(keep) as ledger, ExitStack() as stack:
         stdin = stack.enter_context(_stdin(request)) if STDIN in paths else None
@@ -121,15 +123,6 @@ def _stdin(request: "Request") -> Iterator[Path]:
         yield file
 
 
-def _language(name: str) -> Language:
-    from neardup.languages import SHIPPED
-
-    try:
-        return SHIPPED.find(name)
-    except ValueError as error:
-        raise Misuse(f"--language: {error}") from None
-
-
 def _show_outcomes(counts: "Counts", left_out: Counter[str]) -> None:
     """Print how many documents were compared, and why the others were not."""
     from neardup.scan.job import unread_in_words
@@ -140,12 +133,6 @@ def _show_outcomes(counts: "Counts", left_out: Counter[str]) -> None:
         click.echo(f"not compared: {unread_in_words(counts)}", err=True)
     if left_out:
         click.echo(f"left out, by ending: {endings_in_words(left_out)}", err=True)
-
-
-# MERGED: The copies that a scan found, on stdout: cluster by cluster, each pair with its passages.
-
-MOST_PAIRS = 1_000  # more than a person reads; an export has all
-FIRST_WORDS, LAST_WORDS = 14, 6  # shown of a long passage
 
 
 async def show_copies(config: "Config", open_pool: "OpenReaderPool") -> None:
@@ -219,9 +206,6 @@ def _text(fragments: "Sequence[Fragment]") -> str:
     return "".join(" […] " if fragment.mark is Mark.ELIDED else fragment.text for fragment in shown)
 
 
-# MERGED: `neardup spark`: finds the copies of a corpus on a Spark cluster.
-
-
 @partial(command, needs_config=False)
 @click.option("--output", required=True, metavar="FOLDER", help="Where the folders of Parquet are written.")
 @click.option("--master", metavar="URL", help="The cluster, such as local[2] or yarn.  [that of spark-submit]")
@@ -257,10 +241,7 @@ def spark(
         if table is None:
             raise Misuse("name a configuration with --config, or texts with --input")
         config = Config(source=Source(kind="scan"), content=Content(url="file:/"))
-    try:
-        spoken = None if language is None else config.registry.find(language)
-    except ValueError as error:
-        raise Misuse(f"--language: {error}") from None
+    spoken = None if language is None else find_language(config.registry, language)
     given = None if table is None else Input(table, Columns(text, row_id), spoken)
     with session(master) as opened:
         Job(opened, config, output, given, partial(click.echo, err=True), keep=keep).run()

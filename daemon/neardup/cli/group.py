@@ -4,9 +4,8 @@ import re
 import sys
 from collections.abc import Iterator, Sequence
 from importlib import import_module
-from importlib.metadata import Distribution, PackageNotFoundError, distribution
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import click
 from click.shell_completion import CompletionItem
@@ -14,49 +13,46 @@ from click.shell_completion import CompletionItem
 from neardup import __version__
 from neardup.process import LOADING, collect_seldom
 
-# Name of a command: its module, and its line in `neardup --help`, the first sentence of its help.
+if TYPE_CHECKING:
+    from importlib.metadata import Distribution
+
+# Name of a command: its module in this package, and its line in `neardup --help`, the first sentence of its help.
 COMMANDS = {
-    "init": ("neardup.cli.start", "Write a configuration for your own pages, by a few questions or options"),
-    "demo": ("neardup.cli.start", "Find the copies among the bundled sample stories, in a folder of their own"),
-    "run": ("neardup.cli.run", "Run as a daemon until SIGTERM: daily runs on run.schedule, /metrics and /healthz"),
-    "daily": ("neardup.cli.run", "Run over the stories updated since the watermark"),
-    "backfill": ("neardup.cli.run", "Run over every story; an interrupted backfill resumes"),
-    "sweep": ("neardup.cli.run", "Flag the pairs among fingerprinted stories; an interrupted sweep resumes"),
-    "check": ("neardup.cli.ask", "Show what FILE (a page or plain text; - is stdin) would be flagged against"),
-    "compare": ("neardup.cli.ask", "Show the passages that A and B share"),
-    "serve": ("neardup.cli.run", "Serve the check before publication over HTTP, until SIGTERM"),
-    "replay": ("neardup.cli.measure", "Show what other thresholds would flag among the candidates on record"),
-    "evaluate": (
-        "neardup.cli.measure",
-        "Measure recall on copies made from your own stories, or on pairs that you labelled",
-    ),
-    "audit": (
-        "neardup.cli.measure",
-        "Measure what the index misses: compare some of the latest stories with all others",
-    ),
-    "plan": (
-        "neardup.cli.measure",
-        "Project what the corpus needs: memory, disk and time, and when the box will be full",
-    ),
-    "scan": ("neardup.cli.find", "Find the copies among texts: folders and files of .txt, .md and .html, and tables"),
-    "show": ("neardup.cli.ask", "Show the similarity of a story: its sources by share, and the copied passages"),
-    "case": ("neardup.cli.decide", "Write the case file of a story, or the notice to its author"),
-    "verdicts": ("neardup.cli.decide", "Print every verdict and undo, in the order of time, as JSON lines"),
-    "export": ("neardup.cli.decide", "Write the flagged pairs, the most severe first, or the stories that copy"),
-    "review": ("neardup.cli.decide", "Serve the review desk, a web page where moderators decide the flagged cases"),
-    "suspects": ("neardup.cli.decide", "List the marked stories, those marked last first, or count them by author"),
-    "dead-letters": ("neardup.cli.run", "List the stories and rows that could not be processed"),
-    "retry": ("neardup.cli.run", "Process the stories of dead letters again"),
-    "status": ("neardup.cli.maintain", "Show stories, flags, runs, dead letters and the index"),
-    "doctor": ("neardup.cli.maintain", "Test config, ledger, index, source, object store, clock and fingerprints"),
-    "backup": ("neardup.cli.maintain", "Write a checked copy of the ledger to PATH"),
-    "reindex": ("neardup.cli.maintain", "Rebuild the index from the ledger, and repair the passage index"),
-    "reference": ("neardup.cli.maintain", "List the works to protect, show their catalogues, or remove one"),
-    "embed": ("neardup.cli.run", "Make the vectors of works and new stories"),
-    "import": ("neardup.cli.maintain", "Add fingerprints that were made elsewhere, with their flags"),
-    "spark": ("neardup.cli.find", "Find the copies of a corpus on a Spark cluster, and write folders of Parquet"),
-    "forget": ("neardup.cli.maintain", "Remove a story from ledger, index, flags and dead letters"),
+    "init": ("start", "Write a configuration for your own pages, by a few questions or options"),
+    "demo": ("start", "Find the copies among the bundled sample stories, in a folder of their own"),
+    "run": ("run", "Run as a daemon until SIGTERM: daily runs on run.schedule, /metrics and /healthz"),
+    "daily": ("run", "Run over the stories updated since the watermark"),
+    "backfill": ("run", "Run over every story; an interrupted backfill resumes"),
+    "sweep": ("run", "Flag the pairs among fingerprinted stories; an interrupted sweep resumes"),
+    "check": ("ask", "Show what FILE (a page or plain text; - is stdin) would be flagged against"),
+    "compare": ("ask", "Show the passages that A and B share"),
+    "serve": ("run", "Serve the check before publication over HTTP, until SIGTERM"),
+    "replay": ("measure", "Show what other thresholds would flag among the candidates on record"),
+    "evaluate": ("measure", "Measure recall on copies made from your own stories, or on pairs that you labelled"),
+    "audit": ("measure", "Measure what the index misses: compare some of the latest stories with all others"),
+    "plan": ("measure", "Project what the corpus needs: memory, disk and time, and when the box will be full"),
+    "scan": ("find", "Find the copies among texts: folders and files of .txt, .md and .html, and tables"),
+    "show": ("ask", "Show the similarity of a story: its sources by share, and the copied passages"),
+    "case": ("decide", "Write the case file of a story, or the notice to its author"),
+    "verdicts": ("decide", "Print every verdict and undo, in the order of time, as JSON lines"),
+    "export": ("decide", "Write the flagged pairs, the most severe first, or the stories that copy"),
+    "review": ("decide", "Serve the review desk, a web page where moderators decide the flagged cases"),
+    "suspects": ("decide", "List the marked stories, those marked last first, or count them by author"),
+    "dead-letters": ("run", "List the stories and rows that could not be processed"),
+    "retry": ("run", "Process the stories of dead letters again"),
+    "status": ("maintain", "Show stories, flags, runs, dead letters and the index"),
+    "doctor": ("maintain", "Test config, ledger, index, source, object store, clock and fingerprints"),
+    "backup": ("maintain", "Write a checked copy of the ledger to PATH"),
+    "reindex": ("maintain", "Rebuild the index from the ledger, and repair the passage index"),
+    "reference": ("maintain", "List the works to protect, show their catalogues, or remove one"),
+    "embed": ("run", "Make the vectors of works and new stories"),
+    "import": ("maintain", "Add fingerprints that were made elsewhere, with their flags"),
+    "spark": ("find", "Find the copies of a corpus on a Spark cluster, and write folders of Parquet"),
+    "forget": ("maintain", "Remove a story from ledger, index, flags and dead letters"),
 }
+
+NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]*")  # of a package, before its version
+CLASSIFIER = "License :: "
 
 
 class LazyGroup(click.Group):
@@ -84,7 +80,7 @@ class LazyGroup(click.Group):
     def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
         if cmd_name not in COMMANDS:
             return None
-        module = import_module(COMMANDS[cmd_name][0])
+        module = import_module(f"neardup.cli.{COMMANDS[cmd_name][0]}")
         commands = (value for value in vars(module).values() if isinstance(value, click.Command))
         return next(command for command in commands if command.name == cmd_name)
 
@@ -100,8 +96,7 @@ class LazyGroup(click.Group):
 
 
 def _print_licenses(context: click.Context) -> None:
-    licences = import_module("neardup.cli.group").licences()
-    click.echo("\n".join(f"{name} {version}: {licence}" for name, version, licence in licences))
+    click.echo("\n".join(f"{name} {version}: {licence}" for name, version, licence in licences()))
     context.exit()
 
 
@@ -129,17 +124,13 @@ def main(context: click.Context, config_path: Path | None) -> None:
     context.obj = config_path
 
 
-# MERGED: The licences of neardup and of the installed packages that it depends on, from their metadata.
-
-NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]*")
-CLASSIFIER = "License :: "
-
-
 def licences() -> Iterator[tuple[str, str, str]]:
     """(name, version, licence) of neardup, then of each installed package that it needs, directly or not, by name.
 
     Its own extras count, those of other packages do not.
     """
+    from importlib.metadata import PackageNotFoundError, distribution
+
     installed: dict[str, Distribution] = {}
     missing = ["neardup"]
     while missing:
@@ -149,11 +140,11 @@ def licences() -> Iterator[tuple[str, str, str]]:
         except PackageNotFoundError:  # needed elsewhere, or by an extra that is not installed
             continue
         installed[_normal(name)] = found
-        required = [one for one in found.requires or () if name == "neardup" or "extra ==" not in one]
+        required = [line for line in found.requires or () if name == "neardup" or "extra ==" not in line]
         missing += {needed for needed in map(_name_of, required) if _normal(needed) not in installed}
     own = installed.pop("neardup")
-    for one in (own, *(installed[name] for name in sorted(installed))):
-        yield one.metadata["Name"], one.version, _licence(one)
+    for package in (own, *(installed[name] for name in sorted(installed))):
+        yield package.metadata["Name"], package.version, _licence(package)
 
 
 def _name_of(requirement: str) -> str:
@@ -166,20 +157,20 @@ def _normal(name: str) -> str:
     return re.sub(r"[-_.]+", "-", name).lower()
 
 
-def _licence(package: Distribution) -> str:
+def _licence(package: "Distribution") -> str:
     """The SPDX expression of a package, or else what it says in words, its classifiers, or the title of its licence."""
     words = [line for line in _all(package, "License") if line.strip()]
-    short = [one for one in words if "\n" not in one.strip()]  # some packages put the whole text there
-    classifiers = [one.rpartition(" :: ")[2] for one in _all(package, "Classifier") if one.startswith(CLASSIFIER)]
+    short = [text for text in words if "\n" not in text.strip()]  # some packages put the whole text there
+    classifiers = [text.rpartition(" :: ")[2] for text in _all(package, "Classifier") if text.startswith(CLASSIFIER)]
     stated = _all(package, "License-Expression") or short or classifiers or _titles(package)
     return ", ".join(stated) or "not stated"
 
 
-def _titles(package: Distribution) -> list[str]:
+def _titles(package: "Distribution") -> list[str]:
     """The first line of each licence that the package comes with."""
     texts = (package.read_text(f"licenses/{name}") or "" for name in _all(package, "License-File"))
     return [text.strip().partition("\n")[0].strip() for text in texts if text.strip()]
 
 
-def _all(package: Distribution, field: str) -> list[str]:
+def _all(package: "Distribution", field: str) -> list[str]:
     return package.metadata.get_all(field) or []

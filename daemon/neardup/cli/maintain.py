@@ -1,4 +1,7 @@
-"""The command `status`, apart from the others that look after the ledger: it loads only what it needs."""
+"""The commands that look after ledger and indexes.
+
+`status`, `doctor`, `backup`, `reindex`, `forget`, `import`, and `reference` with its own `sync`, `list` and `remove`.
+"""
 
 import json
 from collections import Counter
@@ -21,6 +24,8 @@ if TYPE_CHECKING:
     from neardup.ops.doctor import Level
     from neardup.ops.fingerprint_import import ImportSummary
 
+WARNINGS = 3  # the exit code of `doctor` where nothing fails
+
 
 @command
 @json_option
@@ -35,11 +40,6 @@ def status(config: "Config", as_json: bool) -> None:
         click.echo(json.dumps(asdict(current), ensure_ascii=False))
     else:
         show_status(current)
-
-
-# MERGED: The commands that look after ledger and index: `doctor`, `backup`, `reindex`, `forget`.
-
-WARNINGS = 3  # the exit code of `doctor` where nothing fails
 
 
 @command
@@ -165,9 +165,6 @@ def forget(config: "Config", listed_id: str, *, undo: bool, as_json: bool) -> No
     )
 
 
-# MERGED: The command `import`.
-
-
 @command
 @click.argument("path", type=click.Path(path_type=Path, exists=True, readable=False))
 @json_option
@@ -189,10 +186,10 @@ def import_(config: "Config", path: Path, as_json: bool) -> None:
     if as_json:
         click.echo(json.dumps({"status": summary.status, **summary.as_dict()}, ensure_ascii=False))
     else:
-        _show(summary)
+        _show_import(summary)
 
 
-def _show(summary: "ImportSummary") -> None:
+def _show_import(summary: "ImportSummary") -> None:
     from neardup.cli import output
 
     others = f"{summary.known:,} were on record, {summary.changed:,} with another text, {summary.forgotten:,} forgotten"
@@ -206,9 +203,6 @@ def _show(summary: "ImportSummary") -> None:
     output.show_summary(summary, rows)
 
 
-# MERGED: The command `reference`, with its own commands `sync`, `list` and `remove`.
-
-
 @click.group()
 def reference() -> None:
     """List the works to protect, show their catalogues, or remove one."""
@@ -218,14 +212,13 @@ def reference() -> None:
 @json_option
 def sync(config: "Config", *, as_json: bool) -> None:
     """List the works of [reference] again: add and update them, and remove those that are gone."""
-    from neardup import app as works_to_protect
-    from neardup.app import open_app
+    from neardup.app import open_app, sync_reference
     from neardup.cli.output import by_reason
 
     async def do_sync(stop: "asyncio.Event") -> "Synced":
         async with open_app(config) as app:
             with console.show_progress("reference sync") as watch:
-                return await works_to_protect.sync_reference(app, stop, watch)
+                return await sync_reference(app, stop, watch)
 
     synced = run_async(do_sync, finishes_queued_work=True)
     counts = {"added": synced.added, "updated": synced.updated, "removed": synced.removed}
@@ -254,7 +247,7 @@ def list_(config: "Config", *, as_json: bool) -> None:
     with closing(read(config.ledger.path)) as db, translate_errors(config.ledger.path):
         found = works.catalogues(db)
     if as_json:
-        click.echo(json.dumps([asdict(one) for one in found], ensure_ascii=False))
+        click.echo(json.dumps([asdict(catalogue) for catalogue in found], ensure_ascii=False))
         return
     if not found:
         out.print("No catalogues.")
@@ -262,9 +255,9 @@ def list_(config: "Config", *, as_json: bool) -> None:
     table = Table(header_style="bold")
     for column in ("catalogue", "licences", "works", "without fingerprint", "open flags"):
         table.add_column(column, justify="left" if column in {"catalogue", "licences"} else "right", overflow="fold")
-    for one in found:
-        counts = one.works, one.without_fingerprint, one.open_flags
-        table.add_row(one.name, ", ".join(one.licences), *(f"{n:,}" for n in counts))
+    for catalogue in found:
+        counts = catalogue.works, catalogue.without_fingerprint, catalogue.open_flags
+        table.add_row(catalogue.name, ", ".join(catalogue.licences), *(f"{n:,}" for n in counts))
     out.print(table, markup=False)
 
 
@@ -276,17 +269,16 @@ def remove(config: "Config", name: str, *, as_json: bool) -> None:
 
     The next sync brings it back if [reference] still lists it.
     """
-    from neardup import app as works_to_protect
-    from neardup.app import open_app
+    from neardup.app import open_app, remove_catalogue
 
     async def do_remove(_: "asyncio.Event") -> int:
         async with open_app(config) as app:
-            return await works_to_protect.remove_catalogue(app, name)
+            return await remove_catalogue(app, name)
 
     with console.show_waiting("reference remove"):
         removed = run_async(do_remove)
     click.echo(json.dumps({"removed": removed}) if as_json else f"{name}: {removed:,} works were removed")
 
 
-for one in (sync, list_, remove):
-    reference.add_command(one)
+for subcommand in (sync, list_, remove):
+    reference.add_command(subcommand)

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 import click
 
 from neardup.cli import console
-from neardup.cli.command import command, json_option, parse_time_option, run_async
+from neardup.cli.command import command, find_language, json_option, parse_time_option, run_async
 from neardup.errors import Misuse
 from neardup.records import MIN_BLOCK, Language, rfc3339
 
@@ -30,6 +30,7 @@ score = click.FloatRange(0, 1, min_open=True)
 SIZE = re.compile(r"([0-9]{1,9}(?:\.[0-9]{1,9})?) *([KMGT]?)(i?)B", re.IGNORECASE)
 DIGITS = re.compile("[0-9]{1,10}")
 MOST_STORIES = 2**32 - 1  # a story's number has 32 bits
+DAY_MS = 24 * 3_600_000
 
 
 @command
@@ -168,13 +169,9 @@ def _parse_counts(languages: "Languages", options: tuple[str, ...]) -> Counter[L
     counts: Counter[Language] = Counter()
     for option in options:
         name, _, digits = option.partition("=")
-        try:
-            language = languages.find(name)
-        except ValueError as error:
-            raise Misuse(f"--stories: {error}") from None
         if not DIGITS.fullmatch(digits) or int(digits) > MOST_STORIES:
             raise Misuse(f"--stories: {option!r} is not LANGUAGE=N, with a whole number up to {MOST_STORIES}")
-        counts[language] += int(digits)
+        counts[find_language(languages, name, "--stories")] += int(digits)
     return counts
 
 
@@ -185,11 +182,6 @@ def _parse_size(size: str) -> int:
         raise Misuse(f"--memory: {size!r} is not a size such as 8GiB")
     number, prefix, binary = found.groups()
     return int(float(number) * (1024 if binary else 1000) ** " KMGT".index(prefix.upper() or " "))
-
-
-# MERGED: The command that measures the live index: `audit`.
-
-DAY_MS = 24 * 3_600_000
 
 
 @command
@@ -221,7 +213,7 @@ def audit_(config: "Config", sample: int, since: str | None, as_json: bool) -> N
         facts = {
             "since": rfc3339(known_since),
             **figures,
-            "recall": [_recall_facts(one) for one in done.recalls],
+            "recall": [_recall_facts(recall) for recall in done.recalls],
             "misses": [asdict(miss) for miss in done.misses],
         }
         click.echo(json.dumps(facts, ensure_ascii=False))
@@ -230,11 +222,11 @@ def audit_(config: "Config", sample: int, since: str | None, as_json: bool) -> N
     show(output.out, [_recall_table(done.recalls), _miss_table(done.misses)])
 
 
-def _recall_facts(one: "Recall") -> dict[str, object]:
+def _recall_facts(recall: "Recall") -> dict[str, object]:
     from neardup.core.intervals import share
 
-    measured = share(one.found, one.total)
-    row = {"language": one.language, "tier": one.subject, "found": one.found, "n": one.total}
+    measured = share(recall.found, recall.total)
+    row = {"language": recall.language, "tier": recall.subject, "found": recall.found, "n": recall.total}
     return {**row, "share": measured.share, "low": measured.low, "high": measured.high}
 
 
@@ -242,15 +234,21 @@ def _recall_table(found: "Sequence[Recall]") -> "Table":
     from neardup.insights.evaluate.tables import Table, decimal, interval
     from neardup.ledger import recalls
 
-    rows = sorted(found, key=lambda one: one.language == recalls.ALL)
+    rows = sorted(found, key=lambda recall: recall.language == recalls.ALL)
     return Table(
         "Recall",
         "The share of flagged pairs among those that should be flagged, by the kind that the texts make them.",
         ("language", "tier", "n", "found", "recall", "95 % interval"),
         [
-            (one.language, one.subject, f"{one.total:,}", f"{one.found:,}", decimal(one.share), interval(facts))
-            for one in rows
-            for facts in [_recall_facts(one)]
+            (
+                recall.language,
+                recall.subject,
+                f"{recall.total:,}",
+                f"{recall.found:,}",
+                decimal(recall.share),
+                interval(_recall_facts(recall)),
+            )
+            for recall in rows
         ],
     )
 
@@ -264,13 +262,14 @@ def _miss_table(misses: "Sequence[Miss]") -> "Table":
         ("story", "match", "language", "kind", "Jaccard", "containment", "reason"),
         [
             (
-                *(str(story_id) for story_id in (one.story_id, one.matched_id)),
-                one.language,
-                one.kind,
-                decimal(one.jaccard),
-                decimal(one.containment),
-                one.reason,
+                str(miss.story_id),
+                str(miss.matched_id),
+                miss.language,
+                miss.kind,
+                decimal(miss.jaccard),
+                decimal(miss.containment),
+                miss.reason,
             )
-            for one in misses[:SHOWN_PAIRS]
+            for miss in misses[:SHOWN_PAIRS]
         ],
     )

@@ -186,7 +186,7 @@ def show_what_if(facts: dict[str, Any]) -> None:
         )
 
 
-# MERGED: The state of ledger and indexes, printed section by section.
+# `status`, section by section
 
 
 def show_status(status: "Status") -> None:
@@ -256,7 +256,7 @@ def _status_sections(status: "Status") -> Iterable[tuple[str, list[str]]]:
     yield "scrub", [_scrub_line(status.scrub)]
     yield "passages", list(_passage_lines(asdict(status.passages)))
     if status.self_checks:
-        yield "copies found by self-checks", [line for one in status.self_checks for line in _recall_lines(one)]
+        yield "copies found by self-checks", [line for check in status.self_checks for line in _recall_lines(check)]
     yield (
         "last runs",
         [
@@ -273,9 +273,9 @@ def _status_sections(status: "Status") -> Iterable[tuple[str, list[str]]]:
     )
 
 
-def _mark_line(one: "MarkCount") -> str:
-    detail = f" {one.detail}" if one.detail else ""
-    return f"{one.reason}: {one.language}{detail} {one.stories:,}, such as story {one.example}"
+def _mark_line(mark: "MarkCount") -> str:
+    detail = f" {mark.detail}" if mark.detail else ""
+    return f"{mark.reason}: {mark.language}{detail} {mark.stories:,}, such as story {mark.example}"
 
 
 def _scrub_line(scrub: "Scrubbing") -> str:
@@ -288,10 +288,10 @@ def _scrub_line(scrub: "Scrubbing") -> str:
 
 
 def _catalogue_lines(catalogues: "Sequence[Catalogue]") -> Iterator[str]:
-    for one in catalogues:
-        lacking = one.without_fingerprint
+    for catalogue in catalogues:
+        lacking = catalogue.without_fingerprint
         mend = f", {lacking:,} without fingerprint: run `neardup reference sync`" if lacking else ""
-        yield f"{one.name}: {one.works:,} works, {one.open_flags:,} open flags{mend}"
+        yield f"{catalogue.name}: {catalogue.works:,} works, {catalogue.open_flags:,} open flags{mend}"
 
 
 def _passage_lines(passages: dict[str, Any]) -> Iterator[str]:
@@ -300,19 +300,19 @@ def _passage_lines(passages: dict[str, Any]) -> Iterator[str]:
         f"{name}: {value:,}" if isinstance(value, int) else f"{name}: {value}" for name, value in passages.items()
     )
     yield f"common passages, which nominate no candidates: {by_reason(Counter(common))}"
-    for one in examples:
-        story = "" if one["example"] is None else f", such as {one['example']} {one['example_title'] or ''}"
-        yield f"  {one['language']} {one['holders']:,} stories{story}".rstrip()
+    for passage in examples:
+        story = "" if passage["example"] is None else f", such as {passage['example']} {passage['example_title'] or ''}"
+        yield f"  {passage['language']} {passage['holders']:,} stories{story}".rstrip()
 
 
-def _recall_lines(one: "RecallStatus") -> Iterator[str]:
+def _recall_lines(check: "RecallStatus") -> Iterator[str]:
     """The recall of each subject in all languages, and then what is lower than in the month before."""
     from neardup.ledger.recalls import ALL
 
-    of_all = [row for row in one.recalls if row.language == ALL]
+    of_all = [row for row in check.recalls if row.language == ALL]
     found = ", ".join(f"{row.subject} {row.found:,} of {row.total:,}" for row in of_all)
-    yield f"{one.measure} {readable_time(one.measured_at)}: {found or 'none tried'}"
-    for row in one.recalls:
+    yield f"{check.measure} {readable_time(check.measured_at)}: {found or 'none tried'}"
+    for row in check.recalls:
         if row.fewer_than_before:
             yield f"  warning: {row.language}, {row.subject}: {row.found:,} of {row.total:,}, more in the month before"
 

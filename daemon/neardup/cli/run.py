@@ -1,4 +1,7 @@
-"""The command `run`."""
+"""The commands that work through stories until they are done or stopped.
+
+`run` (the daemon), `serve`, `daily`, `backfill`, `sweep`, `retry`, `embed`; `dead-letters` lists what `retry` takes.
+"""
 
 import json
 from collections import Counter
@@ -11,7 +14,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from neardup.cli import console
-from neardup.cli.command import command, json_option, parse_time_option, run_async, story_id
+from neardup.cli.command import command, json_option, parse_time_option, run_async, story_id, words_of
 from neardup.errors import Misuse, NeardupError
 from neardup.option_values import DEFAULT_LISTEN
 from neardup.records import DEAD_LETTER_REASONS, rfc3339
@@ -27,6 +30,8 @@ if TYPE_CHECKING:
     from neardup.meaning.run import EmbeddingSummary
     from neardup.pipeline.hooks import Hook
     from neardup.pipeline.summary import RunSummary, Summary, SweepSummary
+
+SHOWN = 50  # dead letters
 
 
 @command
@@ -52,9 +57,6 @@ def run(config: "Config") -> None:
             ).run()
 
     run_async(keep_running, finishes_queued_work=True)
-
-
-# MERGED: The commands that list, fingerprint and flag: `daily`, `backfill`, `sweep`.
 
 
 @partial(command, reads_pages=True)
@@ -164,11 +166,6 @@ def _flagged_since(db: "sqlite3.Connection", since: int, *, same_author: bool) -
         return [export_row(row, cluster_of) for row in flags.select(db, new, limit=output.SHOWN_FLAGS)]
 
 
-# MERGED: The commands about stories that could not be processed: `dead-letters`, `retry`.
-
-SHOWN = 50
-
-
 def _key(value: str) -> str:
     """The key of a dead letter: that of a row as it is, or that of a story by its listed id."""
     from neardup.source.parse import ROW_KEY
@@ -227,9 +224,6 @@ def retry(config: "Config", *, keys: tuple[str, ...], reason: str | None, as_jso
     run_and_print(config, "retry", as_json, dead_letters=DeadLetterFilter(reason, keys))
 
 
-# MERGED: The command about the HTTP service: `serve`.
-
-
 @command
 @click.option("--listen", metavar="HOST:PORT", help=f"Address to listen on.  [serve.listen, or {DEFAULT_LISTEN}]")
 @click.option("--new-token", "token_name", metavar="NAME", help="Add a token to serve.tokens, print it, and exit.")
@@ -242,7 +236,7 @@ def serve(config: "Config", listen: str | None, token_name: str | None, rights: 
     if token_name is not None:
         if config.serve.tokens is None:
             raise Misuse("--new-token: name the file of the tokens first, as serve.tokens")
-        chosen = rights_of([right.strip() for right in (rights or Right.CHECK).split(",")])
+        chosen = rights_of(words_of(rights or Right.CHECK))
         click.echo(new_token(config.serve.tokens, token_name, chosen))
         return
     if rights is not None:
@@ -254,9 +248,6 @@ def serve(config: "Config", listen: str | None, token_name: str | None, rights: 
     from neardup.serve.app import serve as serve_until
 
     run_async(lambda stop: serve_until(config, listen_address, stop), finishes_queued_work=True)
-
-
-# MERGED: The command `embed`.
 
 
 @command

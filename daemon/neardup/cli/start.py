@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 import click
 
 from neardup.cli import console
-from neardup.cli.command import refuse_missing_folder, run_async, standalone_command
+from neardup.cli.command import find_language, refuse_missing_folder, run_async, standalone_command
 from neardup.errors import Fatal, Misuse, NeardupError
 
 if TYPE_CHECKING:
@@ -170,10 +170,7 @@ def _new_manifest(url: str, language: str | None, output: Path, written: list[Pa
         given = _answer(
             "--language", language, "Which language are the pages in? A name or a code, such as HINDI or hi"
         )
-        try:
-            language = SHIPPED.find(given)
-        except ValueError as error:
-            raise Misuse(f"--language: {error}") from None
+        language = find_language(SHIPPED, given)
     write_manifest(paths, manifest, SHIPPED, language)
     written.append(manifest)
     click.echo(f"{manifest} lists {len(paths):,} pages")
@@ -188,14 +185,14 @@ def _extraction(config: "Config", given: str | None) -> "Extraction":
     with console.show_waiting("init"):
         pages = run_async(lambda _: sample_pages(config))
     question = "Which part of a page is the story? A CSS selector; - is the whole page"
-    answer = _answer("--body", given, question, propose_body([one.page for one in pages]) or WHOLE_PAGE)
+    answer = _answer("--body", given, question, propose_body([sample.page for sample in pages]) or WHOLE_PAGE)
     body = "" if answer == WHOLE_PAGE else answer
     try:
         Extraction(body)
     except ValueError as error:
         raise Misuse(f"--body: {error}") from None
     extraction = Extraction(body, propose_strip(pages, body))
-    _show_story([one.page for one in pages], extraction)
+    _show_story([sample.page for sample in pages], extraction)
     return extraction
 
 
