@@ -1,4 +1,4 @@
-"""The configuration: config.toml and NEARDUP_<SECTION>__<KEY> variables, as frozen sections, one module a section."""
+"""The configuration: config.toml and NEARDUP_<SECTION>__<KEY> variables, as frozen sections."""
 
 from neardup.config.detection import Detection, Thresholds
 from neardup.config.loading import Config, load

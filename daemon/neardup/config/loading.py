@@ -1,4 +1,8 @@
-"""Reading config.toml, overridden by environment variables NEARDUP_<SECTION>__<KEY>."""
+"""Reads config.toml, whose keys environment variables NEARDUP_<SECTION>__<KEY> override.
+
+A value of a variable is a text, from which its key makes a value as from one of the file.  Secrets belong into
+variables: `list_exposed_secrets` says which of the file every user of the machine can read.
+"""
 
 import os
 import stat
@@ -31,6 +35,10 @@ from neardup.config.sections import (
 )
 from neardup.errors import Misuse
 from neardup.languages import Languages
+
+VARIABLE_PREFIX = "NEARDUP_"
+FILE_VARIABLE = f"{VARIABLE_PREFIX}CONFIG"  # names the configuration file
+BETWEEN = "__"
 
 
 class Config(Section, frozen=True, kw_only=True):
@@ -96,7 +104,7 @@ def load(path: Path) -> Config:
         raise Misuse(f"cannot read the configuration {path}: {error.strerror}") from error
     except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
         raise Misuse(f"{path}: bad TOML: {error}") from error
-    override(tables, Config.__struct_fields__)
+    _override(tables, Config.__struct_fields__)
     try:
         return _anchored(read(Config, tables), path.parent.absolute())
     except ValueError as error:
@@ -132,14 +140,7 @@ def _anchored(config: Config, folder: Path) -> Config:
     )
 
 
-# MERGED: The environment variables NEARDUP_<SECTION>__<KEY>, each of which overrides a key of the configuration file.
-
-VARIABLE_PREFIX = "NEARDUP_"
-FILE_VARIABLE = f"{VARIABLE_PREFIX}CONFIG"  # names the configuration file
-BETWEEN = "__"
-
-
-def override(tables: dict[str, Any], sections: Collection[str]) -> None:
+def _override(tables: dict[str, Any], sections: Collection[str]) -> None:
     """Put the values of the variables, which are texts, into the tables of a file.
 
     Raises Misuse for a variable of no section.
@@ -164,15 +165,12 @@ def _variables(sections: Collection[str]) -> Iterator[tuple[str, str]]:
             yield name.upper(), value
 
 
-# MERGED: Secrets in a configuration file that every user of the machine can read.
-
-
 def _has_password(url: str) -> bool:
     parts = urlsplit(url)
     return bool(parts.password or "password" in parse_qs(parts.query))
 
 
-SECRET: dict[tuple[str, str], Callable[[str], bool]] = {
+SECRETS: dict[tuple[str, str], Callable[[str], bool]] = {
     ("index", "url"): _has_password,
     ("review", "token"): bool,
     ("export", "webhook"): bool,  # anyone who knows its path can post to it
@@ -188,6 +186,6 @@ def list_exposed_secrets(path: Path) -> list[str]:
     tables = tomllib.loads(path.read_text(encoding="utf-8"))
     return [
         f"{section}.{key}"
-        for (section, key), is_secret in SECRET.items()
+        for (section, key), is_secret in SECRETS.items()
         if is_secret(str(tables.get(section, {}).get(key, "")))
     ]

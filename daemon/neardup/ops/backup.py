@@ -47,10 +47,10 @@ class SegmentCopies:
 
     def begin(self) -> None:
         """Open the segments that the folder has now, beside those opened before."""
-        for one in list_segments(self._source) if self._source.is_dir() else ():
+        for segment in list_segments(self._source) if self._source.is_dir() else ():
             try:
-                if one.path.name not in self._descriptors:
-                    self._descriptors[one.path.name] = os.open(one.path, os.O_RDONLY | os.O_CLOEXEC)
+                if segment.path.name not in self._descriptors:
+                    self._descriptors[segment.path.name] = os.open(segment.path, os.O_RDONLY | os.O_CLOEXEC)
             except FileNotFoundError:  # merged meanwhile; a second call finds the segment that replaces it
                 continue
 

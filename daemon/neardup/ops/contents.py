@@ -1,4 +1,7 @@
-"""What a passage index holds, and what it lacks, for `neardup doctor` and `neardup status`; also beside a run."""
+"""What is kept beside the ledger, as `neardup doctor` and `neardup status` show it, also beside a run.
+
+The passage index, the works of the reference, and the pages of submitted stories.
+"""
 
 import asyncio
 import sqlite3
@@ -30,6 +33,7 @@ if TYPE_CHECKING:
 PASSAGE_REPAIR = "the next run reads their pages again, or `neardup reindex` now"
 MOST_NAMED = 3  # damaged segments, in a message
 EXAMPLES = 5  # common passages, in a status
+SYNC = "run `neardup reference sync`"
 
 
 @dataclass(frozen=True, slots=True)
@@ -55,11 +59,11 @@ def passage_status(db: sqlite3.Connection, ledger: Path) -> PassageStatus:
     folder, recorded = files.passages_folder(ledger), runs.get(db, "fingerprint_version")
     segments = _segments(folder, runs.get(db, "ledger_id") or "", recorded.split()[0]) if recorded else []
     return PassageStatus(
-        stories=sum(one.segment.header.stories for one in segments if one.segment),
+        stories=sum(file.segment.header.stories for file in segments if file.segment),
         segments=len(segments),
-        bytes=sum(one.path.stat().st_size for one in segments),
+        bytes=sum(file.path.stat().st_size for file in segments),
         waiting=passage_hashes.count(db),
-        missing=missing_passages.count(db, join_ranges((one.first, one.last) for one in segments)),
+        missing=missing_passages.count(db, join_ranges((file.first, file.last) for file in segments)),
         common=common_passages.counts(db),
         examples=[
             {key: row[key] for key in ("language", "holders", "example", "example_title")}
@@ -72,7 +76,7 @@ def _segments(folder: Path, ledger_id: str, algorithm: str) -> list[SegmentFile]
     """The segments in a folder, as `PassageIndex` opens them; listed again if another process merges some meanwhile."""
     while True:
         with suppress(FileNotFoundError):
-            return [open_segment(one, ledger_id, algorithm) for one in list_segments(folder)]
+            return [open_segment(file, ledger_id, algorithm) for file in list_segments(folder)]
 
 
 async def passage_difference(index: "PassageIndex", ledger: Ledger) -> str | None:
@@ -81,8 +85,8 @@ async def passage_difference(index: "PassageIndex", ledger: Ledger) -> str | Non
     Reads every segment.
     """
     if damaged := await asyncio.to_thread(lambda: list(index.check())):
-        names = ", ".join(f"{one.segment} ({one.reason})" for one in damaged[:MOST_NAMED])
-        stories = sum(one.last - one.first + 1 for one in damaged)
+        names = ", ".join(f"{damage.segment} ({damage.reason})" for damage in damaged[:MOST_NAMED])
+        stories = sum(damage.last - damage.first + 1 for damage in damaged)
         return f"{len(damaged)} damaged segments with up to {stories:,} stories: {names}; {PASSAGE_REPAIR}"
     held = await asyncio.to_thread(lambda: index.held)
     missing = await ledger.do(missing_passages.count, held)
@@ -93,11 +97,6 @@ async def passage_summary(index: "PassageIndex") -> str:
     """What an undamaged index holds, in one line."""
     segments, size = await asyncio.to_thread(lambda: (len(index.files()), index.size()))
     return f"{index.stories:,} stories in {segments} segments of {size:,} bytes, every checksum is right"
-
-
-# MERGED: The works on record beside [reference] and its last sync, for `neardup doctor` and `neardup status`.
-
-SYNC = "run `neardup reference sync`"
 
 
 def reference_difference(db: sqlite3.Connection, reference: Reference | None) -> str | None:
@@ -111,7 +110,7 @@ def reference_difference(db: sqlite3.Connection, reference: Reference | None) ->
         return f"the last sync is on record as {sync['status']}{why}: {SYNC}"
     if reference.kind == "manifest" and _changed_at(reference) > sync["started_at"]:
         return f"{reference.manifest} has changed since the last sync: {SYNC}"
-    if lacking := sum(one.without_fingerprint for one in works.catalogues(db)):
+    if lacking := sum(catalogue.without_fingerprint for catalogue in works.catalogues(db)):
         return f"{lacking:,} works have no fingerprint: {SYNC}, which says why"
     return None
 
@@ -131,9 +130,6 @@ def _changed_at(reference: Reference) -> int:
     """When the list of works was last written, in milliseconds since 1970."""
     assert reference.manifest is not None
     return reference.manifest.stat().st_mtime_ns // 1_000_000
-
-
-# MERGED: What ledger and disk hold of submitted and of forgotten stories.
 
 
 @dataclass(frozen=True, slots=True)

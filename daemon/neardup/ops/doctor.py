@@ -1,4 +1,9 @@
-"""The results of the checks of `neardup doctor`."""
+"""The checks of `neardup doctor`, one for each part of an installation.
+
+A check returns what it found in a line, or raises what is wrong: NeedsRepair for a part that works but whose data need
+a repair, else an error of neardup.  The check of the index writes a probe, a story that does not exist, and looks it
+up.
+"""
 
 import unicodedata
 from collections.abc import AsyncIterator
@@ -43,13 +48,19 @@ from neardup.pipeline.index_check import SAMPLE, differing_counts
 from neardup.pipeline.index_sync import refuse_index_mismatch
 from neardup.pipeline.passage_sync import open_passages
 from neardup.query.title_search import open_titles
-from neardup.records import BandedFingerprint, Change, Checkpoint, Language, Skip, Story, is_work, rfc3339
+from neardup.records import BandedFingerprint, Change, Language, Skip, Story, is_work, rfc3339
 from neardup.source import Source, rows_of
 from neardup.source.listings import open_reference, open_source
 from neardup.source.rows import OF_STORIES, OF_WORKS
 
 if TYPE_CHECKING:
     from neardup.source.athena import Athena  # its libraries are optional
+
+PROBE_ID = -1  # no story has this id
+PROBE_NUMBER = 0  # no story has this number
+PROBE = BandedFingerprint(LANGUAGES[0], bytes(range(16)), bytes(range(64)))
+UNSIGNED = replace(PROBE, signature=None)  # the probe as a text with too few shingles for a signature
+INDEX_REPAIR = "the next run repairs it, or `neardup reindex` now"
 
 
 class Level(StrEnum):
@@ -77,14 +88,6 @@ class CheckResult:
         return self.level is Level.OK
 
 
-# MERGED: The checks of `neardup doctor`, one for each part of an installation. The check of the index writes a probe, a story that does not exist, and looks it up.
-
-PROBE_ID = -1  # no story has this id
-PROBE_NUMBER = 0  # no story has this number
-PROBE = BandedFingerprint(LANGUAGES[0], bytes(range(16)), bytes(range(64)))
-UNSIGNED = replace(PROBE, signature=None)  # the probe as a text with too few shingles for a signature
-
-
 async def examine(config: Config) -> AsyncIterator[CheckResult]:
     """Check the configuration, what is stored, the listings with their object stores, clock and fingerprints."""
     checks = {
@@ -93,9 +96,9 @@ async def examine(config: Config) -> AsyncIterator[CheckResult]:
         "passages": _passages,
         "titles": _titles,
         "submitted pages": _submitted_pages,
-        "source": check_source,
-        "object store": check_store,
-        "reference": check_reference,
+        "source": _source,
+        "object store": _store,
+        "reference": _reference,
         "meaning": _meaning,
         "clock": _clock,
         "native core": _native_core,
@@ -138,7 +141,7 @@ async def _index(config: Config) -> str:
         if isinstance(index, ServerHealth) and (problem := await index.problem()):
             raise Fatal(problem)
         with closing(Ledger(config.ledger.path)) as ledger:
-            difference = await index_difference(index, ledger)
+            difference = await _index_difference(index, ledger)
         count = f"{sum((await index.story_counts()).values())} stories; " if isinstance(index, BucketStatistics) else ""
     except IndexDamaged as error:
         raise NeedsRepair(f"{error}; {INDEX_REPAIR}") from error
@@ -245,22 +248,22 @@ async def _fingerprints(config: Config) -> str:
     return f"version {fingerprint_version.algorithm()}, {len(SHIPPED)} golden texts have their pinned fingerprints"
 
 
-# MERGED: The checks of `neardup doctor` of the listings of stories and of works, and of the pages that they name.
+# The listings of stories and of works, and the pages that they name
 
 
-async def check_source(config: Config) -> str:
+async def _source(config: Config) -> str:
     """Read the first row of [source], or the columns of its query; what they are."""
-    source = open_source(config, _ignore_checkpoint)
+    source = open_source(config)
     if config.source.kind == "athena":
         return await _columns(source, OF_STORIES.required, "backfill_sql")
     story = await _first_listed(source)
     return f"{config.source.manifest}, with stories such as {story.name or story.id}" if story else "lists no story"
 
 
-async def check_store(config: Config) -> str:
+async def _store(config: Config) -> str:
     """Read the page of one story; what it is."""
     of_manifest = config.source.kind == "manifest"
-    known = await _first_listed(open_source(config, _ignore_checkpoint)) if of_manifest else _on_record(config)
+    known = await _first_listed(open_source(config)) if of_manifest else _on_record(config)
     try:
         return await _read_page(config, known or Story(0, LANGUAGES[0]))
     except Gone:
@@ -269,7 +272,7 @@ async def check_store(config: Config) -> str:
         return "the store answers; no story is known yet, so no page was read"
 
 
-async def check_reference(config: Config) -> str:
+async def _reference(config: Config) -> str:
     """Read the first row of [reference] and the page of one work, and compare the works on record with the last sync.
 
     Raises NeedsRepair if works are on record that are not as the listing says, or that no [reference] lists.
@@ -278,10 +281,8 @@ async def check_reference(config: Config) -> str:
     if reference is not None:
         listing = open_reference(config)
         if reference.kind == "athena":
-            found, known = (
-                await _columns(listing, OF_WORKS.required, "reference.sql"),
-                _on_record(config, of_reference=True),
-            )
+            found = await _columns(listing, OF_WORKS.required, "reference.sql")
+            known = _on_record(config, of_reference=True)
         else:
             found, known = str(reference.manifest), await _first_listed(listing)
     if known is not None:
@@ -333,16 +334,10 @@ def _on_record(config: Config, *, of_reference: bool = False) -> Story | None:
     return None
 
 
-async def _ignore_checkpoint(_: Checkpoint) -> None:
-    """Ignore the checkpoint: the doctor never resumes a listing."""
+# What an index holds, beside what the ledger expects; also while a run writes
 
 
-# MERGED: Compares what an index holds with what the ledger expects, for `neardup doctor`; also beside a run.
-
-INDEX_REPAIR = "the next run repairs it, or `neardup reindex` now"
-
-
-async def index_difference(index: Index, ledger: Ledger) -> str | None:
+async def _index_difference(index: Index, ledger: Ledger) -> str | None:
     """What the index lacks or has too much, and what to do, in one line; None if it holds what it should.
 
     Raises Transient, and IndexDamaged for an index that only a rebuild repairs.

@@ -1,4 +1,4 @@
-"""The columns of a Parquet file of fingerprints, and the version that each row names."""
+"""Parquet files of fingerprints: their columns, the version that each row names, and how an import reads them."""
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
@@ -23,6 +23,9 @@ if TYPE_CHECKING:
 
 TIMES = ("published_at", "updated_at", "known_since")
 TEXTS = ("author_id", "path", "title", "page_title", "name")
+NEEDED = ("id", "language", "text_hash", "simhash", "passages", "words", "shingles", "version")  # never null
+ROWS = 50_000  # of a batch
+FOLDER, FLAGS, CANDIDATES = "fingerprints", "flags", "candidates"
 
 
 def schema() -> "Schema":
@@ -54,13 +57,6 @@ def schema() -> "Schema":
 def versions(languages: Languages) -> dict[str, str]:
     """Language -> the version of its fingerprints, as rows name it: that of the algorithm, and the language's."""
     return {name: f"{algorithm()} {digest_of(entry.golden)}" for name, entry in languages.items()}
-
-
-# MERGED: Reads Parquet files of fingerprints, flags and candidates for `neardup import`.
-
-ROWS = 50_000  # of a batch
-NEEDED = ("id", "language", "text_hash", "simhash", "passages", "words", "shingles", "version")  # never null
-FOLDER, FLAGS, CANDIDATES = "fingerprints", "flags", "candidates"
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,4 +1,8 @@
-"""What an import did, and the time that each part of it took."""
+"""`neardup import`: adds the stories, flags and candidates of Parquet files to the ledger and the indexes, in bulk.
+
+A story on record stays as it is.  So an import that was interrupted, at whatever instant, is resumed by the same
+command: it passes over what is on record.
+"""
 
 import asyncio
 import json
@@ -30,6 +34,11 @@ from neardup.pipeline.run_lifecycle import carry_out
 from neardup.pipeline.scratch import scratch_folder
 from neardup.pipeline.summary import Summary
 from neardup.records import DECIDING, NO_SPANS, Assessment, Signals, Spans, Verdict
+
+OPEN, WITHDRAWN = "open", "withdrawn"
+REBUILT_FROM = 0.1  # of the stories, that the index lacks: a rebuild takes a tenth of the time of a replay, or less
+
+FlagRow = Mapping[str, Any]  # of a Parquet file of flags or candidates
 
 
 @dataclass(frozen=True, slots=True)
@@ -88,12 +97,6 @@ class ImportSummary(Summary):
             self.parts[part] = self.parts.get(part, Seconds()) + taken
             if within is not None:
                 self.parts[within] = self.parts.get(within, Seconds()) - taken
-
-
-# MERGED: Rows of a Parquet file of flags or candidates -> what the ledger records of them.
-
-FlagRow = Mapping[str, Any]
-OPEN, WITHDRAWN = "open", "withdrawn"
 
 
 def flag_of(row: FlagRow, version: str, now: int) -> ImportedFlag | None:
@@ -167,11 +170,6 @@ def _spans_of(row: FlagRow) -> list[Spans]:
 
 def _milliseconds(time: datetime | None) -> int | None:
     return None if time is None else round(time.timestamp() * 1000)
-
-
-# MERGED: `neardup import`: adds the stories, flags and candidates of Parquet files to the ledger and the indexes, in bulk. A story on record stays as it is. So an import that was interrupted, at whatever instant, is resumed by the same command: it passes over what is on record.
-
-REBUILT_FROM = 0.1  # of the stories, that the index lacks: a rebuild takes a tenth of the time of a replay, or less
 
 
 async def import_fingerprints(

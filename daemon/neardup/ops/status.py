@@ -1,4 +1,4 @@
-"""The clusters of flagged stories, for operators."""
+"""The state of ledger and index, as `neardup status` shows it: the largest clusters, the last self-checks and so on."""
 
 import asyncio
 import sqlite3
@@ -42,6 +42,10 @@ from neardup.ops.contents import PassageStatus, SubmissionStatus
 from neardup.records import DECIDING, rfc3339
 
 CLUSTERS = 5
+RUNS = 5
+BUCKETS = 10
+SAMPLE = 500  # of the latest stories, whose buckets are looked at
+ANSWER_SECONDS = 5
 
 
 @dataclass(frozen=True, slots=True)
@@ -107,11 +111,7 @@ def _worth_comparing(db: sqlite3.Connection, detection: Detection, a: int, b: in
     from neardup.core.candidates.select import worth_comparing  # noqa: PLC0415 - few clusters are chains
 
     fingerprints = stories.fingerprints(db, [a, b])
-    one, other = fingerprints[a], fingerprints[b]
-    return worth_comparing(one, other, detection.of(one.language))
-
-
-# MERGED: What the self-checks found last, for `neardup status`.
+    return worth_comparing(fingerprints[a], fingerprints[b], detection.of(fingerprints[a].language))
 
 
 @dataclass(frozen=True, slots=True)
@@ -134,7 +134,7 @@ class RecallStatus:
     recalls: list[RecallOf]
 
 
-def statuses(db: sqlite3.Connection) -> list[RecallStatus]:
+def _self_checks(db: sqlite3.Connection) -> list[RecallStatus]:
     """The last measurement of each self-check that ever measured."""
     measured = ((measure, recalls.latest(db, measure)) for measure in Measure)
     return [
@@ -144,17 +144,9 @@ def statuses(db: sqlite3.Connection) -> list[RecallStatus]:
     ]
 
 
-def _recall_of(one: Compared) -> RecallOf:
-    recall = one.recall
-    return RecallOf(recall.language, recall.subject, recall.found, recall.total, one.is_lower)
-
-
-# MERGED: The state of the ledger and the index, for operators.
-
-RUNS = 5
-BUCKETS = 10
-SAMPLE = 500  # of the latest stories, whose buckets are looked at
-ANSWER_SECONDS = 5
+def _recall_of(compared: Compared) -> RecallOf:
+    recall = compared.recall
+    return RecallOf(recall.language, recall.subject, recall.found, recall.total, compared.is_lower)
 
 
 @dataclass(frozen=True, slots=True)
@@ -249,7 +241,7 @@ async def status(config: Config) -> Status:
             sweep_owed=runs.owes_sweep(db),
             watermark=rfc3339(runs.watermark(db)),
             fingerprint_version=(runs.get(db, "fingerprint_version") or "").partition(" ")[0] or None,
-            self_checks=statuses(db),
+            self_checks=_self_checks(db),
             runs=[
                 {**run, "started_at": rfc3339(run["started_at"]), "ended_at": rfc3339(run["ended_at"])}
                 for run in runs.latest(db, RUNS)

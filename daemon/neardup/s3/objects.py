@@ -40,6 +40,17 @@ READ_SECONDS = 30.0
 PART_BYTES = 8 * 1024 * 1024
 
 
+class NoRedirects(AIOHTTPSession):  # type: ignore[misc]
+    """An HTTP session that follows no redirects: botocore makes an error of one, as of any other response.
+
+    aiohttp would follow them to any host, with the session token and the signed headers.
+    """
+
+    async def _get_session(self, proxy_url: str | None) -> Any:
+        session = await super()._get_session(proxy_url)
+        return SimpleNamespace(request=partial(session.request, allow_redirects=False))
+
+
 class S3Object:
     """The object at s3://BUCKET/KEY, by the settings of [content].  Raises Fatal for an unknown AWS profile."""
 
@@ -165,14 +176,3 @@ def _translated(url: str) -> Iterator[None]:
 
 def _line(url: str, error: Exception) -> str:
     return f"{url}: {' '.join(str(error).split())}"
-
-
-# MERGED: An HTTP session of aiobotocore that follows no redirects. aiohttp would follow them to any host, with the session token and the signed headers.
-
-
-class NoRedirects(AIOHTTPSession):  # type: ignore[misc]
-    """A redirect is a response like any other: botocore makes an error of it."""
-
-    async def _get_session(self, proxy_url: str | None) -> Any:
-        session = await super()._get_session(proxy_url)
-        return SimpleNamespace(request=partial(session.request, allow_redirects=False))

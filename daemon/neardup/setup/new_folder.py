@@ -1,4 +1,7 @@
-"""A list of the pages in a folder, as a manifest."""
+"""What `init` and `demo` write: a manifest of the pages in a folder, a configuration, and the sample stories.
+
+The configuration is that of the samples, whose every key has a comment, with other values.
+"""
 
 import csv
 import json
@@ -13,6 +16,12 @@ from neardup.errors import Fatal, Misuse
 from neardup.languages import Languages
 
 ENDINGS = (".html", ".htm", ".xhtml", ".txt", ".md")
+CONFIG = "config.toml"
+SECTION = re.compile(r"\[([\w.]+)\]")
+KEY = re.compile(r"(?:# )?(\w+) = ")
+COMMENT_COLUMN = 41
+
+Value = str | tuple[str, ...]
 
 
 def list_pages(folder: Path) -> list[str]:
@@ -59,15 +68,6 @@ def _language_of(path: str, languages: Languages) -> str | None:
         return None
 
 
-# MERGED: The text of a configuration file: the commented configuration of the samples, with other values.
-
-SECTION = re.compile(r"\[([\w.]+)\]")
-KEY = re.compile(r"(?:# )?(\w+) = ")
-COMMENT_COLUMN = 41
-
-Value = str | tuple[str, ...]
-
-
 def config_text(values: Mapping[str, Value]) -> str:
     """The commented configuration with these values of `section.key`.
 
@@ -91,11 +91,6 @@ def _line(name: str, value: Value, line: str) -> str:
     _, mark, comment = line.removeprefix("# ").partition(" # ")
     start = f"{name.partition('.')[2]} = {toml}"
     return f"{start:<{COMMENT_COLUMN - 1}} # {comment}" if mark else start
-
-
-# MERGED: The bundled sample stories, copied into a folder with a configuration and a ledger of their own.
-
-CONFIG = "config.toml"
 
 
 def copy_samples(folder: Path) -> Path:

@@ -1,9 +1,14 @@
-"""A sample of the pages of the configured source."""
+"""Proposes CSS selectors for the story on the pages of a site, and for what to remove from it, from a few of its pages.
+
+The story is the text that differs from page to page and is no link.  A selector is the better the more of that text it
+holds, and the less other text.  Pages of several designs may need a selector each.  What is removed are boxes inside
+stories that say the same on page after page, such as share buttons.
+"""
 
 import re
 import socket
 from collections import Counter, defaultdict
-from collections.abc import AsyncIterator, Collection, Iterable, Iterator, Sequence
+from collections.abc import Collection, Iterable, Iterator, Sequence
 from contextlib import aclosing, closing
 from dataclasses import dataclass, field
 from random import Random
@@ -17,13 +22,28 @@ from neardup.core.text.decoding import NoStoryText, decode
 from neardup.core.text.story_elements import INVISIBLE
 from neardup.errors import Fatal, NeardupError
 from neardup.pages.store import Pages, open_transfers, path_of
-from neardup.records import BadRow, Checkpoint, Language, ListedRow, Story
+from neardup.records import BadRow, Language, Story
 from neardup.source import rows_of
 from neardup.source.listings import open_source
 
 PAGES = 20
 ROWS = 500_000  # of the listing, among which the pages are chosen; more would take more than 4 s
 SEED = 1
+
+PLAIN_NAME = re.compile(r"[A-Za-z_][\w-]*", re.ASCII)  # of a class or an id that needs no escapes
+MOST_ELEMENTS = 20_000  # of a page that is examined
+MOST_PAGES = 0.3  # text on more than this share of the pages is not a story's; some stories are copies of others
+FEW_PAGES = 4  # of which even two share no story
+LEAST_SCORE = 0.5  # as a share of the best score on a page
+WHOLE = "body"
+MOST_SELECTORS = 3
+# A selector that is tighter than another may hold this much less: bylines and dates differ from page to page too.
+TOLERANCE = 0.03
+CONTAINERS = frozenset(["article", "blockquote", "body", "div", "main", "section", "td"])
+NAVIGATION = frozenset(["a", "nav", "header", "footer", "aside", "form", "button", "label"])
+LEAST_REPEATS = 2  # pages on which a box says again what it says on others,
+LEAST_SHARE = 0.1  # and as a share of all pages: a template of several may have boxes of its own
+BOXES = frozenset(["nav", "header", "footer", "aside", "form", "button"])  # selected by their tag too
 
 
 class SamplePage(NamedTuple):
@@ -52,7 +72,7 @@ async def _sample(config: Config) -> list[Story]:
     Algorithm R of Vitter (1985), "Random sampling with a reservoir".
     """
     chosen, stories, reason, random = list[Story](), 0, "it has no rows", Random(SEED)  # noqa: S311 - not for security
-    async with aclosing(_rows(config)) as rows:  # type: ignore[type-var]
+    async with aclosing(rows_of(open_source(config))) as rows:  # type: ignore[type-var]
         async for row in rows:
             if isinstance(row, BadRow):
                 reason = str(row.error)
@@ -67,14 +87,6 @@ async def _sample(config: Config) -> list[Story]:
     if not chosen:
         raise Fatal(f"the listing has no usable row: {reason}")
     return chosen
-
-
-def _rows(config: Config) -> AsyncIterator[ListedRow]:
-    return rows_of(open_source(config, _ignore_checkpoint))
-
-
-async def _ignore_checkpoint(_: Checkpoint) -> None:
-    """Ignore the checkpoint: a sample is never resumed."""
 
 
 def _read(content: Content, stories: Sequence[Story]) -> Iterator[SamplePage | NeardupError]:
@@ -101,21 +113,6 @@ def _read(content: Content, stories: Sequence[Story]) -> Iterator[SamplePage | N
                 else:
                     assert page is not None  # without an ETag a page is always returned
                     yield SamplePage(languages[finished], page)
-
-
-# MERGED: Proposes CSS selectors for the story on the pages of a site, from a few of its pages. The story is the text that differs from page to page and is no link. A selector is the better the more of that text it holds, and the less other text. Pages of several designs may need a selector each.
-
-PLAIN_NAME = re.compile(r"[A-Za-z_][\w-]*", re.ASCII)  # of a class or an id that needs no escapes
-MOST_ELEMENTS = 20_000  # of a page that is examined
-MOST_PAGES = 0.3  # text on more than this share of the pages is not a story's; some stories are copies of others
-FEW_PAGES = 4  # of which even two share no story
-LEAST_SCORE = 0.5  # as a share of the best score on a page
-WHOLE = "body"
-MOST_SELECTORS = 3
-# A selector that is tighter than another may hold this much less: bylines and dates differ from page to page too.
-TOLERANCE = 0.03
-CONTAINERS = frozenset(["article", "blockquote", "body", "div", "main", "section", "td"])
-NAVIGATION = frozenset(["a", "nav", "header", "footer", "aside", "form", "button", "label"])
 
 
 @dataclass(slots=True)
@@ -161,10 +158,10 @@ def propose_body(pages: Sequence[Page]) -> str:
 
 def _best(survey: _Survey, pages: Iterable[int]) -> str:
     """The selector with the highest sum of scores on these pages; of nearly equal ones the innermost."""
-    totals = {one: sum(scores.get(n, 0.0) for n in pages) for one, scores in survey.scores.items()}
+    totals = {selector: sum(scores.get(n, 0.0) for n in pages) for selector, scores in survey.scores.items()}
     enough = max(totals.values()) * (1 - TOLERANCE)
-    nearly_best = [one for one, total in totals.items() if total >= enough]
-    return max(nearly_best, key=lambda one: (survey.depths[one], totals[one], one))
+    nearly_best = [selector for selector, total in totals.items() if total >= enough]
+    return max(nearly_best, key=lambda selector: (survey.depths[selector], totals[selector], selector))
 
 
 def _survey(pages: Sequence[Sequence[_TextNode]]) -> _Survey:
@@ -177,7 +174,7 @@ def _survey(pages: Sequence[Sequence[_TextNode]]) -> _Survey:
             story = 0 if node.is_navigation or on_pages[node.text] > most else node.words
             for depth, selector in enumerate(node.selectors):
                 survey.depths[selector] = max(survey.depths.get(selector, 0), depth)
-            for words in (page, *(held[one] for one in set(node.selectors))):
+            for words in (page, *(held[selector] for selector in set(node.selectors))):
                 words.story += story
                 words.all += node.words
         for selector, words in held.items():
@@ -203,7 +200,7 @@ def _text_nodes(page: Page) -> list[_TextNode]:
             if text:
                 found.append(_TextNode(text, len(text.split()), selectors, is_navigation))
         elif node.tag_id not in INVISIBLE:
-            inner = selectors + tuple(one for one in _container_selectors(node) if one not in selectors)
+            inner = selectors + tuple(selector for selector in _container_selectors(node) if selector not in selectors)
             is_inside = is_navigation or node.tag in NAVIGATION
             pending += [(child, inner, is_inside) for child in node.iter(include_text=True)]
     return found
@@ -213,21 +210,16 @@ def _container_selectors(node: LexborNode) -> list[str]:
     """The selectors of one element, the plainest first; none for paragraphs and what they contain."""
     if node.tag not in CONTAINERS:
         return []
-    attributes = node.attributes
-    classes = [one for one in (attributes.get("class") or "").split() if PLAIN_NAME.fullmatch(one)]
-    own_id = attributes.get("id") or ""
-    by_id = [f"#{own_id}"] if PLAIN_NAME.fullmatch(own_id) else []
-    plain = [node.tag] if node.tag in ("body", "main", "article") else []
-    return [*plain, *by_id, *(f"{node.tag}.{one}" for one in classes)]
+    by_class, by_id = _plain_selectors(node)
+    by_tag = [node.tag] if node.tag in ("body", "main", "article") else []
+    return [*by_tag, *by_id, *(f"{node.tag}{selector}" for selector in by_class)]
 
 
-# MERGED: Proposes CSS selectors for the boxes inside stories that say the same on page after page, such as share buttons.
-
-LEAST_REPEATS = 2  # pages on which a box says again what it says on others,
-LEAST_SHARE = 0.1  # and as a share of all pages: a template of several may have boxes of its own
-MOST_BOX_ELEMENTS = 20_000  # of a page that are examined
-BOX_NAME = re.compile(r"[A-Za-z_][\w-]*", re.ASCII)  # of a class or an id that needs no escapes
-BOXES = frozenset(["nav", "header", "footer", "aside", "form", "button"])  # selected by their tag too
+def _plain_selectors(node: LexborNode) -> tuple[list[str], list[str]]:
+    """The selectors of an element by its classes and by its id, of those whose names need no escapes."""
+    classes, own_id = (node.attributes.get("class") or "").split(), node.attributes.get("id") or ""
+    by_class = [f".{name}" for name in classes if PLAIN_NAME.fullmatch(name)]
+    return by_class, [f"#{own_id}"] if PLAIN_NAME.fullmatch(own_id) else []
 
 
 def propose_strip(pages: Sequence[tuple[Language, Page]], body: str) -> tuple[str, ...]:
@@ -241,8 +233,8 @@ def propose_strip(pages: Sequence[tuple[Language, Page]], body: str) -> tuple[st
         for selector, text in _box_texts(story).items():
             said[selector].append((language, text))
     least = max(LEAST_REPEATS, LEAST_SHARE * len(pages))
-    repeated = {one for one, texts in said.items() if _repeats(texts) >= least}
-    return tuple(dict.fromkeys(one for _, story in stories for one in _outermost(story, repeated)))
+    repeated = {selector for selector, texts in said.items() if _repeats(texts) >= least}
+    return tuple(dict.fromkeys(selector for _, story in stories for selector in _outermost(story, repeated)))
 
 
 def _repeats(texts: Sequence[tuple[Language, str]]) -> int:
@@ -272,23 +264,20 @@ def _box_texts(story: Sequence[LexborNode]) -> dict[str, str]:
 def _outermost(story: Sequence[LexborNode], selectors: set[str]) -> Iterator[str]:
     """One of these selectors for each element that has any, and is in no other such element."""
     for node in _elements(story, selectors):
-        yield from [one for one in _box_selectors(node) if one in selectors][:1]
+        yield from [selector for selector in _box_selectors(node) if selector in selectors][:1]
 
 
 def _elements(story: Sequence[LexborNode], closed: Collection[str] = ()) -> Iterator[LexborNode]:
     """The elements inside a story, but for those inside one that a selector of `closed` matches."""
     pending = [child for node in reversed(story) for child in node.iter()]
-    for _ in range(MOST_BOX_ELEMENTS):
+    for _ in range(MOST_ELEMENTS):
         if not pending:
             break
         yield (node := pending.pop())
-        if not closed or not any(one in closed for one in _box_selectors(node)):
+        if not closed or not any(selector in closed for selector in _box_selectors(node)):
             pending += node.iter()
 
 
 def _box_selectors(node: LexborNode) -> list[str]:
-    attributes = node.attributes
-    own_id = attributes.get("id") or ""
-    classes = [one for one in (attributes.get("class") or "").split() if BOX_NAME.fullmatch(one)]
-    by_id = [f"#{own_id}"] if BOX_NAME.fullmatch(own_id) else []
-    return [*(f".{one}" for one in classes), *by_id, *([node.tag] if node.tag in BOXES else [])]
+    by_class, by_id = _plain_selectors(node)
+    return [*by_class, *by_id, *([node.tag] if node.tag in BOXES else [])]

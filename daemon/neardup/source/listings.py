@@ -94,7 +94,11 @@ class DeadLetters:
             after, position = page[-1].key, position + len(page)
 
 
-def open_source(config: Config, checkpoint: CheckpointWriter) -> Source:
+async def ignore_checkpoint(_: Checkpoint) -> None:
+    """For a listing that is never resumed, such as that of works, which a sync begins again at the first row."""
+
+
+def open_source(config: Config, checkpoint: CheckpointWriter = ignore_checkpoint) -> Source:
     """The source that [source] configures; a resumable listing calls `checkpoint` with its first checkpoint."""
     refuse_scan(config)
     return _open_listing(config, config.source, config.content, checkpoint)
@@ -111,7 +115,7 @@ def open_reference(config: Config) -> Source:
     reference = config.reference
     if reference is None:
         raise Misuse("the configuration has no [reference]: name the list of works to protect there")
-    return _open_listing(config, reference, reference.content, _keep_no_checkpoint)
+    return _open_listing(config, reference, reference.content, ignore_checkpoint)
 
 
 def _open_listing(
@@ -128,7 +132,3 @@ def _open_listing(
     opener = partial(open_range_reader, content=content)
     languages, key = config.registry, content.key
     return Athena(section, content.region, languages, opener, checkpoint, key=key, of_reference=of_reference)
-
-
-async def _keep_no_checkpoint(_: Checkpoint) -> None:
-    """A sync begins again at the first row: it skips the works that are on record."""

@@ -1,4 +1,4 @@
-"""Every metric, declared once."""
+"""Every metric, declared once; what is computed from them, and how a single run serves them."""
 
 from collections.abc import Iterable, Sequence
 from typing import TYPE_CHECKING
@@ -229,13 +229,11 @@ def _create_other_series() -> None:
         WAITING.labels(what)
 
 
-# MERGED: /metrics of a single run. The server of prometheus-client starts 0.2 s faster than the application of the daemon.
-
-
 def serve_metrics(listen: str, command: str) -> None:
     """Serve /metrics on HOST:PORT, in a thread, until the process ends; an address that is taken is only a warning.
 
-    Commands share the port with the daemon, and the alerts tell them apart by `command`.
+    Commands share the port with the daemon, and the alerts tell them apart by `command`.  The server of
+    prometheus_client starts 0.2 s faster than the application of the daemon.
     """
     from prometheus_client import start_http_server  # noqa: PLC0415 - loads slowly
 

@@ -1,4 +1,7 @@
-"""The figures of an evaluation as one object, which `--json` prints and the tables show."""
+"""Measures recall: copies the user's own stories by every edit, and runs the real pipeline on the copies.
+
+The figures are one object, which `--json` prints; the tables show most of it.
+"""
 
 import asyncio
 from collections import Counter, defaultdict
@@ -47,7 +50,7 @@ def facts(measured: Sequence[Measured], bands: Mapping[Banding, BandingCounts]) 
         "stories": {
             language: {
                 "originals": some[0].originals,
-                "copies": sum(counts.total() for one in some for counts in one.flagged_as.values()),
+                "copies": sum(counts.total() for corpus in some for counts in corpus.flagged_as.values()),
             }
             for language, some in _by_language(measured).items()
         },
@@ -55,14 +58,14 @@ def facts(measured: Sequence[Measured], bands: Mapping[Banding, BandingCounts]) 
         "false_flags": list(_false_flags(measured)),
         "candidates": list(_candidates(measured)),
         "thresholds": list(_thresholds(measured)),
-        "left_out_of_thresholds": sum(one.scored.left_out for one in measured),
+        "left_out_of_thresholds": sum(corpus.scored.left_out for corpus in measured),
         "bands": [_banding(banding, counts) for banding, counts in bands.items()],
         "buckets": {
-            "signature": _sizes(one.signature_buckets for one in measured),
-            "simhash": _sizes(one.simhash_buckets for one in measured),
+            "signature": _sizes(corpus.signature_buckets for corpus in measured),
+            "simhash": _sizes(corpus.simhash_buckets for corpus in measured),
         },
         "false_pairs": sorted(
-            ({"language": one.language, **asdict(flag)} for one in measured for flag in one.false_flags),
+            ({"language": corpus.language, **asdict(flag)} for corpus in measured for flag in corpus.false_flags),
             key=lambda pair: (max(pair["jaccard"], pair["containment"]), pair["a"], pair["b"]),
         ),
     }
@@ -70,8 +73,8 @@ def facts(measured: Sequence[Measured], bands: Mapping[Banding, BandingCounts]) 
 
 def _by_language(measured: Sequence[Measured]) -> dict[str, list[Measured]]:
     out: dict[str, list[Measured]] = {}
-    for one in measured:
-        out.setdefault(one.language, []).append(one)
+    for corpus in measured:
+        out.setdefault(corpus.language, []).append(corpus)
     return out
 
 
@@ -83,7 +86,7 @@ def _with_all(measured: Sequence[Measured]) -> Iterator[tuple[str, Sequence[Meas
 def _recall(measured: Sequence[Measured]) -> Iterator[Facts]:
     for language, some in _with_all(measured):
         for copy in COPIES:
-            flagged = sum((one.flagged_as.get(copy.name, Counter()) for one in some), Counter[Kind | None]())
+            flagged = sum((corpus.flagged_as.get(copy.name, Counter()) for corpus in some), Counter[Kind | None]())
             if n := flagged.total():
                 yield {
                     "language": language,
@@ -96,12 +99,12 @@ def _recall(measured: Sequence[Measured]) -> Iterator[Facts]:
 
 def _false_flags(measured: Sequence[Measured]) -> Iterator[Facts]:
     for language, some in _with_all(measured):
-        pairs = sum(one.cross_pairs for one in some)
-        false = share(sum(len(one.false_flags) for one in some), pairs)
+        pairs = sum(corpus.cross_pairs for corpus in some)
+        false = share(sum(len(corpus.false_flags) for corpus in some), pairs)
         yield {
             "language": language,
             "pairs": pairs,
-            "flagged": sum(one.cross_flags for one in some),
+            "flagged": sum(corpus.cross_flags for corpus in some),
             "false": false.found,
             "per_million": MILLION * (false.share or 0),
             "low": MILLION * false.low,
@@ -111,7 +114,7 @@ def _false_flags(measured: Sequence[Measured]) -> Iterator[Facts]:
 
 def _candidates(measured: Sequence[Measured]) -> Iterator[Facts]:
     for language, some in _with_all(measured):
-        lookups = [lookup for one in some for lookup in one.lookups]
+        lookups = [lookup for corpus in some for lookup in corpus.lookups]
         yield {
             "language": language,
             "lookups": len(lookups),
@@ -129,9 +132,11 @@ def _spread(counts: Sequence[int]) -> dict[str, float]:
 
 def _thresholds(measured: Sequence[Measured]) -> Iterator[Facts]:
     """Recall and precision if a threshold on one score alone decided which pairs on record are flagged."""
-    copies = sum(one.scored.copies for one in measured)
+    copies = sum(corpus.scored.copies for corpus in measured)
     planted, unrelated = (
-        np.array([pair for one in measured for pair in getattr(one.scored, name)], np.float64).reshape(-1, len(SCORES))
+        np.array([pair for corpus in measured for pair in getattr(corpus.scored, name)], np.float64).reshape(
+            -1, len(SCORES)
+        )
         for name in ("planted", "unrelated")
     )
     for threshold in THRESHOLDS:
@@ -164,7 +169,7 @@ def _sizes(buckets: Iterable[Sequence[int]]) -> dict[int, int]:
     return dict(sorted(Counter(size for sizes in buckets for size in sizes).items()))
 
 
-# MERGED: Measures recall: copies the user's own stories by every edit, and runs the real pipeline on the copies.
+# The evaluation
 
 # In one corpus, most of the work would be to verify copies of a story against each other.  Therefore the ways of
 # copying are distributed over several corpora, each with all the originals.
@@ -250,7 +255,7 @@ def _count_bands(corpus: Corpus, texts: Iterable[str], jaccard: float) -> dict[B
     }
 
 
-# MERGED: The tables of an evaluation with copies.
+# Its tables
 
 CODES = SHIPPED.codes
 LOOKUP = {"met": "found", "nominated": "nominated", "strangers": "unrelated"}  # key of the facts: column

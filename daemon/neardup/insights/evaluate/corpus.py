@@ -1,4 +1,4 @@
-"""Draws a random sample of the stories that the configured source lists, for an evaluation to make copies of."""
+"""The corpus of an evaluation: a sample of the configured source, and copies and longer works made of its stories."""
 
 import asyncio
 import csv
@@ -18,11 +18,12 @@ from neardup.core.page import PageText
 from neardup.errors import Fatal
 from neardup.insights.evaluate.edits import EDITS, WORKS, Edit, OtherStories, Work, plain, strip_signs
 from neardup.pages.reader_pool import ReaderPool
-from neardup.records import Checkpoint, Language, Story
+from neardup.records import Language, Story
 from neardup.source import rows_of
 from neardup.source.listings import open_source
 
 TRIED = 20  # stories drawn for each one wanted, because many may be too short
+COMMON_SHARE = 0.2  # a word that occurs in a larger share of the stories is not a name
 
 
 @dataclass(frozen=True, slots=True)
@@ -57,12 +58,9 @@ async def _draw(
     config: Config, limit: int, seed: int, show_listed: Callable[[int], None]
 ) -> dict[Language, Sequence[Story]]:
     """Draw up to `limit` stories of each language, those whose ids have the lowest hashes: a random sample."""
-
-    async def ignore_checkpoint(_: Checkpoint) -> None: ...
-
     heaps: dict[Language, list[tuple[int, int, Story]]] = {language: [] for language in config.registry}
     count = 0
-    async for story in rows_of(open_source(config, ignore_checkpoint)):
+    async for story in rows_of(open_source(config)):
         count += 1
         show_listed(count)
         if isinstance(story, Story):
@@ -96,12 +94,9 @@ async def _read(pool: ReaderPool, drawn: Sequence[Story], wanted: int, min_words
     return originals[:wanted]
 
 
-# MERGED: Makes the temporary corpus of one language: originals, their copies, and longer works of which they are chapters.
-
 Copy = Edit | Work
 
 COPIES: Sequence[Copy] = (*EDITS, *WORKS)
-COMMON_SHARE = 0.2  # a word that occurs in a larger share of the stories is not a name
 
 
 @dataclass(frozen=True, slots=True)

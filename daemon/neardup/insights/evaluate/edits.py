@@ -1,4 +1,8 @@
-"""The other stories of a language, from which edits take foreign words, and helpers for words."""
+"""The edits that make a copy of a story: pure functions of its text, the other stories and a random generator.
+
+A word is a run of characters between spaces.  An edit returns the text of the copy, or None if it cannot be applied to
+the story.  Foreign words are taken from the other stories of the language.
+"""
 
 import html
 import random
@@ -52,7 +56,7 @@ def paragraphs(words: Sequence[str]) -> str:
     return "\n".join(" ".join(words[n : n + PARAGRAPH_WORDS]) for n in range(0, len(words), PARAGRAPH_WORDS))
 
 
-# MERGED: Writes texts as HTML pages: with plain markup, and with markup that differs as much as possible.
+# Pages: with plain markup, and with markup that differs as much as possible
 
 HEAD = '<!DOCTYPE html><html><head><meta charset="utf-8"><title>A story</title>'
 EMPHASISED = 7  # every seventh word is emphasised
@@ -91,7 +95,7 @@ def _word(numbered: tuple[int, str]) -> str:
     return first + second
 
 
-# MERGED: Edits of code points: Unicode form, joiners, nukta, chillu, letter case, digits, scripts, and look-alike letters.
+# Edits of code points: Unicode form, joiners, nukta, chillu, letter case, digits, scripts, look-alike letters
 
 SCRIPT_BLOCKS = {  # the first code point of the Unicode block of the language's script
     Language("HINDI"): 0x0900,
@@ -242,7 +246,7 @@ def _replace_each(text: str, replacements: dict[str, str]) -> str:
     return text
 
 
-# MERGED: The copies that are a small part of a longer story: chapters of a longer work, and runs of words in another story.
+# Copies that are a small part of a longer story: chapters of a longer work, and runs of words in another story
 
 CHAPTERS = (3, 5, 10, 20)
 RUNS = (50, 100, 200, 400)
@@ -303,7 +307,7 @@ def run_name(length: int, *, edited: bool = False) -> str:
 WORKS: Sequence[Work] = tuple(map(Work, CHAPTERS))
 
 
-# MERGED: The edits that make a copy of a story: pure functions of its text, the other stories and a random generator. A word is a run of characters between spaces. An edit returns the text of the copy, or None if it cannot be applied to the story.
+# Edits of words and paragraphs, and the list of all edits
 
 SPACES = re.compile(r"(\s+)")
 SENTENCE_ENDS = re.compile(r"(?<=[.!?।॥])\s+")

@@ -1,4 +1,7 @@
-"""The thresholds of translated and retold pairs, each fitted to the stories of the corpus."""
+"""The thresholds of translated and retold pairs, each fitted to the stories of the corpus.
+
+The thresholds are tried on the translated and retold samples, as if they stood among the stories of the corpus.
+"""
 
 import csv
 import json
@@ -149,7 +152,7 @@ def _said(fact: bool) -> str:
     return "yes" if fact else "no"
 
 
-# MERGED: The margins of the translated and retold samples, as if they stood among the stories of the corpus.
+# The samples
 
 SAMPLES = resources.files("neardup") / "samples" / "meaning"
 STORY = Extraction("article .story")
@@ -188,17 +191,17 @@ async def _sample(parts: Parts, story_id: str, language: Language) -> _Sample:
     return _Sample(story, await parts.vectors.do(neighbours.read_centred, nearest))
 
 
-def _margin(one: _Sample, other: _Sample) -> float:
+def _margin(a: _Sample, b: _Sample) -> float:
     """The margin of two samples, each beside its candidates and the other; a corpus may hold the samples as well."""
-    similarity = float(aligned_similarities(one.story.chunks, other.story.chunks[None])[0])
+    similarity = float(aligned_similarities(a.story.chunks, b.story.chunks[None])[0])
     sides = []
-    for here, there in ((one, other), (other, one)):
-        others = {n: held for n, held in here.candidates.items() if not _is_either(held, one.story, other.story)}
+    for here, there in ((a, b), (b, a)):
+        others = {n: held for n, held in here.candidates.items() if not _is_either(held, a.story, b.story)}
         backgrounds = compare(here.story, others | {SAMPLE: there.story}).backgrounds
         sides.append(backgrounds[there.story.language])
     return margin(similarity, *sides)
 
 
-def _is_either(held: CentredStory, one: CentredStory, other: CentredStory) -> bool:
-    whole = unit(np.stack([some.chunks.mean(axis=0) for some in (held, one, other)]))
+def _is_either(held: CentredStory, a: CentredStory, b: CentredStory) -> bool:
+    whole = unit(np.stack([some.chunks.mean(axis=0) for some in (held, a, b)]))
     return bool((whole[1:] @ whole[0]).max() >= SAME_TEXT)

@@ -1,4 +1,8 @@
-"""What two texts have in common, computed from sets of words and not from the code that is measured."""
+"""Runs the real pipeline over corpora of originals and copies, and measures what is then on record.
+
+Copies found, pairs by score, pairs of different origin.  What two texts have in common is computed from sets of words
+here, and not by the code that is measured.
+"""
 
 import asyncio
 import sqlite3
@@ -34,6 +38,9 @@ from neardup.records import BandedFingerprint, Kind, Language
 
 RUN = 5  # words
 FALSE_BELOW_WORDS = 30  # a flagged pair with less than this in common runs, and with low scores, is false
+# At least, so that the copies of one story do not displace each other, and their text is not taken to be common.
+MAX_MATCHES, COMMON_PASSAGE = 200, 1000
+CACHED_TEXTS = 2000
 
 
 def scores(a: Sequence[bytes], b: Sequence[bytes]) -> tuple[float, float]:
@@ -51,9 +58,6 @@ def words_in_common_runs(a: Sequence[bytes], b: Sequence[bytes]) -> int:
 
 def _runs(words: Sequence[bytes]) -> list[tuple[bytes, ...]]:
     return [tuple(words[n : n + RUN]) for n in range(len(words) - RUN + 1)]
-
-
-# MERGED: Counts the pairs on record of a planted corpus: copies found, pairs by score, pairs of different origin.
 
 
 @dataclass(frozen=True, slots=True)
@@ -152,13 +156,6 @@ def _related(corpus: Corpus, pairs: Iterable[Pair]) -> Mapping[int, frozenset[in
         origin: frozenset().union(*(overlapping[n] for n in {origin} | corpus.donors[origin]))
         for origin in range(len(corpus.originals))
     }
-
-
-# MERGED: Runs the real pipeline over corpora of originals and copies, and measures what is then on record.
-
-# At least, so that the copies of one story do not displace each other, and their text is not taken to be common.
-MAX_MATCHES, COMMON_PASSAGE = 200, 1000
-CACHED_TEXTS = 2000
 
 
 @dataclass(frozen=True, slots=True)

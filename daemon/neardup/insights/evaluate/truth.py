@@ -1,4 +1,4 @@
-"""Scores the flags on record against labelled pairs."""
+"""Scores the flags on record against labelled pairs, and shows the scores as tables."""
 
 import json
 import sqlite3
@@ -212,9 +212,6 @@ def _false_flag(pair: Pair, flag: Flag, label: Label | None) -> dict[str, Any]:
         "j": label and label.jaccard,
         "c": label and label.containment,
     }
-
-
-# MERGED: The tables that compare the flags on record with labelled pairs.
 
 
 def label_tables(facts: Facts) -> list[Table]:

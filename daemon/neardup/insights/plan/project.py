@@ -1,4 +1,8 @@
-"""Projects the memory of a corpus, by language and tier and in total, the days until the box is full, and lookups."""
+"""The projection of a corpus: memory, disk, time, the days until the box is full, and a warning for each problem.
+
+Sizes are those that the projections of the index and ledger packages give, by language and tier; the passage index has
+its own, with the reads of a day's lookups from a cold disk.
+"""
 
 import math
 import os
@@ -41,6 +45,8 @@ SWEEP_OF_LARGEST = 130  # more bytes for each story of the largest language, who
 SWEEP_MOST = 4_000_000_000
 TITLE_INDEX_SHARE = 0.4  # bytes for each byte of the titles; 0.25 to 0.51 with 20,000 to 240,000 titles of 2 to 8 words
 HORIZON, HALVINGS = 3650, 10  # days to look ahead, and steps of the bisection
+READS_A_SECOND = 3000  # of 4 KiB at random places, by a gp3 volume as it comes
+SOON = 365  # days; a box that is full earlier gets a warning
 
 
 @dataclass(frozen=True, slots=True)
@@ -53,7 +59,7 @@ class Corpus:
 
     def scaled(self, factor: float) -> "Corpus":
         """The same corpus with `factor` times the stories."""
-        return Corpus({one: factor * n for one, n in self.stories.items()}, self.profiles, self.detection)
+        return Corpus({language: factor * n for language, n in self.stories.items()}, self.profiles, self.detection)
 
     @property
     def bits(self) -> packed_buckets.Bits:
@@ -90,7 +96,7 @@ def sweep_bytes(stories: Mapping[Language, float]) -> float:
 
 def title_index_bytes(corpus: Corpus) -> float:
     """The bytes on disk of the index of titles, which the desk fills."""
-    return TITLE_INDEX_SHARE * sum(n * corpus.profiles[one].row.title for one, n in corpus.stories.items())
+    return TITLE_INDEX_SHARE * sum(n * corpus.profiles[language].row.title for language, n in corpus.stories.items())
 
 
 def memory_needed(corpus: Corpus, layout: str) -> dict[str, float]:
@@ -156,11 +162,6 @@ def reads_per_lookup(corpus: Corpus, language: Language, layout: str, stories: f
     }
 
 
-# MERGED: Projects the size of the passage index, and the reads of a day's lookups from a cold disk.
-
-READS_A_SECOND = 3000  # of 4 KiB at random places, by a gp3 volume as it comes
-
-
 @dataclass(frozen=True, slots=True)
 class PassageProjection:
     """The passage index of a corpus: its bytes on disk once it is merged, and its postings.
@@ -191,23 +192,20 @@ def _distinct(blocks: float, draws: float) -> float:
     return blocks * -math.expm1(-draws / blocks)
 
 
-# MERGED: The projection as one object: by language, in total, and a warning for each problem to expect.
-
-SOON = 365  # days; a box that is full earlier gets a warning
-
-
 def plan(
     config: Config, sample: Sample | None, counts: Mapping[Language, int], daily: int, memory: int
 ) -> dict[str, Any]:
     """Project what `counts` stories need, and `daily` more each day, on a box with `memory` bytes: the JSON object."""
     outcomes = sample.outcomes if sample else {}
-    profiles = {one: measured(one, outcomes.get(one, [])) for one in counts}
-    corpus = Corpus({one: n * profiles[one].readable for one, n in counts.items()}, profiles, config.detection)
+    profiles = {language: measured(language, outcomes.get(language, [])) for language in counts}
+    corpus = Corpus(
+        {language: n * profiles[language].readable for language, n in counts.items()}, profiles, config.detection
+    )
     cost = sample.cost if sample else PageCost()
     boxes = {layout: memory_needed(corpus, layout) for layout in LAYOUTS}
     facts: dict[str, Any] = {
         "sample": _sample_counts(sample) if sample else None,
-        "languages": {str(one): _project_language(corpus, one, n) for one, n in counts.items()},
+        "languages": {str(language): _project_language(corpus, language, n) for language, n in counts.items()},
         "page": {"fetch_us": cost.fetch, "read_us": cost.read, "wall_us": cost.wall, "bytes": cost.bytes},
         **_servers(corpus),
         "memory": {"box": memory, **boxes},
@@ -237,7 +235,9 @@ def _servers(corpus: Corpus) -> dict[str, Any]:
 
 
 def _sample_counts(sample: Sample) -> dict[str, Any]:
-    read = {str(one): sum(isinstance(out, Fingerprinted) for out in outs) for one, outs in sample.outcomes.items()}
+    read = {
+        str(language): sum(isinstance(out, Fingerprinted) for out in outs) for language, outs in sample.outcomes.items()
+    }
     return {"fingerprinted": read, "not_fingerprinted": dict(sample.unread), "bad_rows": sample.bad_rows}
 
 
@@ -309,9 +309,9 @@ def _warnings(config: Config, facts: Mapping[str, Any], corpus: Corpus, sample: 
     if (sweep := facts["memory"]["compact"]["sweep"]) > SWEEP_MOST:
         warnings.append(f"a sweep takes {gigabytes(sweep)} of memory, more than {gigabytes(SWEEP_MOST)}")
     overfull = [
-        f"{one} {corpus.profiles[one].fullest * n:,.0f}"
-        for one, n in corpus.stories.items()
-        if corpus.profiles[one].fullest * n > config.detection.of(one).max_bucket
+        f"{language} {corpus.profiles[language].fullest * n:,.0f}"
+        for language, n in corpus.stories.items()
+        if corpus.profiles[language].fullest * n > config.detection.of(language).max_bucket
     ]
     if overfull:
         warnings.append(
@@ -320,7 +320,11 @@ def _warnings(config: Config, facts: Mapping[str, Any], corpus: Corpus, sample: 
         )
     if sample is not None:
         counted = facts["sample"]["fingerprinted"]
-        few = [f"{one} {counted.get(str(one), 0):,}" for one in corpus.stories if counted.get(str(one), 0) < FEW]
+        few = [
+            f"{language} {counted.get(str(language), 0):,}"
+            for language in corpus.stories
+            if counted.get(str(language), 0) < FEW
+        ]
         if few:
             warnings.append(f"few stories sampled ({', '.join(few)}): their skew is assumed to be typical")
         if sample.bad_rows:

@@ -1,8 +1,9 @@
-"""The costs of a story, and the stage that limits a run.
+"""What a projection is made of: the costs of a story, the profiles of languages, and a sample that measures both.
 
 The cost of fetching, reading and fingerprinting a page is measured by the sample on this machine.  The other costs are
 the constants below, in microseconds of CPU a story.  They were measured on two shared x86-64 vCPUs that also ran Redis
-7.0.
+7.0.  A profile has the properties of a language's stories that decide how much space they take, measured on the sample
+or typical.
 """
 
 import random
@@ -26,7 +27,7 @@ from neardup.index.spread import BAND_VALUES, BYTE_VALUES, Floats, two_shared
 from neardup.ledger.compact_columns import packed_etag, packed_id
 from neardup.ledger.size import StoryRow
 from neardup.pipeline.worker import Jobs, Known, Worker
-from neardup.records import Checkpoint, Fingerprinted, Language, Outcome, Skipped, Story
+from neardup.records import Fingerprinted, Language, Outcome, Skipped, Story
 from neardup.source import rows_of
 from neardup.source.listings import open_source
 from neardup.sqlite import integer_bytes
@@ -98,7 +99,7 @@ def writing_cost(index: IndexCost, numbers: float, candidates: float) -> float:
     return COMMIT + index.lookup + index.a_number * numbers + CANDIDATE * candidates + index.insert
 
 
-# MERGED: The properties of a language's stories that decide how much space they take, measured on a sample or typical.
+# Profiles of languages
 
 HASH_BYTES = 4  # of a passage hash
 FEW = 100  # with fewer stories of a language, its skew is taken as typical instead of measured
@@ -154,22 +155,22 @@ MOST = 5000  # largest number of stories that are compared with each other
 
 def measured(language: Language, outcomes: Sequence[Outcome]) -> Profile:
     """The profile of a sample; the skews are typical if it has fewer than FEW signatures of unrelated stories."""
-    fingerprinted = [one for one in outcomes if isinstance(one, Fingerprinted)]
+    fingerprinted = [outcome for outcome in outcomes if isinstance(outcome, Fingerprinted)]
     typical = TYPICAL.get(language, TYPICAL_OF_OTHERS)
     if not fingerprinted:
         return typical
     common = replace(
         typical,
-        signed=fmean(one.fingerprint.signature is not None for one in fingerprinted),
-        readable=1 - sum(isinstance(one, Skipped) for one in outcomes) / len(outcomes),
-        passages=fmean(len(one.fingerprint.passages) / HASH_BYTES for one in fingerprinted),
+        signed=fmean(story.fingerprint.signature is not None for story in fingerprinted),
+        readable=1 - sum(isinstance(outcome, Skipped) for outcome in outcomes) / len(outcomes),
+        passages=fmean(len(story.fingerprint.passages) / HASH_BYTES for story in fingerprinted),
         row=_average_row(fingerprinted),
     )
-    signed = [one.fingerprint for one in fingerprinted if one.fingerprint.signature is not None]
+    signed = [story.fingerprint for story in fingerprinted if story.fingerprint.signature is not None]
     if len(signed) < FEW:
         return common
-    signatures = signature_rows([one.signature for one in signed if one.signature])
-    simhashes = hash_rows([one.simhash for one in signed])
+    signatures = signature_rows([fingerprint.signature for fingerprint in signed if fingerprint.signature])
+    simhashes = hash_rows([fingerprint.simhash for fingerprint in signed])
     unrelated = _unrelated(signatures[:MOST], simhashes[:MOST])
     if len(unrelated) < FEW:
         return common
@@ -187,12 +188,12 @@ def _average_row(stories: Sequence[Fingerprinted]) -> StoryRow:
         return fmean(map(size, stories))
 
     return StoryRow(
-        highest_id=max(one.story.id for one in stories),
-        title=mean(lambda one: len((one.story.title or one.page_title or "").encode())),
-        path=mean(lambda one: len((one.story.path or "").encode())),
-        author_id=mean(lambda one: _stored(packed_id(one.story.author_id))),
-        etag=mean(lambda one: _stored(packed_etag(one.etag))),
-        dates=mean(lambda one: (one.story.published_at is not None) + (one.story.updated_at is not None)),
+        highest_id=max(outcome.story.id for outcome in stories),
+        title=mean(lambda outcome: len((outcome.story.title or outcome.page_title or "").encode())),
+        path=mean(lambda outcome: len((outcome.story.path or "").encode())),
+        author_id=mean(lambda outcome: _stored(packed_id(outcome.story.author_id))),
+        etag=mean(lambda outcome: _stored(packed_etag(outcome.etag))),
+        dates=mean(lambda outcome: (outcome.story.published_at is not None) + (outcome.story.updated_at is not None)),
     )
 
 
@@ -254,7 +255,7 @@ def _fullest(signatures: SignatureRows) -> float:
     return most / len(signatures) if most >= SIGNIFICANT else 0.0
 
 
-# MERGED: Samples the configured source: lists all of it once, and reads some pages of each language.
+# The sample
 
 SEED = 1
 
@@ -316,7 +317,7 @@ async def _draw(
     """
     rng = random.Random(SEED)  # noqa: S311 - not for cryptography
     reservoirs: dict[Language, list[Story]] = {}
-    async for story in rows_of(open_source(config, _ignore_checkpoint)):
+    async for story in rows_of(open_source(config)):
         if not isinstance(story, Story):
             sample.bad_rows += 1
             continue
@@ -352,7 +353,3 @@ def _cost(sizes: Sequence[int], *, computing: float, cpu: float, wall: float) ->
 async def _nothing_on_record(_: Sequence[int]) -> dict[int, Known]:
     """Find no story on record, so that every page is read."""
     return {}
-
-
-async def _ignore_checkpoint(_: Checkpoint) -> None:
-    """Take no note of the checkpoint: the listing is never resumed."""
