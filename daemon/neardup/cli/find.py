@@ -90,8 +90,6 @@ def scan(
             readers = partial(open_readers, config)
             counts = await scan_documents(config, listing.documents, processes, console.show_progress)
             if file_format is None:
-                pass
-
                 await show_copies(config, readers)
             else:
                 await write_export(config, readers, None, ExportOptions(file_format))

@@ -41,8 +41,6 @@ def run(config: "Config") -> None:
     If serve.listen is set, it serves the check before publication as well.
     """
     from neardup.app import open_app
-
-    pass
     from neardup.ops.service import Service
 
     async def keep_running(stop: "asyncio.Event") -> None:
@@ -215,7 +213,6 @@ def dead_letters_(config: "Config", *, keys: tuple[str, ...], reason: str | None
 @json_option
 def retry(config: "Config", *, keys: tuple[str, ...], reason: str | None, as_json: bool) -> None:
     """Process the stories of dead letters again: all but those in quarantine, or only the selected ones."""
-    pass
     from neardup.ledger import dead_letters, read, translate_errors
     from neardup.ledger.dead_letters import DeadLetterFilter
 
