@@ -9,26 +9,26 @@ from cachetools import LRUCache
 
 from neardup.config import Detection
 from neardup.core.fingerprint.passage_hashes import PassageHashes
-from neardup.core.fingerprint.skeleton import Skeleton, skeleton_of
 from neardup.core.text.scripts import script_of_most
 from neardup.core.verify.alignment import NO_HASHES
 from neardup.core.verify.scores import assess
 from neardup.core.verify.shingled import Shingled
+from neardup.core.verify.skeletons import Grams, distinct_grams
 from neardup.pages.text_cache import CACHE_BYTES
 from neardup.query.pairs_in_memory import Pair
 from neardup.records import Assessment, Candidate, Language, PairedStory
 from neardup.scan.reading import KeptText, Scratch
 
-SKELETON_BYTES = 2.5  # a byte of text, at most: half of the letters of Latin are consonants, of 5 bytes each
+GRAM_BYTES = 2  # a byte of text, at most: half of the letters of Latin are consonants, and a gram has 4 bytes
 
 
 @dataclass(frozen=True)
 class ComparedText(Shingled):
-    """A text that is compared many times in a row: its skeleton and its script are kept."""
+    """A text that is compared many times in a row: the grams of its skeleton and its script are kept."""
 
     @cached_property
-    def skeleton(self) -> Skeleton:
-        return skeleton_of(self.normalised)
+    def skeleton_grams(self) -> Grams:
+        return distinct_grams(self.normalised)
 
     @cached_property
     def script(self) -> str | None:
@@ -36,8 +36,8 @@ class ComparedText(Shingled):
 
     @property
     def nbytes(self) -> int:
-        """The size in memory, of the skeleton too: a class and a place for each consonant."""
-        return super().nbytes + int(SKELETON_BYTES * len(self.normalised))
+        """The size in memory, of the grams too."""
+        return super().nbytes + GRAM_BYTES * len(self.normalised)
 
 
 class Verifier:

@@ -16,9 +16,10 @@ from neardup.core.fingerprint.word_hashes import Hashes, hashed
 from neardup.core.native.alignment import MOST_KEPT
 from neardup.core.text.normalize import tokens
 from neardup.core.verify.alignment import MAX_GAP, NO_HASHES, _copied, aligned, copied, paired
-from neardup.core.verify.copied_words import words_in_common
 from neardup.core.verify.longest_run import longest_run
-from neardup.records import MIN_BLOCK, Language, Spans
+from neardup.core.verify.own_text import own_pairs
+from neardup.records import MIN_BLOCK, Spans
+from neardup.records import Language
 
 from tests.support.languages import SAMPLED, TEXTS
 from tests.support.sample_texts import STORIES
@@ -176,7 +177,7 @@ def assert_equal_to_references(a: Hashes, b: Hashes, common: PassageHashes, at_l
     found, expected = copied(a, b, common, at_least), _copied.reference(a, b, common, at_least)
     assert repr(found) == repr(expected), "numbers, types or spans of copied words differ"
     assert aligned(a, b).tolist() == aligned.reference(a, b).tolist(), "blocks differ"
-    assert words_in_common(a, common).tolist() == words_in_common.reference(a, common).tolist(), "common words differ"
+    assert own_pairs(a, common).tolist() == own_pairs.reference(a, common).tolist(), "own word pairs differ"
 
 
 @pytest.mark.native

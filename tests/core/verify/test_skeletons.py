@@ -1,20 +1,21 @@
 """Laws of the comparison of skeletons: a transliteration is found whole, and other stories have nothing in common;
-the grams that two share are counted as sets of them are.
+the native function gives the grams that the skeleton has.
 """
 
 import re
 from collections.abc import Callable
 from itertools import combinations
 
-import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from neardup.config import Thresholds
+from neardup.core.fingerprint.skeleton import skeleton_of
+from neardup.core.text.consonants import CLASS_BITS
 from neardup.core.text.normalize import tokens
 from neardup.core.verify.scores import examine
 from neardup.core.verify.shingled import Shingled, shingled
-from neardup.core.verify.skeletons import copied_words, count_grams, overlap, paired, passages
+from neardup.core.verify.skeletons import copied_words, overlap, packed_grams, paired, passages
 from neardup.core.verify.tiers import COPIED_WORDS, TRANSLITERATED
 from neardup.records import Assessment, Language
 
@@ -44,13 +45,16 @@ SPACINGS: dict[str, Callable[[str], str]] = {
 
 @pytest.mark.native
 @settings(deadline=None)
-@given(st.binary(max_size=60), st.binary(max_size=60), st.integers(1, 20), st.booleans())
-def test_distinct_grams_are_counted(one: bytes, other: bytes, size: int, has_copy: bool) -> None:
-    texts = one, one[::-1] + other[:9] + one if has_copy else other
-    a, b = (np.array([byte & 7 for byte in text], np.uint8) for text in texts)
-    in_a, in_b = ({bytes(at[n : n + size]) for n in range(len(at) - size + 1)} for at in (a, b))
-    expected = len(in_a), len(in_b), len(in_a & in_b)
-    assert count_grams(a, b, size) == count_grams.reference(a, b, size) == expected
+@given(st.text(st.sampled_from("abktknsக്നकत्कبك ßé1\U0001d400"), max_size=80), st.integers(1, 10))
+def test_grams_are_those_of_the_skeleton(text: str, size: int) -> None:
+    normalised = text.encode()
+    classes = skeleton_of(normalised).classes.tolist()
+    expected = [
+        sum(class_ << CLASS_BITS * (size - 1 - n) for n, class_ in enumerate(classes[at : at + size]))
+        for at in range(len(classes) - size + 1)
+    ]
+    for grams in (packed_grams, packed_grams.reference):
+        assert grams(normalised, size).tolist() == expected, f"grams of {size} classes of {text!r}"
 
 
 @pytest.mark.parametrize("language", INDIC)
@@ -90,14 +94,14 @@ def test_stories_of_other_languages_share_little() -> None:
     for one, other in combinations(SAMPLED, 2):
         for a in FORWARD[one]:
             for b in FORWARD[other]:
-                shared = overlap(a.skeleton, b.skeleton, 64).containment
+                shared = overlap(a.skeleton_grams, b.skeleton_grams, 64).containment
                 assert shared < 0.2, f"{one} and {other} share {shared:.2f}"
 
 
 @pytest.mark.parametrize("language", INDIC)
 def test_both_sides_have_the_same_findings(language: Language) -> None:
     a, b = FORWARD[language][0], shingled(tokens(" ".join(STORIES[language][0].split()[50:])))
-    forth, back = overlap(a.skeleton, b.skeleton, 0), overlap(b.skeleton, a.skeleton, 0)
+    forth, back = (overlap(one.skeleton_grams, other.skeleton_grams, 0) for one, other in ((a, b), (b, a)))
     assert (forth.jaccard, forth.containment_a) == (back.jaccard, back.containment_b)
     one, other = copied_words(a.skeleton, b.skeleton), copied_words(b.skeleton, a.skeleton)
     assert one.spans_a.tolist() == other.spans_b.tolist()

@@ -9,6 +9,7 @@ probability J + (1 - J) / 256.
 """
 
 from collections.abc import Sequence
+from typing import TypeVar
 
 import numpy as np
 import numpy.typing as npt
@@ -21,6 +22,7 @@ MIN_SHINGLES = 20  # with fewer, one changed word changes a tenth of the rows, a
 FEW_SHINGLES = "few_shingles"  # metric label and log word for a fingerprinted story without a signature
 CHANCE_AGREEMENT = 1 / 256  # the probability that two unequal minima have the same top byte
 
+Number = TypeVar("Number", np.uint32, np.uint64)
 SignatureRows = npt.NDArray[np.uint8]  # (n, 64)
 
 
@@ -37,11 +39,12 @@ def word_pairs(hashes: Hashes) -> Hashes:
     return mixed(mixed(hashes[:-1]) + hashes[1:])
 
 
-def distinct(hashes: Hashes) -> Hashes:
+def distinct(hashes: npt.NDArray[Number]) -> npt.NDArray[Number]:
     """(n,) hashes -> the distinct ones, ascending, in a tenth of the time of np.unique."""
     ascending = np.sort(hashes)
-    is_first = np.append(True, ascending[1:] != ascending[:-1])
-    return np.asarray(ascending[is_first[: len(hashes)]])
+    is_first = np.ones(len(hashes), np.bool_)
+    np.not_equal(ascending[1:], ascending[:-1], out=is_first[1:])
+    return np.asarray(ascending[is_first])
 
 
 def signature(shingle_hashes: Hashes) -> bytes | None:

@@ -6,8 +6,7 @@
  * ("Space/time trade-offs in hash coding with allowable errors", CACM 1970), lets through the grams of the longer one
  * that it may have.  A bitmap of those lets through grams of the shorter one.  Only these go into the hash table.
  *
- * All memory is the caller's room, which an arena hands out in pieces.  Beside the alignment stand the two counts by
- * which pairs are scored: of the hashes that two sets share, and of the grams that two skeletons share.
+ * All memory is the caller's room, which an arena hands out in pieces.
  */
 #include "internal.h"
 
@@ -18,9 +17,8 @@
 #define MIN_RESUMED 3 /* words */
 #define MAX_PAIRS 64  /* of places of a gram */
 #define MAX_WORDS (1 << 30)
-#define CLASS_BITS 3  /* of a consonant class */
-#define MAX_GRAM 20   /* consonants, so that two bits of 64 are left */
-#define MANY_TIMES 16 /* from this ratio of two sets on, the elements of one are searched in the other */
+#define COMMON 1      /* the mark of a word in a common passage */
+#define NEAR_COMMON 2 /* and of one that is near such a word */
 
 struct text {
     const uint64_t *words;
@@ -632,100 +630,6 @@ static void count_copied(struct texts texts, const struct row *rows, int64_t cou
     }
 }
 
-/* ---- Sets ------------------------------------------------------------------------------------------------------ */
-
-/* The first of ascending hashes that is not less: by steps that double, and then by halving. */
-static int64_t not_less(const uint64_t *hashes, int64_t count, uint64_t hash) {
-    int64_t step = 1;
-    while (step < count && hashes[step] < hash) {
-        step *= 2;
-    }
-    int64_t first = step / 2, end = step < count ? step + 1 : count;
-    while (first < end) {
-        int64_t middle = first + (end - first) / 2;
-        if (hashes[middle] < hash) {
-            first = middle + 1;
-        } else {
-            end = middle;
-        }
-    }
-    return first;
-}
-
-int64_t nd_count_shared_hashes(const uint64_t *few, int64_t n, const uint64_t *many, int64_t m) {
-    if (n < 0 || m < 0 || (n && !few) || (m && !many)) {
-        return ND_INVALID;
-    }
-    int64_t shared = 0, at = 0, other = 0;
-    if (m / MANY_TIMES > n) {
-        for (; at < n && other < m; at++) {
-            other += not_less(many + other, m - other, few[at]);
-            shared += other < m && many[other] == few[at];
-        }
-        return shared;
-    }
-    while (at < n && other < m) { /* without a branch that depends on the hashes, which no processor can foresee */
-        uint64_t hash = few[at], another = many[other];
-        shared += hash == another;
-        at += hash <= another;
-        other += another <= hash;
-    }
-    return shared;
-}
-
-struct gram_set { /* with linear probing; 0 is an empty slot, or else the gram times 4 plus the sets that it is in */
-    uint64_t *slots;
-    uint64_t mask;
-    int shift;
-};
-
-/* Put the grams of a skeleton into the set 1 or 2.  Returns how many are new in it, or ND_INVALID for a wrong class;
- * `shared` becomes how many of these are in the other set. */
-static int64_t add_grams(struct gram_set set, const uint8_t *classes, int64_t count, int size, uint64_t number,
-                         int64_t *shared) {
-    uint64_t gram = 0, all = ((uint64_t)1 << CLASS_BITS * size) - 1;
-    int64_t distinct = 0;
-    *shared = 0;
-    for (int64_t end = 0; end < count; end++) {
-        if (classes[end] >> CLASS_BITS) {
-            return ND_INVALID;
-        }
-        gram = (gram << CLASS_BITS | classes[end]) & all;
-        if (end + 1 < size) {
-            continue;
-        }
-        uint64_t place = gram * 0x9E3779B97F4A7C15u >> set.shift;
-        while (set.slots[place] && set.slots[place] >> 2 != gram) {
-            place = (place + 1) & set.mask;
-        }
-        uint64_t before = set.slots[place];
-        set.slots[place] = gram << 2 | (before & 3) | number;
-        distinct += !(before & number);
-        *shared += (before & 3) == 3 - number;
-    }
-    return distinct;
-}
-
-int64_t nd_shared_grams(const uint8_t *a, int64_t n, const uint8_t *b, int64_t m, int64_t size, int64_t counts[3],
-                        void *room, int64_t room_bytes) {
-    int64_t needed = nd_alignment_room(n, m), shared;
-    if (needed < 0 || !room || (uintptr_t)room & 7 || room_bytes < needed || (n && !a) || (m && !b) || !counts ||
-        size < 1 || size > MAX_GRAM) {
-        return ND_INVALID;
-    }
-    int bits = 1;
-    while ((int64_t)1 << bits < 2 * (n + m)) {
-        bits++;
-    }
-    struct arena arena = {room};
-    struct gram_set set = {take_zeros(&arena, (int64_t)1 << bits, sizeof(uint64_t)), ((uint64_t)1 << bits) - 1,
-                           64 - bits};
-    counts[0] = add_grams(set, a, n, (int)size, 1, &shared);
-    counts[1] = add_grams(set, b, m, (int)size, 2, &shared);
-    counts[2] = shared;
-    return counts[0] < 0 || counts[1] < 0 ? ND_INVALID : 0;
-}
-
 /* ---- The interface of the alignment ------------------------------------------------------------------------------ */
 
 /* Whether the texts and the room are what they must be. */
@@ -789,16 +693,36 @@ int64_t nd_copied(const uint64_t *a, int64_t words_a, const uint64_t *b, int64_t
     return 0;
 }
 
-int64_t nd_words_in_common(const uint64_t *words, int64_t length, const uint32_t *common, int64_t commons,
-                           uint8_t *marks, void *room, int64_t room_bytes) {
+/* Mark the places within WINDOW words of a common one, before or after it, as NEAR_COMMON. */
+static void mark_near(uint8_t *marks, int64_t length) {
+    int64_t last = -WINDOW - 1, next = length + WINDOW;
+    for (int64_t place = 0; place < length; place++) {
+        last = marks[place] & COMMON ? place : last;
+        marks[place] |= place - last <= WINDOW ? NEAR_COMMON : 0;
+    }
+    for (int64_t place = length - 1; place >= 0; place--) {
+        next = marks[place] & COMMON ? place : next;
+        marks[place] |= next - place <= WINDOW ? NEAR_COMMON : 0;
+    }
+}
+
+int64_t nd_own_pairs(const uint64_t *words, int64_t length, const uint32_t *common, int64_t commons, uint64_t *pairs,
+                     uint8_t *marks, void *room, int64_t room_bytes) {
     struct text text = {words, length};
     if (!is_valid(text, (struct text){NULL, 0}, room, room_bytes) || commons < 0 || (commons && !common) ||
-        (length && !marks)) {
+        (length && (!marks || !pairs))) {
         return ND_INVALID;
     }
-    if (length) {
-        memset(marks, 0, (size_t)length);
-        mark_common(text, common, commons, marks, (struct arena){room});
+    if (!length) {
+        return 0;
     }
-    return 0;
+    memset(marks, 0, (size_t)length);
+    mark_common(text, common, commons, marks, (struct arena){room});
+    mark_near(marks, length);
+    int64_t count = 0;
+    for (int64_t place = 0; place + 1 < length; place++) {
+        pairs[count] = pair_hash(words + place);
+        count += !(marks[place] | marks[place + 1]);
+    }
+    return count;
 }

@@ -1,7 +1,7 @@
-"""What two texts share, by alignment.c: the functions of `core.verify` that compare words and grams."""
+"""What two texts share, by alignment.c: the functions of `core.verify` that compare words."""
 
 import threading
-from ctypes import addressof, c_int64, c_void_p
+from ctypes import c_int64, c_void_p
 
 import numpy as np
 import numpy.typing as npt
@@ -9,7 +9,6 @@ import numpy.typing as npt
 from neardup.core.fingerprint.passage_hashes import PassageHashes
 from neardup.core.fingerprint.word_hashes import Hashes
 from neardup.core.native import address, bind, checked
-from neardup.core.text.consonants import Classes
 from neardup.records import NO_SPANS, Copied
 
 LEAST_KEPT, MOST_KEPT = 1 << 12, 1 << 13  # words of a text for which a thread keeps the room
@@ -20,9 +19,7 @@ _text = c_void_p, c_int64
 _room_bytes = bind("nd_alignment_room", c_int64, c_int64)
 _aligned = bind("nd_aligned", *_text, *_text, c_void_p, c_int64)
 _copied = bind("nd_copied", *_text, *_text, *_text, c_int64, c_void_p, c_int64)
-_words_in_common = bind("nd_words_in_common", *_text, *_text, c_void_p, c_void_p, c_int64)
-_count_shared = bind("nd_count_shared_hashes", *_text, *_text)
-_shared_grams = bind("nd_shared_grams", *_text, *_text, c_int64, c_void_p, c_void_p, c_int64)
+_own_pairs = bind("nd_own_pairs", *_text, *_text, c_void_p, c_void_p, c_void_p, c_int64)
 
 
 class _Room:
@@ -74,23 +71,10 @@ def copied(a: Hashes, b: Hashes, common: PassageHashes, at_least: int) -> Copied
     return Copied(words, common_words, spans[:spans_a], spans[spans_a:], longest_run)
 
 
-def words_in_common(words: Hashes, common: PassageHashes) -> npt.NDArray[np.bool_]:
+def own_pairs(words: Hashes, common: PassageHashes) -> Hashes:
     words, common = map(np.ascontiguousarray, (words, common))
-    found, room = np.empty(len(words), np.bool_), _room(len(words))
+    pairs, marks, room = np.empty(len(words), np.uint64), np.empty(len(words), np.uint8), _room(len(words))
     text = address(words, WORD_HASH), len(words)
     hashes = address(common, PASSAGE_HASH), len(common)
-    checked(_words_in_common(*text, *hashes, address(found, np.bool_), *room.span))
-    return found
-
-
-def count_shared(few: Hashes, many: Hashes) -> int:
-    few, many = map(np.ascontiguousarray, (few, many))
-    return checked(_count_shared(address(few, WORD_HASH), len(few), address(many, WORD_HASH), len(many)))
-
-
-def count_grams(a: Classes, b: Classes, size: int) -> tuple[int, int, int]:
-    a, b = map(np.ascontiguousarray, (a, b))
-    counts, room = (c_int64 * 3)(), _room(max(len(a), len(b)))
-    skeletons = address(a, np.uint8), len(a), address(b, np.uint8), len(b)
-    checked(_shared_grams(*skeletons, size, addressof(counts), *room.span))
-    return counts[0], counts[1], counts[2]
+    count = checked(_own_pairs(*text, *hashes, address(pairs, WORD_HASH), address(marks, np.uint8), *room.span))
+    return pairs[:count]

@@ -255,27 +255,38 @@ struct nd_copied {
 ND_API int64_t nd_copied(const uint64_t *a, int64_t words_a, const uint64_t *b, int64_t words_b, const uint32_t *common,
                          int64_t commons, int64_t at_least, void *room, int64_t room_bytes);
 
-/* Find which words of a text stand in common passages, whose `commons` hashes ascend: 1 for each in `marks`, or else 0.
+/* The hashes of the pairs of adjacent words of a text that are apart from common passages, whose `commons` hashes ascend.
  *
- * The room is that for this text and one of no words.  Returns 0.  Reference: core.verify.copied_words.words_in_common.
+ * They are written to `pairs`, in the order of the text; `pairs` and `marks` have room for a number a word.  The room is
+ * that for this text and one of no words.  Returns how many there are.  Reference: core.verify.own_text.own_pairs.
  */
-ND_API int64_t nd_words_in_common(const uint64_t *words, int64_t length, const uint32_t *common, int64_t commons,
-                                  uint8_t *marks, void *room, int64_t room_bytes);
+ND_API int64_t nd_own_pairs(const uint64_t *words, int64_t length, const uint32_t *common, int64_t commons,
+                            uint64_t *pairs, uint8_t *marks, void *room, int64_t room_bytes);
 
-/* Count the hashes that two sets share.  Those of each ascend and are distinct; the first set should be the smaller one.
+/* ==== sets.c: sets of numbers, which ascend and are distinct =================================================== */
+
+/* Count the hashes that two sets share; the first set should be the smaller one.
  *
  * Returns the count.  Reference: core.verify.sets.count_shared.
  */
 ND_API int64_t nd_count_shared_hashes(const uint64_t *few, int64_t n, const uint64_t *many, int64_t m);
 
-/* Count the distinct grams of two skeletons of n and m consonant classes, below 8 each: `counts` becomes those of a,
- * those of b, and those of both.
+/* Count the numbers that two sets share and a third one does not have.
  *
- * A gram has `size` classes, 1 to 20; the room is that for two texts of n and m words.  Returns 0.  Reference:
- * core.verify.skeletons.count_grams.
+ * Returns the count.  Reference: core.verify.sets.count_shared_apart.
  */
-ND_API int64_t nd_shared_grams(const uint8_t *a, int64_t n, const uint8_t *b, int64_t m, int64_t size,
-                               int64_t counts[3], void *room, int64_t room_bytes);
+ND_API int64_t nd_count_shared_apart(const uint32_t *a, int64_t n, const uint32_t *b, int64_t m, const uint32_t *apart,
+                                     int64_t k);
+
+/* The grams of the skeleton of a normalised text in UTF-8, in its order: each of `size` consonant classes, 1 to 10, of
+ * three bits each, the first in the highest.
+ *
+ * `consonants` has, for each of `codes` code points, the script and the class, 255 for none; the last entry serves all
+ * beyond.  `entries` and `grams` have room for a number a byte.  Returns how many grams there are; ND_INVALID for bytes
+ * that are not UTF-8.  Reference: core.verify.skeletons.packed_grams.
+ */
+ND_API int64_t nd_skeleton_grams(const uint8_t *text, int64_t bytes, const uint8_t *consonants, int64_t codes,
+                                 int64_t size, uint8_t *entries, uint32_t *grams);
 
 /* ==== candidates.c: pairs of stories that are worth verifying ================================================== */
 

@@ -7,8 +7,6 @@ import numpy.typing as npt
 
 from neardup.core.fingerprint.passage_hashes import GRAM, PassageHashes, sampled
 from neardup.core.fingerprint.word_hashes import Hashes
-from neardup.core.native import alignment as native
-from neardup.core.native import in_c
 from neardup.core.verify.sets import among_ascending
 from neardup.records import NO_SPANS, Spans
 
@@ -43,7 +41,6 @@ def packed_grams(words: Hashes) -> Iterator[bytes]:
     return (packed[at : at + GRAM * size] for at in range(0, len(packed) - (GRAM - 1) * size, size))
 
 
-@in_c(native.words_in_common)
 def words_in_common(words: Hashes, common: PassageHashes) -> Mask:
     """Which words (n,) of a text stand in common passages, whose hashes ascend.
 
@@ -65,7 +62,7 @@ def _common_in(words: Hashes, spans: Spans, common: PassageHashes) -> Mask:
     """Which words (n,) of a text stand within the spans, each as if it were a text, and in common passages."""
     found = np.zeros(len(words), bool)
     for start, end in spans.tolist():
-        found[start:end] = words_in_common.reference(words[start:end], common)
+        found[start:end] = words_in_common(words[start:end], common)
     return found
 
 

@@ -4,6 +4,9 @@ import numpy as np
 
 from neardup.core.fingerprint.minhash import distinct, word_pairs
 from neardup.core.fingerprint.passage_hashes import WINDOW, PassageHashes
+from neardup.core.fingerprint.word_hashes import Hashes
+from neardup.core.native import alignment as native
+from neardup.core.native import in_c
 from neardup.core.verify.copied_words import words_in_common
 from neardup.core.verify.sets import count_shared
 from neardup.core.verify.shingled import Shingled
@@ -15,16 +18,24 @@ LEAST_OWN = 0.1
 def own_containment(story: Shingled, other: Shingled, common: PassageHashes) -> float | None:
     """The share of a story's shingles apart from common passages that another story has, 0 to 1.
 
-    `common` (n,) are the hashes of common passages, ascending.  Words up to a window from a common passage may belong
-    to it, so they do not count.  None for a story that is little more than common passages.
+    `common` (n,) are the hashes of common passages, ascending.  None for a story that is little more than common
+    passages.
     """
-    words = story.words
+    own = distinct(own_pairs(story.words, common))
+    if len(own) <= LEAST_OWN * len(story.shingles):
+        return None
+    return count_shared(own, other.shingles) / len(own)
+
+
+@in_c(native.own_pairs)
+def own_pairs(words: Hashes, common: PassageHashes) -> Hashes:
+    """Word hashes (n,) -> (m,) the hashes of the pairs of adjacent words that are apart from common passages.
+
+    Words up to a window from a common passage may belong to it, so they do not count.
+    """
     places, never = np.arange(len(words)), len(words) + WINDOW
     is_common = words_in_common(words, common)
     before = np.maximum.accumulate(np.where(is_common, places, -never))
     after = np.minimum.accumulate(np.where(is_common, places, never)[::-1])[::-1]
     is_own = (places - before > WINDOW) & (after - places > WINDOW)
-    own = distinct(word_pairs(words)[is_own[:-1] & is_own[1:]])
-    if len(own) <= LEAST_OWN * len(story.shingles):
-        return None
-    return count_shared(own, other.shingles) / len(own)
+    return word_pairs(words)[is_own[:-1] & is_own[1:]]

@@ -17,7 +17,7 @@ from neardup.core.verify import skeletons
 from neardup.core.verify.alignment import NO_HASHES, copied
 from neardup.core.verify.longest_run import longest_run
 from neardup.core.verify.own_text import own_containment
-from neardup.core.verify.sets import among_ascending, count_shared
+from neardup.core.verify.sets import count_shared, count_shared_apart
 from neardup.core.verify.shingled import Shingled
 from neardup.core.verify.tiers import (
     COMMON_WORDS,
@@ -54,15 +54,16 @@ def hamming(left: HashRows, right: HashRows) -> npt.NDArray[np.int64]:
     return np.asarray(differing.sum(axis=-1, dtype=np.int64))
 
 
-def _overlap(a: Shingled, b: Shingled, bits: int) -> Signals:
-    few, many = sorted((a.shingles, b.shingles), key=len)
-    common = count_shared(few, many)
+def _overlap(a: Shingled, b: Shingled, bits: int) -> tuple[Signals, int]:
+    """The signals of the shingles of two texts, and how many they share."""
+    size_a, size_b = len(a.shingles), len(b.shingles)
+    shared = count_shared(a.shingles, b.shingles) if size_a < size_b else count_shared(b.shingles, a.shingles)
     return Signals(
         bits,
-        jaccard=common / (len(a.shingles) + len(b.shingles) - common),
-        containment_a=common / len(a.shingles),
-        containment_b=common / len(b.shingles),
-    )
+        jaccard=shared / (size_a + size_b - shared),
+        containment_a=shared / size_a,
+        containment_b=shared / size_b,
+    ), shared
 
 
 def estimate(pair: Candidate, bits: int) -> Signals:
@@ -127,7 +128,8 @@ def examine(
     if languages == 2 and not _are_in_one_script(a, b):
         return _assess_skeletons(a, b, bits, thresholds, languages)
     found = copied(a.words, b.words, common)
-    overlap, run = _overlap(a, b, bits), _longest_run(a, b, found)
+    overlap, _ = _overlap(a, b, bits)
+    run = longest_run(a.words, b.words) if found.longest_run is None else found.longest_run
     extra = _extra(found, languages) | _own(a, b, found, overlap, common)
     signals = replace(overlap, same_text=same_text, longest_run_words=run, extra=extra)
     by_words = Assessment(kind_of(signals, thresholds), signals, found.spans_a, found.spans_b)
@@ -142,22 +144,20 @@ def _disguised(  # noqa: PLR0917 - what `assess` and `examine` have at hand
     a: Shingled, b: Shingled, bits: int, thresholds: Thresholds, common: PassageHashes, languages: int
 ) -> Assessment | None:
     """The assessment of two texts in one script by their skeletons; None where these do not make them copies."""
-    few, many = sorted((a.skeleton_hashes, b.skeleton_hashes), key=len)
-    shared = few[among_ascending(few, many)]
-    least = LEAST_SHARED * len(few) if len(few) > LEAST else MIN_SHARED
-    if np.count_nonzero(~among_ascending(shared, common)) < least:
+    hashes = min(len(a.skeleton_hashes), len(b.skeleton_hashes))
+    least = LEAST_SHARED * hashes if hashes > LEAST else MIN_SHARED
+    if count_shared_apart(a.skeleton_hashes, b.skeleton_hashes, common) < least:
         return None
     assessment = _assess_skeletons(a, b, bits, thresholds, languages)
     return None if assessment.kind is None else assessment
 
 
 def _assess_skeletons(a: Shingled, b: Shingled, bits: int, thresholds: Thresholds, languages: int) -> Assessment:
-    skeleton_a, skeleton_b = a.skeleton, b.skeleton
-    signals = replace(skeletons.overlap(skeleton_a, skeleton_b, bits), extra={LANGUAGES: languages})
+    signals = replace(skeletons.overlap(a.skeleton_grams, b.skeleton_grams, bits), extra={LANGUAGES: languages})
     kind = kind_of(signals, thresholds)
     if kind is None:
         return Assessment(None, signals)
-    found = skeletons.copied_words(skeleton_a, skeleton_b)
+    found = skeletons.copied_words(a.skeleton, b.skeleton)
     signals = replace(signals, extra={LANGUAGES: languages, COPIED_WORDS: found.words})
     return Assessment(kind, signals, found.spans_a, found.spans_b)
 
@@ -165,17 +165,18 @@ def _assess_skeletons(a: Shingled, b: Shingled, bits: int, thresholds: Threshold
 def _assess_words(  # noqa: PLR0917 - what `assess` has at hand
     a: Shingled, b: Shingled, bits: int, thresholds: Thresholds, common: PassageHashes, languages: int
 ) -> Assessment | None:
-    signals = _overlap(a, b, bits)
-    shared = signals.containment * min(len(a.shingles), len(b.shingles))
-    passages_decide = kind_of(signals, thresholds) is None and signals.containment < NEAR_MISS
+    overlap, shared = _overlap(a, b, bits)
+    passages_decide = overlap.containment < NEAR_MISS and kind_of(overlap, thresholds) is None
     if passages_decide and shared < MIN_SHARED_SHINGLES:
         return None
     found = copied(a.words, b.words, common, NEAR_MISS_WORDS if passages_decide else 0)
-    signals = replace(signals, extra=_extra(found, languages) | _own(a, b, found, signals, common))
+    extra = _extra(found, languages) | _own(a, b, found, overlap, common)
+    signals = replace(overlap, longest_run_words=found.longest_run, extra=extra)
     kind = kind_of(signals, thresholds)
     if kind is None and not _is_near_miss(signals):
         return None
-    signals = replace(signals, longest_run_words=_longest_run(a, b, found))
+    if found.longest_run is None:
+        signals = replace(signals, longest_run_words=longest_run(a.words, b.words))
     return Assessment(kind, signals, found.spans_a, found.spans_b)
 
 
@@ -188,10 +189,6 @@ def _is_near_miss(signals: Signals) -> bool:
     return signals.containment >= NEAR_MISS or signals.extra.get(COPIED_WORDS, 0) >= NEAR_MISS_WORDS
 
 
-def _longest_run(a: Shingled, b: Shingled, found: Copied) -> int:
-    return longest_run(a.words, b.words) if found.longest_run is None else found.longest_run
-
-
 def _extra(found: Copied, languages: int) -> dict[str, float]:
     common = {COMMON_WORDS: found.common_words} if found.common_words else {}
     return {COPIED_WORDS: found.words} | common | _labels(languages)
@@ -201,7 +198,7 @@ def _own(a: Shingled, b: Shingled, found: Copied, overlap: Signals, common: Pass
     """What the story with fewer shingles shares apart from common passages, where these may be most of the overlap."""
     if not found.common_words or overlap.containment < NEAR_MISS:
         return {}
-    few, many = sorted((a, b), key=lambda text: len(text.shingles))
+    few, many = (a, b) if len(a.shingles) <= len(b.shingles) else (b, a)
     own = own_containment(few, many, common)
     return {} if own is None else {OWN_CONTAINMENT: own}
 

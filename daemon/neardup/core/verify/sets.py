@@ -6,10 +6,12 @@ import numpy as np
 import numpy.typing as npt
 
 from neardup.core.fingerprint.word_hashes import Hashes
-from neardup.core.native import alignment as native
 from neardup.core.native import in_c
+from neardup.core.native import sets as native
 
+Numbers = npt.NDArray[np.uint32]
 Number = TypeVar("Number", np.uint32, np.uint64)
+NO_NUMBERS: Numbers = np.empty(0, np.uint32)
 
 
 def among(these: Hashes, those: Hashes) -> npt.NDArray[np.bool_]:
@@ -31,3 +33,10 @@ def count_shared(few: Hashes, many: Hashes) -> int:
     The native function merges the sets or, as the reference does, searches for each of the few.
     """
     return int(np.count_nonzero(among_ascending(few, many)))
+
+
+@in_c(native.count_shared_apart)
+def count_shared_apart(a: Numbers, b: Numbers, apart: Numbers) -> int:
+    """How many numbers two sets share that a third one does not have: those of each ascend and are distinct."""
+    few, many = sorted((a, b), key=len)
+    return int(np.count_nonzero(~among_ascending(few[among_ascending(few, many)], apart)))

@@ -10,6 +10,7 @@ from neardup.core.fingerprint.skeleton import Skeleton, skeleton_of
 from neardup.core.fingerprint.word_hashes import Hashes, hashed
 from neardup.core.native.fingerprint import HashedText
 from neardup.core.text.scripts import script_of_most
+from neardup.core.verify.skeletons import Grams, distinct_grams
 from neardup.records import Fingerprint
 
 
@@ -29,6 +30,11 @@ class Shingled:
     def skeleton(self) -> Skeleton:
         """The consonant skeleton, made at each call, because few pairs are compared by it."""
         return skeleton_of(self.normalised)
+
+    @property
+    def skeleton_grams(self) -> Grams:
+        """The distinct grams of the skeleton, ascending; likewise."""
+        return distinct_grams(self.normalised)
 
     @property
     def script(self) -> str | None:

@@ -6,13 +6,13 @@ Both measures work on runs of consonants, not on words, because a copy may divid
 import numpy as np
 
 from neardup.core.fingerprint.minhash import distinct
-from neardup.core.fingerprint.skeleton import Skeleton, grams_of
-from neardup.core.native import alignment as native
+from neardup.core.fingerprint.skeleton import Skeleton, grams_of, skeleton_of
 from neardup.core.native import in_c
-from neardup.core.text.consonants import Classes
+from neardup.core.native import sets as native
+from neardup.core.text.consonants import CLASS_BITS
 from neardup.core.verify.alignment import PairedSpans, aligned, copied, partners
 from neardup.core.verify.passages import Passage
-from neardup.core.verify.sets import count_shared
+from neardup.core.verify.sets import NO_NUMBERS, Numbers, count_shared_apart
 from neardup.records import NO_SPANS, Copied, Signals, Spans
 
 GRAM = 8  # consonants, about 3 words: stories in other languages share .15 of them at most
@@ -20,25 +20,36 @@ GRAM = 8  # consonants, about 3 words: stories in other languages share .15 of t
 ALIGNED_GRAM = 5
 MIN_SHARED = 50  # grams, of about 20 words; less is a name, a title or a formula
 
+Grams = Numbers
 
-def overlap(a: Skeleton, b: Skeleton, bits: int) -> Signals:
-    """Jaccard similarity and containment of the sets of grams of two skeletons; 0 below MIN_SHARED."""
-    grams_a, grams_b, shared = count_grams(a.classes, b.classes, GRAM)
+
+def overlap(a: Grams, b: Grams, bits: int) -> Signals:
+    """Jaccard similarity and containment of the grams of two skeletons, as `distinct_grams`; 0 below MIN_SHARED."""
+    shared = count_shared_apart(a, b, NO_NUMBERS)
     if shared < MIN_SHARED:
         return Signals(bits, jaccard=0.0, containment_a=0.0, containment_b=0.0)
     return Signals(
         bits,
-        jaccard=shared / (grams_a + grams_b - shared),
-        containment_a=shared / grams_a,
-        containment_b=shared / grams_b,
+        jaccard=shared / (len(a) + len(b) - shared),
+        containment_a=shared / len(a),
+        containment_b=shared / len(b),
     )
 
 
-@in_c(native.count_grams)
-def count_grams(a: Classes, b: Classes, size: int) -> tuple[int, int, int]:
-    """The classes (n,) and (m,) of two skeletons -> the distinct grams of a, of b and of both, of `size` classes."""
-    grams_a, grams_b = (distinct(grams_of(classes, size)) for classes in (a, b))
-    return len(grams_a), len(grams_b), count_shared.reference(*sorted((grams_a, grams_b), key=len))
+def distinct_grams(normalised: bytes) -> Grams:
+    """A normalised text in UTF-8 -> the distinct grams of its skeleton, ascending."""
+    return distinct(packed_grams(normalised, GRAM))
+
+
+@in_c(native.skeleton_grams)
+def packed_grams(normalised: bytes, size: int) -> Grams:
+    """A normalised text in UTF-8 -> the grams of `size` classes, 10 at most, at each place of its skeleton."""
+    classes = skeleton_of(normalised).classes
+    count = max(len(classes) - size + 1, 0)
+    packed = np.zeros(count, np.uint32)
+    for offset in range(size):
+        packed = packed << np.uint32(CLASS_BITS) | classes[offset : offset + count]
+    return packed
 
 
 def copied_words(a: Skeleton, b: Skeleton) -> Copied:

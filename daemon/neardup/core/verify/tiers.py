@@ -235,16 +235,20 @@ def kinds_of_passages() -> tuple[Kind, ...]:
     return tuple(tier.kind for tier in TIERS if tier.nominated_by == ("passages",))
 
 
+BY_KIND = {tier.kind: tier for tier in TIERS}
+BY_WORDS, BY_SKELETONS = (tuple(tier for tier in TIERS if tier.compares == part) for part in ("words", "skeletons"))
+
+
 def tier_of(kind: str) -> Tier:
     """The tier of this kind.  Raises ValueError where there is none."""
-    for tier in TIERS:
-        if tier.kind == kind:
-            return tier
-    raise ValueError(f"unknown kind of match: {kind!r}")
+    if (tier := BY_KIND.get(kind)) is None:
+        raise ValueError(f"unknown kind of match: {kind!r}")
+    return tier
 
 
 def kind_of(signals: Signals, thresholds: Thresholds) -> Kind | None:
     """The most severe kind that holds for a pair; None where none does."""
-    compared = "skeletons" if LANGUAGES in signals.extra else "words"
-    kind = next((tier.kind for tier in TIERS if tier.compares == compared and tier.holds(signals, thresholds)), None)
-    return TRANSLITERATED if kind is not None and LABELS in signals.extra else kind
+    for tier in BY_SKELETONS if LANGUAGES in signals.extra else BY_WORDS:
+        if tier.holds(signals, thresholds):
+            return TRANSLITERATED if LABELS in signals.extra else tier.kind
+    return None
