@@ -12,7 +12,7 @@ from neardup.core.fingerprint.passage_hashes import PassageHashes
 from neardup.core.text.scripts import script_of_most
 from neardup.core.verify.alignment import NO_HASHES
 from neardup.core.verify.scores import assess
-from neardup.core.verify.shingled import Shingled
+from neardup.core.verify.shingled import Shingled, shingled_text
 from neardup.core.verify.skeletons import Grams, distinct_grams
 from neardup.pages.text_cache import CACHE_BYTES
 from neardup.query.pairs_in_memory import Pair
@@ -74,7 +74,9 @@ class Verifier:
     def _text(self, place: int) -> ComparedText:
         if (text := self._cache.get(place)) is None:
             kept = self._kept[place]
-            text = ComparedText(*self._scratches[kept.file].load(kept))
+            shingled = shingled_text(self._scratches[kept.file].load(kept))
+            assert shingled is not None  # for it has a fingerprint
+            text = ComparedText(shingled.words, shingled.shingles, shingled.normalised, shingled.skeleton_hashes)
             if text.nbytes <= CACHE_BYTES:
                 self._cache[place] = text
         return text

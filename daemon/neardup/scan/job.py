@@ -1,6 +1,6 @@
 """The whole of a scan: read the documents, nominate and verify the pairs, and put what is found into a ledger.
 
-What nominates stays in memory, 1 KB a document; the texts stay in scratch files, 20 KB for 700 words.
+What nominates stays in memory, 1 KB a document; the texts stay in scratch files.
 """
 
 import asyncio
@@ -237,7 +237,8 @@ class Scan:
         story = Story(0, document.language or ENGLISH, document.path, title=document.name)
         result, text = await self._readers.read_with_text(story)
         assert not isinstance(result, NotModified)
-        return await asyncio.to_thread(self._processes.reader.keep, document, result, text)
+        utf8 = None if text is None else text.encode()
+        return await asyncio.to_thread(self._processes.reader.keep, document, result, utf8)
 
     def _result_of(
         self, document: Document | BadDocument, read: ReadDocument | None

@@ -6,17 +6,11 @@ A document that a process cannot digest, or dies of, is left to a pool of reader
 import os
 import tempfile
 from collections.abc import Sequence
-from dataclasses import dataclass
 from typing import NamedTuple
 
-import numpy as np
-
-from neardup.core.fingerprint.passage_hashes import PassageHashes
-from neardup.core.fingerprint.word_hashes import Hashes
 from neardup.core.page import PageFingerprinted, Unreadable, fingerprint_story, text_of
 from neardup.core.text.detect import ENGLISH, UnknownScript, detect_language
 from neardup.core.text.extraction import Extraction
-from neardup.core.verify.shingled import Shingled, shingled_text
 from neardup.errors import NeardupError
 from neardup.pages.plain_content import PlainContent
 from neardup.pages.results import Failure, failure_of
@@ -29,14 +23,11 @@ WHOLE_PAGE = Extraction()
 
 
 class KeptText(NamedTuple):
-    """Where what a text is compared by stands: in which scratch file, from where on, and the bytes of each part."""
+    """Where a text stands, in UTF-8: in which scratch file, from where on, and how many bytes it has."""
 
     file: int
     start: int
-    words: int
-    shingles: int
-    skeleton_hashes: int
-    normalised: int
+    size: int
 
 
 class Scratch:
@@ -50,27 +41,20 @@ class Scratch:
         """Free its room on disk, once no process has it any more."""
         self._file.close()
 
-    def keep(self, number: int, text: Shingled) -> KeptText:
+    def keep(self, number: int, text: bytes) -> KeptText:
         """Append a text to this file, which has this number.  Raises OSError where the disk is full."""
-        parts = text.words.tobytes(), text.shingles.tobytes(), text.skeleton_hashes.tobytes(), text.normalised
-        rest = memoryview(b"".join(parts))
-        kept = KeptText(number, self._end, *map(len, parts))
-        self._end += len(rest)
+        kept, rest = KeptText(number, self._end, len(text)), memoryview(text)
+        self._end += len(text)
         while rest:
             rest = rest[os.pwrite(self._file.fileno(), rest, self._end - len(rest)) :]
         return kept
 
-    def load(self, kept: KeptText) -> tuple[Hashes, Hashes, bytes, PassageHashes]:
-        """The fields of a `Shingled` text that was kept in this file."""
-        body = os.pread(self._file.fileno(), sum(kept[2:]), kept.start)
-        hashes = np.frombuffer(body, np.uint64, (kept.words + kept.shingles) // np.uint64().nbytes)
-        words, shingles = np.split(hashes, [kept.words // np.uint64().nbytes])
-        skeleton = np.frombuffer(body, np.uint32, kept.skeleton_hashes // np.uint32().nbytes, hashes.nbytes)
-        return words, shingles, body[len(body) - kept.normalised :], skeleton
+    def load(self, kept: KeptText) -> bytes:
+        """A text that was kept in this file."""
+        return os.pread(self._file.fileno(), kept.size, kept.start)
 
 
-@dataclass(frozen=True, slots=True)
-class ReadDocument:
+class ReadDocument(NamedTuple):
     """What was read of a document: its language, ENGLISH for one without letters, and the result of its page.
 
     `wrong_script` says why its language is not known.  `text` is None where there is nothing to compare.
@@ -115,15 +99,15 @@ class Reader:
         story = text_of(page, WHOLE_PAGE)
         if isinstance(story, Unreadable):
             return ReadDocument(language, story)
-        return self.keep(document, fingerprint_story(page, story, named=False), story.text)
+        return self.keep(document, fingerprint_story(page, story, named=False), story.utf8)
 
-    def keep(self, document: Document, result: PageFingerprinted | Failure, text: str | None) -> ReadDocument:
-        """Detect the language of a text that was read, and keep it to be compared."""
+    def keep(self, document: Document, result: PageFingerprinted | Failure, text: bytes | None) -> ReadDocument:
+        """Detect the language of a text that was read, in UTF-8, and keep it to be compared."""
         language = document.language or ENGLISH
         if text is not None and document.language is None:
             try:
-                language = detect_language(text)
+                language = detect_language(text.decode())
             except UnknownScript as error:
                 return ReadDocument(language, result, wrong_script=str(error))
-        shingled = shingled_text(text) if text is not None and isinstance(result, PageFingerprinted) else None
-        return ReadDocument(language, result, None if shingled is None else self._scratch.keep(self._number, shingled))
+        is_compared = text is not None and isinstance(result, PageFingerprinted)
+        return ReadDocument(language, result, self._scratch.keep(self._number, text) if is_compared else None)

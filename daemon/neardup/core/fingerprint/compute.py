@@ -35,14 +35,14 @@ def fingerprint_text(text: str | bytes) -> Fingerprint | None:
     return fingerprint(words) if words else None
 
 
-def _native_hashed_text(text: str) -> HashedText | None:
+def _native_hashed_text(text: str | bytes) -> HashedText | None:
     return _by_native_core(hashed_text_of_utf8, hashed_text.reference, text)
 
 
 @in_c(_native_hashed_text)
-def hashed_text(text: str) -> HashedText | None:
-    """A story's text -> what it is compared by; None for a text without words.  Thread-safe."""
-    words = tokens(text)
+def hashed_text(text: str | bytes) -> HashedText | None:
+    """A story's text -> what it is compared by; None for a text without words.  Bytes are UTF-8.  Thread-safe."""
+    words = tokens(text if isinstance(text, str) else text.decode())
     return hashed_words(words) if words else None
 
 

@@ -22,11 +22,14 @@ ENGLISH = Language("ENGLISH")
 
 def script_of(text: str) -> str | None:
     """The script that most letters of a text belong to, as their Unicode names begin: LATIN; None without letters."""
+    scripts = {script for character in set(text) if (script := script_of_letter(character))}
+    if len(scripts) < 2:  # most texts need not be counted
+        return next(iter(scripts), None)
     letters: Counter[str] = Counter()
     for character, n in Counter(text).items():
         if script := script_of_letter(character):
             letters[script] += n
-    return max(letters, key=lambda script: letters[script], default=None)
+    return max(letters, key=lambda script: letters[script])
 
 
 class UnknownScript(ValueError):
@@ -40,12 +43,18 @@ def detect_language(text: str, languages: Languages = SHIPPED) -> Language:
     """The language of a text, by its first SAMPLE characters; ENGLISH without letters.  Raises UnknownScript."""
     sample = text.lstrip()[:SAMPLE]
     script = script_of(sample)
-    written = [name for name, entry in languages.items() if entry.script.upper() == script]
+    written = _written_in(script, languages)
     if len(written) < 2:
         if script and not written:
             raise UnknownScript(script)
         return written[0] if written else ENGLISH
     return _most_probable(sample, {languages[name].code: name for name in written})
+
+
+@cache
+def _written_in(script: str | None, languages: Languages) -> list[Language]:
+    """The languages that are written in a script."""
+    return [name for name, entry in languages.items() if entry.script.upper() == script]
 
 
 def _most_probable(sample: str, name_of: Mapping[str, Language]) -> Language:

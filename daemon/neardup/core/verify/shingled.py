@@ -52,8 +52,8 @@ def shingled(words: Sequence[bytes]) -> Shingled:
     return _shingled(hashed_words(words))
 
 
-def shingled_text(text: str) -> Shingled | None:
-    """A text -> the hashes by which it is compared; None for a text without words."""
+def shingled_text(text: str | bytes) -> Shingled | None:
+    """A text -> the hashes by which it is compared; None for a text without words.  Bytes are UTF-8."""
     found = hashed_text(text)
     return None if found is None else _shingled(found)
 
