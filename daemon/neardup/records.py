@@ -381,10 +381,10 @@ class Assessment:
 
     def __reduce__(self) -> tuple[Callable[..., Self], tuple[object, ...]]:
         """As above, and the spans as bytes, which numpy would pickle in ten times the time."""
-        return type(self)._of_bytes, (self.kind, self.signals, self.spans_a.tobytes(), self.spans_b.tobytes())
+        return type(self).of_bytes, (self.kind, self.signals, self.spans_a.tobytes(), self.spans_b.tobytes())
 
     @classmethod
-    def _of_bytes(cls, kind: Kind | None, signals: Signals, spans_a: bytes, spans_b: bytes) -> Self:
+    def of_bytes(cls, kind: Kind | None, signals: Signals, spans_a: bytes, spans_b: bytes) -> Self:
         return cls(kind, signals, *(np.frombuffer(spans, np.int32).reshape(-1, 2) for spans in (spans_a, spans_b)))
 
 

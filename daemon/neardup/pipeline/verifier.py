@@ -10,7 +10,7 @@ from collections import Counter
 from collections.abc import Callable, Sequence
 
 from neardup.config import Detection
-from neardup.core.verify.scores import assess
+from neardup.core.verify.scores import Compared, assess_all
 from neardup.core.verify.shingled import Shingled
 from neardup.ledger import Ledger, candidates, common_passages, reverification
 from neardup.pages.text_cache import NoText, Texts
@@ -105,18 +105,14 @@ class Verifier:
         }
         common = {language: await self._common.of(language) for language in {pair.language for pair in pairs}}
 
-        def assess_all() -> list[tuple[Candidate, Assessment | None]]:
-            return [
-                (
-                    pair,
-                    assess(pair, texts.get(a), texts.get(b), self._detection.of(pair.language), common[pair.language]),
-                )
-                for pair in pairs
-                for a, b in [(pair.a.text_hash, pair.b.text_hash)]
-                if a == b or {a, b} <= texts.keys()
-            ]
-
-        return await asyncio.to_thread(assess_all)
+        compared = [
+            Compared(pair, texts.get(a), texts.get(b))
+            for pair in pairs
+            for a, b in [(pair.a.text_hash, pair.b.text_hash)]
+            if a == b or {a, b} <= texts.keys()
+        ]
+        assessed = await asyncio.to_thread(assess_all, compared, self._detection.of, common.__getitem__)
+        return [(pair, assessment) for (pair, *_), assessment in zip(compared, assessed, strict=True)]
 
 
 def fitting(pairs: list[Candidate]) -> list[Candidate]:

@@ -11,7 +11,7 @@ from neardup.config import Detection
 from neardup.core.fingerprint.passage_hashes import PassageHashes
 from neardup.core.text.scripts import script_of_most
 from neardup.core.verify.alignment import NO_HASHES
-from neardup.core.verify.scores import assess
+from neardup.core.verify.scores import Compared, assess_all
 from neardup.core.verify.shingled import Shingled, shingled_text
 from neardup.core.verify.skeletons import Grams, distinct_grams
 from neardup.pages.text_cache import CACHE_BYTES
@@ -62,14 +62,15 @@ class Verifier:
 
     def verify(self, pairs: Sequence[Pair]) -> list[tuple[Pair, Assessment]]:
         """The pairs of places that are copies or near misses."""
-        assessed = ((pair, self._assess(*pair)) for pair in pairs)
-        return [(pair, assessment) for pair, assessment in assessed if assessment is not None]
+        compared = [self._compared(*pair) for pair in pairs]
+        assessed = assess_all(compared, self._detection.of, lambda language: self._common.get(language, NO_HASHES))
+        return [(pair, found) for pair, found in zip(pairs, assessed, strict=True) if found is not None]
 
-    def _assess(self, left: int, right: int) -> Assessment | None:
+    def _compared(self, left: int, right: int) -> Compared:
         pair = Candidate(self._stories[left], self._stories[right])
-        same = pair.a.text_hash == pair.b.text_hash
-        a, b = (None, None) if same else (self._text(left), self._text(right))
-        return assess(pair, a, b, self._detection.of(pair.language), self._common.get(pair.language, NO_HASHES))
+        if pair.a.text_hash == pair.b.text_hash:
+            return Compared(pair, None, None)
+        return Compared(pair, self._text(left), self._text(right))
 
     def _text(self, place: int) -> ComparedText:
         if (text := self._cache.get(place)) is None:

@@ -109,5 +109,6 @@ class Reader:
                 language = detect_language(text.decode())
             except UnknownScript as error:
                 return ReadDocument(language, result, wrong_script=str(error))
-        is_compared = text is not None and isinstance(result, PageFingerprinted)
-        return ReadDocument(language, result, self._scratch.keep(self._number, text) if is_compared else None)
+        if text is None or not isinstance(result, PageFingerprinted):
+            return ReadDocument(language, result)
+        return ReadDocument(language, result, self._scratch.keep(self._number, text))

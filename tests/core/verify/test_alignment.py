@@ -15,7 +15,7 @@ from neardup.core.fingerprint.passage_hashes import WINDOW, PassageHashes, passa
 from neardup.core.fingerprint.word_hashes import Hashes, hashed
 from neardup.core.native.alignment import MOST_KEPT
 from neardup.core.text.normalize import tokens
-from neardup.core.verify.alignment import MAX_GAP, NO_HASHES, _copied, aligned, copied, paired
+from neardup.core.verify.alignment import MAX_GAP, NO_HASHES, aligned, copied, copied_pairs, paired
 from neardup.core.verify.longest_run import longest_run
 from neardup.core.verify.own_text import own_pairs
 from neardup.records import MIN_BLOCK, Spans
@@ -174,7 +174,8 @@ def test_common_passage_is_left_out(prayer_words: int, n: int, prayer_first: boo
 
 def assert_equal_to_references(a: Hashes, b: Hashes, common: PassageHashes, at_least: int = 0) -> None:
     """The native functions give what their references do."""
-    found, expected = copied(a, b, common, at_least), _copied.reference(a, b, common, at_least)
+    pairs = np.array([(0, 1, at_least), (1, 0, 0), (0, 0, at_least)], np.int32)
+    found, expected = (of_pairs((a, b), pairs, common) for of_pairs in (copied_pairs, copied_pairs.reference))
     assert repr(found) == repr(expected), "numbers, types or spans of copied words differ"
     assert aligned(a, b).tolist() == aligned.reference(a, b).tolist(), "blocks differ"
     assert own_pairs(a, common).tolist() == own_pairs.reference(a, common).tolist(), "own word pairs differ"

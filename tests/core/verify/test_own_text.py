@@ -12,7 +12,7 @@ from neardup.core.fingerprint.compute import skeleton_hashes_of
 from neardup.core.fingerprint.passage_hashes import WINDOW, PassageHashes, passage_hashes
 from neardup.core.text.normalize import tokens
 from neardup.core.verify.alignment import NO_HASHES
-from neardup.core.verify.own_text import LEAST_OWN, own_containment
+from neardup.core.verify.own_text import LEAST_OWN, own_containments
 from neardup.core.verify.scores import examine
 from neardup.core.verify.shingled import shingled
 from neardup.core.verify.tiers import PARTIAL, SIMILAR
@@ -44,7 +44,9 @@ def test_own_containment_is_that_of_the_words_apart_from_common_passages(
     prayer = [f"prayer{k}".encode() for k in range(n)]
     common = passage_hashes(shingled(prayer).words)
     story = shingled([*prayer, *one] if is_first else [*one, *prayer])
-    found = own_containment(story, shingled(other), common)
+    found, same = own_containments([(story, shingled(other)), (story, story)], common)
+    assert same is None or same == 1
+    assert (found is None) == (same is None), "whether a story has own text depends on the other one"
     surely, perhaps = (one[2 * WINDOW :], one) if is_first else (one[: -2 * WINDOW], one)
     if found is None:
         assert len(set(pairwise(surely))) <= LEAST_OWN * len(story.shingles)
@@ -56,7 +58,8 @@ def test_own_containment_is_that_of_the_words_apart_from_common_passages(
 @given(words.filter(lambda some: len(some) > 1), words)
 def test_without_common_passages_it_is_the_containment(one: list[bytes], other: list[bytes]) -> None:
     pairs, others = set(pairwise(one)), set(pairwise(other))
-    assert own_containment(shingled(one), shingled(other), NO_HASHES) == len(pairs & others) / len(pairs)
+    pair = shingled(one), shingled(other)
+    assert own_containments([pair], NO_HASHES) == [len(pairs & others) / len(pairs)]
 
 
 @pytest.mark.parametrize("language", SAMPLED)

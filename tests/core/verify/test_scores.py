@@ -2,6 +2,7 @@
 gone the signatures speak, and the finding says so.
 """
 
+import pickle
 from dataclasses import dataclass, replace
 from itertools import pairwise
 
@@ -13,7 +14,7 @@ from neardup.core.fingerprint.passage_hashes import PassageHashes, passage_hashe
 from neardup.core.text.normalize import tokens
 from neardup.core.verify.alignment import NO_HASHES
 from neardup.core.verify.longest_run import longest_run
-from neardup.core.verify.scores import NEAR_MISS, assess, examine
+from neardup.core.verify.scores import NEAR_MISS, Compared, assess, assess_all, examine
 from neardup.core.verify.shingled import Shingled, shingled
 from neardup.core.verify.tiers import (
     COMMON_WORDS,
@@ -64,6 +65,33 @@ def run_by_run(a: list[bytes], b: list[bytes]) -> int:
                 n += 1
             longest = max(longest, n)
     return longest
+
+
+def paired_story(number: int, language: Language, words: list[bytes]) -> PairedStory:
+    made = fingerprint(words)
+    return PairedStory(number, language, None, made.text_hash, made.simhash, made.signature, made.words, made.shingles)
+
+
+@unhurried
+@given(
+    st.lists(st.tuples(st.sampled_from([HINDI, TELUGU, MARATHI]), stories, st.booleans()), min_size=2, max_size=5),
+    st.sampled_from([NO_HASHES, passage_hashes(shingled(tokens(TEXTS[HINDI])).words)]),
+)
+def test_pairs_are_assessed_together_as_they_are_alone(
+    some: list[tuple[Language, list[bytes], bool]], common: PassageHashes
+) -> None:
+    sides = [paired_story(n, language, words) for n, (language, words, _) in enumerate(some)]
+    texts = [None if is_gone else shingled(words) for _, words, is_gone in some]
+    pairs = [Compared(Candidate(sides[a], sides[b]), texts[a], texts[b]) for b in range(len(some)) for a in range(b)]
+    together = assess_all(pairs, lambda _: Thresholds(), lambda _: common)
+    assert list(map(repr, together)) == [repr(assess(*pair, Thresholds(), common)) for pair in pairs]
+
+
+@pytest.mark.parametrize("words", [1, 80, 400])
+def test_an_assessment_survives_pickling(words: int) -> None:
+    story = shingled([f"w{n}".encode() for n in range(words)])
+    found = examine(story, story, 0, Thresholds(), same_text=False, is_of_one_language=True)
+    assert repr(pickle.loads(pickle.dumps(found))) == repr(found)
 
 
 @unhurried

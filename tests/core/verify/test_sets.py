@@ -4,20 +4,22 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from neardup.core.verify.sets import count_shared, count_shared_apart
+from neardup.core.verify.sets import count_apart_pairs, count_shared_pairs
 
 numbers = st.frozensets(st.integers(0, 90) | st.sampled_from([2**63, 2**64 - 1]), max_size=90)
 
 
 @pytest.mark.native
 @settings(deadline=None)
-@given(numbers, numbers, st.sampled_from([1, 7, 40]))
-def test_shared_hashes_are_counted(one: frozenset[int], other: frozenset[int], times: int) -> None:
+@given(st.lists(numbers, min_size=2, max_size=4), st.sampled_from([1, 7, 40]))
+def test_shared_hashes_of_pairs_are_counted(some: list[frozenset[int]], times: int) -> None:
     """Where a set is many times as large as the other, its elements are searched."""
-    larger = other | frozenset(range(100, 100 * times))
-    few, many = (np.array(sorted(hashes), np.uint64) for hashes in (one, larger))
-    for counts in (count_shared, count_shared.reference):
-        assert counts(few, many) == counts(many, few) == len(one & larger)
+    sets = [*some[1:], some[0] | frozenset(range(100, 100 * times))]
+    pairs = [(a, b, 0) for a in range(len(sets)) for b in range(len(sets))]
+    hashes = [np.array(sorted(one), np.uint64) for one in sets]
+    for counts in (count_shared_pairs, count_shared_pairs.reference):
+        found = counts(hashes, np.array(pairs, np.int32))
+        assert found.tolist() == [len(sets[a] & sets[b]) for a, b, _ in pairs]
 
 
 @pytest.mark.native
@@ -27,6 +29,7 @@ def test_shared_numbers_are_counted_apart_from_others(
     one: frozenset[int], other: frozenset[int], others: frozenset[int]
 ) -> None:
     a, b, apart = (np.array(sorted(numbers), np.uint32) for numbers in (one, other, others))
-    for counts in (count_shared_apart, count_shared_apart.reference):
-        assert counts(a, b, apart) == len((one & other) - others)
-        assert counts(a, b, apart[:0]) == len(one & other)
+    pairs = np.array([[0, 1, 0], [1, 1, 0]], np.int32)
+    for counts in (count_apart_pairs, count_apart_pairs.reference):
+        assert counts([a, b], pairs, apart).tolist() == [len((one & other) - others), len(other - others)]
+        assert counts([a, b], pairs, apart[:0]).tolist() == [len(one & other), len(other)]

@@ -14,10 +14,12 @@ from neardup.core.fingerprint.skeleton import skeleton_of
 from neardup.core.text.consonants import CLASS_BITS
 from neardup.core.text.normalize import tokens
 from neardup.core.verify.scores import examine
+from neardup.core.verify.sets import ONE_PAIR
 from neardup.core.verify.shingled import Shingled, shingled
-from neardup.core.verify.skeletons import copied_words, overlap, packed_grams, paired, passages
+from neardup.core.verify.skeletons import copied_words, overlaps, packed_grams, paired, passages
 from neardup.core.verify.tiers import COPIED_WORDS, TRANSLITERATED
-from neardup.records import Assessment, Language
+from neardup.records import Assessment, Signals
+from neardup.records import Language
 
 from tests.support.languages import ENGLISH, GUJARATI, SAMPLED, TAMIL, TELUGU
 from tests.support.sample_texts import STORIES
@@ -29,6 +31,10 @@ FORWARD = {language: [shingled(tokens(text)) for text in STORIES[language]] for 
 
 def of_two_languages(a: Shingled, b: Shingled) -> Assessment:
     return examine(a, b, 64, Thresholds(), same_text=False, is_of_one_language=False)
+
+
+def overlap(a: Shingled, b: Shingled) -> Signals:
+    return overlaps([a.skeleton_grams, b.skeleton_grams], ONE_PAIR, [64])[0]
 
 
 def of_one_language(a: Shingled, b: Shingled) -> Assessment:
@@ -94,14 +100,14 @@ def test_stories_of_other_languages_share_little() -> None:
     for one, other in combinations(SAMPLED, 2):
         for a in FORWARD[one]:
             for b in FORWARD[other]:
-                shared = overlap(a.skeleton_grams, b.skeleton_grams, 64).containment
+                shared = overlap(a, b).containment
                 assert shared < 0.2, f"{one} and {other} share {shared:.2f}"
 
 
 @pytest.mark.parametrize("language", INDIC)
 def test_both_sides_have_the_same_findings(language: Language) -> None:
     a, b = FORWARD[language][0], shingled(tokens(" ".join(STORIES[language][0].split()[50:])))
-    forth, back = (overlap(one.skeleton_grams, other.skeleton_grams, 0) for one, other in ((a, b), (b, a)))
+    forth, back = overlap(a, b), overlap(b, a)
     assert (forth.jaccard, forth.containment_a) == (back.jaccard, back.containment_b)
     one, other = copied_words(a.skeleton, b.skeleton), copied_words(b.skeleton, a.skeleton)
     assert one.spans_a.tolist() == other.spans_b.tolist()

@@ -669,19 +669,16 @@ int64_t nd_aligned(const uint64_t *a, int64_t words_a, const uint64_t *b, int64_
     return count;
 }
 
-int64_t nd_copied(const uint64_t *a, int64_t words_a, const uint64_t *b, int64_t words_b, const uint32_t *common,
-                  int64_t commons, int64_t at_least, void *room, int64_t room_bytes) {
-    struct texts texts = {{a, words_a}, {b, words_b}};
-    if (!is_valid(texts.a, texts.b, room, room_bytes) || commons < 0 || (commons && !common)) {
-        return ND_INVALID;
-    }
+/* What two texts share, at the begin of the room: a struct nd_copied and its spans. */
+static const struct nd_copied *find_copied(struct texts texts, const uint32_t *common, int64_t commons,
+                                           int64_t at_least, void *room) {
     int exchanged = is_exchanged(texts.a, texts.b);
     if (exchanged) {
         texts = (struct texts){texts.b, texts.a};
     }
     struct arena arena = {room};
     struct nd_copied *found = take_zeros(&arena, 1, sizeof(struct nd_copied));
-    take(&arena, words_a + words_b, sizeof(struct span)); /* the spans come here */
+    take(&arena, texts.a.length + texts.b.length, sizeof(struct span)); /* the spans come here */
     struct row *rows = take(&arena, texts.b.length, sizeof(struct row));
     int64_t count = align(texts, rows, &found->longest_run, arena), words = 0;
     for (int64_t nth = 0; nth < count; nth++) {
@@ -690,7 +687,36 @@ int64_t nd_copied(const uint64_t *a, int64_t words_a, const uint64_t *b, int64_t
     if (count && words >= at_least) {
         count_copied(texts, rows, count, common, commons, exchanged, found, arena);
     }
-    return 0;
+    return found;
+}
+
+int64_t nd_copied_pairs(const nd_words *texts, int64_t n, const nd_pair *pairs, int64_t m, const uint32_t *common,
+                        int64_t commons, struct nd_copied *copied, int32_t *spans, int64_t span_room, void *room,
+                        int64_t room_bytes) {
+    if (n < 0 || m < 0 || commons < 0 || span_room < 0 || (n && !texts) || (commons && !common) ||
+        (m && (!pairs || !copied || !spans))) {
+        return ND_INVALID;
+    }
+    for (int64_t nth = 0; nth < m; nth++) {
+        nd_pair pair = pairs[nth];
+        if (pair.a < 0 || pair.b < 0 || pair.a >= n || pair.b >= n) {
+            return ND_INVALID;
+        }
+        struct texts both = {{texts[pair.a].words, texts[pair.a].length}, {texts[pair.b].words, texts[pair.b].length}};
+        if (!is_valid(both.a, both.b, room, room_bytes)) {
+            return ND_INVALID;
+        }
+        const struct nd_copied *found = find_copied(both, common, commons, pair.at_least, room);
+        int64_t count = found->spans_a + found->spans_b;
+        if (count > span_room) {
+            return nth ? nth : ND_ROOM;
+        }
+        copied[nth] = *found;
+        memcpy(spans, found + 1, (size_t)count * sizeof(struct span));
+        spans += 2 * count;
+        span_room -= count;
+    }
+    return m;
 }
 
 /* Mark the places within WINDOW words of a common one, before or after it, as NEAR_COMMON. */

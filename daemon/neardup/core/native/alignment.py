@@ -1,6 +1,7 @@
 """What two texts share, by alignment.c: the functions of `core.verify` that compare words."""
 
 import threading
+from collections.abc import Iterator, Sequence
 from ctypes import c_int64, c_void_p
 
 import numpy as np
@@ -8,17 +9,20 @@ import numpy.typing as npt
 
 from neardup.core.fingerprint.passage_hashes import PassageHashes
 from neardup.core.fingerprint.word_hashes import Hashes
-from neardup.core.native import address, bind, checked
-from neardup.records import NO_SPANS, Copied
+from neardup.core.native import address, bind, checked, rows_of
+from neardup.records import Copied, Spans
 
 LEAST_KEPT, MOST_KEPT = 1 << 12, 1 << 13  # words of a text for which a thread keeps the room
 WORD_HASH, PASSAGE_HASH = np.dtype(np.uint64), np.dtype(np.uint32)
 HEADER = 5  # numbers of the struct nd_copied
+USUAL_SPANS = 64  # of a pair, for which memory is reserved
+
+Pairs = npt.NDArray[np.int32]  # (m, 3): the places of two texts, and how many equal words their blocks must have
 
 _text = c_void_p, c_int64
 _room_bytes = bind("nd_alignment_room", c_int64, c_int64)
 _aligned = bind("nd_aligned", *_text, *_text, c_void_p, c_int64)
-_copied = bind("nd_copied", *_text, *_text, *_text, c_int64, c_void_p, c_int64)
+_copied_pairs = bind("nd_copied_pairs", *_text, *_text, *_text, c_void_p, *_text, *_text)
 _own_pairs = bind("nd_own_pairs", *_text, *_text, c_void_p, c_void_p, c_void_p, c_int64)
 
 
@@ -57,18 +61,32 @@ def aligned(a: Hashes, b: Hashes) -> npt.NDArray[np.int32]:
     return room.memory[: 2 * rows].view(np.int32).reshape(-1, 4).copy()
 
 
-def copied(a: Hashes, b: Hashes, common: PassageHashes, at_least: int) -> Copied:
-    a, b, common = map(np.ascontiguousarray, (a, b, common))
-    room = _room(max(len(a), len(b)))
-    texts = address(a, WORD_HASH), len(a), address(b, WORD_HASH), len(b)
-    hashes = address(common, PASSAGE_HASH) if len(common) else None, len(common)
-    checked(_copied(*texts, *hashes, at_least, *room.span))
-    words, common_words, longest, spans_a, spans_b = room.memory[:HEADER].tolist()
-    longest_run = None if longest < 0 else longest
-    if not spans_a and not spans_b:
-        return Copied(words, common_words, NO_SPANS, NO_SPANS, longest_run)
-    spans = room.memory[HEADER : HEADER + spans_a + spans_b].copy().view(np.int32).reshape(-1, 2)
-    return Copied(words, common_words, spans[:spans_a], spans[spans_a:], longest_run)
+def copied_pairs(texts: Sequence[Hashes], pairs: Pairs, common: PassageHashes) -> list[Copied]:
+    texts = list(map(np.ascontiguousarray, texts))
+    pairs, common = np.ascontiguousarray(pairs), np.ascontiguousarray(common)
+    rows, longest = rows_of(texts, WORD_HASH), max(map(len, texts), default=0)
+    headers = np.empty((len(pairs), HEADER), np.int64)
+    found, done = list[Copied](), 0
+    while done < len(pairs):
+        room, left = _room(longest), pairs[done:]
+        spans = np.empty((max(2 * longest, USUAL_SPANS * len(left)), 2), np.int32)  # enough for any pair
+        arguments = address(rows, np.int64), len(rows), address(left, np.int32), len(left)
+        hashes = address(common, PASSAGE_HASH), len(common)
+        output = address(headers, np.int64), address(spans, np.int32), len(spans)
+        here = checked(_copied_pairs(*arguments, *hashes, *output, *room.span))
+        found += _results(headers[:here], spans)
+        done += here
+    return found
+
+
+def _results(headers: npt.NDArray[np.int64], spans: Spans) -> Iterator[Copied]:
+    """What was found of pairs, of which each has a header, and spans after those of the pair before it."""
+    at = 0
+    for words, common_words, longest, spans_a, spans_b in headers.tolist():
+        middle, end = at + spans_a, at + spans_a + spans_b
+        longest_run = None if longest < 0 else longest
+        yield Copied(words, common_words, spans[at:middle], spans[middle:end], longest_run)
+        at = end
 
 
 def own_pairs(words: Hashes, common: PassageHashes) -> Hashes:

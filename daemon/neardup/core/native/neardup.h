@@ -238,6 +238,16 @@ ND_API int64_t nd_alignment_room(int64_t words_a, int64_t words_b);
 ND_API int64_t nd_aligned(const uint64_t *a, int64_t words_a, const uint64_t *b, int64_t words_b, void *room,
                           int64_t room_bytes);
 
+typedef struct {
+    const uint64_t *words;
+    int64_t length;
+} nd_words;
+
+typedef struct {      /* of texts, or of sets, by their places in an array */
+    int32_t a, b;
+    int32_t at_least; /* equal words: texts whose blocks have fewer share nothing */
+} nd_pair;
+
 struct nd_copied {
     int64_t words;        /* equal words of all blocks, without repetitions */
     int64_t common_words; /* equal words that stand in common passages */
@@ -246,14 +256,16 @@ struct nd_copied {
     int64_t spans_b;
 };
 
-/* Find what two texts share, apart from common passages, whose `commons` hashes ascend.
+/* Find what the texts of m pairs share, apart from common passages, whose `commons` hashes ascend.
  *
- * Texts whose blocks have fewer than `at_least` equal words share nothing.  Returns 0, and leaves at the begin of the
- * room a struct nd_copied, then the spans of a and then those of b: each as two int32, its first word and the word after
- * its last.  Reference: core.verify.alignment.copied.
+ * Writes, for each pair, an nd_copied, and to `spans` its spans of a and then those of b: each as two int32, its first
+ * word and the word after its last.  The room is that for the longest two texts.  Returns how many pairs were done: fewer
+ * than m if there is no more room than `span_room` spans; ND_ROOM if these are too few for the first one.  There are never
+ * more than a pair has words.  Reference: core.verify.alignment.copied_pairs.
  */
-ND_API int64_t nd_copied(const uint64_t *a, int64_t words_a, const uint64_t *b, int64_t words_b, const uint32_t *common,
-                         int64_t commons, int64_t at_least, void *room, int64_t room_bytes);
+ND_API int64_t nd_copied_pairs(const nd_words *texts, int64_t n, const nd_pair *pairs, int64_t m, const uint32_t *common,
+                               int64_t commons, struct nd_copied *copied, int32_t *spans, int64_t span_room, void *room,
+                               int64_t room_bytes);
 
 /* The hashes of the pairs of adjacent words of a text that are apart from common passages, whose `commons` hashes ascend.
  *
@@ -265,18 +277,23 @@ ND_API int64_t nd_own_pairs(const uint64_t *words, int64_t length, const uint32_
 
 /* ==== sets.c: sets of numbers, which ascend and are distinct =================================================== */
 
-/* Count the hashes that two sets share; the first set should be the smaller one.
+/* Count the hashes that the sets of each of m pairs share; `shared` has room for a number a pair.
  *
- * Returns the count.  Reference: core.verify.sets.count_shared.
+ * Returns m.  Reference: core.verify.sets.count_shared_pairs.
  */
-ND_API int64_t nd_count_shared_hashes(const uint64_t *few, int64_t n, const uint64_t *many, int64_t m);
+ND_API int64_t nd_count_shared_pairs(const nd_words *sets, int64_t n, const nd_pair *pairs, int64_t m, int64_t *shared);
 
-/* Count the numbers that two sets share and a third one does not have.
+typedef struct {
+    const uint32_t *numbers;
+    int64_t length;
+} nd_numbers;
+
+/* Count the numbers that the sets of each of m pairs share and the set `apart`, of k, does not have; likewise.
  *
- * Returns the count.  Reference: core.verify.sets.count_shared_apart.
+ * Returns m.  Reference: core.verify.sets.count_apart_pairs.
  */
-ND_API int64_t nd_count_shared_apart(const uint32_t *a, int64_t n, const uint32_t *b, int64_t m, const uint32_t *apart,
-                                     int64_t k);
+ND_API int64_t nd_count_apart_pairs(const nd_numbers *sets, int64_t n, const nd_pair *pairs, int64_t m,
+                                    const uint32_t *apart, int64_t k, int64_t *shared);
 
 /* The grams of the skeleton of a normalised text in UTF-8, in its order: each of `size` consonant classes, 1 to 10, of
  * three bits each, the first in the highest.

@@ -31,10 +31,8 @@ static int64_t not_less(const uint64_t *hashes, int64_t count, uint64_t hash) {
     return first;
 }
 
-int64_t nd_count_shared_hashes(const uint64_t *few, int64_t n, const uint64_t *many, int64_t m) {
-    if (n < 0 || m < 0 || (n && !few) || (m && !many)) {
-        return ND_INVALID;
-    }
+/* How many hashes two sets share; the first set should be the smaller one. */
+static int64_t count_shared(const uint64_t *few, int64_t n, const uint64_t *many, int64_t m) {
     int64_t shared = 0, at = 0, other = 0;
     if (m / MANY_TIMES > n) {
         for (; at < n && other < m; at++) {
@@ -65,28 +63,54 @@ static int is_among(uint32_t number, const uint32_t *ascending, int64_t count) {
     return first < count && ascending[first] == number;
 }
 
-int64_t nd_count_shared_apart(const uint32_t *a, int64_t n, const uint32_t *b, int64_t m, const uint32_t *apart,
-                              int64_t k) {
-    if (n < 0 || m < 0 || k < 0 || (n && !a) || (m && !b) || (k && !apart)) {
-        return ND_INVALID;
-    }
+/* How many numbers two sets share that `apart` does not have. */
+static int64_t count_apart(nd_numbers a, nd_numbers b, nd_numbers apart) {
     int64_t shared = 0, at = 0, other = 0;
-    if (!k) {
-        while (at < n && other < m) { /* as above */
-            uint32_t number = a[at], another = b[other];
-            shared += number == another;
-            at += number <= another;
-            other += another <= number;
-        }
-        return shared;
-    }
-    while (at < n && other < m) {
-        uint32_t number = a[at], another = b[other];
-        shared += number == another && !is_among(number, apart, k);
+    while (at < a.length && other < b.length) { /* as above; few numbers are searched in `apart` */
+        uint32_t number = a.numbers[at], another = b.numbers[other];
+        shared += number == another && !(apart.length && is_among(number, apart.numbers, apart.length));
         at += number <= another;
         other += another <= number;
     }
     return shared;
+}
+
+int64_t nd_count_apart_pairs(const nd_numbers *sets, int64_t n, const nd_pair *pairs, int64_t m, const uint32_t *apart,
+                             int64_t k, int64_t *shared) {
+    if (n < 0 || m < 0 || k < 0 || (n && !sets) || (k && !apart) || (m && (!pairs || !shared))) {
+        return ND_INVALID;
+    }
+    for (int64_t nth = 0; nth < m; nth++) {
+        nd_pair pair = pairs[nth];
+        if (pair.a < 0 || pair.b < 0 || pair.a >= n || pair.b >= n) {
+            return ND_INVALID;
+        }
+        nd_numbers a = sets[pair.a], b = sets[pair.b];
+        if (a.length < 0 || b.length < 0 || (a.length && !a.numbers) || (b.length && !b.numbers)) {
+            return ND_INVALID;
+        }
+        shared[nth] = count_apart(a, b, (nd_numbers){apart, k});
+    }
+    return m;
+}
+
+int64_t nd_count_shared_pairs(const nd_words *sets, int64_t n, const nd_pair *pairs, int64_t m, int64_t *shared) {
+    if (n < 0 || m < 0 || (n && !sets) || (m && (!pairs || !shared))) {
+        return ND_INVALID;
+    }
+    for (int64_t nth = 0; nth < m; nth++) {
+        nd_pair pair = pairs[nth];
+        if (pair.a < 0 || pair.b < 0 || pair.a >= n || pair.b >= n) {
+            return ND_INVALID;
+        }
+        nd_words few = sets[pair.a], many = sets[pair.b];
+        if (few.length < 0 || many.length < 0 || (few.length && !few.words) || (many.length && !many.words)) {
+            return ND_INVALID;
+        }
+        shared[nth] = few.length < many.length ? count_shared(few.words, few.length, many.words, many.length)
+                                               : count_shared(many.words, many.length, few.words, few.length);
+    }
+    return m;
 }
 
 /* ---- The grams of a skeleton ----------------------------------------------------------------------------------- */

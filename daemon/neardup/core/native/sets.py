@@ -1,31 +1,40 @@
-"""Sets of numbers, by sets.c: how many two share, and the grams of a skeleton."""
+"""Sets of numbers, by sets.c: how many the sets of pairs share, and the grams of a skeleton."""
 
+from collections.abc import Sequence
 from ctypes import c_int64, c_void_p
 
 import numpy as np
 import numpy.typing as npt
 
 from neardup.core.fingerprint.word_hashes import Hashes
-from neardup.core.native import address, bind, checked
+from neardup.core.native import address, bind, checked, rows_of
 from neardup.core.text.consonants import consonants
 
-HASH, NUMBER = np.dtype(np.uint64), np.dtype(np.uint32)
+HASH, NUMBER, PLACE = np.dtype(np.uint64), np.dtype(np.uint32), np.dtype(np.int32)
 
-_set = c_void_p, c_int64
-_count_shared = bind("nd_count_shared_hashes", *_set, *_set)
-_count_shared_apart = bind("nd_count_shared_apart", *_set, *_set, *_set)
-_skeleton_grams = bind("nd_skeleton_grams", *_set, *_set, c_int64, c_void_p, c_void_p)
-
-
-def count_shared(few: Hashes, many: Hashes) -> int:
-    few, many = map(np.ascontiguousarray, (few, many))
-    return checked(_count_shared(address(few, HASH), len(few), address(many, HASH), len(many)))
+_array = c_void_p, c_int64
+_count_shared = bind("nd_count_shared_pairs", *_array, *_array, c_void_p)
+_count_apart = bind("nd_count_apart_pairs", *_array, *_array, *_array, c_void_p)
+_skeleton_grams = bind("nd_skeleton_grams", *_array, *_array, c_int64, c_void_p, c_void_p)
 
 
-def count_shared_apart(a: npt.NDArray[np.uint32], b: npt.NDArray[np.uint32], apart: npt.NDArray[np.uint32]) -> int:
-    a, b, apart = map(np.ascontiguousarray, (a, b, apart))
-    sets = address(a, NUMBER), len(a), address(b, NUMBER), len(b), address(apart, NUMBER), len(apart)
-    return checked(_count_shared_apart(*sets))
+def count_shared_pairs(sets: Sequence[Hashes], pairs: npt.NDArray[np.int32]) -> npt.NDArray[np.int64]:
+    sets, pairs = list(map(np.ascontiguousarray, sets)), np.ascontiguousarray(pairs)
+    rows, shared = rows_of(sets, HASH), np.empty(len(pairs), np.int64)
+    arrays = address(rows, np.int64), len(rows), address(pairs, PLACE), len(pairs)
+    checked(_count_shared(*arrays, address(shared, np.int64)))
+    return shared
+
+
+def count_apart_pairs(
+    sets: Sequence[npt.NDArray[np.uint32]], pairs: npt.NDArray[np.int32], apart: npt.NDArray[np.uint32]
+) -> npt.NDArray[np.int64]:
+    sets = list(map(np.ascontiguousarray, sets))
+    pairs, apart = np.ascontiguousarray(pairs), np.ascontiguousarray(apart)
+    rows, shared = rows_of(sets, NUMBER), np.empty(len(pairs), np.int64)
+    arrays = address(rows, np.int64), len(rows), address(pairs, PLACE), len(pairs), address(apart, NUMBER), len(apart)
+    checked(_count_apart(*arrays, address(shared, np.int64)))
+    return shared
 
 
 def skeleton_grams(normalised: bytes, size: int) -> npt.NDArray[np.uint32]:

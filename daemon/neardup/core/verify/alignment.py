@@ -9,7 +9,7 @@ begins at it.  The references are in plain Python, a hundred times as slow as th
 """
 
 from collections import Counter, defaultdict
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 
 import numpy as np
 import numpy.typing as npt
@@ -19,6 +19,7 @@ from neardup.core.fingerprint.word_hashes import Hashes
 from neardup.core.native import alignment as native
 from neardup.core.native import in_c
 from neardup.core.verify.copied_words import Blocks, count_copied, each_word, packed_grams
+from neardup.core.verify.sets import Pairs
 from neardup.records import MIN_BLOCK, NO_SPANS, Copied, Spans
 
 MAX_GAP = 5  # words between two runs of a block, on each side
@@ -34,18 +35,23 @@ NO_HASHES: PassageHashes = np.empty(0, np.uint32)
 
 
 def copied(a: Hashes, b: Hashes, common: PassageHashes = NO_HASHES, at_least: int = 0) -> Copied:
-    """Word hashes (n,) and (m,), in reading order -> what they share.
+    """Word hashes (n,) and (m,), in reading order -> what they share; the rest is as in `copied_pairs`."""
+    return copied_pairs((a, b), np.array([[0, 1, at_least]], np.int32), common)[0]
 
-    `common` are the hashes of common passages, ascending.  Texts whose blocks have fewer than `at_least` equal words
-    share nothing.  `copied(b, a)` is the same with sides exchanged.
+
+@in_c(native.copied_pairs)
+def copied_pairs(texts: Sequence[Hashes], pairs: Pairs, common: PassageHashes) -> list[Copied]:
+    """The word hashes of texts, in reading order -> what the texts of each pair share.
+
+    A pair is the places of its texts, and how many equal words their blocks must have; otherwise they share nothing.
+    `common` are the hashes of common passages, ascending.  Pairs (b, a) are the same with sides exchanged.
     """
-    return _copied(a, b, common, at_least)
+    return [_copied(texts[a], texts[b], common, at_least) for a, b, at_least in pairs.tolist()]
 
 
-@in_c(native.copied)
 def _copied(a: Hashes, b: Hashes, common: PassageHashes, at_least: int) -> Copied:
     if _exchanged(a, b):
-        found = _copied.reference(b, a, common, at_least)
+        found = _copied(b, a, common, at_least)
         return Copied(found.words, found.common_words, found.spans_b, found.spans_a, found.longest_run)
     runs, longest_run = _aligned(a, b)
     if not len(runs) or runs[:, 2].sum() < at_least:

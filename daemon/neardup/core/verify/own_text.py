@@ -1,5 +1,7 @@
 """What two stories share apart from common passages: whether they are copies, or only bear the same disclaimer."""
 
+from collections.abc import Sequence
+
 import numpy as np
 
 from neardup.core.fingerprint.minhash import distinct, word_pairs
@@ -8,23 +10,30 @@ from neardup.core.fingerprint.word_hashes import Hashes
 from neardup.core.native import alignment as native
 from neardup.core.native import in_c
 from neardup.core.verify.copied_words import words_in_common
-from neardup.core.verify.sets import count_shared
-from neardup.core.verify.shingled import Shingled
+from neardup.core.verify.sets import count_shared_pairs
+from neardup.core.verify.shingled import Shingled, distinct_texts
 
 # The least share of a story's word pairs that are apart from common passages; a story with less is a popular text.
 LEAST_OWN = 0.1
+NO_WORDS: Hashes = np.empty(0, np.uint64)
 
 
-def own_containment(story: Shingled, other: Shingled, common: PassageHashes) -> float | None:
-    """The share of a story's shingles apart from common passages that another story has, 0 to 1.
+def own_containments(pairs: Sequence[tuple[Shingled, Shingled]], common: PassageHashes) -> list[float | None]:
+    """The share of a story's shingles apart from common passages that another story has, 0 to 1: of each such pair.
 
     `common` (n,) are the hashes of common passages, ascending.  None for a story that is little more than common
     passages.
     """
-    own = distinct(own_pairs(story.words, common))
-    if len(own) <= LEAST_OWN * len(story.shingles):
-        return None
-    return count_shared(own, other.shingles) / len(own)
+    texts, places = distinct_texts(pairs)
+    stories = set(places[:, 0].tolist())
+    own = [distinct(own_pairs(text.words, common)) if n in stories else NO_WORDS for n, text in enumerate(texts)]
+    shared = count_shared_pairs(
+        [*own, *(text.shingles for text in texts)], places + np.array([0, len(texts), 0], np.int32)
+    )
+    return [
+        None if len(own[n]) <= LEAST_OWN * len(texts[n].shingles) else count / len(own[n])
+        for n, count in zip(places[:, 0].tolist(), shared.tolist(), strict=True)
+    ]
 
 
 @in_c(native.own_pairs)

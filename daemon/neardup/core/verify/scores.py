@@ -4,8 +4,10 @@ Jaccard similarity and containment are Broder's resemblance and containment (SEQ
 sets of word pairs of the two texts.
 """
 
-from collections.abc import Sequence
+from collections import defaultdict
+from collections.abc import Callable, Sequence
 from dataclasses import replace
+from typing import NamedTuple
 
 import numpy as np
 import numpy.typing as npt
@@ -14,11 +16,11 @@ from neardup.core.fingerprint.minhash import agreeing, estimated_jaccard, signat
 from neardup.core.fingerprint.passage_hashes import MIN_SHARED, PassageHashes
 from neardup.core.fingerprint.skeleton import LEAST
 from neardup.core.verify import skeletons
-from neardup.core.verify.alignment import NO_HASHES, copied
+from neardup.core.verify.alignment import NO_HASHES, copied, copied_pairs
 from neardup.core.verify.longest_run import longest_run
-from neardup.core.verify.own_text import own_containment
-from neardup.core.verify.sets import count_shared, count_shared_apart
-from neardup.core.verify.shingled import Shingled
+from neardup.core.verify.own_text import own_containments
+from neardup.core.verify.sets import count_apart_pairs, count_shared, count_shared_pairs
+from neardup.core.verify.shingled import Shingled, distinct_texts
 from neardup.core.verify.tiers import (
     COMMON_WORDS,
     COPIED_WORDS,
@@ -29,6 +31,7 @@ from neardup.core.verify.tiers import (
     kind_of,
 )
 from neardup.records import Assessment, Candidate, Copied, Signals
+from neardup.records import Language
 
 # Pairs with this containment or this many copied words are recorded, so that lower thresholds can be tried out on them.
 NEAR_MISS = 0.3
@@ -54,16 +57,14 @@ def hamming(left: HashRows, right: HashRows) -> npt.NDArray[np.int64]:
     return np.asarray(differing.sum(axis=-1, dtype=np.int64))
 
 
-def _overlap(a: Shingled, b: Shingled, bits: int) -> tuple[Signals, int]:
-    """The signals of the shingles of two texts, and how many they share."""
+def _overlap(a: Shingled, b: Shingled, shared: int, bits: int) -> Signals:
     size_a, size_b = len(a.shingles), len(b.shingles)
-    shared = count_shared(a.shingles, b.shingles) if size_a < size_b else count_shared(b.shingles, a.shingles)
     return Signals(
         bits,
         jaccard=shared / (size_a + size_b - shared),
         containment_a=shared / size_a,
         containment_b=shared / size_b,
-    ), shared
+    )
 
 
 def estimate(pair: Candidate, bits: int) -> Signals:
@@ -82,6 +83,14 @@ def estimate(pair: Candidate, bits: int) -> Signals:
     )
 
 
+class Compared(NamedTuple):
+    """A pair to verify, and its texts, None where one is missing."""
+
+    pair: Candidate
+    a: Shingled | None
+    b: Shingled | None
+
+
 def assess(
     pair: Candidate,
     a: Shingled | None,
@@ -89,28 +98,60 @@ def assess(
     thresholds: Thresholds,
     common: PassageHashes = NO_HASHES,
 ) -> Assessment | None:
-    """Verify a pair by its texts, or by its signatures where either text is missing.
+    """As `assess_all`, of one pair."""
+    return assess_all([Compared(pair, a, b)], lambda _: thresholds, lambda _: common)[0]
 
-    `common` are the hashes of common passages in the pair's language, ascending.  The skeletons are compared if the
-    stories are filed under two languages and are in two scripts, or if the words make the pair no copy.  None for a
-    pair with too little in common to be recorded.
+
+def assess_all(
+    pairs: Sequence[Compared],
+    thresholds_of: Callable[[Language], Thresholds],
+    common_of: Callable[[Language], PassageHashes],
+) -> list[Assessment | None]:
+    """Verify pairs by their texts, or by their signatures where either text is missing.
+
+    The thresholds, and the hashes of common passages, ascending, are those of the pair's language.  The skeletons are
+    compared if the stories are filed under two languages and are in two scripts, or if the words make the pair no copy.
+    None for a pair with too little in common to be recorded.
     """
-    bits = (int.from_bytes(pair.a.simhash) ^ int.from_bytes(pair.b.simhash)).bit_count()
-    languages = 1 if pair.is_of_one_language else 2
-    if pair.a.text_hash == pair.b.text_hash:
-        extra = {COPIED_WORDS: pair.a.words} | _labels(languages)
-        signals = Signals(bits, True, 1.0, 1.0, 1.0, pair.a.words, extra=extra)
-        whole = np.array([[0, pair.a.words]], np.int32)
-        return Assessment(kind_of(signals, thresholds), signals, whole, whole)
-    if not (a and b):
-        signals = estimate(pair, bits)
-        return _recorded(Assessment(kind_of(signals, thresholds), signals)) if pair.is_of_one_language else None
-    if languages == 2 and not _are_in_one_script(a, b):
-        return _recorded(_assess_skeletons(a, b, bits, thresholds, languages))
-    by_words = _assess_words(a, b, bits, thresholds, common, languages)
-    if by_words is not None and by_words.kind is not None:
-        return by_words
-    return _disguised(a, b, bits, thresholds, common, languages) or by_words
+    found: list[Assessment | None] = [None] * len(pairs)
+    with_texts = defaultdict[Language, list[tuple[int, _Texts]]](list)
+    for n, (pair, a, b) in enumerate(pairs):
+        bits = (int.from_bytes(pair.a.simhash) ^ int.from_bytes(pair.b.simhash)).bit_count()
+        languages = 1 if pair.is_of_one_language else 2
+        if pair.a.text_hash == pair.b.text_hash:
+            found[n] = _same_text(pair, bits, languages, thresholds_of(pair.language))
+        elif a and b:
+            with_texts[pair.language].append((n, _Texts(a, b, bits, languages)))
+        elif languages == 1:
+            signals = estimate(pair, bits)
+            found[n] = _recorded(Assessment(kind_of(signals, thresholds_of(pair.language)), signals))
+    for language, texts in with_texts.items():
+        thresholds = thresholds_of(language)
+        assessed = _assess_texts([both for _, both in texts], thresholds, common_of(language))
+        for (n, _), assessment in zip(texts, assessed, strict=True):
+            found[n] = assessment
+    return found
+
+
+class _Texts(NamedTuple):
+    """The texts of a pair, the bits in which their SimHashes differ, and under how many languages they are filed."""
+
+    a: Shingled
+    b: Shingled
+    bits: int
+    languages: int
+
+    @property
+    def are_in_two_scripts(self) -> bool:
+        """Whether only their skeletons can be compared."""
+        return self.languages == 2 and (self.a.script is None or self.a.script != self.b.script)
+
+
+def _same_text(pair: Candidate, bits: int, languages: int, thresholds: Thresholds) -> Assessment:
+    extra = {COPIED_WORDS: pair.a.words} | _labels(languages)
+    signals = Signals(bits, True, 1.0, 1.0, 1.0, pair.a.words, extra=extra)
+    whole = np.array([[0, pair.a.words]], np.int32)
+    return Assessment(kind_of(signals, thresholds), signals, whole, whole)
 
 
 def examine(
@@ -124,59 +165,99 @@ def examine(
     is_of_one_language: bool,
 ) -> Assessment:
     """As `assess`, with all signals, however little two texts have in common."""
-    languages = 1 if is_of_one_language else 2
-    if languages == 2 and not _are_in_one_script(a, b):
-        return _assess_skeletons(a, b, bits, thresholds, languages)
-    found = copied(a.words, b.words, common)
-    overlap, _ = _overlap(a, b, bits)
+    texts = _Texts(a, b, bits, 1 if is_of_one_language else 2)
+    if texts.are_in_two_scripts:
+        return _assess_skeletons([texts], thresholds)[0]
+    found, overlap = copied(a.words, b.words, common), _overlap(a, b, count_shared(a.shingles, b.shingles), bits)
     run = longest_run(a.words, b.words) if found.longest_run is None else found.longest_run
-    extra = _extra(found, languages) | _own(a, b, found, overlap, common)
+    own = _own([(texts, overlap, found)], common).get(0)
+    extra = _extra(found, own, texts.languages)
     signals = replace(overlap, same_text=same_text, longest_run_words=run, extra=extra)
     by_words = Assessment(kind_of(signals, thresholds), signals, found.spans_a, found.spans_b)
-    return by_words if by_words.kind is not None else _disguised(a, b, bits, thresholds, common, languages) or by_words
+    return by_words if by_words.kind is not None else _disguised([texts], thresholds, common)[0] or by_words
 
 
-def _are_in_one_script(a: Shingled, b: Shingled) -> bool:
-    return a.script is not None and a.script == b.script
+def _assess_texts(pairs: Sequence[_Texts], thresholds: Thresholds, common: PassageHashes) -> list[Assessment | None]:
+    """The assessments of pairs by their words, or by their skeletons where these alone can tell."""
+    found: list[Assessment | None] = [None] * len(pairs)
+    by_words = [n for n, texts in enumerate(pairs) if not texts.are_in_two_scripts]
+    for n, assessment in zip(by_words, _assess_words([pairs[n] for n in by_words], thresholds, common), strict=True):
+        found[n] = assessment
+    in_two_scripts = sorted(set(range(len(pairs))).difference(by_words))
+    for n, assessment in zip(
+        in_two_scripts, _assess_skeletons([pairs[n] for n in in_two_scripts], thresholds), strict=True
+    ):
+        found[n] = _recorded(assessment)
+    no_copies = [n for n in by_words if (assessment := found[n]) is None or assessment.kind is None]
+    for n, assessment in zip(no_copies, _disguised([pairs[n] for n in no_copies], thresholds, common), strict=True):
+        found[n] = assessment or found[n]
+    return found
 
 
-def _disguised(  # noqa: PLR0917 - what `assess` and `examine` have at hand
-    a: Shingled, b: Shingled, bits: int, thresholds: Thresholds, common: PassageHashes, languages: int
+def _assess_words(pairs: Sequence[_Texts], thresholds: Thresholds, common: PassageHashes) -> list[Assessment | None]:
+    """The assessments of pairs by their words; None for a pair with too little in common to be recorded."""
+    texts, places = distinct_texts([(a, b) for a, b, *_ in pairs])
+    shared_of = count_shared_pairs([text.shingles for text in texts], places).tolist()
+    overlaps = [_overlap(a, b, shared, bits) for (a, b, bits, _), shared in zip(pairs, shared_of, strict=True)]
+    aligned = list[int]()
+    for n, (overlap, shared) in enumerate(zip(overlaps, shared_of, strict=True)):
+        if overlap.containment < NEAR_MISS and kind_of(overlap, thresholds) is None:  # passages decide
+            if shared < MIN_SHARED_SHINGLES:
+                continue
+            places[n, 2] = NEAR_MISS_WORDS
+        aligned.append(n)
+    found: list[Assessment | None] = [None] * len(pairs)
+    shares = copied_pairs([text.words for text in texts], places[aligned], common)
+    own = _own([(pairs[n], overlaps[n], share) for n, share in zip(aligned, shares, strict=True)], common)
+    for nth, (n, share) in enumerate(zip(aligned, shares, strict=True)):
+        found[n] = _assess_copied(pairs[n], overlaps[n], share, own.get(nth), thresholds)
+    return found
+
+
+def _assess_copied(
+    texts: _Texts, overlap: Signals, found: Copied, own: float | None, thresholds: Thresholds
 ) -> Assessment | None:
-    """The assessment of two texts in one script by their skeletons; None where these do not make them copies."""
-    hashes = min(len(a.skeleton_hashes), len(b.skeleton_hashes))
-    least = LEAST_SHARED * hashes if hashes > LEAST else MIN_SHARED
-    if count_shared_apart(a.skeleton_hashes, b.skeleton_hashes, common) < least:
-        return None
-    assessment = _assess_skeletons(a, b, bits, thresholds, languages)
-    return None if assessment.kind is None else assessment
-
-
-def _assess_skeletons(a: Shingled, b: Shingled, bits: int, thresholds: Thresholds, languages: int) -> Assessment:
-    signals = replace(skeletons.overlap(a.skeleton_grams, b.skeleton_grams, bits), extra={LANGUAGES: languages})
-    kind = kind_of(signals, thresholds)
-    if kind is None:
-        return Assessment(None, signals)
-    found = skeletons.copied_words(a.skeleton, b.skeleton)
-    signals = replace(signals, extra={LANGUAGES: languages, COPIED_WORDS: found.words})
-    return Assessment(kind, signals, found.spans_a, found.spans_b)
-
-
-def _assess_words(  # noqa: PLR0917 - what `assess` has at hand
-    a: Shingled, b: Shingled, bits: int, thresholds: Thresholds, common: PassageHashes, languages: int
-) -> Assessment | None:
-    overlap, shared = _overlap(a, b, bits)
-    passages_decide = overlap.containment < NEAR_MISS and kind_of(overlap, thresholds) is None
-    if passages_decide and shared < MIN_SHARED_SHINGLES:
-        return None
-    found = copied(a.words, b.words, common, NEAR_MISS_WORDS if passages_decide else 0)
-    extra = _extra(found, languages) | _own(a, b, found, overlap, common)
-    signals = replace(overlap, longest_run_words=found.longest_run, extra=extra)
+    """The assessment of a pair by what its texts share; None if that is too little to be recorded."""
+    a, b, bits, languages = texts
+    extra = _extra(found, own, languages)
+    run = found.longest_run
+    signals = Signals(bits, False, overlap.jaccard, overlap.containment_a, overlap.containment_b, run, extra=extra)
     kind = kind_of(signals, thresholds)
     if kind is None and not _is_near_miss(signals):
         return None
-    if found.longest_run is None:
+    if run is None:
         signals = replace(signals, longest_run_words=longest_run(a.words, b.words))
+    return Assessment(kind, signals, found.spans_a, found.spans_b)
+
+
+def _disguised(pairs: Sequence[_Texts], thresholds: Thresholds, common: PassageHashes) -> list[Assessment | None]:
+    """The assessments of pairs in one script by their skeletons; None where these do not make them copies."""
+    texts, places = distinct_texts([(a, b) for a, b, *_ in pairs])
+    hashes = [text.skeleton_hashes for text in texts]
+    lengths = np.array([len(some) for some in hashes], np.int64)
+    fewer = lengths[places[:, :2]].min(axis=1)
+    least = np.where(fewer > LEAST, LEAST_SHARED * fewer, MIN_SHARED)
+    alike = np.flatnonzero(count_apart_pairs(hashes, places, common) >= least).tolist()
+    found: list[Assessment | None] = [None] * len(pairs)
+    for n, assessment in zip(alike, _assess_skeletons([pairs[n] for n in alike], thresholds), strict=True):
+        found[n] = None if assessment.kind is None else assessment
+    return found
+
+
+def _assess_skeletons(pairs: Sequence[_Texts], thresholds: Thresholds) -> list[Assessment]:
+    """The assessments of pairs by their skeletons."""
+    texts, places = distinct_texts([(a, b) for a, b, *_ in pairs])
+    overlaps = skeletons.overlaps([text.skeleton_grams for text in texts], places, [pair.bits for pair in pairs])
+    return [_assess_overlap(*both, thresholds) for both in zip(pairs, overlaps, strict=True)]
+
+
+def _assess_overlap(texts: _Texts, overlap: Signals, thresholds: Thresholds) -> Assessment:
+    signals = replace(overlap, extra={LANGUAGES: texts.languages})
+    kind = kind_of(signals, thresholds)
+    if kind is None:
+        return Assessment(None, signals)
+    found = skeletons.copied_words(texts.a.skeleton, texts.b.skeleton)
+    signals = replace(signals, extra={LANGUAGES: texts.languages, COPIED_WORDS: found.words})
     return Assessment(kind, signals, found.spans_a, found.spans_b)
 
 
@@ -189,18 +270,29 @@ def _is_near_miss(signals: Signals) -> bool:
     return signals.containment >= NEAR_MISS or signals.extra.get(COPIED_WORDS, 0) >= NEAR_MISS_WORDS
 
 
-def _extra(found: Copied, languages: int) -> dict[str, float]:
-    common = {COMMON_WORDS: found.common_words} if found.common_words else {}
-    return {COPIED_WORDS: found.words} | common | _labels(languages)
+def _extra(found: Copied, own: float | None, languages: int) -> dict[str, float]:
+    extra: dict[str, float] = {COPIED_WORDS: found.words}
+    if found.common_words:
+        extra[COMMON_WORDS] = found.common_words
+    if languages > 1:
+        extra[LABELS] = languages
+    if own is not None:
+        extra[OWN_CONTAINMENT] = own
+    return extra
 
 
-def _own(a: Shingled, b: Shingled, found: Copied, overlap: Signals, common: PassageHashes) -> dict[str, float]:
-    """What the story with fewer shingles shares apart from common passages, where these may be most of the overlap."""
-    if not found.common_words or overlap.containment < NEAR_MISS:
-        return {}
-    few, many = (a, b) if len(a.shingles) <= len(b.shingles) else (b, a)
-    own = own_containment(few, many, common)
-    return {} if own is None else {OWN_CONTAINMENT: own}
+def _own(pairs: Sequence[tuple[_Texts, Signals, Copied]], common: PassageHashes) -> dict[int, float]:
+    """What the story with fewer shingles shares apart from common passages, where these may be most of the overlap.
+
+    By the places of the pairs, which come with their overlap and what they share.
+    """
+    places = [
+        n for n, (_, overlap, found) in enumerate(pairs) if found.common_words and overlap.containment >= NEAR_MISS
+    ]
+    texts = [pairs[n][0] for n in places]
+    few_and_many = [(a, b) if len(a.shingles) <= len(b.shingles) else (b, a) for a, b, *_ in texts]
+    own = own_containments(few_and_many, common)
+    return {n: share for n, share in zip(places, own, strict=True) if share is not None}
 
 
 def _labels(languages: int) -> dict[str, float]:

@@ -1,5 +1,6 @@
 """Sets of hashes: which of one are in another."""
 
+from collections.abc import Sequence
 from typing import TypeVar
 
 import numpy as np
@@ -12,6 +13,9 @@ from neardup.core.native import sets as native
 Numbers = npt.NDArray[np.uint32]
 Number = TypeVar("Number", np.uint32, np.uint64)
 NO_NUMBERS: Numbers = np.empty(0, np.uint32)
+Counts = npt.NDArray[np.int64]
+Pairs = npt.NDArray[np.int32]  # (m, 3): the places of two of n sets or texts, and what `alignment.copied_pairs` says
+ONE_PAIR: Pairs = np.array([[0, 1, 0]], np.int32)
 
 
 def among(these: Hashes, those: Hashes) -> npt.NDArray[np.bool_]:
@@ -26,17 +30,23 @@ def among_ascending(these: npt.NDArray[Number], those: npt.NDArray[Number]) -> n
     return np.asarray(those[np.minimum(np.searchsorted(those, these), len(those) - 1)] == these)
 
 
-@in_c(native.count_shared)
-def count_shared(few: Hashes, many: Hashes) -> int:
-    """How many hashes two sets share: those of each ascend and are distinct.  Fast if `few` are the fewer ones.
+def count_shared(a: Hashes, b: Hashes) -> int:
+    """How many hashes two sets share: those of each ascend and are distinct."""
+    return int(count_shared_pairs((a, b), ONE_PAIR)[0])
 
-    The native function merges the sets or, as the reference does, searches for each of the few.
+
+@in_c(native.count_shared_pairs)
+def count_shared_pairs(sets: Sequence[Hashes], pairs: Pairs) -> Counts:
+    """How many hashes the sets of each pair (m,) share: those of each ascend and are distinct.
+
+    The native function merges the sets or, as the reference does, searches for each of the fewer ones.
     """
-    return int(np.count_nonzero(among_ascending(few, many)))
+    few_and_many = (sorted((sets[a], sets[b]), key=len) for a, b, _ in pairs.tolist())
+    return np.array([np.count_nonzero(among_ascending(*both)) for both in few_and_many], np.int64)
 
 
-@in_c(native.count_shared_apart)
-def count_shared_apart(a: Numbers, b: Numbers, apart: Numbers) -> int:
-    """How many numbers two sets share that a third one does not have: those of each ascend and are distinct."""
-    few, many = sorted((a, b), key=len)
-    return int(np.count_nonzero(~among_ascending(few[among_ascending(few, many)], apart)))
+@in_c(native.count_apart_pairs)
+def count_apart_pairs(sets: Sequence[Numbers], pairs: Pairs, apart: Numbers) -> Counts:
+    """How many numbers the sets of each pair (m,) share that another set does not have: likewise."""
+    shared = (sets[a][among_ascending(sets[a], sets[b])] for a, b, _ in pairs.tolist())
+    return np.array([np.count_nonzero(~among_ascending(numbers, apart)) for numbers in shared], np.int64)

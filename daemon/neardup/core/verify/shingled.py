@@ -3,6 +3,8 @@
 from collections.abc import Sequence
 from dataclasses import dataclass
 
+import numpy as np
+
 from neardup.core.fingerprint.compute import fingerprint_of, fingerprint_text, hashed_text, hashed_words
 from neardup.core.fingerprint.minhash import shingles
 from neardup.core.fingerprint.passage_hashes import PassageHashes
@@ -10,6 +12,7 @@ from neardup.core.fingerprint.skeleton import Skeleton, skeleton_of
 from neardup.core.fingerprint.word_hashes import Hashes, hashed
 from neardup.core.native.fingerprint import HashedText
 from neardup.core.text.scripts import script_of_most
+from neardup.core.verify.sets import Pairs
 from neardup.core.verify.skeletons import Grams, distinct_grams
 from neardup.records import Fingerprint
 
@@ -72,3 +75,11 @@ def fingerprinted_text(text: str) -> tuple[Fingerprint, Shingled] | None:
 
 def _shingled(text: HashedText) -> Shingled:
     return Shingled(text.words, shingles(text.words), text.normalised, text.skeleton_hashes)
+
+
+def distinct_texts(pairs: Sequence[tuple[Shingled, Shingled]]) -> tuple[list[Shingled], Pairs]:
+    """The texts of pairs, each once, and the pairs as their places among these."""
+    texts = {id(text): text for pair in pairs for text in pair}
+    place_of = {key: n for n, key in enumerate(texts)}
+    rows = [(place_of[id(a)], place_of[id(b)], 0) for a, b in pairs]
+    return list(texts.values()), np.array(rows, np.int32).reshape(-1, 3)

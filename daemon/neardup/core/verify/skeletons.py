@@ -3,6 +3,8 @@
 Both measures work on runs of consonants, not on words, because a copy may divide its words differently.
 """
 
+from collections.abc import Sequence
+
 import numpy as np
 
 from neardup.core.fingerprint.minhash import distinct
@@ -12,7 +14,7 @@ from neardup.core.native import sets as native
 from neardup.core.text.consonants import CLASS_BITS
 from neardup.core.verify.alignment import PairedSpans, aligned, copied, partners
 from neardup.core.verify.passages import Passage
-from neardup.core.verify.sets import NO_NUMBERS, Numbers, count_shared_apart
+from neardup.core.verify.sets import NO_NUMBERS, Numbers, Pairs, count_apart_pairs
 from neardup.records import NO_SPANS, Copied, Signals, Spans
 
 GRAM = 8  # consonants, about 3 words: stories in other languages share .15 of them at most
@@ -23,16 +25,24 @@ MIN_SHARED = 50  # grams, of about 20 words; less is a name, a title or a formul
 Grams = Numbers
 
 
-def overlap(a: Grams, b: Grams, bits: int) -> Signals:
-    """Jaccard similarity and containment of the grams of two skeletons, as `distinct_grams`; 0 below MIN_SHARED."""
-    shared = count_shared_apart(a, b, NO_NUMBERS)
+def overlaps(grams: Sequence[Grams], pairs: Pairs, bits: Sequence[int]) -> list[Signals]:
+    """The distinct grams of skeletons -> Jaccard similarity and containment of each pair (m,); 0 below MIN_SHARED.
+
+    `bits` has the bits in which the SimHashes of each pair differ.
+    """
+    counts = count_apart_pairs(grams, pairs, NO_NUMBERS).tolist()
+    sizes = np.array([len(some) for some in grams], np.int64)[pairs[:, :2]].tolist()
+    return [_overlap(a, b, shared, differing) for (a, b), shared, differing in zip(sizes, counts, bits, strict=True)]
+
+
+def _overlap(size_a: int, size_b: int, shared: int, bits: int) -> Signals:
     if shared < MIN_SHARED:
         return Signals(bits, jaccard=0.0, containment_a=0.0, containment_b=0.0)
     return Signals(
         bits,
-        jaccard=shared / (len(a) + len(b) - shared),
-        containment_a=shared / len(a),
-        containment_b=shared / len(b),
+        jaccard=shared / (size_a + size_b - shared),
+        containment_a=shared / size_a,
+        containment_b=shared / size_b,
     )
 
 
