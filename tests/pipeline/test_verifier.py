@@ -18,7 +18,7 @@ from neardup.core.fingerprint.compute import fingerprint
 from neardup.core.page import StoryText, shingle_story, text_of
 from neardup.core.text.extraction import Extraction
 from neardup.core.text.normalize import tokens
-from neardup.core.verify.scores import assess
+from neardup.core.verify.scores import assess_all
 from neardup.errors import NeardupError
 from neardup.languages import LANGUAGES
 from neardup.ledger import Ledger, candidates, common_passages, flags, stories
@@ -213,12 +213,12 @@ async def test_a_passage_that_becomes_common_during_a_verification_counts_in_the
     loop, kinds = asyncio.get_running_loop(), list[str | None]()
 
     def record_common_meanwhile(*arguments: Any) -> Any:
-        assessed = assess(*arguments)
-        kinds.append(assessed.kind if assessed else None)
+        assessed = assess_all(*arguments)
+        kinds.extend(found.kind if found else None for found in assessed)
         asyncio.run_coroutine_threadsafe(scene.ledger.do(common_passages.record, common), loop).result()
         return assessed
 
-    monkeypatch.setattr(verifier, "assess", record_common_meanwhile)
+    monkeypatch.setattr(verifier, "assess_all", record_common_meanwhile)
     await scene.add(language, *texts.items())
     for _ in range(2):
         await scene.verifier.drain()

@@ -33,8 +33,7 @@ def verdict(disguise: Disguise, language: Language, *, in_site: bool = False) ->
         return str(error)
     if not nominate(pair, DETECTION).pairs:
         return "not nominated"
-    copy = verifier.copy_of(*pair, NO_COMMON)
-    return "no copy" if copy is None else copy.kind
+    return next((copy.kind for copy in verifier.copies_of([pair], NO_COMMON)), "no copy")
 
 
 def test_a_disguised_copy_is_found_in_every_language() -> None:

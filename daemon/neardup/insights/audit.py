@@ -20,7 +20,7 @@ from neardup.core.candidates.fingerprint_arrays import FingerprintArrays
 from neardup.core.candidates.select import worth_comparing
 from neardup.core.fingerprint.passage_hashes import MIN_SHARED, PassageHashes
 from neardup.core.fingerprint.passage_hashes import passage_hashes as passage_hashes_of
-from neardup.core.verify.scores import assess
+from neardup.core.verify.scores import ComparedPair, assess_all
 from neardup.core.verify.shingled import Shingled
 from neardup.index.passages.index import PassageIndex, scan_segments
 from neardup.index.passages.postings import HASH_SHIFT, Keys, numbers_of
@@ -323,23 +323,9 @@ async def _assess(
     read = {text_hash: text for text_hash, text in (await texts.read(wanted)).items() if isinstance(text, Shingled)}
     of_language = {language: await common.of(language) for language in {pair.language for _, pair in pairs}}
 
-    def assess_all() -> list[tuple[int, Candidate, Assessment | None]]:
-        return [
-            (
-                story_id,
-                pair,
-                assess(
-                    pair,
-                    read.get(pair.a.text_hash),
-                    read.get(pair.b.text_hash),
-                    app.config.detection.of(pair.language),
-                    of_language[pair.language],
-                ),
-            )
-            for story_id, pair in pairs
-        ]
-
-    return await asyncio.to_thread(assess_all)
+    compared = [ComparedPair(pair, read.get(pair.a.text_hash), read.get(pair.b.text_hash)) for _, pair in pairs]
+    assessed = await asyncio.to_thread(assess_all, compared, app.config.detection.of, of_language.__getitem__)
+    return [(story_id, pair, found) for (story_id, pair), found in zip(pairs, assessed, strict=True)]
 
 
 def _miss(story_id: int, pair: Candidate, assessment: Assessment, reason: Reason) -> Miss:

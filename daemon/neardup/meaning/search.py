@@ -11,7 +11,8 @@ from dataclasses import dataclass, field
 from functools import partial
 
 from neardup.config import Config, Detection
-from neardup.core.verify.scores import assess
+from neardup.core.verify.alignment import NO_HASHES
+from neardup.core.verify.scores import ComparedPair, assess_all
 from neardup.core.verify.shingled import Shingled
 from neardup.core.verify.tiers import RETOLD, TRANSLATED
 from neardup.ledger import Ledger, candidates, meaning_flags
@@ -117,13 +118,11 @@ async def _without_copies(
 
 
 def _not_copied(pairs: Sequence[Candidate], read: Mapping[bytes, Text], detection: Detection) -> list[tuple[int, int]]:
-    kept = list[tuple[int, int]]()
-    for pair in pairs:
-        a, b = (text if isinstance(text := read[side.text_hash], Shingled) else None for side in (pair.a, pair.b))
-        found = assess(pair, a, b, detection.of(pair.language))
-        if found is None or found.kind is None:
-            kept.append((pair.a.id, pair.b.id))
-    return kept
+    texts = {text_hash: text if isinstance(text, Shingled) else None for text_hash, text in read.items()}
+    compared = [ComparedPair(pair, texts[pair.a.text_hash], texts[pair.b.text_hash]) for pair in pairs]
+    assessed = assess_all(compared, detection.of, lambda _: NO_HASHES)
+    found = zip(pairs, assessed, strict=True)
+    return [(pair.a.id, pair.b.id) for pair, one in found if one is None or one.kind is None]
 
 
 async def _flags(parts: Parts, wide: Margins) -> list[MeaningFlag]:

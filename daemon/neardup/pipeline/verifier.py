@@ -10,7 +10,7 @@ from collections import Counter
 from collections.abc import Callable, Sequence
 
 from neardup.config import Detection
-from neardup.core.verify.scores import Compared, assess_all
+from neardup.core.verify.scores import ComparedPair, assess_all
 from neardup.core.verify.shingled import Shingled
 from neardup.ledger import Ledger, candidates, common_passages, reverification
 from neardup.pages.text_cache import NoText, Texts
@@ -106,7 +106,7 @@ class Verifier:
         common = {language: await self._common.of(language) for language in {pair.language for pair in pairs}}
 
         compared = [
-            Compared(pair, texts.get(a), texts.get(b))
+            ComparedPair(pair, texts.get(a), texts.get(b))
             for pair in pairs
             for a, b in [(pair.a.text_hash, pair.b.text_hash)]
             if a == b or {a, b} <= texts.keys()

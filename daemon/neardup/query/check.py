@@ -12,7 +12,7 @@ from neardup.config import Detection
 from neardup.core.fingerprint.passage_hashes import PassageHashes
 from neardup.core.verify import skeletons
 from neardup.core.verify.alignment import paired
-from neardup.core.verify.scores import assess
+from neardup.core.verify.scores import ComparedPair, assess_all
 from neardup.core.verify.shingled import Shingled
 from neardup.core.verify.tiers import LANGUAGES
 from neardup.index.passages.index import PassageIndex
@@ -107,14 +107,15 @@ class Checker:
         self, pairs: Sequence[Candidate], text: Shingled, texts: Mapping[bytes, Text], common: PassageHashes
     ) -> tuple[list[Assessed], dict[int, tuple[CopiedSpan, ...]]]:
         """Verify the pairs; returns as well, by the id of the match, the spans of those that are copies."""
-        assessed, spans = list[Assessed](), dict[int, tuple[CopiedSpan, ...]]()
-        for pair in pairs:
-            other = texts.get(pair.b.text_hash)
-            other = other if isinstance(other, Shingled) else None
-            assessment = assess(pair, text, other, self._detection.of(pair.language), common)
-            assessed.append((pair, assessment))
-            if assessment is not None and assessment.kind is not None:
-                spans[pair.b.id] = _spans(pair, assessment, text, other)
+        found = (texts.get(pair.b.text_hash) for pair in pairs)
+        others = [other if isinstance(other, Shingled) else None for other in found]
+        compared = [ComparedPair(pair, text, other) for pair, other in zip(pairs, others, strict=True)]
+        assessed = list(zip(pairs, assess_all(compared, self._detection.of, lambda _: common), strict=True))
+        spans = {
+            pair.b.id: _spans(pair, assessment, text, other)
+            for (pair, assessment), other in zip(assessed, others, strict=True)
+            if assessment is not None and assessment.kind is not None
+        }
         return assessed, spans
 
 

@@ -53,12 +53,8 @@ def find_copies(texts: Any, *, keys: Iterable[Hashable] | None = None, language:
     prepared, not_compared = _prepared(list(_keyed(texts, keys)), spoken)
     nominated = nominate(prepared, DETECTION)
     common = np.unique(nominated.common.hashes)
-    verifier = PairVerifier()
-    copies = [
-        copy
-        for left, right in nominated.pairs
-        if (copy := verifier.copy_of(prepared[left], prepared[right], common)) is not None
-    ]
+    pairs = ((prepared[left], prepared[right]) for left, right in nominated.pairs)
+    copies = PairVerifier().copies_of(pairs, common)
     return Copies(tuple(sorted(copies, key=by_severity)), not_compared)
 
 

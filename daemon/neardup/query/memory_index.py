@@ -71,11 +71,9 @@ class Index:
         """
         prepared = prepare(None, text, self._language)
         sharing, common = self._by_passages(passages_of(prepared))
-        copies = (
-            self._verifier.copy_of(self._texts[number - 1], prepared, common)
-            for number in sorted({*self._alike(prepared), *sharing.tolist()})
-        )
-        return sorted((copy for copy in copies if copy is not None), key=by_severity)
+        numbers = sorted({*self._alike(prepared), *sharing.tolist()})
+        pairs = ((self._texts[number - 1], prepared) for number in numbers)
+        return sorted(self._verifier.copies_of(pairs, common), key=by_severity)
 
     def _alike(self, text: PreparedText) -> tuple[int, ...]:
         """The numbers of the texts whose SimHashes or signatures are alike, the best DETECTION.max_matches."""

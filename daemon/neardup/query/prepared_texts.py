@@ -1,8 +1,9 @@
 """Texts in memory, fingerprinted, and the verification of two of them: what `find_copies` and `Index` share."""
 
-from collections.abc import Callable, Hashable
+from collections.abc import Callable, Hashable, Iterable
 from dataclasses import dataclass
 from functools import lru_cache
+from itertools import islice
 
 from neardup.config import Detection
 from neardup.core.fingerprint.compute import fingerprint_text
@@ -10,13 +11,14 @@ from neardup.core.fingerprint.passage_hashes import PassageHashes
 from neardup.core.page import MIN_WORDS, is_too_short
 from neardup.core.text.detect import UnknownScript, detect_language
 from neardup.core.text.normalize import Located, located, tokens
-from neardup.core.verify.scores import assess
+from neardup.core.verify.scores import ComparedPair, assess_all
 from neardup.core.verify.shingled import Shingled, shingled
 from neardup.core.verify.tiers import COPIED_WORDS, tier_of
 from neardup.records import Assessment, Candidate, Fingerprint, Kind, Language, PairedStory, Spans
 
 DETECTION = Detection()
 CACHED_TEXTS = 1_000
+PAIRS_AT_A_TIME = 250  # that are verified
 
 CharacterSpans = tuple[tuple[int, int], ...]
 
@@ -77,14 +79,22 @@ class PairVerifier:
         self._shingled: Callable[[str], Shingled] = lru_cache(CACHED_TEXTS)(lambda text: shingled(tokens(text)))
         self._located: Callable[[str], Located] = lru_cache(CACHED_TEXTS)(located)
 
-    def copy_of(self, a: PreparedText, b: PreparedText, common: PassageHashes) -> Copy | None:
-        """What two texts have in common, None if neither is a copy.
+    def copies_of(self, pairs: Iterable[tuple[PreparedText, PreparedText]], common: PassageHashes) -> list[Copy]:
+        """Those of pairs of texts that are copies, with what they have in common.
 
         `common` are the hashes of common passages, ascending.
         """
-        pair = Candidate(_paired(1, a), _paired(2, b))
-        found = assess(pair, self._shingled(a.text), self._shingled(b.text), DETECTION, common)
-        return None if found is None or found.kind is None else self._copy(a, b, found.kind, found)
+        copies, left = list[Copy](), iter(pairs)
+        while some := list(islice(left, PAIRS_AT_A_TIME)):
+            compared = [
+                ComparedPair(Candidate(_paired(1, a), _paired(2, b)), self._shingled(a.text), self._shingled(b.text))
+                for a, b in some
+            ]
+            assessed = assess_all(compared, lambda _: DETECTION, lambda _: common)
+            for (a, b), found in zip(some, assessed, strict=True):
+                if found is not None and found.kind is not None:
+                    copies.append(self._copy(a, b, found.kind, found))
+        return copies
 
     def _copy(self, a: PreparedText, b: PreparedText, kind: Kind, found: Assessment) -> Copy:
         signals = found.signals

@@ -11,7 +11,7 @@ from neardup.config import Detection
 from neardup.core.fingerprint.passage_hashes import PassageHashes
 from neardup.core.text.scripts import script_of_most
 from neardup.core.verify.alignment import NO_HASHES
-from neardup.core.verify.scores import Compared, assess_all
+from neardup.core.verify.scores import ComparedPair, assess_all
 from neardup.core.verify.shingled import Shingled, shingled_text
 from neardup.core.verify.skeletons import Grams, distinct_grams
 from neardup.pages.text_cache import CACHE_BYTES
@@ -66,11 +66,11 @@ class Verifier:
         assessed = assess_all(compared, self._detection.of, lambda language: self._common.get(language, NO_HASHES))
         return [(pair, found) for pair, found in zip(pairs, assessed, strict=True) if found is not None]
 
-    def _compared(self, left: int, right: int) -> Compared:
+    def _compared(self, left: int, right: int) -> ComparedPair:
         pair = Candidate(self._stories[left], self._stories[right])
         if pair.a.text_hash == pair.b.text_hash:
-            return Compared(pair, None, None)
-        return Compared(pair, self._text(left), self._text(right))
+            return ComparedPair(pair, None, None)
+        return ComparedPair(pair, self._text(left), self._text(right))
 
     def _text(self, place: int) -> ComparedText:
         if (text := self._cache.get(place)) is None:

@@ -1,7 +1,7 @@
 """Verification on executors: the texts are joined to the candidates, and the core's own arithmetic decides."""
 
 import json
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from functools import lru_cache
 from typing import Any
 
@@ -14,7 +14,7 @@ from neardup.core.fingerprint.passage_hashes import PassageHashes
 from neardup.core.fingerprint.version import algorithm
 from neardup.core.publication_order import sort_key
 from neardup.core.verify.alignment import NO_HASHES
-from neardup.core.verify.scores import assess
+from neardup.core.verify.scores import ComparedPair, assess_all
 from neardup.core.verify.shingled import Shingled, shingled_text
 from neardup.core.verify.tiers import COPIED_WORDS, kinds_of_passages, tier_of
 from neardup.moderation.export.columnar import schema_of, typed
@@ -41,6 +41,7 @@ FACTS = (
 )
 BROADCAST_BYTES = 64 << 20  # of the works' texts: the driver and each executor hold them
 TEXTS_HELD = 64  # shingled, by one task: pairs come sorted by their first story
+PAIRS_AT_A_TIME = TEXTS_HELD // 2
 ONLY_IN_A_LEDGER = (
     "flag_id",
     "context",
@@ -123,26 +124,31 @@ def _verifier(config: Config, shared: Any, flagged_at: int) -> Callable[[Batches
         schema, common = verified_schema(), shared.value
         shingled = lru_cache(TEXTS_HELD)(shingled_text)
         for batch in batches:
-            rows = [row_of(row, shingled, common, config, flagged_at) for row in batch.to_pylist()]
-            yield pa.RecordBatch.from_pylist(rows, schema)
+            for start in range(0, len(batch), PAIRS_AT_A_TIME):
+                rows = batch.slice(start, PAIRS_AT_A_TIME).to_pylist()
+                yield pa.RecordBatch.from_pylist(rows_of(rows, shingled, common, config, flagged_at), schema)
 
     return verify
 
 
-def row_of(
-    row: dict[str, Any],
+def rows_of(
+    rows: Sequence[dict[str, Any]],
     shingled: Callable[[str], Shingled | None],
     common: Mapping[Language, PassageHashes],
     config: Config,
     flagged_at: int,
-) -> dict[str, Any]:
-    pair = Candidate(_side(row, "a"), _side(row, "b"))
-    thresholds = config.detection.of(pair.language)
-    a, b = (None if row[name] is None else shingled(row[name]) for name in ("text_a", "text_b"))
-    assessment = assess(pair, a, b, thresholds, common.get(pair.language, NO_HASHES))
-    if assessment is None or assessment.kind is None:
-        return {"language": pair.language, "by_passages": row["by_passages"]}
-    return _flag(row, pair, assessment, config, flagged_at)
+) -> list[dict[str, Any]]:
+    pairs = list[ComparedPair]()
+    for row in rows:
+        a, b = (None if row[name] is None else shingled(row[name]) for name in ("text_a", "text_b"))
+        pairs.append(ComparedPair(Candidate(_side(row, "a"), _side(row, "b")), a, b))
+    assessed = assess_all(pairs, config.detection.of, lambda language: common.get(language, NO_HASHES))
+    return [
+        {"language": pair.language, "by_passages": row["by_passages"]}
+        if assessment is None or assessment.kind is None
+        else _flag(row, pair, assessment, config, flagged_at)
+        for row, (pair, *_), assessment in zip(rows, pairs, assessed, strict=True)
+    ]
 
 
 def _side(row: dict[str, Any], side: str) -> PairedStory:

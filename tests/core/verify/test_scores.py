@@ -14,7 +14,7 @@ from neardup.core.fingerprint.passage_hashes import PassageHashes, passage_hashe
 from neardup.core.text.normalize import tokens
 from neardup.core.verify.alignment import NO_HASHES
 from neardup.core.verify.longest_run import longest_run
-from neardup.core.verify.scores import NEAR_MISS, Compared, assess, assess_all, examine
+from neardup.core.verify.scores import NEAR_MISS, ComparedPair, assess, assess_all, examine
 from neardup.core.verify.shingled import Shingled, shingled
 from neardup.core.verify.tiers import (
     COMMON_WORDS,
@@ -82,7 +82,9 @@ def test_pairs_are_assessed_together_as_they_are_alone(
 ) -> None:
     sides = [paired_story(n, language, words) for n, (language, words, _) in enumerate(some)]
     texts = [None if is_gone else shingled(words) for _, words, is_gone in some]
-    pairs = [Compared(Candidate(sides[a], sides[b]), texts[a], texts[b]) for b in range(len(some)) for a in range(b)]
+    pairs = [
+        ComparedPair(Candidate(sides[a], sides[b]), texts[a], texts[b]) for b in range(len(some)) for a in range(b)
+    ]
     together = assess_all(pairs, lambda _: Thresholds(), lambda _: common)
     assert list(map(repr, together)) == [repr(assess(*pair, Thresholds(), common)) for pair in pairs]
 

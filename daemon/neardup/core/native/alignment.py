@@ -64,6 +64,8 @@ def aligned(a: Hashes, b: Hashes) -> npt.NDArray[np.int32]:
 def copied_pairs(texts: Sequence[Hashes], pairs: Pairs, common: PassageHashes) -> list[Copied]:
     texts = list(map(np.ascontiguousarray, texts))
     pairs, common = np.ascontiguousarray(pairs), np.ascontiguousarray(common)
+    if not len(pairs):
+        return []
     rows, longest = rows_of(texts, WORD_HASH), max(map(len, texts), default=0)
     headers = np.empty((len(pairs), HEADER), np.int64)
     found, done = list[Copied](), 0

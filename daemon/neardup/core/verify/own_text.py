@@ -24,6 +24,8 @@ def own_containments(pairs: Sequence[tuple[Shingled, Shingled]], common: Passage
     `common` (n,) are the hashes of common passages, ascending.  None for a story that is little more than common
     passages.
     """
+    if not pairs:
+        return []
     texts, places = distinct_texts(pairs)
     stories = set(places[:, 0].tolist())
     own = [distinct(own_pairs(text.words, common)) if n in stories else NO_WORDS for n, text in enumerate(texts)]

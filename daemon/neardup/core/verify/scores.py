@@ -83,7 +83,7 @@ def estimate(pair: Candidate, bits: int) -> Signals:
     )
 
 
-class Compared(NamedTuple):
+class ComparedPair(NamedTuple):
     """A pair to verify, and its texts, None where one is missing."""
 
     pair: Candidate
@@ -99,11 +99,11 @@ def assess(
     common: PassageHashes = NO_HASHES,
 ) -> Assessment | None:
     """As `assess_all`, of one pair."""
-    return assess_all([Compared(pair, a, b)], lambda _: thresholds, lambda _: common)[0]
+    return assess_all([ComparedPair(pair, a, b)], lambda _: thresholds, lambda _: common)[0]
 
 
 def assess_all(
-    pairs: Sequence[Compared],
+    pairs: Sequence[ComparedPair],
     thresholds_of: Callable[[Language], Thresholds],
     common_of: Callable[[Language], PassageHashes],
 ) -> list[Assessment | None]:
@@ -180,14 +180,14 @@ def examine(
 def _assess_texts(pairs: Sequence[_Texts], thresholds: Thresholds, common: PassageHashes) -> list[Assessment | None]:
     """The assessments of pairs by their words, or by their skeletons where these alone can tell."""
     found: list[Assessment | None] = [None] * len(pairs)
-    by_words = [n for n, texts in enumerate(pairs) if not texts.are_in_two_scripts]
+    by_words, in_two_scripts = list[int](), list[int]()
+    for n, texts in enumerate(pairs):
+        (in_two_scripts if texts.are_in_two_scripts else by_words).append(n)
+    by_skeletons = _assess_skeletons([pairs[n] for n in in_two_scripts], thresholds)
+    for n, overlap in zip(in_two_scripts, by_skeletons, strict=True):
+        found[n] = _recorded(overlap)
     for n, assessment in zip(by_words, _assess_words([pairs[n] for n in by_words], thresholds, common), strict=True):
         found[n] = assessment
-    in_two_scripts = sorted(set(range(len(pairs))).difference(by_words))
-    for n, assessment in zip(
-        in_two_scripts, _assess_skeletons([pairs[n] for n in in_two_scripts], thresholds), strict=True
-    ):
-        found[n] = _recorded(assessment)
     no_copies = [n for n in by_words if (assessment := found[n]) is None or assessment.kind is None]
     for n, assessment in zip(no_copies, _disguised([pairs[n] for n in no_copies], thresholds, common), strict=True):
         found[n] = assessment or found[n]
@@ -196,6 +196,8 @@ def _assess_texts(pairs: Sequence[_Texts], thresholds: Thresholds, common: Passa
 
 def _assess_words(pairs: Sequence[_Texts], thresholds: Thresholds, common: PassageHashes) -> list[Assessment | None]:
     """The assessments of pairs by their words; None for a pair with too little in common to be recorded."""
+    if not pairs:
+        return []
     texts, places = distinct_texts([(a, b) for a, b, *_ in pairs])
     shared_of = count_shared_pairs([text.shingles for text in texts], places).tolist()
     overlaps = [_overlap(a, b, shared, bits) for (a, b, bits, _), shared in zip(pairs, shared_of, strict=True)]
@@ -232,6 +234,8 @@ def _assess_copied(
 
 def _disguised(pairs: Sequence[_Texts], thresholds: Thresholds, common: PassageHashes) -> list[Assessment | None]:
     """The assessments of pairs in one script by their skeletons; None where these do not make them copies."""
+    if not pairs:
+        return []
     texts, places = distinct_texts([(a, b) for a, b, *_ in pairs])
     hashes = [text.skeleton_hashes for text in texts]
     lengths = np.array([len(some) for some in hashes], np.int64)
@@ -246,6 +250,8 @@ def _disguised(pairs: Sequence[_Texts], thresholds: Thresholds, common: PassageH
 
 def _assess_skeletons(pairs: Sequence[_Texts], thresholds: Thresholds) -> list[Assessment]:
     """The assessments of pairs by their skeletons."""
+    if not pairs:
+        return []
     texts, places = distinct_texts([(a, b) for a, b, *_ in pairs])
     overlaps = skeletons.overlaps([text.skeleton_grams for text in texts], places, [pair.bits for pair in pairs])
     return [_assess_overlap(*both, thresholds) for both in zip(pairs, overlaps, strict=True)]

@@ -1,1 +1,0 @@
-"""Self-checks: measure how much the live index misses."""

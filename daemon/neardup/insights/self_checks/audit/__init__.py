@@ -1,1 +1,0 @@
-"""The audit: some of the day's stories are compared with all others, without the index."""
