@@ -7,7 +7,6 @@ integers of 7 bits a byte (LEB128).  The sign of a difference is its lowest bit,
 import sqlite3
 
 import numpy as np
-import numpy.typing as npt
 
 from neardup.records import NO_SPANS, Spans
 
@@ -16,32 +15,30 @@ MORE = 0x80  # the bit of a byte after which its integer goes on
 
 def packed(spans: Spans) -> bytes | None:
     """(n, 2) spans -> bytes; None for no spans."""
-    if not len(spans):
-        return None
-    steps = np.diff(spans.astype(np.int64).ravel(), prepend=0)
-    return b"".join(map(_varint, ((steps << 1) ^ (steps >> 63)).tolist()))
-
-
-def _varint(number: int) -> bytes:
-    encoded = bytearray()
-    while number >= MORE:
-        encoded.append(number & 0x7F | MORE)
-        number >>= 7
-    encoded.append(number)
-    return bytes(encoded)
+    encoded, before = bytearray(), 0
+    for bound in spans.ravel().tolist():  # few, so that numpy would take longer
+        step = bound - before
+        before, number = bound, -2 * step - 1 if step < 0 else 2 * step
+        while number >= MORE:
+            encoded.append(number & 0x7F | MORE)
+            number >>= 7
+        encoded.append(number)
+    return bytes(encoded) or None
 
 
 def unpacked(data: bytes | None) -> Spans:
     """The inverse of `packed`."""
     if data is None:
         return NO_SPANS
-    octets = np.frombuffer(data, np.uint8)
-    last = np.flatnonzero(octets < MORE)
-    first = np.concatenate(([0], last[:-1] + 1))
-    shifts = 7 * (np.arange(len(octets)) - np.repeat(first, last - first + 1))
-    numbers = np.add.reduceat((octets & 0x7F).astype(np.int64) << shifts, first)
-    bounds: npt.NDArray[np.int64] = np.cumsum((numbers >> 1) ^ -(numbers & 1))
-    return bounds.astype(np.int32).reshape(-1, 2)
+    bounds, bound, number, shift = list[int](), 0, 0, 0
+    for octet in data:
+        number |= (octet & 0x7F) << shift
+        shift += 7
+        if octet < MORE:
+            bound += number >> 1 ^ -(number & 1)
+            bounds.append(bound)
+            number = shift = 0
+    return np.array(bounds, np.int32).reshape(-1, 2)
 
 
 def union(spans: Spans) -> Spans:

@@ -73,7 +73,8 @@ def list_documents(request: Request, spool_file: Path, stdin: Path | None) -> It
     if not any(_is_table(file) or file == stdin for file in (*reference, *files)):
         if request.columns != ANY_COLUMNS:
             raise Misuse("--text and --id name columns of a table, and no table is to be read")
-        root = Path(os.path.commonpath([file.absolute().parent for file in (*reference, *files)]))
+        folders = {file.parent for file in (*reference, *files)}
+        root = Path(os.path.commonpath([folder.absolute() for folder in folders]))
         read, url = partial(file_documents, root=root, language=request.language), f"file:{root}"
         size = len(reference) + len(files)
         yield Listing(Documents(read(files), read(reference) if request.reference else None, size), url, left_out)

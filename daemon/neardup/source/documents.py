@@ -10,6 +10,7 @@ import os
 from collections import Counter
 from collections.abc import AsyncIterator, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from functools import lru_cache
 from pathlib import Path
 from typing import Self
 
@@ -25,6 +26,8 @@ IDS = ("id", "story_id", "doc_id", "document_id", "key", "name", "path", "url")
 LANGUAGES = ("language", "lang")
 MOST_NAMED = 20  # columns in an error message
 LONGEST_CELL = 100_000_000  # characters; the library's own limit is 131,072
+
+FOLDERS = 1_000  # whose real paths and paths below a root are kept
 
 
 @dataclass(frozen=True, slots=True)
@@ -68,7 +71,13 @@ def _file_document(file: Path, root: Path, language: Language | None) -> Documen
         str(file).encode()
     except UnicodeEncodeError:
         return BadDocument(os.fsencode(file).decode("utf-8", "replace"), Dead.BAD_PATH, "its name is not UTF-8")
-    return Document(str(file), os.path.relpath(file, root), language)
+    folder = _relative_folder(file.parent, root)
+    return Document(str(file), file.name if folder == os.curdir else f"{folder}/{file.name}", language)
+
+
+@lru_cache(FOLDERS)
+def _relative_folder(folder: Path, root: Path) -> str:
+    return os.path.relpath(folder, root)
 
 
 def find_files(paths: Sequence[str], left_out: Counter[str], known: set[str]) -> list[Path]:
@@ -81,11 +90,21 @@ def find_files(paths: Sequence[str], left_out: Counter[str], known: set[str]) ->
     files = []
     for path in paths:
         for file in _expanded(path, left_out):
-            real = os.path.realpath(file)
+            real = _real_path(file)
             if real not in known:
                 known.add(real)
                 files.append(file)
     return files
+
+
+def _real_path(file: Path) -> str:
+    """As os.path.realpath, which asks for each folder above each file."""
+    return os.path.realpath(file) if file.is_symlink() else f"{_real_folder(file.parent)}/{file.name}"
+
+
+@lru_cache(FOLDERS)
+def _real_folder(folder: Path) -> str:
+    return os.path.realpath(folder)
 
 
 def _expanded(path: str, left_out: Counter[str]) -> Iterator[Path]:
@@ -107,7 +126,8 @@ def _files_below(folder: Path, left_out: Counter[str]) -> Iterator[Path]:
     for parent, folders, names in os.walk(folder, onerror=refuse):
         folders[:] = sorted(name for name in folders if not name.startswith("."))
         for name in sorted(names):
-            ending = Path(name).suffix.lower()
+            dot = name.rfind(".")
+            ending = name[dot:].lower() if 0 < dot < len(name) - 1 else ""
             if ending in PAGE_ENDINGS:
                 yield Path(parent, name)
             else:
