@@ -1,6 +1,6 @@
 """What the processes of a scan do with pairs: they verify them by the texts in the scratch files."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from operator import attrgetter
@@ -19,6 +19,7 @@ from neardup.query.pairs_in_memory import Pair
 from neardup.records import Assessment, Candidate, Language, PairedStory
 from neardup.scan.reading import KeptText, Scratch
 
+HELD_BYTES = CACHE_BYTES // 2  # of texts that are compared at a time
 GRAM_BYTES = 2  # a byte of text, at most: half of the letters of Latin are consonants, and a gram has 4 bytes
 
 
@@ -62,15 +63,30 @@ class Verifier:
 
     def verify(self, pairs: Sequence[Pair]) -> list[tuple[Pair, Assessment]]:
         """The pairs of places that are copies or near misses."""
-        compared = [self._compared(*pair) for pair in pairs]
-        assessed = assess_all(compared, self._detection.of, lambda language: self._common.get(language, NO_HASHES))
-        return [(pair, found) for pair, found in zip(pairs, assessed, strict=True) if found is not None]
+        found, common_of = list[tuple[Pair, Assessment]](), lambda language: self._common.get(language, NO_HASHES)
+        for some in self._fitting(pairs):
+            assessed = assess_all([compared for _, compared in some], self._detection.of, common_of)
+            for (pair, _), assessment in zip(some, assessed, strict=True):
+                if assessment is not None:
+                    found.append((pair, assessment))
+        return found
 
-    def _compared(self, left: int, right: int) -> ComparedPair:
-        pair = Candidate(self._stories[left], self._stories[right])
-        if pair.a.text_hash == pair.b.text_hash:
-            return ComparedPair(pair, None, None)
-        return ComparedPair(pair, self._text(left), self._text(right))
+    def _fitting(self, pairs: Sequence[Pair]) -> Iterator[list[tuple[Pair, ComparedPair]]]:
+        """The pairs with their texts, as many at a time as have HELD_BYTES of texts, at least one."""
+        some, size, held = list[tuple[Pair, ComparedPair]](), 0, set[int]()
+        for pair in pairs:
+            if size > HELD_BYTES:
+                yield some
+                some, size, held = [], 0, set()
+            sides = Candidate(*(self._stories[place] for place in pair))
+            if sides.a.text_hash == sides.b.text_hash:
+                some.append((pair, ComparedPair(sides, None, None)))
+                continue
+            a, b = map(self._text, pair)
+            size += sum(text.nbytes for place, text in zip(pair, (a, b), strict=True) if place not in held)
+            held.update(pair)
+            some.append((pair, ComparedPair(sides, a, b)))
+        yield some
 
     def _text(self, place: int) -> ComparedText:
         if (text := self._cache.get(place)) is None:

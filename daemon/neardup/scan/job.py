@@ -53,7 +53,7 @@ from neardup.source.documents import BadDocument, Document, Documents, Listed
 from neardup.source.parse import UNPRINTABLE
 
 DOCUMENTS_AT_A_TIME = 32  # that a process reads
-PAIRS_AT_A_TIME = 250  # that a process verifies
+PAIRS_AT_A_TIME = 500  # that a process verifies
 ROWS_AT_A_TIME = 2_000  # documents or pairs that a transaction writes
 READ, BEGIN, VERIFY = "read", "begin", "verify"
 UNDECIDED = "; --language compares it all the same"
