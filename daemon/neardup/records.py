@@ -7,6 +7,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from enum import StrEnum
+from functools import lru_cache
 from typing import NewType, Self
 
 import numpy as np
@@ -16,6 +17,7 @@ Language = NewType("Language", str)  # a registered language's name: see neardup
 
 SUBMITTED = "submitted://"  # before the file name of a submitted page; no listed path has an empty segment
 TEXT_ENDING = ".txt"  # of a submitted page that is a plain text, not markup
+CACHED_TIMES = 1_000  # many rows of an export have the same
 
 
 class Skip(StrEnum):
@@ -388,6 +390,7 @@ class Assessment:
         return cls(kind, signals, *(np.frombuffer(spans, np.int32).reshape(-1, 2) for spans in (spans_a, spans_b)))
 
 
+@lru_cache(CACHED_TIMES)
 def rfc3339(milliseconds: int | None) -> str | None:
     """Milliseconds since 1970 -> 2026-11-20T02:00:00Z, with a fraction unless it is zero."""
     if milliseconds is None:

@@ -1,7 +1,7 @@
 """Verification on executors: the texts are joined to the candidates, and the core's own arithmetic decides."""
 
 import json
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from functools import lru_cache
 from typing import Any
 

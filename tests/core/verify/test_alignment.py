@@ -18,8 +18,7 @@ from neardup.core.text.normalize import tokens
 from neardup.core.verify.alignment import MAX_GAP, NO_HASHES, aligned, copied, copied_pairs, paired
 from neardup.core.verify.longest_run import longest_run
 from neardup.core.verify.own_text import own_pairs
-from neardup.records import MIN_BLOCK, Spans
-from neardup.records import Language
+from neardup.records import MIN_BLOCK, Language, Spans
 
 from tests.support.languages import SAMPLED, TEXTS
 from tests.support.sample_texts import STORIES

@@ -18,8 +18,7 @@ from neardup.core.verify.sets import ONE_PAIR
 from neardup.core.verify.shingled import Shingled, shingled
 from neardup.core.verify.skeletons import copied_words, overlaps, packed_grams, paired, passages
 from neardup.core.verify.tiers import COPIED_WORDS, TRANSLITERATED
-from neardup.records import Assessment, Signals
-from neardup.records import Language
+from neardup.records import Assessment, Language, Signals
 
 from tests.support.languages import ENGLISH, GUJARATI, SAMPLED, TAMIL, TELUGU
 from tests.support.sample_texts import STORIES

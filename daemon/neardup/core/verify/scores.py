@@ -30,8 +30,7 @@ from neardup.core.verify.tiers import (
     Thresholds,
     kind_of,
 )
-from neardup.records import Assessment, Candidate, Copied, Signals
-from neardup.records import Language
+from neardup.records import Assessment, Candidate, Copied, Language, Signals
 
 # Pairs with this containment or this many copied words are recorded, so that lower thresholds can be tried out on them.
 NEAR_MISS = 0.3
