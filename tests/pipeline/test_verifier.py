@@ -21,7 +21,7 @@ from neardup.core.text.normalize import tokens
 from neardup.core.verify.scores import assess_all
 from neardup.errors import NeardupError
 from neardup.languages import LANGUAGES
-from neardup.ledger import Ledger, candidates, common_passages, flags, stories
+from neardup.ledger import Ledger, candidates, common_passages, flags, reverification, stories
 from neardup.ledger.common_passages import CommonPassage
 from neardup.pages.results import ReadFailed, ShingledResult, failure_of
 from neardup.pages.store import Pages
@@ -127,14 +127,14 @@ async def test_texts_too_large_together_are_verified_pair_by_pair(
     scene: Scene, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     sizes: list[int] = []
-    put = flags.put
+    put = reverification.put_verified
 
     def counted(db: sqlite3.Connection, pairs: Sequence[Any], version: str) -> Any:
         sizes.append(len(pairs))
         return put(db, pairs, version)
 
     monkeypatch.setattr(verifier, "MAX_TEXT_BYTES", 1)
-    monkeypatch.setattr(flags, "put", counted)
+    monkeypatch.setattr("neardup.ledger.reverification.put_verified", counted)
     language, story = TAMIL, words_of(TAMIL, "a")
     await scene.add(language, *((n, [*story[:-n], *words_of(language, f"b{n}", n)]) for n in range(1, 5)))
     await scene.verifier.drain()

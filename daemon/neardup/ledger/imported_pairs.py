@@ -6,7 +6,7 @@ from dataclasses import dataclass
 
 from neardup.core.verify.suppression import Ruling
 from neardup.core.verify.tiers import tier_of
-from neardup.ledger import candidates, flags, languages, similarities, transaction
+from neardup.ledger import candidates, languages, reverification, similarities, transaction
 from neardup.records import Assessment, Kind, Verdict
 
 
@@ -54,7 +54,7 @@ def _put(db: sqlite3.Connection, row: ImportedFlag) -> bool:
     if candidate is None:
         return False
     ruling = Ruling(row.status, None, is_new=True)
-    flags.put_flag(
+    reverification.put_flag(
         db,
         candidate,
         row.assessment,

@@ -6,7 +6,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, NamedTuple
 
-from neardup.ledger import forgotten, languages, now_ms
+from neardup.ledger import languages, now_ms
 from neardup.ledger.compact_columns import packed_id
 from neardup.records import Language, Marks, Skip, Skipped, Story
 
@@ -40,7 +40,10 @@ class MarkedStory(NamedTuple):
 
 
 def put(db: sqlite3.Connection, made: "FingerprintedStories", skipped: Sequence[Skipped]) -> None:
-    """Replace the marks of the stories whose pages were read, within the caller's transaction."""
+    """Replace the marks of the stories whose pages were read, within the caller's transaction.
+
+    None of them is forgotten.
+    """
     listed = made.stories
     of_made = zip(listed.ids, listed.languages, listed.author_ids, made.pages.marks, strict=True)
     marked = [MarkedStory(*row) for row in of_made if row[-1]]
@@ -66,11 +69,9 @@ def _since(db: sqlite3.Connection, ids: Sequence[int]) -> dict[tuple[int, str], 
 
 
 def _rows(db: sqlite3.Connection, marked: Sequence[MarkedStory], since: dict[tuple[int, str], int]) -> Iterator[Row]:
-    """The rows of the stories that were not forgotten while their pages were read."""
     number_of, now = languages.numbers(db), now_ms()
-    gone = forgotten.among(db, (story.story_id for story in marked))
     for story in marked:
-        for mark in () if story.story_id in gone else story.marks:
+        for mark in story.marks:
             at = since.get((story.story_id, mark.reason), now)
             language, author = number_of[story.language], packed_id(story.author_id)
             yield story.story_id, mark.reason, mark.detail, language, at, author, story.title, story.name

@@ -5,8 +5,22 @@ import sqlite3
 from collections import Counter
 from collections.abc import Iterable, Sequence
 
-from neardup.ledger import common_passages, flags, similarities, transaction
-from neardup.records import Assessment, Candidate, Kind, Language
+from neardup.core.verify import suppression
+from neardup.core.verify.tiers import kinds_of_passages, tier_of
+from neardup.ledger import (
+    active_verdicts,
+    candidates,
+    common_passages,
+    languages,
+    near_misses,
+    now_ms,
+    similarities,
+    transaction,
+)
+from neardup.ledger.signals import columns_of
+from neardup.ledger.spans import packed
+from neardup.records import Assessment, Candidate, Kind, Signals
+from neardup.records import Language
 
 
 def record(
@@ -21,7 +35,7 @@ def record(
     are common than at `revision`, when the candidates were read, their flags by passages are verified again.
     """
     with transaction(db):
-        new = flags.put(db, assessed, version)
+        new = put_verified(db, assessed, version)
         if revision is not None and common_passages.revision(db) != revision:
             _request_pairs(db, (pair for pair, _ in assessed))
         similarities.refresh(db)
@@ -32,13 +46,13 @@ def request(db: sqlite3.Connection, numbers: Sequence[int]) -> None:
     """Have the open flags by passages among the stories with these numbers verified again, in one transaction."""
     some = "SELECT id FROM stories WHERE number IN (SELECT value FROM json_each(?))"
     with transaction(db):
-        _put(db, f"some (id) AS MATERIALIZED ({some})", "a IN some AND b IN some", json.dumps(list(numbers)))
+        _request(db, f"some (id) AS MATERIALIZED ({some})", "a IN some AND b IN some", json.dumps(list(numbers)))
 
 
 def _request_pairs(db: sqlite3.Connection, pairs: Iterable[Candidate]) -> None:
     some = "SELECT value ->> 0, value ->> 1 FROM json_each(?)"
     ids = json.dumps([(pair.a.id, pair.b.id) for pair in pairs])
-    _put(db, f"some (a, b) AS MATERIALIZED ({some})", "(a, b) IN some", ids)
+    _request(db, f"some (a, b) AS MATERIALIZED ({some})", "(a, b) IN some", ids)
 
 
 def is_possible(db: sqlite3.Connection) -> bool:
@@ -47,9 +61,141 @@ def is_possible(db: sqlite3.Connection) -> bool:
     return bool(row[0])
 
 
-def _put(db: sqlite3.Connection, some: str, among: str, values: str) -> None:
+def _request(db: sqlite3.Connection, some: str, among: str, values: str) -> None:
     db.execute(
         f"WITH {some} INSERT INTO candidates (a, b, by_passages) SELECT a, b, 1 FROM flags"
         f" WHERE by_passages AND status = 'open' AND {among} ON CONFLICT DO NOTHING",
         (values,),
+    )
+
+
+OF_STORIES = "author_a", "author_b", "published_a", "published_b", "same_author"  # columns copied from the stories
+
+
+def put_verified(
+    db: sqlite3.Connection, assessed: Sequence[tuple[Candidate, Assessment | None]], version: str
+) -> Counter[tuple[Language, Kind]]:
+    """As `record`, within the caller's transaction, which refreshes the similarities."""
+    new: Counter[tuple[Language, Kind]] = Counter()
+    now = now_ms()
+    for candidate, assessment in assessed:
+        if (by_passages := candidates.take(db, candidate)) is None:
+            continue
+        if assessment is not None and assessment.kind is not None:
+            new[candidate.language, assessment.kind] += _flag(
+                db, candidate, assessment, assessment.kind, version, now, by_passages=by_passages
+            )
+            continue
+        # a flagged pair is verified again only if its flag was estimated: this estimate was too high
+        db.execute("UPDATE flags SET status = 'withdrawn' WHERE a = ? AND b = ?", (candidate.a.id, candidate.b.id))
+        if assessment is not None:
+            near_misses.put(db, candidate, assessment.signals, now, by_passages=by_passages)
+    return +new
+
+
+def _flag(  # noqa: PLR0917 - what `record` has at hand
+    db: sqlite3.Connection,
+    candidate: Candidate,
+    assessment: Assessment,
+    kind: Kind,
+    version: str,
+    now: int,
+    *,
+    by_passages: bool,
+) -> bool:
+    """Write the flag of a pair, unless a verdict suppresses it; returns whether it is new."""
+    pair = candidate.a.id, candidate.b.id
+    ruling = active_verdicts.ruling_on(db, pair, kind)
+    if ruling.suppressed_by is not None:
+        active_verdicts.suppress(db, pair, ruling.suppressed_by, now)
+    if ruling.status is None:
+        return False
+    if ruling.is_new:
+        db.execute("DELETE FROM suppressed_pairs WHERE a = ? AND b = ?", pair)
+        db.execute("DELETE FROM flags WHERE a = ? AND b = ? AND kind <> ?", (*pair, kind))
+    put_flag(db, candidate, assessment, kind, version, now, ruling, by_passages=by_passages)
+    return ruling.is_new
+
+
+def put_flag(  # noqa: PLR0917 - what `_flag` has at hand
+    db: sqlite3.Connection,
+    candidate: Candidate,
+    assessment: Assessment,
+    kind: Kind,
+    version: str,
+    now: int,
+    ruling: suppression.Ruling,
+    *,
+    by_passages: bool,
+) -> None:
+    """Insert or update the flag of a pair, flagged at `now`, within the caller's transaction.
+
+    A flag that is on record already keeps its id.  Unless the ruling calls it new, it also keeps its context, and the
+    times at which it was flagged and exported.
+    """
+    values = _values(candidate, assessment, kind, version, ruling.status, by_passages=by_passages)
+    values["language"] = languages.numbers(db)[candidate.language]
+    if ruling.is_new:
+        context = active_verdicts.on_either_story(db, (candidate.a.id, candidate.b.id))
+        values |= {"context": context and context.verdict_id, "exported_at": None}
+    updated = [f"{column} = excluded.{column}" for column in (*values, *OF_STORIES)]
+    if ruling.is_new:
+        updated.append("flagged_at = excluded.flagged_at")
+    db.execute(f"{_insertion(values)} ON CONFLICT (a, b) DO UPDATE SET {', '.join(updated)}", values | {"now": now})
+
+
+def put_first_flags(
+    db: sqlite3.Connection, assessed: Iterable[tuple[Candidate, Assessment, bool]], version: str
+) -> Counter[tuple[Language, Kind]]:
+    """Write the flags and near misses of a ledger that has neither flags nor verdicts; returns the flags.
+
+    Each pair comes with whether passages alone nominated it.  Within the caller's transaction, which refreshes the
+    similarities.
+    """
+    now, number_of, new = now_ms(), languages.numbers(db), Counter[tuple[Language, Kind]]()
+    rows, missed = list[dict[str, object]](), list[tuple[Candidate, Signals, bool]]()
+    for candidate, assessment, by_passages in assessed:
+        if (kind := assessment.kind) is None:
+            missed.append((candidate, assessment.signals, by_passages))
+            continue
+        new[candidate.language, kind] += 1
+        values = _values(candidate, assessment, kind, version, "open", by_passages=by_passages)
+        rows.append(values | {"language": number_of[candidate.language], "now": now})
+    if rows:
+        db.executemany(_insertion([column for column in rows[0] if column != "now"]), rows)
+    near_misses.put_all(db, missed, now)
+    return new
+
+
+def _values(
+    candidate: Candidate, assessment: Assessment, kind: Kind, version: str, status: str | None, *, by_passages: bool
+) -> dict[str, object]:
+    """The columns of a flag, apart from its language, its verdicts and what is copied from the stories."""
+    tier = tier_of(kind)
+    shorter, longer = sorted((candidate.a.words, candidate.b.words))
+    return {
+        "a": candidate.a.id,
+        "b": candidate.b.id,
+        "kind": kind,
+        "severity": tier.severity,
+        "strength": tier.strength(assessment.signals),
+        "joins_clusters": tier.joins_clusters(longer, shorter),
+        **columns_of(assessment.signals),
+        "by_passages": by_passages or kind in kinds_of_passages(),
+        "own_text_expected": tier.own_text_expected,
+        "spans_a": packed(assessment.spans_a),
+        "spans_b": packed(assessment.spans_b),
+        "fingerprint_version": version,
+        "status": status,
+    }
+
+
+def _insertion(columns: Iterable[str]) -> str:
+    """The statement that inserts a flag with these columns, flagged at `:now`."""
+    named = list(columns)
+    return (
+        f"INSERT INTO flags ({', '.join((*named, *OF_STORIES))}, flagged_at)"
+        f" SELECT {', '.join(f':{column}' for column in named)}, one.author_id, other.author_id, one.published_at,"
+        " other.published_at, :own_text_expected AND (one.author_id = other.author_id) IS TRUE, :now"
+        " FROM stories one, stories other WHERE one.id = :a AND other.id = :b"
     )

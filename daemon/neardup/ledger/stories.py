@@ -82,11 +82,10 @@ def fingerprints(db: sqlite3.Connection, ids: Iterable[int]) -> dict[int, Banded
 
 def commit(db: sqlite3.Connection, batch: Batch) -> list[int]:
     """Write one batch in one transaction; returns how many matches of each story were left out."""
-    skipped = [outcome for outcome in batch.outcomes.others if isinstance(outcome, Skipped)]
     with transaction(db):
-        _remove(db, [one.story.id for one in skipped if one.reason in TEXT_IS_GONE])
-        update(db, [one for one in skipped if one.reason is Skip.UNCHANGED])
-        made = _remembered(db, batch.outcomes.made)
+        made, skipped = _remembered(db, batch.outcomes)
+        _remove(db, [outcome.story.id for outcome in skipped if outcome.reason in TEXT_IS_GONE])
+        update(db, [outcome for outcome in skipped if outcome.reason is Skip.UNCHANGED])
         put_versions(db, made)
         marks.put(db, made, skipped)
         dead_letters.settle(db, batch.outcomes)
@@ -99,10 +98,14 @@ def commit(db: sqlite3.Connection, batch: Batch) -> list[int]:
     return left_out
 
 
-def _remembered(db: sqlite3.Connection, made: "FingerprintedStories") -> "FingerprintedStories":
-    """Without the stories that were forgotten while their pages were read."""
-    gone = forgotten.among(db, made.stories.ids)
-    return made.take([n for n, story_id in enumerate(made.stories.ids) if story_id not in gone]) if gone else made
+def _remembered(db: sqlite3.Connection, outcomes: "Outcomes") -> tuple["FingerprintedStories", list[Skipped]]:
+    """The stories with new texts and the skipped ones, without those forgotten while their pages were read."""
+    made, skipped = outcomes.made, [outcome for outcome in outcomes.others if isinstance(outcome, Skipped)]
+    gone = forgotten.among(db, [*made.stories.ids, *(outcome.story.id for outcome in skipped)])
+    if not gone:
+        return made, skipped
+    rows = [n for n, story_id in enumerate(made.stories.ids) if story_id not in gone]
+    return made.take(rows), [outcome for outcome in skipped if outcome.story.id not in gone]
 
 
 def put_versions(db: sqlite3.Connection, made: "FingerprintedStories") -> None:

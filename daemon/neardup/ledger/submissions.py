@@ -10,9 +10,9 @@ from neardup.core.columns import Outcomes
 from neardup.ledger import (
     candidates,
     dead_letters,
-    flags,
     forgotten,
     marks,
+    reverification,
     similarities,
     stories,
     transaction,
@@ -70,7 +70,7 @@ def commit(db: sqlite3.Connection, submitted: Submitted, version: str, *, again:
         for matches in (submitted.matches, unseen):
             candidates.nominate(db, matches)
         unsettled.put(db, story.id, submitted.outcome.fingerprint.passages)
-        flagged = flags.put(db, submitted.assessed, version)
+        flagged = reverification.put_verified(db, submitted.assessed, version)
         similarities.refresh(db)
     return Stored(outcome, None if before is None else before["path"], flagged, unseen)
 

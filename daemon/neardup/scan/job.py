@@ -20,7 +20,17 @@ from neardup.core.fingerprint.version import algorithm, check_native_core
 from neardup.core.page import PageFingerprinted
 from neardup.core.text.detect import ENGLISH
 from neardup.errors import Fatal
-from neardup.ledger import Ledger, cases, common_passages, connect, flags, languages, similarities, stories, transaction
+from neardup.ledger import (
+    Ledger,
+    cases,
+    common_passages,
+    connect,
+    languages,
+    reverification,
+    similarities,
+    stories,
+    transaction,
+)
 from neardup.ledger.common_passages import CommonPassage
 from neardup.pages.plain_content import PlainContent
 from neardup.pages.reader_pool import PROCESSES, ReaderPool
@@ -327,7 +337,7 @@ class Scan:
 def _put(db: sqlite3.Connection, rows: Sequence[tuple[Candidate, Assessment, bool]]) -> Counter[tuple[Language, Kind]]:
     """Write flags and near misses in one transaction; returns the flags."""
     with transaction(db):
-        new = flags.put_first(db, rows, algorithm())
+        new = reverification.put_first_flags(db, rows, algorithm())
         similarities.refresh(db)
     return new
 
