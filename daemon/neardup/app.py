@@ -186,7 +186,7 @@ async def _open_dead_letters(ledger: Ledger, choice: "DeadLetterFilter") -> "Sou
     from neardup.ledger import dead_letters
     from neardup.source.listings import DeadLetters
 
-    size = sum((await ledger.do(dead_letters.counted, choice)).values())
+    size = sum((await ledger.do(dead_letters.counts, choice)).values())
     return DeadLetters(lambda after: ledger.do(dead_letters.retriable, choice, after), size)
 
 
@@ -386,7 +386,7 @@ async def remove_catalogue(app: App, name: str) -> int:
 
     Raises Misuse if there is none of this name, Transient if another command is running.
     """
-    from neardup.ledger import works
+    from neardup.ledger import dead_letters, works
     from neardup.ledger.lock import only_one
     from neardup.pipeline.index_sync import catch_up
     from neardup.pipeline.passage_sync import PassageSync
@@ -397,7 +397,7 @@ async def remove_catalogue(app: App, name: str) -> int:
         await catch_up(app.index, app.ledger, app.version)
         await PassageSync(app.passages, app.ledger).start()
         await remove(app.ledger, ids)
-        struck = await app.ledger.do(works.strike_dead_letters, name)
+        struck = await app.ledger.do(dead_letters.strike_catalogue, name)
         await catch_up(app.index, app.ledger, app.version)
     if not ids and not struck:
         known = ", ".join(catalogue.name for catalogue in await app.ledger.do(works.catalogues)) or "none"

@@ -12,7 +12,8 @@ from neardup.core.candidates.banding import BAND_BITS
 from neardup.index import packed_buckets
 from neardup.index.sqlite import COLUMN_BITS
 from neardup.languages import LANGUAGES
-from neardup.ledger import read, runs
+from neardup.ledger import read
+from neardup.ledger.languages import stories_by_language
 from neardup.records import Language
 
 from tests.support.languages import CODES
@@ -55,7 +56,7 @@ def of_ledger(path: Path) -> dict[str, Any]:
     with closing(read(path)) as db:
         # dbstat's own aggregate overflows 32 bits, so sum the pages
         tables = dict(db.execute("SELECT name, sum(pgsize) FROM dbstat GROUP BY name"))
-        stories = runs.stories_by_language(db)
+        stories = stories_by_language(db)
     return {"stories": stories, "all": sum(tables.values()), "tables": tables}
 
 

@@ -25,6 +25,7 @@ from neardup.index.redis.client import batches
 from neardup.index.sqlite import SqliteIndex
 from neardup.languages import LANGUAGES
 from neardup.ledger import Ledger, candidates, changes, runs
+from neardup.ledger.languages import stories_by_language
 from neardup.pages.reader_pool import ReaderPool
 from neardup.pipeline.index_sync import rebuild
 from neardup.pipeline.index_wait import IndexWait
@@ -114,7 +115,7 @@ async def reindex(setup: Setup) -> Figures:
 
 async def _counts(index: BucketStatistics, ledger: Ledger) -> Figures:
     """The number of stories of each language, in the ledger and in the index."""
-    return {"in_ledger": await ledger.do(runs.stories_by_language), "in_index": await index.story_counts()}
+    return {"in_ledger": await ledger.do(stories_by_language), "in_index": await index.story_counts()}
 
 
 async def insert(setup: Setup, stories: Sequence[Fingerprinted]) -> Figures:
@@ -158,7 +159,7 @@ async def daily(setup: Setup, stories: Sequence[Fingerprinted]) -> Figures:
 async def sweep(setup: Setup) -> Figures:
     """The work of a sweep before verification: read all fingerprints, nominate; and finding the near pairs alone."""
     ledger = Ledger(setup.ledger)
-    sizes = {Language(name): n for name, n in (await ledger.do(runs.stories_by_language)).items()}
+    sizes = {Language(name): n for name, n in (await ledger.do(stories_by_language)).items()}
     work = Sweep(
         ledger,
         DETECTION,

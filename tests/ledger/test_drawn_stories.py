@@ -10,7 +10,7 @@ from tests.support.languages import HINDI, ODIA
 
 @pytest.mark.parametrize("drawn_at_once", [2_000, 16], ids=["all", "at random"])
 def test_enough_stories_of_each_language_are_drawn(drawn_at_once: int, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(drawn_stories, "DRAWN_AT_ONCE", drawn_at_once)
+    monkeypatch.setattr("neardup.ledger.drawn_stories.DRAWN_AT_ONCE", drawn_at_once)
     db = ledger_in_memory()
     for n in range(1, 41):
         language, words = (ODIA if n % 4 == 0 else HINDI), (10 if n % 2 else 100)

@@ -9,7 +9,7 @@ from neardup.config import Thresholds
 from neardup.core.verify.scores import assess
 from neardup.errors import Fatal, Transient
 from neardup.languages import LANGUAGES
-from neardup.ledger import candidates, changes, connect, flags, lock, read, reverification, runs, stories
+from neardup.ledger import candidates, changes, connect, dead_letters, flags, lock, read, reverification, runs, stories
 from neardup.ledger.schema import VERSION
 from neardup.ledger.selection import Selection
 from neardup.pipeline.verifier import BEFORE_ALL
@@ -82,7 +82,7 @@ def test_forgetting_a_story_removes_all_its_records(db: sqlite3.Connection) -> N
     assert all(stories.forget(db, n) for n in (2, 3))
     assert not stories.forget(db, 99)
     assert db.execute("SELECT count(*) FROM flags").fetchone() == (0,)
-    assert runs.dead_letters(db) == {}
+    assert dead_letters.counts(db) == {}
     assert set(stories.fingerprints(db, [1, 2])) == {1}
 
 
@@ -95,7 +95,7 @@ def test_dead_letter_counts_attempts_until_recovery(db: sqlite3.Connection) -> N
         )
     assert db.execute("SELECT attempts FROM dead_letters ORDER BY key").fetchall() == [(2,), (2,)]
     commit(db, fingerprinted(3, 3))
-    assert runs.dead_letters(db) == {"bad_id": 1}
+    assert dead_letters.counts(db) == {"bad_id": 1}
 
 
 def test_only_successful_runs_advance_the_watermark(db: sqlite3.Connection) -> None:

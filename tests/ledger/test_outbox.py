@@ -9,7 +9,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from neardup.languages import LANGUAGES
-from neardup.ledger import changes, connect, fingerprint_arrays, runs
+from neardup.ledger import changes, connect, fingerprint_arrays
+from neardup.ledger.languages import stories_by_language
 from neardup.records import BandedFingerprint, Change, Outcome, Skip, Skipped, Story
 
 from tests.support.builders import commit, fingerprinted, ledger_in_memory, stories_as_changes
@@ -48,7 +49,7 @@ def test_replaying_changes_from_any_point_yields_the_stories(
     for batch in batches:
         commit(db, *batch)
         counted = Counter(row[0] for row in db.execute("SELECT language FROM described"))
-        assert runs.stories_by_language(db) == counted
+        assert stories_by_language(db) == counted
         moments[changes.last_seq(db)] = {
             change.story_id: without_signature(change.new) for change in stories_as_changes(db) if change.new
         }

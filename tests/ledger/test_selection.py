@@ -166,9 +166,10 @@ def test_cluster_of_a_story_is_one_of_all_clusters(rows: list[Flag], story: int)
     inside = sorted(
         (one for one in rows if one.status in JOINING and {one.a, one.b} <= cluster), key=lambda one: one.badness
     )
-    assert [(row["matched_id"], row["story_id"]) for row in flags.of_cluster(db, story)] == [
-        (one.a, one.b) for one in inside
-    ]
+    assert [
+        (row["matched_id"], row["story_id"])
+        for row in flags.select(db, Selection(statuses=JOINING, cluster=story, same_author=True))
+    ] == [(one.a, one.b) for one in inside]
     db.close()
 
 

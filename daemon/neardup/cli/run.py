@@ -190,7 +190,7 @@ def dead_letters_(config: "Config", *, keys: tuple[str, ...], reason: str | None
 
     choice = DeadLetterFilter(reason, keys)
     with closing(read(config.ledger.path)) as db, translate_errors(config.ledger.path):
-        counts = dead_letters.counted(db, choice)
+        counts = dead_letters.counts(db, choice)
         shown = [] if drop else dead_letters.listed(db, choice, limit=-1 if as_json else SHOWN)
     if drop:
         if not keys and reason is None:

@@ -25,7 +25,17 @@ from neardup.core.verify.shingled import Shingled
 from neardup.index.passages.index import PassageIndex, scan_segments
 from neardup.index.passages.postings import HASH_SHIFT, Keys, numbers_of
 from neardup.index.protocol import Completeness, read_bucket_sizes
-from neardup.ledger import Ledger, audited, fingerprint_arrays, inserts, now_ms, passage_hashes, recalls, stories
+from neardup.ledger import (
+    Ledger,
+    audited,
+    fingerprint_arrays,
+    inserts,
+    now_ms,
+    passage_hashes,
+    recalls,
+    stories,
+    versions,
+)
 from neardup.ledger.audited import OnRecord, Pair
 from neardup.ledger.recalls import Measure, Recall, Tried
 from neardup.pages.text_cache import Texts
@@ -114,7 +124,7 @@ async def by_passages(
                 counts["shared"][number] += 1
                 counts["uncommon"][number] += holders <= common
         several = [number for number, n in counts["shared"].items() if n >= MIN_SHARED]
-        ids = await ledger.do(passage_hashes.ids_of, several)
+        ids = await ledger.do(versions.ids_of, several)
         nominated = found[story_id]
         nominated.shared = {ids[n]: counts["shared"][n] for n in several if ids.get(n, story_id) != story_id}
         nominated.uncommon = {ids[n]: counts["uncommon"][n] for n in several if n in ids}

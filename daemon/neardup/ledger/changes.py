@@ -91,10 +91,3 @@ def drop(db: sqlite3.Connection, keep: int) -> None:
 def oldest(db: sqlite3.Connection) -> int:
     """The number of the oldest change still on record; one past the last where there is none."""
     return int(get(db, "pruned") or 0) + 1
-
-
-def recent(db: sqlite3.Connection, limit: int) -> list[BandedFingerprint]:
-    """A sample of stories: those that were fingerprinted last."""
-    rows = db.execute("SELECT language, simhash, signature FROM stories ORDER BY number DESC LIMIT ?", (limit,))
-    name_of = languages.names(db)
-    return [BandedFingerprint(name_of[language], *hashes) for language, *hashes in rows]

@@ -4,7 +4,8 @@ import sqlite3
 from collections import defaultdict
 from collections.abc import Iterator
 
-from neardup.ledger import clusters, stories
+from neardup.ledger import stories
+from neardup.ledger.clusters import by_story
 from neardup.ledger.selection import Selection, conditions
 
 
@@ -13,7 +14,7 @@ def selected(db: sqlite3.Connection, selection: Selection) -> Iterator[tuple[int
 
     A cluster is named by its first story, as in `clusters.by_story`.  The rows are those of the view `described`.
     """
-    cluster_of = clusters.by_story(db)
+    cluster_of = by_story(db)
     holding, values = conditions(db, selection)
     flagged = db.execute(f"SELECT a, b FROM flags WHERE joins_clusters AND {holding}", values)
     chosen = {cluster_of[a] for a, b in flagged if a in cluster_of and cluster_of[a] == cluster_of.get(b)}

@@ -6,8 +6,7 @@ from collections.abc import Sequence
 
 from neardup.core.verify import clusters as core
 from neardup.core.verify.clusters import Cluster, Edge
-from neardup.ledger import flags
-from neardup.ledger.selection import JOINING
+from neardup.ledger.selection import JOINING, Selection, conditions
 
 
 def edges(db: sqlite3.Connection) -> list[Edge]:
@@ -23,13 +22,13 @@ def of_flags(db: sqlite3.Connection) -> list[Cluster]:
 
 def around(db: sqlite3.Connection, story_id: int) -> tuple[Cluster, list[Edge]] | None:
     """The cluster of a story and the flags that join it; None where no flag joins it with another story."""
-    joining = flags.edges_around(db, story_id)
+    joining = edges_around(db, story_id)
     return (_of(db, joining)[0], joining) if joining else None
 
 
 def of_case(db: sqlite3.Connection, case_id: int) -> tuple[Cluster, list[Edge]] | None:
     """The cluster of a case, as `around` returns it for its lead; the cases must be up to date."""
-    joining, published = flags.edges_of_case(db, case_id)
+    joining, published = edges_of_case(db, case_id)
     return (core.clusters(joining, published)[0], joining) if joining else None
 
 
@@ -50,3 +49,22 @@ def _published(db: sqlite3.Connection, joining: Sequence[Edge]) -> dict[int, int
         (json.dumps(list(stories)),),
     )
     return dict(rows)
+
+
+def edges_around(db: sqlite3.Connection, story_id: int) -> list[Edge]:
+    """The edges within the cluster of a story, as `edges` returns them."""
+    holding, values = conditions(db, Selection(statuses=JOINING, cluster=story_id, same_author=True))
+    return db.execute(
+        f"SELECT a, b, score FROM flags WHERE joins_clusters AND {holding} ORDER BY a, b", values
+    ).fetchall()
+
+
+def edges_of_case(db: sqlite3.Connection, case_id: int) -> tuple[list[Edge], dict[int, int | None]]:
+    """The edges within the cluster of a case, as `edges` returns them, and when each story was published."""
+    rows = db.execute(
+        "SELECT a, b, score, published_a, published_b FROM flags"
+        f" WHERE case_id = ? AND joins_clusters AND +status IN {JOINING} ORDER BY a, b",
+        (case_id,),
+    ).fetchall()
+    published = {row[0]: row[3] for row in rows} | {row[1]: row[4] for row in rows}
+    return [row[:3] for row in rows], published

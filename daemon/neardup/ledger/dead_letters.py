@@ -40,6 +40,9 @@ class DeadLetterFilter:
         return " AND ".join(sql for sql, _ in conditions) or "TRUE", [value for _, value in conditions]
 
 
+ALL = DeadLetterFilter()
+
+
 def settle(db: sqlite3.Connection, outcomes: "Outcomes") -> None:
     """Record the dead letters among outcomes, remove those of stories that recovered; none is interrupted any more.
 
@@ -107,10 +110,13 @@ def listed(db: sqlite3.Connection, choice: DeadLetterFilter, limit: int = -1) ->
     ]
 
 
-def counted(db: sqlite3.Connection, choice: DeadLetterFilter) -> dict[str, int]:
+def counts(db: sqlite3.Connection, choice: DeadLetterFilter = ALL) -> dict[str, int]:
     """The number of dead letters, by reason."""
     condition, values = choice.condition
-    return dict(db.execute(f"SELECT reason, count(*) FROM dead_letters WHERE {condition} GROUP BY reason", values))
+    rows = db.execute(
+        f"SELECT reason, count(*) FROM dead_letters WHERE {condition} GROUP BY reason ORDER BY reason", values
+    )
+    return dict(rows.fetchall())
 
 
 def refuse_unknown(db: sqlite3.Connection, keys: Sequence[str]) -> None:
@@ -130,7 +136,7 @@ def refuse_unknown(db: sqlite3.Connection, keys: Sequence[str]) -> None:
 def retriable(db: sqlite3.Connection, choice: DeadLetterFilter, after: str) -> list[Story]:
     """The next stories by key; those in quarantine only where their keys or their reason are selected."""
     condition, values = choice.condition
-    if choice == DeadLetterFilter():
+    if choice == ALL:
         condition = f"reason <> '{Dead.QUARANTINED}'"
     rows = db.execute(
         f"SELECT story FROM dead_letters WHERE {condition} AND story IS NOT NULL AND key > ? ORDER BY key LIMIT ?",
@@ -158,3 +164,8 @@ def interrupted(db: sqlite3.Connection) -> Counter[int]:
 
 def _put_interrupted(db: sqlite3.Connection, held: Counter[int]) -> None:
     put(db, "interrupted", json.dumps(held))
+
+
+def strike_catalogue(db: sqlite3.Connection, catalogue: str) -> int:
+    """Remove the dead letters of a catalogue; returns their number."""
+    return db.execute("DELETE FROM dead_letters WHERE story ->> 'catalogue' = ?", (catalogue,)).rowcount

@@ -6,11 +6,9 @@ from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
 from typing import Any
 
-from neardup.core.verify.clusters import Edge
 from neardup.ledger import languages, now_ms, transaction
-from neardup.ledger.selection import JOINING, Selection, conditions
-from neardup.records import Kind
-from neardup.records import Language
+from neardup.ledger.selection import Selection, conditions
+from neardup.records import Kind, Language
 
 PAIR_COLUMNS = (
     "flag_id, kind, language, story_id, matched_id, hamming, jaccard, containment, matched_containment,"
@@ -82,34 +80,6 @@ def count(db: sqlite3.Connection, selection: Selection = OPEN) -> int:
     return int(db.execute(f"SELECT count(*) FROM flags WHERE {holding}", values).fetchone()[0])
 
 
-def of_cluster(db: sqlite3.Connection, story_id: int) -> list[sqlite3.Row]:
-    """The flags between members of the cluster of a story, as `select` returns them."""
-    return list(select(db, _joining(story_id)))
-
-
-def edges_around(db: sqlite3.Connection, story_id: int) -> list[Edge]:
-    """The edges within the cluster of a story, as `clusters.edges` returns them."""
-    holding, values = conditions(db, _joining(story_id))
-    return db.execute(
-        f"SELECT a, b, score FROM flags WHERE joins_clusters AND {holding} ORDER BY a, b", values
-    ).fetchall()
-
-
-def edges_of_case(db: sqlite3.Connection, case_id: int) -> tuple[list[Edge], dict[int, int | None]]:
-    """The edges within the cluster of a case, as `clusters.edges` returns them, and when each story was published."""
-    rows = db.execute(
-        "SELECT a, b, score, published_a, published_b FROM flags"
-        f" WHERE case_id = ? AND joins_clusters AND +status IN {JOINING} ORDER BY a, b",
-        (case_id,),
-    ).fetchall()
-    published = {row[0]: row[3] for row in rows} | {row[1]: row[4] for row in rows}
-    return [row[:3] for row in rows], published
-
-
-def _joining(story_id: int) -> Selection:
-    return Selection(statuses=JOINING, cluster=story_id, same_author=True)
-
-
 def mark_exported(db: sqlite3.Connection, flag_ids: Sequence[int]) -> None:
     """Record that these flags have been exported."""
     with transaction(db):
@@ -129,3 +99,22 @@ def counts(db: sqlite3.Connection, *, same_author: bool = False) -> dict[str, di
     for language, kind, n in db.execute(query, (same_author,)):
         out.setdefault(language, {})[kind] = n
     return out
+
+
+def stories_with_flags(db: sqlite3.Connection, ids: Sequence[int]) -> list[sqlite3.Row]:
+    """These stories, in this order, with what became of them.
+
+    Columns: id, name, title, language, author_id, published_at, similarity (None for a story that copies nothing),
+    `pairs` (the number of flags), `open` (those without a verdict) and `plagiarism` (those with this verdict).
+    """
+    cursor = db.cursor()
+    cursor.row_factory = sqlite3.Row
+    of_story = "FROM flags WHERE (a = d.id OR b = d.id) AND +status"
+    return cursor.execute(
+        "SELECT d.id, d.name, d.title, d.language, d.author_id, d.published_at, x.similarity,"
+        f" (SELECT count(*) {of_story} <> 'withdrawn') AS pairs, (SELECT count(*) {of_story} = 'open') AS open,"
+        f" (SELECT count(*) {of_story} = 'plagiarism') AS plagiarism"
+        " FROM json_each(?) CROSS JOIN described d ON d.id = value LEFT JOIN similarities x ON x.story_id = d.id"
+        " ORDER BY key",
+        (json.dumps(list(ids)),),
+    ).fetchall()

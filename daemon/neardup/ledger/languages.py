@@ -4,7 +4,7 @@ import sqlite3
 from collections.abc import Collection
 
 from neardup.errors import Fatal
-from neardup.ledger import runs, transaction
+from neardup.ledger import transaction
 from neardup.records import Language
 
 
@@ -23,7 +23,7 @@ def register(db: sqlite3.Connection, languages: Collection[Language]) -> None:
 
     Raises Fatal if the ledger has stories in a language that is not in `languages`.
     """
-    if missing := [name for name in runs.stories_by_language(db) if name not in languages]:
+    if missing := [name for name in stories_by_language(db) if name not in languages]:
         tables = ", ".join(f"[languages.{name}]" for name in missing)
         raise Fatal(f"the ledger holds stories of {', '.join(missing)}: the configuration lacks {tables}")
     if set(languages) <= numbers(db).keys():
@@ -34,3 +34,8 @@ def register(db: sqlite3.Connection, languages: Collection[Language]) -> None:
         db.executemany(
             "INSERT INTO languages (number, name) VALUES (?, ?)", enumerate(new, max(known.values(), default=-1) + 1)
         )
+
+
+def stories_by_language(db: sqlite3.Connection) -> dict[str, int]:
+    """Stories by language, of those that have any."""
+    return dict(db.execute("SELECT name, stories FROM languages WHERE stories > 0 ORDER BY name"))

@@ -4,20 +4,12 @@
 segment that holds their numbers is durable.
 """
 
-import json
 import sqlite3
 from collections.abc import Iterable, Sequence
 
-import numpy as np
-import numpy.typing as npt
-
-from neardup.ledger import languages, transaction
-from neardup.ledger.changes import last_seq
+from neardup.ledger import transaction
 from neardup.ledger.runs import get as get_meta
 from neardup.ledger.runs import put as put_meta
-from neardup.records import Language
-
-ROWS_AT_A_TIME = 100_000
 
 
 def put(db: sqlite3.Connection, rows: Iterable[tuple[int, bytes]]) -> None:
@@ -57,27 +49,3 @@ def flushed(db: sqlite3.Connection) -> int:
 def count(db: sqlite3.Connection) -> int:
     """The number of stories whose passage hashes no durable segment holds yet."""
     return int(db.execute("SELECT count(*) FROM passage_hashes").fetchone()[0])
-
-
-def live_numbers(db: sqlite3.Connection) -> npt.NDArray[np.bool_]:
-    """(last number + 1,) whether each number is that of a story; the numbers of former versions are not."""
-    live = np.zeros(last_seq(db) + 1, bool)
-    rows = db.execute("SELECT number FROM stories")  # SQLite reads them from the small index of ids
-    while some := rows.fetchmany(ROWS_AT_A_TIME):
-        live[np.array(some, np.int64).ravel()] = True
-    return live
-
-
-def ids_of(db: sqlite3.Connection, numbers: Sequence[int]) -> dict[int, int]:
-    """The ids of the stories with these numbers; the numbers of former versions are left out."""
-    return {number: story_id for number, (story_id, _) in stories_of(db, numbers).items()}
-
-
-def stories_of(db: sqlite3.Connection, numbers: Sequence[int]) -> dict[int, tuple[int, Language]]:
-    """The id and the language of the stories with these numbers; the numbers of former versions are left out."""
-    rows = db.execute(
-        "SELECT number, id, language FROM stories WHERE number IN (SELECT value FROM json_each(?))",
-        (json.dumps(numbers),),
-    )
-    name_of = languages.names(db)
-    return {number: (story_id, name_of[language]) for number, story_id, language in rows}

@@ -19,8 +19,7 @@ from neardup.ledger import (
 )
 from neardup.ledger.signals import columns_of
 from neardup.ledger.spans import packed
-from neardup.records import Assessment, Candidate, Kind, Signals
-from neardup.records import Language
+from neardup.records import Assessment, Candidate, Kind, Language, Signals
 
 
 def record(

@@ -148,13 +148,3 @@ def last_success(db: sqlite3.Connection) -> dict[str, int]:
     ended = dict(db.execute(f"SELECT command, ended_at FROM runs WHERE run_id IN ({latest})"))
     copied = get(db, BACKED_UP)  # a backup may happen during a run, so it is recorded apart
     return ended if copied is None else ended | {"backup": int(copied)}
-
-
-def dead_letters(db: sqlite3.Connection) -> dict[str, int]:
-    """Dead letters by reason."""
-    return dict(db.execute("SELECT reason, count(*) FROM dead_letters GROUP BY reason ORDER BY reason"))
-
-
-def stories_by_language(db: sqlite3.Connection) -> dict[str, int]:
-    """Stories by language, of those that have any."""
-    return dict(db.execute("SELECT name, stories FROM languages WHERE stories > 0 ORDER BY name"))

@@ -15,11 +15,8 @@ import numpy as np
 
 from neardup.core.publication_order import Dates
 from neardup.core.verify.tiers import tier_of
-from neardup.ledger.selection import Selection
 from neardup.ledger.spans import union, unpacked, words_in
 from neardup.records import NO_SPANS, Kind, Language, Spans
-
-OPEN = Selection()
 
 
 @dataclass(frozen=True, slots=True)

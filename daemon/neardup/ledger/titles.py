@@ -40,22 +40,3 @@ def of_numbers(db: sqlite3.Connection, numbers: Sequence[int]) -> list[tuple[int
         " (SELECT value FROM json_each(?)) ORDER BY number DESC",
         (json.dumps(list(numbers)),),
     ).fetchall()
-
-
-def listed(db: sqlite3.Connection, ids: Sequence[int]) -> list[sqlite3.Row]:
-    """These stories, in this order, with what became of them.
-
-    Columns: id, name, title, language, author_id, published_at, similarity (None for a story that copies nothing),
-    `pairs` (the number of flags), `open` (those without a verdict) and `plagiarism` (those with this verdict).
-    """
-    cursor = db.cursor()
-    cursor.row_factory = sqlite3.Row
-    of_story = "FROM flags WHERE (a = d.id OR b = d.id) AND +status"
-    return cursor.execute(
-        "SELECT d.id, d.name, d.title, d.language, d.author_id, d.published_at, x.similarity,"
-        f" (SELECT count(*) {of_story} <> 'withdrawn') AS pairs, (SELECT count(*) {of_story} = 'open') AS open,"
-        f" (SELECT count(*) {of_story} = 'plagiarism') AS plagiarism"
-        " FROM json_each(?) CROSS JOIN described d ON d.id = value LEFT JOIN similarities x ON x.story_id = d.id"
-        " ORDER BY key",
-        (json.dumps(list(ids)),),
-    ).fetchall()

@@ -88,8 +88,3 @@ def strike(db: sqlite3.Connection, ids: Collection[int]) -> int:
     return db.execute(
         "DELETE FROM works WHERE story_id IN (SELECT value FROM json_each(?))", (json.dumps(list(ids)),)
     ).rowcount
-
-
-def strike_dead_letters(db: sqlite3.Connection, catalogue: str) -> int:
-    """Remove the dead letters of a catalogue; returns their number."""
-    return db.execute("DELETE FROM dead_letters WHERE story ->> 'catalogue' = ?", (catalogue,)).rowcount

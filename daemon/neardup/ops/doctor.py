@@ -39,6 +39,7 @@ from neardup.ledger import (
     translate_errors,
     works,
 )
+from neardup.ledger.languages import stories_by_language
 from neardup.meaning import vectors
 from neardup.meaning.embedders import probe
 from neardup.meaning.parts import open_parts
@@ -124,10 +125,10 @@ async def _ledger(config: Config) -> str:
         with transaction(db):
             runs.put(db, "doctor", str(now_ms()))
         recorded = runs.get(db, "fingerprint_version")
-        current, held = fingerprint_version.version(config.registry), runs.stories_by_language(db)
+        current, held = fingerprint_version.version(config.registry), stories_by_language(db)
         if recorded is not None and (why := fingerprint_version.difference(recorded, current, held)):
             raise Fatal(f"holds {why}: `neardup backfill --refingerprint` makes them again")
-        return f"{config.ledger.path}, {sum(runs.stories_by_language(db).values())} stories, writable"
+        return f"{config.ledger.path}, {sum(stories_by_language(db).values())} stories, writable"
     finally:
         db.close()
 
@@ -155,7 +156,7 @@ async def _index(config: Config) -> str:
 async def _check_index(config: Config, index: Index) -> None:
     db = connect(config.ledger.path)
     try:
-        current, held = fingerprint_version.version(config.registry), runs.stories_by_language(db)
+        current, held = fingerprint_version.version(config.registry), stories_by_language(db)
         refuse_index_mismatch(await index.position(), runs.get(db, "ledger_id") or "", current, held)
     finally:
         db.close()
@@ -342,7 +343,7 @@ async def _index_difference(index: Index, ledger: Ledger) -> str | None:
 
     Raises Transient, and IndexDamaged for an index that only a rebuild repairs.
     """
-    held = await ledger.do(runs.stories_by_language)
+    held = await ledger.do(stories_by_language)
     applied, last = (await index.position()).applied, await ledger.do(changes.last_seq)
     if not held:
         return None
@@ -383,7 +384,7 @@ async def _miscounts(index: Index, ledger: Ledger, applied: int) -> str | None:
     if not isinstance(index, BucketStatistics):
         return None
     counted = {str(language): n for language, n in (await index.story_counts()).items()}
-    held = await ledger.do(runs.stories_by_language)
+    held = await ledger.do(stories_by_language)
     if {applied} != {(await index.position()).applied, await ledger.do(changes.last_seq)}:
         return None
     differing = differing_counts(held, counted)

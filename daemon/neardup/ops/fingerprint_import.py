@@ -24,6 +24,7 @@ from neardup.errors import Misuse
 from neardup.index.passages.postings import Row, keys_of, merge_keys
 from neardup.ledger import changes, imported, imported_pairs, lookup_proof, now_ms, runs
 from neardup.ledger.imported_pairs import GivenVerdict, ImportedFlag
+from neardup.ledger.languages import stories_by_language
 from neardup.ops import fingerprint_file
 from neardup.ops.fingerprint_file import CANDIDATES, FLAGS, FOLDER, Batch
 from neardup.pipeline.index_sync import catch_up, rebuild, refuse_mismatch
@@ -313,7 +314,7 @@ class Import:
 
     async def _held(self) -> int:
         """The number of stories on record."""
-        return sum((await self._app.ledger.do(runs.stories_by_language)).values())
+        return sum((await self._app.ledger.do(stories_by_language)).values())
 
     async def _find_common(self) -> None:
         """Record the common passages, as the runs that fingerprint stories do."""

@@ -17,6 +17,7 @@ from neardup.ledger import (
     cases,
     changes,
     clusters,
+    dead_letters,
     flags,
     lock,
     marks,
@@ -30,9 +31,11 @@ from neardup.ledger import (
     stories,
     translate_errors,
     verdicts,
+    versions,
     works,
 )
 from neardup.ledger.cases import OpenCases
+from neardup.ledger.languages import stories_by_language
 from neardup.ledger.marks import MarkCount
 from neardup.ledger.recalls import Compared, Measure
 from neardup.ledger.scrubbing import Scrubbing
@@ -225,14 +228,14 @@ async def status(config: Config) -> Status:
         return Status(
             running=running,
             waiting=_waiting(db, running),
-            stories=runs.stories_by_language(db),
+            stories=stories_by_language(db),
             flags=flags.counts(db, same_author=config.detection.same_author == "keep"),
             cases=cases.open_cases(db),
             verdicts=_verdict_counts(db),
             clusters=cluster_counts(db, config.detection),
             candidates_pending=candidates.pending_count(db),
             near_misses=near_misses.count(db),
-            dead_letters=runs.dead_letters(db),
+            dead_letters=dead_letters.counts(db),
             reference=works.catalogues(db),
             reference_warning=None if config.reference else contents.works_without_section(works.count(db)),
             marks=marks.counts(db),
@@ -296,7 +299,7 @@ async def _read_index(db: sqlite3.Connection, config: Config, kind: str) -> Inde
     index = await backends.open_index(config.index, config.ledger.path, bandings, codes)
     try:
         position = await index.position()
-        sizes = await read_bucket_sizes(index, changes.recent(db, SAMPLE))
+        sizes = await read_bucket_sizes(index, versions.recent_fingerprints(db, SAMPLE))
         largest = sorted((-n, str(bucket)) for bucket, n in sizes.items())[:BUCKETS]
         return IndexStatus(
             kind,

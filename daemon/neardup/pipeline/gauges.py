@@ -15,12 +15,14 @@ from neardup.ledger import (
     active_verdicts,
     candidates,
     changes,
+    dead_letters,
     missing_passages,
     recalls,
     runs,
     script_health,
     scrubbing,
     verdicts,
+    versions,
     works,
 )
 from neardup.ledger.recalls import Measure
@@ -73,9 +75,9 @@ async def refresh_gauges(ledger: Ledger, index: Index, passages: PassageIndex) -
     INDEX_LAG.set(await ledger.do(changes.last_seq) - applied)
     await _refresh_passage_gauges(ledger, passages)
     CANDIDATES_PENDING.set(await ledger.do(candidates.pending_count))
-    dead_letters = await ledger.do(runs.dead_letters)
+    count_of = await ledger.do(dead_letters.counts)
     DEAD_LETTERS.clear()
-    for reason, n in dead_letters.items():
+    for reason, n in count_of.items():
         DEAD_LETTERS.labels(reason).set(n)
     WORKS.clear()
     COPIES.clear()
@@ -150,7 +152,7 @@ async def keep_gauges(ledger: Ledger, index: Index, passages: PassageIndex) -> N
 async def _largest_buckets(ledger: Ledger, index: Index) -> dict[Language, int]:
     """By language, the size of the largest bucket that contains one of the stories changed last."""
     largest: dict[Language, int] = {}
-    sample = await ledger.do(changes.recent, SAMPLE)
+    sample = await ledger.do(versions.recent_fingerprints, SAMPLE)
     for bucket, n in (await read_bucket_sizes(index, sample)).items():
         largest[bucket.language] = max(n, largest.get(bucket.language, 0))
     return largest

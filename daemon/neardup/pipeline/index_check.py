@@ -14,6 +14,7 @@ from neardup.errors import IndexDamaged, Transient
 from neardup.index.protocol import BucketStatistics, Completeness, Index
 from neardup.ledger import Ledger, inserts, lookup_proof, runs
 from neardup.ledger.candidates import Matches, nominate_all
+from neardup.ledger.languages import stories_by_language
 from neardup.pipeline.index_faults import IndexFaults
 from neardup.pipeline.index_sync import catch_up, rebuild
 from neardup.pipeline.second_lookup import nominees_of
@@ -130,7 +131,7 @@ async def counts_differ(index: Index, ledger: Ledger) -> bool:
     """Whether the index counts clearly more or fewer stories of a language than the ledger has."""
     if not isinstance(index, BucketStatistics):
         return False
-    held: Mapping[str, int] = await ledger.do(runs.stories_by_language)
+    held: Mapping[str, int] = await ledger.do(stories_by_language)
     counted = {str(language): n for language, n in (await index.story_counts()).items()}
     return differing_counts(held, counted) != {}
 

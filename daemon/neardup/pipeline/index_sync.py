@@ -17,6 +17,7 @@ from neardup.core.fingerprint.version import algorithm, difference
 from neardup.errors import Fatal, IndexDamaged
 from neardup.index.protocol import Index, IndexPosition
 from neardup.ledger import Ledger, changes, fingerprint_arrays, lookup_proof, read, runs
+from neardup.ledger.languages import stories_by_language
 from neardup.ledger.restart import restart
 from neardup.pipeline.scratch import scratch_errors, scratch_folder
 from neardup.records import Change, Language
@@ -38,7 +39,7 @@ async def refuse_mismatch(index: Index, ledger: Ledger, version: str) -> None:
     """
     await refuse_ledger_mismatch(ledger, version)
     position = await index.position()
-    refuse_index_mismatch(position, await ledger_id(ledger), version, await ledger.do(runs.stories_by_language))
+    refuse_index_mismatch(position, await ledger_id(ledger), version, await ledger.do(stories_by_language))
     if position.applied is not None and position.version != version:  # an index without a position will be rebuilt
         await index.admit(version)
 
@@ -48,7 +49,7 @@ async def refuse_ledger_mismatch(ledger: Ledger, version: str) -> None:
 
     Versions that differ only in languages of which the ledger has no stories can be compared.
     """
-    held = await ledger.do(runs.stories_by_language)
+    held = await ledger.do(stories_by_language)
     recorded = await ledger.do(runs.get, "fingerprint_version")
     if recorded is not None and (why := difference(recorded, version, held)):
         raise Fatal(
@@ -144,7 +145,7 @@ def _missing_changes(
     last = changes.last_seq(db)
     known = applied is not None and changes.oldest(db) - 1 <= applied <= last
     missing = changes.after(db, applied, REPLAY_CHANGES) if applied is not None and known else None
-    return runs.get(db, "ledger_id") or "", runs.stories_by_language(db), last, missing
+    return runs.get(db, "ledger_id") or "", stories_by_language(db), last, missing
 
 
 async def rebuild(
@@ -161,7 +162,7 @@ async def rebuild(
         # what is written meanwhile is replayed afterwards: it must not be built in as well
         await reader.do(lambda db: db.execute("BEGIN"))
         last = await reader.do(changes.last_seq)
-        sizes = {Language(name): n for name, n in (await reader.do(runs.stories_by_language)).items()}
+        sizes = {Language(name): n for name, n in (await reader.do(stories_by_language)).items()}
         await index.clear(await ledger_id(ledger), version, sizes)
         done = 0
         with scratch_folder(ledger.path, "rebuild") as scratch, scratch_errors(scratch.parent):

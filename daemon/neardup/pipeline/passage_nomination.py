@@ -15,7 +15,7 @@ from neardup.config import Detection
 from neardup.core.candidates.passage_groups import sharing_pairs
 from neardup.core.columns import Outcomes
 from neardup.index.passages.lookup import Found
-from neardup.ledger import Ledger, candidates, passage_hashes
+from neardup.ledger import Ledger, candidates, versions
 from neardup.pipeline.common_passages import CommonPassages, Probe
 from neardup.pipeline.passage_sync import PassageSync
 from neardup.pipeline.stages import MAX_BATCHES
@@ -91,7 +91,7 @@ class PassageNomination:
 
     async def _matches(self, lookup: PassageLookup, latest: Sequence[list[Probe]]) -> dict[int, PassageMatches]:
         numbers = _numbers(lookup.found)
-        ids = await self._ledger.do(passage_hashes.ids_of, numbers) if numbers else {}
+        ids = await self._ledger.do(versions.ids_of, numbers) if numbers else {}
         return await asyncio.to_thread(_nominate, lookup, ids, latest, self._detection)
 
     def committed(self, probes: list[Probe]) -> None:

@@ -34,10 +34,10 @@ from neardup.ledger import (
     changes,
     common_passages,
     languages,
-    passage_hashes,
     reverification,
     story_numbers,
     transaction,
+    versions,
 )
 from neardup.ledger.common_passages import CommonPassage
 from neardup.pipeline.common_passages import CommonPassages
@@ -187,7 +187,7 @@ class PassageSweep:
 
 def _put_common(db: sqlite3.Connection, rows: Sequence[tuple[int, int, int]]) -> set[int]:
     """Record common passages, as hash, number of holders and number of an example; returns those new on record."""
-    stories = passage_hashes.stories_of(db, [example for _, _, example in rows])
+    stories = versions.stories_of(db, [example for _, _, example in rows])
     described = [
         CommonPassage(language, passage, holders, story_id)
         for passage, holders, example in rows

@@ -16,7 +16,7 @@ from neardup.core.fingerprint.version import algorithm
 from neardup.errors import Fatal, PassagesDamaged
 from neardup.index.passages.index import PassageIndex
 from neardup.index.passages.postings import Range
-from neardup.ledger import Ledger, changes, files, passage_hashes, runs
+from neardup.ledger import Ledger, changes, files, passage_hashes, runs, versions
 from neardup.pipeline.index_sync import ledger_id
 from neardup.telemetry.log import log
 
@@ -120,7 +120,7 @@ class PassageSync:
 
         def is_live(numbers: Numbers) -> npt.NDArray[np.bool_]:
             if not live:  # read once, and only if segments are merged
-                reading = asyncio.run_coroutine_threadsafe(self._ledger.do(passage_hashes.live_numbers), loop)
+                reading = asyncio.run_coroutine_threadsafe(self._ledger.do(versions.live_numbers), loop)
                 live.append(reading.result())
             return live[0][numbers]
 

@@ -8,6 +8,7 @@ from neardup.core.columns import Outcomes
 from neardup.core.fingerprint.version import algorithm
 from neardup.errors import Misuse
 from neardup.ledger import candidates, changes, lookup_proof, now_ms, runs
+from neardup.ledger.languages import stories_by_language
 from neardup.pages.circuit_breaker import CircuitBreaker
 from neardup.pages.fork_server import start_server
 from neardup.pages.reader_pool import ReaderPool
@@ -99,7 +100,7 @@ class Run:
 
     async def facts(self) -> dict[str, object]:
         """The number of stories on record, the time from which the run lists, and whether it is `fresh`."""
-        self._held_before = sum((await self._parts.ledger.do(runs.stories_by_language)).values())
+        self._held_before = sum((await self._parts.ledger.do(stories_by_language)).values())
         return {"stories": self._held_before, "since": rfc3339(self._since), "fresh": self._options.fresh}
 
     async def work(self, run_id: int) -> bool:
@@ -196,7 +197,7 @@ class Run:
 
     async def _build_index(self) -> None:
         parts = self._parts
-        self._enter("building the index", sum((await parts.ledger.do(runs.stories_by_language)).values()))
+        self._enter("building the index", sum((await parts.ledger.do(stories_by_language)).values()))
 
         async def build() -> None:
             await rebuild(parts.index, parts.ledger, parts.version, self._advance)

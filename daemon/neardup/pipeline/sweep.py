@@ -28,6 +28,7 @@ from neardup.ledger import (
     runs,
     transaction,
 )
+from neardup.ledger.languages import stories_by_language
 from neardup.pages.reader_pool import OpenReaderPool
 from neardup.pages.text_cache import Texts
 from neardup.pipeline.index_sync import refuse_ledger_mismatch
@@ -83,7 +84,7 @@ class Sweep:
 
     async def facts(self) -> dict[str, object]:
         """The number of stories to compare."""
-        return {"stories": sum((await self._ledger.do(runs.stories_by_language)).values())}
+        return {"stories": sum((await self._ledger.do(stories_by_language)).values())}
 
     async def work(self, _: int) -> bool:
         """Nominate and verify every pair of stories in the ledger; returns whether none is left."""
@@ -101,7 +102,7 @@ class Sweep:
         return ended
 
     async def _sweep(self, verifier: Verifier, sync: PassageSync, scratch: Path) -> bool:
-        sizes = await self._ledger.do(runs.stories_by_language)
+        sizes = await self._ledger.do(stories_by_language)
         self._size = sum(sizes.values())
         checkpoint = await SweepCheckpoint.load(self._ledger, self._detection)
         stop, show = self._stop, self._show_passages

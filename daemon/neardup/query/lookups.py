@@ -18,8 +18,9 @@ from neardup.core.verify.alignment import NO_HASHES
 from neardup.errors import Transient
 from neardup.index.passages.index import PassageIndex
 from neardup.index.protocol import Index, LookupResult
-from neardup.ledger import Ledger, changes, fingerprint_arrays, passage_hashes, runs, stories
+from neardup.ledger import Ledger, changes, fingerprint_arrays, passage_hashes, runs, stories, versions
 from neardup.ledger.candidates import Matches
+from neardup.ledger.languages import stories_by_language
 from neardup.pipeline.common_passages import Probe
 from neardup.pipeline.index_sync import refuse_index_mismatch
 from neardup.pipeline.passage_nomination import PassageLookup, PassageNomination
@@ -127,7 +128,7 @@ class Lookups:
 def facts_of(db: sqlite3.Connection, story_id: int) -> LedgerFacts:
     """What a lookup needs to know of the ledger; `story_id` is that of the text."""
     is_held = story_id in stories.fingerprints(db, [story_id])
-    return LedgerFacts(changes.last_seq(db), runs.get(db, "ledger_id") or "", runs.stories_by_language(db), is_held)
+    return LedgerFacts(changes.last_seq(db), runs.get(db, "ledger_id") or "", stories_by_language(db), is_held)
 
 
 def _among_whole_texts(
@@ -153,7 +154,7 @@ def unseen(db: sqlite3.Connection, text: Text, seen: int, detection: Detection) 
     owners = np.repeat(np.arange(len(rows)), [len(packed) // HASH_BYTES for _, packed in rows])
     shared = np.bincount(owners[np.isin(hashes, text.passages)], minlength=len(rows))
     numbers = [rows[nth][0] for nth in np.flatnonzero(shared >= MIN_SHARED).tolist()]
-    ids = [story_id for story_id in passage_hashes.ids_of(db, numbers).values() if story_id != text.story_id]
+    ids = [story_id for story_id in versions.ids_of(db, numbers).values() if story_id != text.story_id]
     by_passages = [story_id for story_id in ids[:most] if story_id not in nominee.matches]
     return Matches(text.story_id, nominee.matches, most, by_passages)
 

@@ -13,7 +13,7 @@ import numpy as np
 
 from neardup.core.fingerprint.passage_hashes import grams_of, hashes_of
 from neardup.core.fingerprint.word_hashes import hashed
-from neardup.ledger import Ledger, passage_hashes, read
+from neardup.ledger import Ledger, read, versions
 from neardup.pipeline.passage_sync import PassageSync, open_passages
 
 
@@ -27,7 +27,7 @@ async def nominate(path: Path, words: Sequence[bytes], most_holders: int) -> lis
     with closing(Ledger(path, read)) as ledger, closing(await open_passages(ledger)) as index:
         await PassageSync(index, ledger).catch_up()
         numbers = await asyncio.to_thread(index.holders, hashes, most_holders)
-        found = await ledger.do(passage_hashes.stories_of, numbers.tolist())
+        found = await ledger.do(versions.stories_of, numbers.tolist())
     return sorted(story_id for story_id, _ in found.values())
 
 

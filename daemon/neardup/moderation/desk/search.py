@@ -10,7 +10,7 @@ from aiohttp import web
 
 from neardup.core.text.normalize import tokens
 from neardup.errors import NeardupError
-from neardup.ledger import authors, stories, titles
+from neardup.ledger import authors, flags, stories
 from neardup.moderation.desk.access import require_moderator
 from neardup.moderation.desk.desk import Desk, desk_of
 from neardup.moderation.desk.pages import author_url, page
@@ -55,7 +55,7 @@ async def show(request: web.Request) -> web.StreamResponse:
     if has_author and story is None and not found:
         raise web.HTTPSeeOther(author_url(text))
     ids = [] if holders is None else [*holders.shares, *holders.unread]
-    rows = await desk.ledger.read(titles.listed, [*titled, *ids])
+    rows = await desk.ledger.read(flags.stories_with_flags, [*titled, *ids])
     return page(
         request,
         "search.html.j2",
