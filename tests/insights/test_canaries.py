@@ -72,9 +72,9 @@ def test_a_daily_run_measures_and_shows_its_recall(tmp_path: Path, monkeypatch: 
     async def run() -> tuple[dict[str, str], dict[tuple[str, str], float]]:
         async with open_app(load(config)) as app:
             await run_once(app, "backfill", asyncio.Event())
-            assert await app.ledger.do(recalls.latest, Measure.CANARY) is None
+            assert await app.ledger.do(recalls.latest_recalls, Measure.CANARY) is None
             daily = await run_once(app, "daily", asyncio.Event(), hooks=[canaries.hook(app)])
-            measured = await app.ledger.do(recalls.latest, Measure.CANARY)
+            measured = await app.ledger.do(recalls.latest_recalls, Measure.CANARY)
             assert measured is not None
             return daily.warnings, {(one.recall.language, one.recall.subject): one.recall.share for one in measured[1]}
 

@@ -58,17 +58,17 @@ def commit(db: sqlite3.Connection, *signatures: bytes | None, first: int = 0) ->
 def test_near_miss_is_recorded_until_a_story_changes(db: sqlite3.Connection) -> None:
     commit(db, ALIKE, LESS)
     verify_pending(db)
-    assert (candidates.pending_count(db), near_misses.count(db)) == (0, 1)
+    assert (candidates.pending_count(db), near_misses.count_near_misses(db)) == (0, 1)
     [near_miss] = verified_pairs.verified(db, 0, 2**62)
     assert near_miss.kind is None and 0.2 < (near_miss.signals.jaccard or 0) < 0.3
     commit(db, ALIKE, first=1)
-    assert near_misses.count(db) == 0
+    assert near_misses.count_near_misses(db) == 0
 
 
 def test_pair_with_too_little_in_common_is_not_recorded(db: sqlite3.Connection) -> None:
     commit(db, ALIKE, bytes(8) + b"\x01" * 56, None)
     verify_pending(db)
-    assert (candidates.pending_count(db), near_misses.count(db)) == (0, 0)
+    assert (candidates.pending_count(db), near_misses.count_near_misses(db)) == (0, 0)
     assert list(flags.select(db)) == []
 
 

@@ -144,7 +144,7 @@ async def test_a_forgotten_story_comes_back_only_on_request(platform: CheckedLed
         await platform.put(HINDI, 2, original)
     assert (await platform.put(HINDI, 2, original, again=True)).verdict == "copy"
     assert await platform.flagged() == {(1, 2): EXACT}
-    assert await platform.ledger.do(forgotten.count) == 0
+    assert await platform.ledger.do(forgotten.count_forgotten) == 0
 
 
 @pytest.mark.parametrize(
@@ -182,7 +182,7 @@ async def test_a_story_that_a_run_wrote_meanwhile_is_found_by_the_second_lookup(
     assert await platform.upkeep.once()
     assert await platform.flagged() == {(1, 2): SIMILAR}
     assert (await platform.index.position()).applied == await platform.ledger.do(changes.last_seq)
-    assert await platform.ledger.do(unsettled.count) == 0
+    assert await platform.ledger.do(unsettled.count_unsettled) == 0
     assert not await platform.upkeep.once(), "there is nothing left to do"
 
 

@@ -264,8 +264,8 @@ async def audit(app: App, sample: int, since: int) -> Audited:
         compared = await by_fingerprints(app.reader, ones, app.config.detection, found)
         await by_passages(app.reader, app.passages, hashes, app.config.detection.common_passage, found)
         tried, misses, candidates = await _verify(app, texts, found)
-    found_of = [*recalls.summed(tried), *await _whole_in_index(app, ids)]
-    await app.ledger.do(recalls.record, Measure.AUDIT, now_ms(), found_of)
+    found_of = [*recalls.sum_recalls(tried), *await _whole_in_index(app, ids)]
+    await app.ledger.do(recalls.record_recalls, Measure.AUDIT, now_ms(), found_of)
     left_out = sum(nominated.left_out for nominated in found.values())
     return Audited(len(ids), len(ids) - len(hashes), compared, candidates, left_out, found_of, misses)
 

@@ -48,7 +48,7 @@ async def record(app: App) -> None:
     """Measure, and record the recall by language and edit.  Raises what checks raise."""
     tried = await look_up_canaries(app)
     log.info("canaries", looked_up=len(tried), found=sum(attempt.found for attempt in tried))
-    await app.ledger.do(recalls.record, Measure.CANARY, now_ms(), recalls.summed(tried))
+    await app.ledger.do(recalls.record_recalls, Measure.CANARY, now_ms(), recalls.sum_recalls(tried))
 
 
 async def look_up_canaries(app: App) -> list[Tried]:

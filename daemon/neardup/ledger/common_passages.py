@@ -30,7 +30,7 @@ class CommonPassage(NamedTuple):
 def record(db: sqlite3.Connection, rows: Sequence[CommonPassage]) -> None:
     """Record common passages in a transaction; a count on record only grows, and an example on record stays."""
     with transaction(db):
-        put(db, rows)
+        put_common(db, rows)
 
 
 def record_new(db: sqlite3.Connection, rows: Sequence[CommonPassage]) -> set[int]:
@@ -45,11 +45,11 @@ def record_new(db: sqlite3.Connection, rows: Sequence[CommonPassage]) -> set[int
                 (number_of[row.language], row.hash),
             ).fetchone()[0]
         }
-        put(db, rows)
+        put_common(db, rows)
     return new
 
 
-def put(db: sqlite3.Connection, rows: Sequence[CommonPassage]) -> None:
+def put_common(db: sqlite3.Connection, rows: Sequence[CommonPassage]) -> None:
     """Record common passages, within the caller's transaction."""
     number_of, now, before = languages.numbers(db), now_ms(), db.total_changes
     db.executemany(
@@ -81,7 +81,7 @@ def note_change(db: sqlite3.Connection) -> None:
     put_meta(db, REVISION, str(revision(db) + 1))
 
 
-def holders(db: sqlite3.Connection, language: Language) -> dict[int, int]:
+def common_holders(db: sqlite3.Connection, language: Language) -> dict[int, int]:
     """The common passages of a language: hash -> how many stories hold it."""
     rows = db.execute(
         "SELECT hash, holders FROM common_passages WHERE language = (SELECT number FROM languages WHERE name = ?)",

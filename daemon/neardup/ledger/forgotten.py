@@ -8,7 +8,7 @@ from neardup.errors import Forgotten
 from neardup.ledger import now_ms
 
 
-def put(db: sqlite3.Connection, story_id: int) -> None:
+def record_forgotten(db: sqlite3.Connection, story_id: int) -> None:
     """Record that a story is forgotten."""
     db.execute("INSERT OR REPLACE INTO forgotten VALUES (?, ?)", (story_id, now_ms()))
 
@@ -18,7 +18,7 @@ def undo(db: sqlite3.Connection, story_id: int) -> bool:
     return db.execute("DELETE FROM forgotten WHERE story_id = ?", (story_id,)).rowcount > 0
 
 
-def among(db: sqlite3.Connection, ids: Iterable[int]) -> set[int]:
+def forgotten_among(db: sqlite3.Connection, ids: Iterable[int]) -> set[int]:
     """Which of these stories are forgotten."""
     rows = db.execute(
         "SELECT story_id FROM forgotten WHERE story_id IN (SELECT value FROM json_each(?))", (json.dumps(list(ids)),)
@@ -28,10 +28,10 @@ def among(db: sqlite3.Connection, ids: Iterable[int]) -> set[int]:
 
 def refuse(db: sqlite3.Connection, story_id: int) -> None:
     """Raise Forgotten for a story that is forgotten."""
-    if among(db, [story_id]):
+    if forgotten_among(db, [story_id]):
         raise Forgotten(f"story {story_id} was forgotten on request")
 
 
-def count(db: sqlite3.Connection) -> int:
+def count_forgotten(db: sqlite3.Connection) -> int:
     """The number of forgotten stories."""
     return int(db.execute("SELECT count(*) FROM forgotten").fetchone()[0])

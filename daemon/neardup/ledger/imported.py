@@ -12,8 +12,9 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
-from neardup.ledger import changes, dead_letters, forgotten, known_since, languages, now_ms, passage_hashes, transaction
+from neardup.ledger import changes, dead_letters, known_since, languages, now_ms, passage_hashes, transaction
 from neardup.ledger.compact_columns import packed_etag, packed_id
+from neardup.ledger.forgotten import forgotten_among
 from neardup.ledger.runs import owe_sweep
 
 Columns = Mapping[str, Sequence[Any]]  # by name, as in a Parquet file of fingerprints; times in milliseconds
@@ -87,7 +88,7 @@ def _new(db: sqlite3.Connection, batch: Columns) -> tuple[Added, list[int]]:
     held = db.execute(
         "SELECT id, language, text_hash FROM stories WHERE id IN (SELECT value FROM json_each(?))", (among,)
     ).fetchall()
-    gone = forgotten.among(db, place_of)
+    gone = forgotten_among(db, place_of)
     done = Added(forgotten=len(gone))
     for story_id, language, text_hash in held:
         place = place_of.pop(story_id)

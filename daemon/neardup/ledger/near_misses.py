@@ -7,7 +7,7 @@ from neardup.ledger.signals import SIGNAL_COLUMNS, columns_of
 from neardup.records import Candidate, Signals
 
 
-def count(db: sqlite3.Connection) -> int:
+def count_near_misses(db: sqlite3.Connection) -> int:
     """The number of near misses."""
     return int(db.execute("SELECT count(*) FROM candidates WHERE verified_at IS NOT NULL").fetchone()[0])
 

@@ -68,7 +68,7 @@ class Compared:
         return self.interval.high < self.month.low
 
 
-def summed(tried: Iterable[Tried]) -> list[Recall]:
+def sum_recalls(tried: Iterable[Tried]) -> list[Recall]:
     """The recall of each language and subject, of each of either, and of all together."""
     by_story: defaultdict[tuple[str, str], defaultdict[int, list[bool]]] = defaultdict(lambda: defaultdict(list))
     for one in tried:
@@ -84,7 +84,7 @@ def _recall(language: str, subject: str, outcomes: Mapping[int, list[bool]]) -> 
     return Recall(language, subject, found, total, shares, len(outcomes))
 
 
-def record(db: sqlite3.Connection, measure: Measure, measured_at: int, recalls: Iterable[Recall]) -> None:
+def record_recalls(db: sqlite3.Connection, measure: Measure, measured_at: int, recalls: Iterable[Recall]) -> None:
     """Record a measurement, and drop those that are older than KEPT_MS."""
     with transaction(db):
         db.executemany(
@@ -97,7 +97,7 @@ def record(db: sqlite3.Connection, measure: Measure, measured_at: int, recalls: 
         db.execute("DELETE FROM recalls WHERE measured_at < ?", (measured_at - KEPT_MS,))
 
 
-def latest(db: sqlite3.Connection, measure: Measure) -> tuple[int, list[Compared]] | None:
+def latest_recalls(db: sqlite3.Connection, measure: Measure) -> tuple[int, list[Compared]] | None:
     """When a measurement was last recorded, in milliseconds, and what it found; None if there is none."""
     (at,) = db.execute("SELECT max(measured_at) FROM recalls WHERE measure = ?", (measure,)).fetchone()
     if at is None:

@@ -11,9 +11,7 @@ from typing import TYPE_CHECKING
 from neardup.ledger import (
     candidates,
     changes,
-    common_passages,
     dead_letters,
-    forgotten,
     known_since,
     languages,
     marks,
@@ -24,8 +22,9 @@ from neardup.ledger import (
     verdicts,
     works,
 )
-from neardup.ledger.common_passages import CommonPassage
+from neardup.ledger.common_passages import CommonPassage, forget_examples, put_common
 from neardup.ledger.compact_columns import etag_of, packed_etag, packed_id
+from neardup.ledger.forgotten import forgotten_among, record_forgotten
 from neardup.ledger.runs import put_checkpoint
 from neardup.records import BandedFingerprint, Checkpoint, Skip, Skipped, StoredVersion
 
@@ -90,7 +89,7 @@ def commit(db: sqlite3.Connection, batch: Batch) -> list[int]:
         marks.put(db, made, skipped)
         dead_letters.settle(db, batch.outcomes)
         left_out = [candidates.nominate(db, matches) for matches in batch.matches]
-        common_passages.put(db, batch.common_passages)
+        put_common(db, batch.common_passages)
         similarities.refresh(db)
         db.execute("UPDATE runs SET counts = ? WHERE run_id = ?", (json.dumps(batch.counts), batch.run_id))
         if batch.checkpoint is not None:
@@ -101,7 +100,7 @@ def commit(db: sqlite3.Connection, batch: Batch) -> list[int]:
 def _remembered(db: sqlite3.Connection, outcomes: "Outcomes") -> tuple["FingerprintedStories", list[Skipped]]:
     """The stories with new texts and the skipped ones, without those forgotten while their pages were read."""
     made, skipped = outcomes.made, [outcome for outcome in outcomes.others if isinstance(outcome, Skipped)]
-    gone = forgotten.among(db, [*made.stories.ids, *(outcome.story.id for outcome in skipped)])
+    gone = forgotten_among(db, [*made.stories.ids, *(outcome.story.id for outcome in skipped)])
     if not gone:
         return made, skipped
     rows = [n for n, story_id in enumerate(made.stories.ids) if story_id not in gone]
@@ -170,7 +169,7 @@ def forget(db: sqlite3.Connection, story_id: int) -> bool:
     Its id and SimHash remain in the changes, by which indexes learn of the removal, until these are pruned.
     """
     with transaction(db):
-        forgotten.put(db, story_id)
+        record_forgotten(db, story_id)
         return _erase(db, [story_id]) > 0
 
 
@@ -231,7 +230,7 @@ def _leave(db: sqlite3.Connection, ids: Sequence[int]) -> list[changes.Version]:
         db.executemany(f"DELETE FROM {table} WHERE a = ?1 OR b = ?1", keys)
     db.executemany("UPDATE flags SET status = 'withdrawn' WHERE a = ?1 OR b = ?1", keys)
     passage_hashes.remove(db, [version.number for version in gone])
-    common_passages.forget_examples(db, [version.story_id for version in gone])
+    forget_examples(db, [version.story_id for version in gone])
     return gone
 
 

@@ -58,7 +58,7 @@ def settle(db: sqlite3.Connection, some: Sequence[Unsettled], matches: Sequence[
         )
 
 
-def count(db: sqlite3.Connection) -> int:
+def count_unsettled(db: sqlite3.Connection) -> int:
     """The number of submitted stories that are still to be looked up once more."""
     # CROSS JOIN, because SQLite would search all stories where it knows nothing of the sizes
     return int(db.execute("SELECT count(*) FROM unsettled CROSS JOIN stories USING (number)").fetchone()[0])

@@ -142,7 +142,9 @@ class SubmissionStatus:
 
 
 def submission_status(db: sqlite3.Connection, ledger: Path) -> SubmissionStatus:
-    return SubmissionStatus(len(submitted_pages.kept(ledger)), unsettled.count(db), forgotten.count(db))
+    return SubmissionStatus(
+        len(submitted_pages.kept(ledger)), unsettled.count_unsettled(db), forgotten.count_forgotten(db)
+    )
 
 
 def submission_summary(db: sqlite3.Connection, ledger: Path) -> str:

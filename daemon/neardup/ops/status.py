@@ -21,7 +21,6 @@ from neardup.ledger import (
     flags,
     lock,
     marks,
-    near_misses,
     read,
     recalls,
     runs,
@@ -37,6 +36,7 @@ from neardup.ledger import (
 from neardup.ledger.cases import OpenCases
 from neardup.ledger.languages import stories_by_language
 from neardup.ledger.marks import MarkCount
+from neardup.ledger.near_misses import count_near_misses
 from neardup.ledger.recalls import Compared, Measure
 from neardup.ledger.scrubbing import Scrubbing
 from neardup.ledger.works import Catalogue
@@ -139,7 +139,7 @@ class RecallStatus:
 
 def _self_checks(db: sqlite3.Connection) -> list[RecallStatus]:
     """The last measurement of each self-check that ever measured."""
-    measured = ((measure, recalls.latest(db, measure)) for measure in Measure)
+    measured = ((measure, recalls.latest_recalls(db, measure)) for measure in Measure)
     return [
         RecallStatus(measure, rfc3339(latest[0]), list(map(_recall_of, latest[1])))
         for measure, latest in measured
@@ -234,7 +234,7 @@ async def status(config: Config) -> Status:
             verdicts=_verdict_counts(db),
             clusters=cluster_counts(db, config.detection),
             candidates_pending=candidates.pending_count(db),
-            near_misses=near_misses.count(db),
+            near_misses=count_near_misses(db),
             dead_letters=dead_letters.counts(db),
             reference=works.catalogues(db),
             reference_warning=None if config.reference else contents.works_without_section(works.count(db)),

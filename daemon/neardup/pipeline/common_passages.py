@@ -93,5 +93,5 @@ class CommonPassages:
 
     async def _known(self, language: Language) -> dict[int, int]:
         if language not in self._holders:
-            self._holders[language] = await self._ledger.do(common_passages.holders, language)
+            self._holders[language] = await self._ledger.do(common_passages.common_holders, language)
         return self._holders[language]

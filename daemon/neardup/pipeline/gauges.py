@@ -123,7 +123,7 @@ def _set_recalls(
     db: sqlite3.Connection, measure: Measure, recall: Callable[..., Any], interval: Callable[..., Any]
 ) -> None:
     """Set what a self-check measured last; `recall` and `interval` give the gauge with some labels."""
-    _, measured = recalls.latest(db, measure) or (0, ())
+    _, measured = recalls.latest_recalls(db, measure) or (0, ())
     for one in measured:
         labels = one.recall.language, one.recall.subject
         recall(*labels).set(one.recall.share)

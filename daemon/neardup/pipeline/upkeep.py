@@ -59,7 +59,7 @@ class Upkeep:
         return True
 
     async def _is_due(self) -> bool:
-        if await self._ledger.do(unsettled.count):
+        if await self._ledger.do(unsettled.count_unsettled):
             return True
         return (await self._index.position()).applied != await self._ledger.do(changes.last_seq)
 

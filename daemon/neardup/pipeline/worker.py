@@ -163,7 +163,7 @@ class Worker:
 
 def known_stories(db: sqlite3.Connection, ids: Sequence[int]) -> dict[int, Known]:
     """What the ledger holds for these ids, for `Worker`."""
-    return {**stories.known_many(db, ids), **dict.fromkeys(forgotten.among(db, ids), Skip.FORGOTTEN)}
+    return {**stories.known_many(db, ids), **dict.fromkeys(forgotten.forgotten_among(db, ids), Skip.FORGOTTEN)}
 
 
 def outcomes_of(read: PagesRead, known: Mapping[int, StoredVersion], languages: Languages) -> Outcomes:
