@@ -14,7 +14,7 @@ import numpy as np
 from neardup.config import Detection
 from neardup.index.passages.index import PassageIndex
 from neardup.insights.audit import Nominated, by_fingerprints, by_passages
-from neardup.ledger import Ledger, audited, fingerprint_arrays, read
+from neardup.ledger import Ledger, read, self_checks, versions
 
 from tests.bench import passages
 from tests.bench.scale import fill
@@ -33,12 +33,12 @@ async def build(setup: Setup, stories: int) -> Figures:
 async def nominate(setup: Setup, stories: int) -> Figures:
     """Compare the latest stories with all others, as an audit does."""
     ledger, index = Ledger(setup.ledger, read), PassageIndex.open(_passages(setup), "ledger", "1")
-    ids = await ledger.do(audited.latest, 0, SAMPLE)
+    ids = await ledger.do(self_checks.draw_latest, 0, SAMPLE)
     found = {story_id: Nominated() for story_id in ids}
     first = (stories - 1) // passages.FLUSHED * passages.FLUSHED + 1
     hashes = [hashes for _, hashes in passages.rows(first, stories)][-SAMPLE:]
     began, used = time.perf_counter(), cpu_seconds()
-    ones = await ledger.do(fingerprint_arrays.existing, ids, ())
+    ones = await ledger.do(versions.existing_fingerprints, ids, ())
     compared = await by_fingerprints(ledger, ones, Detection(), found)
     between = time.perf_counter()
     own = dict(zip(ids, (np.unique(some) for some in hashes), strict=True))

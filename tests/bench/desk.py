@@ -28,7 +28,7 @@ from neardup.core.fingerprint.compute import fingerprint_text
 from neardup.core.verify import tiers
 from neardup.languages import LANGUAGES
 from neardup.ledger import cases, connect, flags, similarities, stories, transaction
-from neardup.ledger.spans import packed
+from neardup.ledger.similarities import pack_spans
 from neardup.moderation.desk.app import application, open_desk
 from neardup.process import collect_seldom
 from neardup.records import Fingerprint, Fingerprinted, Signals, Story
@@ -107,7 +107,7 @@ def _flag(n: int, rng: random.Random) -> tuple[object, ...]:
 
 def _spans(share: float) -> bytes | None:
     """The packed spans of a share of the words of a story of WORDS words."""
-    return packed(np.array([[0, share * WORDS]], np.int32))
+    return pack_spans(np.array([[0, share * WORDS]], np.int32))
 
 
 def write_long_pair(folder: Path, db: sqlite3.Connection, words: int, rng: random.Random) -> tuple[int, int]:

@@ -21,7 +21,7 @@ import click
 import numpy as np
 from neardup.config.sections import Run
 from neardup.index.redis.client import batches
-from neardup.ledger import changes, connect, fingerprint_arrays, read, stories
+from neardup.ledger import connect, outbox, read, stories, versions
 from neardup.records import Skip, Skipped
 
 from tests.support.module_process import machine
@@ -72,15 +72,21 @@ def show_reads(path: Path, ids: Sequence[int], new_ids: Sequence[int]) -> None:
     numbers = [rng.integers(1, len(ids), CANDIDATES).tolist() for _ in range(BATCHES)]
     unknown = [*batches(new_ids, BATCH)]
     with closing(read(path)) as db:
-        show_cost("known_many", lambda batch: stories.known_many(db, batch), known)
-        show_cost("known_many, unknown ids", lambda batch: stories.known_many(db, batch), unknown)
-        show_cost("fingerprint_arrays.existing, by id", lambda batch: fingerprint_arrays.existing(db, batch, ()), known)
+        show_cost("known_many", lambda batch: stories.stored_versions(db, batch), known)
+        show_cost("known_many, unknown ids", lambda batch: stories.stored_versions(db, batch), unknown)
         show_cost(
-            "fingerprint_arrays.existing, by number", lambda batch: fingerprint_arrays.existing(db, (), batch), numbers
+            "fingerprint_arrays.existing, by id", lambda batch: versions.existing_fingerprints(db, batch, ()), known
+        )
+        show_cost(
+            "fingerprint_arrays.existing, by number",
+            lambda batch: versions.existing_fingerprints(db, (), batch),
+            numbers,
         )
         show_cost("describe", lambda batch: stories.describe(db, batch), known)
         pages = [range(at, min(at + READ_PAGE, len(ids))) for at in range(0, len(ids), READ_PAGE)]
-        show_cost("fingerprint_arrays.after, all", lambda page: fingerprint_arrays.after(db, page[0], len(page)), pages)
+        show_cost(
+            "fingerprint_arrays.after, all", lambda page: versions.fingerprints_after(db, page[0], len(page)), pages
+        )
 
 
 def show_writes(path: Path, ids: Sequence[int], new_ids: Sequence[int]) -> None:
@@ -96,9 +102,9 @@ def show_writes(path: Path, ids: Sequence[int], new_ids: Sequence[int]) -> None:
         show_cost("commit, edited stories", lambda batch: commit(db, batch), edits)
         unchanged = [[Skipped(one.story, Skip.UNCHANGED, one.etag) for one in batch] for batch in edits]
         show_cost("commit, unchanged stories", lambda batch: commit(db, batch), unchanged)
-        last = changes.last_seq(db)
+        last = outbox.last_seq(db)
         seqs = [range(at, at + BATCH) for at in range(last - NEW_STORIES, last, BATCH)]
-        show_cost("changes.after, edited stories", lambda part: changes.after(db, part[0], len(part)), seqs)
+        show_cost("changes.after, edited stories", lambda part: outbox.changes_after(db, part[0], len(part)), seqs)
 
 
 @contextmanager

@@ -21,7 +21,7 @@ import click
 import numpy as np
 import redis
 from neardup.core.candidates.fingerprint_arrays import FingerprintArrays
-from neardup.ledger import connect, fingerprint_arrays, read
+from neardup.ledger import connect, read, versions
 from neardup.records import Fingerprinted
 
 from tests.bench import scale_bytes, scale_lookups, scale_passages, scale_report, scale_stages
@@ -96,7 +96,7 @@ def sample(ledger: Path, stories: int, size: int) -> FingerprintArrays:
     """About `size` random stories of the ledger: duplicates are dropped."""
     numbers = np.random.default_rng(size).integers(1, stories + 1, size)
     with closing(read(ledger)) as db:
-        return fingerprint_arrays.existing(db, (), np.unique(numbers).tolist())
+        return versions.existing_fingerprints(db, (), np.unique(numbers).tolist())
 
 
 @contextmanager

@@ -10,7 +10,7 @@ from neardup.core.candidates.select import Nominee, merge_found, nominate
 from neardup.index.protocol import LookupResult
 from neardup.index.redis.client import batches
 from neardup.languages import LANGUAGES
-from neardup.ledger import Ledger, fingerprint_arrays
+from neardup.ledger import Ledger, versions
 
 from tests.bench.ledger_size import BATCH
 from tests.bench.scale_corpus import Probe, without_signatures
@@ -56,7 +56,7 @@ async def _nominated(
     ledger: Ledger, batch: Sequence[Probe], results: Sequence[LookupResult], last: int
 ) -> list[Nominee]:
     """The matches that a run would nominate for these lookup results, without stories after `last`."""
-    candidates = await ledger.do(fingerprint_arrays.existing, *merge_found(results))
+    candidates = await ledger.do(versions.existing_fingerprints, *merge_found(results))
     groups = [([-1 - n], probe.banded) for n, probe in enumerate(batch)]
     return nominate(groups, results, candidates.where(candidates.numbers <= last), THRESHOLDS)
 

@@ -24,7 +24,7 @@ from neardup.index.redis.base import RedisIndex
 from neardup.index.redis.client import batches
 from neardup.index.sqlite import SqliteIndex
 from neardup.languages import LANGUAGES
-from neardup.ledger import Ledger, candidates, changes, runs
+from neardup.ledger import Ledger, candidates, outbox, runs
 from neardup.ledger.languages import stories_by_language
 from neardup.pages.reader_pool import ReaderPool
 from neardup.pipeline.index_sync import rebuild
@@ -121,9 +121,9 @@ async def _counts(index: BucketStatistics, ledger: Ledger) -> Figures:
 async def insert(setup: Setup, stories: Sequence[Fingerprinted]) -> Figures:
     """Commit new stories to the ledger, then measure inserting them into the index batch by batch."""
     async with opened(setup) as (index, ledger):
-        before = await ledger.do(changes.last_seq)
+        before = await ledger.do(outbox.last_seq)
         await ledger.do(commit, stories)
-        new = await ledger.do(changes.after, before, len(stories))
+        new = await ledger.do(outbox.changes_after, before, len(stories))
         with _timed() as figures:
             for batch in batches(new, BATCH):
                 await index.apply(batch, batch[-1].seq)

@@ -26,7 +26,7 @@ from tempfile import TemporaryDirectory
 import neardup as client_library
 import numpy as np
 from neardup.core.fingerprint.compute import fingerprint_text
-from neardup.ledger import changes, connect
+from neardup.ledger import connect, outbox
 from neardup.records import Fingerprinted, Language, Story
 
 from tests.bench.report import out, table_of
@@ -87,7 +87,7 @@ def fill(ledger: Path, pages: Path, stories: int) -> list[tuple[Language, list[s
         for page in synthetic(stories):
             commit(db, page)
         commit(db, outcomes)
-        changes.prune(db, 0)
+        outbox.prune_changes(db, 0)
     return made
 
 

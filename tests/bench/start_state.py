@@ -9,7 +9,7 @@ from pathlib import Path
 import click
 import redis
 from neardup.index.redis import Layout
-from neardup.ledger import connect, lookup_proof
+from neardup.ledger import connect, outbox
 from neardup.records import Language
 
 from tests.bench import scale_stages
@@ -48,7 +48,7 @@ class StartState:
                 in_own_process(scale_stages.reindex, Setup(self._ledger, layout, url))
                 client.save()
         with closing(connect(self._ledger)) as db:
-            lookup_proof.prove(db)  # that building the index doubted: a run would look up all stories again
+            outbox.prove_lookups(db)  # that building the index doubted: a run would look up all stories again
 
     @property
     def _ledger(self) -> Path:

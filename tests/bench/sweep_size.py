@@ -16,7 +16,7 @@ import numpy as np
 from neardup.config import Detection
 from neardup.core.candidates.all_pairs import PairChunk, near_pairs
 from neardup.core.candidates.top_k import LanguageFingerprints, nominated_pairs
-from neardup.ledger import fingerprint_arrays, read
+from neardup.ledger import read, versions
 from neardup.pipeline.sweep_fingerprints import STORIES_PER_READ
 
 from tests.bench import report
@@ -81,7 +81,7 @@ def measure_reading(ledger: Path) -> dict[str, float]:
     """Read all fingerprints; returns the seconds, CPU seconds, stories and the peak memory in MiB."""
     wall_start, cpu_start, number, stories = time.perf_counter(), cpu_seconds(), 0, 0
     with closing(read(ledger)) as db:
-        while len(page := fingerprint_arrays.after(db, number, STORIES_PER_READ)):
+        while len(page := versions.fingerprints_after(db, number, STORIES_PER_READ)):
             number, stories = int(page.numbers[-1]), stories + len(page)
     return {
         "seconds": time.perf_counter() - wall_start,

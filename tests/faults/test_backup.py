@@ -10,7 +10,7 @@ from contextlib import closing
 from pathlib import Path
 
 import pytest
-from neardup.ledger import changes, connect, files, read, runs
+from neardup.ledger import connect, files, outbox, read, runs
 from neardup.ops.backup import back_up
 
 from tests.faults.test_disk import assert_one_error_line
@@ -40,7 +40,7 @@ def assert_whole(path: Path) -> int:
         assert db.execute("PRAGMA journal_mode").fetchone() == ("delete",), "the copy needs a log file"
         [(stories,)] = db.execute("SELECT count(*) FROM stories")
         assert db.execute("SELECT sum(stories) FROM languages").fetchone() == (stories,)
-        assert changes.last_seq(db) == stories
+        assert outbox.last_seq(db) == stories
         known = "(SELECT id FROM stories)"
         orphans = f"SELECT count(*) FROM candidates WHERE a NOT IN {known} OR b NOT IN {known}"
         assert db.execute(orphans).fetchone() == (0,)
@@ -70,7 +70,7 @@ def test_a_copy_is_consistent_while_a_run_is_under_way(make_neardup: Make, tmp_p
 
 
 def test_later_writes_are_not_in_the_copy(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    ledger, copy, last_seq = tmp_path / "neardup.db", tmp_path / "copy.db", changes.last_seq
+    ledger, copy, last_seq = tmp_path / "neardup.db", tmp_path / "copy.db", outbox.last_seq
     with closing(connect(ledger)) as db:
         commit(db, fingerprinted(1, 1))
 
@@ -80,9 +80,9 @@ def test_later_writes_are_not_in_the_copy(tmp_path: Path, monkeypatch: pytest.Mo
             commit(db, fingerprinted(2, 2))
             return last
 
-        monkeypatch.setattr(changes, "last_seq", write_meanwhile)
+        monkeypatch.setattr(outbox, "last_seq", write_meanwhile)
         back_up(ledger, copy)
-        assert changes.last_seq(db) == 2
+        assert outbox.last_seq(db) == 2
     assert assert_whole(copy) == 1
 
 

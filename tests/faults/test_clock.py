@@ -55,7 +55,7 @@ def assert_all_are_listed(days: list[tuple[int, int]], ahead: int) -> None:
         updated += [true - 1, true - 1 + ahead]
         with pytest.MonkeyPatch.context() as patched:
             patched.setattr(time, "time_ns", lambda now=true + off: now * 1_000_000)
-            mark, began = runs.listed_until(db, now_ms()), now_ms()
+            mark, began = runs.trusted_watermark(db, now_ms()), now_ms()
             run_id = runs.begin(db, "daily")
             in_run = {at for at in updated if mark is None or at >= mark - overlap}
             listed |= in_run

@@ -12,7 +12,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from neardup.errors import Fatal
-from neardup.ledger import connect, damage
+from neardup.ledger import connect, files
 
 from tests.faults.test_disk import assert_one_error_line
 from tests.support.builders import fill_ledger
@@ -72,8 +72,8 @@ def test_a_lost_stretch_of_a_large_ledger_is_found(sound: Path, folder: Path, rn
     for page in pages[first : first + stretch]:
         overwrite(path, size, page, bytes(size))
     with pytest.MonkeyPatch.context() as patched:
-        patched.setattr(damage, "SMALL_PAGES", 0)
-        patched.setattr(damage, "PROBES", PROBES)
+        patched.setattr(files, "SMALL_PAGES", 0)
+        patched.setattr(files, "PROBES", PROBES)
         connect(sound).close()
         with pytest.raises(Fatal, match="neardup doctor"):
             connect(path)

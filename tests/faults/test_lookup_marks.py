@@ -11,7 +11,7 @@ from neardup.core.columns import Outcomes
 from neardup.index.redis import Layout, open_redis
 from neardup.index.redis.base import RedisIndex
 from neardup.index.redis.client import Command
-from neardup.ledger import Ledger, fingerprint_arrays
+from neardup.ledger import Ledger, versions
 from neardup.pipeline.index_sync import catch_up, rebuild
 from neardup.records import Fingerprinted, Story
 
@@ -98,5 +98,5 @@ def test_an_index_far_from_its_ledger_is_repaired_before_use(
         await index.close()
         ledger.close()
 
-    monkeypatch.setattr(fingerprint_arrays, "MAX_UNINDEXED", 3)
+    monkeypatch.setattr(versions, "MAX_UNINDEXED", 3)
     asyncio.run(scenario())

@@ -13,8 +13,8 @@ from neardup.core.text.normalize import tokens
 from neardup.insights import canaries
 from neardup.insights.evaluate.corpus import Original
 from neardup.insights.evaluate.edits import OTHER_SCRIPT
-from neardup.ledger import recalls
-from neardup.ledger.recalls import ALL, Measure
+from neardup.ledger import self_checks
+from neardup.ledger.self_checks import ALL, Measure
 from neardup.records import Language
 from neardup.telemetry.metrics import CANARY_INTERVAL, CANARY_RECALL
 
@@ -72,9 +72,9 @@ def test_a_daily_run_measures_and_shows_its_recall(tmp_path: Path, monkeypatch: 
     async def run() -> tuple[dict[str, str], dict[tuple[str, str], float]]:
         async with open_app(load(config)) as app:
             await run_once(app, "backfill", asyncio.Event())
-            assert await app.ledger.do(recalls.latest_recalls, Measure.CANARY) is None
+            assert await app.ledger.do(self_checks.latest_recalls, Measure.CANARY) is None
             daily = await run_once(app, "daily", asyncio.Event(), hooks=[canaries.hook(app)])
-            measured = await app.ledger.do(recalls.latest_recalls, Measure.CANARY)
+            measured = await app.ledger.do(self_checks.latest_recalls, Measure.CANARY)
             assert measured is not None
             return daily.warnings, {(one.recall.language, one.recall.subject): one.recall.share for one in measured[1]}
 

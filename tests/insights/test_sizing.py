@@ -32,7 +32,7 @@ from neardup.insights.plan.project import (
 from neardup.insights.plan.sample import TYPICAL, measured
 from neardup.languages import LANGUAGES
 from neardup.ledger import connect
-from neardup.ledger.size import StoryRow, ledger_bytes
+from neardup.ledger.story_rows import StoryRow, ledger_bytes
 from neardup.query.title_search import ROWS_AT_ONCE
 from neardup.records import Fingerprint, Fingerprinted, Language, Skip, Skipped, Story
 

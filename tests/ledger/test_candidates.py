@@ -9,18 +9,7 @@ from neardup.config.section import read
 from neardup.core.columns import Outcomes
 from neardup.core.verify.tiers import EXACT, PARTIAL, SIMILAR
 from neardup.insights.what_if import what_if
-from neardup.ledger import (
-    candidates,
-    clusters,
-    connect,
-    flags,
-    near_misses,
-    reverification,
-    stories,
-    transaction,
-    verdicts,
-    verified_pairs,
-)
+from neardup.ledger import candidates, clusters, connect, flags, stories, transaction, verdicts, verification
 from neardup.pipeline.verifier import BEFORE_ALL
 from neardup.records import Fingerprinted, Signals, Story, Verdict
 
@@ -58,17 +47,17 @@ def commit(db: sqlite3.Connection, *signatures: bytes | None, first: int = 0) ->
 def test_near_miss_is_recorded_until_a_story_changes(db: sqlite3.Connection) -> None:
     commit(db, ALIKE, LESS)
     verify_pending(db)
-    assert (candidates.pending_count(db), near_misses.count_near_misses(db)) == (0, 1)
-    [near_miss] = verified_pairs.verified(db, 0, 2**62)
+    assert (candidates.pending_count(db), verification.count_near_misses(db)) == (0, 1)
+    [near_miss] = verification.verified_pairs(db, 0, 2**62)
     assert near_miss.kind is None and 0.2 < (near_miss.signals.jaccard or 0) < 0.3
     commit(db, ALIKE, first=1)
-    assert near_misses.count_near_misses(db) == 0
+    assert verification.count_near_misses(db) == 0
 
 
 def test_pair_with_too_little_in_common_is_not_recorded(db: sqlite3.Connection) -> None:
     commit(db, ALIKE, bytes(8) + b"\x01" * 56, None)
     verify_pending(db)
-    assert (candidates.pending_count(db), near_misses.count_near_misses(db)) == (0, 0)
+    assert (candidates.pending_count(db), verification.count_near_misses(db)) == (0, 0)
     assert list(flags.select(db)) == []
 
 
@@ -93,7 +82,7 @@ def test_estimated_flag_is_verified_again_and_may_be_withdrawn(db: sqlite3.Conne
     assert [row["estimated"] for row in flags.select(db)] == [1]
     nominate(db, 0, [1])
     [pair] = candidates.pending(db, BEFORE_ALL, 9)
-    reverification.record(db, [(pair, None)], "v")
+    verification.record(db, [(pair, None)], "v")
     assert list(flags.select(db)) == [] == waiting(db)
 
 

@@ -9,9 +9,8 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from neardup.core.verify.tiers import EXACT, NEAR, PASSAGE
-from neardup.ledger import case_queue, cases, leases, verdicts
-from neardup.ledger.case_queue import Order
-from neardup.ledger.case_selection import EVERY, JUDGED, OPEN, Authors, CaseSelection, Inbox
+from neardup.ledger import case_queue, cases, verdicts
+from neardup.ledger.case_queue import EVERY, JUDGED, OPEN, Authors, CaseSelection, Inbox, Order
 from neardup.records import DECIDING, Fingerprinted, Story, Verdict
 
 from tests.support.builders import commit, fingerprint_of, flag_pair, ledger_in_memory
@@ -84,7 +83,7 @@ def test_counts_beside_filters_are_of_what_they_show(
     shown = case_queue.select(db, selection, order)
     keys = [tuple(-row[key] for key in (case_queue.FIRST_KEYS[order], "similarity")) for row in shown]
     assert keys == sorted(keys)
-    assert [row["case_id"] for row in shown] == case_queue.ids(db, selection, order, limit=99, offset=0)
+    assert [row["case_id"] for row in shown] == case_queue.select_ids(db, selection, order, limit=99, offset=0)
     counts = case_queue.counts(db, selection)
     assert counts.total == len(shown) == case_queue.count(db, selection)
     for language in (HINDI, TAMIL):
@@ -143,9 +142,9 @@ def test_held_cases_are_mine_or_not_free() -> None:
     for a, b in ((1, 2), (3, 4)):
         flag_pair(db, a, b, EXACT)
     cases.refresh(db)
-    leases.take(db, 1, "Asha")
+    cases.take_lease(db, 1, "Asha")
     found = {
-        (inbox, name): case_queue.ids(db, CaseSelection(inbox=inbox, moderator=name), limit=9, offset=0)
+        (inbox, name): case_queue.select_ids(db, CaseSelection(inbox=inbox, moderator=name), limit=9, offset=0)
         for inbox in (Inbox.MINE, Inbox.FREE)
         for name in ("Asha", "Ravi")
     }

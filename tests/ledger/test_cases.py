@@ -11,7 +11,7 @@ from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, ru
 from neardup.core.verify.tiers import EXACT, PARTIAL, PASSAGE
 from neardup.ledger import cases, clusters, stories, verdicts
 from neardup.ledger.cases import OpenCases
-from neardup.ledger.restart import restart
+from neardup.ledger.stories import remove_all
 from neardup.records import Fingerprinted, Kind, Skip, Skipped, Story, Verdict
 
 from tests.support.builders import commit, fingerprint_of, flag_pair, ledger_in_memory
@@ -91,7 +91,7 @@ class AnyOperations(RuleBasedStateMachine):
     @rule(pair=pairs, kind=st.sampled_from([EXACT, PARTIAL, PASSAGE]), words=st.integers(1, WORDS))
     def flag(self, pair: tuple[int, int], kind: Kind, words: int) -> None:
         for story_id in pair:
-            if not stories.known_many(self.db, [story_id]):
+            if not stories.stored_versions(self.db, [story_id]):
                 self.write(story_id, None, None)
         flag_spans(self.db, *pair, kind, spans_of((0, words)), spans_of((0, words)))
 
@@ -129,7 +129,7 @@ class AnyOperations(RuleBasedStateMachine):
 
     @rule()
     def restart(self) -> None:
-        restart(self.db, "v2", "")
+        remove_all(self.db, "v2", "")
 
     @rule()
     def refresh(self) -> None:

@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from neardup.ledger import stories
-from neardup.ledger.restart import restart
+from neardup.ledger.stories import remove_all
 from neardup.records import Skip, Skipped, Story
 
 from tests.support.builders import commit, fingerprinted, ledger_in_memory
@@ -25,7 +25,7 @@ EVENTS = {
     "edited": lambda db: commit(db, fingerprinted(1, 2), fingerprinted(2, 3)),
     "retitled": lambda db: commit(db, Skipped(Story(1, HINDI, title="new"), Skip.UNCHANGED)),
     "emptied": lambda db: commit(db, Skipped(Story(1, HINDI), Skip.EMPTY)),
-    "refingerprinted": lambda db: restart(db, "v", "e"),
+    "refingerprinted": lambda db: remove_all(db, "v", "e"),
 }
 
 

@@ -9,9 +9,9 @@ from neardup.config import Thresholds
 from neardup.core.verify.scores import assess
 from neardup.errors import Fatal, Transient
 from neardup.languages import LANGUAGES
-from neardup.ledger import candidates, changes, connect, dead_letters, flags, lock, read, reverification, runs, stories
+from neardup.ledger import candidates, connect, dead_letters, flags, lock, outbox, read, runs, stories, verification
+from neardup.ledger.flags import Selection
 from neardup.ledger.schema import VERSION
-from neardup.ledger.selection import Selection
 from neardup.pipeline.verifier import BEFORE_ALL
 from neardup.records import BadRow, Checkpoint, Dead, DeadLettered, Skip, Skipped, Story
 
@@ -27,17 +27,17 @@ def db(tmp_path: Path) -> sqlite3.Connection:
 def test_failed_batch_leaves_no_trace(db: sqlite3.Connection) -> None:
     with pytest.raises(TypeError):
         commit(db, fingerprinted(1, 1), pairs={(1, object())})  # type: ignore[arg-type]
-    assert stories.known_many(db, [1]).get(1) is None
-    assert changes.last_seq(db) == 0
+    assert stories.stored_versions(db, [1]).get(1) is None
+    assert outbox.last_seq(db) == 0
 
 
 def test_removed_text_removes_its_fingerprint(db: sqlite3.Connection) -> None:
     commit(db, fingerprinted(1, 1))
     commit(db, Skipped(Story(1, HINDI), Skip.MISSING))
-    assert stories.known_many(db, [1]).get(1) is not None, "a missing object says nothing of the text"
+    assert stories.stored_versions(db, [1]).get(1) is not None, "a missing object says nothing of the text"
     commit(db, Skipped(Story(1, HINDI), Skip.EMPTY))
-    assert stories.known_many(db, [1]).get(1) is None
-    assert changes.after(db, 1, 9)[-1].new is None
+    assert stories.stored_versions(db, [1]).get(1) is None
+    assert outbox.changes_after(db, 1, 9)[-1].new is None
 
 
 def test_metadata_of_unchanged_story_is_updated(db: sqlite3.Connection) -> None:
@@ -45,7 +45,7 @@ def test_metadata_of_unchanged_story_is_updated(db: sqlite3.Connection) -> None:
     commit(db, Skipped(Story(1, HINDI, title="new", updated_at=2), Skip.UNCHANGED, '"f"'))
     row = stories.describe(db, [1])[1]
     assert (row["title"], row["updated_at"], row["etag"]) == ("new", 2, '"f"')
-    assert changes.last_seq(db) == 1, "nothing changes for the index"
+    assert outbox.last_seq(db) == 1, "nothing changes for the index"
 
 
 def test_edit_withdraws_flags_until_they_are_verified_again(db: sqlite3.Connection) -> None:
@@ -65,7 +65,7 @@ def test_assessment_of_an_old_text_is_dropped(db: sqlite3.Connection) -> None:
     commit(db, fingerprinted(1, 1), fingerprinted(2, 1), pairs={(1, 2)})
     assessed = [(pair, assess(pair, None, None, Thresholds())) for pair in candidates.pending(db, BEFORE_ALL, 9)]
     commit(db, fingerprinted(2, 0xFFFFFF), pairs={(1, 2)})  # edited while the verifier was at work
-    assert not reverification.record(db, assessed, "v")
+    assert not verification.record(db, assessed, "v")
     assert candidates.pending_count(db) == 1, "the pair waits to be judged by its new text"
 
 
@@ -142,7 +142,7 @@ def test_ledger_can_be_read_while_a_batch_is_written(tmp_path: Path) -> None:
     commit(db, fingerprinted(1, 1))
     db.execute("BEGIN IMMEDIATE")
     db.execute("DELETE FROM stories")
-    assert stories.known_many(read(tmp_path / "ledger.db"), [1]).get(1) is not None
+    assert stories.stored_versions(read(tmp_path / "ledger.db"), [1]).get(1) is not None
 
 
 def test_ledger_of_newer_schema_is_refused(tmp_path: Path) -> None:
@@ -172,8 +172,8 @@ def test_ledger_of_trial_version_is_refused(tmp_path: Path, schema: int) -> None
 
 def test_reading_many_known_stories_equals_reading_each(db: sqlite3.Connection) -> None:
     commit(db, *(fingerprinted(n, n, language) for n, language in enumerate(LANGUAGES)))
-    one_by_one = {n: stories.known_many(db, [n]).get(n) for n in range(len(LANGUAGES))}
-    assert stories.known_many(db, [*range(len(LANGUAGES)), 99]) == one_by_one
+    one_by_one = {n: stories.stored_versions(db, [n]).get(n) for n in range(len(LANGUAGES))}
+    assert stories.stored_versions(db, [*range(len(LANGUAGES)), 99]) == one_by_one
 
 
 def test_unchanged_metadata_is_not_written(db: sqlite3.Connection) -> None:

@@ -6,8 +6,8 @@ from dataclasses import replace
 
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from neardup.ledger import marked_stories, stories
-from neardup.ledger.marked_stories import MarkedAuthor, MarkedStory, MarkFilter
+from neardup.ledger import marks, stories
+from neardup.ledger.marks import MarkedAuthor, MarkedStory, MarkFilter
 from neardup.records import Fingerprinted, Language, Mark, MarkReason, Skip, Skipped, Story
 
 from tests.support.builders import commit, fingerprinted, ledger_in_memory
@@ -63,18 +63,18 @@ def test_the_selected_stories_are_listed_and_counted(
     with closing(ledger_in_memory()) as db:
         commit(db, *made)
         db.execute("UPDATE marks SET marked_at = story_id % 5")
-        listed = marked_stories.listed(db, choice)
+        listed = marks.list_stories(db, choice)
         assert listed == sorted(map(shown, expected), key=lambda one: (-one.marked_at, -one.story_id))
-        assert marked_stories.listed(db, choice, limit) == listed[:limit]
-        total, reasons = marked_stories.counted(db, choice)
+        assert marks.list_stories(db, choice, limit) == listed[:limit]
+        total, reasons = marks.count_stories(db, choice)
         assert (total, reasons) == (len(expected), reasons_of(expected))
-        authors = marked_stories.by_author(db, choice)
-        assert marked_stories.by_author(db, choice, limit) == authors[:limit]
+        authors = marks.list_authors(db, choice)
+        assert marks.list_authors(db, choice, limit) == authors[:limit]
         assert sum(author.stories for author in authors) == total, "the counts by author do not add up"
         for author in authors:
             own = [one for one in expected if one.story.author_id == author.author_id]
             assert author == MarkedAuthor(author.author_id, len(own), reasons_of(own))
-        found = marked_stories.of_stories(db, [one.story_id for one in listed])
+        found = marks.of_stories(db, [one.story_id for one in listed])
         assert found == {one.story_id: one.marks for one in listed}
 
 
@@ -98,9 +98,9 @@ def test_a_marked_story_has_the_author_and_title_of_its_latest_listing() -> None
     with closing(ledger_in_memory()) as db:
         commit(db, marked(TAMIL))
         commit(db, Skipped(Story(1, TAMIL, title="new", author_id="b", updated_at=2), Skip.UNCHANGED))
-        [found] = marked_stories.listed(db, MarkFilter(author="b"))
+        [found] = marks.list_stories(db, MarkFilter(author="b"))
         assert (found.title, found.author_id, found.language) == ("new", "b", TAMIL)
-        assert marked_stories.listed(db, MarkFilter(author="a")) == []
+        assert marks.list_stories(db, MarkFilter(author="a")) == []
 
 
 def test_a_story_without_a_fingerprint_keeps_what_its_listing_says() -> None:
@@ -108,7 +108,7 @@ def test_a_story_without_a_fingerprint_keeps_what_its_listing_says() -> None:
         commit(db, marked())
         gone = Story(1, HINDI, "pages/1.html", "b", updated_at=2, name="tale")
         commit(db, Skipped(gone, Skip.NOT_TEXT, marks=(Mark(MarkReason.NOT_TEXT, ""),)))
-        assert not stories.known_many(db, [1])
-        [found] = marked_stories.listed(db, MarkFilter())
+        assert not stories.stored_versions(db, [1])
+        [found] = marks.list_stories(db, MarkFilter())
         assert (found.name, found.title, found.author_id) == ("tale", "pages/1.html", "b")
         assert found.marks == (Mark(MarkReason.NOT_TEXT, ""),)

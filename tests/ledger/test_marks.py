@@ -6,7 +6,7 @@ from dataclasses import replace
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from neardup.ledger import marks, stories
-from neardup.ledger.restart import restart
+from neardup.ledger.stories import remove_all
 from neardup.records import Mark, MarkReason, Marks, Skip, Skipped, Story
 
 from tests.support.builders import commit, fingerprinted, ledger_in_memory
@@ -26,7 +26,7 @@ def test_marks_are_those_of_the_last_reading(readings: list[tuple[str, int, Mark
     expected: dict[int, Marks] = {}
     with closing(ledger_in_memory()) as db:
         for number, (event, story_id, found) in enumerate(readings):
-            is_known = bool(stories.known_many(db, [story_id]))
+            is_known = bool(stories.stored_versions(db, [story_id]))
             if event == "forgotten":
                 stories.forget(db, story_id)
                 db.execute("DELETE FROM forgotten")
@@ -43,15 +43,15 @@ def test_marks_are_those_of_the_last_reading(readings: list[tuple[str, int, Mark
                     commit(db, replace(fingerprinted(story_id, number + 1), marks=found))
         held = db.execute("SELECT story_id, reason, detail FROM marks").fetchall()
         assert sorted(held) == sorted((n, m.reason, m.detail) for n, some in expected.items() for m in some), readings
-        restart(db, "v2", "")
-        assert marks.counts(db) == []
+        remove_all(db, "v2", "")
+        assert marks.mark_counts(db) == []
 
 
 def test_marks_are_counted_by_reason_language_and_detail() -> None:
     with closing(ledger_in_memory()) as db:
         for n, language, script in ((1, HINDI, "Tamil"), (2, HINDI, "Tamil"), (3, HINDI, "Latin"), (4, TAMIL, "Latin")):
             commit(db, replace(fingerprinted(n, n, language), marks=(Mark(MarkReason.MISLABELLED, script),)))
-        found = marks.counts(db)
+        found = marks.mark_counts(db)
         tally = [(one.language, one.detail, one.stories) for one in found]
         assert tally == [(HINDI, "Latin", 1), (HINDI, "Tamil", 2), (TAMIL, "Latin", 1)]
         assert [one.example for one in found if one.stories == 1] == [3, 4]
@@ -61,7 +61,7 @@ def test_shares_count_as_one_detail() -> None:
     with closing(ledger_in_memory()) as db:
         for n, share in enumerate(("51 %", "63 %", "100 %")):
             commit(db, replace(fingerprinted(n, n), marks=(Mark(MarkReason.HIDDEN, share),)))
-        [found] = marks.counts(db)
+        [found] = marks.mark_counts(db)
         assert (found.reason, found.detail, found.stories) == (MarkReason.HIDDEN, "", 3)
 
 
@@ -81,4 +81,4 @@ def test_a_story_that_was_forgotten_while_its_page_was_read_is_not_marked() -> N
     with closing(ledger_in_memory()) as db:
         stories.forget(db, 1)
         commit(db, Skipped(Story(1, HINDI), Skip.EMPTY, marks=(Mark(MarkReason.EMPTY, ""),)))
-        assert marks.counts(db) == []
+        assert marks.mark_counts(db) == []

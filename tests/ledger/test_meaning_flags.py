@@ -10,9 +10,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from neardup.core.verify.tiers import RETOLD, SIMILAR, TRANSLATED
 from neardup.errors import Conflict
-from neardup.ledger import cases, copying_stories, flags, meaning_flags, stories, verdicts
+from neardup.ledger import cases, flags, meaning_flags, similarities, stories, verdicts
+from neardup.ledger.flags import Selection
 from neardup.ledger.meaning_flags import ChunkPair, MeaningFlag
-from neardup.ledger.selection import Selection
 from neardup.records import Verdict
 
 from tests.support.builders import commit, fingerprinted, flag_pair, ledger_in_memory
@@ -61,7 +61,7 @@ def test_no_list_of_flags_and_no_count_has_them(db: sqlite3.Connection) -> None:
     meaning_flags.put(db, [found(db, 1, 2)], "m")
     cases.refresh(db)
     assert not list(flags.select(db))
-    assert not list(copying_stories.selected(db))
+    assert not list(similarities.select(db))
     assert not db.execute("SELECT * FROM cases").fetchall()
     assert not flags.counts(db)
 
@@ -70,7 +70,7 @@ def test_a_pair_leaves_the_queue_when_its_words_are_flagged_or_its_text_changes(
     meaning_flags.put(db, [found(db, 1, 3), found(db, 2, 4), found(db, 1, 2)], "m")
     flag_pair(db, 1, 3, SIMILAR)
     assert (1, 3) not in queue(db)
-    assert meaning_flags.flagged_by_words(db, {3: [1, 2], 4: [2]}) == {(1, 3)}
+    assert meaning_flags.find_flagged_by_words(db, {3: [1, 2], 4: [2]}) == {(1, 3)}
     commit(db, fingerprinted(4, 999))
     assert queue(db) == [(1, 2)]
     assert meaning_flags.put(db, [found(db, 2, 4)], "m").total() == 1, "another text is another pair"

@@ -9,9 +9,9 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from neardup.core.verify.tiers import EXACT, PARTIAL, PASSAGE
-from neardup.ledger import candidates, cases, flags, reverification, transaction, verdicts
+from neardup.ledger import candidates, cases, flags, transaction, verdicts, verification
 from neardup.ledger.candidates import Matches
-from neardup.ledger.selection import Selection
+from neardup.ledger.flags import Selection
 from neardup.pipeline.verifier import BEFORE_ALL
 from neardup.records import Assessment, Fingerprinted, Kind, Signals, Skip, Skipped, Story, Verdict
 
@@ -41,7 +41,7 @@ def pending(db: sqlite3.Connection) -> dict[tuple[int, int], bool]:
 
 def verify(db: sqlite3.Connection, kind: Kind | None) -> None:
     pairs = candidates.pending(db, BEFORE_ALL, 99)
-    reverification.record(db, [(pair, Assessment(kind, Signals(40, False, 0.4, 0.4, 0.4))) for pair in pairs], "v")
+    verification.record(db, [(pair, Assessment(kind, Signals(40, False, 0.4, 0.4, 0.4))) for pair in pairs], "v")
 
 
 some = st.lists(st.sampled_from(range(2, 9)), max_size=4, unique=True)

@@ -9,9 +9,9 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from neardup.ledger import common_passages, missing_passages, passage_hashes, stories, versions
-from neardup.ledger.common_passages import CommonPassage
-from neardup.ledger.restart import restart
+from neardup.ledger import passages, stories, versions
+from neardup.ledger.passages import CommonPassage
+from neardup.ledger.stories import remove_all
 from neardup.records import Fingerprinted, Skip, Skipped, Story
 
 from tests.support.builders import commit, fingerprinted, ledger_in_memory
@@ -50,17 +50,17 @@ def test_outbox_holds_the_stories_after_the_last_segment(steps: list[tuple[int, 
                 case _:
                     stories.forget(db, story_id)
         numbers = numbers_of(db)
-        assert [number for number, _ in passage_hashes.after(db, 0, 99)] == numbers
+        assert [number for number, _ in passages.hashes_after(db, 0, 99)] == numbers
         assert np.flatnonzero(versions.live_numbers(db)).tolist() == numbers
-        assert passage_hashes.count(db) == len(numbers)
-        passage_hashes.prune(db, last)
-        assert [number for number, _ in passage_hashes.after(db, 0, 99)] == [n for n in numbers if n > last]
+        assert passages.count_unflushed(db) == len(numbers)
+        passages.prune_hashes(db, last)
+        assert [number for number, _ in passages.hashes_after(db, 0, 99)] == [n for n in numbers if n > last]
 
 
 def test_outbox_returns_the_hashes_page_by_page(db: sqlite3.Connection) -> None:
     commit(db, *(with_hashes(n, n, n, 10 * n) for n in range(1, 6)))
     pages, number = [], 0
-    while page := passage_hashes.after(db, number, 2):
+    while page := passages.hashes_after(db, number, 2):
         pages.append([np.frombuffer(data, "<u4").tolist() for _, data in page])
         number = page[-1][0]
     assert pages == [[[1, 10], [2, 20]], [[3, 30], [4, 40]], [[5, 50]]]
@@ -75,45 +75,45 @@ def test_missing_stories_are_those_of_no_segment_and_not_in_the_outbox(
         for text, (story_id, step) in enumerate(steps, 1):
             outcome = fingerprinted(story_id, text) if step == "write" else Skipped(Story(story_id, HINDI), Skip.EMPTY)
             commit(db, outcome)
-        in_outbox = {number for number, _ in passage_hashes.after(db, 0, 99)}
+        in_outbox = {number for number, _ in passages.hashes_after(db, 0, 99)}
         db.execute("DELETE FROM passage_hashes WHERE number % 2")
         lacking = sorted(number for number in in_outbox if number % 2 and (number, number) not in held)
-        found = [one for gap in missing_passages.gaps(db, held) for one in missing_passages.next_stories(db, *gap, 99)]
+        found = [one for gap in passages.gaps(db, held) for one in passages.next_missing(db, *gap, 99)]
         assert [one.number for one in found] == lacking
-        assert missing_passages.count(db, held) == len(lacking)
-        known = stories.known_many(db, [one.story.id for one in found])
+        assert passages.count_missing(db, held) == len(lacking)
+        known = stories.stored_versions(db, [one.story.id for one in found])
         assert {one.story.id: one.text_hash for one in found} == {n: one.text_hash for n, one in known.items()}
 
 
 def test_a_missing_story_has_what_a_reader_needs(db: sqlite3.Connection) -> None:
     commit(db, replace(fingerprinted(7, 1), story=Story(7, TAMIL, "a/7.html")))
     db.execute("DELETE FROM passage_hashes")
-    [missing] = missing_passages.next_stories(db, 1, 1, 9)
+    [missing] = passages.next_missing(db, 1, 1, 9)
     assert missing.story == Story(7, TAMIL, "a/7.html")
 
 
 def test_common_passages_keep_the_largest_count_and_the_first_example(db: sqlite3.Connection) -> None:
     commit(db, fingerprinted(1, 1), fingerprinted(2, 2))
-    common_passages.record(db, [CommonPassage(HINDI, 9, 51, None), CommonPassage(HINDI, 2**32 - 1, 60, 2)])
-    common_passages.record(db, [CommonPassage(HINDI, 9, 40, 1), CommonPassage(TAMIL, 3, 52, None)])
-    common_passages.record(db, [CommonPassage(HINDI, 9, 100, 2)])
-    assert common_passages.of_language(db, HINDI).tolist() == [9, 2**32 - 1]
-    assert common_passages.of_language(db, HINDI).dtype == np.uint32
-    assert common_passages.counts(db) == {HINDI: 2, TAMIL: 1}
-    rows = [(row["language"], row["hash"], row["holders"], row["example"]) for row in common_passages.listed(db, 2)]
+    passages.record_common(db, [CommonPassage(HINDI, 9, 51, None), CommonPassage(HINDI, 2**32 - 1, 60, 2)])
+    passages.record_common(db, [CommonPassage(HINDI, 9, 40, 1), CommonPassage(TAMIL, 3, 52, None)])
+    passages.record_common(db, [CommonPassage(HINDI, 9, 100, 2)])
+    assert passages.common_of_language(db, HINDI).tolist() == [9, 2**32 - 1]
+    assert passages.common_of_language(db, HINDI).dtype == np.uint32
+    assert passages.count_common(db) == {HINDI: 2, TAMIL: 1}
+    rows = [(row["language"], row["hash"], row["holders"], row["example"]) for row in passages.list_common(db, 2)]
     assert rows == [(HINDI, 9, 100, 1), (HINDI, 2**32 - 1, 60, 2)]
 
 
 @pytest.mark.parametrize("leave", ["edit", "forget", "restart"])
 def test_example_of_a_common_passage_leaves_with_its_text(db: sqlite3.Connection, leave: str) -> None:
     commit(db, with_hashes(1, 1, 9))
-    common_passages.record(db, [CommonPassage(HINDI, 9, 51, 1)])
+    passages.record_common(db, [CommonPassage(HINDI, 9, 51, 1)])
     match leave:
         case "edit":
             commit(db, with_hashes(1, 2, 8))
         case "forget":
             stories.forget(db, 1)
         case _:
-            restart(db, "v2", "")
-    assert [row["example"] for row in common_passages.listed(db, 9)] == ([] if leave == "restart" else [None])
-    assert len(passage_hashes.after(db, 0, 9)) == (leave == "edit")
+            remove_all(db, "v2", "")
+    assert [row["example"] for row in passages.list_common(db, 9)] == ([] if leave == "restart" else [None])
+    assert len(passages.hashes_after(db, 0, 9)) == (leave == "edit")

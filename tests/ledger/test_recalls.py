@@ -5,8 +5,8 @@ from random import Random
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from neardup.ledger import recalls
-from neardup.ledger.recalls import ALL, KEPT_MS, MONTH_MS, Measure, Recall, Tried
+from neardup.ledger import self_checks
+from neardup.ledger.self_checks import ALL, KEPT_MS, MONTH_MS, Measure, Recall, Trial
 
 from tests.support.builders import ledger_in_memory
 from tests.support.languages import HINDI, ODIA, TAMIL
@@ -16,14 +16,14 @@ NOW = 2_000 * DAY_MS
 STORIES, EDITS = 20, 5
 
 tries = st.lists(
-    st.builds(Tried, st.sampled_from([HINDI, TAMIL]), st.integers(1, 4), st.sampled_from(["a", "b"]), st.booleans())
+    st.builds(Trial, st.sampled_from([HINDI, TAMIL]), st.integers(1, 4), st.sampled_from(["a", "b"]), st.booleans())
 )
 
 
 @settings(max_examples=25)
 @given(tries)
-def test_each_copy_counts_once_in_each_sum(tried: list[Tried]) -> None:
-    sums = {(one.language, one.subject): one for one in recalls.sum_recalls(tried)}
+def test_each_copy_counts_once_in_each_sum(tried: list[Trial]) -> None:
+    sums = {(one.language, one.subject): one for one in self_checks.sum_recalls(tried)}
     for (language, subject), one in sums.items():
         own = [t for t in tried if language in (ALL, t.language) and subject in (ALL, t.subject)]
         assert (one.found, one.total) == (sum(t.found for t in own), len(own))
@@ -38,17 +38,17 @@ def night(rng: Random, lost: str | None = None, recall: float = 0.97) -> list[Re
     for first, language in enumerate((HINDI, ODIA, TAMIL)):
         for story in range(first * STORIES, (first + 1) * STORIES):
             found = rng.random() < recall and language != lost
-            tried += [Tried(language, story, f"edit {n}", found) for n in range(EDITS)]
-    return recalls.sum_recalls(tried)
+            tried += [Trial(language, story, f"edit {n}", found) for n in range(EDITS)]
+    return self_checks.sum_recalls(tried)
 
 
 @pytest.mark.parametrize("lost", [None, ODIA])
 def test_only_a_clear_drop_is_lower_than_the_month_before(lost: str | None) -> None:
     db, rng = ledger_in_memory(), Random(1)
     for n in range(30):
-        recalls.record_recalls(db, Measure.CANARY, NOW - (30 - n) * DAY_MS, night(rng))
-    recalls.record_recalls(db, Measure.CANARY, NOW, night(rng, lost))
-    measured = recalls.latest_recalls(db, Measure.CANARY)
+        self_checks.record_recalls(db, Measure.CANARY, NOW - (30 - n) * DAY_MS, night(rng))
+    self_checks.record_recalls(db, Measure.CANARY, NOW, night(rng, lost))
+    measured = self_checks.latest_recalls(db, Measure.CANARY)
     assert measured is not None
     lower = {(one.recall.language, one.recall.subject) for one in measured[1] if one.is_lower}
     if lost is None:
@@ -60,12 +60,14 @@ def test_only_a_clear_drop_is_lower_than_the_month_before(lost: str | None) -> N
 
 def test_older_measurements_and_other_measures_are_left_out() -> None:
     db, few = ledger_in_memory(), [Recall(HINDI, ALL, 1, 20, 1, 20)]
-    recalls.record_recalls(db, Measure.CANARY, NOW - MONTH_MS - 1, [Recall(HINDI, ALL, 20_000, 20_000, 20_000, 20_000)])
-    recalls.record_recalls(db, Measure.CANARY, NOW, few)
-    measured = recalls.latest_recalls(db, Measure.CANARY)
+    self_checks.record_recalls(
+        db, Measure.CANARY, NOW - MONTH_MS - 1, [Recall(HINDI, ALL, 20_000, 20_000, 20_000, 20_000)]
+    )
+    self_checks.record_recalls(db, Measure.CANARY, NOW, few)
+    measured = self_checks.latest_recalls(db, Measure.CANARY)
     assert measured is not None
     [only] = measured[1]
     assert (only.recall, only.month.low, only.month.high) == (few[0], 0, 1)
-    assert recalls.latest_recalls(db, Measure.AUDIT) is None
-    recalls.record_recalls(db, Measure.CANARY, NOW + KEPT_MS, few)
+    assert self_checks.latest_recalls(db, Measure.AUDIT) is None
+    self_checks.record_recalls(db, Measure.CANARY, NOW + KEPT_MS, few)
     assert db.execute("SELECT count(*) FROM recalls").fetchone() == (2,), "old measurements are not dropped"

@@ -10,8 +10,8 @@ from neardup.core.verify.clusters import clusters as clusters_of
 from neardup.core.verify.tiers import EXACT, NEAR, PARTIAL, PASSAGE, TRANSLITERATED, kinds, tier_of
 from neardup.languages import LANGUAGES
 from neardup.ledger import clusters, flags
-from neardup.ledger.compact_columns import packed_id
-from neardup.ledger.selection import JOINING, Selection, members_of
+from neardup.ledger.flags import JOINING, Selection, members_of
+from neardup.ledger.story_rows import pack_id
 from neardup.records import DECIDING, Fingerprinted, Kind, Language, Signals, Skip, Skipped, Story
 
 from tests.support.builders import commit, fingerprint_of, ledger_in_memory, verify_pending
@@ -99,7 +99,7 @@ def ledger(rows: list[Flag], authors: dict[int, str | None]) -> sqlite3.Connecti
                 *(one.a, one.b, NUMBER_OF[one.language], one.kind, one.status, one.hamming),
                 *(one.scores or (None, None, None)),
                 *(one.flagged_at, 1 if one.exported else None),
-                *(packed_id(authors.get(story_id)) for story_id in (one.a, one.b)),
+                *(pack_id(authors.get(story_id)) for story_id in (one.a, one.b)),
             ),
         )
     return db

@@ -9,10 +9,10 @@ from hypothesis import settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, rule
 from neardup.core.verify.tiers import kinds
-from neardup.ledger import copying_stories, flags, similarities, stories, verdicts
-from neardup.ledger.restart import restart
-from neardup.ledger.selection import Selection
-from neardup.ledger.spans import unpacked
+from neardup.ledger import flags, similarities, stories, verdicts
+from neardup.ledger.flags import Selection
+from neardup.ledger.similarities import unpack_spans
+from neardup.ledger.stories import remove_all
 from neardup.records import Fingerprinted, Kind, Skip, Skipped, Spans, Story, Verdict
 
 from tests.support.builders import commit, fingerprint_of, ledger_in_memory
@@ -53,7 +53,7 @@ def copied_from(db: sqlite3.Connection, story_id: int) -> list[Copied]:
             continue
         if own is not None and own == author:
             continue
-        words = frozenset(word for start, end in unpacked(spans).tolist() for word in range(start, end))
+        words = frozenset(word for start, end in unpack_spans(spans).tolist() for word in range(start, end))
         found.append(Copied(other, kind, words))
     return found
 
@@ -103,13 +103,13 @@ class AnyOperations(RuleBasedStateMachine):
     @rule(pair=pairs, kind=st.sampled_from(kinds()), spans_a=runs, spans_b=runs)
     def flag(self, pair: tuple[int, int], kind: Kind, spans_a: Spans, spans_b: Spans) -> None:
         for story_id in pair:
-            if not stories.known_many(self.db, [story_id]):
+            if not stories.stored_versions(self.db, [story_id]):
                 self.write(story_id, None, None)
         flag_spans(self.db, *pair, kind, spans_a, spans_b)
 
     @rule(pair=pairs)
     def flag_without_texts(self, pair: tuple[int, int]) -> None:
-        if len(stories.known_many(self.db, pair)) == 2:
+        if len(stories.stored_versions(self.db, pair)) == 2:
             flag_spans(self.db, *pair)
 
     @rule(story_id=ids)
@@ -141,7 +141,7 @@ class AnyOperations(RuleBasedStateMachine):
 
     @rule()
     def restart(self) -> None:
-        restart(self.db, "v2", "")
+        remove_all(self.db, "v2", "")
 
     @invariant()
     def similarities_are_those_computed_from_scratch(self) -> None:
@@ -169,7 +169,7 @@ class AnyOperations(RuleBasedStateMachine):
 
     @invariant()
     def stories_are_selected_by_similarity(self) -> None:
-        rows = [dict(row) for row in copying_stories.selected(self.db)]
+        rows = [dict(row) for row in similarities.select(self.db)]
         order = [(-row["similarity"], row["story_id"]) for row in rows]
         assert order == sorted(order)
         with_open = {
@@ -181,10 +181,10 @@ class AnyOperations(RuleBasedStateMachine):
         similar: dict[int, Any] = dict(self.db.execute("SELECT story_id, similarity FROM similarities"))
         assert {row["story_id"] for row in rows} == with_open & similar.keys()
         half = Selection(similarity=0.5)
-        assert [row["story_id"] for row in copying_stories.selected(self.db, half)] == [
+        assert [row["story_id"] for row in similarities.select(self.db, half)] == [
             row["story_id"] for row in rows if row["similarity"] >= 0.5
         ]
-        assert copying_stories.tally(self.db, half).total() == sum(row["similarity"] >= 0.5 for row in rows)
+        assert similarities.tally(self.db, half).total() == sum(row["similarity"] >= 0.5 for row in rows)
         high = {story for story, similarity in similar.items() if similarity >= 0.5}
         pairs = flags.select(self.db, Selection(similarity=0.5, same_author=True))
         every = flags.select(self.db, Selection(same_author=True))

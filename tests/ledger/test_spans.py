@@ -3,7 +3,7 @@
 import numpy as np
 from hypothesis import given
 from hypothesis import strategies as st
-from neardup.ledger.spans import packed, union, unpacked, words_in
+from neardup.ledger.similarities import pack_spans, union_of_spans, unpack_spans, words_in
 from neardup.records import Spans
 
 bounds = st.tuples(st.integers(0, 2**20), st.integers(1, 400)).map(lambda run: (run[0], run[0] + run[1]))
@@ -19,14 +19,14 @@ def words_of(spans: Spans) -> set[int]:
 
 @given(many)
 def test_packing_loses_nothing_in_any_order(spans: Spans) -> None:
-    data = packed(spans)
-    assert np.array_equal(unpacked(data), spans) and unpacked(data).dtype == np.int32
+    data = pack_spans(spans)
+    assert np.array_equal(unpack_spans(data), spans) and unpack_spans(data).dtype == np.int32
     assert (data is None) == (not len(spans)) and len(data or b"") <= 7 * len(spans)
 
 
 @given(few_words)
 def test_union_has_the_same_words_once(spans: Spans) -> None:
-    joined = union(spans)
+    joined = union_of_spans(spans)
     assert words_of(joined) == words_of(spans)
     flat = joined.ravel().tolist()
     assert flat == sorted(set(flat)), "spans of a union neither overlap nor touch"

@@ -9,9 +9,9 @@ from typing import NamedTuple
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from neardup.core.verify.tiers import SIMILAR
-from neardup.ledger import case_queue, cases, runs, statistics
-from neardup.ledger.case_selection import CaseSelection
-from neardup.ledger.statistics import DAY_MS, Agreement, Waiting
+from neardup.ledger import case_queue, cases, moderation_statistics, runs
+from neardup.ledger.case_queue import CaseSelection
+from neardup.ledger.moderation_statistics import DAY_MS, Agreement, Waiting
 from neardup.records import DECIDING, Verdict
 
 from tests.support.builders import flag_pair, ledger_in_memory
@@ -65,11 +65,11 @@ def test_statistics_count_the_verdicts_that_stand(given_ones: list[Given], since
     since = since_day * DAY_MS
     standing = [one for one in given_ones if not one.is_undone and one.verdict in DECIDING]
     with closing(decided(given_ones)) as db:
-        assert statistics.decisions(db, since) == Counter(
+        assert moderation_statistics.count_decisions(db, since) == Counter(
             (one.moderator, one.at // 2) for one in standing if one.at // 2 >= since_day
         )
-        assert statistics.waiting(db, since) == waiting_of(standing, since)
-        assert statistics.agreement(db, since) == agreement_of(standing, since)
+        assert moderation_statistics.waiting_times(db, since) == waiting_of(standing, since)
+        assert moderation_statistics.agreement(db, since) == agreement_of(standing, since)
 
 
 def waiting_of(standing: list[Given], since: int) -> Waiting | None:
@@ -104,19 +104,21 @@ def test_open_and_recent_flags(statuses: list[str], since_day: int) -> None:
             db.execute("UPDATE flags SET status = ? WHERE a = ? AND b = ?", (status, *pair))
         cases.refresh(db)
         waits = [n * DAY_MS for n, status in enumerate(statuses, 1) if status == "open"]
-        oldest = statistics.oldest_open(db)
+        oldest = moderation_statistics.oldest_open(db)
         assert (oldest and oldest[1]) == (waits[0] if waits else None)
-        open_cases = case_queue.ids(db, CaseSelection(), limit=9, offset=0)
+        open_cases = case_queue.select_ids(db, CaseSelection(), limit=9, offset=0)
         assert oldest is None or oldest[0] in open_cases
         recent = sum(status != "withdrawn" and n >= since_day for n, status in enumerate(statuses, 1))
-        assert statistics.flagged(db, since_day * DAY_MS) == Counter({(HINDI, SIMILAR): recent} if recent else {})
+        assert moderation_statistics.count_flagged(db, since_day * DAY_MS) == Counter(
+            {(HINDI, SIMILAR): recent} if recent else {}
+        )
 
 
 def test_runs_of_today_count() -> None:
     with closing(ledger_in_memory()) as db:
-        assert statistics.fingerprinted(db, 0) == 0
+        assert moderation_statistics.count_fingerprinted(db, 0) == 0
         for n in (3, 4):
             runs.finish(db, runs.begin(db, "daily"), "done", counts={"fingerprinted": n})
         runs.begin(db, "daily")
-        assert statistics.fingerprinted(db, 0) == 7
-        assert statistics.fingerprinted(db, 2**62) == 0
+        assert moderation_statistics.count_fingerprinted(db, 0) == 7
+        assert moderation_statistics.count_fingerprinted(db, 2**62) == 0

@@ -9,8 +9,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from neardup.core.verify.tiers import EXACT, NEAR, PARTIAL, kinds
 from neardup.ledger import active_verdicts, candidates, flags, stories, verdicts
-from neardup.ledger.restart import restart
-from neardup.ledger.selection import Selection
+from neardup.ledger.flags import Selection
+from neardup.ledger.stories import remove_all
 from neardup.pipeline.verifier import BEFORE_ALL
 from neardup.records import DECIDING, Kind, Skip, Skipped, Story, Verdict
 
@@ -162,7 +162,7 @@ def test_refingerprinting_restores_all_statuses(db: sqlite3.Connection) -> None:
     add_copies(db, 4, 5)
     give_verdict(db, {(1, 4)}, Verdict.PLAGIARISM)
     before = statuses(db), kept(db)
-    restart(db, "v2", "")
+    remove_all(db, "v2", "")
     assert set(statuses(db).values()) == {"withdrawn"}
     add_copies(db, *range(1, 6))
     assert statuses(db) == before[0]

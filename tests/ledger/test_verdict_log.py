@@ -8,7 +8,7 @@ from sqlite3 import Connection
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from neardup.ledger import verdict_log, verdicts
+from neardup.ledger import verdicts
 from neardup.records import Verdict, rfc3339
 
 from tests.support.builders import flag_pair, ledger_in_memory
@@ -54,7 +54,7 @@ def test_log_is_what_happened(done: list[tuple[bool, tuple[int, ...]]]) -> None:
                 pairs = sorted(PAIRS[n - 1] for n in flag_ids)
                 standing.append((decision, pairs))
                 expected.append(("verdict", rfc3339(next(now)), decision, pairs))
-        log = [json.loads(verdict_log.as_json(event)) for event in verdict_log.since(db)]
+        log = [json.loads(verdicts.event_as_json(event)) for event in verdicts.events_since(db)]
         assert [
             (one["event"], one["at"], one["decision"], sorted((pair["a"], pair["b"]) for pair in one["pairs"]))
             for one in log
@@ -63,4 +63,4 @@ def test_log_is_what_happened(done: list[tuple[bool, tuple[int, ...]]]) -> None:
         assert all((one["verdict"], one["note"]) == ("template", "नोट") for one in log)
         for time in range(0, 10_000, 1_000):
             later = [one for one in log if one["at"] >= (rfc3339(time) or "")]
-            assert list(verdict_log.since(db, time)) == later, "since is a time, inclusive"
+            assert list(verdicts.events_since(db, time)) == later, "since is a time, inclusive"

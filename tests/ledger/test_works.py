@@ -15,17 +15,16 @@ from neardup.ledger import (
     authors,
     candidates,
     case_queue,
-    case_selection,
     cases,
     flags,
-    reverification,
     similarities,
     stories,
     verdicts,
+    verification,
     works,
 )
-from neardup.ledger.restart import restart
-from neardup.ledger.selection import Selection
+from neardup.ledger.flags import Selection
+from neardup.ledger.stories import remove_all
 from neardup.records import Assessment, Fingerprinted, Signals, Skip, Skipped, Story, Verdict, is_work
 
 from tests.support.builders import commit, fingerprint_of, ledger_in_memory
@@ -58,7 +57,7 @@ def add(db: sqlite3.Connection, published: dict[int, int | None], found: set[tup
     """Add these stories, and flag these pairs as similar."""
     commit(db, *(made(listed(story_id, at)) for story_id, at in published.items()), pairs=found)
     pending = candidates.pending(db, (-(2**63), 0), 100)
-    reverification.record(db, [(pair, Assessment("similar", Signals(40, jaccard=0.6))) for pair in pending], "v")
+    verification.record(db, [(pair, Assessment("similar", Signals(40, jaccard=0.6))) for pair in pending], "v")
     cases.refresh(db)
 
 
@@ -156,7 +155,7 @@ def test_the_licence_is_that_of_the_latest_listing(again: object) -> None:
 def test_refingerprinting_keeps_the_catalogues() -> None:
     with closing(ledger_in_memory()) as db:
         add(db, {1: None, -1: None}, {(-1, 1)})
-        restart(db, "v2", "")
+        remove_all(db, "v2", "")
         [catalogue] = works.catalogues(db)
         assert (catalogue.works, catalogue.without_fingerprint, catalogue.open_flags) == (1, 1, 0)
         assert works.ids_without(db, {-1}) == [] and works.ids_without(db, set()) == [-1]
@@ -180,7 +179,7 @@ def test_pairs_and_cases_are_found_by_the_catalogue(
         assert {(row["matched_id"], row["story_id"]) for row in rows} == copies
         assert works.open_flags(db).get(catalogue, 0) == len(copies)
 
-        every = case_selection.CaseSelection(status=case_selection.EVERY)
+        every = case_queue.CaseSelection(status=case_queue.EVERY)
         of_catalogue = replace(every, catalogue=catalogue)
         cases_of_copies = {case for (case,) in db.execute("SELECT case_id FROM flags WHERE a < 0")} if copies else set()
         assert {row["case_id"] for row in case_queue.select(db, of_catalogue)} == cases_of_copies

@@ -9,8 +9,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from neardup.core.fingerprint.passage_hashes import GRAM, WINDOW, sampled
-from neardup.ledger import common_passages
-from neardup.ledger.common_passages import CommonPassage
+from neardup.ledger import passages
+from neardup.ledger.passages import CommonPassage
 from neardup.moderation.evidence.common_text import common_text
 
 from tests.support.builders import ledger_in_memory
@@ -30,7 +30,7 @@ PRAYER = story(1, 200)
 def db() -> Iterator[sqlite3.Connection]:
     """A ledger in which a prayer of 200 words is common in Hindi."""
     with closing(ledger_in_memory()) as db:
-        common_passages.record(db, [CommonPassage(HINDI, int(one), 60, None) for one in sampled(PRAYER)[0]])
+        passages.record_common(db, [CommonPassage(HINDI, int(one), 60, None) for one in sampled(PRAYER)[0]])
         yield db
 
 

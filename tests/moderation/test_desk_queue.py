@@ -17,7 +17,7 @@ from neardup.config import Config, Content, Detection, Source
 from neardup.core.verify.tiers import kinds
 from neardup.languages import LANGUAGES
 from neardup.ledger import flags, verdicts
-from neardup.ledger.selection import Selection
+from neardup.ledger.flags import Selection
 from neardup.moderation.desk.pages import MAX_TITLE_LENGTH, short
 from neardup.moderation.desk.position import position_of
 from neardup.moderation.desk.query import STATUSES, Queue, number, query_of, queue_of

@@ -11,7 +11,7 @@ from urllib.parse import quote, urlencode
 
 import pytest
 from neardup.core.fingerprint.version import version
-from neardup.ledger import candidates, connect, reverification, runs
+from neardup.ledger import candidates, connect, runs, verification
 from neardup.pipeline.verifier import BEFORE_ALL
 from neardup.records import Assessment, Fingerprinted, Signals, Story
 from neardup.source.parse import id_of
@@ -48,7 +48,7 @@ def flag(db: sqlite3.Connection, one: Story, other: Story) -> None:
     both = [Fingerprinted(story, fingerprint_of(abs(story.id).to_bytes(16)), None) for story in (one, other)]
     commit(db, *both, pairs={(one.id, other.id)})
     [pair] = candidates.pending(db, BEFORE_ALL, 2)
-    reverification.record(db, [(pair, Assessment("similar", Signals(40, jaccard=0.6)))], "v")
+    verification.record(db, [(pair, Assessment("similar", Signals(40, jaccard=0.6)))], "v")
 
 
 async def test_queues_are_filtered_by_catalogue(folder: Path) -> None:

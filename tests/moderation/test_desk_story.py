@@ -13,7 +13,7 @@ import pytest
 from neardup.core.fingerprint.version import version
 from neardup.core.verify.tiers import EXACT, PARTIAL
 from neardup.ledger import connect, flags, runs
-from neardup.ledger.selection import Selection
+from neardup.ledger.flags import Selection
 from neardup.moderation.desk.query import EVERY
 
 from tests.support.copying_story import CopiedFrom, write_copying_story

@@ -17,7 +17,7 @@ from neardup.core.columns import Outcomes
 from neardup.errors import Fatal
 from neardup.languages import LANGUAGES, SHIPPED
 from neardup.ledger import cases, flags, stories
-from neardup.ledger.selection import Selection
+from neardup.ledger.flags import Selection
 from neardup.moderation.export.destination import write_atomically
 from neardup.moderation.export.guard import guarded
 from neardup.moderation.export.pairs import COLUMNS

@@ -10,7 +10,7 @@ import pytest
 from neardup.core.verify.keep import POLICIES, Policy
 from neardup.core.verify.tiers import NEAR, PASSAGE
 from neardup.languages import LANGUAGES, SHIPPED
-from neardup.ledger.selection import Selection
+from neardup.ledger.flags import Selection
 from neardup.moderation.export.members import MEMBERS
 from neardup.moderation.export.write import ExportOptions, write_members
 from neardup.option_values import FORMATS, Format

@@ -11,7 +11,7 @@ import pytest
 from neardup.core.verify.tiers import NEAR, PARTIAL
 from neardup.languages import SHIPPED
 from neardup.ledger import verdicts
-from neardup.ledger.selection import Selection
+from neardup.ledger.flags import Selection
 from neardup.moderation.export.stories import STORIES
 from neardup.moderation.export.write import ExportOptions, write_stories
 from neardup.option_values import FORMATS, Format

@@ -16,7 +16,7 @@ from neardup.core.verify.tiers import PARTIAL, SIMILAR, Tier, kind_of
 from neardup.insights.what_if import what_if
 from neardup.languages import SHIPPED
 from neardup.ledger import clusters, connect, flags, verdicts
-from neardup.ledger.selection import Selection
+from neardup.ledger.flags import Selection
 from neardup.moderation.export.write import ExportOptions, write
 from neardup.pipeline.gauges import _set_verdict_gauges
 from neardup.records import Signals, Verdict

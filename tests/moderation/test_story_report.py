@@ -8,8 +8,7 @@ import numpy as np
 from hypothesis import given
 from hypothesis import strategies as st
 from neardup.core.text.normalize import located, tokens
-from neardup.ledger.similarities import Similarity, Source
-from neardup.ledger.spans import union, words_in
+from neardup.ledger.similarities import Similarity, Source, union_of_spans, words_in
 from neardup.moderation.evidence.alignment import Mark
 from neardup.moderation.evidence.fragments import Fold, Paragraph
 from neardup.moderation.evidence.story_report import COLOURS, StoryReport, story_report
@@ -47,7 +46,7 @@ def similarity(of_sources: list[Spans], words: int = WORDS) -> Similarity:
         for n, found in enumerate(of_sources)
     ]
     sources.sort(key=lambda source: (-source.copied_words, source.story_id))
-    everything = union(np.concatenate([np.empty((0, 2), np.int32), *of_sources]))
+    everything = union_of_spans(np.concatenate([np.empty((0, 2), np.int32), *of_sources]))
     copied = words_in(everything)
     return Similarity(7, HINDI, None, None, None, None, words, copied, copied / words, everything, tuple(sources))
 

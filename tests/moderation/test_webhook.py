@@ -15,7 +15,7 @@ from neardup.config import Config, Content, Export, Ledger, Source
 from neardup.config.sections import Review
 from neardup.core.verify.tiers import RETOLD
 from neardup.errors import NeardupError, Transient
-from neardup.ledger import connect, meaning_flags, verdict_log, verdicts
+from neardup.ledger import connect, meaning_flags, verdicts
 from neardup.ledger.meaning_flags import ChunkPair, MeaningFlag
 from neardup.moderation.desk.announcements import announce
 from neardup.moderation.desk.app import application, open_desk
@@ -128,7 +128,7 @@ async def test_every_verdict_and_undo_is_posted_in_order_and_a_failure_changes_n
                 await desk.ledger.write(verdicts.undo, done, "Ravi", await desk.ledger.read(verdicts.state, [1]))
                 announce(desk, done, "undo")
                 with closing(connect(tmp_path / "neardup.db")) as db:
-                    log = list(verdict_log.since(db))
+                    log = list(verdicts.events_since(db))
     assert [{name: value for name, value in one.items() if name != "text"} for one in received] == log
     assert [one["text"] for one in received] == [
         "neardup: Asha decided plagiarism, stories 1 and 2",

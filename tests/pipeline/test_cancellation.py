@@ -19,7 +19,7 @@ from neardup.index.protocol import Index
 from neardup.index.redis import open_redis
 from neardup.index.sqlite import SqliteIndex
 from neardup.languages import LANGUAGES
-from neardup.ledger import Ledger, changes, stories
+from neardup.ledger import Ledger, outbox, stories
 from neardup.pipeline.index_sync import catch_up
 from neardup.pipeline.index_wait import IndexWait
 from neardup.pipeline.summary import Counts
@@ -55,7 +55,7 @@ async def write(ledger: Ledger, index: Index) -> None:
     """Write the batches that the ledger lacks, as a run does."""
     await catch_up(index, ledger, "v")
     ids = [one.story.id for batch in BATCHES for one in batch if isinstance(one.story, Story)]
-    known = await ledger.do(stories.known_many, ids)
+    known = await ledger.do(stories.stored_versions, ids)
     async with Writer(
         ledger,
         index,
@@ -89,7 +89,7 @@ async def apply(ledger: Ledger, index: Index) -> None:
 
 async def look_up(ledger: Ledger, index: Index) -> None:
     await catch_up(index, ledger, "v")
-    held = [change.new for change in await ledger.do(changes.after, 0, 100) if change.new]
+    held = [change.new for change in await ledger.do(outbox.changes_after, 0, 100) if change.new]
     assert all(len(found.ids) + len(found.numbers) for found in (await index.lookup(held))[1])
 
 
@@ -108,7 +108,7 @@ class Scenario:
             if committed:
                 await commit(ledger)
             cancelled = await AwaitPoints(cancel_at).run(work(ledger, index))
-            applied, last = (await index.position()).applied, await ledger.do(changes.last_seq)
+            applied, last = (await index.position()).applied, await ledger.do(outbox.last_seq)
             assert applied is None or applied <= last, f"the index is ahead: {applied}, the ledger is at {last}"
             await work(ledger, index)
             assert index_faults(self.path, self.kind, self.url) == []

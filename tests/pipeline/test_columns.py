@@ -17,7 +17,7 @@ from neardup.core.columns import Outcomes, StoryColumns
 from neardup.core.packed_page import PackedPages
 from neardup.core.page import PageFingerprinted, Unreadable
 from neardup.languages import SHIPPED
-from neardup.ledger import changes, runs, stories
+from neardup.ledger import outbox, runs, stories
 from neardup.pages.results import Deliver, NotModified, PageResult, ReadFailed, results_of
 from neardup.pipeline.stages import Pipeline
 from neardup.pipeline.summary import Counts
@@ -139,7 +139,7 @@ class Bed:
     def bands(self) -> dict[int, object]:
         """What an index holds that has applied the outbox."""
         held = dict[int, object]()
-        for change in changes.after(self.db, 0, 10_000):
+        for change in outbox.changes_after(self.db, 0, 10_000):
             held.pop(change.story_id, None)
             if change.new:
                 held[change.story_id] = change.new

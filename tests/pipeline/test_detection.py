@@ -23,7 +23,7 @@ from neardup.core.verify.tiers import EXACT, kind_of
 from neardup.index.protocol import Bandings, IndexPosition
 from neardup.index.sqlite import SqliteIndex
 from neardup.languages import LANGUAGES
-from neardup.ledger import Ledger, changes, flags, runs
+from neardup.ledger import Ledger, flags, outbox, runs
 from neardup.pipeline.index_sync import catch_up, refuse_mismatch
 from neardup.pipeline.index_wait import IndexWait
 from neardup.pipeline.summary import Counts
@@ -119,7 +119,7 @@ async def flagged(
             await writer.write(Outcomes.of(batch), lookups[n], 0)
     await verifier.drain()
     found = await ledger.do(lambda db: list(flags.select(db)))
-    assert await ledger.do(changes.last_seq) == (await index.position()).applied, "the index lacks changes"
+    assert await ledger.do(outbox.last_seq) == (await index.position()).applied, "the index lacks changes"
     await index.close()
     ledger.close()
     return {(row["story_id"], row["matched_id"], row["kind"], row["hamming"]) for row in found}

@@ -14,8 +14,8 @@ from neardup.index.protocol import BucketStatistics, Index
 from neardup.index.redis import open_redis
 from neardup.index.sqlite import SqliteIndex
 from neardup.languages import LANGUAGES
-from neardup.ledger import Ledger, changes, runs, stories
-from neardup.ledger.restart import restart
+from neardup.ledger import Ledger, outbox, runs, stories
+from neardup.ledger.stories import remove_all
 from neardup.pipeline import index_sync
 from neardup.pipeline.index_sync import catch_up, forget_fingerprints, ledger_id, rebuild, refuse_mismatch
 from neardup.pipeline.passage_sync import open_passages
@@ -45,7 +45,7 @@ async def commit(ledger: Ledger, *texts: tuple[int, int]) -> None:
 
 async def assert_in_step(ledger: Ledger, index: Index) -> None:
     held = await ledger.do(stories_as_changes)
-    assert (await index.position()).applied == await ledger.do(changes.last_seq)
+    assert (await index.position()).applied == await ledger.do(outbox.last_seq)
     _, found = await index.lookup([change.new for change in held if change.new])
     for change, one in zip(held, found, strict=True):
         assert change.number in one.numbers, f"story {change.story_id} is not in its buckets"
@@ -67,7 +67,7 @@ async def ahead(ledger: Ledger, index: Index) -> None:
 
 async def older_than_the_outbox(ledger: Ledger, index: Index) -> None:
     await commit(ledger, (4, 4), (5, 5))
-    await ledger.do(changes.prune, 0)
+    await ledger.do(outbox.prune_changes, 0)
 
 
 @pytest.mark.parametrize("kind", ["sqlite", "documented", "compact"])
@@ -208,15 +208,19 @@ def test_an_interrupted_refingerprinting_is_resumed(tmp_path: Path) -> None:
         await catch_up(index, ledger, "v")
         await commit(ledger, (1, 1))
         await catch_up(index, ledger, "v")
-        await ledger.do(restart, "v", "whole pages")  # as if killed before the index was cleared
+        await ledger.do(remove_all, "v", "whole pages")  # as if killed before the index was cleared
         await forget_fingerprints(index, passages, ledger, "v", "whole pages")
         await catch_up(index, ledger, "v")
         await assert_in_step(ledger, index)
         await commit(ledger, (1, 1))
         await forget_fingerprints(index, passages, ledger, "v", "whole pages")
-        assert 1 in await ledger.do(stories.known_many, [1]), "the fingerprint made before the interruption was deleted"
+        assert 1 in await ledger.do(stories.stored_versions, [1]), (
+            "the fingerprint made before the interruption was deleted"
+        )
         await forget_fingerprints(index, passages, ledger, "v", "their <article>")
-        assert await ledger.do(stories.known_many, [1]) == {}, "fingerprints of other extraction settings were kept"
+        assert await ledger.do(stories.stored_versions, [1]) == {}, (
+            "fingerprints of other extraction settings were kept"
+        )
         await index.close()
         ledger.close()
 

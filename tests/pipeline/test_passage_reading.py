@@ -14,7 +14,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from neardup.core.page import PageFingerprinted, Unreadable
 from neardup.index.passages.index import PassageIndex
-from neardup.ledger import Ledger, missing_passages
+from neardup.ledger import Ledger, passages
 from neardup.pages.results import PageResult, ReadFailed, read_singly
 from neardup.pipeline import passage_reading
 from neardup.pipeline.passage_reading import PassageReading
@@ -107,7 +107,7 @@ def test_what_is_missing_is_read_again_and_nothing_else(
             for n in gone:
                 files[n].unlink()
             missing = {number for n in gone for number in range(ranges[n][0], ranges[n][1] + 1)}
-            assert await ledger.do(missing_passages.count, index.held) == len(missing)
+            assert await ledger.do(passages.count_missing, index.held) == len(missing)
             pages = Pages(answers)
             reading = PassageReading(PassageSync(index, ledger), ledger, read_singly(pages.read))
             assert await reading.run(asyncio.Event())
@@ -116,13 +116,13 @@ def test_what_is_missing_is_read_again_and_nothing_else(
             assert reading.counts == results
             unread = {number for number in missing if answers.get(number, "read") != "read"}
             assert found(index) == neighbours(set(range(1, STORIES + 1)) - unread)
-            assert await ledger.do(missing_passages.count, index.held) == results[FAILING]
+            assert await ledger.do(passages.count_missing, index.held) == results[FAILING]
             again = Pages({})
             assert await PassageReading(PassageSync(index, ledger), ledger, read_singly(again.read)).run(
                 asyncio.Event()
             )
             assert again.asked == Counter(number for number in missing if answers.get(number) == FAILING)
-            assert await ledger.do(missing_passages.count, index.held) == 0
+            assert await ledger.do(passages.count_missing, index.held) == 0
 
     asyncio.run(scenario())
 

@@ -17,7 +17,7 @@ from neardup.config import Detection
 from neardup.core.columns import Outcomes
 from neardup.errors import Fatal
 from neardup.index.passages import join
-from neardup.ledger import Ledger, candidates, common_passages, stories
+from neardup.ledger import Ledger, candidates, passages, stories
 from neardup.ledger.candidates import Matches
 from neardup.pipeline import passage_sweep
 from neardup.pipeline.common_passages import CommonPassages
@@ -172,7 +172,7 @@ def test_common_passages_nominate_no_story_and_are_recorded_with_an_example(tmp_
             await committed(ledger, corpus)
             await swept(ledger, Detection(common_passage=5))
             assert await pending(ledger) == {(0, 1), (2, 3), (4, 5)}
-            listed = [tuple(row)[:4] for row in await ledger.do(common_passages.listed, 9)]
+            listed = [tuple(row)[:4] for row in await ledger.do(passages.list_common, 9)]
             assert listed == [("HINDI", passage, 6, 0) for passage in (1, 2, 3)]
 
     asyncio.run(play())

@@ -17,8 +17,8 @@ from neardup.index.protocol import Completeness, Index
 from neardup.index.redis import open_redis
 from neardup.index.sqlite import SqliteIndex
 from neardup.languages import LANGUAGES
-from neardup.ledger import Ledger, candidates, inserts, missing_passages, scrubbing, stories
-from neardup.ledger.scrubbing import Scrubbing
+from neardup.ledger import Ledger, candidates, outbox, passages, stories, versions
+from neardup.ledger.outbox import Scrubbing
 from neardup.pipeline import scrub as scrub_module
 from neardup.pipeline.index_faults import IndexFaults
 from neardup.pipeline.index_sync import rebuild, replay
@@ -64,11 +64,11 @@ class Scene:
         return faults
 
     async def state(self) -> Scrubbing:
-        return await self.ledger.do(scrubbing.state)
+        return await self.ledger.do(outbox.read_scrubbing)
 
     async def lacking(self) -> list[int]:
         """The ids of the stories that lack entries."""
-        held = await self.ledger.do(inserts.after, 0, 10 * STORIES)
+        held = await self.ledger.do(versions.inserts_after, 0, 10 * STORIES)
         assert isinstance(self.index, Completeness)
         missing = await self.index.missing(held)
         return [story.story_id for story, n in zip(held, missing, strict=True) if n]
@@ -144,6 +144,6 @@ async def test_a_damaged_segment_is_removed_and_its_stories_are_missing(scene: S
     changed.replace(path)
     await scene.night()
     assert (await scene.state()).damaged == 1
-    assert await scene.ledger.do(missing_passages.count, scene.passages.held) == STORIES
+    assert await scene.ledger.do(passages.count_missing, scene.passages.held) == STORIES
     await scene.night()
     assert (await scene.state()).damaged == 1

@@ -21,8 +21,8 @@ from neardup.core.text.normalize import tokens
 from neardup.core.verify.scores import assess_all
 from neardup.errors import NeardupError
 from neardup.languages import LANGUAGES
-from neardup.ledger import Ledger, candidates, common_passages, flags, reverification, stories
-from neardup.ledger.common_passages import CommonPassage
+from neardup.ledger import Ledger, candidates, flags, passages, stories, verification
+from neardup.ledger.passages import CommonPassage
 from neardup.pages.results import ReadFailed, ShingledResult, failure_of
 from neardup.pages.store import Pages
 from neardup.pages.text_cache import Texts
@@ -127,14 +127,14 @@ async def test_texts_too_large_together_are_verified_pair_by_pair(
     scene: Scene, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     sizes: list[int] = []
-    put = reverification.put_verified
+    put = verification.put_verified
 
     def counted(db: sqlite3.Connection, pairs: Sequence[Any], version: str) -> Any:
         sizes.append(len(pairs))
         return put(db, pairs, version)
 
     monkeypatch.setattr(verifier, "MAX_TEXT_BYTES", 1)
-    monkeypatch.setattr("neardup.ledger.reverification.put_verified", counted)
+    monkeypatch.setattr("neardup.ledger.verification.put_verified", counted)
     language, story = TAMIL, words_of(TAMIL, "a")
     await scene.add(language, *((n, [*story[:-n], *words_of(language, f"b{n}", n)]) for n in range(1, 5)))
     await scene.verifier.drain()
@@ -215,7 +215,7 @@ async def test_a_passage_that_becomes_common_during_a_verification_counts_in_the
     def record_common_meanwhile(*arguments: Any) -> Any:
         assessed = assess_all(*arguments)
         kinds.extend(found.kind if found else None for found in assessed)
-        asyncio.run_coroutine_threadsafe(scene.ledger.do(common_passages.record, common), loop).result()
+        asyncio.run_coroutine_threadsafe(scene.ledger.do(passages.record_common, common), loop).result()
         return assessed
 
     monkeypatch.setattr(verifier, "assess_all", record_common_meanwhile)

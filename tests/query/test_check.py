@@ -11,7 +11,7 @@ from neardup.config import Detection
 from neardup.core.verify.tiers import EXACT, PARTIAL, SIMILAR, TRANSLITERATED
 from neardup.errors import Transient
 from neardup.languages import LANGUAGES
-from neardup.ledger import fingerprint_arrays, now_ms
+from neardup.ledger import now_ms, versions
 from neardup.query import lookups
 from neardup.query.check import CHECKED_ID
 from neardup.query.check_result import Submission
@@ -158,7 +158,7 @@ async def test_what_neither_index_nor_ledger_can_tell_is_said(
     async def fail(*_: object) -> Any:
         raise Transient("Redis does not answer")
 
-    monkeypatch.setattr(fingerprint_arrays, "MAX_UNINDEXED", 1)
+    monkeypatch.setattr(versions, "MAX_UNINDEXED", 1)
     monkeypatch.setattr(lookups, "MAX_UNINDEXED", 1)
     monkeypatch.setattr(lookups, "retried", lambda _, call: call())
     original = words_of(HINDI, "a")

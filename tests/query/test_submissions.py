@@ -10,7 +10,7 @@ from neardup.core.columns import Outcomes
 from neardup.core.verify.tiers import EXACT, PASSAGE, SIMILAR
 from neardup.errors import Forgotten, Misuse, TooLarge
 from neardup.languages import LANGUAGES
-from neardup.ledger import candidates, changes, files, forgotten, lock, stories, unsettled
+from neardup.ledger import candidates, files, lock, outbox, stories, submissions
 from neardup.query.check_result import Submission
 from neardup.records import Fingerprinted, Language, Skip, Skipped, Story
 
@@ -70,9 +70,9 @@ async def test_a_second_call_changes_nothing(platform: CheckedLedger) -> None:
     await platform.put(TAMIL, 1, original, author="x")
     first = await platform.put(TAMIL, 2, original[:180], author="x")
     assert first.verdict == "review", "its author wrote both"
-    last, kept = await platform.ledger.do(changes.last_seq), pages(platform)
+    last, kept = await platform.ledger.do(outbox.last_seq), pages(platform)
     assert await platform.put(TAMIL, 2, original[:180]) == first
-    assert await platform.ledger.do(changes.last_seq) == last, "the story was written again"
+    assert await platform.ledger.do(outbox.last_seq) == last, "the story was written again"
     assert pages(platform) == kept
     row = (await platform.ledger.do(stories.describe, [2]))[2]
     assert (row["author_id"], row["title"]) == ("x", "title 2"), "what a call leaves out stays as it is"
@@ -106,12 +106,12 @@ async def test_a_listing_takes_over_a_submitted_story(platform: CheckedLedger) -
     original = words_of(MARATHI, "a")
     await platform.put(MARATHI, 1, original)
     listed = Skipped(Story(1, MARATHI, "MARATHI/1.html", title="listed", updated_at=5), Skip.UNCHANGED)
-    last = await platform.ledger.do(changes.last_seq)
+    last = await platform.ledger.do(outbox.last_seq)
     await platform.ledger.do(stories.commit, stories.Batch(Outcomes.of([listed]), [], 1, {}, None))
     assert await path_of(platform, 1) == "MARATHI/1.html"
     await platform.put(MARATHI, 1, original)
     assert await path_of(platform, 1) == "MARATHI/1.html", "the page that was listed is the page of the story"
-    assert await platform.ledger.do(changes.last_seq) == last
+    assert await platform.ledger.do(outbox.last_seq) == last
     assert pages(platform) == []
 
 
@@ -139,12 +139,12 @@ async def test_a_forgotten_story_comes_back_only_on_request(platform: CheckedLed
     assert (await platform.flagged(), len(pages(platform))) == ({}, 1)
     listed = Fingerprinted(Story(2, HINDI), fingerprint_of(bytes(16)), None)
     await platform.ledger.do(stories.commit, stories.Batch(Outcomes.of([listed]), [], 1, {}, None))
-    assert await platform.ledger.do(stories.known_many, [2]) == {}, "a batch on its way brought it back"
+    assert await platform.ledger.do(stories.stored_versions, [2]) == {}, "a batch on its way brought it back"
     with pytest.raises(Forgotten, match="story 2 was forgotten on request"):
         await platform.put(HINDI, 2, original)
     assert (await platform.put(HINDI, 2, original, again=True)).verdict == "copy"
     assert await platform.flagged() == {(1, 2): EXACT}
-    assert await platform.ledger.do(forgotten.count_forgotten) == 0
+    assert await platform.ledger.do(stories.count_forgotten) == 0
 
 
 @pytest.mark.parametrize(
@@ -181,8 +181,8 @@ async def test_a_story_that_a_run_wrote_meanwhile_is_found_by_the_second_lookup(
         assert not await platform.upkeep.once(), "the run does it"
     assert await platform.upkeep.once()
     assert await platform.flagged() == {(1, 2): SIMILAR}
-    assert (await platform.index.position()).applied == await platform.ledger.do(changes.last_seq)
-    assert await platform.ledger.do(unsettled.count_unsettled) == 0
+    assert (await platform.index.position()).applied == await platform.ledger.do(outbox.last_seq)
+    assert await platform.ledger.do(submissions.count_unsettled) == 0
     assert not await platform.upkeep.once(), "there is nothing left to do"
 
 

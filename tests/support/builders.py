@@ -18,7 +18,7 @@ from neardup.core.verify.scores import assess
 from neardup.core.verify.tiers import SIMILAR
 from neardup.errors import NeardupError
 from neardup.languages import LANGUAGES, SHIPPED
-from neardup.ledger import candidates, connect, reverification, schema, stories
+from neardup.ledger import candidates, connect, schema, stories, verification
 from neardup.ledger.candidates import Matches
 from neardup.pages.curl_multi import Transfers
 from neardup.pages.results import NotModified, PageResult, failure_of, read_singly
@@ -110,7 +110,7 @@ def stories_as_changes(db: sqlite3.Connection) -> list[Change]:
 def verify_pending(db: sqlite3.Connection, version: str = "v") -> None:
     """Verify every pending candidate by its hashes and signatures, without its texts."""
     pending = candidates.pending(db, BEFORE_ALL, 10_000)
-    reverification.record(db, [(pair, assess(pair, None, None, Thresholds())) for pair in pending], version)
+    verification.record(db, [(pair, assess(pair, None, None, Thresholds())) for pair in pending], version)
 
 
 def matches(pairs: Iterable[tuple[int, int]], most: int = 50) -> list[Matches]:
@@ -136,10 +136,10 @@ def flag_pair(
     signals: Signals = NO_SIGNALS,
 ) -> None:
     """Flag two stories, created where they are missing, as a pair of this kind with these signals."""
-    missing = {one, other} - stories.known_many(db, [one, other]).keys()
+    missing = {one, other} - stories.stored_versions(db, [one, other]).keys()
     commit(db, *(fingerprinted(story_id, story_id, language) for story_id in missing), pairs={(one, other)})
     [pair] = candidates.pending(db, BEFORE_ALL, 2)
-    reverification.record(db, [(pair, Assessment(kind, signals))], "v")
+    verification.record(db, [(pair, Assessment(kind, signals))], "v")
 
 
 def commit(db: sqlite3.Connection, *outcomes: Outcome, pairs: Iterable[tuple[int, int]] = ()) -> None:

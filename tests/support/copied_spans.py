@@ -4,7 +4,7 @@ import sqlite3
 
 import numpy as np
 from neardup.core.verify.tiers import PARTIAL
-from neardup.ledger import candidates, reverification, transaction
+from neardup.ledger import candidates, transaction, verification
 from neardup.pipeline.verifier import BEFORE_ALL
 from neardup.records import NO_SPANS, Assessment, Kind, Signals, Spans
 
@@ -27,4 +27,4 @@ def flag_spans(  # noqa: PLR0917 - a flag in one line
     with transaction(db):
         candidates.put(db, a, b)
     assessment = Assessment(kind, ALIKE, spans_a, spans_b)
-    reverification.record(db, [(pair, assessment) for pair in candidates.pending(db, BEFORE_ALL, 99)], "v")
+    verification.record(db, [(pair, assessment) for pair in candidates.pending(db, BEFORE_ALL, 99)], "v")

@@ -10,7 +10,7 @@ import numpy as np
 from neardup.core.columns import Outcomes
 from neardup.core.fingerprint.compute import fingerprint_text
 from neardup.core.verify.tiers import PARTIAL
-from neardup.ledger import candidates, reverification, stories
+from neardup.ledger import candidates, stories, verification
 from neardup.pipeline.verifier import BEFORE_ALL
 from neardup.records import Assessment, Fingerprinted, Kind, Language, Signals, Story
 
@@ -53,7 +53,7 @@ def write_copying_story(  # noqa: PLR0917 - a story and where to write it
     stories.commit(db, stories.Batch(Outcomes.of(outcomes), matches(pairs, len(pairs)), 1, {}, None))
     pending = {(pair.a.id, pair.b.id): pair for pair in candidates.pending(db, BEFORE_ALL, 10_000)}
     assessed = [(pending[pair], _assessment(one, len(words))) for pair, one in zip(pairs, sources, strict=True)]
-    reverification.record(db, assessed, "v")
+    verification.record(db, assessed, "v")
     return ids
 
 

@@ -11,7 +11,7 @@ import openpyxl  # type: ignore[import-untyped]
 from hypothesis import strategies as st
 from neardup.core.verify.tiers import kinds
 from neardup.languages import LANGUAGES, SHIPPED
-from neardup.ledger.flagged_cases import FlaggedCase
+from neardup.ledger.case_queue import FlaggedCase
 from neardup.ledger.similarities import Similarity
 from neardup.moderation.export.cases import ListedCase, Tally
 from neardup.moderation.export.guard import guarded

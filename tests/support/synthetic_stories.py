@@ -9,7 +9,7 @@ from neardup.core.columns import Outcomes
 from neardup.core.fingerprint.minhash import ROWS
 from neardup.index.redis.client import batches
 from neardup.languages import LANGUAGES
-from neardup.ledger import changes, stories
+from neardup.ledger import outbox, stories
 from neardup.records import BandedFingerprint, Fingerprint, Fingerprinted, Outcome, Story
 
 from tests.support.languages import BENGALI, ENGLISH, GUJARATI, HINDI, MALAYALAM, MARATHI, ODIA, PUNJABI, TAMIL, TELUGU
@@ -105,5 +105,5 @@ def fill(db: sqlite3.Connection, ids: Sequence[int]) -> None:
         cpu -= cpu_seconds()
         commit(db, outcomes)
         cpu += cpu_seconds()
-    changes.prune(db, 0)
+    outbox.prune_changes(db, 0)
     click.echo(f"filled in batches of {FILL_BATCH:,}: {cpu / len(ids) * MICRO:.1f} us of CPU per story")

@@ -12,7 +12,7 @@ from neardup.config import Config, load
 from neardup.core.page import Page, PreparedStory, StoryText, prepare_story
 from neardup.core.page import text_of as story_of
 from neardup.ledger import files, read, similarities
-from neardup.ledger.spans import unpacked
+from neardup.ledger.similarities import unpack_spans
 from neardup.query.check_result import CheckResult, Submission
 from neardup.records import Language
 from neardup.source.parse import parse_time
@@ -35,9 +35,9 @@ def flags_of(rows: list[Any], story_id: int) -> dict[int, Flag]:
     found: dict[int, Flag] = {}
     for a, b, kind, jaccard, in_a, in_b, run, spans_a, spans_b in rows:
         if story_id == a:
-            found[b] = kind, jaccard, in_a, in_b, run, unpacked(spans_a).tolist(), unpacked(spans_b).tolist()
+            found[b] = kind, jaccard, in_a, in_b, run, unpack_spans(spans_a).tolist(), unpack_spans(spans_b).tolist()
         elif story_id == b:
-            found[a] = kind, jaccard, in_b, in_a, run, unpacked(spans_b).tolist(), unpacked(spans_a).tolist()
+            found[a] = kind, jaccard, in_b, in_a, run, unpack_spans(spans_b).tolist(), unpack_spans(spans_a).tolist()
     return found
 
 

@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 from neardup.core.verify.tiers import EXACT, NEAR, PARTIAL, kinds
 from neardup.ledger import connect, flags, read, verdicts
-from neardup.ledger.selection import Selection
+from neardup.ledger.flags import Selection
 from neardup.records import Verdict
 
 from tests.support.command import Neardup, embedded

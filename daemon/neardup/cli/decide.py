@@ -35,8 +35,8 @@ if TYPE_CHECKING:
 
     from neardup.config import Config
     from neardup.core.verify.keep import Policy
-    from neardup.ledger.marked_stories import MarkedAuthor, MarkedStory
-    from neardup.ledger.selection import Selection
+    from neardup.ledger.flags import Selection
+    from neardup.ledger.marks import MarkedAuthor, MarkedStory
     from neardup.moderation.case_file.content import CaseFile
     from neardup.option_values import Format, Target
     from neardup.query.compared_story import LoadedStory, UnreadableStory
@@ -124,7 +124,7 @@ def takes_flag_selection(function: Callable[..., None]) -> Callable[..., None]:
         only_new: bool,
         **options: Any,
     ) -> None:
-        from neardup.ledger.selection import Selection
+        from neardup.ledger.flags import Selection
 
         after, before = parse_time_option("--since", since), parse_time_option("--until", until)
         if after is not None and before is not None and after >= before:
@@ -263,7 +263,7 @@ async def _write_case(config: "Config", story: str, form: Form, target: "Target 
     import asyncio
 
     from neardup.app import open_readers
-    from neardup.ledger import marked_stories, read, snapshot, translate_errors
+    from neardup.ledger import marks, read, snapshot, translate_errors
     from neardup.moderation.case_file.content import case_file, case_record
     from neardup.moderation.export.destination import write_to_target
     from neardup.query.compare import load_story
@@ -272,7 +272,7 @@ async def _write_case(config: "Config", story: str, form: Form, target: "Target 
         number = story_id(story)
         record = case_record(db, number)
         if record is None:
-            raise marked_stories.without_fingerprint(db, number, story)
+            raise marks.without_fingerprint(db, number, story)
     async with aclosing(open_readers(config)) as pool:
 
         async def load(known: Mapping[str, Any]) -> "LoadedStory | UnreadableStory":
@@ -296,12 +296,13 @@ def _content(config: "Config", found: "CaseFile", form: Form) -> bytes:
 @click.option("--since", metavar="TIME", help="Only what was decided or undone at or after this RFC 3339 time.")
 def verdicts(config: "Config", since: str | None) -> None:
     """Print every verdict and undo, in the order of time, as JSON lines."""
-    from neardup.ledger import read, snapshot, translate_errors, verdict_log
+    from neardup.ledger import read, snapshot, translate_errors
+    from neardup.ledger.verdicts import event_as_json, events_since
 
     after = parse_time_option("--since", since)
     with closing(read(config.ledger.path)) as db, translate_errors(config.ledger.path), snapshot(db):
-        for event in verdict_log.since(db, after):
-            click.echo(verdict_log.as_json(event))
+        for event in events_since(db, after):
+            click.echo(event_as_json(event))
 
 
 @command
@@ -365,15 +366,15 @@ def suspects(
     are look-alikes, it is written in another script than its language, it was read in part or not at all.
     """
     from neardup.cli import output
-    from neardup.ledger import marked_stories, read, snapshot, translate_errors
-    from neardup.ledger.marked_stories import MarkFilter
+    from neardup.ledger import marks, read, snapshot, translate_errors
+    from neardup.ledger.marks import MarkFilter
 
     choice = MarkFilter(reason, tuple(find_language(config.registry, name) for name in names), author)
     most = limit or (-1 if as_json else SHOWN)
     with closing(read(config.ledger.path)) as db, translate_errors(config.ledger.path), snapshot(db):
-        total, reasons = marked_stories.counted(db, choice)
-        stories = marked_stories.listed(db, choice, most) if by == "story" else []
-        authors = marked_stories.by_author(db, choice, most) if by == "author" else []
+        total, reasons = marks.count_stories(db, choice)
+        stories = marks.list_stories(db, choice, most) if by == "story" else []
+        authors = marks.list_authors(db, choice, most) if by == "author" else []
     if as_json:
         rows = {"suspects": list(map(_record, stories))} if by == "story" else {"authors": list(map(asdict, authors))}
         click.echo(json.dumps({"stories": total, "by_reason": reasons, **rows}, ensure_ascii=False))
@@ -395,12 +396,12 @@ def _record(story: "MarkedStory") -> dict[str, object]:
 def _stories_table(stories: "Sequence[MarkedStory]") -> "Table":
     from rich.text import Text
 
-    from neardup.ledger import marked_stories
+    from neardup.ledger import marks
     from neardup.moderation.evidence.side_by_side import plain
 
     table = _table("story", "language", "author", "title", "reasons", "marked at")
     for story in stories:
-        reasons = marked_stories.in_words(story.marks)
+        reasons = marks.in_words(story.marks)
         marked_at = readable_time(rfc3339(story.marked_at))
         cells = (story.name or story.story_id, story.language, story.author_id or "", story.title, reasons, marked_at)
         table.add_row(*(Text(plain(str(cell))) for cell in cells))

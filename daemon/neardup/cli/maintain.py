@@ -128,7 +128,7 @@ def forget(config: "Config", listed_id: str, *, undo: bool, as_json: bool) -> No
     Listings do not bring it back, unless that is undone.
     """
     from neardup.app import open_app, open_ledger
-    from neardup.ledger import forgotten, stories
+    from neardup.ledger import stories
     from neardup.ledger.lock import only_one
     from neardup.pipeline import submitted_pages
     from neardup.pipeline.index_sync import catch_up
@@ -141,7 +141,7 @@ def forget(config: "Config", listed_id: str, *, undo: bool, as_json: bool) -> No
         raise Misuse(str(error)) from None
     if undo:
         with open_ledger(config) as ledger:
-            was_forgotten = run_async(lambda _: ledger.do(forgotten.undo, story_id))
+            was_forgotten = run_async(lambda _: ledger.do(stories.undo_forget, story_id))
         listed = "is listed again by the next run" if was_forgotten else "was not forgotten"
         click.echo(json.dumps({"undone": was_forgotten}) if as_json else f"story {story_id} {listed}")
         return

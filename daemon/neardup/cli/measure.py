@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from neardup.insights.audit import Audited, Miss
     from neardup.insights.evaluate.tables import Table
     from neardup.languages import Languages
-    from neardup.ledger.recalls import Recall
+    from neardup.ledger.self_checks import Recall
 
 
 score = click.FloatRange(0, 1, min_open=True)
@@ -232,9 +232,9 @@ def _recall_facts(recall: "Recall") -> dict[str, object]:
 
 def _recall_table(found: "Sequence[Recall]") -> "Table":
     from neardup.insights.evaluate.tables import Table, decimal, interval
-    from neardup.ledger import recalls
+    from neardup.ledger import self_checks
 
-    rows = sorted(found, key=lambda recall: recall.language == recalls.ALL)
+    rows = sorted(found, key=lambda recall: recall.language == self_checks.ALL)
     return Table(
         "Recall",
         "The share of flagged pairs among those that should be flagged, by the kind that the texts make them.",

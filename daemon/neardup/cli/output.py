@@ -15,7 +15,7 @@ from neardup.records import readable_time, rfc3339
 
 if TYPE_CHECKING:
     from neardup.ledger.marks import MarkCount
-    from neardup.ledger.scrubbing import Scrubbing
+    from neardup.ledger.outbox import Scrubbing
     from neardup.ledger.works import Catalogue
     from neardup.ops.status import ClusterStatus, RecallStatus, Status
     from neardup.pipeline.summary import RunSummary, Summary, SweepSummary
@@ -307,7 +307,7 @@ def _passage_lines(passages: dict[str, Any]) -> Iterator[str]:
 
 def _recall_lines(check: "RecallStatus") -> Iterator[str]:
     """The recall of each subject in all languages, and then what is lower than in the month before."""
-    from neardup.ledger.recalls import ALL
+    from neardup.ledger.self_checks import ALL
 
     of_all = [row for row in check.recalls if row.language == ALL]
     found = ", ".join(f"{row.subject} {row.found:,} of {row.total:,}" for row in of_all)

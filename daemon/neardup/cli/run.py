@@ -155,7 +155,7 @@ def _show_flags(config: "Config", new: list[dict[str, Any]], summary: "Summary",
 def _flagged_since(db: "sqlite3.Connection", since: int, *, same_author: bool) -> list[dict[str, Any]]:
     from neardup.cli import output
     from neardup.ledger import clusters, flags, snapshot
-    from neardup.ledger.selection import Selection
+    from neardup.ledger.flags import Selection
     from neardup.moderation.export.pairs import export_row
 
     with snapshot(db):
@@ -191,7 +191,7 @@ def dead_letters_(config: "Config", *, keys: tuple[str, ...], reason: str | None
     choice = DeadLetterFilter(reason, keys)
     with closing(read(config.ledger.path)) as db, translate_errors(config.ledger.path):
         counts = dead_letters.counts(db, choice)
-        shown = [] if drop else dead_letters.listed(db, choice, limit=-1 if as_json else SHOWN)
+        shown = [] if drop else dead_letters.select(db, choice, limit=-1 if as_json else SHOWN)
     if drop:
         if not keys and reason is None:
             raise Misuse("--drop needs KEYs or --reason")

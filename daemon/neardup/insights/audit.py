@@ -25,19 +25,9 @@ from neardup.core.verify.shingled import Shingled
 from neardup.index.passages.index import PassageIndex, scan_segments
 from neardup.index.passages.postings import HASH_SHIFT, Keys, numbers_of
 from neardup.index.protocol import Completeness, read_bucket_sizes
-from neardup.ledger import (
-    Ledger,
-    audited,
-    fingerprint_arrays,
-    inserts,
-    now_ms,
-    passage_hashes,
-    recalls,
-    stories,
-    versions,
-)
-from neardup.ledger.audited import OnRecord, Pair
-from neardup.ledger.recalls import Measure, Recall, Tried
+from neardup.ledger import Ledger, now_ms, self_checks, stories, versions
+from neardup.ledger.passages import hashes_after
+from neardup.ledger.self_checks import Measure, OnRecord, Pair, Recall, Trial
 from neardup.pages.text_cache import Texts
 from neardup.pipeline.common_passages import CommonHashes
 from neardup.records import Assessment, BandedFingerprint, Candidate, Change, PairedStory, is_work
@@ -72,7 +62,7 @@ async def by_fingerprints(
     """Compare some stories with all of their languages; returns the number of stories that were read."""
     of_language = dict(ones.by_language())
     number = read = 0
-    while len(page := await ledger.do(fingerprint_arrays.after, number, STORIES_PER_READ)):
+    while len(page := await ledger.do(versions.fingerprints_after, number, STORIES_PER_READ)):
         number, read = int(page.numbers[-1]), read + len(page)
         for language, others in page.by_language():
             if (own := of_language.get(language)) is not None:
@@ -134,7 +124,7 @@ async def by_passages(
 async def _postings(ledger: Ledger, passages: PassageIndex, wanted: PassageHashes) -> AsyncIterator[Keys]:
     """The postings of the wanted hashes: in the ledger, which has those of the latest stories, and in the segments."""
     number = 0
-    while rows := await ledger.do(passage_hashes.after, number, STORIES_PER_READ):
+    while rows := await ledger.do(hashes_after, number, STORIES_PER_READ):
         number = rows[-1][0]
         yield _keys(rows, wanted)
     segments = scan_segments(passages, wanted)
@@ -193,7 +183,7 @@ async def _is_full(app: App, pair: Candidate, nominated: Nominated, most: int) -
     """Whether a story has more matches or candidates by passages than it may have."""
     if sum(n >= MIN_SHARED for n in nominated.uncommon.values()) > most:
         return True
-    open_matches = [await app.reader.do(audited.open_matches, side.id) for side in (pair.a, pair.b)]
+    open_matches = [await app.reader.do(self_checks.count_open_matches, side.id) for side in (pair.a, pair.b)]
     return max(open_matches) >= most
 
 
@@ -212,10 +202,10 @@ async def lacking(app: App, ids: Sequence[int]) -> list[int]:
     if not isinstance(app.index, Completeness):
         return []
     applied = (await app.index.position()).applied
-    inserted = await app.reader.do(inserts.of_stories, ids)
+    inserted = await app.reader.do(versions.inserts_of, ids)
     held: list[Change] = [change for change in inserted if applied is None or change.number <= applied]
     missing = await app.index.missing(held)
-    existing = await app.reader.do(inserts.existing, [change.number for change in held])
+    existing = await app.reader.do(versions.existing_numbers, [change.number for change in held])
     return [n for change, n in zip(held, missing, strict=True) if change.number in existing]
 
 
@@ -255,17 +245,17 @@ async def audit(app: App, sample: int, since: int) -> Audited:
 
     Raises Transient if the index does not answer, and PassagesDamaged.
     """
-    ids = await app.reader.do(audited.latest, since, sample)
+    ids = await app.reader.do(self_checks.draw_latest, since, sample)
     async with aclosing(open_readers(app.config)) as pool:
         texts = Texts(pool.shingled)
         hashes = await _passages_of(app, texts, ids)
         found = {story_id: Nominated() for story_id in hashes}
-        ones = await app.reader.do(fingerprint_arrays.existing, hashes, ())
+        ones = await app.reader.do(versions.existing_fingerprints, hashes, ())
         compared = await by_fingerprints(app.reader, ones, app.config.detection, found)
         await by_passages(app.reader, app.passages, hashes, app.config.detection.common_passage, found)
         tried, misses, candidates = await _verify(app, texts, found)
-    found_of = [*recalls.sum_recalls(tried), *await _whole_in_index(app, ids)]
-    await app.ledger.do(recalls.record_recalls, Measure.AUDIT, now_ms(), found_of)
+    found_of = [*self_checks.sum_recalls(tried), *await _whole_in_index(app, ids)]
+    await app.ledger.do(self_checks.record_recalls, Measure.AUDIT, now_ms(), found_of)
     left_out = sum(nominated.left_out for nominated in found.values())
     return Audited(len(ids), len(ids) - len(hashes), compared, candidates, left_out, found_of, misses)
 
@@ -293,16 +283,16 @@ async def _sides(app: App, ids: Sequence[int]) -> dict[int, PairedStory]:
     }
 
 
-async def _verify(app: App, texts: Texts, found: Mapping[int, Nominated]) -> tuple[list[Tried], list[Miss], int]:
+async def _verify(app: App, texts: Texts, found: Mapping[int, Nominated]) -> tuple[list[Trial], list[Miss], int]:
     """Verify what was nominated: which pairs should be flagged, which of these are not, and how many were verified."""
-    tried, misses, verified = list[Tried](), list[Miss](), 0
+    tried, misses, verified = list[Trial](), list[Miss](), 0
     common = CommonHashes(app.reader)
     for some in _batches(list(found)):
         sides = await _sides(app, [*some, *{match for story_id in some for match in found[story_id].ids()}])
         pairs = [(story_id, pair) for story_id in some for pair in _pairs(story_id, sides, found[story_id])]
         assessed = await _assess(app, texts, pairs, common)
         verified += len(assessed)
-        state = await app.reader.do(audited.on_record, [_ids(pair) for _, pair, _ in assessed])
+        state = await app.reader.do(self_checks.find_on_record, [_ids(pair) for _, pair, _ in assessed])
         for story_id, pair, assessment in assessed:
             if assessment is None or assessment.kind is None or assessment.signals.estimated:
                 continue
@@ -311,7 +301,7 @@ async def _verify(app: App, texts: Texts, found: Mapping[int, Nominated]) -> tup
                 reason = await reason_of(app, story_id, pair, found[story_id], on_record)
                 misses.append(_miss(story_id, pair, assessment, reason))
             if reason is not Reason.VERDICT:
-                tried.append(Tried(pair.language, story_id, assessment.kind, reason is None))
+                tried.append(Trial(pair.language, story_id, assessment.kind, reason is None))
     return tried, misses, verified
 
 
@@ -349,4 +339,4 @@ async def _whole_in_index(app: App, ids: Sequence[int]) -> list[Recall]:
     """How many of some stories have all their entries in the index; none for an index that cannot say."""
     lacks = await lacking(app, ids)
     whole = sum(not n for n in lacks)
-    return [Recall(recalls.ALL, INDEX_ENTRIES, whole, len(lacks), whole, len(lacks))] if lacks else []
+    return [Recall(self_checks.ALL, INDEX_ENTRIES, whole, len(lacks), whole, len(lacks))] if lacks else []

@@ -11,8 +11,8 @@ from neardup.app import App, open_readers
 from neardup.core.page import PageText, PreparedStory, prepare_story
 from neardup.insights.evaluate.corpus import COPIES, Corpus, Original, PlantedStory, plant
 from neardup.insights.evaluate.edits import OTHER_SCRIPT, chapter_name, replaced_name
-from neardup.ledger import drawn_stories, now_ms, recalls
-from neardup.ledger.recalls import Measure, Tried
+from neardup.ledger import now_ms, self_checks
+from neardup.ledger.self_checks import Measure, Trial
 from neardup.pages.reader_pool import ReaderPool
 from neardup.pages.text_cache import Texts
 from neardup.pipeline.hooks import Hook
@@ -48,13 +48,13 @@ async def record(app: App) -> None:
     """Measure, and record the recall by language and edit.  Raises what checks raise."""
     tried = await look_up_canaries(app)
     log.info("canaries", looked_up=len(tried), found=sum(attempt.found for attempt in tried))
-    await app.ledger.do(recalls.record_recalls, Measure.CANARY, now_ms(), recalls.sum_recalls(tried))
+    await app.ledger.do(self_checks.record_recalls, Measure.CANARY, now_ms(), self_checks.sum_recalls(tried))
 
 
-async def look_up_canaries(app: App) -> list[Tried]:
+async def look_up_canaries(app: App) -> list[Trial]:
     """Copy stories of each language, check the copies, and say of each whether its story was found."""
-    drawn = await app.reader.do(drawn_stories.draw, app.config.run.canaries, WORDS)
-    tried: list[Tried] = []
+    drawn = await app.reader.do(self_checks.draw_stories, app.config.run.canaries, WORDS)
+    tried: list[Trial] = []
     async with aclosing(open_readers(app.config)) as pool:
         texts = Texts(pool.shingled)
         checker = Checker(app.index, app.passages, app.reader, texts, app.config.detection, app.version)
@@ -75,11 +75,11 @@ async def _read(pool: ReaderPool, stories: Sequence[Story]) -> list[Original]:
     ]
 
 
-async def _check_copies(checker: Checker, originals: Sequence[Original]) -> list[Tried]:
+async def _check_copies(checker: Checker, originals: Sequence[Original]) -> list[Trial]:
     corpus, texts = await asyncio.to_thread(plant, originals, CANARIES, now_ms())
     slots = asyncio.Semaphore(CHECKS_AT_ONCE)
 
-    async def check(story: PlantedStory, text: str) -> list[Tried]:
+    async def check(story: PlantedStory, text: str) -> list[Trial]:
         async with slots:
             return await _check(checker, corpus, story, text)
 
@@ -87,7 +87,7 @@ async def _check_copies(checker: Checker, originals: Sequence[Original]) -> list
     return [attempt for some in await asyncio.gather(*checks) for attempt in some]
 
 
-async def _check(checker: Checker, corpus: Corpus, story: PlantedStory, text: str) -> list[Tried]:
+async def _check(checker: Checker, corpus: Corpus, story: PlantedStory, text: str) -> list[Trial]:
     """Check one copy, which counts for each story whose text it has; not at all if index or texts did not answer."""
     assert story.copy is not None
     page = await asyncio.to_thread(prepare_story, text)
@@ -99,4 +99,4 @@ async def _check(checker: Checker, corpus: Corpus, story: PlantedStory, text: st
         return []
     matches = {match.story_id for match in result.matches}
     ids = [corpus.originals[origin].id for origin in story.origins]
-    return [Tried(language, story_id, story.copy.name, story_id in matches) for story_id in ids]
+    return [Trial(language, story_id, story.copy.name, story_id in matches) for story_id in ids]

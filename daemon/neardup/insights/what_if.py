@@ -6,7 +6,7 @@ from typing import Any
 
 from neardup.config import Detection
 from neardup.core.verify.tiers import kind_of, kinds
-from neardup.ledger import languages, verified_pairs
+from neardup.ledger import languages, verification
 from neardup.records import Kind, Language, Verdict
 
 Tally = Counter[tuple[Language, Kind]]
@@ -23,7 +23,7 @@ def what_if(db: sqlite3.Connection, detection: Detection, since: int, until: int
     now, changed, plus, minus = Tally(), Tally(), Tally(), Tally()
     decided, unflagged = Counter[Verdict](), Counter[Verdict]()
     pairs = 0
-    for pair in verified_pairs.verified(db, since, until):
+    for pair in verification.verified_pairs(db, since, until):
         pairs += 1
         kind = kind_of(pair.signals, detection.of(pair.language))
         if pair.verdict is not None:

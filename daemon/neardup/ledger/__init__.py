@@ -12,7 +12,7 @@ from contextlib import contextmanager
 from pathlib import Path
 
 from neardup.errors import Fatal
-from neardup.ledger import damage, files, schema
+from neardup.ledger import files, schema
 from neardup.sqlite import FAILURES, ThreadedConnection, failure
 
 BUSY_SECONDS = 30
@@ -33,7 +33,7 @@ def connect(path: Path) -> sqlite3.Connection:
         path.parent.mkdir(parents=True, exist_ok=True)
         if files.is_read_only(path.parent):
             raise Fatal(f"cannot open the ledger {path}: its file system is read-only")
-        files.make(path)
+        files.make_file(path)
         if path.is_dir():
             raise Fatal(f"cannot open the ledger {path}: it is a folder, not a file")
         db = sqlite3.connect(path, timeout=BUSY_SECONDS, isolation_level=None, check_same_thread=False)
@@ -41,7 +41,7 @@ def connect(path: Path) -> sqlite3.Connection:
         db.execute("PRAGMA synchronous = FULL")
         db.execute(f"PRAGMA cache_size = -{CACHE_KIB}")
         _create(db, path)
-        damage.refuse_damage(db, path)
+        files.refuse_damage(db, path)
     except FAILURES as error:
         raise failure(error, f"cannot open the ledger {path}") from error
     except OSError as error:

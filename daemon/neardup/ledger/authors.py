@@ -10,7 +10,7 @@ from collections import Counter
 from collections.abc import Iterable
 from dataclasses import dataclass
 
-from neardup.ledger.compact_columns import packed_id
+from neardup.ledger.story_rows import pack_id
 
 OPEN, PLAGIARISM = "open", "plagiarism"
 OTHERS = "other_author IS NOT author"
@@ -52,7 +52,7 @@ def histories(db: sqlite3.Connection, author_ids: Iterable[str | None]) -> dict[
             f" count(DISTINCT iif(is_later AND status = '{OPEN}', story_id, NULL)),"
             f" count(*) FILTER (WHERE is_later IS NULL AND {COPIED})"
             f" FROM author_flags WHERE author = ? AND {OTHERS}",
-            (packed_id(author_id),),
+            (pack_id(author_id),),
         ).fetchone()
         found[author_id] = History(*row)
     return found
@@ -63,7 +63,7 @@ def of_author(db: sqlite3.Connection, author_id: str) -> FlaggedAuthor | None:
     rows = db.execute(
         f"SELECT {OTHERS}, status, count(*), min(flagged_at), max(flagged_at) FROM author_flags WHERE author = ?"
         " GROUP BY 1, 2",
-        (packed_id(author_id),),
+        (pack_id(author_id),),
     ).fetchall()
     if not rows:
         return None
@@ -100,7 +100,7 @@ def flagged_stories(
         " ORDER BY plagiarism > 0 DESC, similarity DESC, story_id LIMIT ?3 OFFSET ?4) f"
         " CROSS JOIN described d ON d.id = f.story_id"
         " ORDER BY plagiarism > 0 DESC, similarity DESC, story_id",
-        (packed_id(author_id), packed_id(other), limit, offset),
+        (pack_id(author_id), pack_id(other), limit, offset),
     ).fetchall()
 
 
@@ -121,7 +121,7 @@ def others(db: sqlite3.Connection, author_id: str, limit: int) -> list[sqlite3.R
         f" sum(status = '{PLAGIARISM}') AS plagiarism, count(*) OVER () AS authors"
         f" FROM author_flags WHERE author = ? AND {OTHERS} GROUP BY other_author"
         " ORDER BY pairs DESC, other_author LIMIT ?",
-        (packed_id(author_id), limit),
+        (pack_id(author_id), limit),
     ).fetchall()
 
 
@@ -139,7 +139,7 @@ def own_pairs(db: sqlite3.Connection, author_id: str, limit: int) -> list[sqlite
         " ORDER BY flagged_at DESC, story_id, other_id LIMIT ?) f"
         " CROSS JOIN described one ON one.id = f.story_id CROSS JOIN described other ON other.id = f.other_id"
         " ORDER BY flagged_at DESC, a, b",
-        (packed_id(author_id), limit),
+        (pack_id(author_id), limit),
     ).fetchall()
 
 

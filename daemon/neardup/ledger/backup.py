@@ -15,7 +15,7 @@ from pathlib import Path
 from typing import Protocol
 
 from neardup.errors import Fatal, Misuse, NeardupError, Transient
-from neardup.ledger import changes, connect, damage, files, now_ms, read, runs, snapshot
+from neardup.ledger import connect, files, now_ms, outbox, read, runs, snapshot
 from neardup.sqlite import FAILURES, failure, sync_folder
 
 PAGES_A_STEP = 4096  # 16 MB
@@ -100,18 +100,18 @@ def _part_of(to: Path) -> Iterator[tuple[Path, int]]:
 def _copy(source: sqlite3.Connection, part: Path, companions: Sequence[Companion]) -> None:
     """Copy the pages of one snapshot.  Raises Fatal."""
     with closing(sqlite3.connect(part, isolation_level=None)) as copy, snapshot(source):
-        last = changes.last_seq(source)  # the first read starts the snapshot
+        last = outbox.last_seq(source)  # the first read starts the snapshot
         for companion in companions:
             companion.begin()
         source.backup(copy, pages=PAGES_A_STEP, progress=lambda *_: None)  # signals interrupt it between steps
         copy.execute("PRAGMA journal_mode = DELETE")  # no log beside it
-        if changes.last_seq(copy) != last:
+        if outbox.last_seq(copy) != last:
             raise _damaged("its last change is missing")
 
 
 def _refuse_damage(part: Path) -> None:
     """Check the copy as it is in the file, not in the cache of the connection that wrote it.  Raises Fatal."""
-    if faults := damage.faults_in(part):
+    if faults := files.faults_in(part):
         raise _damaged("; ".join(faults))
 
 

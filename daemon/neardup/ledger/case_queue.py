@@ -1,4 +1,4 @@
-"""Queues of cases: their filters, their orders, and how many cases each filter shows."""
+"""Filters of cases."""
 
 import sqlite3
 from collections import Counter
@@ -7,9 +7,104 @@ from dataclasses import dataclass, replace
 from enum import StrEnum
 from typing import Any
 
-from neardup.ledger import languages
-from neardup.ledger.case_selection import EVERY, JUDGED, OPEN, Authors, CaseSelection, conditions
+from neardup.core.verify.tiers import kinds, tier_of
+from neardup.ledger import languages, now_ms
+from neardup.ledger.flags import Selection, conditions
+from neardup.ledger.story_rows import pack_id
 from neardup.records import Kind, Language
+
+OPEN, JUDGED, EVERY = "open", "judged", "every"
+
+
+class Authors(StrEnum):
+    """Whether the stories of each flag of a case are by one author; an author who is not known counts as another."""
+
+    SAME = "same"
+    OTHER = "other"
+
+
+class Inbox(StrEnum):
+    """Whose turn it is."""
+
+    MINE = "mine"  # cases that the moderator holds
+    FREE = "free"  # cases that no moderator holds
+    SECOND = "second"  # cases with open flags on which another moderator asked for a second opinion
+
+
+@dataclass(frozen=True, slots=True)
+class CaseSelection:
+    """Filters of cases, which must all match; an empty one or None matches all.
+
+    `status` is OPEN (some flags have no verdict), JUDGED (none is open), EVERY, or a verdict that a flag has.  `score`
+    and `similarity`, 0 to 1, are minimums; `author` wrote a story of a flag; `since` (inclusive) and `until`
+    (exclusive) limit the time of the latest flag, in milliseconds.  `catalogue` is that of a work that is copied.
+    Without `authors`, the cases of one author that `detection.same_author = "hide"` leaves out match only if `hidden`.
+    `inbox` is that of `moderator`.
+    """
+
+    languages: tuple[Language, ...] = ()
+    kind: Kind | None = None
+    status: str = OPEN
+    score: float | None = None
+    similarity: float | None = None
+    author: str | None = None
+    authors: Authors | None = None
+    catalogue: str | None = None
+    since: int | None = None
+    until: int | None = None
+    inbox: Inbox | None = None
+    moderator: str = ""
+    hidden: bool = False
+
+
+def case_conditions(db: sqlite3.Connection, selection: CaseSelection) -> tuple[str, list[object]]:
+    """A selection as an SQL condition on the table `cases`, with its values."""
+    holding: list[tuple[str, list[object]]] = [("true", [])]
+    if selection.languages:
+        number_of = languages.numbers(db)
+        numbers = [number_of.get(language) for language in selection.languages]
+        holding.append((f"language IN ({', '.join('?' * len(numbers))})", list(numbers)))
+    if selection.kind is not None:
+        holding.append(("instr(kinds, ?)", [f",{selection.kind},"]))
+    if selection.catalogue is not None:
+        holding.append(("instr(catalogues, ?)", [f",{selection.catalogue},"]))
+    if selection.status == OPEN:
+        holding.append(("open_flags > 0", []))
+    elif selection.status == JUDGED:
+        holding.append(("open_flags = 0", []))
+    elif selection.status != EVERY:
+        holding.append(("instr(statuses, ?)", [f",{selection.status},"]))
+    if selection.author is not None:
+        author = pack_id(selection.author)
+        holding.append(("case_id IN (SELECT case_id FROM flags WHERE author_a = ? OR author_b = ?)", [author, author]))
+    if selection.authors is not None:
+        holding.append(("same_author = ?", [selection.authors is Authors.SAME]))
+    elif not selection.hidden:
+        holding.append(("NOT hidden", []))
+    limits = (("score >= ?", selection.score), ("similarity >= ?", selection.similarity))
+    times = (("flagged_at >= ?", selection.since), ("flagged_at < ?", selection.until))
+    holding += [(sql, [value]) for sql, value in (*limits, *times) if value is not None]
+    holding += _of_inbox(selection)
+    return " AND ".join(sql for sql, _ in holding), [value for _, values in holding for value in values]
+
+
+def _of_inbox(selection: CaseSelection) -> list[tuple[str, list[object]]]:
+    match selection.inbox:
+        case Inbox.MINE:
+            mine = "case_id IN (SELECT case_id FROM leases WHERE moderator = ? AND until > ?)"
+            return [(mine, [selection.moderator, now_ms()])]
+        case Inbox.FREE:
+            return [("case_id NOT IN (SELECT case_id FROM leases WHERE until > ?)", [now_ms()])]
+        case Inbox.SECOND:
+            asked = (  # as a subquery, because SQLite would search all cases of another filter for these few
+                "case_id IN (SELECT case_id FROM cases WHERE unsure <> '[]'"
+                " AND EXISTS (SELECT 1 FROM json_each(unsure) WHERE value <> ?))"
+            )
+            return [(asked, [selection.moderator])]
+    return []
+
+
+# MERGED: Queues of cases: their filters, their orders, and how many cases each filter shows.
 
 
 class Order(StrEnum):
@@ -55,20 +150,20 @@ def select(
     Columns: those of the table `cases`, with `language` by its name and `author` as text, and of the lead: title,
     name, published_at, words, copied_words, sources.
     """
-    holding, values = conditions(db, selection)
+    holding, values = case_conditions(db, selection)
     return _described(db, holding, values, _keys(order), limit, offset)
 
 
-def one(db: sqlite3.Connection, case_id: int) -> sqlite3.Row | None:
+def read_case(db: sqlite3.Connection, case_id: int) -> sqlite3.Row | None:
     """A case as `select` returns it; None if there is none."""
     return next(iter(_described(db, "case_id = ?", [case_id], "cases.case_id", 1, 0)), None)
 
 
-def ids(
+def select_ids(
     db: sqlite3.Connection, selection: CaseSelection, order: Order = Order.SIMILARITY, *, limit: int, offset: int
 ) -> list[int]:
     """The ids of the cases that `select` returns."""
-    holding, values = conditions(db, selection)
+    holding, values = case_conditions(db, selection)
     rows = db.execute(
         f"SELECT case_id FROM cases WHERE {holding} ORDER BY {_keys(order)} LIMIT ? OFFSET ?",
         (*values, limit, offset),
@@ -78,14 +173,14 @@ def ids(
 
 def count(db: sqlite3.Connection, selection: CaseSelection) -> int:
     """How many cases match a selection."""
-    holding, values = conditions(db, selection)
+    holding, values = case_conditions(db, selection)
     return int(db.execute(f"SELECT count(*) FROM cases WHERE {holding}", values).fetchone()[0])
 
 
 def counts(db: sqlite3.Connection, selection: CaseSelection) -> Counts:
     """How many cases match a selection, and how many would with another value of one filter."""
     wide = replace(selection, languages=(), kind=None, status=EVERY, authors=None, catalogue=None, hidden=True)
-    holding, values = conditions(db, wide)
+    holding, values = case_conditions(db, wide)
     name_of = languages.names(db)
     groups = [
         _Group(
@@ -169,3 +264,52 @@ def _add(counter: Counter[Any], names: Iterable[Any], n: int) -> None:
 
 def _names(listed: str) -> set[str]:
     return {name for name in listed.split(",") if name}
+
+
+# MERGED: The cases of a selection of flags. `ledger.cases` keeps which case a flag belongs to.
+
+CASE = "coalesce(case_id, -flag_id)"  # a flag that has no case yet is one by itself
+
+
+@dataclass(frozen=True, slots=True)
+class FlaggedCase:
+    """A case with flags of a selection: how many there are, and the most severe kind of them.
+
+    `lead` is the story that the case is about; None where the case is not on record yet.
+    """
+
+    case_id: int
+    lead: int | None
+    language: Language
+    kind: Kind
+    flags: int
+
+
+def flagged_cases(db: sqlite3.Connection, selection: Selection) -> list[FlaggedCase]:
+    """The cases of the selected flags, the most similar at the top, then by severity."""
+    holding, values = conditions(db, selection)
+    name_of = languages.names(db)
+    kind_of = {tier_of(kind).severity: kind for kind in kinds()}
+    rows = db.execute(
+        "SELECT f.case_id, lead, f.language, f.severity, f.flags FROM"
+        f" (SELECT {CASE} AS case_id, min(language) AS language, min(severity) AS severity, count(*) AS flags"
+        f" FROM flags WHERE {holding} GROUP BY 1) f LEFT JOIN cases c ON c.case_id = f.case_id"
+        " ORDER BY c.similarity DESC, f.severity, f.flags DESC, f.case_id",
+        values,
+    )
+    return [
+        FlaggedCase(case_id, lead, name_of[language], kind_of[severity], flags)
+        for case_id, lead, language, severity, flags in rows
+    ]
+
+
+def best_flags(db: sqlite3.Connection, selection: Selection, case: FlaggedCase, limit: int) -> list[int]:
+    """The ids of the selected flags of a case: those of its lead are at the top, then the most severe."""
+    holding, values = conditions(db, selection, by_flag_id=True)
+    named = ("flag_id", -case.case_id) if case.lead is None else ("case_id", case.case_id)
+    rows = db.execute(
+        f"SELECT flag_id FROM flags WHERE {holding} AND {named[0]} = ?"
+        " ORDER BY ? IN (a, b) DESC, severity, strength DESC, a, b LIMIT ?",
+        (*values, named[1], case.lead, limit),
+    )
+    return [row[0] for row in rows]

@@ -2,11 +2,13 @@
 
 import json
 import sqlite3
-from collections.abc import Sequence
+from collections import defaultdict
+from collections.abc import Iterator, Sequence
 
 from neardup.core.verify import clusters as core
 from neardup.core.verify.clusters import Cluster, Edge
-from neardup.ledger.selection import JOINING, Selection, conditions
+from neardup.ledger import stories
+from neardup.ledger.flags import JOINING, Selection, conditions
 
 
 def edges(db: sqlite3.Connection) -> list[Edge]:
@@ -68,3 +70,23 @@ def edges_of_case(db: sqlite3.Connection, case_id: int) -> tuple[list[Edge], dic
     ).fetchall()
     published = {row[0]: row[3] for row in rows} | {row[1]: row[4] for row in rows}
     return [row[:3] for row in rows], published
+
+
+# MERGED: The members of the clusters that flags form.
+
+
+def select_members(db: sqlite3.Connection, selection: Selection) -> Iterator[tuple[int, list[sqlite3.Row]]]:
+    """The clusters to which a flag of a selection belongs, the largest first, each with its members.
+
+    A cluster is named by its first story, as in `clusters.by_story`.  The rows are those of the view `described`.
+    """
+    cluster_of = by_story(db)
+    holding, values = conditions(db, selection)
+    flagged = db.execute(f"SELECT a, b FROM flags WHERE joins_clusters AND {holding}", values)
+    chosen = {cluster_of[a] for a, b in flagged if a in cluster_of and cluster_of[a] == cluster_of.get(b)}
+    members = defaultdict[int, list[int]](list)
+    for story_id, cluster in cluster_of.items():
+        if cluster in chosen:
+            members[cluster[0]].append(story_id)
+    for first in sorted(members, key=lambda first: (-len(members[first]), first)):
+        yield first, list(stories.describe(db, members[first]).values())

@@ -16,8 +16,8 @@ from neardup.ledger.runs import get, put
 from neardup.records import Dead, DeadLettered, Language, Skip, Skipped, Story
 
 if TYPE_CHECKING:
-    # with the parser of pages, which most readers do without
     from neardup.core.columns import Outcomes
+
 
 PAGE = 256
 
@@ -96,7 +96,7 @@ def drop(db: sqlite3.Connection, choice: DeadLetterFilter) -> int:
         return db.execute(f"DELETE FROM dead_letters WHERE {condition}", values).rowcount
 
 
-def listed(db: sqlite3.Connection, choice: DeadLetterFilter, limit: int = -1) -> list[dict[str, Any]]:
+def select(db: sqlite3.Connection, choice: DeadLetterFilter, limit: int = -1) -> list[dict[str, Any]]:
     """Dead letters, the latest first; `story` as it was listed, None for a row that names none."""
     condition, values = choice.condition
     names = ("key", "reason", "error", "attempts", "first_at", "last_at", "story")
@@ -145,7 +145,7 @@ def retriable(db: sqlite3.Connection, choice: DeadLetterFilter, after: str) -> l
     return [_story(row[0]) for row in rows]
 
 
-def quarantined(db: sqlite3.Connection) -> dict[int, Story]:
+def quarantined_stories(db: sqlite3.Connection) -> dict[int, Story]:
     """Story ids -> the stories in quarantine, as they were listed."""
     rows = db.execute("SELECT story FROM dead_letters WHERE reason = ?", (Dead.QUARANTINED,))
     return {story.id: story for row in rows for story in [_story(row[0])]}

@@ -6,8 +6,13 @@ no matter who opened it first and with which umask.  Elsewhere the owner writes 
 """
 
 import os
+import sqlite3
 import stat
+from contextlib import closing
 from pathlib import Path
+
+from neardup.errors import Fatal
+from neardup.sqlite import DAMAGED, FAILURES, code_of, one_line
 
 PRIVATE_MODE = 0o640
 SHARED_MODE = 0o660
@@ -15,7 +20,7 @@ PRIVATE_FOLDER_MODE = 0o750
 SHARED_FOLDER_MODE = 0o2770
 
 
-def make(path: Path) -> None:
+def make_file(path: Path) -> None:
     """Create an empty file unless there is one.  Raises OSError.
 
     In a folder with the setgid bit the group may read and write it; elsewhere the group may read it.  The umask changes
@@ -64,3 +69,79 @@ def vectors_file(ledger: Path) -> Path:
 def submitted_folder(ledger: Path) -> Path:
     """The folder of the submitted pages of a ledger."""
     return ledger.with_name(f"{ledger.name}.submitted")
+
+
+# MERGED: Damage to the ledger's file, by a disk, a power cut or a person. A full check reads the whole file: measured on 4.17 million stories, 1 GB, `PRAGMA quick_check` took 1.2 s with the file in memory and 7.9 s from disk, `PRAGMA integrity_check` 2.1 s with it in memory; a ledger of 15.8 million stories takes four times that. So a start checks a bounded number of pages; `neardup doctor` and `neardup backup` check all.
+
+BUSY_SECONDS = 30
+SMALL_PAGES = 4096  # 16 MB, checked completely in about 20 ms
+PROBES = 256  # rows of each large table that a start reads, in about 2 ms
+MOST_FAULTS = 3  # in a message
+
+RESTORE = (
+    "to restore it, stop neardup, move {path} with its -wal and -shm away, put the copy that `neardup backup` made"
+    " in its place and start neardup: what came since is listed again, and the index heals by itself; without a copy,"
+    " `neardup backfill` makes all but the verdicts again"
+)
+
+
+def refuse_damage(db: sqlite3.Connection, path: Path) -> None:
+    """Check a bounded part of the file.  Raises Fatal, or sqlite3.DatabaseError.
+
+    A small file is checked completely; of a large one, the schema and of each table the first row, the last and
+    PROBES between.  SQLite itself refuses a truncated file.
+    """
+    if db.execute("PRAGMA page_count").fetchone()[0] <= SMALL_PAGES:
+        faults = _faults(db, "quick_check")
+        if faults:
+            raise _damaged(path, faults, "`neardup doctor` says how to restore it")
+        return
+    for table, key in _tables(db).items():
+        _probe(db, table, key)
+
+
+def refuse_any_damage(path: Path) -> None:
+    """Check every page and every index.  Raises Fatal, with instructions to restore, or sqlite3.Error."""
+    if faults := faults_in(path):
+        raise _damaged(path, faults, RESTORE.format(path=path))
+
+
+def faults_in(path: Path) -> list[str]:
+    """The first MOST_FAULTS faults that SQLite finds in the pages and indexes of a file.  Raises sqlite3.Error.
+
+    No table has foreign keys, so there are none to check.
+    """
+    try:
+        with closing(sqlite3.connect(f"{path.absolute().as_uri()}?mode=ro", uri=True, timeout=BUSY_SECONDS)) as db:
+            return _faults(db, "integrity_check")
+    except FAILURES as error:
+        if code_of(error) not in DAMAGED:
+            raise
+        return [one_line(error)]
+
+
+def _damaged(path: Path, faults: list[str], advice: str) -> Fatal:
+    return Fatal(f"the ledger {path} is damaged: {'; '.join(faults)}; {advice}")
+
+
+def _faults(db: sqlite3.Connection, check: str) -> list[str]:
+    faults = [" ".join(row[0].split()) for row in db.execute(f"PRAGMA {check}({MOST_FAULTS})")]
+    return [] if faults == ["ok"] else faults
+
+
+def _tables(db: sqlite3.Connection) -> dict[str, str]:
+    """Table -> the first column of its key."""
+    names = db.execute("SELECT name FROM sqlite_schema WHERE type = 'table' AND rootpage AND name NOT LIKE 'sqlite_%'")
+    keys = "SELECT name FROM pragma_table_info(?) WHERE pk = 1"
+    return {name: db.execute(keys, (name,)).fetchone()[0] for (name,) in names.fetchall()}
+
+
+def _probe(db: sqlite3.Connection, table: str, key: str) -> None:
+    """Read rows of a table: the first, the last and, where its key is a number, some evenly spread between."""
+    first, last = (
+        db.execute(f"SELECT {key}, * FROM {table} ORDER BY {key} {way} LIMIT 1").fetchone() for way in ("ASC", "DESC")
+    )
+    if first is None or not isinstance(first[0], int):  # an empty table, or one keyed by text
+        return
+    for at in range(first[0], last[0], max((last[0] - first[0]) // PROBES, 1)):
+        db.execute(f"SELECT * FROM {table} WHERE {key} >= ? ORDER BY {key} LIMIT 1", (at,)).fetchone()

@@ -54,7 +54,7 @@ def _held(path: Path, command: str, refusal: str) -> Iterator[None]:
 def _opened(path: Path) -> Iterator[IO[str]]:
     try:
         path.parent.mkdir(parents=True, exist_ok=True)
-        files.make(path)
+        files.make_file(path)
         file = path.open("a+", encoding="utf-8")
     except OSError as error:
         raise _unlocked(path, error) from error

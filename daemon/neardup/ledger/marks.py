@@ -2,17 +2,19 @@
 
 import json
 import sqlite3
-from collections.abc import Iterator, Sequence
+from collections import defaultdict
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, NamedTuple
 
+from neardup.errors import Fatal
 from neardup.ledger import languages, now_ms
-from neardup.ledger.compact_columns import packed_id
-from neardup.records import Language, Marks, Skip, Skipped, Story
+from neardup.ledger.story_rows import pack_id
+from neardup.records import Language, Mark, MarkReason, Marks, Skip, Skipped, Story
 
 if TYPE_CHECKING:
-    # with the parser of pages, which most readers do without
     from neardup.core.columns import FingerprintedStories
+
 
 Row = tuple[object, ...]
 
@@ -28,7 +30,7 @@ class MarkCount:
     example: int
 
 
-class MarkedStory(NamedTuple):
+class StoryMarks(NamedTuple):
     """A story with marks; one that was skipped is not on record, and has its title or path, and its name, here."""
 
     story_id: int
@@ -46,7 +48,7 @@ def put(db: sqlite3.Connection, made: "FingerprintedStories", skipped: Sequence[
     """
     listed = made.stories
     of_made = zip(listed.ids, listed.languages, listed.author_ids, made.pages.marks, strict=True)
-    marked = [MarkedStory(*row) for row in of_made if row[-1]]
+    marked = [StoryMarks(*row) for row in of_made if row[-1]]
     marked += [_skipped(outcome.story, outcome.reason, outcome.marks) for outcome in skipped if outcome.marks]
     since = _since(db, [story.story_id for story in marked]) if marked else {}
     remove(db, [*listed.ids, *(outcome.story.id for outcome in skipped if outcome.marks is not None)])
@@ -54,9 +56,9 @@ def put(db: sqlite3.Connection, made: "FingerprintedStories", skipped: Sequence[
         db.executemany("INSERT INTO marks VALUES (?, ?, ?, ?, ?, ?, ?, ?)", _rows(db, marked, since))
 
 
-def _skipped(story: Story, reason: Skip, marks: Marks) -> MarkedStory:
+def _skipped(story: Story, reason: Skip, marks: Marks) -> StoryMarks:
     names = (None, None) if reason is Skip.UNCHANGED else (story.title or story.path, story.name)
-    return MarkedStory(story.id, story.language, story.author_id, marks, *names)
+    return StoryMarks(story.id, story.language, story.author_id, marks, *names)
 
 
 def _since(db: sqlite3.Connection, ids: Sequence[int]) -> dict[tuple[int, str], int]:
@@ -68,12 +70,12 @@ def _since(db: sqlite3.Connection, ids: Sequence[int]) -> dict[tuple[int, str], 
     return {(story_id, reason): at for story_id, reason, at in rows}
 
 
-def _rows(db: sqlite3.Connection, marked: Sequence[MarkedStory], since: dict[tuple[int, str], int]) -> Iterator[Row]:
+def _rows(db: sqlite3.Connection, marked: Sequence[StoryMarks], since: dict[tuple[int, str], int]) -> Iterator[Row]:
     number_of, now = languages.numbers(db), now_ms()
     for story in marked:
         for mark in story.marks:
             at = since.get((story.story_id, mark.reason), now)
-            language, author = number_of[story.language], packed_id(story.author_id)
+            language, author = number_of[story.language], pack_id(story.author_id)
             yield story.story_id, mark.reason, mark.detail, language, at, author, story.title, story.name
 
 
@@ -82,10 +84,129 @@ def remove(db: sqlite3.Connection, ids: Sequence[int]) -> None:
     db.execute("DELETE FROM marks WHERE story_id IN (SELECT value FROM json_each(?))", (json.dumps(ids),))
 
 
-def counts(db: sqlite3.Connection) -> list[MarkCount]:
+def mark_counts(db: sqlite3.Connection) -> list[MarkCount]:
     """The marks of all stories, by reason, language and detail; shares, such as "63 %", count as one detail."""
     rows = db.execute(
         "SELECT reason, l.name, iif(detail GLOB '* %', '', detail), count(*), story_id, max(marked_at) FROM marks"
         " JOIN languages l ON number = language GROUP BY 1, 2, 3 ORDER BY 1, number, 3"
     )
     return [MarkCount(*row[:-1]) for row in rows]
+
+
+# MERGED: The stories with marks: listed, and counted by reason and by author. Works of the reference are not among them.
+
+STORIES = "story_id >= 0"  # the ids of works are negative
+
+
+@dataclass(frozen=True, slots=True)
+class MarkFilter:
+    """A selection of marked stories: by a reason, by languages, by an author, or all."""
+
+    reason: str | None = None
+    languages: Sequence[Language] = ()
+    author: str | None = None
+
+    def condition(self, db: sqlite3.Connection) -> tuple[str, list[object]]:
+        """The selection as an SQL condition on `marks`, with its values."""
+        conditions: list[tuple[str, object]] = []
+        if self.reason is not None:
+            conditions.append(("story_id IN (SELECT story_id FROM marks WHERE reason = ?)", self.reason))
+        if self.languages:
+            number_of = languages.numbers(db)
+            chosen = [number_of[one] for one in self.languages if one in number_of]
+            conditions.append(("language IN (SELECT value FROM json_each(?))", json.dumps(chosen)))
+        if self.author is not None:
+            conditions.append(("author_id = ?", pack_id(self.author)))
+        return " AND ".join([STORIES, *(sql for sql, _ in conditions)]), [value for _, value in conditions]
+
+
+@dataclass(frozen=True, slots=True)
+class MarkedStory:
+    """A story with its marks; `marked_at` (milliseconds) is when it got the latest of them."""
+
+    story_id: int
+    name: str | None
+    language: Language
+    author_id: str | None
+    title: str
+    marks: Marks
+    marked_at: int
+
+
+@dataclass(frozen=True, slots=True)
+class MarkedAuthor:
+    """An author, None for all who are not known, with the number of marked stories, in all and by reason."""
+
+    author_id: str | None
+    stories: int
+    reasons: dict[str, int]
+
+
+def list_stories(db: sqlite3.Connection, choice: MarkFilter, limit: int = -1) -> list[MarkedStory]:
+    """The selected stories with all their marks, those marked last first."""
+    condition, values = choice.condition(db)
+    rows = db.execute(
+        "SELECT m.story_id, coalesce(d.name, m.name), l.name, CAST(m.author_id AS TEXT),"
+        " coalesce(d.title, m.title, CAST(m.story_id AS TEXT)), m.marks, m.at FROM"
+        " (SELECT story_id, language, author_id, max(title) AS title, max(name) AS name, max(marked_at) AS at,"
+        f" json_group_array(json_array(reason, detail)) AS marks FROM marks WHERE {condition}"
+        " GROUP BY story_id ORDER BY at DESC, story_id DESC LIMIT ?) m"
+        " JOIN languages l ON l.number = m.language LEFT JOIN described d ON d.id = m.story_id"
+        " ORDER BY m.at DESC, m.story_id DESC",
+        (*values, limit),
+    )
+    return [
+        MarkedStory(story_id, name, language, author, title, _marks(found), at)
+        for story_id, name, language, author, title, found, at in rows
+    ]
+
+
+def _marks(found: str) -> Marks:
+    return tuple(Mark(MarkReason(reason), detail) for reason, detail in sorted(json.loads(found)))
+
+
+def count_stories(db: sqlite3.Connection, choice: MarkFilter) -> tuple[int, dict[str, int]]:
+    """The number of selected stories, and of those with each reason."""
+    condition, values = choice.condition(db)
+    [total] = db.execute(f"SELECT count(DISTINCT story_id) FROM marks WHERE {condition}", values).fetchone()
+    rows = db.execute(f"SELECT reason, count(*) FROM marks WHERE {condition} GROUP BY 1 ORDER BY 1", values)
+    return total, dict(rows)
+
+
+def list_authors(db: sqlite3.Connection, choice: MarkFilter, limit: int = -1) -> list[MarkedAuthor]:
+    """The authors of the selected stories, those with the most of them first."""
+    condition, values = choice.condition(db)
+    stories = db.execute(
+        f"SELECT CAST(author_id AS TEXT), count(DISTINCT story_id) FROM marks WHERE {condition}"
+        " GROUP BY author_id ORDER BY 2 DESC, author_id LIMIT ?",
+        (*values, limit),
+    ).fetchall()
+    reasons = defaultdict[str | None, dict[str, int]](dict)
+    for author, reason, n in db.execute(
+        f"SELECT CAST(author_id AS TEXT), reason, count(*) FROM marks WHERE {condition} GROUP BY author_id, reason",
+        values,
+    ):
+        reasons[author][reason] = n
+    return [MarkedAuthor(author, n, reasons[author]) for author, n in stories]
+
+
+def of_stories(db: sqlite3.Connection, ids: Iterable[int]) -> dict[int, Marks]:
+    """The marks of the marked stories among these ids."""
+    rows = db.execute(
+        "SELECT story_id, json_group_array(json_array(reason, detail)) FROM marks"
+        " WHERE story_id IN (SELECT value FROM json_each(?)) GROUP BY story_id",
+        (json.dumps(list(ids)),),
+    )
+    return {story_id: _marks(found) for story_id, found in rows}
+
+
+def without_fingerprint(db: sqlite3.Connection, story_id: int, argument: str) -> Fatal:
+    """The error about a story, named by this argument, that has no fingerprint; it names the marks of a marked one."""
+    if found := of_stories(db, [story_id]):
+        return Fatal(f"story {argument} has no fingerprint: it is marked as {in_words(found[story_id])}")
+    return Fatal(f"story {argument} is not in the ledger")
+
+
+def in_words(marks: Marks) -> str:
+    """Marks as the commands print them."""
+    return ", ".join(map(str, marks))

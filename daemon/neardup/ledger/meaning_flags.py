@@ -13,7 +13,7 @@ from typing import NamedTuple
 from neardup.core.verify.tiers import tier_of
 from neardup.errors import Conflict
 from neardup.ledger import languages, now_ms, transaction
-from neardup.ledger.selection import Selection
+from neardup.ledger.flags import Selection
 from neardup.records import Kind, Verdict
 
 QUEUE_ORDER = "ORDER BY margin DESC, a, b"
@@ -145,7 +145,7 @@ def mark_exported(db: sqlite3.Connection, flag_ids: Sequence[int]) -> None:
         )
 
 
-def flagged_by_words(db: sqlite3.Connection, candidates: Mapping[int, Collection[int]]) -> set[tuple[int, int]]:
+def find_flagged_by_words(db: sqlite3.Connection, candidates: Mapping[int, Collection[int]]) -> set[tuple[int, int]]:
     """Which stories are flagged by their words with which of their candidates, as pairs with the lower id first."""
     found = set[tuple[int, int]]()
     for story_id, others in candidates.items():

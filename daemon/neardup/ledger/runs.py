@@ -61,7 +61,7 @@ def put(db: sqlite3.Connection, key: str, value: str) -> None:
     db.execute("INSERT OR REPLACE INTO meta VALUES (?, ?)", (key, value))
 
 
-def waiting(db: sqlite3.Connection, pid: int) -> dict[str, Any] | None:
+def current_wait(db: sqlite3.Connection, pid: int) -> dict[str, Any] | None:
     """What the process with this id waits for, why, and since when in milliseconds; None where it does not wait."""
     record = json.loads(get(db, "waiting") or "{}")
     return dict(record) if record.get("pid") == pid else None
@@ -91,7 +91,7 @@ def watermark(db: sqlite3.Connection) -> int | None:
     return int(value) if value else None
 
 
-def listed_until(db: sqlite3.Connection, now: int) -> int | None:
+def trusted_watermark(db: sqlite3.Connection, now: int) -> int | None:
     """The watermark that can be trusted at `now`; 0 where none on record can be.
 
     A run that began after `now` had a clock that was ahead, so that stories dated in the future may have moved the
@@ -109,7 +109,7 @@ def _watermarks(db: sqlite3.Connection) -> list[tuple[int, int]]:
 
 def _move_watermark(db: sqlite3.Connection, run_id: int, mark: int) -> None:
     (began,) = db.execute("SELECT started_at FROM runs WHERE run_id = ?", (run_id,)).fetchone()
-    if mark > (listed_until(db, began) or 0):
+    if mark > (trusted_watermark(db, began) or 0):
         put(db, "watermarks", json.dumps([*_watermarks(db), (mark, began)][-WATERMARKS:]))
         put(db, "watermark", str(mark))
 

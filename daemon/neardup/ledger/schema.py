@@ -1,7 +1,7 @@
 """The ledger's tables, which schema.sql defines.
 
 There is one schema and no migration: no ledger of an earlier schema was ever released.  Times are milliseconds since
-1970 in UTC.  Most of the file consists of rows of `stories`; neardup.ledger.compact_columns says how their columns
+1970 in UTC.  Most of the file consists of rows of `stories`; neardup.ledger.story_rows says how their columns
 are stored, and the view `described` shows them unpacked.
 """
 

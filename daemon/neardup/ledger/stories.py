@@ -8,29 +8,28 @@ from dataclasses import dataclass
 from itertools import chain, islice
 from typing import TYPE_CHECKING
 
+from neardup.errors import Forgotten
 from neardup.ledger import (
     candidates,
-    changes,
     dead_letters,
-    known_since,
     languages,
     marks,
     now_ms,
-    passage_hashes,
+    outbox,
+    passages,
     similarities,
     transaction,
     verdicts,
     works,
 )
-from neardup.ledger.common_passages import CommonPassage, forget_examples, put_common
-from neardup.ledger.compact_columns import etag_of, packed_etag, packed_id
-from neardup.ledger.forgotten import forgotten_among, record_forgotten
-from neardup.ledger.runs import put_checkpoint
+from neardup.ledger.passages import CommonPassage, forget_examples, put_common
+from neardup.ledger.runs import put, put_checkpoint
+from neardup.ledger.story_rows import pack_etag, pack_id, unpack_etag
 from neardup.records import BandedFingerprint, Checkpoint, Skip, Skipped, StoredVersion
 
 if TYPE_CHECKING:
-    # with the parser of pages, which most readers do without
     from neardup.core.columns import FingerprintedStories, Outcomes
+
 
 # The page no longer holds a story, so its fingerprint is removed.  A missing or oversized object says nothing about
 # the text.
@@ -55,7 +54,7 @@ class Batch:
     common_passages: Sequence[CommonPassage] = ()
 
 
-def known_many(db: sqlite3.Connection, ids: Iterable[int]) -> dict[int, StoredVersion]:
+def stored_versions(db: sqlite3.Connection, ids: Iterable[int]) -> dict[int, StoredVersion]:
     """The known stories among these ids."""
     rows = db.execute(
         "SELECT id, language, text_hash, etag, updated_at, name FROM stories"
@@ -64,7 +63,7 @@ def known_many(db: sqlite3.Connection, ids: Iterable[int]) -> dict[int, StoredVe
     )
     name_of = languages.names(db)
     return {
-        story_id: StoredVersion(name_of[language], text_hash, etag_of(etag), updated_at, name)
+        story_id: StoredVersion(name_of[language], text_hash, unpack_etag(etag), updated_at, name)
         for story_id, language, text_hash, etag, updated_at, name in rows
     }
 
@@ -111,12 +110,12 @@ def put_versions(db: sqlite3.Connection, made: "FingerprintedStories") -> None:
     """Write new versions of distinct stories, within the caller's transaction."""
     listed, pages, header = made.stories, made.pages, made.pages.headers
     ids = listed.ids
-    since = known_since.take(db, ids, now_ms())
+    since = take_known_since(db, ids, now_ms())
     gone = _leave(db, ids)
-    numbers = changes.take(db, len(made))
+    numbers = outbox.take_numbers(db, len(made))
     numbered = dict(zip(ids, numbers, strict=True))
-    changes.log_leaving(db, [(numbered[version.story_id], version) for version in gone])
-    passage_hashes.put(db, zip(numbers, pages.passages, strict=True))
+    outbox.record_removals(db, [(numbered[version.story_id], version) for version in gone])
+    passages.put_hashes(db, zip(numbers, pages.passages, strict=True))
     number_of = languages.numbers(db)
     spoken = [number_of[language] for language in listed.languages]
     _count(db, spoken, gone)
@@ -128,11 +127,11 @@ def put_versions(db: sqlite3.Connection, made: "FingerprintedStories") -> None:
         pages.signatures,
         pages.text_hashes,
         listed.updated_at,
-        map(packed_etag, pages.etags),
+        map(pack_etag, pages.etags),
         header["words"].tolist(),
         header["shingles"].tolist(),
         listed.published_at,
-        map(packed_id, listed.author_ids),
+        map(pack_id, listed.author_ids),
         listed.paths,
         listed.titles,
         made.page_titles,
@@ -155,7 +154,7 @@ def update(db: sqlite3.Connection, unchanged: Sequence[Skipped]) -> None:
         " (path, author_id, title, published_at, updated_at, etag, name)"
         " IS NOT (?2, ?3, ?4, ?5, ?6, coalesce(?7, etag), ?8)",
         (
-            (s.id, s.path, packed_id(s.author_id), s.title, s.published_at, s.updated_at, packed_etag(one.etag), s.name)
+            (s.id, s.path, pack_id(s.author_id), s.title, s.published_at, s.updated_at, pack_etag(one.etag), s.name)
             for one in unchanged
             for s in [one.story]
         ),
@@ -183,7 +182,7 @@ def _erase(db: sqlite3.Connection, ids: Collection[int]) -> int:
     """Remove stories and all that follows from them; returns how many rows that were."""
     removed = _remove(db, list(ids))
     for story_id in ids:
-        known_since.forget(db, story_id)
+        drop_known_since(db, story_id)
         for table in ("flags", "meaning_flags"):
             removed += db.execute(f"DELETE FROM {table} WHERE a = ?1 OR b = ?1", (story_id,)).rowcount
         verdicts.forget(db, story_id)
@@ -196,9 +195,9 @@ def _erase(db: sqlite3.Connection, ids: Collection[int]) -> int:
 
 def _remove(db: sqlite3.Connection, ids: Sequence[int]) -> int:
     """Remove stories; returns how many there were."""
-    known_since.keep(db, ids)
+    keep_known_since(db, ids)
     gone = _leave(db, ids)
-    changes.log_leaving(db, list(zip(changes.take(db, len(gone)), gone, strict=True)))
+    outbox.record_removals(db, list(zip(outbox.take_numbers(db, len(gone)), gone, strict=True)))
     _count(db, [], gone)
     db.executemany("DELETE FROM stories WHERE number = ?", ((version.number,) for version in gone))
     keys = [(version.story_id,) for version in gone]
@@ -206,20 +205,20 @@ def _remove(db: sqlite3.Connection, ids: Sequence[int]) -> int:
     return len(gone)
 
 
-def _count(db: sqlite3.Connection, added: Iterable[int], gone: Iterable[changes.Version]) -> None:
+def _count(db: sqlite3.Connection, added: Iterable[int], gone: Iterable[outbox.Version]) -> None:
     """Update the counts of stories: `added` are language numbers, `gone` the versions removed."""
     steps = Counter(added)
     steps.subtract(version.language for version in gone)
     db.executemany("UPDATE languages SET stories = stories + ?2 WHERE number = ?1", steps.items())
 
 
-def _leave(db: sqlite3.Connection, ids: Sequence[int]) -> list[changes.Version]:
+def _leave(db: sqlite3.Connection, ids: Sequence[int]) -> list[outbox.Version]:
     """Withdraw the pairs of stories whose texts are about to change or go; returns the present versions.
 
     Verdicts stay, in case a pair is flagged again.
     """
     gone = [
-        changes.Version(*row)
+        outbox.Version(*row)
         for row in db.execute(
             "SELECT number, id, language, simhash FROM stories WHERE id IN (SELECT value FROM json_each(?))",
             (json.dumps(ids),),
@@ -229,7 +228,7 @@ def _leave(db: sqlite3.Connection, ids: Sequence[int]) -> list[changes.Version]:
     for table in ("candidates", "suppressed_pairs"):
         db.executemany(f"DELETE FROM {table} WHERE a = ?1 OR b = ?1", keys)
     db.executemany("UPDATE flags SET status = 'withdrawn' WHERE a = ?1 OR b = ?1", keys)
-    passage_hashes.remove(db, [version.number for version in gone])
+    passages.remove_hashes(db, [version.number for version in gone])
     forget_examples(db, [version.story_id for version in gone])
     return gone
 
@@ -244,6 +243,108 @@ def describe(db: sqlite3.Connection, ids: Iterable[int]) -> dict[int, sqlite3.Ro
     return {row["id"]: row for row in rows}
 
 
-def first(db: sqlite3.Connection, *, of_reference: bool) -> list[int]:
+def example_ids(db: sqlite3.Connection, *, of_reference: bool) -> list[int]:
     """The id of one story of the platform, or of one work; none if there is none on record."""
     return [row[0] for row in db.execute(f"SELECT id FROM stories WHERE id {'<' if of_reference else '>='} 0 LIMIT 1")]
+
+
+# MERGED: The removal of all fingerprints, before a backfill makes them again.
+
+# The tables that `restart` empties: everything that follows from fingerprints but flags and verdicts.
+OF_FINGERPRINTS = (
+    "stories",
+    "changes",
+    "candidates",
+    "suppressed_pairs",
+    "passage_hashes",
+    "common_passages",
+    "similarities",
+    "due_similarities",
+    "unsettled",
+    "marks",
+)
+
+
+def remove_all(db: sqlite3.Connection, version: str, extraction: str) -> None:
+    """Remove all fingerprints, so that a backfill computes them again, as `version`, by `extraction`.
+
+    Flags stay on record, withdrawn until their pairs are verified again; verdicts stay as they are.
+    """
+    with transaction(db):
+        db.execute("UPDATE flags SET status = 'withdrawn', language = NULL")
+        keep_known_since_of_all(db)
+        for table in OF_FINGERPRINTS:
+            db.execute(f"DELETE FROM {table}")
+        passages.note_common_change(db)
+        db.execute("UPDATE languages SET stories = 0")
+        db.execute("DELETE FROM meta WHERE key IN ('checkpoint', 'watermark')")
+        put(db, "fingerprint_version", version)
+        put(db, "refingerprinting", f"{version} {extraction}")
+        outbox.take_numbers(db, 1)  # a number without a change: an index that was not cleared is recognised as behind
+        outbox.drop_changes(db, 0)
+
+
+# MERGED: Since when neardup knows a story, by its own clock: kept through edits, removal of the text, and refingerprinting.
+
+
+def take_known_since(db: sqlite3.Connection, ids: Sequence[int], now: int) -> list[int]:
+    """Since when each of these stories is known; `now` for a story that is new.  Within the caller's transaction."""
+    among = json.dumps(ids)
+    held = db.execute("SELECT id, known_since FROM stories WHERE id IN (SELECT value FROM json_each(?))", (among,))
+    since = dict.fromkeys(ids, now) | dict(held)
+    kept = db.execute(
+        "DELETE FROM known_before WHERE story_id IN (SELECT value FROM json_each(?)) RETURNING story_id, known_since",
+        (among,),
+    )
+    since |= dict(kept)
+    return [since[story_id] for story_id in ids]
+
+
+def keep_known_since(db: sqlite3.Connection, ids: Iterable[int]) -> None:
+    """Keep the times of stories that are about to be removed, in case they come back."""
+    db.execute(
+        "INSERT INTO known_before SELECT id, known_since FROM stories WHERE id IN (SELECT value FROM json_each(?))",
+        (json.dumps(list(ids)),),
+    )
+
+
+def keep_known_since_of_all(db: sqlite3.Connection) -> None:
+    """Keep the times of all stories, which are about to be removed."""
+    db.execute("INSERT INTO known_before SELECT id, known_since FROM stories")
+
+
+def drop_known_since(db: sqlite3.Connection, story_id: int) -> None:
+    """Remove what was kept of a story."""
+    db.execute("DELETE FROM known_before WHERE story_id = ?", (story_id,))
+
+
+# MERGED: The stories that were forgotten on request, which no listing brings back.
+
+
+def record_forgotten(db: sqlite3.Connection, story_id: int) -> None:
+    """Record that a story is forgotten."""
+    db.execute("INSERT OR REPLACE INTO forgotten VALUES (?, ?)", (story_id, now_ms()))
+
+
+def undo_forget(db: sqlite3.Connection, story_id: int) -> bool:
+    """Let listings bring a story back; returns whether it was forgotten."""
+    return db.execute("DELETE FROM forgotten WHERE story_id = ?", (story_id,)).rowcount > 0
+
+
+def forgotten_among(db: sqlite3.Connection, ids: Iterable[int]) -> set[int]:
+    """Which of these stories are forgotten."""
+    rows = db.execute(
+        "SELECT story_id FROM forgotten WHERE story_id IN (SELECT value FROM json_each(?))", (json.dumps(list(ids)),)
+    )
+    return {row[0] for row in rows}
+
+
+def refuse_forgotten(db: sqlite3.Connection, story_id: int) -> None:
+    """Raise Forgotten for a story that is forgotten."""
+    if forgotten_among(db, [story_id]):
+        raise Forgotten(f"story {story_id} was forgotten on request")
+
+
+def count_forgotten(db: sqlite3.Connection) -> int:
+    """The number of forgotten stories."""
+    return int(db.execute("SELECT count(*) FROM forgotten").fetchone()[0])

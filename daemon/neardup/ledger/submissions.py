@@ -1,5 +1,6 @@
 """Submitted stories: each is written by itself, with all that its check found, in one transaction."""
 
+import json
 import sqlite3
 from collections import Counter
 from collections.abc import Callable, Sequence
@@ -7,19 +8,20 @@ from dataclasses import dataclass, replace
 from typing import NamedTuple
 
 from neardup.core.columns import Outcomes
-from neardup.ledger import (
-    candidates,
-    dead_letters,
-    forgotten,
-    marks,
-    reverification,
-    similarities,
-    stories,
-    transaction,
-    unsettled,
-)
+from neardup.ledger import candidates, dead_letters, languages, marks, similarities, stories, transaction, verification
 from neardup.ledger.candidates import Matches
-from neardup.records import Assessment, Candidate, Fingerprinted, Kind, Language, Outcome, Skip, Skipped, Story
+from neardup.records import (
+    Assessment,
+    BandedFingerprint,
+    Candidate,
+    Fingerprinted,
+    Kind,
+    Language,
+    Outcome,
+    Skip,
+    Skipped,
+    Story,
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -55,9 +57,9 @@ def commit(db: sqlite3.Connection, submitted: Submitted, version: str, *, again:
     story = submitted.outcome.story
     with transaction(db):
         if again:
-            forgotten.undo(db, story.id)
+            stories.undo_forget(db, story.id)
         else:
-            forgotten.refuse(db, story.id)
+            stories.refuse_forgotten(db, story.id)
         before = _on_record(db, story.id)
         outcome = _outcome(submitted, before)
         outcomes = Outcomes.of([outcome])
@@ -69,16 +71,16 @@ def commit(db: sqlite3.Connection, submitted: Submitted, version: str, *, again:
         unseen = submitted.unseen(db)
         for matches in (submitted.matches, unseen):
             candidates.nominate(db, matches)
-        unsettled.put(db, story.id, submitted.outcome.fingerprint.passages)
-        flagged = reverification.put_verified(db, submitted.assessed, version)
+        put_unsettled(db, story.id, submitted.outcome.fingerprint.passages)
+        flagged = verification.put_verified(db, submitted.assessed, version)
         similarities.refresh(db)
     return Stored(outcome, None if before is None else before["path"], flagged, unseen)
 
 
-def completed(db: sqlite3.Connection, story: Story) -> Story:
+def complete(db: sqlite3.Connection, story: Story) -> Story:
     """The story, with what is on record of it where nothing is given."""
     before = _on_record(db, story.id)
-    return story if before is None else _completed(story, before)
+    return story if before is None else _complete(story, before)
 
 
 def _on_record(db: sqlite3.Connection, story_id: int) -> sqlite3.Row | None:
@@ -98,14 +100,67 @@ def _outcome(submitted: Submitted, before: sqlite3.Row | None) -> Fingerprinted 
     path = made.story.path or submitted.page
     if before is None:
         return replace(made, story=replace(made.story, path=path))
-    story = _completed(made.story, before)
+    story = _complete(made.story, before)
     if (before["text_hash"], before["language"]) != (made.fingerprint.text_hash, story.language):
         return replace(made, story=replace(story, path=path))
     unchanged = replace(story, path=made.story.path or before["path"], updated_at=before["updated_at"])
     return Skipped(unchanged, Skip.UNCHANGED, marks=made.marks)
 
 
-def _completed(story: Story, before: sqlite3.Row) -> Story:
+def _complete(story: Story, before: sqlite3.Row) -> Story:
     given = {name: getattr(story, name) for name in ("author_id", "title", "published_at")}
     known: Story = replace(story, **{name: before[name] if value is None else value for name, value in given.items()})
     return known
+
+
+# MERGED: The submitted stories that are to be looked up once more. While one process looks a story up and writes it, another may write one that is like it. So the process that holds the lock, whose indexes are in step with the ledger, looks up every submitted story once more.
+
+
+class Unsettled(NamedTuple):
+    """A version of a submitted story: its number, its id, its fingerprint, and its passage hashes of 4 bytes each."""
+
+    number: int
+    story_id: int
+    banded: BandedFingerprint
+    passages: bytes
+
+
+def put_unsettled(db: sqlite3.Connection, story_id: int, passages: bytes) -> None:
+    """Record that the present version of a story is to be looked up once more, within the caller's transaction."""
+    db.execute(
+        "INSERT OR REPLACE INTO unsettled SELECT number, ? FROM stories WHERE id = ?",
+        (passages, story_id),
+    )
+
+
+def list_unsettled(db: sqlite3.Connection, limit: int) -> list[Unsettled]:
+    """The first of them, by number; versions that were replaced or removed since are left out."""
+    rows = db.execute(
+        "SELECT number, id, language, simhash, signature, hashes FROM unsettled JOIN stories USING (number)"
+        " ORDER BY number LIMIT ?",
+        (limit,),
+    )
+    name_of = languages.names(db)
+    return [
+        Unsettled(number, story_id, BandedFingerprint(name_of[language], simhash, signature), hashes)
+        for number, story_id, language, simhash, signature, hashes in rows
+    ]
+
+
+def settle(db: sqlite3.Connection, some: Sequence[Unsettled], matches: Sequence[Matches]) -> None:
+    """Record what the lookups of these versions found, in one transaction."""
+    numbers = json.dumps([one.number for one in some])
+    with transaction(db):
+        for one in matches:
+            candidates.nominate(db, one)
+        db.execute(
+            "DELETE FROM unsettled WHERE number IN (SELECT value FROM json_each(?))"
+            " OR NOT EXISTS (SELECT 1 FROM stories s WHERE s.number = unsettled.number)",
+            (numbers,),
+        )
+
+
+def count_unsettled(db: sqlite3.Connection) -> int:
+    """The number of submitted stories that are still to be looked up once more."""
+    # CROSS JOIN, because SQLite would search all stories where it knows nothing of the sizes
+    return int(db.execute("SELECT count(*) FROM unsettled CROSS JOIN stories USING (number)").fetchone()[0])

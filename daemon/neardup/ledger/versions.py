@@ -1,16 +1,20 @@
 """The versions of stories by number: a new story and a changed one have a number that was never used before."""
 
 import json
+import random
 import sqlite3
-from collections.abc import Collection, Sequence
+from collections.abc import Collection, Iterable, Sequence
 from typing import NamedTuple
 
 import numpy as np
 import numpy.typing as npt
 
-from neardup.ledger import languages
-from neardup.ledger.changes import last_seq
-from neardup.records import BandedFingerprint, Language, Story
+from neardup.core.candidates.banding import Numbers
+from neardup.core.candidates.fingerprint_arrays import FingerprintArrays
+from neardup.core.candidates.select import MAX_UNINDEXED, Found, merge_found
+from neardup.ledger import languages, outbox
+from neardup.ledger.outbox import last_seq
+from neardup.records import BandedFingerprint, Change, Language, Story
 
 ROWS_AT_ONCE = 10_000
 
@@ -29,23 +33,23 @@ class TextVersion(NamedTuple):
     text_hash: bytes
 
 
-def after(db: sqlite3.Connection, number: int) -> list[Numbered]:
+def numbers_after(db: sqlite3.Connection, number: int) -> list[Numbered]:
     """The next versions after a number, up to ROWS_AT_ONCE of them, in order."""
     rows = db.execute("SELECT id, number FROM stories WHERE number > ? ORDER BY number LIMIT ?", (number, ROWS_AT_ONCE))
     return [Numbered(*row) for row in rows]
 
 
-def known_since(db: sqlite3.Connection, time: int) -> list[Numbered]:
+def numbers_known_since(db: sqlite3.Connection, time: int) -> list[Numbered]:
     """The stories that are known since a time in milliseconds, or a later one.  It reads every row."""
     return [Numbered(*row) for row in db.execute("SELECT id, number FROM stories WHERE known_since >= ?", (time,))]
 
 
-def works(db: sqlite3.Connection) -> list[Numbered]:
+def numbers_of_works(db: sqlite3.Connection) -> list[Numbered]:
     """The works of the reference that have a fingerprint."""
     return [Numbered(*row) for row in db.execute("SELECT id, number FROM stories WHERE id < 0")]
 
 
-def present(db: sqlite3.Connection, ids: Collection[int]) -> set[int]:
+def known_ids(db: sqlite3.Connection, ids: Collection[int]) -> set[int]:
     """Which of these stories are known."""
     found = db.execute("SELECT id FROM stories WHERE id IN (SELECT value FROM json_each(?))", (json.dumps(list(ids)),))
     return {story_id for (story_id,) in found}
@@ -96,3 +100,151 @@ def recent_fingerprints(db: sqlite3.Connection, limit: int) -> list[BandedFinger
     rows = db.execute("SELECT language, simhash, signature FROM stories ORDER BY number DESC LIMIT ?", (limit,))
     name_of = languages.names(db)
     return [BandedFingerprint(name_of[language], *hashes) for language, *hashes in rows]
+
+
+# MERGED: The numbers of all stories with their languages and ids, as compact arrays.
+
+
+def languages_after(db: sqlite3.Connection, number: int, limit: int) -> tuple[Numbers, npt.NDArray[np.uint8]]:
+    """The next `limit` stories by number: their numbers, ascending, and the numbers of their languages."""
+    rows = db.execute("SELECT number, language FROM stories WHERE number > ? ORDER BY number LIMIT ?", (number, limit))
+    numbers, languages = np.array(rows.fetchall(), np.int64).reshape(-1, 2).T
+    return numbers.astype(np.uint32), languages.astype(np.uint8)
+
+
+def ids_after(db: sqlite3.Connection, story_id: int, limit: int) -> tuple[Numbers, npt.NDArray[np.int64]]:
+    """The next `limit` stories by id: their numbers, and their ids, ascending."""
+    # SQLite reads these from the index of ids, which is a small part of the table.
+    rows = db.execute("SELECT number, id FROM stories WHERE id > ? ORDER BY id LIMIT ?", (story_id, limit))
+    numbers, ids = np.array(rows.fetchall(), np.int64).reshape(-1, 2).T
+    return numbers.astype(np.uint32), ids
+
+
+# MERGED: Reads the fingerprints of many stories as arrays, for nomination and to build an index.
+
+SELECT = "SELECT number, id, language, simhash, signature FROM stories"
+
+
+def fingerprints_after(db: sqlite3.Connection, number: int, limit: int) -> FingerprintArrays:
+    """The first `limit` stories whose numbers are above `number`, in order of their numbers."""
+    rows = db.execute(f"{SELECT} WHERE number > ? ORDER BY number LIMIT ?", (number, limit))
+    return FingerprintArrays.of(rows, languages.names(db))
+
+
+def existing_fingerprints(db: sqlite3.Connection, ids: Iterable[int], numbers: Iterable[int]) -> FingerprintArrays:
+    """The stories with these ids or numbers, in order of their numbers; those not in the ledger are left out."""
+    rows = {
+        row[0]: row
+        for column, wanted in (("id", ids), ("number", numbers))
+        for row in db.execute(
+            f"{SELECT} WHERE {column} IN (SELECT value FROM json_each(?))", (json.dumps(list(wanted)),)
+        )
+    }
+    return FingerprintArrays.of((rows[number] for number in sorted(rows)), languages.names(db))
+
+
+def fingerprints_for_nomination(
+    db: sqlite3.Connection, found: Sequence[Found], applied: int
+) -> tuple[FingerprintArrays, FingerprintArrays] | None:
+    """The stories that lookups found, and the stories that the index lacks because it has changes up to `applied` only.
+
+    None if the index is more than MAX_UNINDEXED changes behind the ledger, or ahead of it.
+    """
+    if not 0 <= last_seq(db) - applied <= MAX_UNINDEXED:
+        return None
+    return existing_fingerprints(db, *merge_found(found)), fingerprints_after(db, applied, MAX_UNINDEXED)
+
+
+def fingerprints_for_one_text(
+    db: sqlite3.Connection, found: Found, applied: int | None
+) -> tuple[FingerprintArrays, FingerprintArrays, int]:
+    """The stories that a lookup found, and the latest stories, up to MAX_UNINDEXED, that the index lacks.
+
+    `applied` is the last change that the index has; None if nothing was looked up.  Returns as well how many changes
+    neither of the two covers.
+    """
+    last = last_seq(db)
+    first = 0 if applied is None or applied > last else applied
+    latest = max(first, last - MAX_UNINDEXED)
+    return (
+        existing_fingerprints(db, *merge_found([found])),
+        fingerprints_after(db, latest, MAX_UNINDEXED),
+        latest - first,
+    )
+
+
+# MERGED: Stories as the changes that insert them into an index, numbered 0 because they are not the outbox's.
+
+SELECT_INSERTS = "SELECT number, id, language, simhash, signature FROM stories"
+
+
+def sample_inserts(db: sqlite3.Connection, most: int) -> list[Change]:
+    """All stories if there are at most `most`, else nearly so many that are drawn at random."""
+    (count,) = db.execute("SELECT coalesce(sum(stories), 0) FROM languages").fetchone()
+    if count <= most:
+        return _changes(db, db.execute(f"{SELECT_INSERTS} ORDER BY number"))
+    drawn = sorted(random.SystemRandom().choices(range(1, last_seq(db) + 1), k=most))
+    nearest = "SELECT (SELECT min(number) FROM stories WHERE number >= value) FROM json_each(?)"
+    return _changes(db, db.execute(f"{SELECT_INSERTS} WHERE number IN ({nearest})", (json.dumps(drawn),)))
+
+
+def inserts_after(db: sqlite3.Connection, number: int, limit: int) -> list[Change]:
+    """The first `limit` stories whose numbers are above `number`, in order of their numbers."""
+    return _changes(db, db.execute(f"{SELECT_INSERTS} WHERE number > ? ORDER BY number LIMIT ?", (number, limit)))
+
+
+def existing_numbers(db: sqlite3.Connection, numbers: Iterable[int]) -> set[int]:
+    """The numbers that still are those of stories: an edit gives a story another number."""
+    wanted = json.dumps(list(numbers))
+    rows = db.execute("SELECT number FROM stories WHERE number IN (SELECT value FROM json_each(?))", (wanted,))
+    return {number for (number,) in rows}
+
+
+def _changes(db: sqlite3.Connection, rows: sqlite3.Cursor) -> list[Change]:
+    name_of = languages.names(db)
+    return [
+        Change(0, story_id, None, BandedFingerprint(name_of[language], *hashes), number)
+        for number, story_id, language, *hashes in rows
+    ]
+
+
+def inserts_of(db: sqlite3.Connection, ids: Iterable[int]) -> list[Change]:
+    """The stories with these ids, in order of their numbers."""
+    wanted = json.dumps(list(ids))
+    rows = db.execute(f"{SELECT_INSERTS} WHERE id IN (SELECT value FROM json_each(?)) ORDER BY number", (wanted,))
+    return _changes(db, rows)
+
+
+# MERGED: The titles of stories, for the index of titles and for those who search it. A story without a title of the listing has that of its page; a story with neither is not in the index.
+
+
+def titles_after(db: sqlite3.Connection, number: int, limit: int) -> list[tuple[int, str | None]]:
+    """The next `limit` stories by number: their numbers, ascending, and their titles."""
+    return db.execute(
+        "SELECT number, coalesce(title, page_title) FROM stories WHERE number > ? ORDER BY number LIMIT ?",
+        (number, limit),
+    ).fetchall()
+
+
+def titles_changed_after(db: sqlite3.Connection, seq: int, limit: int) -> list[tuple[int, int, str | None]]:
+    """The next `limit` titles that changed after `seq` while the text did not: (seq, number, title), ascending."""
+    return db.execute(
+        "SELECT seq, number, coalesce(title, page_title) FROM retitled JOIN stories USING (number) WHERE seq > ?"
+        " ORDER BY seq LIMIT ?",
+        (seq, limit),
+    ).fetchall()
+
+
+def title_position(db: sqlite3.Connection) -> tuple[int, int]:
+    """The last change, which numbers the last story, and the last change of a title alone; 0 where there is none."""
+    (seq,) = db.execute("SELECT coalesce(max(seq), 0) FROM retitled").fetchone()
+    return outbox.last_seq(db), seq
+
+
+def titles_of(db: sqlite3.Connection, numbers: Sequence[int]) -> list[tuple[int, int, str | None]]:
+    """Those of these stories that the ledger still has: (number, id, title), in descending order of number."""
+    return db.execute(
+        "SELECT number, id, coalesce(title, page_title) FROM stories WHERE number IN"
+        " (SELECT value FROM json_each(?)) ORDER BY number DESC",
+        (json.dumps(list(numbers)),),
+    ).fetchall()

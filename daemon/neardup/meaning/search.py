@@ -69,7 +69,7 @@ async def _margins(
     """
     nominated = await parts.vectors.do(neighbours.nominate, ids)
     compared = await parts.vectors.do(neighbours.compare_all, nominated)
-    flagged = await ledger.do(meaning_flags.flagged_by_words, nominated)
+    flagged = await ledger.do(meaning_flags.find_flagged_by_words, nominated)
     found, searched = Margins(), list[Searched]()
     for at in range(0, len(ids), STORIES_AT_ONCE):
         some = {story: compared[story] for story in ids[at : at + STORIES_AT_ONCE]}

@@ -79,7 +79,7 @@ class VectorsFile(ThreadedConnection):
 def connect(path: Path) -> sqlite3.Connection:
     """Open the file; make it where there is none.  Raises Transient and Fatal."""
     with _errors_translated(path):
-        files.make(path)
+        files.make_file(path)
         db = sqlite3.connect(path, timeout=BUSY_SECONDS, isolation_level=None, check_same_thread=False)
         try:
             db.execute("PRAGMA journal_mode = WAL")

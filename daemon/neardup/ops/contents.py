@@ -13,17 +13,7 @@ from typing import TYPE_CHECKING, Any
 from neardup.config import Reference
 from neardup.index.passages.folder import SegmentFile, list_segments, open_segment
 from neardup.index.passages.postings import join_ranges
-from neardup.ledger import (
-    Ledger,
-    common_passages,
-    files,
-    forgotten,
-    missing_passages,
-    passage_hashes,
-    runs,
-    unsettled,
-    works,
-)
+from neardup.ledger import Ledger, files, passages, runs, stories, submissions, works
 from neardup.pipeline import submitted_pages
 
 if TYPE_CHECKING:
@@ -62,12 +52,12 @@ def passage_status(db: sqlite3.Connection, ledger: Path) -> PassageStatus:
         stories=sum(file.segment.header.stories for file in segments if file.segment),
         segments=len(segments),
         bytes=sum(file.path.stat().st_size for file in segments),
-        waiting=passage_hashes.count(db),
-        missing=missing_passages.count(db, join_ranges((file.first, file.last) for file in segments)),
-        common=common_passages.counts(db),
+        waiting=passages.count_unflushed(db),
+        missing=passages.count_missing(db, join_ranges((file.first, file.last) for file in segments)),
+        common=passages.count_common(db),
         examples=[
             {key: row[key] for key in ("language", "holders", "example", "example_title")}
-            for row in common_passages.listed(db, EXAMPLES)
+            for row in passages.list_common(db, EXAMPLES)
         ],
     )
 
@@ -89,7 +79,7 @@ async def passage_difference(index: "PassageIndex", ledger: Ledger) -> str | Non
         stories = sum(damage.last - damage.first + 1 for damage in damaged)
         return f"{len(damaged)} damaged segments with up to {stories:,} stories: {names}; {PASSAGE_REPAIR}"
     held = await asyncio.to_thread(lambda: index.held)
-    missing = await ledger.do(missing_passages.count, held)
+    missing = await ledger.do(passages.count_missing, held)
     return f"lacks {missing:,} stories; {PASSAGE_REPAIR}" if missing else None
 
 
@@ -143,7 +133,7 @@ class SubmissionStatus:
 
 def submission_status(db: sqlite3.Connection, ledger: Path) -> SubmissionStatus:
     return SubmissionStatus(
-        len(submitted_pages.kept(ledger)), unsettled.count_unsettled(db), forgotten.count_forgotten(db)
+        len(submitted_pages.kept(ledger)), submissions.count_unsettled(db), stories.count_forgotten(db)
     )
 
 

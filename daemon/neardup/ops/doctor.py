@@ -25,18 +25,16 @@ from neardup.index.protocol import BucketStatistics, Completeness, Index, Lookup
 from neardup.languages import LANGUAGES, SHIPPED
 from neardup.ledger import (
     Ledger,
-    changes,
     connect,
-    damage,
     files,
-    inserts,
     lock,
     now_ms,
+    outbox,
     runs,
     stories,
-    titles,
     transaction,
     translate_errors,
+    versions,
     works,
 )
 from neardup.ledger.languages import stories_by_language
@@ -119,7 +117,7 @@ async def examine(config: Config) -> AsyncIterator[CheckResult]:
 
 async def _ledger(config: Config) -> str:
     if config.ledger.path.exists() and not files.is_read_only(config.ledger.path):
-        damage.examine(config.ledger.path)
+        files.refuse_any_damage(config.ledger.path)
     db = connect(config.ledger.path)
     try:
         with transaction(db):
@@ -203,7 +201,7 @@ async def _titles(config: Config) -> str:
     if not path.exists():
         return "no index of titles: `neardup review` makes it"
     with closing(open_titles(config.ledger.path)) as index, closing(connect(config.ledger.path)) as db:
-        is_complete = index.position() == titles.ends(db)
+        is_complete = index.position() == versions.title_position(db)
     return f"{path}, {'complete' if is_complete else 'behind: `neardup review` reads the new titles while it is open'}"
 
 
@@ -330,7 +328,7 @@ async def _first_listed(source: Source) -> Story | None:
 def _on_record(config: Config, *, of_reference: bool = False) -> Story | None:
     """A story of the platform that is on record, or a work."""
     with closing(connect(config.ledger.path)) as db:
-        for row in stories.describe(db, stories.first(db, of_reference=of_reference)).values():
+        for row in stories.describe(db, stories.example_ids(db, of_reference=of_reference)).values():
             return Story(row["id"], Language(row["language"]), row["path"], name=row["name"])
     return None
 
@@ -344,7 +342,7 @@ async def _index_difference(index: Index, ledger: Ledger) -> str | None:
     Raises Transient, and IndexDamaged for an index that only a rebuild repairs.
     """
     held = await ledger.do(stories_by_language)
-    applied, last = (await index.position()).applied, await ledger.do(changes.last_seq)
+    applied, last = (await index.position()).applied, await ledger.do(outbox.last_seq)
     if not held:
         return None
     if (behind := _behind(applied, last, lock.holder(ledger.path) is not None)) is not None:
@@ -370,9 +368,9 @@ async def _lacks(index: Index, ledger: Ledger, applied: int) -> str | None:
     """What the index lacks of sampled stories that it had applied, and that no run has edited meanwhile."""
     if not isinstance(index, Completeness):
         return None
-    sample = [story for story in await ledger.do(inserts.sample, SAMPLE) if story.number <= applied]
+    sample = [story for story in await ledger.do(versions.sample_inserts, SAMPLE) if story.number <= applied]
     missing = {story.number: n for story, n in zip(sample, await index.missing(sample), strict=True) if n}
-    existing = await ledger.do(inserts.existing, missing)
+    existing = await ledger.do(versions.existing_numbers, missing)
     lost = [n for number, n in missing.items() if number in existing]
     if not lost:
         return None
@@ -385,7 +383,7 @@ async def _miscounts(index: Index, ledger: Ledger, applied: int) -> str | None:
         return None
     counted = {str(language): n for language, n in (await index.story_counts()).items()}
     held = await ledger.do(stories_by_language)
-    if {applied} != {(await index.position()).applied, await ledger.do(changes.last_seq)}:
+    if {applied} != {(await index.position()).applied, await ledger.do(outbox.last_seq)}:
         return None
     differing = differing_counts(held, counted)
     if not differing:

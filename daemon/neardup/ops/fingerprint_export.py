@@ -12,9 +12,10 @@ from neardup.config import Config
 from neardup.core.fingerprint.version import version
 from neardup.errors import Fatal, needs_extra
 from neardup.index.passages.join import HashesByStory
-from neardup.ledger import Ledger, missing_passages, read, translate_errors
-from neardup.ledger.compact_columns import etag_of
+from neardup.ledger import Ledger, read, translate_errors
 from neardup.ledger.lock import only_one
+from neardup.ledger.passages import count_missing
+from neardup.ledger.story_rows import unpack_etag
 from neardup.moderation.export.destination import write_atomically
 from neardup.ops.fingerprint_file import TIMES, schema, versions
 from neardup.pipeline.index_sync import refuse_ledger_mismatch
@@ -47,7 +48,7 @@ async def export_fingerprints(config: Config, path: Path) -> int:
         with closing(await open_passages(ledger)) as passages:
             sync = PassageSync(passages, ledger)
             await sync.start()
-            if missing := await ledger.do(missing_passages.count, await sync.held()):
+            if missing := await ledger.do(count_missing, await sync.held()):
                 raise Fatal(f"the passage index lacks {missing:,} stories: `neardup reindex` reads their pages again")
             with (
                 translate_errors(ledger.path),
@@ -67,7 +68,7 @@ def _write(path: Path, db: sqlite3.Connection, ranges: Iterator[HashesByStory], 
     with ParquetWriter(path, columns, compression="zstd") as out:
         for group in chain.from_iterable(_groups(db, one) for one in ranges):
             group["version"] = [version_of[str(language)] for language in group["language"]]
-            group["etag"] = [etag_of(etag) for etag in group["etag"]]  # type: ignore[arg-type]
+            group["etag"] = [unpack_etag(etag) for etag in group["etag"]]  # type: ignore[arg-type]
             arrays = [
                 pa.array(group[name], pa.int64()).cast(type_) if name in TIMES else pa.array(group[name], type_)
                 for name, type_ in zip(columns.names, columns.types, strict=True)

@@ -14,7 +14,7 @@ from neardup.core.fingerprint.version import algorithm, digest_of
 from neardup.errors import Misuse
 from neardup.index.passages.postings import HASH_SHIFT, Keys
 from neardup.languages import Languages
-from neardup.ledger.imported import Columns
+from neardup.ledger.imports import Columns
 from neardup.source.rows import open_parquet
 
 if TYPE_CHECKING:

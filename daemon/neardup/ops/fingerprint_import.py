@@ -22,8 +22,8 @@ from neardup.core.fingerprint.version import algorithm
 from neardup.core.verify.tiers import COPIED_WORDS, EXACT, kinds_of_passages, tier_of
 from neardup.errors import Misuse
 from neardup.index.passages.postings import Row, keys_of, merge_keys
-from neardup.ledger import changes, imported, imported_pairs, lookup_proof, now_ms, runs
-from neardup.ledger.imported_pairs import GivenVerdict, ImportedFlag
+from neardup.ledger import imports, now_ms, outbox, runs
+from neardup.ledger.imports import GivenVerdict, ImportedFlag
 from neardup.ledger.languages import stories_by_language
 from neardup.ops import fingerprint_file
 from neardup.ops.fingerprint_file import CANDIDATES, FLAGS, FOLDER, Batch
@@ -240,7 +240,7 @@ class Import:
         if not self._stop.is_set() and await self._is_compared():
             await self._find_common()
             if not self._stop.is_set():
-                await ledger.do(lookup_proof.prove)
+                await ledger.do(outbox.prove_lookups)
                 await ledger.do(runs.owe_sweep, owed=False)
         self.summary.sweep_owed = await ledger.do(runs.owes_sweep)
         return not self._stop.is_set()
@@ -252,7 +252,9 @@ class Import:
             reading = asyncio.create_task(asyncio.to_thread(next, batches, None))  # while this one is written
             held = await self._passages.held()
             with summary.timed("ledger"):
-                done = await ledger.do(imported.add, batch.columns, held[-1][1] if held else 0, self._writer(batch))
+                done = await ledger.do(
+                    imports.add_stories, batch.columns, held[-1][1] if held else 0, self._writer(batch)
+                )
             summary.stories += done.added
             summary.known += done.known
             summary.changed += len(done.changed)
@@ -263,8 +265,8 @@ class Import:
             self._advance(len(batch))
         await reading
 
-    def _writer(self, batch: Batch) -> Callable[[imported.SegmentContent], None]:
-        def write(content: imported.SegmentContent) -> None:
+    def _writer(self, batch: Batch) -> Callable[[imports.SegmentContent], None]:
+        def write(content: imports.SegmentContent) -> None:
             with self.summary.timed("passages", within="ledger"):
                 numbers = np.arange(content.last - len(content.rows) + 1, content.last + 1, dtype=np.uint32)
                 keys = batch.keys(content.rows, numbers)
@@ -278,7 +280,7 @@ class Import:
     async def _index(self) -> None:
         """Bring the index to the ledger's last change: by a rebuild if it lacks many stories."""
         app, summary = self._app, self.summary
-        last, total = await app.ledger.do(changes.last_seq), await self._held()
+        last, total = await app.ledger.do(outbox.last_seq), await self._held()
         applied = (await app.index.position()).applied
 
         async def build() -> None:
@@ -302,9 +304,9 @@ class Import:
                     return
                 found = [flag_of(row, algorithm(), now_ms()) for row in rows]
                 kept = [one for one in found if one is not None and not {one.a, one.b} & self._left_out]
-                summary.flags += await ledger.do(imported_pairs.put_flags, kept)
+                summary.flags += await ledger.do(imports.put_flags, kept)
             for rows in fingerprint_file.rows_of(fingerprint_file.files_of(self._path, CANDIDATES)):
-                summary.candidates += await ledger.do(imported_pairs.put_candidates, list(map(candidate_of, rows)))
+                summary.candidates += await ledger.do(imports.put_candidates, list(map(candidate_of, rows)))
 
     async def _is_compared(self) -> bool:
         """Whether the flags are those of all stories: they came with them, and the ledger holds no other story."""
@@ -323,7 +325,7 @@ class Import:
             sweep = PassageSweep(
                 self._passages, app.ledger, app.config.detection, scratch, stop=stop, show=lambda _: None
             )
-            await sweep.find_common(await app.ledger.do(changes.last_seq))
+            await sweep.find_common(await app.ledger.do(outbox.last_seq))
 
     def _enter(self, phase: Phase, size: int) -> None:
         self._progress.enter(phase, size)

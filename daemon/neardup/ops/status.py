@@ -15,17 +15,16 @@ from neardup.ledger import (
     active_verdicts,
     candidates,
     cases,
-    changes,
     clusters,
     dead_letters,
     flags,
     lock,
     marks,
+    outbox,
     read,
-    recalls,
     runs,
     script_health,
-    scrubbing,
+    self_checks,
     snapshot,
     stories,
     translate_errors,
@@ -36,9 +35,9 @@ from neardup.ledger import (
 from neardup.ledger.cases import OpenCases
 from neardup.ledger.languages import stories_by_language
 from neardup.ledger.marks import MarkCount
-from neardup.ledger.near_misses import count_near_misses
-from neardup.ledger.recalls import Compared, Measure
-from neardup.ledger.scrubbing import Scrubbing
+from neardup.ledger.outbox import Scrubbing
+from neardup.ledger.self_checks import Compared, Measure
+from neardup.ledger.verification import count_near_misses
 from neardup.ledger.works import Catalogue
 from neardup.ops import contents
 from neardup.ops.contents import PassageStatus, SubmissionStatus
@@ -139,7 +138,7 @@ class RecallStatus:
 
 def _self_checks(db: sqlite3.Connection) -> list[RecallStatus]:
     """The last measurement of each self-check that ever measured."""
-    measured = ((measure, recalls.latest_recalls(db, measure)) for measure in Measure)
+    measured = ((measure, self_checks.latest_recalls(db, measure)) for measure in Measure)
     return [
         RecallStatus(measure, rfc3339(latest[0]), list(map(_recall_of, latest[1])))
         for measure, latest in measured
@@ -238,7 +237,7 @@ async def status(config: Config) -> Status:
             dead_letters=dead_letters.counts(db),
             reference=works.catalogues(db),
             reference_warning=None if config.reference else contents.works_without_section(works.count(db)),
-            marks=marks.counts(db),
+            marks=marks.mark_counts(db),
             unusual_texts=list(map(str, script_health.unusual(db))),
             submissions=contents.submission_status(db, config.ledger.path),
             sweep_owed=runs.owes_sweep(db),
@@ -250,13 +249,13 @@ async def status(config: Config) -> Status:
                 for run in runs.latest(db, RUNS)
             ],
             index=await _index_status(db, config),
-            scrub=scrubbing.state(db),
+            scrub=outbox.read_scrubbing(db),
             passages=_passage_status(db, config),
         )
 
 
 def _waiting(db: sqlite3.Connection, running: dict[str, Any] | None) -> Waiting | None:
-    waiting = running and runs.waiting(db, running.get("pid", 0))
+    waiting = running and runs.current_wait(db, running.get("pid", 0))
     return Waiting(waiting["what"], waiting["why"], rfc3339(waiting["since"])) if waiting else None
 
 
@@ -304,7 +303,7 @@ async def _read_index(db: sqlite3.Connection, config: Config, kind: str) -> Inde
         return IndexStatus(
             kind,
             stories=sum((await index.story_counts()).values()) if isinstance(index, BucketStatistics) else None,
-            lag=None if position.applied is None else changes.last_seq(db) - position.applied,
+            lag=None if position.applied is None else outbox.last_seq(db) - position.applied,
             hottest_buckets={bucket: -n for n, bucket in largest},
         )
     finally:

@@ -11,8 +11,8 @@ import numpy as np
 
 from neardup.core.fingerprint.passage_hashes import PassageHashes
 from neardup.index.passages.lookup import Found
-from neardup.ledger import Ledger, common_passages, reverification
-from neardup.ledger.common_passages import CommonPassage
+from neardup.ledger import Ledger, passages, verification
+from neardup.ledger.passages import CommonPassage
 from neardup.pipeline.passage_sync import PassageSync
 from neardup.records import Language
 from neardup.telemetry.metrics import COMMON_PASSAGES
@@ -39,11 +39,11 @@ class CommonHashes:
 
     async def of(self, language: Language) -> PassageHashes:
         """The hashes of a language, ascending."""
-        revision = await self._ledger.do(common_passages.revision)
+        revision = await self._ledger.do(passages.common_revision)
         if revision != self._revision:
             self._revision, self._held = revision, {}
         if language not in self._held:
-            self._held[language] = await self._ledger.do(common_passages.of_language, language)
+            self._held[language] = await self._ledger.do(passages.common_of_language, language)
         return self._held[language]
 
 
@@ -82,16 +82,16 @@ class CommonPassages:
         """Write to the ledger what was found since the last call."""
         rows, self._unwritten = list(self._unwritten.values()), {}
         if rows:
-            await self._ledger.do(common_passages.record, rows)
+            await self._ledger.do(passages.record_common, rows)
 
     async def verify_again(self, new: Collection[int]) -> None:
         """Verify again the pairs that were flagged for passages which have just become common."""
         if new:
             hashes = np.array(sorted(new), np.uint32)
             numbers = await self._passages.ask(lambda: self._passages.index.holders(hashes, MAX_HOLDERS))
-            await self._ledger.do(reverification.request, numbers.tolist())
+            await self._ledger.do(verification.request_reverification, numbers.tolist())
 
     async def _known(self, language: Language) -> dict[int, int]:
         if language not in self._holders:
-            self._holders[language] = await self._ledger.do(common_passages.common_holders, language)
+            self._holders[language] = await self._ledger.do(passages.common_holders, language)
         return self._holders[language]

@@ -14,18 +14,17 @@ from neardup.ledger import (
     Ledger,
     active_verdicts,
     candidates,
-    changes,
     dead_letters,
-    missing_passages,
-    recalls,
+    outbox,
     runs,
     script_health,
-    scrubbing,
+    self_checks,
     verdicts,
     versions,
     works,
 )
-from neardup.ledger.recalls import Measure
+from neardup.ledger.passages import count_missing
+from neardup.ledger.self_checks import Measure
 from neardup.records import DECIDING, Language
 from neardup.telemetry.metrics import (
     AUDIT_INTERVAL,
@@ -72,7 +71,7 @@ async def refresh_gauges(ledger: Ledger, index: Index, passages: PassageIndex) -
     for language, n in (await _largest_buckets(ledger, index)).items():
         LARGEST_BUCKET.labels(language).set(n)
     applied = (await index.position()).applied or 0
-    INDEX_LAG.set(await ledger.do(changes.last_seq) - applied)
+    INDEX_LAG.set(await ledger.do(outbox.last_seq) - applied)
     await _refresh_passage_gauges(ledger, passages)
     CANDIDATES_PENDING.set(await ledger.do(candidates.pending_count))
     count_of = await ledger.do(dead_letters.counts)
@@ -93,7 +92,7 @@ async def refresh_gauges(ledger: Ledger, index: Index, passages: PassageIndex) -
     AUDIT_INTERVAL.clear()
     await ledger.do(_set_recalls, Measure.AUDIT, AUDIT_RECALL.labels, AUDIT_INTERVAL.labels)
     await ledger.do(_set_script_health_gauges)
-    if ended := (await ledger.do(scrubbing.state)).round_ended_at:
+    if ended := (await ledger.do(outbox.read_scrubbing)).round_ended_at:
         SCRUB_ROUND.set(ended / 1000)
     for command, at in (await ledger.do(runs.last_success)).items():
         LAST_SUCCESS.labels(command).set(at / 1000)
@@ -103,7 +102,7 @@ async def _refresh_passage_gauges(ledger: Ledger, passages: PassageIndex) -> Non
     segments, size, held = await asyncio.to_thread(lambda: (len(passages.files()), passages.size(), passages.held))
     PASSAGE_SEGMENTS.set(segments)
     PASSAGE_BYTES.set(size)
-    PASSAGE_MISSING.set(await ledger.do(missing_passages.count, held))
+    PASSAGE_MISSING.set(await ledger.do(count_missing, held))
 
 
 def _set_verdict_gauges(db: sqlite3.Connection) -> None:
@@ -123,11 +122,11 @@ def _set_recalls(
     db: sqlite3.Connection, measure: Measure, recall: Callable[..., Any], interval: Callable[..., Any]
 ) -> None:
     """Set what a self-check measured last; `recall` and `interval` give the gauge with some labels."""
-    _, measured = recalls.latest_recalls(db, measure) or (0, ())
+    _, measured = self_checks.latest_recalls(db, measure) or (0, ())
     for one in measured:
         labels = one.recall.language, one.recall.subject
         recall(*labels).set(one.recall.share)
-        if recalls.ALL in labels:
+        if self_checks.ALL in labels:
             bounds = ("low", one.interval.low), ("high", one.interval.high)
             for bound, value in (*bounds, ("month_low", one.month.low), ("month_high", one.month.high)):
                 interval(*labels, bound).set(value)

@@ -12,7 +12,7 @@ from collections.abc import Mapping, Sequence
 from neardup.config import Detection
 from neardup.errors import IndexDamaged, Transient
 from neardup.index.protocol import BucketStatistics, Completeness, Index
-from neardup.ledger import Ledger, inserts, lookup_proof, runs
+from neardup.ledger import Ledger, outbox, runs, versions
 from neardup.ledger.candidates import Matches, nominate_all
 from neardup.ledger.languages import stories_by_language
 from neardup.pipeline.index_faults import IndexFaults
@@ -46,9 +46,9 @@ class IndexCheck:
         if isinstance(self._index, Completeness):
             await self._repair(self._index)
         # a sweep that is owed finds all pairs
-        if await self._ledger.do(lookup_proof.in_doubt) and not await self._ledger.do(runs.owes_sweep):
+        if await self._ledger.do(outbox.are_lookups_in_doubt) and not await self._ledger.do(runs.owes_sweep):
             await self._look_up_again()
-        await self._ledger.do(lookup_proof.prove)
+        await self._ledger.do(outbox.prove_lookups)
 
     async def _repair(self, index: Completeness) -> None:
         """Repair the index until a sample is whole."""
@@ -70,13 +70,13 @@ class IndexCheck:
 
     async def _compare(self, index: Completeness) -> tuple[list[Change], bool]:
         """The stories of a new sample that lack entries, and whether the loss calls for a rebuild."""
-        sample = await self._ledger.do(inserts.sample, SAMPLE)
+        sample = await self._ledger.do(versions.sample_inserts, SAMPLE)
         missing = await index.missing(sample)
         incomplete = [story for story, n in zip(sample, missing, strict=True) if n]
         is_wide = is_widespread(sample, incomplete) or await counts_differ(self._index, self._ledger)
         self.faults.sampled += len(sample)
         if incomplete or is_wide:
-            await self._ledger.do(lookup_proof.doubt)  # before a repair hides the loss
+            await self._ledger.do(outbox.doubt_lookups)  # before a repair hides the loss
             self.faults.incomplete += len(incomplete)
             self.faults.missing += sum(missing)
             INDEX_MISSING.inc(sum(missing))
@@ -96,8 +96,8 @@ class IndexCheck:
 
     async def _look_up_again(self) -> None:
         """Look up and nominate the stories that were looked up since the index was last known to be whole."""
-        number = await self._ledger.do(lookup_proof.proven)
-        while page := await self._ledger.do(inserts.after, number, STORIES_PER_LOOKUP):
+        number = await self._ledger.do(outbox.proven_number)
+        while page := await self._ledger.do(versions.inserts_after, number, STORIES_PER_LOOKUP):
             matches = await matches_of(self._index, self._ledger, self._detection, page)
             if matches is None:
                 await catch_up(self._index, self._ledger, self._version)

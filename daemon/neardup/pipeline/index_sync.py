@@ -16,9 +16,9 @@ from neardup.core.candidates.fingerprint_arrays import FingerprintArrays
 from neardup.core.fingerprint.version import algorithm, difference
 from neardup.errors import Fatal, IndexDamaged
 from neardup.index.protocol import Index, IndexPosition
-from neardup.ledger import Ledger, changes, fingerprint_arrays, lookup_proof, read, runs
+from neardup.ledger import Ledger, outbox, read, runs, versions
 from neardup.ledger.languages import stories_by_language
-from neardup.ledger.restart import restart
+from neardup.ledger.stories import remove_all
 from neardup.pipeline.scratch import scratch_errors, scratch_folder
 from neardup.records import Change, Language
 from neardup.telemetry.log import log
@@ -91,7 +91,7 @@ async def forget_fingerprints(
     _refuse_foreign_index(position, await ledger_id(ledger))
     if await ledger.do(runs.get, "refingerprinting") != f"{version} {extraction}":
         await asyncio.to_thread(passages.clear, algorithm())
-        await ledger.do(restart, version, extraction)
+        await ledger.do(remove_all, version, extraction)
         await index.clear(await ledger_id(ledger), version)
     elif position.version != version:
         await index.clear(await ledger_id(ledger), version)
@@ -109,8 +109,8 @@ async def catch_up(index: Index, ledger: Ledger, version: str) -> None:
     except IndexDamaged as error:
         why = {"why": str(error)}
     applied = (await index.position()).applied
-    if applied is not None or len(await ledger.do(fingerprint_arrays.after, 0, 1)):
-        last = await ledger.do(changes.last_seq)
+    if applied is not None or len(await ledger.do(versions.fingerprints_after, 0, 1)):
+        last = await ledger.do(outbox.last_seq)
         log.warning("the index has lost data, rebuilding it from the ledger", applied=applied, last=last, **why)
         INDEX_REPAIRS.labels("rebuilt").inc()
     await rebuild(index, ledger, version)
@@ -142,9 +142,9 @@ def _missing_changes(
 
     The changes are None if they cannot be determined.  One call for all four, because the ledger's thread is busy.
     """
-    last = changes.last_seq(db)
-    known = applied is not None and changes.oldest(db) - 1 <= applied <= last
-    missing = changes.after(db, applied, REPLAY_CHANGES) if applied is not None and known else None
+    last = outbox.last_seq(db)
+    known = applied is not None and outbox.oldest_seq(db) - 1 <= applied <= last
+    missing = outbox.changes_after(db, applied, REPLAY_CHANGES) if applied is not None and known else None
     return runs.get(db, "ledger_id") or "", stories_by_language(db), last, missing
 
 
@@ -157,11 +157,11 @@ async def rebuild(
     A rebuild that was interrupted leaves an index without a position, which the next run rebuilds.  Raises Fatal if
     there is no room for scratch files beside the ledger.
     """
-    await ledger.do(lookup_proof.doubt)  # earlier lookups may have missed what the index had lost
+    await ledger.do(outbox.doubt_lookups)  # earlier lookups may have missed what the index had lost
     with closing(Ledger(ledger.path, read)) as reader:
         # what is written meanwhile is replayed afterwards: it must not be built in as well
         await reader.do(lambda db: db.execute("BEGIN"))
-        last = await reader.do(changes.last_seq)
+        last = await reader.do(outbox.last_seq)
         sizes = {Language(name): n for name, n in (await reader.do(stories_by_language)).items()}
         await index.clear(await ledger_id(ledger), version, sizes)
         done = 0
@@ -178,7 +178,7 @@ async def rebuild(
 async def _pages(ledger: Ledger) -> AsyncIterator[FingerprintArrays]:
     """All stories in order of their numbers, a page at a time; ends the read transaction of `ledger`."""
     after = 0
-    while len(page := await ledger.do(fingerprint_arrays.after, after, REBUILD_STORIES)):
+    while len(page := await ledger.do(versions.fingerprints_after, after, REBUILD_STORIES)):
         yield page
         after = int(page.numbers[-1])
     await ledger.do(lambda db: db.execute("COMMIT"))  # until then the write-ahead log cannot be truncated

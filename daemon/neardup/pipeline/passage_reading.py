@@ -15,8 +15,8 @@ from neardup.config import Run as RunSection
 from neardup.core.columns import StoryColumns
 from neardup.core.page import PageFingerprinted, Unreadable
 from neardup.index.passages.postings import Row
-from neardup.ledger import Ledger, missing_passages
-from neardup.ledger.missing_passages import MissingStory
+from neardup.ledger import Ledger, passages
+from neardup.ledger.passages import MissingStory
 from neardup.pages.circuit_breaker import CircuitBreaker
 from neardup.pages.reader_pool import ReaderPool
 from neardup.pages.results import NotModified, PageResult, PagesRead, ReadFailed, ReadPages
@@ -50,7 +50,7 @@ class PassageReading:
 
     async def missing(self) -> int:
         """How many stories are missing, counted to MOST_COUNTED."""
-        return await self._ledger.do(missing_passages.count, await self._sync.held())
+        return await self._ledger.do(passages.count_missing, await self._sync.held())
 
     async def run(self, stop: asyncio.Event, advance: Callable[[int], None] = lambda done: None) -> bool:
         """Read until nothing is missing or `stop` is set; returns whether it was not.
@@ -64,7 +64,7 @@ class PassageReading:
         before, held = self.counts.copy(), await self._sync.held()
         if missing := await self.missing():
             log.warning("the passage index lacks stories; their pages are read again", stories=missing)
-        for first, last in await self._ledger.do(missing_passages.gaps, held):
+        for first, last in await self._ledger.do(passages.gaps, held):
             end = last if held and last < held[-1][1] else None
             if stop.is_set() or not await self._fill(first, last, end, stop, advance):
                 break
@@ -81,7 +81,7 @@ class PassageReading:
         committed meanwhile.
         """
         unwritten, after, in_memory = first, first - 1, 0
-        while stories := await self._ledger.do(missing_passages.next_stories, after + 1, last, STORIES_AT_A_TIME):
+        while stories := await self._ledger.do(passages.next_missing, after + 1, last, STORIES_AT_A_TIME):
             results = await self._read_all([one.story for one in stories], stop)
             if results is None:
                 await self._flush(unwritten, after)

@@ -31,15 +31,14 @@ from neardup.ledger import (
     Ledger,
     active_verdicts,
     candidates,
-    changes,
-    common_passages,
     languages,
-    reverification,
-    story_numbers,
+    outbox,
+    passages,
     transaction,
+    verification,
     versions,
 )
-from neardup.ledger.common_passages import CommonPassage
+from neardup.ledger.passages import CommonPassage
 from neardup.pipeline.common_passages import CommonPassages
 from neardup.pipeline.passage_sync import PassageSync
 from neardup.pipeline.scratch import scratch_errors
@@ -101,7 +100,7 @@ class PassageSweep:
         self._language_of = await self._read_languages()
         self._steps = self._passages.index.join(self._language_of, self._detection.common_passage, self._scratch, after)
         known = CommonPassages(self._passages, self._ledger)
-        flagged = await self._ledger.do(reverification.is_possible)
+        flagged = await self._ledger.do(verification.is_reverification_possible)
         while not self._stop.is_set():
             steps = await asyncio.to_thread(self._next_steps)
             rows = [row for step in steps for row in zip(*(column.tolist() for column in step.common), strict=True)]
@@ -131,9 +130,9 @@ class PassageSweep:
 
     async def _read_languages(self) -> LanguageOf:
         """The language of each number, or DEAD; incomplete if `stop` is set meanwhile."""
-        language_of, number = np.full(await self._ledger.do(changes.last_seq) + 1, DEAD, np.uint8), 0
+        language_of, number = np.full(await self._ledger.do(outbox.last_seq) + 1, DEAD, np.uint8), 0
         while not self._stop.is_set():
-            numbers, spoken = await self._ledger.do(story_numbers.languages_after, number, STORIES_PER_READ)
+            numbers, spoken = await self._ledger.do(versions.languages_after, number, STORIES_PER_READ)
             if not len(numbers):
                 break
             language_of[numbers], number = spoken, int(numbers[-1])
@@ -143,7 +142,7 @@ class PassageSweep:
         """The id of each story, by number; incomplete if `stop` is set meanwhile."""
         ids, story_id = np.zeros(len(self._language_of), np.int64), BEFORE_ALL
         while not self._stop.is_set():
-            numbers, read = await self._ledger.do(story_numbers.ids_after, story_id, STORIES_PER_READ)
+            numbers, read = await self._ledger.do(versions.ids_after, story_id, STORIES_PER_READ)
             if not len(numbers):
                 break
             ids[numbers], story_id = read, int(read[-1])
@@ -193,7 +192,7 @@ def _put_common(db: sqlite3.Connection, rows: Sequence[tuple[int, int, int]]) ->
         for passage, holders, example in rows
         for story_id, language in [stories[example]]
     ]
-    return common_passages.record_new(db, described)
+    return passages.record_new_common(db, described)
 
 
 def _put(db: sqlite3.Connection, pairs: Sequence[Pair], detection: Detection) -> Counter[Language]:

@@ -16,7 +16,7 @@ from neardup.core.fingerprint.version import algorithm
 from neardup.errors import Fatal, PassagesDamaged
 from neardup.index.passages.index import PassageIndex
 from neardup.index.passages.postings import Range
-from neardup.ledger import Ledger, changes, files, passage_hashes, runs, versions
+from neardup.ledger import Ledger, files, outbox, passages, runs, versions
 from neardup.pipeline.index_sync import ledger_id
 from neardup.telemetry.log import log
 
@@ -84,7 +84,7 @@ class PassageSync:
         If the ledger was restored from a copy, segments may be newer than it.  They lack stories that were removed or
         changed after the copy, so they are dropped, and their stories are missing.
         """
-        for name in await asyncio.to_thread(self.index.made_after, await self._ledger.do(changes.last_seq)):
+        for name in await asyncio.to_thread(self.index.made_after, await self._ledger.do(outbox.last_seq)):
             first, last = await asyncio.to_thread(self.index.drop, name)
             log.warning("a segment of the passage index is newer than the ledger", segment=name, first=first, last=last)
         self._held = _size(await self.held())
@@ -94,7 +94,7 @@ class PassageSync:
         """Insert the stories of the outbox that were committed since the last call."""
         more = True
         while more:
-            rows = await self._ledger.do(passage_hashes.after, self._inserted, ROWS_PER_READ)
+            rows = await self._ledger.do(passages.hashes_after, self._inserted, ROWS_PER_READ)
             more = len(rows) == ROWS_PER_READ
             if rows:
                 decoded = [(number, np.frombuffer(hashes, np.uint32)) for number, hashes in rows]
@@ -124,27 +124,27 @@ class PassageSync:
                 live.append(reading.result())
             return live[0][numbers]
 
-        made_at = await self._ledger.do(changes.last_seq)
+        made_at = await self._ledger.do(outbox.last_seq)
         while not stop.is_set() and await self.ask(lambda: self.index.merge(is_live, made_at)):
             pass
 
     async def flush(self, first: int, last: int) -> None:
         """Make a segment of the stories with these numbers, all of which are in memory."""
-        made_at = await self._ledger.do(changes.last_seq)
+        made_at = await self._ledger.do(outbox.last_seq)
         await asyncio.to_thread(self.index.flush, first, last, made_at)
 
     async def _flush(self) -> None:
         """Write the stories in memory to a durable segment, and delete them from the outbox."""
         if not self._in_memory:
             return
-        first, last = await self._ledger.do(passage_hashes.flushed) + 1, self._inserted
+        first, last = await self._ledger.do(passages.flushed_number) + 1, self._inserted
         # a segment that was written just before a process was killed is not recorded as flushed
         for start, stop in await self.held():
             if start <= first <= stop:
                 first = stop + 1
         if first <= last:
             await self.flush(first, last)
-        await self._ledger.do(passage_hashes.prune, last)
+        await self._ledger.do(passages.prune_hashes, last)
         self._in_memory = 0
 
 

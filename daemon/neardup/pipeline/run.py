@@ -7,7 +7,7 @@ from collections.abc import AsyncGenerator, Mapping, Sequence
 from neardup.core.columns import Outcomes
 from neardup.core.fingerprint.version import algorithm
 from neardup.errors import Misuse
-from neardup.ledger import candidates, changes, lookup_proof, now_ms, runs
+from neardup.ledger import candidates, now_ms, outbox, runs
 from neardup.ledger.languages import stories_by_language
 from neardup.pages.circuit_breaker import CircuitBreaker
 from neardup.pages.fork_server import start_server
@@ -84,7 +84,7 @@ class Run:
         await unless_stopped(self._passages.start(), self._stop)
         if not options.fresh:
             await unless_stopped(self._index_check.run(), self._stop)
-        watermark = await parts.ledger.do(runs.listed_until, now_ms())
+        watermark = await parts.ledger.do(runs.trusted_watermark, now_ms())
         self._since = options.since
         if options.command == "daily" and options.since is None:
             self._since = self._daily_since(watermark)
@@ -179,7 +179,7 @@ class Run:
                 if self._options.fresh and ended:
                     await readers.aclose()  # to free their memory for the build
                     await self._build_index()
-                    await parts.ledger.do(lookup_proof.prove)  # the sweep that is owed finds the pairs
+                    await parts.ledger.do(outbox.prove_lookups)  # the sweep that is owed finds the pairs
                 if ended:
                     await writer.finish_insert()
                     await parts.index_wait.until_answered("check", self._index_check.run)
@@ -191,7 +191,7 @@ class Run:
                 self._enter("verifying", await parts.ledger.do(candidates.pending_count))
                 verifier.finish()
                 gauges.cancel()
-        await parts.ledger.do(changes.prune, KEEP_CHANGES)
+        await parts.ledger.do(outbox.prune_changes, KEEP_CHANGES)
         await parts.ledger.do(remove_unused, parts.ledger.path)
         return ended
 

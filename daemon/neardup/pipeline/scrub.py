@@ -17,7 +17,7 @@ from neardup.errors import IndexDamaged
 from neardup.index.passages.folder import Checked
 from neardup.index.passages.index import PassageIndex
 from neardup.index.protocol import Completeness, Index
-from neardup.ledger import Ledger, changes, inserts, scrubbing
+from neardup.ledger import Ledger, outbox, versions
 from neardup.ledger.candidates import nominate_all
 from neardup.pipeline.index_check import matches_of
 from neardup.pipeline.index_faults import IndexFaults
@@ -38,11 +38,11 @@ async def scrub(
     Only the process with the ledger's lock may call it.  Raises Transient if the index does not answer; the next call
     goes on from the last step.
     """
-    before = await ledger.do(scrubbing.state)
-    if (await index.position()).applied == await ledger.do(changes.last_seq):
+    before = await ledger.do(outbox.read_scrubbing)
+    if (await index.position()).applied == await ledger.do(outbox.last_seq):
         await _scrub_stories(index, ledger, detection)
     await _scrub_passages(passages, ledger)
-    after = await ledger.do(scrubbing.state)
+    after = await ledger.do(outbox.read_scrubbing)
     faults.sampled += after.stories - before.stories
     faults.incomplete += after.incomplete - before.incomplete
     faults.missing += after.missing - before.missing
@@ -54,11 +54,11 @@ async def _scrub_stories(index: Index, ledger: Ledger, detection: Detection) -> 
     if not isinstance(index, Completeness):
         return
     clock = asyncio.get_running_loop().time
-    end, state = clock() + SECONDS, await ledger.do(scrubbing.state)
+    end, state = clock() + SECONDS, await ledger.do(outbox.read_scrubbing)
     for _ in range(STORIES // STORIES_PER_STEP):
-        stories = await ledger.do(inserts.after, state.number, STORIES_PER_STEP)
+        stories = await ledger.do(versions.inserts_after, state.number, STORIES_PER_STEP)
         if not stories:
-            await ledger.do(scrubbing.put_state, state.ended_round())
+            await ledger.do(outbox.put_scrubbing, state.ended_round())
             return
         try:
             missing = await index.missing(stories)
@@ -85,21 +85,21 @@ async def _scrub_stories(index: Index, ledger: Ledger, detection: Detection) -> 
             incomplete=state.incomplete + len(incomplete),
             missing=state.missing + sum(missing),
         )
-        await ledger.do(scrubbing.put_state, state)
+        await ledger.do(outbox.put_scrubbing, state)
         if clock() > end:
             return
 
 
 async def _scrub_passages(passages: PassageIndex, ledger: Ledger) -> None:
     """Compare the checksums of the next segments, one at least, until time or the round are over."""
-    state = await ledger.do(scrubbing.state)
+    state = await ledger.do(outbox.read_scrubbing)
     checked = await asyncio.to_thread(_checked, passages, state.passages)
     for one in checked:
         if one.damage:
             await drop_damaged(passages, one.damage)
     damaged = sum(one.damage is not None for one in checked)
     last = checked[-1].last if checked else 0
-    await ledger.do(scrubbing.put_state, replace(state, passages=last, damaged=state.damaged + damaged))
+    await ledger.do(outbox.put_scrubbing, replace(state, passages=last, damaged=state.damaged + damaged))
 
 
 def _checked(passages: PassageIndex, after: int) -> list[Checked]:

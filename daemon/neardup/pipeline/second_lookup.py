@@ -12,9 +12,9 @@ import numpy as np
 from neardup.config import Detection
 from neardup.core.candidates.select import Nominee, StoryGroup, nominate
 from neardup.index.protocol import Index
-from neardup.ledger import Ledger, fingerprint_arrays, unsettled
+from neardup.ledger import Ledger, submissions, versions
 from neardup.ledger.candidates import Matches
-from neardup.ledger.unsettled import Unsettled
+from neardup.ledger.submissions import Unsettled
 from neardup.pipeline.common_passages import CommonPassages, Probe
 from neardup.pipeline.passage_nomination import PassageNomination
 from neardup.pipeline.passage_sync import PassageSync
@@ -35,7 +35,7 @@ async def settle(index: Index, passages: PassageSync, ledger: Ledger, detection:
     Returns none once all are settled, or if the index has lost data: the next run repairs it.  Raises Transient if an
     index does not answer, PassagesDamaged.
     """
-    some = await ledger.do(unsettled.listed, STORIES_PER_LOOKUP)
+    some = await ledger.do(submissions.list_unsettled, STORIES_PER_LOOKUP)
     if not some:
         return []
     nominees = await nominees_of(index, ledger, detection, [(one.story_id, one.banded) for one in some])
@@ -53,7 +53,7 @@ async def settle(index: Index, passages: PassageSync, ledger: Ledger, detection:
         )
         for one in some
     ]
-    await ledger.do(unsettled.settle, some, matches)
+    await ledger.do(submissions.settle, some, matches)
     return [one.story_id for one in some]
 
 
@@ -66,7 +66,7 @@ async def nominees_of(
         ids_of.setdefault(banded, []).append(story_id)
     groups: list[StoryGroup] = [(ids, banded) for banded, ids in ids_of.items()]
     applied, found = await index.lookup(list(ids_of))
-    arrays = None if applied is None else await ledger.do(fingerprint_arrays.for_nomination, found, applied)
+    arrays = None if applied is None else await ledger.do(versions.fingerprints_for_nomination, found, applied)
     if arrays is None:
         return None
     held, unindexed = arrays

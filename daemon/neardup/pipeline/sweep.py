@@ -21,13 +21,7 @@ from neardup.config import Run as RunSection
 from neardup.core.candidates.all_pairs import PairChunk
 from neardup.core.candidates.top_k import LanguageFingerprints, Shortlist, nominated_pairs
 from neardup.core.fingerprint.version import algorithm
-from neardup.ledger import (
-    Ledger,
-    active_verdicts,
-    candidates,
-    runs,
-    transaction,
-)
+from neardup.ledger import Ledger, active_verdicts, candidates, runs, transaction
 from neardup.ledger.languages import stories_by_language
 from neardup.pages.reader_pool import OpenReaderPool
 from neardup.pages.text_cache import Texts

@@ -7,7 +7,7 @@ from typing import Any, Self
 import msgspec
 
 from neardup.config import Detection
-from neardup.ledger import Ledger, changes, runs
+from neardup.ledger import Ledger, outbox, runs
 from neardup.records import Language
 
 KEY = "sweep"
@@ -28,7 +28,7 @@ class SweepCheckpoint:
     async def load(cls, ledger: Ledger, detection: Detection) -> Self:
         """The checkpoint on record; one at the start if there is none, or stories or thresholds have changed since."""
         basis = {
-            "last_change": await ledger.do(changes.last_seq),
+            "last_change": await ledger.do(outbox.last_seq),
             "detection": msgspec.to_builtins(detection),
         }
         text = await ledger.do(runs.get, KEY)

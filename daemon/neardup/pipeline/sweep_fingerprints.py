@@ -5,7 +5,7 @@ from collections.abc import Mapping
 
 from neardup.core.candidates.top_k import MAX_STORIES, LanguageFingerprints
 from neardup.errors import Fatal
-from neardup.ledger import Ledger, fingerprint_arrays
+from neardup.ledger import Ledger, versions
 from neardup.records import Language
 
 STORIES_PER_READ = 2_000  # larger pages do not fit in the processor's cache
@@ -24,7 +24,7 @@ async def load_fingerprints(
     arrays = {language: LanguageFingerprints.zeros(size) for language, size in sizes.items()}
     ends: dict[Language, int] = dict.fromkeys(sizes, 0)
     number = 0
-    while not stop.is_set() and len(page := await ledger.do(fingerprint_arrays.after, number, STORIES_PER_READ)):
+    while not stop.is_set() and len(page := await ledger.do(versions.fingerprints_after, number, STORIES_PER_READ)):
         number = int(page.numbers[-1])
         for language, selected in page.by_language():
             if (array := arrays.get(language)) is None:

@@ -7,7 +7,7 @@ from neardup.core.fingerprint.version import algorithm
 from neardup.errors import NeardupError, Transient
 from neardup.index.passages.index import PassageIndex
 from neardup.index.protocol import Index
-from neardup.ledger import Ledger, candidates, changes, lock, unsettled
+from neardup.ledger import Ledger, candidates, lock, outbox, submissions
 from neardup.pages.text_cache import Texts
 from neardup.pipeline import submitted_pages
 from neardup.pipeline.index_sync import KEEP_CHANGES, catch_up
@@ -59,9 +59,9 @@ class Upkeep:
         return True
 
     async def _is_due(self) -> bool:
-        if await self._ledger.do(unsettled.count_unsettled):
+        if await self._ledger.do(submissions.count_unsettled):
             return True
-        return (await self._index.position()).applied != await self._ledger.do(changes.last_seq)
+        return (await self._index.position()).applied != await self._ledger.do(outbox.last_seq)
 
     async def _settle(self) -> None:
         await catch_up(self._index, self._ledger, self._version)
@@ -69,5 +69,5 @@ class Upkeep:
         verifier = Verifier(self._ledger, self._detection, algorithm(), self._texts, lambda *_: None)
         await settle(self._index, self._passages, self._ledger, self._detection)
         await verifier.verify(fitting(await self._ledger.do(candidates.pending, BEFORE_ALL, BATCH)))
-        await self._ledger.do(changes.prune, KEEP_CHANGES)
+        await self._ledger.do(outbox.prune_changes, KEEP_CHANGES)
         await self._ledger.do(submitted_pages.remove_unused, self._ledger.path)

@@ -12,7 +12,7 @@ from collections.abc import Callable, Sequence
 from neardup.config import Detection
 from neardup.core.verify.scores import ComparedPair, assess_all
 from neardup.core.verify.shingled import Shingled
-from neardup.ledger import Ledger, candidates, common_passages, reverification
+from neardup.ledger import Ledger, candidates, passages, verification
 from neardup.pages.text_cache import NoText, Texts
 from neardup.pipeline.common_passages import CommonHashes
 from neardup.records import Assessment, Candidate, Kind, Language
@@ -82,9 +82,9 @@ class Verifier:
     async def verify(self, pending: Sequence[Candidate]) -> None:
         """Verify these candidates; their texts are held at the same time."""
         with STAGE_SECONDS.labels("verify").time():
-            revision = await self._ledger.do(common_passages.revision)
+            revision = await self._ledger.do(passages.common_revision)
             assessed = await self._assess(pending)
-            new_flags = await self._ledger.do(reverification.record, assessed, self._version, revision)
+            new_flags = await self._ledger.do(verification.record, assessed, self._version, revision)
         count_assessed(assessed, new_flags)
         self._flagged(new_flags, len(pending))
 

@@ -13,7 +13,7 @@ from neardup.core.marks import skip_marks
 from neardup.core.page import PageFingerprinted, Unreadable
 from neardup.errors import NeardupError
 from neardup.languages import Languages
-from neardup.ledger import forgotten, stories
+from neardup.ledger import stories
 from neardup.pages.results import (
     NotModified,
     PageResult,
@@ -163,7 +163,7 @@ class Worker:
 
 def known_stories(db: sqlite3.Connection, ids: Sequence[int]) -> dict[int, Known]:
     """What the ledger holds for these ids, for `Worker`."""
-    return {**stories.known_many(db, ids), **dict.fromkeys(forgotten.forgotten_among(db, ids), Skip.FORGOTTEN)}
+    return {**stories.stored_versions(db, ids), **dict.fromkeys(stories.forgotten_among(db, ids), Skip.FORGOTTEN)}
 
 
 def outcomes_of(read: PagesRead, known: Mapping[int, StoredVersion], languages: Languages) -> Outcomes:

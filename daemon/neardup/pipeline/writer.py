@@ -18,7 +18,7 @@ from neardup.core.candidates.select import Nominee, StoryGroup, nominate
 from neardup.core.columns import Outcomes
 from neardup.errors import IndexDamaged, NeardupError, Transient
 from neardup.index.protocol import Index, LookupResult
-from neardup.ledger import Ledger, fingerprint_arrays, stories
+from neardup.ledger import Ledger, stories, versions
 from neardup.ledger.candidates import Matches
 from neardup.pipeline.batch_metrics import MatchMetrics, count_outcomes
 from neardup.pipeline.bucket_caps import BucketCaps
@@ -175,7 +175,7 @@ class Writer:
         """For each story looked up, its matches among the stories found, those not indexed yet, and its own batch."""
         # None: the index is too far behind the ledger
         while (
-            arrays := await self._ledger.do(fingerprint_arrays.for_nomination, lookup.found, lookup.applied)
+            arrays := await self._ledger.do(versions.fingerprints_for_nomination, lookup.found, lookup.applied)
         ) is None:
             await self._index_wait.until_answered("index", lambda: self._repair(index))
             applied, found = await self._look_up_groups(index, lookup.groups)

@@ -10,8 +10,7 @@ from neardup.config import Detection
 from neardup.core.page import PreparedStory
 from neardup.core.publication_order import Dates, earlier, sort_key
 from neardup.core.verify.tiers import COPIED_WORDS, SIMILAR, tier_of
-from neardup.ledger.similarities import share_of
-from neardup.ledger.spans import words_in
+from neardup.ledger.similarities import share_of, words_in
 from neardup.records import NO_SPANS, Assessment, Kind, Language, Signals, rfc3339
 
 CheckVerdict = Literal["clear", "review", "copy"]

@@ -14,7 +14,7 @@ from neardup.core.page import PageText, Unreadable, split_file
 from neardup.core.text.extraction import Extraction
 from neardup.core.verify.alignment import NO_HASHES
 from neardup.errors import Fatal, Misuse, Transient
-from neardup.ledger import common_passages, marked_stories, read, runs, stories, translate_errors
+from neardup.ledger import marks, passages, read, runs, stories, translate_errors
 from neardup.pages.reader_pool import OpenReaderPool, ReaderPool
 from neardup.pages.results import ReadFailed, explain
 from neardup.query.compared_story import LoadedStory, UnreadableStory
@@ -60,7 +60,7 @@ async def compare(comparer: Comparer, one: str, other: str) -> Evidence:
 def common_of(db: sqlite3.Connection, *pair: LoadedStory | UnreadableStory) -> PassageHashes:
     """The hashes of common passages in the language of two stories, ascending; none if the ledger has neither story."""
     language = language_of(*pair)
-    return NO_HASHES if language is None else common_passages.of_language(db, language)
+    return NO_HASHES if language is None else passages.common_of_language(db, language)
 
 
 async def load_pair(comparer: Comparer, one: str, other: str) -> list[LoadedStory | UnreadableStory]:
@@ -97,9 +97,9 @@ def _ledger_rows(ledger: Path, ids: Mapping[int, str]) -> dict[int, dict[str, An
         known = describe_stories(db, ids)
         for story_id, argument in ids.items():
             if story_id not in known:
-                if name_of(argument) is not None and not marked_stories.of_stories(db, [story_id]):
+                if name_of(argument) is not None and not marks.of_stories(db, [story_id]):
                     raise Misuse(f"{argument} is neither a file nor a story in the ledger")
-                raise marked_stories.without_fingerprint(db, story_id, argument)
+                raise marks.without_fingerprint(db, story_id, argument)
     return known
 
 

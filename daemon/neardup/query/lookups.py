@@ -18,7 +18,7 @@ from neardup.core.verify.alignment import NO_HASHES
 from neardup.errors import Transient
 from neardup.index.passages.index import PassageIndex
 from neardup.index.protocol import Index, LookupResult
-from neardup.ledger import Ledger, changes, fingerprint_arrays, passage_hashes, runs, stories, versions
+from neardup.ledger import Ledger, outbox, passages, runs, stories, versions
 from neardup.ledger.candidates import Matches
 from neardup.ledger.languages import stories_by_language
 from neardup.pipeline.common_passages import Probe
@@ -128,14 +128,14 @@ class Lookups:
 def facts_of(db: sqlite3.Connection, story_id: int) -> LedgerFacts:
     """What a lookup needs to know of the ledger; `story_id` is that of the text."""
     is_held = story_id in stories.fingerprints(db, [story_id])
-    return LedgerFacts(changes.last_seq(db), runs.get(db, "ledger_id") or "", stories_by_language(db), is_held)
+    return LedgerFacts(outbox.last_seq(db), runs.get(db, "ledger_id") or "", stories_by_language(db), is_held)
 
 
 def _among_whole_texts(
     db: sqlite3.Connection, text: Text, found: LookupResult, applied: int | None, detection: Detection
 ) -> tuple[tuple[int, ...], int]:
     """The matches of a whole text, and the number of changes that neither index nor ledger could tell."""
-    held, latest, uncovered = fingerprint_arrays.for_one_text(db, found, applied)
+    held, latest, uncovered = versions.fingerprints_for_one_text(db, found, applied)
     language = text.banded.language
     group = [text.story_id], text.banded
     [nominee] = nominate([group], [found], held, {language: detection.of(language)}, latest)
@@ -145,11 +145,11 @@ def _among_whole_texts(
 def unseen(db: sqlite3.Connection, text: Text, seen: int, detection: Detection) -> Matches:
     """The matches of a text among the stories that were written after a change, which its lookups may have missed."""
     language, most = text.banded.language, detection.of(text.banded.language).max_matches
-    late = fingerprint_arrays.after(db, seen, MAX_UNINDEXED)
-    held = fingerprint_arrays.existing(db, (), ())
+    late = versions.fingerprints_after(db, seen, MAX_UNINDEXED)
+    held = versions.existing_fingerprints(db, (), ())
     group = [text.story_id], text.banded
     [nominee] = nominate([group], [NOTHING_FOUND], held, {language: detection.of(language)}, late)
-    rows = passage_hashes.after(db, seen, MAX_UNINDEXED)
+    rows = passages.hashes_after(db, seen, MAX_UNINDEXED)
     hashes = np.concatenate([NO_HASHES, *(np.frombuffer(packed, np.uint32) for _, packed in rows)])
     owners = np.repeat(np.arange(len(rows)), [len(packed) // HASH_BYTES for _, packed in rows])
     shared = np.bincount(owners[np.isin(hashes, text.passages)], minlength=len(rows))

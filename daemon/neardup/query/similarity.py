@@ -7,7 +7,8 @@ from pathlib import Path
 from typing import Any
 
 from neardup.core.text.normalize import Located
-from neardup.ledger import marked_stories, read, similarities, snapshot, translate_errors
+from neardup.ledger import read, similarities, snapshot, translate_errors
+from neardup.ledger.marks import of_stories, without_fingerprint
 from neardup.ledger.similarities import Similarity, Source
 from neardup.pages.reader_pool import OpenReaderPool
 from neardup.query.compare import describe_stories, load_story
@@ -77,9 +78,9 @@ async def similarity_of(ledger: Path, open_pool: OpenReaderPool, story_id: int, 
     with closing(read(ledger)) as db, translate_errors(ledger), snapshot(db):
         found = similarities.of_story(db, story_id)
         known = describe_stories(db, [story_id]).get(story_id)
-        marks = marked_stories.of_stories(db, [story_id]).get(story_id, ())
+        marks = of_stories(db, [story_id]).get(story_id, ())
         if found is None or known is None:
-            raise marked_stories.without_fingerprint(db, story_id, argument)
+            raise without_fingerprint(db, story_id, argument)
     if not found.copied_words:
         return _report(found, marks, None, None)
     async with aclosing(open_pool()) as pool:

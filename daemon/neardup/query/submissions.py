@@ -19,7 +19,7 @@ from neardup.core.text.scripts import script_of_most
 from neardup.core.text.title import opening, page_title
 from neardup.errors import Misuse, TooLarge
 from neardup.languages import Languages
-from neardup.ledger import Ledger, candidates, forgotten, stories, submissions
+from neardup.ledger import Ledger, candidates, stories, submissions
 from neardup.ledger.candidates import Matches
 from neardup.ledger.submissions import Stored, Submitted
 from neardup.pages.text_cache import Texts
@@ -77,8 +77,8 @@ class Submissions:
         """
         story = _story(submission, path)
         if not again:
-            await self._ledger.do(forgotten.refuse, story.id)
-        story, text = await self._ledger.do(submissions.completed, story), submission.text.text
+            await self._ledger.do(stories.refuse_forgotten, story.id)
+        story, text = await self._ledger.do(submissions.complete, story), submission.text.text
         submission = replace(submission, author_id=story.author_id, published_at=story.published_at)
         kept = await asyncio.to_thread(_page_of, page, text, self._max_bytes)
         examined = await self.checker.examine(submission, deadline=deadline)

@@ -14,7 +14,7 @@ from typing import Any, Protocol
 from neardup.core.text.normalize import tokens
 from neardup.errors import IndexDamaged
 from neardup.index.titles import BEGINNING, Position, TitleIndex
-from neardup.ledger import files, read, runs, titles
+from neardup.ledger import files, read, runs, versions
 
 ROWS_AT_ONCE = 5_000
 NUMBERS_AT_ONCE = 200
@@ -38,7 +38,7 @@ class TitleSearch:
         """Add the titles that the index lacks, until a time of `time.monotonic`; returns how many numbers it lacks."""
         while True:
             since = await asyncio.to_thread(self._index.position)
-            last = Position(*await self._ledger(titles.ends))
+            last = Position(*await self._ledger(versions.title_position))
             if since.number > last.number or since.retitled > last.retitled:  # the ledger is an older copy
                 await asyncio.to_thread(self._index.clear)
                 since = BEGINNING
@@ -69,7 +69,7 @@ class TitleSearch:
         below = 2**63 - 1
         while True:
             numbers = await asyncio.to_thread(self._index.numbers, words, below, NUMBERS_AT_ONCE)
-            rows = await self._ledger(titles.of_numbers, numbers)
+            rows = await self._ledger(versions.titles_of, numbers)
             found += [story_id for _, story_id, title in rows if title and set(words) <= set(tokens(title))]
             if len(found) >= limit or len(numbers) < NUMBERS_AT_ONCE or time.monotonic() >= until:
                 return found[:limit]
@@ -80,14 +80,14 @@ def open_titles(ledger: Path) -> TitleIndex:
     """Open the index of titles beside a ledger.  Raises NeardupError."""
     with closing(read(ledger)) as db:
         ledger_id = runs.get(db, "ledger_id") or ""
-    files.make(files.titles_file(ledger))
+    files.make_file(files.titles_file(ledger))
     return TitleIndex(files.titles_file(ledger), ledger_id)
 
 
 def _next_rows(db: sqlite3.Connection, since: Position) -> tuple[list[tuple[int, str]], Position, Position]:
-    rows = titles.after(db, since.number, ROWS_AT_ONCE)
-    changed = titles.changed_after(db, since.retitled, ROWS_AT_ONCE)
-    number, retitled = titles.ends(db)
+    rows = versions.titles_after(db, since.number, ROWS_AT_ONCE)
+    changed = versions.titles_changed_after(db, since.retitled, ROWS_AT_ONCE)
+    number, retitled = versions.title_position(db)
     until = Position(
         rows[-1][0] if len(rows) == ROWS_AT_ONCE else number,
         changed[-1][0] if len(changed) == ROWS_AT_ONCE else retitled,

@@ -20,18 +20,8 @@ from neardup.core.fingerprint.version import algorithm, check_native_core
 from neardup.core.page import PageFingerprinted
 from neardup.core.text.detect import ENGLISH
 from neardup.errors import Fatal
-from neardup.ledger import (
-    Ledger,
-    cases,
-    common_passages,
-    connect,
-    languages,
-    reverification,
-    similarities,
-    stories,
-    transaction,
-)
-from neardup.ledger.common_passages import CommonPassage
+from neardup.ledger import Ledger, cases, connect, languages, passages, similarities, stories, transaction, verification
+from neardup.ledger.passages import CommonPassage
 from neardup.pages.plain_content import PlainContent
 from neardup.pages.reader_pool import PROCESSES, ReaderPool
 from neardup.pages.results import NotModified, PageResult, results_of
@@ -318,7 +308,7 @@ class Scan:
                 examples, nominated.common.hashes.tolist(), nominated.common.holders.tolist(), strict=True
             )
         ]
-        await self._ledger.do(common_passages.record, rows)
+        await self._ledger.do(passages.record_common, rows)
         hashes = defaultdict[Language, list[int]](list)
         for row in rows:
             hashes[row.language].append(row.hash)
@@ -337,7 +327,7 @@ class Scan:
 def _put(db: sqlite3.Connection, rows: Sequence[tuple[Candidate, Assessment, bool]]) -> Counter[tuple[Language, Kind]]:
     """Write flags and near misses in one transaction; returns the flags."""
     with transaction(db):
-        new = reverification.put_first_flags(db, rows, algorithm())
+        new = verification.put_first_flags(db, rows, algorithm())
         similarities.refresh(db)
     return new
 

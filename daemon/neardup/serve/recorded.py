@@ -5,8 +5,8 @@ from collections.abc import Mapping
 from typing import Any
 
 from neardup.app import ServiceParts
-from neardup.ledger import flags, similarities, snapshot, spans, stories
-from neardup.ledger.selection import JOINING, Selection
+from neardup.ledger import flags, similarities, snapshot, stories
+from neardup.ledger.flags import JOINING, Selection
 from neardup.moderation.export.pairs import earlier_of
 from neardup.records import Spans, rfc3339
 from neardup.serve.answers import Forgotten, MatchesAnswer, RecordedMatch, Scores, Stored
@@ -53,7 +53,7 @@ def _matches(db: sqlite3.Connection, story_id: StoryId, *, same_author: bool) ->
     with snapshot(db):
         if story_id.number not in stories.describe(db, [story_id.number]):
             raise _unknown(story_id)
-        copied = spans.of_flags(db, story_id.number)
+        copied = similarities.spans_of_flags(db, story_id.number)
         rows = flags.select(db, Selection(statuses=JOINING, story=story_id.number, same_author=same_author))
         return [_match(dict(row), story_id.number, *copied[row["flag_id"]]) for row in rows]
 

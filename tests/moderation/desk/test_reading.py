@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 from neardup.core.verify.tiers import NEAR
 from neardup.ledger import flags, read
-from neardup.ledger.selection import Selection
+from neardup.ledger.flags import Selection
 from neardup.records import Language
 from playwright.sync_api import Browser, expect
 

@@ -27,18 +27,7 @@ from neardup.cli import main
 from neardup.index.passages.index import PassageIndex
 from neardup.index.redis.base import RedisIndex
 from neardup.index.sqlite import SqliteIndex
-from neardup.ledger import (
-    changes,
-    connect,
-    flags,
-    passage_hashes,
-    reverification,
-    runs,
-    stories,
-    submissions,
-    unsettled,
-    verdicts,
-)
+from neardup.ledger import connect, flags, outbox, passages, runs, stories, submissions, verdicts, verification
 from neardup.moderation.export import write
 from neardup.pipeline import index_sync, prepare, run, submitted_pages, sweep, writer
 from neardup.pipeline.passage_reading import PassageReading
@@ -58,11 +47,11 @@ STEPS: dict[str, list[tuple[Any, str]]] = {
     "index": [(SqliteIndex, "apply"), (RedisIndex, "apply")],
     "replay": [(writer, "replay")],
     "catch up": [(module, "catch_up") for module in (writer, prepare, index_sync)],
-    "verify": [(reverification, "record")],
+    "verify": [(verification, "record")],
     "clear the index": [(SqliteIndex, "clear"), (RedisIndex, "clear")],
     "build the index": [(SqliteIndex, "build"), (RedisIndex, "build")],
     "rebuild": [(run, "rebuild"), (app, "rebuild")],
-    "prune passage hashes": [(passage_hashes, "prune")],
+    "prune passage hashes": [(passages, "prune")],
     "owe a sweep": [(runs, "owe_sweep")],
     "nominate in a sweep": [(sweep, "_put")],
     "sweep": [(app, "sweep")],
@@ -75,9 +64,9 @@ STEPS: dict[str, list[tuple[Any, str]]] = {
     "export": [(write, "export")],
     "keep a page": [(submitted_pages, "write")],
     "store a submission": [(submissions, "commit")],
-    "settle": [(unsettled, "settle")],
+    "settle": [(submissions, "settle")],
     "finish a run": [(runs, "finish")],
-    "prune": [(changes, "prune")],
+    "prune": [(outbox, "prune")],
 }
 START, STATEMENT, MESSAGE = "the start", "a statement", "a message"
 

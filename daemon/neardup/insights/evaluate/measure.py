@@ -29,7 +29,7 @@ from neardup.index.protocol import BucketKind, read_bucket_sizes
 from neardup.insights.evaluate.corpus import Corpus, write_manifest
 from neardup.insights.evaluate.edits import OTHER_SCRIPT
 from neardup.insights.evaluate.truth import FALSE_BELOW
-from neardup.ledger import fingerprint_arrays, stories
+from neardup.ledger import stories, versions
 from neardup.pipeline.common_passages import Probe
 from neardup.pipeline.passage_nomination import PassageNomination
 from neardup.pipeline.passage_sync import PassageSync
@@ -271,7 +271,7 @@ async def _look_up(app: App, originals: dict[int, BandedFingerprint], corpus: Co
     for start in range(0, len(batch), step):
         some = batch[start : start + step]
         _, results = await app.index.lookup([banded for _, banded in some])
-        held = await app.reader.do(fingerprint_arrays.existing, *merge_found(results))
+        held = await app.reader.do(versions.existing_fingerprints, *merge_found(results))
         nominees = nominate([([story_id], banded) for story_id, banded in some], results, held, limits)
         by_passages = await _nominated_by_passages(app, detection, corpus, [story_id for story_id, _ in some])
         for result, nominee in zip(results, nominees, strict=True):

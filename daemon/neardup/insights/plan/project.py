@@ -30,7 +30,7 @@ from neardup.insights.plan.sample import (
     measured,
     writing_cost,
 )
-from neardup.ledger.size import ledger_bytes
+from neardup.ledger.story_rows import ledger_bytes
 from neardup.records import Fingerprinted, Language
 
 GIB = 1 << 30

@@ -24,8 +24,7 @@ from neardup.core.columns import Key, Outcomes, StoryColumns
 from neardup.core.fingerprint.minhash import ROWS, SignatureRows, agreeing, signature_rows
 from neardup.core.verify.scores import HashRows, hamming, hash_rows
 from neardup.index.spread import BAND_VALUES, BYTE_VALUES, Floats, two_shared
-from neardup.ledger.compact_columns import packed_etag, packed_id
-from neardup.ledger.size import StoryRow
+from neardup.ledger.story_rows import StoryRow, pack_etag, pack_id
 from neardup.pipeline.worker import Jobs, Known, Worker
 from neardup.records import Fingerprinted, Language, Outcome, Skipped, Story
 from neardup.source import rows_of
@@ -191,8 +190,8 @@ def _average_row(stories: Sequence[Fingerprinted]) -> StoryRow:
         highest_id=max(outcome.story.id for outcome in stories),
         title=mean(lambda outcome: len((outcome.story.title or outcome.page_title or "").encode())),
         path=mean(lambda outcome: len((outcome.story.path or "").encode())),
-        author_id=mean(lambda outcome: _stored(packed_id(outcome.story.author_id))),
-        etag=mean(lambda outcome: _stored(packed_etag(outcome.etag))),
+        author_id=mean(lambda outcome: _stored(pack_id(outcome.story.author_id))),
+        etag=mean(lambda outcome: _stored(pack_etag(outcome.etag))),
         dates=mean(lambda outcome: (outcome.story.published_at is not None) + (outcome.story.updated_at is not None)),
     )
 

@@ -10,10 +10,10 @@ from urllib.parse import quote
 from neardup.config import Config
 from neardup.core.fingerprint.passage_hashes import PassageHashes
 from neardup.core.publication_order import Dates
-from neardup.ledger import common_passages, flags, marked_stories, similarities, verdict_log
-from neardup.ledger.selection import Selection
+from neardup.ledger import flags, marks, passages, similarities, verdicts
+from neardup.ledger.flags import Selection
 from neardup.ledger.similarities import Similarity, Source
-from neardup.ledger.verdict_log import Event
+from neardup.ledger.verdicts import Event
 from neardup.moderation.evidence.fragments import PassagePair, align_stories
 from neardup.moderation.publication_wording import dates_of_row, row_order, source_order
 from neardup.moderation.wording import warnings
@@ -125,9 +125,9 @@ def case_record(db: sqlite3.Connection, story_id: int) -> CaseRecord | None:
         found,
         describe_stories(db, [story_id, *compared]),
         [dict(row) for row in every if row["flag_id"] not in counted],
-        verdict_log.of_story(db, story_id),
-        common_passages.of_language(db, found.language),
-        marked_stories.of_stories(db, [story_id]).get(story_id, ()),
+        verdicts.events_on_story(db, story_id),
+        passages.common_of_language(db, found.language),
+        marks.of_stories(db, [story_id]).get(story_id, ()),
     )
 
 

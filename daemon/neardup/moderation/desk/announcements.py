@@ -8,7 +8,7 @@ from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 
 from neardup.errors import NeardupError
-from neardup.ledger import verdict_log
+from neardup.ledger import verdicts
 from neardup.moderation.desk.desk import Desk
 from neardup.moderation.webhook import notify_verdict
 from neardup.telemetry.log import log
@@ -46,7 +46,7 @@ async def _post(desk: Desk) -> None:
     while True:
         decision, event = await desk.announcements.get()
         try:
-            for one in await desk.ledger.read(verdict_log.of_decision, decision):
+            for one in await desk.ledger.read(verdicts.events_of_decision, decision):
                 if one["event"] == event:
                     await notify_verdict(desk.config.review, one)
         except NeardupError as error:

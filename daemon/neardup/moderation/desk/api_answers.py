@@ -5,9 +5,10 @@ import sqlite3
 from dataclasses import asdict
 from typing import Any
 
-from neardup.ledger import case_flags, case_queue, leases, marked_stories, verdicts
+from neardup.ledger import case_queue, cases, flags, verdicts
 from neardup.ledger.case_queue import Counts
-from neardup.ledger.leases import Lease
+from neardup.ledger.cases import Lease
+from neardup.ledger.marks import of_stories
 from neardup.moderation.desk import deciding
 from neardup.moderation.desk.case_query import CaseQueue
 from neardup.moderation.desk.decision import decision
@@ -34,8 +35,8 @@ Json = dict[str, Any]
 def queue_object(db: sqlite3.Connection, queue: CaseQueue, first: int, limit: int) -> Json:
     """A part of a queue of cases, from position `first`, with how many cases there are."""
     rows = case_queue.select(db, queue.selection, queue.order, limit=limit, offset=first)
-    held = leases.held(db, [row["case_id"] for row in rows])
-    marks = marked_stories.of_stories(db, [row["lead"] for row in rows])
+    held = cases.leases_held(db, [row["case_id"] for row in rows])
+    marks = of_stories(db, [row["lead"] for row in rows])
     return {
         "counts": _counts(case_queue.counts(db, queue.selection)),
         "cases": [_case(row, held.get(row["case_id"]), marks.get(row["lead"], ())) for row in rows],
@@ -44,13 +45,13 @@ def queue_object(db: sqlite3.Connection, queue: CaseQueue, first: int, limit: in
 
 def case_object(db: sqlite3.Connection, case_id: int) -> Json | None:
     """A case with the first of its pairs, the open ones first, and the decisions on it, the newest first."""
-    row = case_queue.one(db, case_id)
+    row = case_queue.read_case(db, case_id)
     if row is None:
         return None
     is_open, decided = deciding.open_and_decided(db, case_id)
-    pairs = case_flags.described(db, [*is_open, *decided][:SHOWN_PAIRS])
-    marks = marked_stories.of_stories(db, [row["lead"]]).get(row["lead"], ())
-    return _case(row, leases.held(db, [case_id]).get(case_id), marks) | {
+    pairs = flags.list_pairs(db, [*is_open, *decided][:SHOWN_PAIRS])
+    marks = of_stories(db, [row["lead"]]).get(row["lead"], ())
+    return _case(row, cases.leases_held(db, [case_id]).get(case_id), marks) | {
         "seen": verdicts.state(db, is_open),
         "decided_seen": verdicts.state(db, decided),
         "evidence": [{name: pair[name] for name in PAIR_FIELDS} for pair in pairs],

@@ -4,7 +4,7 @@ from aiohttp import web
 from aiohttp.typedefs import Handler
 
 from neardup.errors import Conflict, NeardupError, Transient
-from neardup.ledger.leases import Held
+from neardup.ledger.cases import CaseHeld
 from neardup.moderation.desk.moderators import NotPermitted
 from neardup.problem_types import (
     CONTENT_TYPE,
@@ -65,7 +65,7 @@ def _refused(error: NeardupError) -> Refused:
     match error:
         case Refused():
             return error
-        case Held():
+        case CaseHeld():
             return Refused(HELD, str(error))
         case Conflict():
             return Refused(CONFLICT, str(error))

@@ -6,10 +6,10 @@ from dataclasses import dataclass
 
 from aiohttp import web
 
-from neardup.ledger import authors, marked_stories
+from neardup.ledger import authors, marks
 from neardup.ledger.authors import FlaggedAuthor, History
-from neardup.ledger.marked_stories import MarkedAuthor, MarkFilter
-from neardup.ledger.selection import Selection
+from neardup.ledger.flags import Selection
+from neardup.ledger.marks import MarkedAuthor, MarkFilter
 from neardup.moderation.desk.access import require_moderator
 from neardup.moderation.desk.desk import desk_of
 from neardup.moderation.desk.pages import page
@@ -67,7 +67,7 @@ async def list_offenders(request: web.Request) -> web.Response:
 
 def _details(db: sqlite3.Connection, author_id: str, other: str | None, first: int) -> AuthorDetails | None:
     about = authors.of_author(db, author_id)
-    marked_author = next(iter(marked_stories.by_author(db, MarkFilter(author=author_id))), None)
+    marked_author = next(iter(marks.list_authors(db, MarkFilter(author=author_id))), None)
     if about is None and marked_author is None:
         return None
     return AuthorDetails(

@@ -7,9 +7,9 @@ from typing import Any
 
 from aiohttp import web
 
-from neardup.ledger import case_flags, case_queue, cases, clusters, leases, stories, verdicts
-from neardup.ledger.leases import Lease
-from neardup.ledger.selection import Selection
+from neardup.ledger import case_queue, cases, clusters, flags, stories, verdicts
+from neardup.ledger.cases import Lease
+from neardup.ledger.flags import Selection
 from neardup.moderation.desk import deciding
 from neardup.moderation.desk.access import require_moderator
 from neardup.moderation.desk.case_query import CaseQueue, case_query_of, case_queue_of
@@ -75,7 +75,7 @@ async def show(request: web.Request) -> web.Response:
     may_decide = moderator.may_decide(details.row["language"])
     lease = details.lease
     if details.row["open_flags"] and may_decide:
-        lease = await desk.ledger.write(leases.take, case_id, moderator.name)
+        lease = await desk.ledger.write(cases.take_lease, case_id, moderator.name)
     pairs = pairs_of(details.row["case_id"])
     return page(
         request,
@@ -101,15 +101,15 @@ def pairs_of(case_id: int) -> Queue:
 def _details(
     db: sqlite3.Connection, case_id: int, queue: CaseQueue, at: int | None, done: int | None
 ) -> CaseDetails | None:
-    row = case_queue.one(db, case_id)
+    row = case_queue.read_case(db, case_id)
     if row is None or (lead := story_details(db, row["lead"])) is None:
         return None
     is_open, decided = deciding.open_and_decided(db, case_id)
     return CaseDetails(
         row,
         lead,
-        leases.held(db, [case_id]).get(case_id),
-        case_flags.described(db, [*is_open[:SHOWN_PAIRS], *decided][:SHOWN_PAIRS]),
+        cases.leases_held(db, [case_id]).get(case_id),
+        flags.list_pairs(db, [*is_open[:SHOWN_PAIRS], *decided][:SHOWN_PAIRS]),
         verdicts.state(db, is_open),
         verdicts.state(db, decided),
         verdicts.of_case(db, case_id),

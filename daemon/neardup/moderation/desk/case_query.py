@@ -10,8 +10,7 @@ from aiohttp import web
 
 from neardup.config import Config
 from neardup.core.verify.tiers import tier_of
-from neardup.ledger.case_queue import Order
-from neardup.ledger.case_selection import EVERY, JUDGED, OPEN, Authors, CaseSelection, Inbox
+from neardup.ledger.case_queue import EVERY, JUDGED, OPEN, Authors, CaseSelection, Inbox, Order
 from neardup.moderation.desk.moderators import Moderator
 from neardup.moderation.desk.query import share_of
 from neardup.moderation.interface import marked

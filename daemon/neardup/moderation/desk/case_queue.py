@@ -8,9 +8,9 @@ from typing import Any
 from aiohttp import web
 
 from neardup.core.verify.tiers import kinds
-from neardup.ledger import case_queue, leases, marked_stories
-from neardup.ledger.case_queue import Counts, Order
-from neardup.ledger.case_selection import EVERY, JUDGED, OPEN, Authors, Inbox
+from neardup.ledger import case_queue, cases
+from neardup.ledger.case_queue import EVERY, JUDGED, OPEN, Authors, Counts, Inbox, Order
+from neardup.ledger.marks import of_stories
 from neardup.moderation.desk.access import require_moderator
 from neardup.moderation.desk.case_query import CaseQueue, case_query_of, case_queue_of, day
 from neardup.moderation.desk.deciding import mark_of
@@ -91,8 +91,8 @@ async def show(request: web.Request) -> web.Response:
 
 def _page(db: sqlite3.Connection, queue: CaseQueue, moderator: Moderator, first: int, done: int | None) -> CasesPage:
     rows = [dict(row) for row in case_queue.select(db, queue.selection, queue.order, limit=PAGE_SIZE, offset=first)]
-    held = leases.held(db, [row["case_id"] for row in rows])
-    marks = marked_stories.of_stories(db, [row["lead"] for row in rows])
+    held = cases.leases_held(db, [row["case_id"] for row in rows])
+    marks = of_stories(db, [row["lead"] for row in rows])
     for row in rows:
         row["marks"] = marks.get(row["lead"], ())
         row["lease"] = held.get(row["case_id"])

@@ -8,8 +8,8 @@ from typing import Any
 from aiohttp import web
 
 from neardup.errors import Conflict
-from neardup.ledger import leases, verdicts
-from neardup.ledger.case_selection import OPEN
+from neardup.ledger import cases, verdicts
+from neardup.ledger.case_queue import OPEN
 from neardup.moderation.desk import deciding
 from neardup.moderation.desk.announcements import announce
 from neardup.moderation.desk.case_query import CaseQueue, case_query_of, case_queue_of
@@ -109,7 +109,7 @@ async def _claim_next(
     """Lease the case that follows, so that two who decide at the same time go on to different ones."""
     after = position.after
     while after is not None and queue.selection.status == OPEN:
-        lease = await ledger.write(leases.take, after, moderator)
+        lease = await ledger.write(cases.take_lease, after, moderator)
         if lease.moderator == moderator:
             break
         after = (await ledger.read(case_position_of, queue, after, position.at)).after

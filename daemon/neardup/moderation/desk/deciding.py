@@ -9,8 +9,8 @@ from dataclasses import dataclass
 from typing import Any
 
 from neardup.errors import Conflict
-from neardup.ledger import case_flags, case_queue, cases, flags, leases, verdicts
-from neardup.ledger.leases import Lease
+from neardup.ledger import case_queue, cases, flags, verdicts
+from neardup.ledger.cases import Lease
 from neardup.moderation.desk.moderators import Moderator
 from neardup.moderation.desk.position import Pair
 from neardup.records import Verdict
@@ -28,10 +28,10 @@ class Given:
 
 def hold_case(db: sqlite3.Connection, case_id: int, moderator: Moderator) -> Lease:
     """Lease a case to a moderator.  Raises Held where another one holds it."""
-    moderator.require(case_flags.languages_of(db, cases.flags_of(db, case_id)))
-    lease = leases.take(db, case_id, moderator.name)
+    moderator.require(flags.languages_of(db, cases.flags_of(db, case_id)))
+    lease = cases.take_lease(db, case_id, moderator.name)
     if lease.moderator != moderator.name:
-        raise leases.held_by_another(lease)
+        raise cases.lease_refusal(lease)
     return lease
 
 
@@ -48,20 +48,20 @@ def decide_case(db: sqlite3.Connection, case_id: int, excepted: Collection[int],
     if shown and not chosen:
         raise Conflict("every pair of the case was left out")
     done = _decide(db, chosen, given, shown)
-    leases.release(db, given.moderator.name, [case_id])
+    cases.release_leases(db, given.moderator.name, [case_id])
     return done
 
 
 def decide_cases(db: sqlite3.Connection, marks: Mapping[int, str], given: Given) -> int:
     """Decide the open flags of several cases, each as its `mark_of` was shown; returns the number of the decision."""
     for case_id, mark in marks.items():
-        row = case_queue.one(db, case_id)
+        row = case_queue.read_case(db, case_id)
         if row is None or mark_of(row) != mark:
             raise Conflict(f"the case of story {case_id} has changed meanwhile: look at it again")
     chosen = [flag_id for case_id in marks for flag_id in open_flags(db, case_id)]
     seen = verdicts.state(db, chosen)
     done = _decide(db, chosen, Given(given.verdict, given.note, given.moderator, seen))
-    leases.release(db, given.moderator.name, marks)
+    cases.release_leases(db, given.moderator.name, marks)
     return done
 
 
@@ -96,5 +96,5 @@ def mark_of(row: sqlite3.Row | Mapping[str, Any]) -> str:
 
 
 def _decide(db: sqlite3.Connection, flag_ids: Sequence[int], given: Given, shown: Sequence[int] = ()) -> int:
-    given.moderator.require(case_flags.languages_of(db, flag_ids))
+    given.moderator.require(flags.languages_of(db, flag_ids))
     return verdicts.decide(db, flag_ids, given.verdict, given.note, given.moderator.name, given.seen, shown)

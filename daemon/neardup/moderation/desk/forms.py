@@ -6,7 +6,7 @@ from urllib.parse import parse_qsl
 from aiohttp import web
 
 from neardup.errors import Conflict
-from neardup.ledger.leases import Held
+from neardup.ledger.cases import CaseHeld
 from neardup.moderation.desk.access import moderator_of
 from neardup.moderation.desk.deciding import Given
 from neardup.moderation.desk.decision import OFFERED
@@ -56,7 +56,7 @@ def conflict_page(request: web.Request, error: Conflict, back: str, form: dict[s
         request,
         "conflict.html.j2",
         409,
-        is_held=isinstance(error, Held),
+        is_held=isinstance(error, CaseHeld),
         message=str(error),
         form=fields,
         back=back,

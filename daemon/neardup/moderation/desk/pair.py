@@ -9,7 +9,7 @@ from typing import Any
 from aiohttp import web
 
 from neardup.core.fingerprint.passage_hashes import PassageHashes
-from neardup.ledger import authors, common_passages, flags, similarities, verdicts
+from neardup.ledger import authors, flags, passages, similarities, verdicts
 from neardup.ledger.authors import History
 from neardup.moderation.desk.access import require_moderator
 from neardup.moderation.desk.decision import Decision, decision
@@ -95,7 +95,7 @@ def _details(db: sqlite3.Connection, pair: Pair, queue: Queue, at: int, done: in
         position_of(db, queue, pair, at),
         cluster_graph(db, (row["matched_id"], row["story_id"])),
         None if done is None else decision(db, done),
-        common_passages.of_language(db, Language(row["language"])),
+        passages.common_of_language(db, Language(row["language"])),
         authors.histories(db, (row["story_author_id"], row["matched_author_id"])),
     )
 

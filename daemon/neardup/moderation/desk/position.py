@@ -5,7 +5,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import Generic, TypeVar
 
-from neardup.ledger import case_queue, flags, leases
+from neardup.ledger import case_queue, cases, flags
 from neardup.moderation.desk.case_query import CaseQueue
 from neardup.moderation.desk.query import Queue
 
@@ -39,9 +39,9 @@ def position_of(db: sqlite3.Connection, queue: Queue, pair: Pair, at: int) -> Qu
 def case_position_of(db: sqlite3.Connection, queue: CaseQueue, case_id: int, at: int) -> QueuePosition[int]:
     """The current position of a case that was at position `at`; its neighbours are cases that no other holds."""
     first = max(at - MAX_SHIFT, 0)
-    found = case_queue.ids(db, queue.selection, queue.order, limit=2 * MAX_SHIFT + 2, offset=first)
+    found = case_queue.select_ids(db, queue.selection, queue.order, limit=2 * MAX_SHIFT + 2, offset=first)
     mine = queue.selection.moderator
-    held = {n for n, lease in leases.held(db, found).items() if lease.moderator != mine} - {case_id}
+    held = {n for n, lease in cases.leases_held(db, found).items() if lease.moderator != mine} - {case_id}
     here = _position(found, first, case_id, at)
     n = here.at - first
     return replace(

@@ -9,7 +9,7 @@ from aiohttp import web
 
 from neardup.config import Config
 from neardup.core.verify.tiers import tier_of
-from neardup.ledger.selection import Selection
+from neardup.ledger.flags import Selection
 from neardup.moderation.interface import marked
 from neardup.records import DECIDING, Language
 from neardup.source.parse import id_of

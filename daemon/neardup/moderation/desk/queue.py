@@ -8,7 +8,7 @@ from aiohttp import web
 
 from neardup.core.verify.tiers import kinds
 from neardup.ledger import flags, similarities, works
-from neardup.ledger.selection import members_of
+from neardup.ledger.flags import members_of
 from neardup.moderation.desk.access import require_moderator
 from neardup.moderation.desk.decision import Decision, decision
 from neardup.moderation.desk.desk import desk_of

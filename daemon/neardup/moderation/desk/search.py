@@ -76,7 +76,7 @@ def _by_id(db: sqlite3.Connection, text: str) -> tuple[int | None, bool]:
     has_author = authors.of_author(db, text) is not None
     with suppress(ValueError):
         story_id = id_of(text)
-        if stories.known_many(db, [story_id]):
+        if stories.stored_versions(db, [story_id]):
             return story_id, has_author
     return None, has_author
 

@@ -8,8 +8,8 @@ from datetime import UTC, datetime, timedelta
 from aiohttp import web
 
 from neardup.core.verify.tiers import kinds
-from neardup.ledger import meaning_flags, now_ms, statistics, verdicts
-from neardup.ledger.statistics import DAY_MS, Agreement, Waiting
+from neardup.ledger import meaning_flags, moderation_statistics, now_ms, verdicts
+from neardup.ledger.moderation_statistics import DAY_MS, Agreement, Waiting
 from neardup.moderation.desk.access import require_moderator
 from neardup.moderation.desk.desk import desk_of
 from neardup.moderation.desk.pages import page
@@ -68,14 +68,14 @@ def _statistics(db: sqlite3.Connection, now: int) -> Statistics:
     since = (today - DAYS + 1) * DAY_MS
     return Statistics(
         range(today - DAYS + 1, today + 1),
-        statistics.decisions(db, since),
-        statistics.waiting(db, since),
-        statistics.agreement(db, since),
+        moderation_statistics.count_decisions(db, since),
+        moderation_statistics.waiting_times(db, since),
+        moderation_statistics.agreement(db, since),
         [row for row in verdicts.verdict_counts(db) if row["judged"] and row["kind"] in kinds()],
         meaning_flags.precision(db, MARGIN_BAND),
-        statistics.oldest_open(db),
-        statistics.flagged(db, today * DAY_MS),
-        statistics.fingerprinted(db, today * DAY_MS),
+        moderation_statistics.oldest_open(db),
+        moderation_statistics.count_flagged(db, today * DAY_MS),
+        moderation_statistics.count_fingerprinted(db, today * DAY_MS),
     )
 
 

@@ -10,9 +10,9 @@ from typing import Any
 from aiohttp import web
 
 from neardup.core.fingerprint.word_hashes import hashed
-from neardup.ledger import authors, cases, flags, marked_stories, similarities
+from neardup.ledger import authors, cases, flags, marks, similarities
 from neardup.ledger.authors import History
-from neardup.ledger.selection import Selection
+from neardup.ledger.flags import Selection
 from neardup.ledger.similarities import Similarity
 from neardup.moderation.desk.access import require_moderator
 from neardup.moderation.desk.desk import Desk, desk_of
@@ -98,7 +98,7 @@ def story_details(db: sqlite3.Connection, story_id: int) -> StoryDetails | None:
         cases.of_story(db, story_id),
         flags.count(db, Selection(statuses=EVERY, story=story_id, same_author=True)),
         authors.histories(db, [found.author_id]).get(found.author_id or ""),
-        marked_stories.of_stories(db, [story_id]).get(story_id, ()),
+        marks.of_stories(db, [story_id]).get(story_id, ()),
     )
 
 

@@ -7,7 +7,7 @@ import numpy.typing as npt
 
 from neardup.core.fingerprint.passage_hashes import GRAM, sampled
 from neardup.core.fingerprint.word_hashes import Hashes
-from neardup.ledger import common_passages
+from neardup.ledger import passages
 from neardup.records import Language
 
 Mask = npt.NDArray[np.bool_]  # (words,)
@@ -20,7 +20,7 @@ def common_text(db: sqlite3.Connection, language: Language, words: Hashes) -> Ma
     """
     hashes, places = sampled(words)
     found = np.zeros(len(words), bool)
-    is_common = np.isin(hashes, common_passages.among(db, language, np.unique(hashes)))
+    is_common = np.isin(hashes, passages.common_among(db, language, np.unique(hashes)))
     for n in np.flatnonzero(is_common[1:] & is_common[:-1]).tolist():
         found[places[n] : places[n + 1] + GRAM] = True
     return found

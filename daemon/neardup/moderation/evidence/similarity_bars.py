@@ -8,7 +8,7 @@ from rich.console import Group, RenderableType
 from rich.table import Table
 from rich.text import Text
 
-from neardup.ledger.marked_stories import in_words
+from neardup.ledger.marks import in_words
 from neardup.moderation.evidence.side_by_side import COPIED, abridged, plain
 from neardup.moderation.publication_wording import stories_by_others
 from neardup.moderation.wording import percent

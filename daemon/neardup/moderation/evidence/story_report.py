@@ -9,8 +9,7 @@ from dataclasses import dataclass
 import numpy as np
 import numpy.typing as npt
 
-from neardup.ledger.similarities import Similarity, Source
-from neardup.ledger.spans import union
+from neardup.ledger.similarities import Similarity, Source, union_of_spans
 from neardup.moderation.evidence.alignment import Mark, Stretch, with_folds
 from neardup.moderation.evidence.common_text import Mask
 from neardup.moderation.evidence.fragments import Fold, Paragraph, blocks, marked_spans
@@ -151,7 +150,7 @@ def _passages(
 
 def _covered_before(spans: Spans, places: Places) -> Places:
     """How many words of the spans stand before each of these places."""
-    spans = union(spans)
+    spans = union_of_spans(spans)
     if not len(spans):
         return np.zeros(len(places), np.int64)
     lengths = spans[:, 1] - spans[:, 0]

@@ -5,9 +5,9 @@ from collections import Counter
 from collections.abc import Mapping
 from dataclasses import dataclass
 
-from neardup.ledger import clusters, flagged_cases, flags, similarities
-from neardup.ledger.flagged_cases import FlaggedCase
-from neardup.ledger.selection import Selection
+from neardup.ledger import case_queue, clusters, flags, similarities
+from neardup.ledger.case_queue import FlaggedCase
+from neardup.ledger.flags import Selection
 from neardup.ledger.similarities import Similarity
 from neardup.moderation.export.fair_shares import fair_shares
 from neardup.moderation.export.pairs import export_row
@@ -32,14 +32,14 @@ class ListedCase:
 
 def choose(db: sqlite3.Connection, selection: Selection) -> tuple[dict[FlaggedCase, list[int]], Tally]:
     """The cases to list, each with the ids of its flags to show, and the number of all selected cases."""
-    every = flagged_cases.of_selection(db, selection)
+    every = case_queue.flagged_cases(db, selection)
     tally = Counter((case.language, case.kind) for case in every)
     places = fair_shares(tally, MAX_CASES_SHOWN)
     chosen: dict[FlaggedCase, list[int]] = {}
     for case in every:
         if places[case.language, case.kind]:
             places[case.language, case.kind] -= 1
-            chosen[case] = flagged_cases.best_flags(db, selection, case, PAIRS_OF_A_CASE)
+            chosen[case] = case_queue.best_flags(db, selection, case, PAIRS_OF_A_CASE)
     return chosen, tally
 
 

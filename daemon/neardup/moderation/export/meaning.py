@@ -4,7 +4,7 @@ import sqlite3
 
 from neardup.core.verify.tiers import kinds_of_meaning
 from neardup.errors import Misuse
-from neardup.ledger.selection import Selection
+from neardup.ledger.flags import Selection
 from neardup.moderation.export.pairs import earlier_of
 from neardup.moderation.export.table import ExportRow, Table
 from neardup.records import rfc3339

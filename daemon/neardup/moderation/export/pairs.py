@@ -7,7 +7,7 @@ from dataclasses import replace
 from typing import Any
 
 from neardup.core.publication_order import Dates, earlier
-from neardup.ledger.spans import unpacked
+from neardup.ledger.similarities import unpack_spans
 from neardup.moderation.export.table import ExportRow, Table
 from neardup.moderation.publication_wording import row_order
 from neardup.records import rfc3339
@@ -122,6 +122,6 @@ def whole_row(db: sqlite3.Connection, row: ExportRow) -> ExportRow:
     ).fetchone()
     if row["story_id"] > row["matched_id"]:
         spans.reverse()
-    story, matched = (None if packed is None else json.dumps(unpacked(packed).tolist()) for packed in spans)
+    story, matched = (None if packed is None else json.dumps(unpack_spans(packed).tolist()) for packed in spans)
     further = {"by_passages": bool(by_passages), "signals": signals, "story_spans": story, "matched_spans": matched}
     return row | further

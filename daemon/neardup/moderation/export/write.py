@@ -17,14 +17,14 @@ from neardup.ledger import (
     cases,
     clusters,
     connect,
-    copying_stories,
     flags,
     meaning_flags,
     read,
+    similarities,
     snapshot,
     translate_errors,
 )
-from neardup.ledger.selection import Selection
+from neardup.ledger.flags import Selection
 from neardup.moderation.export.cases import choose, listed
 from neardup.moderation.export.columnar import write_parquet
 from neardup.moderation.export.destination import write_to_target
@@ -144,12 +144,12 @@ def write_stories(db: sqlite3.Connection, file: Path, options: ExportOptions, la
     exported: list[int] = []
 
     def rows(limit: int) -> Iterator[ExportRow]:
-        for row in copying_stories.selected(db, options.selection, limit=limit):
+        for row in similarities.select(db, options.selection, limit=limit):
             exported.append(row["story_id"])
             yield story_row(row)
 
     if options.file_format == "html":
-        chosen = copying_stories.tally(db, options.selection).total()
+        chosen = similarities.tally(db, options.selection).total()
         write_stories_page(file, rows(MAX_STORIES_SHOWN), chosen, registry=languages)
     else:
         _write_rows(file, rows(-1), STORIES, options)

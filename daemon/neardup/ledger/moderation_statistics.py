@@ -34,7 +34,7 @@ class Agreement:
     agreeing: int
 
 
-def decisions(db: sqlite3.Connection, since: int) -> Counter[tuple[str, int]]:
+def count_decisions(db: sqlite3.Connection, since: int) -> Counter[tuple[str, int]]:
     """The number of decisions since a time, by moderator and by the day, counted from 1970."""
     rows = db.execute(
         f"SELECT moderator, decided_at / {DAY_MS}, count(DISTINCT decision) FROM verdicts v"
@@ -44,7 +44,7 @@ def decisions(db: sqlite3.Connection, since: int) -> Counter[tuple[str, int]]:
     return Counter({(moderator, day): n for moderator, day, n in rows})
 
 
-def waiting(db: sqlite3.Connection, since: int) -> Waiting | None:
+def waiting_times(db: sqlite3.Connection, since: int) -> Waiting | None:
     """How long the pairs waited whose flag got its first verdict since a time; None if there are none."""
     rows = db.execute(
         f"SELECT v.decided_at - f.flagged_at FROM {_latest()} v CROSS JOIN flags f ON f.a = v.a AND f.b = v.b"
@@ -92,7 +92,7 @@ def oldest_open(db: sqlite3.Connection) -> tuple[int, int] | None:
     return found and tuple(found)
 
 
-def flagged(db: sqlite3.Connection, since: int) -> Counter[tuple[Language, Kind]]:
+def count_flagged(db: sqlite3.Connection, since: int) -> Counter[tuple[Language, Kind]]:
     """The pairs that were flagged since a time and are flagged still, by language and kind."""
     name_of = languages.names(db)
     rows = db.execute(
@@ -103,7 +103,7 @@ def flagged(db: sqlite3.Connection, since: int) -> Counter[tuple[Language, Kind]
     return Counter({(name_of[language], kind): n for language, kind, n in rows})
 
 
-def fingerprinted(db: sqlite3.Connection, since: int) -> int:
+def count_fingerprinted(db: sqlite3.Connection, since: int) -> int:
     """The stories that the runs begun since a time have fingerprinted, without the works of the reference."""
     row = db.execute(
         "SELECT coalesce(sum(counts ->> 'fingerprinted'), 0) FROM runs"

@@ -5,11 +5,13 @@ added it.  So a new story needs no row in `changes`, which holds only what `stor
 were removed, and the removals.
 """
 
+import json
 import sqlite3
 from collections.abc import Mapping, Sequence
+from dataclasses import asdict, dataclass, replace
 from typing import NamedTuple
 
-from neardup.ledger import languages, transaction
+from neardup.ledger import languages, now_ms, transaction
 from neardup.ledger.runs import get, put
 from neardup.records import BandedFingerprint, Change, Language
 
@@ -23,14 +25,14 @@ class Version(NamedTuple):
     simhash: bytes
 
 
-def take(db: sqlite3.Connection, count: int) -> range:
+def take_numbers(db: sqlite3.Connection, count: int) -> range:
     """Reserve the next numbers, which were never used before, within the caller's transaction."""
     first = last_seq(db) + 1
     put(db, "last_seq", str(first + count - 1))
     return range(first, first + count)
 
 
-def log_leaving(db: sqlite3.Connection, gone: Sequence[tuple[int, Version]]) -> None:
+def record_removals(db: sqlite3.Connection, gone: Sequence[tuple[int, Version]]) -> None:
     """Record which change, by its number, removes which version, within the caller's transaction."""
     db.executemany(
         "INSERT INTO changes (seq, story_id, new_language, new_simhash) VALUES (?, ?, ?, ?)"
@@ -48,7 +50,7 @@ def last_seq(db: sqlite3.Connection) -> int:
     return int(get(db, "last_seq") or 0)
 
 
-def after(db: sqlite3.Connection, seq: int, limit: int) -> list[Change]:
+def changes_after(db: sqlite3.Connection, seq: int, limit: int) -> list[Change]:
     """The next changes after `seq`, in order.
 
     A version that was replaced since has no signature here; the change that replaced it follows.
@@ -75,19 +77,82 @@ def _banded(
     return None if language is None or simhash is None else BandedFingerprint(name_of[language], simhash, signature)
 
 
-def prune(db: sqlite3.Connection, keep: int) -> None:
+def prune_changes(db: sqlite3.Connection, keep: int) -> None:
     """Remove all but the last `keep` changes."""
     with transaction(db):
-        drop(db, keep)
+        drop_changes(db, keep)
 
 
-def drop(db: sqlite3.Connection, keep: int) -> None:
+def drop_changes(db: sqlite3.Connection, keep: int) -> None:
     """Remove all but the last `keep` changes, within the caller's transaction."""
-    pruned = max(last_seq(db) - keep, oldest(db) - 1)
+    pruned = max(last_seq(db) - keep, oldest_seq(db) - 1)
     db.execute("DELETE FROM changes WHERE seq <= ?", (pruned,))
     put(db, "pruned", str(pruned))
 
 
-def oldest(db: sqlite3.Connection) -> int:
+def oldest_seq(db: sqlite3.Connection) -> int:
     """The number of the oldest change still on record; one past the last where there is none."""
     return int(get(db, "pruned") or 0) + 1
+
+
+# MERGED: Which stories were looked up in an index that was whole, so that the others can be looked up again. A comparison that finds the index whole proves all lookups before it. A rebuild hides what was lost before, so the lookups since the last proof are then in doubt.
+
+PROVEN = "lookups_proven"  # the number of the last change that existed when the index was found whole
+IN_DOUBT = "lookups_in_doubt"
+
+
+def prove_lookups(db: sqlite3.Connection) -> None:
+    """Record that the lookups of all stories so far saw a whole index, or that their pairs are found another way."""
+    with transaction(db):
+        put(db, PROVEN, str(last_seq(db)))
+        db.execute("DELETE FROM meta WHERE key = ?", (IN_DOUBT,))
+
+
+def doubt_lookups(db: sqlite3.Connection) -> None:
+    """Record that lookups since the last proof may have missed stories."""
+    put(db, IN_DOUBT, "1")
+
+
+def are_lookups_in_doubt(db: sqlite3.Connection) -> bool:
+    return get(db, IN_DOUBT) is not None
+
+
+def proven_number(db: sqlite3.Connection) -> int:
+    """The stories with higher numbers were looked up since the last proof."""
+    return int(get(db, PROVEN) or 0)
+
+
+# MERGED: How far the scrub of the index has come, and what it has found.
+
+SCRUB = "scrub"
+
+
+@dataclass(frozen=True, slots=True)
+class Scrubbing:
+    """The state of the scrub.
+
+    The stories with numbers up to `number` were compared in this round, and the passage segments that begin up to
+    `passages`.  `round_ended_at` is when the last story was compared last, in milliseconds.  Of all rounds together,
+    `stories` were compared, of which `incomplete` lacked `missing` entries, and `damaged` segments were removed.
+    """
+
+    number: int = 0
+    passages: int = 0
+    round_ended_at: int | None = None
+    stories: int = 0
+    incomplete: int = 0
+    missing: int = 0
+    damaged: int = 0
+
+    def ended_round(self) -> "Scrubbing":
+        """The state at the end of a round."""
+        return replace(self, number=0, round_ended_at=now_ms())
+
+
+def read_scrubbing(db: sqlite3.Connection) -> Scrubbing:
+    record = get(db, SCRUB)
+    return Scrubbing(**json.loads(record)) if record else Scrubbing()
+
+
+def put_scrubbing(db: sqlite3.Connection, state: Scrubbing) -> None:
+    put(db, SCRUB, json.dumps(asdict(state)))

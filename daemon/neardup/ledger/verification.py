@@ -3,23 +3,15 @@
 import json
 import sqlite3
 from collections import Counter
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass
+from typing import Any
 
 from neardup.core.verify import suppression
-from neardup.core.verify.tiers import kinds_of_passages, tier_of
-from neardup.ledger import (
-    active_verdicts,
-    candidates,
-    common_passages,
-    languages,
-    near_misses,
-    now_ms,
-    similarities,
-    transaction,
-)
-from neardup.ledger.signals import columns_of
-from neardup.ledger.spans import packed
-from neardup.records import Assessment, Candidate, Kind, Language, Signals
+from neardup.core.verify.tiers import EXACT, kinds_of_passages, tier_of
+from neardup.ledger import active_verdicts, candidates, languages, now_ms, passages, similarities, transaction
+from neardup.ledger.similarities import pack_spans
+from neardup.records import Assessment, Candidate, Kind, Language, Signals, Verdict
 
 
 def record(
@@ -35,13 +27,13 @@ def record(
     """
     with transaction(db):
         new = put_verified(db, assessed, version)
-        if revision is not None and common_passages.revision(db) != revision:
+        if revision is not None and passages.common_revision(db) != revision:
             _request_pairs(db, (pair for pair, _ in assessed))
         similarities.refresh(db)
     return new
 
 
-def request(db: sqlite3.Connection, numbers: Sequence[int]) -> None:
+def request_reverification(db: sqlite3.Connection, numbers: Sequence[int]) -> None:
     """Have the open flags by passages among the stories with these numbers verified again, in one transaction."""
     some = "SELECT id FROM stories WHERE number IN (SELECT value FROM json_each(?))"
     with transaction(db):
@@ -54,7 +46,7 @@ def _request_pairs(db: sqlite3.Connection, pairs: Iterable[Candidate]) -> None:
     _request(db, f"some (a, b) AS MATERIALIZED ({some})", "(a, b) IN some", ids)
 
 
-def is_possible(db: sqlite3.Connection) -> bool:
+def is_reverification_possible(db: sqlite3.Connection) -> bool:
     """Whether any flag is one that `request` might have verified again."""
     row = db.execute("SELECT EXISTS (SELECT 1 FROM flags WHERE by_passages AND status = 'open')").fetchone()
     return bool(row[0])
@@ -88,7 +80,7 @@ def put_verified(
         # a flagged pair is verified again only if its flag was estimated: this estimate was too high
         db.execute("UPDATE flags SET status = 'withdrawn' WHERE a = ? AND b = ?", (candidate.a.id, candidate.b.id))
         if assessment is not None:
-            near_misses.put(db, candidate, assessment.signals, now, by_passages=by_passages)
+            put_near_miss(db, candidate, assessment.signals, now, by_passages=by_passages)
     return +new
 
 
@@ -162,7 +154,7 @@ def put_first_flags(
         rows.append(values | {"language": number_of[candidate.language], "now": now})
     if rows:
         db.executemany(_insertion([column for column in rows[0] if column != "now"]), rows)
-    near_misses.put_all(db, missed, now)
+    put_near_misses(db, missed, now)
     return new
 
 
@@ -182,8 +174,8 @@ def _values(
         **columns_of(assessment.signals),
         "by_passages": by_passages or kind in kinds_of_passages(),
         "own_text_expected": tier.own_text_expected,
-        "spans_a": packed(assessment.spans_a),
-        "spans_b": packed(assessment.spans_b),
+        "spans_a": pack_spans(assessment.spans_a),
+        "spans_b": pack_spans(assessment.spans_b),
         "fingerprint_version": version,
         "status": status,
     }
@@ -198,3 +190,102 @@ def _insertion(columns: Iterable[str]) -> str:
         " other.published_at, :own_text_expected AND (one.author_id = other.author_id) IS TRUE, :now"
         " FROM stories one, stories other WHERE one.id = :a AND other.id = :b"
     )
+
+
+# MERGED: Near misses: pairs that are no copies by the thresholds, with their signals, for trying out other thresholds.
+
+
+def count_near_misses(db: sqlite3.Connection) -> int:
+    """The number of near misses."""
+    return int(db.execute("SELECT count(*) FROM candidates WHERE verified_at IS NOT NULL").fetchone()[0])
+
+
+def put_near_miss(
+    db: sqlite3.Connection, candidate: Candidate, signals: Signals, now: int, *, by_passages: bool = False
+) -> None:
+    """Record a near miss, within the caller's transaction."""
+    put_near_misses(db, [(candidate, signals, by_passages)], now)
+
+
+def put_near_misses(db: sqlite3.Connection, rows: Iterable[tuple[Candidate, Signals, bool]], now: int) -> None:
+    """Record near misses, each with whether passages alone nominated it, within the caller's transaction."""
+    columns = ("a", "b", *SIGNAL_COLUMNS, "verified_at", "by_passages")
+    db.executemany(
+        f"INSERT INTO candidates ({', '.join(columns)}) VALUES ({', '.join('?' * len(columns))})",
+        (
+            (candidate.a.id, candidate.b.id, *columns_of(signals).values(), now, by_passages)
+            for candidate, signals, by_passages in rows
+        ),
+    )
+
+
+# MERGED: Signals as columns of the tables `flags` and `candidates`.
+
+SIGNAL_COLUMNS = (
+    "hamming",
+    "jaccard",
+    "containment_a",
+    "containment_b",
+    "longest_run_words",
+    "estimated",
+    "signals",  # the extra ones as a JSON object, NULL where there are none
+)
+
+
+def columns_of(signals: Signals) -> dict[str, object]:
+    """The values of SIGNAL_COLUMNS, in their order."""
+    values = (
+        signals.hamming,
+        signals.jaccard,
+        signals.containment_a,
+        signals.containment_b,
+        signals.longest_run_words,
+        signals.estimated,
+        json.dumps(dict(signals.extra)) if signals.extra else None,
+    )
+    return dict(zip(SIGNAL_COLUMNS, values, strict=True))
+
+
+def signals_of(kind: Kind | None, columns: Sequence[Any]) -> Signals:
+    """The values of SIGNAL_COLUMNS of a pair of this kind -> its signals."""
+    hamming, jaccard, containment_a, containment_b, run, estimated, extra = columns
+    return Signals(
+        hamming,
+        kind == EXACT,
+        jaccard,
+        containment_a,
+        containment_b,
+        run,
+        bool(estimated),
+        json.loads(extra) if extra else {},
+    )
+
+
+# MERGED: The verified pairs on record: flags and near misses with the signals by which they were decided.
+
+MEASURED = ", ".join(SIGNAL_COLUMNS)
+
+
+@dataclass(frozen=True, slots=True)
+class VerifiedPair:
+    """A verified pair on record; `kind` is None for a near miss, `verdict` where no moderator has given one."""
+
+    language: Language
+    kind: Kind | None
+    signals: Signals
+    verdict: Verdict | None
+
+
+def verified_pairs(db: sqlite3.Connection, since: int, until: int) -> Iterator[VerifiedPair]:
+    """The flags that are not withdrawn and the near misses of [since, until) (milliseconds)."""
+    rows = db.execute(
+        f"SELECT language, kind, nullif(status, 'open'), {MEASURED} FROM flags"
+        " WHERE status <> 'withdrawn' AND flagged_at >= ?1 AND flagged_at < ?2"
+        f" UNION ALL SELECT s.language, NULL, NULL, {MEASURED} FROM candidates JOIN stories s ON s.id = a"
+        " WHERE verified_at >= ?1 AND verified_at < ?2",
+        (since, until),
+    )
+    name_of = languages.names(db)
+    for language, kind, verdict, *columns in rows:
+        signals = signals_of(kind, columns)
+        yield VerifiedPair(name_of[language], kind, signals, Verdict(verdict) if verdict else None)

@@ -8,20 +8,34 @@ and is dropped by the next process that writes.
 import json
 import sqlite3
 from collections import Counter
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
-from neardup.ledger import changes, dead_letters, known_since, languages, now_ms, passage_hashes, transaction
-from neardup.ledger.compact_columns import packed_etag, packed_id
-from neardup.ledger.forgotten import forgotten_among
+from neardup.core.verify.suppression import Ruling
+from neardup.core.verify.tiers import tier_of
+from neardup.ledger import (
+    candidates,
+    dead_letters,
+    languages,
+    now_ms,
+    outbox,
+    passages,
+    similarities,
+    stories,
+    transaction,
+    verification,
+)
 from neardup.ledger.runs import owe_sweep
+from neardup.ledger.stories import forgotten_among
+from neardup.ledger.story_rows import pack_etag, pack_id
+from neardup.records import Assessment, Kind, Verdict
 
 Columns = Mapping[str, Sequence[Any]]  # by name, as in a Parquet file of fingerprints; times in milliseconds
 # As they stand in a row of `stories`, after its number and its language.
 HASHES, COUNTS, TEXTS = ("simhash", "signature", "text_hash"), ("words", "shingles"), ("path", "title", "page_title")
 STORED = (*HASHES, "updated_at", "etag", *COUNTS, "published_at", "author_id", *TEXTS, "name")
-PACKED: dict[str, Callable[[Any], object]] = {"etag": packed_etag, "author_id": packed_id}
+PACKED: dict[str, Callable[[Any], object]] = {"etag": pack_etag, "author_id": pack_id}
 INSERT = f"INSERT INTO stories VALUES (?, ?, ?, {', '.join('?' * len(STORED))}, ?)"
 
 
@@ -52,7 +66,9 @@ class Added:
     forgotten: int = 0
 
 
-def add(db: sqlite3.Connection, batch: Columns, held: int, write_passages: Callable[[SegmentContent], None]) -> Added:
+def add_stories(
+    db: sqlite3.Connection, batch: Columns, held: int, write_passages: Callable[[SegmentContent], None]
+) -> Added:
     """Add the stories of a batch in one transaction, and record that a sweep is owed.
 
     `held` is the last number that a segment holds.  `write_passages` makes a durable segment.
@@ -62,8 +78,8 @@ def add(db: sqlite3.Connection, batch: Columns, held: int, write_passages: Calla
         if not rows:
             return done
         ids = [batch["id"][row] for row in rows]
-        numbers = changes.take(db, len(rows))
-        since = known_since.take(db, ids, now_ms())
+        numbers = outbox.take_numbers(db, len(rows))
+        since = stories.take_known_since(db, ids, now_ms())
         number_of = languages.numbers(db)
         spoken = [number_of[batch["language"][row]] for row in rows]
         columns = [_stored(batch, name, rows) for name in STORED]
@@ -74,9 +90,9 @@ def add(db: sqlite3.Connection, batch: Columns, held: int, write_passages: Calla
         db.executemany("UPDATE languages SET stories = stories + ?2 WHERE number = ?1", counted)
         dead_letters.strike(db, list(map(str, ids)))
         owe_sweep(db, owed=True)
-        first = max(passage_hashes.flushed(db), held) + 1
-        write_passages(SegmentContent(first, numbers[-1], rows, passage_hashes.after(db, first - 1, -1)))
-        passage_hashes.hand_over(db, numbers[-1])
+        first = max(passages.flushed_number(db), held) + 1
+        write_passages(SegmentContent(first, numbers[-1], rows, passages.hashes_after(db, first - 1, -1)))
+        passages.hand_over_hashes(db, numbers[-1])
     return done
 
 
@@ -105,3 +121,79 @@ def _stored(batch: Columns, name: str, rows: Sequence[int]) -> Sequence[object]:
     values, pack = batch[name], PACKED.get(name)
     chosen = values if len(rows) == len(values) else [values[row] for row in rows]
     return list(map(pack, chosen)) if pack else chosen
+
+
+# MERGED: Flags, verdicts and candidates that come with imported stories.
+
+
+@dataclass(frozen=True, slots=True)
+class GivenVerdict:
+    """A verdict that stands; `decided_at` in milliseconds."""
+
+    verdict: Verdict
+    note: str
+    moderator: str
+    decided_at: int
+
+
+@dataclass(frozen=True, slots=True)
+class ImportedFlag:
+    """A flag of the stories a < b as it stood elsewhere, of fingerprints of `version`; times in milliseconds."""
+
+    a: int
+    b: int
+    kind: Kind
+    assessment: Assessment
+    status: str
+    flagged_at: int
+    version: str
+    by_passages: bool
+    verdict: GivenVerdict | None
+
+
+def put_flags(db: sqlite3.Connection, rows: Sequence[ImportedFlag]) -> int:
+    """Record flags with their scores and verdicts, in one transaction; returns how many are new.
+
+    A pair that is flagged already, or a story of which is not on record, is left out.
+    """
+    with transaction(db):
+        new = sum(_put(db, row) for row in rows)
+        similarities.refresh(db)
+    return new
+
+
+def _put(db: sqlite3.Connection, row: ImportedFlag) -> bool:
+    pair = row.a, row.b
+    if db.execute("SELECT 1 FROM flags WHERE a = ? AND b = ?", pair).fetchone():
+        return False
+    candidate = candidates.of_pair(db, pair)
+    if candidate is None:
+        return False
+    ruling = Ruling(row.status, None, is_new=True)
+    verification.put_flag(
+        db,
+        candidate,
+        row.assessment,
+        row.kind,
+        row.version,
+        row.flagged_at,
+        ruling,
+        by_passages=row.by_passages,
+    )
+    if (given := row.verdict) is not None:
+        tier, number_of = tier_of(row.kind), languages.numbers(db)
+        shorter, longer = sorted((candidate.a.words, candidate.b.words))
+        values = (*pair, number_of[candidate.language], row.kind, tier.severity, tier.joins_clusters(longer, shorter))
+        verdict_id = db.execute(
+            "INSERT INTO verdicts (a, b, language, kind, severity, joins_clusters, verdict, note, moderator,"
+            " decided_at, decision) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, 0)",
+            (*values, given.verdict, given.note, given.moderator, given.decided_at),
+        ).lastrowid
+        db.execute("UPDATE verdicts SET decision = verdict_id WHERE verdict_id = ?", (verdict_id,))
+    return True
+
+
+def put_candidates(db: sqlite3.Connection, rows: Iterable[tuple[int, int, bool]]) -> int:
+    """Record pairs to be verified, each with whether passages alone nominated it; returns how many are new."""
+    with transaction(db):
+        return sum(candidates.put(db, one, other, by_passages=by_passages) for one, other, by_passages in rows)

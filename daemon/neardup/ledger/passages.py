@@ -1,0 +1,230 @@
+"""The outbox of the passage index: the passage hashes of the stories that no durable segment holds yet.
+
+`stories.commit` writes them in the transaction of their stories, under the stories' numbers.  They are removed once a
+segment that holds their numbers is durable.
+"""
+
+import json
+import sqlite3
+from collections.abc import Iterable, Sequence
+from typing import NamedTuple
+
+import numpy as np
+import numpy.typing as npt
+
+from neardup.ledger import languages, now_ms, transaction
+from neardup.ledger.outbox import last_seq
+from neardup.ledger.runs import get as get_meta
+from neardup.ledger.runs import put as put_meta
+from neardup.records import Language, Story
+
+
+def put_hashes(db: sqlite3.Connection, rows: Iterable[tuple[int, bytes]]) -> None:
+    """Record the passage hashes of stories by their numbers, within the caller's transaction."""
+    db.executemany("INSERT INTO passage_hashes VALUES (?, ?)", rows)
+
+
+def remove_hashes(db: sqlite3.Connection, numbers: Sequence[int]) -> None:
+    """Remove the rows of versions that are replaced or removed, within the caller's transaction."""
+    db.executemany("DELETE FROM passage_hashes WHERE number = ?", ((number,) for number in numbers))
+
+
+def hashes_after(db: sqlite3.Connection, number: int, limit: int) -> list[tuple[int, bytes]]:
+    """The next rows after a number, in order: number, hashes of 4 bytes each, ascending as little-endian numbers."""
+    return db.execute(
+        "SELECT number, hashes FROM passage_hashes WHERE number > ? ORDER BY number LIMIT ?", (number, limit)
+    ).fetchall()
+
+
+def prune_hashes(db: sqlite3.Connection, last: int) -> None:
+    """Remove the rows up to a number, which a durable segment holds, and record that number."""
+    with transaction(db):
+        hand_over_hashes(db, last)
+
+
+def hand_over_hashes(db: sqlite3.Connection, last: int) -> None:
+    """As `prune`, within the caller's transaction."""
+    db.execute("DELETE FROM passage_hashes WHERE number <= ?", (last,))
+    put_meta(db, "passages_flushed", str(max(last, flushed_number(db))))
+
+
+def flushed_number(db: sqlite3.Connection) -> int:
+    """The number up to which passage hashes were handed over to segments; 0 before the first."""
+    return int(get_meta(db, "passages_flushed") or 0)
+
+
+def count_unflushed(db: sqlite3.Connection) -> int:
+    """The number of stories whose passage hashes no durable segment holds yet."""
+    return int(db.execute("SELECT count(*) FROM passage_hashes").fetchone()[0])
+
+
+# MERGED: The stories whose passage hashes are missing: neither a segment of the passage index nor the outbox has them. The segments hold ranges of story numbers. The gaps between these ranges, and what follows the last, are where stories may be missing.
+
+MOST_COUNTED = 1_000_000  # in about a tenth of a second
+Range = tuple[int, int]  # of story numbers, inclusive
+
+MISSING = (
+    "FROM stories s WHERE s.number BETWEEN ? AND ?"
+    " AND NOT EXISTS (SELECT 1 FROM passage_hashes p WHERE p.number = s.number)"
+)
+
+
+class MissingStory(NamedTuple):
+    """A story whose page is to be read again, under its number; `text_hash` is that of the text on record."""
+
+    number: int
+    story: Story
+    text_hash: bytes
+
+
+def gaps(db: sqlite3.Connection, held: Sequence[Range]) -> list[Range]:
+    """The ranges of numbers up to the ledger's last that no range of `held`, ascending and disjoint, contains."""
+    found, first = [], 1
+    for start, stop in (*held, (last_seq(db) + 1, 0)):
+        if first < start:
+            found.append((first, start - 1))
+        first = max(first, stop + 1)
+    return found
+
+
+def count_missing(db: sqlite3.Connection, held: Sequence[Range], most: int = MOST_COUNTED) -> int:
+    """The number of missing stories where the segments hold these ranges; counted to `most`."""
+    found = 0
+    for gap in gaps(db, held):
+        [rows] = db.execute(f"SELECT count(*) FROM (SELECT 1 {MISSING} LIMIT ?)", (*gap, most - found)).fetchone()
+        found += rows
+    return found
+
+
+def next_missing(db: sqlite3.Connection, first: int, last: int, limit: int) -> list[MissingStory]:
+    """The first `limit` missing stories with the numbers [first, last], in order of their numbers."""
+    name_of = languages.names(db)
+    rows = db.execute(
+        f"SELECT number, id, language, path, text_hash {MISSING} ORDER BY number LIMIT ?", (first, last, limit)
+    )
+    return [
+        MissingStory(number, Story(story_id, name_of[language], path), text_hash)
+        for number, story_id, language, path, text_hash in rows
+    ]
+
+
+# MERGED: Common passages: the passage hashes that so many stories hold that they nominate none of them.
+
+Hashes = npt.NDArray[np.uint32]
+GROWTH = 1.1  # a count is written again once it has grown by a tenth: each new copy of a prayer would cost a write
+REVISION = "common_passages_revision"
+
+
+class CommonPassage(NamedTuple):
+    """A passage hash that `holders` stories of a language hold, of which `example` is one."""
+
+    language: Language
+    hash: int
+    holders: int
+    example: int | None
+
+
+def record_common(db: sqlite3.Connection, rows: Sequence[CommonPassage]) -> None:
+    """Record common passages in a transaction; a count on record only grows, and an example on record stays."""
+    with transaction(db):
+        put_common(db, rows)
+
+
+def record_new_common(db: sqlite3.Connection, rows: Sequence[CommonPassage]) -> set[int]:
+    """Record common passages as `record` does; returns the hashes that were not on record in their language."""
+    number_of = languages.numbers(db)
+    with transaction(db):
+        new = {
+            row.hash
+            for row in rows
+            if db.execute(
+                "SELECT NOT EXISTS (SELECT 1 FROM common_passages WHERE language = ? AND hash = ?)",
+                (number_of[row.language], row.hash),
+            ).fetchone()[0]
+        }
+        put_common(db, rows)
+    return new
+
+
+def put_common(db: sqlite3.Connection, rows: Sequence[CommonPassage]) -> None:
+    """Record common passages, within the caller's transaction."""
+    number_of, now, before = languages.numbers(db), now_ms(), db.total_changes
+    db.executemany(
+        "INSERT INTO common_passages VALUES (?1, ?2, ?3, ?4, ?5) ON CONFLICT DO UPDATE"
+        " SET holders = max(holders, excluded.holders), example = coalesce(example, excluded.example)"
+        f" WHERE excluded.holders > {GROWTH} * holders OR (example IS NULL AND excluded.example IS NOT NULL)",
+        ((number_of[row.language], int(row.hash), int(row.holders), row.example, now) for row in rows),
+    )
+    if db.total_changes > before:
+        note_common_change(db)
+
+
+def common_of_language(db: sqlite3.Connection, language: Language) -> Hashes:
+    """The common passages of a language, ascending."""
+    rows = db.execute(
+        "SELECT hash FROM common_passages WHERE language = (SELECT number FROM languages WHERE name = ?) ORDER BY hash",
+        (language,),
+    )
+    return np.fromiter((row[0] for row in rows), np.uint32)
+
+
+def common_revision(db: sqlite3.Connection) -> int:
+    """A number that grows with each change of the common passages."""
+    return int(get_meta(db, REVISION) or 0)
+
+
+def note_common_change(db: sqlite3.Connection) -> None:
+    """Let `revision` grow, within the caller's transaction."""
+    put_meta(db, REVISION, str(common_revision(db) + 1))
+
+
+def common_holders(db: sqlite3.Connection, language: Language) -> dict[int, int]:
+    """The common passages of a language: hash -> how many stories hold it."""
+    rows = db.execute(
+        "SELECT hash, holders FROM common_passages WHERE language = (SELECT number FROM languages WHERE name = ?)",
+        (language,),
+    )
+    return dict(rows.fetchall())
+
+
+def common_among(db: sqlite3.Connection, language: Language, hashes: Hashes) -> Hashes:
+    """Which of these passage hashes are common passages of a language, ascending."""
+    rows = db.execute(
+        "SELECT hash FROM common_passages WHERE language = (SELECT number FROM languages WHERE name = ?)"
+        " AND hash IN (SELECT value FROM json_each(?)) ORDER BY hash",
+        (language, json.dumps(hashes.tolist())),
+    )
+    return np.fromiter((row[0] for row in rows), np.uint32)
+
+
+def list_common(db: sqlite3.Connection, limit: int) -> list[sqlite3.Row]:
+    """The common passages that the most stories hold.
+
+    Columns: language, hash, holders, example (a story's id, or None), example_title, first_at (milliseconds).
+    """
+    cursor = db.cursor()
+    cursor.row_factory = sqlite3.Row
+    return cursor.execute(
+        "SELECT l.name AS language, hash, holders, example, coalesce(title, page_title, path) AS example_title,"
+        " first_at FROM common_passages c JOIN languages l ON l.number = c.language"
+        " LEFT JOIN stories s ON s.id = c.example ORDER BY holders DESC, l.name, hash LIMIT ?",
+        (limit,),
+    ).fetchall()
+
+
+def count_common(db: sqlite3.Connection) -> dict[str, int]:
+    """The number of common passages, by language."""
+    return dict(
+        db.execute(
+            "SELECT name, count(*) FROM common_passages c JOIN languages l ON l.number = c.language"
+            " GROUP BY name ORDER BY name"
+        )
+    )
+
+
+def forget_examples(db: sqlite3.Connection, story_ids: Sequence[int]) -> None:
+    """Drop these stories, whose texts change or go, as examples, within the caller's transaction."""
+    db.execute(
+        "UPDATE common_passages SET example = NULL WHERE example IN (SELECT value FROM json_each(?))",
+        (json.dumps(list(story_ids)),),
+    )
