@@ -1,13 +1,23 @@
 """The ledger: one SQLite file that is the durable truth.
 
 A write-ahead log lets others read while one process writes; synchronous=FULL syncs the log at each commit, so that
-every committed batch survives a power cut.  The functions of this package take a
-connection and are synchronous; `Ledger` gives the pipeline one connection on one thread of its own.
+every committed batch survives a power cut.  The functions of this package take a connection and are synchronous;
+`Ledger` gives the pipeline one connection on one thread of its own.
+
+A module holds a family of the tables that schema.sql defines:
+
+- what was listed and read: stories, versions, languages, works, marks, dead_letters, submissions, imports
+- what indexes are to apply: outbox, passages
+- pairs, from nominated to flagged: candidates, verification, active_verdicts, flags, clusters, similarities
+- what moderators see and decide: cases, case_queue, verdicts, authors, meaning_flags, moderation_statistics
+- what the program did and measured: runs, script_health, self_checks
+- the file itself: files, schema, story_rows, lock, backup
 """
 
+import json
 import sqlite3
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 
@@ -20,6 +30,7 @@ BUSY_SECONDS = 30
 # of a lookup's, but everything read would count as the daemon's own memory.
 CACHE_KIB = 16_000
 READERS_CACHE_KIB = 8_000
+AMONG = "IN (SELECT value FROM json_each(?))"  # a list of any length as one parameter, `json_list` of the values
 
 
 def now_ms() -> int:
@@ -122,6 +133,18 @@ def translate_errors(path: Path) -> Iterator[None]:
         yield
     except FAILURES as error:
         raise failure(error, f"the ledger {path} failed") from error
+
+
+def named_rows(db: sqlite3.Connection, query: str, values: Sequence[object] = ()) -> sqlite3.Cursor:
+    """The rows of a query as sqlite3.Row, whose columns have names."""
+    cursor = db.cursor()
+    cursor.row_factory = sqlite3.Row
+    return cursor.execute(query, values)
+
+
+def json_list(values: Iterable[object]) -> str:
+    """Values as the parameter of AMONG."""
+    return json.dumps(list(values))
 
 
 class Ledger(ThreadedConnection):

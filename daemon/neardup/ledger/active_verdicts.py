@@ -52,8 +52,8 @@ def ruling_on(db: sqlite3.Connection, pair: tuple[int, int], kind: Kind) -> Ruli
     flagged_as = db.execute("SELECT kind FROM flags WHERE a = ? AND b = ? AND status <> 'withdrawn'", pair).fetchone()
     own = of_pair(db, pair)
     undecided = own is None and flagged_as is None  # decisions count only for an undecided pair
-    one, other = (decisions_on(db, story_id) if undecided else {} for story_id in pair)
-    return rule(kind, flagged_as[0] if flagged_as else None, own, (one, other))
+    on_a, on_b = (decisions_on(db, story_id) if undecided else {} for story_id in pair)
+    return rule(kind, flagged_as[0] if flagged_as else None, own, (on_a, on_b))
 
 
 def suppress(db: sqlite3.Connection, pair: tuple[int, int], verdict_id: int, now: int) -> None:

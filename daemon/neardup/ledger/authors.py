@@ -10,6 +10,7 @@ from collections import Counter
 from collections.abc import Iterable
 from dataclasses import dataclass
 
+from neardup.ledger import named_rows
 from neardup.ledger.story_rows import pack_id
 
 OPEN, PLAGIARISM = "open", "plagiarism"
@@ -46,7 +47,7 @@ class FlaggedAuthor:
 def histories(db: sqlite3.Connection, author_ids: Iterable[str | None]) -> dict[str, History]:
     """The histories of these authors, of whom None are not known."""
     found = {}
-    for author_id in {one for one in author_ids if one is not None}:
+    for author_id in {known for known in author_ids if known is not None}:
         row = db.execute(
             f"SELECT count(DISTINCT iif(is_later AND status = '{PLAGIARISM}', story_id, NULL)),"
             f" count(DISTINCT iif(is_later AND status = '{OPEN}', story_id, NULL)),"
@@ -88,9 +89,8 @@ def flagged_stories(
     the other, or in an order that is not known), and `stories`, the number of stories without the limit.  Stories with
     the verdict plagiarism come first, then the most similar ones.
     """
-    cursor = db.cursor()
-    cursor.row_factory = sqlite3.Row
-    return cursor.execute(
+    return named_rows(
+        db,
         "SELECT f.*, d.id, d.name, d.title, d.language, d.published_at FROM"
         " (SELECT g.*, x.similarity, count(*) OVER () AS stories FROM"
         " (SELECT story_id, count(*) AS pairs, sum(status = 'open') AS open, sum(status = 'plagiarism') AS plagiarism,"
@@ -111,9 +111,8 @@ def others(db: sqlite3.Connection, author_id: str, limit: int) -> list[sqlite3.R
     copy the other's), `copied_by` (the other's that copy the author's), `unordered` (flags), `plagiarism` (flags with
     this verdict), and `authors`, the number of rows without the limit.
     """
-    cursor = db.cursor()
-    cursor.row_factory = sqlite3.Row
-    return cursor.execute(
+    return named_rows(
+        db,
         "SELECT CAST(other_author AS TEXT) AS other, count(*) AS pairs,"
         f" count(DISTINCT iif(is_later AND {COPIED}, story_id, NULL)) AS copied_from,"
         f" count(DISTINCT iif(NOT is_later AND {COPIED}, other_id, NULL)) AS copied_by,"
@@ -130,14 +129,13 @@ def own_pairs(db: sqlite3.Connection, author_id: str, limit: int) -> list[sqlite
 
     Columns: a, b, kind, status, language, title_a, title_b, name_a, name_b.
     """
-    cursor = db.cursor()
-    cursor.row_factory = sqlite3.Row
-    return cursor.execute(
-        "SELECT one.id AS a, other.id AS b, kind, status, one.language, one.title AS title_a, other.title AS title_b,"
-        " one.name AS name_a, other.name AS name_b FROM"
+    return named_rows(
+        db,
+        "SELECT x.id AS a, y.id AS b, kind, status, x.language, x.title AS title_a, y.title AS title_b,"
+        " x.name AS name_a, y.name AS name_b FROM"
         " (SELECT * FROM author_flags WHERE author = ? AND other_author = author AND story_id < other_id"
         " ORDER BY flagged_at DESC, story_id, other_id LIMIT ?) f"
-        " CROSS JOIN described one ON one.id = f.story_id CROSS JOIN described other ON other.id = f.other_id"
+        " CROSS JOIN described x ON x.id = f.story_id CROSS JOIN described y ON y.id = f.other_id"
         " ORDER BY flagged_at DESC, a, b",
         (pack_id(author_id), limit),
     ).fetchall()
@@ -149,9 +147,8 @@ def repeat_offenders(db: sqlite3.Connection, *, limit: int, offset: int = 0) -> 
     Columns: author_id, `plagiarism` (stories with this verdict), `stories` (those that copy), `pairs` (their open flags
     and those with the verdict plagiarism), and `authors`, the number of rows without the limit.
     """
-    cursor = db.cursor()
-    cursor.row_factory = sqlite3.Row
-    return cursor.execute(
+    return named_rows(
+        db,
         "SELECT CAST(copying_author AS TEXT) AS author_id, count(DISTINCT later_id) AS stories, count(*) AS pairs,"
         f" count(DISTINCT iif(status = '{PLAGIARISM}', later_id, NULL)) AS plagiarism, count(*) OVER () AS authors"
         f" FROM flags WHERE {COPYING} GROUP BY copying_author HAVING stories >= {REPEATED}"

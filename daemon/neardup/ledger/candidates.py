@@ -1,4 +1,9 @@
-"""Nominated pairs that are yet to be verified."""
+"""Candidates: nominated pairs that are yet to be verified.
+
+Indexes only nominate, and may nominate far more than moderators can look at: the thousandth copy of a template has a
+thousand matches.  So a story has a limit of open flags and of pairs on their way to one, and a pair is no candidate
+while a verdict suppresses it.  The table also holds near misses, which neardup.ledger.verification writes.
+"""
 
 import json
 import sqlite3
@@ -9,6 +14,9 @@ from neardup.core.verify.suppression import template_suppresses
 from neardup.core.verify.tiers import kinds_of_meaning, kinds_of_passages
 from neardup.ledger import active_verdicts, languages, now_ms, transaction
 from neardup.records import Candidate, PairedStory, Verdict, is_work
+from neardup.ledger import active_verdicts, json_list, languages, now_ms, transaction
+from neardup.records import Candidate, PairedStory, Verdict
+from neardup.records import is_work
 
 SIDE = "{0}.id, {0}.language, {0}.path, {0}.text_hash, {0}.simhash, {0}.signature, {0}.words, {0}.shingles"
 WIDTH = 8
@@ -91,8 +99,8 @@ def _nominate(
 def nominate_all(db: sqlite3.Connection, nominated: Sequence[Matches]) -> None:
     """Record the matches of several stories in one transaction."""
     with transaction(db):
-        for one in nominated:
-            nominate(db, one)
+        for matches in nominated:
+            nominate(db, matches)
 
 
 def without_templates(db: sqlite3.Connection, story_id: int, ids: Sequence[int]) -> list[int]:
@@ -143,16 +151,16 @@ def _on_record(db: sqlite3.Connection, story_id: int, ids: Sequence[int]) -> dic
         f" (SELECT verdict FROM active_verdicts WHERE {pair})),"
         " (SELECT max(verdict_id) FROM active_verdicts WHERE (a = value OR b = value) AND verdict = ?2"
         " AND kind NOT IN (SELECT value FROM json_each(?3))) FROM json_each(?4)",
-        (story_id, Verdict.TEMPLATE, json.dumps(kinds_of_passages() + kinds_of_meaning()), json.dumps(list(ids))),
+        (story_id, Verdict.TEMPLATE, json.dumps(kinds_of_passages() + kinds_of_meaning()), json_list(ids)),
     )
     return {match: (status, template) for match, status, template in rows}
 
 
-def _pair(one: int, other: int) -> tuple[int, int]:
-    return min(one, other), max(one, other)
+def _pair(story_id: int, match: int) -> tuple[int, int]:
+    return min(story_id, match), max(story_id, match)
 
 
-def put(db: sqlite3.Connection, one: int, other: int, *, by_passages: bool = False) -> int:
+def put(db: sqlite3.Connection, story_id: int, match: int, *, by_passages: bool = False) -> int:
     """Make a pair a pending candidate; 1 where it was none before, 0 otherwise and for a suppressed pair.
 
     A candidate by passages that its whole text nominates as well counts as a match of whole texts from then on.
@@ -164,7 +172,7 @@ def put(db: sqlite3.Connection, one: int, other: int, *, by_passages: bool = Fal
         " AND NOT EXISTS (SELECT 1 FROM suppressed_pairs WHERE a = ?1 AND b = ?2)"
         " ON CONFLICT DO UPDATE SET verified_at = NULL, by_passages = min(by_passages, excluded.by_passages)"
         " WHERE verified_at IS NOT NULL OR by_passages > excluded.by_passages",
-        (*_pair(one, other), by_passages),
+        (*_pair(story_id, match), by_passages),
     ).rowcount
 
 
@@ -179,7 +187,7 @@ def pending_of(db: sqlite3.Connection, story_ids: Iterable[int]) -> list[Candida
     """The candidates to verify of some stories."""
     among = "IN (SELECT value FROM json_each(?1))"
     either = f"SELECT a, b FROM candidates WHERE a {among} UNION SELECT a, b FROM candidates WHERE b {among}"
-    return _candidates(db, "", f"(c.a, c.b) IN ({either})", (json.dumps(list(story_ids)),))
+    return _candidates(db, "", f"(c.a, c.b) IN ({either})", (json_list(story_ids),))
 
 
 def of_pair(db: sqlite3.Connection, pair: tuple[int, int]) -> Candidate | None:
@@ -191,7 +199,7 @@ def of_pairs(db: sqlite3.Connection, pairs: Iterable[tuple[int, int]]) -> list[C
     """These pairs as candidates, whether they are nominated or not; those with a story that is gone are left out."""
     sides = f"{SIDE.format('a')}, {SIDE.format('b')}"
     of = "json_each(?) p JOIN stories a ON a.id = p.value ->> 0 JOIN stories b ON b.id = p.value ->> 1"
-    return _paired(db, db.execute(f"SELECT {sides} FROM {of}", (json.dumps(list(pairs)),)))
+    return _paired(db, db.execute(f"SELECT {sides} FROM {of}", (json_list(pairs),)))
 
 
 def _candidates(db: sqlite3.Connection, index: str, condition: str, values: tuple[int | str, ...]) -> list[Candidate]:

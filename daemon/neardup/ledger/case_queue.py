@@ -1,4 +1,8 @@
-"""Filters of cases."""
+"""Queues of cases: their filters, their orders, and how many cases each filter shows.
+
+The desk lists cases by a CaseSelection.  The export lists the cases of a selection of flags, each with its best flags;
+neardup.ledger.cases keeps which case a flag belongs to.
+"""
 
 import sqlite3
 from collections import Counter
@@ -8,12 +12,13 @@ from enum import StrEnum
 from typing import Any
 
 from neardup.core.verify.tiers import kinds, tier_of
-from neardup.ledger import languages, now_ms
+from neardup.ledger import languages, named_rows, now_ms
 from neardup.ledger.flags import Selection, conditions
 from neardup.ledger.story_rows import pack_id
 from neardup.records import Kind, Language
 
 OPEN, JUDGED, EVERY = "open", "judged", "every"
+CASE = "coalesce(case_id, -flag_id)"  # a flag that has no case yet is one by itself
 
 
 class Authors(StrEnum):
@@ -104,9 +109,6 @@ def _of_inbox(selection: CaseSelection) -> list[tuple[str, list[object]]]:
     return []
 
 
-# MERGED: Queues of cases: their filters, their orders, and how many cases each filter shows.
-
-
 class Order(StrEnum):
     """The orders of a queue; the first key of each, from the largest."""
 
@@ -124,17 +126,9 @@ FIRST_KEYS = {
 }
 
 
-@dataclass(frozen=True, slots=True)
-class Counts:
-    """How many cases match a selection, and how many with another value of one filter; `hidden` are left out of it."""
-
-    total: int
-    hidden: int
-    languages: Counter[Language]
-    kinds: Counter[Kind]
-    statuses: Counter[str]
-    authors: Counter[Authors]
-    catalogues: Counter[str]
+def _keys(order: Order) -> str:
+    first = "" if order is Order.SIMILARITY else f"cases.{FIRST_KEYS[order]} DESC, "
+    return f"{first}cases.similarity DESC, cases.severity, cases.case_id"
 
 
 def select(
@@ -175,6 +169,34 @@ def count(db: sqlite3.Connection, selection: CaseSelection) -> int:
     """How many cases match a selection."""
     holding, values = case_conditions(db, selection)
     return int(db.execute(f"SELECT count(*) FROM cases WHERE {holding}", values).fetchone()[0])
+
+
+def _described(  # noqa: PLR0917 - the clauses of a query, in their order
+    db: sqlite3.Connection, holding: str, values: list[object], keys: str, limit: int, offset: int
+) -> list[sqlite3.Row]:
+    return named_rows(
+        db,
+        "SELECT case_id, lead, d.language, CAST(author AS TEXT) AS author, cases.similarity, severity, score,"
+        " cases.kinds, statuses, flags, open_flags, stories, same_author, hidden, flagged_at, unsure, is_ordered,"
+        " history, catalogues, d.title, d.name, d.published_at, d.words, s.copied_words, s.sources"
+        f" FROM (SELECT case_id FROM cases WHERE {holding} ORDER BY {keys} LIMIT ? OFFSET ?)"
+        " JOIN cases USING (case_id) JOIN described d ON d.id = lead LEFT JOIN similarities s ON s.story_id = lead"
+        f" ORDER BY {keys}",
+        (*values, limit, offset),
+    ).fetchall()
+
+
+@dataclass(frozen=True, slots=True)
+class Counts:
+    """How many cases match a selection, and how many with another value of one filter; `hidden` are left out of it."""
+
+    total: int
+    hidden: int
+    languages: Counter[Language]
+    kinds: Counter[Kind]
+    statuses: Counter[str]
+    authors: Counter[Authors]
+    catalogues: Counter[str]
 
 
 def counts(db: sqlite3.Connection, selection: CaseSelection) -> Counts:
@@ -236,27 +258,6 @@ class _Group:
         return {Authors.SAME if self.same_author else Authors.OTHER} | (set() if self.hidden else {None})
 
 
-def _keys(order: Order) -> str:
-    first = "" if order is Order.SIMILARITY else f"cases.{FIRST_KEYS[order]} DESC, "
-    return f"{first}cases.similarity DESC, cases.severity, cases.case_id"
-
-
-def _described(  # noqa: PLR0917 - the clauses of a query, in their order
-    db: sqlite3.Connection, holding: str, values: list[object], keys: str, limit: int, offset: int
-) -> list[sqlite3.Row]:
-    cursor = db.cursor()
-    cursor.row_factory = sqlite3.Row
-    return cursor.execute(
-        "SELECT case_id, lead, d.language, CAST(author AS TEXT) AS author, cases.similarity, severity, score,"
-        " cases.kinds, statuses, flags, open_flags, stories, same_author, hidden, flagged_at, unsure, is_ordered,"
-        " history, catalogues, d.title, d.name, d.published_at, d.words, s.copied_words, s.sources"
-        f" FROM (SELECT case_id FROM cases WHERE {holding} ORDER BY {keys} LIMIT ? OFFSET ?)"
-        " JOIN cases USING (case_id) JOIN described d ON d.id = lead LEFT JOIN similarities s ON s.story_id = lead"
-        f" ORDER BY {keys}",
-        (*values, limit, offset),
-    ).fetchall()
-
-
 def _add(counter: Counter[Any], names: Iterable[Any], n: int) -> None:
     for name in names:
         counter[name] += n
@@ -264,11 +265,6 @@ def _add(counter: Counter[Any], names: Iterable[Any], n: int) -> None:
 
 def _names(listed: str) -> set[str]:
     return {name for name in listed.split(",") if name}
-
-
-# MERGED: The cases of a selection of flags. `ledger.cases` keeps which case a flag belongs to.
-
-CASE = "coalesce(case_id, -flag_id)"  # a flag that has no case yet is one by itself
 
 
 @dataclass(frozen=True, slots=True)

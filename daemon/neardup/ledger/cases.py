@@ -1,10 +1,12 @@
-"""Cases: the flags that moderators decide as one.
+"""Cases: the flags that moderators decide as one, and the leases by which no two moderators work on one.
 
 The stories that flags join into a cluster are one case, and so is a story in no cluster with the sources it copies: a
 flag belongs to the case of its later story.  A pair decided to be not similar joins its stories only if nothing else
 joins either of them: so a case holds together under a verdict on all of it, and falls apart at a false match.
 
 Triggers mark the flags that change; `refresh` brings the cases up to date, and is called before cases are read.
+
+A lease ends when its moderator is done with the case, or LEASE_MS after the moderator's last activity on it.
 """
 
 import json
@@ -16,12 +18,11 @@ from dataclasses import dataclass
 from neardup.core.verify.clusters import roots
 from neardup.core.verify.tiers import kinds
 from neardup.errors import Conflict
-from neardup.ledger import now_ms, transaction
+from neardup.ledger import AMONG, json_list, named_rows, now_ms, transaction
 from neardup.ledger.flags import JOINING
 from neardup.records import DECIDING, Verdict, is_work, rfc3339
 
 FLAGS_AT_ONCE = 5_000  # bounds the memory, and how long a run waits for the ledger
-AMONG = "IN (SELECT value FROM json_each(?))"
 COLUMNS = (
     "SELECT f.*, s.similarity, w.catalogue, iif(f.later = f.a, f.author_a, f.author_b) AS author FROM"
     " (SELECT f.flag_id, f.a, f.b, f.kind, f.severity, f.joins_clusters, f.score, f.status, f.flagged_at, f.language,"
@@ -38,6 +39,7 @@ PUT = (
 )
 KINDS, STATUSES = kinds(), ("open", *DECIDING)
 Flags = dict[int, sqlite3.Row]  # by flag_id
+LEASE_MS = 10 * 60_000
 
 
 @dataclass(frozen=True, slots=True)
@@ -52,13 +54,6 @@ def is_due(db: sqlite3.Connection) -> bool:
     """Whether flags have changed since the last `refresh`."""
     row = db.execute("SELECT EXISTS (SELECT 1 FROM due_flags) OR EXISTS (SELECT 1 FROM due_cases)").fetchone()
     return bool(row[0])
-
-
-def refresh(db: sqlite3.Connection) -> None:
-    """Bring the cases up to date, in transactions of about FLAGS_AT_ONCE flags."""
-    while is_due(db):
-        with transaction(db):
-            _refresh_some(db)
 
 
 def open_cases(db: sqlite3.Connection) -> OpenCases:
@@ -91,24 +86,31 @@ def statuses_of(db: sqlite3.Connection, case_id: int) -> dict[int, str]:
     return dict(rows.fetchall())
 
 
+def refresh(db: sqlite3.Connection) -> None:
+    """Bring the cases up to date, in transactions of about FLAGS_AT_ONCE flags."""
+    while is_due(db):
+        with transaction(db):
+            _refresh_some(db)
+
+
 def _refresh_some(db: sqlite3.Connection) -> None:
     due = _ids(db, "SELECT flag_id FROM due_flags ORDER BY flag_id LIMIT ?", FLAGS_AT_ONCE)
     emptied = _ids(db, "SELECT case_id FROM due_cases ORDER BY case_id LIMIT ?", FLAGS_AT_ONCE)
     touched = emptied | _ids(
-        db, f"SELECT DISTINCT case_id FROM flags WHERE flag_id {AMONG} AND case_id IS NOT NULL", _json(due)
+        db, f"SELECT DISTINCT case_id FROM flags WHERE flag_id {AMONG} AND case_id IS NOT NULL", json_list(due)
     )
-    found = _flags(db, f"f.flag_id {AMONG}", _json(due)) | _flags(db, f"f.case_id {AMONG}", _json(touched))
+    found = _flags(db, f"f.flag_id {AMONG}", json_list(due)) | _flags(db, f"f.case_id {AMONG}", json_list(touched))
     stories = _add_clusters(db, found)
     more = (stories | {row["case_id"] for row in found.values()} - {None}) - touched
-    found |= _flags(db, f"f.case_id {AMONG}", _json(more))
+    found |= _flags(db, f"f.case_id {AMONG}", json_list(more))
     case_of = _grouped(found.values())
 
-    db.execute(f"UPDATE flags SET case_id = NULL WHERE status = 'withdrawn' AND flag_id {AMONG}", (_json(due),))
+    db.execute(f"UPDATE flags SET case_id = NULL WHERE status = 'withdrawn' AND flag_id {AMONG}", (json_list(due),))
     moved = ((case_of[n], n) for n, row in found.items() if row["case_id"] != case_of[n])
     db.executemany("UPDATE flags SET case_id = ? WHERE flag_id = ?", moved)
     _put(db, touched | more | set(case_of.values()), found, case_of)
-    db.execute(f"DELETE FROM due_flags WHERE flag_id {AMONG}", (_json(due | found.keys()),))
-    db.execute(f"DELETE FROM due_cases WHERE case_id {AMONG}", (_json(emptied),))
+    db.execute(f"DELETE FROM due_flags WHERE flag_id {AMONG}", (json_list(due | found.keys()),))
+    db.execute(f"DELETE FROM due_cases WHERE case_id {AMONG}", (json_list(emptied),))
 
 
 def _add_clusters(db: sqlite3.Connection, found: Flags) -> set[int]:
@@ -120,7 +122,7 @@ def _add_clusters(db: sqlite3.Connection, found: Flags) -> set[int]:
         near = {
             n: row
             for side in "ab"
-            for n, row in _flags(db, f"f.joins_clusters AND f.{side} {AMONG}", _json(reached)).items()
+            for n, row in _flags(db, f"f.joins_clusters AND f.{side} {AMONG}", json_list(reached)).items()
         }
         found |= near
         reached = {story for row in near.values() for story in _joined(row)} - stories
@@ -155,7 +157,7 @@ def _put(db: sqlite3.Connection, touched: Iterable[int], found: Flags, case_of: 
     for flag_id, case_id in case_of.items():
         flags[case_id].append(found[flag_id])
     asking = _asking(db, case_of)
-    cases = _json(touched)
+    cases = json_list(touched)
     authors = _ids(db, f"SELECT DISTINCT author FROM cases WHERE case_id {AMONG} AND author IS NOT NULL", cases)
     db.execute(f"DELETE FROM cases WHERE case_id {AMONG}", (cases,))
     db.executemany(PUT, (_row(case_id, rows, asking) for case_id, rows in flags.items()))
@@ -164,7 +166,7 @@ def _put(db: sqlite3.Connection, touched: Iterable[int], found: Flags, case_of: 
         "UPDATE cases SET history = known.n FROM (SELECT value AS author, (SELECT count(*) FROM cases c WHERE"
         f" c.author = value AND instr(c.statuses, ',{Verdict.PLAGIARISM},')) AS n FROM json_each(?)) known"
         " WHERE cases.author = known.author AND history <> known.n",
-        (_json(authors),),
+        (json_list(authors),),
     )
 
 
@@ -201,15 +203,13 @@ def _asking(db: sqlite3.Connection, flag_ids: Iterable[int]) -> dict[int, str]:
         "SELECT flag_id, v.moderator FROM flags f CROSS JOIN verdicts v ON v.verdict_id = (SELECT max(verdict_id)"
         " FROM verdicts w WHERE w.a = f.a AND w.b = f.b AND w.undone_at IS NULL)"
         f" WHERE flag_id {AMONG} AND f.status = 'open' AND v.verdict = ?",
-        (_json(flag_ids), Verdict.UNSURE),
+        (json_list(flag_ids), Verdict.UNSURE),
     )
     return dict(rows.fetchall())
 
 
 def _flags(db: sqlite3.Connection, holding: str, value: object) -> Flags:
-    cursor = db.cursor()
-    cursor.row_factory = sqlite3.Row
-    return {row["flag_id"]: row for row in cursor.execute(COLUMNS.format(holding=holding), (value,))}
+    return {row["flag_id"]: row for row in named_rows(db, COLUMNS.format(holding=holding), (value,))}
 
 
 def _ids(db: sqlite3.Connection, query: str, value: object) -> set[int]:
@@ -220,13 +220,7 @@ def _listed(values: Iterable[str]) -> str:
     return f",{','.join(values)},"
 
 
-def _json(values: Iterable[object]) -> str:
-    return json.dumps(list(values))
-
-
-# MERGED: Leases: which moderator has which case open, so that no two work on one. A lease ends when its moderator is done with the case, or LEASE_MS after the moderator's last activity on it.
-
-LEASE_MS = 10 * 60_000
+# Leases.
 
 
 class CaseHeld(Conflict):
@@ -269,10 +263,10 @@ def leases_held(db: sqlite3.Connection, case_ids: Iterable[int]) -> dict[int, Le
 
 
 def refuse_if_leased(db: sqlite3.Connection, flag_ids: Iterable[int], moderator: str) -> None:
-    """Raise Held if another moderator holds the case of one of these flags."""
+    """Raise CaseHeld if another moderator holds the case of one of these flags."""
     rows = db.execute(
-        "SELECT DISTINCT case_id FROM flags WHERE flag_id IN (SELECT value FROM json_each(?)) AND case_id IS NOT NULL",
-        (json.dumps(list(flag_ids)),),
+        f"SELECT DISTINCT case_id FROM flags WHERE flag_id {AMONG} AND case_id IS NOT NULL",
+        (json_list(flag_ids),),
     )
     for lease in _leases_held(db, [row[0] for row in rows], now_ms()):
         if lease.moderator != moderator:
@@ -286,7 +280,7 @@ def lease_refusal(lease: Lease) -> CaseHeld:
 
 def _leases_held(db: sqlite3.Connection, case_ids: Iterable[int], now: int) -> list[Lease]:
     rows = db.execute(
-        "SELECT case_id, moderator, until FROM leases WHERE case_id IN (SELECT value FROM json_each(?)) AND until > ?",
-        (json.dumps(list(case_ids)), now),
+        f"SELECT case_id, moderator, until FROM leases WHERE case_id {AMONG} AND until > ?",
+        (json_list(case_ids), now),
     )
     return [Lease(*row) for row in rows]

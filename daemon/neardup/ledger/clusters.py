@@ -1,13 +1,15 @@
-"""The clusters that flags form, without those that are withdrawn or decided to be not similar."""
+"""The clusters that flags form: the graph of the flags whose kinds join stories, and its connected parts.
 
-import json
+Withdrawn flags and those decided to be not similar join nothing.  A cluster is named by its first story.
+"""
+
 import sqlite3
 from collections import defaultdict
 from collections.abc import Iterator, Sequence
 
 from neardup.core.verify import clusters as core
 from neardup.core.verify.clusters import Cluster, Edge
-from neardup.ledger import stories
+from neardup.ledger import AMONG, json_list, stories
 from neardup.ledger.flags import JOINING, Selection, conditions
 
 
@@ -15,6 +17,25 @@ def edges(db: sqlite3.Connection) -> list[Edge]:
     """The flags that join stories into clusters, as edges of a graph: a, b and the largest of the pair's scores."""
     joins_clusters = f"joins_clusters AND status IN {JOINING}"
     return db.execute(f"SELECT a, b, score FROM flags WHERE {joins_clusters} ORDER BY a, b").fetchall()
+
+
+def edges_around(db: sqlite3.Connection, story_id: int) -> list[Edge]:
+    """The edges within the cluster of a story, as `edges` returns them."""
+    holding, values = conditions(db, Selection(statuses=JOINING, cluster=story_id, same_author=True))
+    return db.execute(
+        f"SELECT a, b, score FROM flags WHERE joins_clusters AND {holding} ORDER BY a, b", values
+    ).fetchall()
+
+
+def edges_of_case(db: sqlite3.Connection, case_id: int) -> tuple[list[Edge], dict[int, int | None]]:
+    """The edges within the cluster of a case, as `edges` returns them, and when each story was published."""
+    rows = db.execute(
+        "SELECT a, b, score, published_a, published_b FROM flags"
+        f" WHERE case_id = ? AND joins_clusters AND +status IN {JOINING} ORDER BY a, b",
+        (case_id,),
+    ).fetchall()
+    published = {row[0]: row[3] for row in rows} | {row[1]: row[4] for row in rows}
+    return [row[:3] for row in rows], published
 
 
 def of_flags(db: sqlite3.Connection) -> list[Cluster]:
@@ -40,45 +61,10 @@ def by_story(db: sqlite3.Connection) -> dict[int, tuple[int, int]]:
     return core.by_story(joining, _published(db, joining))
 
 
-def _of(db: sqlite3.Connection, joining: Sequence[Edge]) -> list[Cluster]:
-    return core.clusters(joining, _published(db, joining))
-
-
-def _published(db: sqlite3.Connection, joining: Sequence[Edge]) -> dict[int, int | None]:
-    stories = {story for a, b, _ in joining for story in (a, b)}
-    rows = db.execute(
-        "SELECT id, published_at FROM stories WHERE id IN (SELECT value FROM json_each(?))",
-        (json.dumps(list(stories)),),
-    )
-    return dict(rows)
-
-
-def edges_around(db: sqlite3.Connection, story_id: int) -> list[Edge]:
-    """The edges within the cluster of a story, as `edges` returns them."""
-    holding, values = conditions(db, Selection(statuses=JOINING, cluster=story_id, same_author=True))
-    return db.execute(
-        f"SELECT a, b, score FROM flags WHERE joins_clusters AND {holding} ORDER BY a, b", values
-    ).fetchall()
-
-
-def edges_of_case(db: sqlite3.Connection, case_id: int) -> tuple[list[Edge], dict[int, int | None]]:
-    """The edges within the cluster of a case, as `edges` returns them, and when each story was published."""
-    rows = db.execute(
-        "SELECT a, b, score, published_a, published_b FROM flags"
-        f" WHERE case_id = ? AND joins_clusters AND +status IN {JOINING} ORDER BY a, b",
-        (case_id,),
-    ).fetchall()
-    published = {row[0]: row[3] for row in rows} | {row[1]: row[4] for row in rows}
-    return [row[:3] for row in rows], published
-
-
-# MERGED: The members of the clusters that flags form.
-
-
 def select_members(db: sqlite3.Connection, selection: Selection) -> Iterator[tuple[int, list[sqlite3.Row]]]:
     """The clusters to which a flag of a selection belongs, the largest first, each with its members.
 
-    A cluster is named by its first story, as in `clusters.by_story`.  The rows are those of the view `described`.
+    A cluster is named by its first story, as in `by_story`.  The rows are those of the view `described`.
     """
     cluster_of = by_story(db)
     holding, values = conditions(db, selection)
@@ -90,3 +76,16 @@ def select_members(db: sqlite3.Connection, selection: Selection) -> Iterator[tup
             members[cluster[0]].append(story_id)
     for first in sorted(members, key=lambda first: (-len(members[first]), first)):
         yield first, list(stories.describe(db, members[first]).values())
+
+
+def _of(db: sqlite3.Connection, joining: Sequence[Edge]) -> list[Cluster]:
+    return core.clusters(joining, _published(db, joining))
+
+
+def _published(db: sqlite3.Connection, joining: Sequence[Edge]) -> dict[int, int | None]:
+    ids = {story_id for a, b, _ in joining for story_id in (a, b)}
+    rows = db.execute(
+        f"SELECT id, published_at FROM stories WHERE id {AMONG}",
+        (json_list(ids),),
+    )
+    return dict(rows)

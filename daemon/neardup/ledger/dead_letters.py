@@ -11,7 +11,7 @@ from dataclasses import asdict, dataclass
 from typing import TYPE_CHECKING, Any
 
 from neardup.errors import Misuse
-from neardup.ledger import now_ms, transaction
+from neardup.ledger import AMONG, json_list, now_ms, transaction
 from neardup.ledger.runs import get, put
 from neardup.records import Dead, DeadLettered, Language, Skip, Skipped, Story
 
@@ -36,7 +36,7 @@ class DeadLetterFilter:
         if self.reason is not None:
             conditions.append(("reason = ?", self.reason))
         if self.keys:
-            conditions.append(("key IN (SELECT value FROM json_each(?))", json.dumps(self.keys)))
+            conditions.append((f"key {AMONG}", json_list(self.keys)))
         return " AND ".join(sql for sql, _ in conditions) or "TRUE", [value for _, value in conditions]
 
 
@@ -84,9 +84,7 @@ def _story(text: str) -> Story:
 
 def strike(db: sqlite3.Connection, keys: Sequence[str]) -> int:
     """Remove dead letters, within the caller's transaction; returns their number."""
-    return db.execute(
-        "DELETE FROM dead_letters WHERE key IN (SELECT value FROM json_each(?))", (json.dumps(keys),)
-    ).rowcount
+    return db.execute(f"DELETE FROM dead_letters WHERE key {AMONG}", (json_list(keys),)).rowcount
 
 
 def drop(db: sqlite3.Connection, choice: DeadLetterFilter) -> int:
@@ -121,11 +119,7 @@ def counts(db: sqlite3.Connection, choice: DeadLetterFilter = ALL) -> dict[str, 
 
 def refuse_unknown(db: sqlite3.Connection, keys: Sequence[str]) -> None:
     """Raises Misuse for a key of no dead letter, or of a row that names no story."""
-    found = dict(
-        db.execute(
-            "SELECT key, story FROM dead_letters WHERE key IN (SELECT value FROM json_each(?))", (json.dumps(keys),)
-        )
-    )
+    found = dict(db.execute(f"SELECT key, story FROM dead_letters WHERE key {AMONG}", (json_list(keys),)))
     for key in keys:
         if key not in found:
             raise Misuse(f"no dead letter {key}")

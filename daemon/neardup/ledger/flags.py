@@ -1,18 +1,30 @@
-"""Selections of flags: the filters that the export and the review desk share."""
+"""Flags: verified pairs that are copies by the thresholds, as the desk, the export and the commands read them.
 
-import json
+neardup.ledger.verification writes them, and neardup.ledger.verdicts changes their status.  A selection chooses among
+them; the most severe kind is listed first, and of a kind the strongest pair.
+"""
+
 import sqlite3
 from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from neardup.ledger import languages, now_ms, transaction
+from neardup.ledger import AMONG, json_list, languages, named_rows, now_ms, transaction
 from neardup.ledger.story_rows import pack_id
 from neardup.records import DECIDING, Kind, Language, Verdict
 
 # A flag of any other status joins no cluster.
 JOINING = ("open", *(verdict.value for verdict in DECIDING if verdict is not Verdict.NOT_SIMILAR))
+PAIR_COLUMNS = (
+    "flag_id, kind, language, story_id, matched_id, hamming, jaccard, containment, matched_containment,"
+    " longest_run_words, story_title, matched_title, story_author_id, matched_author_id, story_published_at,"
+    " matched_published_at, status, flagged_at, fingerprint_version, estimated,"
+    " context, context_note, context_by, context_at, signals, story_path, matched_path, story_name, matched_name,"
+    " copied_words, story_updated_at, matched_updated_at, story_known_since, matched_known_since,"
+    " verdict, moderator, note, decided_at, undone_at, undone_by, catalogue, licence"
+)
+QUEUE_ORDER = "ORDER BY severity, strength DESC, a, b"
 
 
 @dataclass(frozen=True, slots=True)
@@ -22,8 +34,8 @@ class Selection:
     `statuses` are "open", "withdrawn" or verdicts.  `score`, 0 to 1, is a minimum for the largest of Jaccard
     similarity and the containments; a pair without these scores the share of equal bits.  `author` and `story`
     match either side; `cluster` is a member of the cluster to select, `case` the id of a case, `catalogue` that of the
-    work that is copied.  `since` (inclusive)
-    and `until` (exclusive) limit `flagged_at`, in milliseconds.  `only_new` matches flags that were never exported.
+    work that is copied.  `since` (inclusive) and `until` (exclusive) limit `flagged_at`, in milliseconds.  `only_new`
+    matches flags that were never exported.
     `similarity`, 0 to 1, is a minimum for the similarity of either story.  `same_author` admits the flags between
     stories of one author that `detection.same_author = "hide"` leaves out.
     """
@@ -44,6 +56,9 @@ class Selection:
     same_author: bool = False
 
 
+OPEN = Selection()
+
+
 def conditions(db: sqlite3.Connection, selection: Selection, *, by_flag_id: bool = False) -> tuple[str, list[object]]:
     """A selection as an SQL condition on the table `flags`, with its values.
 
@@ -51,7 +66,7 @@ def conditions(db: sqlite3.Connection, selection: Selection, *, by_flag_id: bool
     """
     number_of = languages.numbers(db)
     numbers = [number_of.get(language) for language in selection.languages]  # NULL, which no flag has, if unknown
-    members = None if selection.cluster is None else json.dumps(sorted(members_of(db, selection.cluster)))
+    members = None if selection.cluster is None else json_list(sorted(members_of(db, selection.cluster)))
     # The unary + keeps SQLite from scanning the index by status where the stories lead to a few rows.
     leads = by_flag_id or (selection.cluster, selection.case, selection.story) != (None, None, None)
     status = "+status" if leads else "status"
@@ -88,8 +103,7 @@ def conditions(db: sqlite3.Connection, selection: Selection, *, by_flag_id: bool
     if not selection.same_author:
         holding.append(("NOT same_author", []))
     if members is not None:
-        among = "IN (SELECT value FROM json_each(?))"
-        holding.append((f"a {among} AND b {among}", [members, members]))
+        holding.append((f"a {AMONG} AND b {AMONG}", [members, members]))
     return " AND ".join(sql for sql, _ in holding), [value for _, values in holding for value in values]
 
 
@@ -102,20 +116,6 @@ def members_of(db: sqlite3.Connection, story_id: int) -> set[int]:
         (story_id, *JOINING),
     )
     return {row[0] for row in rows}
-
-
-# MERGED: Flags: verified pairs that are copies by the thresholds.
-
-PAIR_COLUMNS = (
-    "flag_id, kind, language, story_id, matched_id, hamming, jaccard, containment, matched_containment,"
-    " longest_run_words, story_title, matched_title, story_author_id, matched_author_id, story_published_at,"
-    " matched_published_at, status, flagged_at, fingerprint_version, estimated,"
-    " context, context_note, context_by, context_at, signals, story_path, matched_path, story_name, matched_name,"
-    " copied_words, story_updated_at, matched_updated_at, story_known_since, matched_known_since,"
-    " verdict, moderator, note, decided_at, undone_at, undone_by, catalogue, licence"
-)
-QUEUE_ORDER = "ORDER BY severity, strength DESC, a, b"
-OPEN = Selection()
 
 
 def select(
@@ -131,9 +131,8 @@ def select(
     `context_at` (milliseconds) are its note, its moderator and its time.
     """
     holding, values = conditions(db, selection)
-    cursor = db.cursor()
-    cursor.row_factory = sqlite3.Row
-    return cursor.execute(
+    return named_rows(
+        db,
         f"SELECT {PAIR_COLUMNS} FROM pairs WHERE flag_id IN"
         f" (SELECT flag_id FROM flags WHERE {holding} {QUEUE_ORDER} LIMIT ? OFFSET ?) {QUEUE_ORDER}",
         (*values, limit, offset),
@@ -142,30 +141,26 @@ def select(
 
 def of_ids(db: sqlite3.Connection, flag_ids: Iterable[int]) -> dict[int, sqlite3.Row]:
     """These flags as `select` returns them, by id."""
-    cursor = db.cursor()
-    cursor.row_factory = sqlite3.Row
-    rows = cursor.execute(
-        f"SELECT {PAIR_COLUMNS} FROM pairs WHERE flag_id IN (SELECT value FROM json_each(?))",
-        (json.dumps(list(flag_ids)),),
+    rows = named_rows(
+        db,
+        f"SELECT {PAIR_COLUMNS} FROM pairs WHERE flag_id {AMONG}",
+        (json_list(flag_ids),),
     )
     return {row["flag_id"]: row for row in rows}
 
 
-def tally(db: sqlite3.Connection, selection: Selection = OPEN) -> Counter[tuple[Language, Kind]]:
-    """The number of flags in a selection, by language and kind."""
-    holding, values = conditions(db, selection)
-    name_of = languages.names(db)
-    query = f"SELECT language, kind, count(*) FROM flags WHERE {holding} GROUP BY 1, 2"
-    return Counter({(name_of[language], kind): n for language, kind, n in db.execute(query, values)})
+def list_pairs(db: sqlite3.Connection, flag_ids: Sequence[int]) -> list[dict[str, Any]]:
+    """These flags as rows of `pairs`, in their order."""
+    found = of_ids(db, flag_ids)
+    return [dict(found[flag_id]) for flag_id in flag_ids if flag_id in found]
 
 
-def of_pair(db: sqlite3.Connection, one: int, other: int) -> dict[str, Any] | None:
+def of_pair(db: sqlite3.Connection, a: int, b: int) -> dict[str, Any] | None:
     """The flag of two stories, in either order and of any status, as a row of `pairs`; None where there is none."""
-    cursor = db.cursor()
-    cursor.row_factory = sqlite3.Row
-    rows = cursor.execute(
+    rows = named_rows(
+        db,
         f"SELECT {PAIR_COLUMNS} FROM pairs WHERE flag_id = (SELECT flag_id FROM flags WHERE a = ? AND b = ?)",
-        (min(one, other), max(one, other)),
+        (min(a, b), max(a, b)),
     )
     return next(map(dict, rows), None)
 
@@ -176,13 +171,12 @@ def count(db: sqlite3.Connection, selection: Selection = OPEN) -> int:
     return int(db.execute(f"SELECT count(*) FROM flags WHERE {holding}", values).fetchone()[0])
 
 
-def mark_exported(db: sqlite3.Connection, flag_ids: Sequence[int]) -> None:
-    """Record that these flags have been exported."""
-    with transaction(db):
-        db.executemany(
-            "UPDATE flags SET exported_at = ? WHERE flag_id = ? AND exported_at IS NULL",
-            ((now_ms(), n) for n in flag_ids),
-        )
+def tally(db: sqlite3.Connection, selection: Selection = OPEN) -> Counter[tuple[Language, Kind]]:
+    """The number of flags in a selection, by language and kind."""
+    holding, values = conditions(db, selection)
+    name_of = languages.names(db)
+    query = f"SELECT language, kind, count(*) FROM flags WHERE {holding} GROUP BY 1, 2"
+    return Counter({(name_of[language], kind): n for language, kind, n in db.execute(query, values)})
 
 
 def counts(db: sqlite3.Connection, *, same_author: bool = False) -> dict[str, dict[str, int]]:
@@ -197,44 +191,37 @@ def counts(db: sqlite3.Connection, *, same_author: bool = False) -> dict[str, di
     return out
 
 
+def languages_of(db: sqlite3.Connection, flag_ids: Sequence[int]) -> set[Language]:
+    """The languages of these flags."""
+    rows = db.execute(
+        f"SELECT DISTINCT name FROM flags JOIN languages ON number = language WHERE flag_id {AMONG}",
+        (json_list(flag_ids),),
+    )
+    return {Language(row[0]) for row in rows}
+
+
 def stories_with_flags(db: sqlite3.Connection, ids: Sequence[int]) -> list[sqlite3.Row]:
     """These stories, in this order, with what became of them.
 
     Columns: id, name, title, language, author_id, published_at, similarity (None for a story that copies nothing),
     `pairs` (the number of flags), `open` (those without a verdict) and `plagiarism` (those with this verdict).
     """
-    cursor = db.cursor()
-    cursor.row_factory = sqlite3.Row
     of_story = "FROM flags WHERE (a = d.id OR b = d.id) AND +status"
-    return cursor.execute(
+    return named_rows(
+        db,
         "SELECT d.id, d.name, d.title, d.language, d.author_id, d.published_at, x.similarity,"
         f" (SELECT count(*) {of_story} <> 'withdrawn') AS pairs, (SELECT count(*) {of_story} = 'open') AS open,"
         f" (SELECT count(*) {of_story} = 'plagiarism') AS plagiarism"
         " FROM json_each(?) CROSS JOIN described d ON d.id = value LEFT JOIN similarities x ON x.story_id = d.id"
         " ORDER BY key",
-        (json.dumps(list(ids)),),
+        (json_list(ids),),
     ).fetchall()
 
 
-# MERGED: The flags of cases: their rows and their languages.
-
-
-def list_pairs(db: sqlite3.Connection, flag_ids: Sequence[int]) -> list[dict[str, Any]]:
-    """These flags as rows of `pairs`, in their order."""
-    cursor = db.cursor()
-    cursor.row_factory = sqlite3.Row
-    rows = cursor.execute(
-        f"SELECT {PAIR_COLUMNS} FROM pairs WHERE flag_id IN (SELECT value FROM json_each(?))", (json.dumps(flag_ids),)
-    )
-    found = {row["flag_id"]: dict(row) for row in rows}
-    return [found[flag_id] for flag_id in flag_ids if flag_id in found]
-
-
-def languages_of(db: sqlite3.Connection, flag_ids: Sequence[int]) -> set[Language]:
-    """The languages of these flags."""
-    rows = db.execute(
-        "SELECT DISTINCT name FROM flags JOIN languages ON number = language"
-        " WHERE flag_id IN (SELECT value FROM json_each(?))",
-        (json.dumps(flag_ids),),
-    )
-    return {Language(row[0]) for row in rows}
+def mark_exported(db: sqlite3.Connection, flag_ids: Sequence[int]) -> None:
+    """Record that these flags have been exported."""
+    with transaction(db):
+        db.executemany(
+            "UPDATE flags SET exported_at = ? WHERE flag_id = ? AND exported_at IS NULL",
+            ((now_ms(), n) for n in flag_ids),
+        )

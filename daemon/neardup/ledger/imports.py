@@ -1,13 +1,11 @@
-"""Stories that were fingerprinted elsewhere, added many at a time.
+"""Stories that were fingerprinted elsewhere, added many at a time, with their flags, verdicts and candidates.
 
 A story on record stays as it is.  The segment of the passage index that has the hashes of a batch is made durable
 before the transaction of its stories ends.  If the process dies between the two, the segment is newer than the ledger,
 and is dropped by the next process that writes.
 """
 
-import json
 import sqlite3
-from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
@@ -15,8 +13,10 @@ from typing import Any
 from neardup.core.verify.suppression import Ruling
 from neardup.core.verify.tiers import tier_of
 from neardup.ledger import (
+    AMONG,
     candidates,
     dead_letters,
+    json_list,
     languages,
     now_ms,
     outbox,
@@ -24,11 +24,14 @@ from neardup.ledger import (
     similarities,
     stories,
     transaction,
+    verdicts,
     verification,
 )
 from neardup.ledger.runs import owe_sweep
 from neardup.ledger.stories import forgotten_among
 from neardup.ledger.story_rows import pack_etag, pack_id
+from neardup.records import Assessment, Kind, Verdict
+from neardup.ledger.verdicts import DecidedPair
 from neardup.records import Assessment, Kind, Verdict
 
 Columns = Mapping[str, Sequence[Any]]  # by name, as in a Parquet file of fingerprints; times in milliseconds
@@ -84,10 +87,9 @@ def add_stories(
         spoken = [number_of[batch["language"][row]] for row in rows]
         columns = [_stored(batch, name, rows) for name in STORED]
         given = (batch["known_since"][row] for row in rows)
-        known = [one if then is None else min(one, then) for one, then in zip(since, given, strict=True)]
+        known = [here if there is None else min(here, there) for here, there in zip(since, given, strict=True)]
         db.executemany(INSERT, zip(numbers, ids, spoken, *columns, known, strict=True))
-        counted = Counter(spoken).items()
-        db.executemany("UPDATE languages SET stories = stories + ?2 WHERE number = ?1", counted)
+        languages.count_stories(db, spoken, ())
         dead_letters.strike(db, list(map(str, ids)))
         owe_sweep(db, owed=True)
         first = max(passages.flushed_number(db), held) + 1
@@ -99,10 +101,9 @@ def add_stories(
 def _new(db: sqlite3.Connection, batch: Columns) -> tuple[Added, list[int]]:
     """The places of the stories to add, and the counts; of rows with the same id, the last one counts."""
     place_of = dict(zip(batch["id"], range(len(batch["id"])), strict=True))
-    among = json.dumps(list(place_of))
     name_of = languages.names(db)
     held = db.execute(
-        "SELECT id, language, text_hash FROM stories WHERE id IN (SELECT value FROM json_each(?))", (among,)
+        f"SELECT id, language, text_hash FROM stories WHERE id {AMONG}", (json_list(place_of),)
     ).fetchall()
     gone = forgotten_among(db, place_of)
     done = Added(forgotten=len(gone))
@@ -121,9 +122,6 @@ def _stored(batch: Columns, name: str, rows: Sequence[int]) -> Sequence[object]:
     values, pack = batch[name], PACKED.get(name)
     chosen = values if len(rows) == len(values) else [values[row] for row in rows]
     return list(map(pack, chosen)) if pack else chosen
-
-
-# MERGED: Flags, verdicts and candidates that come with imported stories.
 
 
 @dataclass(frozen=True, slots=True)
@@ -181,19 +179,14 @@ def _put(db: sqlite3.Connection, row: ImportedFlag) -> bool:
         by_passages=row.by_passages,
     )
     if (given := row.verdict) is not None:
-        tier, number_of = tier_of(row.kind), languages.numbers(db)
+        tier, language = tier_of(row.kind), languages.numbers(db)[candidate.language]
         shorter, longer = sorted((candidate.a.words, candidate.b.words))
-        values = (*pair, number_of[candidate.language], row.kind, tier.severity, tier.joins_clusters(longer, shorter))
-        verdict_id = db.execute(
-            "INSERT INTO verdicts (a, b, language, kind, severity, joins_clusters, verdict, note, moderator,"
-            " decided_at, decision) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, 0)",
-            (*values, given.verdict, given.note, given.moderator, given.decided_at),
-        ).lastrowid
-        db.execute("UPDATE verdicts SET decision = verdict_id WHERE verdict_id = ?", (verdict_id,))
+        decided = DecidedPair(*pair, language, row.kind, tier.severity, tier.joins_clusters(longer, shorter))
+        verdicts.put(db, [decided], given.verdict, given.note, given.moderator, given.decided_at)
     return True
 
 
 def put_candidates(db: sqlite3.Connection, rows: Iterable[tuple[int, int, bool]]) -> int:
     """Record pairs to be verified, each with whether passages alone nominated it; returns how many are new."""
     with transaction(db):
-        return sum(candidates.put(db, one, other, by_passages=by_passages) for one, other, by_passages in rows)
+        return sum(candidates.put(db, a, b, by_passages=by_passages) for a, b, by_passages in rows)

@@ -1,7 +1,12 @@
-"""The numbers that a ledger assigns to languages, which rows and arrays contain instead of names."""
+"""The languages of a ledger: the numbers that rows and arrays contain instead of names, and the counts of stories.
+
+A number is assigned once and never changes.  Every transaction that adds or removes stories updates the counts, which
+would else take a pass over all of them.
+"""
 
 import sqlite3
-from collections.abc import Collection
+from collections import Counter
+from collections.abc import Collection, Iterable
 
 from neardup.errors import Fatal
 from neardup.ledger import transaction
@@ -39,3 +44,10 @@ def register(db: sqlite3.Connection, languages: Collection[Language]) -> None:
 def stories_by_language(db: sqlite3.Connection) -> dict[str, int]:
     """Stories by language, of those that have any."""
     return dict(db.execute("SELECT name, stories FROM languages WHERE stories > 0 ORDER BY name"))
+
+
+def count_stories(db: sqlite3.Connection, added: Iterable[int], gone: Iterable[int]) -> None:
+    """Update the counts of stories by the numbers of the languages of those added and those gone."""
+    steps = Counter(added)
+    steps.subtract(gone)
+    db.executemany("UPDATE languages SET stories = stories + ?2 WHERE number = ?1", steps.items())

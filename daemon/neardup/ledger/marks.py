@@ -1,4 +1,9 @@
-"""The marks of stories: what is unusual about their pages, texts or labels, as the last reading found."""
+"""The marks of stories: what is unusual about their pages, texts or labels, as the last reading found.
+
+A mark stays until the page is read again without a cause for it, and keeps the time at which the story first had it.
+A skipped story may have no row in `stories`, so its marks carry its title and its name.  The lists and counts of marked
+stories leave out the works of the reference.
+"""
 
 import json
 import sqlite3
@@ -8,7 +13,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, NamedTuple
 
 from neardup.errors import Fatal
-from neardup.ledger import languages, now_ms
+from neardup.ledger import AMONG, json_list, languages, now_ms
 from neardup.ledger.story_rows import pack_id
 from neardup.records import Language, Mark, MarkReason, Marks, Skip, Skipped, Story
 
@@ -16,6 +21,7 @@ if TYPE_CHECKING:
     from neardup.core.columns import FingerprintedStories
 
 
+STORIES = "story_id >= 0"  # the ids of works are negative
 Row = tuple[object, ...]
 
 
@@ -64,8 +70,8 @@ def _skipped(story: Story, reason: Skip, marks: Marks) -> StoryMarks:
 def _since(db: sqlite3.Connection, ids: Sequence[int]) -> dict[tuple[int, str], int]:
     """Since when these stories have their marks, by reason."""
     rows = db.execute(
-        "SELECT story_id, reason, marked_at FROM marks WHERE story_id IN (SELECT value FROM json_each(?))",
-        (json.dumps(ids),),
+        f"SELECT story_id, reason, marked_at FROM marks WHERE story_id {AMONG}",
+        (json_list(ids),),
     )
     return {(story_id, reason): at for story_id, reason, at in rows}
 
@@ -81,7 +87,7 @@ def _rows(db: sqlite3.Connection, marked: Sequence[StoryMarks], since: dict[tupl
 
 def remove(db: sqlite3.Connection, ids: Sequence[int]) -> None:
     """Remove the marks of stories."""
-    db.execute("DELETE FROM marks WHERE story_id IN (SELECT value FROM json_each(?))", (json.dumps(ids),))
+    db.execute(f"DELETE FROM marks WHERE story_id {AMONG}", (json_list(ids),))
 
 
 def mark_counts(db: sqlite3.Connection) -> list[MarkCount]:
@@ -91,11 +97,6 @@ def mark_counts(db: sqlite3.Connection) -> list[MarkCount]:
         " JOIN languages l ON number = language GROUP BY 1, 2, 3 ORDER BY 1, number, 3"
     )
     return [MarkCount(*row[:-1]) for row in rows]
-
-
-# MERGED: The stories with marks: listed, and counted by reason and by author. Works of the reference are not among them.
-
-STORIES = "story_id >= 0"  # the ids of works are negative
 
 
 @dataclass(frozen=True, slots=True)
@@ -113,8 +114,8 @@ class MarkFilter:
             conditions.append(("story_id IN (SELECT story_id FROM marks WHERE reason = ?)", self.reason))
         if self.languages:
             number_of = languages.numbers(db)
-            chosen = [number_of[one] for one in self.languages if one in number_of]
-            conditions.append(("language IN (SELECT value FROM json_each(?))", json.dumps(chosen)))
+            chosen = [number_of[language] for language in self.languages if language in number_of]
+            conditions.append((f"language {AMONG}", json_list(chosen)))
         if self.author is not None:
             conditions.append(("author_id = ?", pack_id(self.author)))
         return " AND ".join([STORIES, *(sql for sql, _ in conditions)]), [value for _, value in conditions]
@@ -161,10 +162,6 @@ def list_stories(db: sqlite3.Connection, choice: MarkFilter, limit: int = -1) ->
     ]
 
 
-def _marks(found: str) -> Marks:
-    return tuple(Mark(MarkReason(reason), detail) for reason, detail in sorted(json.loads(found)))
-
-
 def count_stories(db: sqlite3.Connection, choice: MarkFilter) -> tuple[int, dict[str, int]]:
     """The number of selected stories, and of those with each reason."""
     condition, values = choice.condition(db)
@@ -194,10 +191,14 @@ def of_stories(db: sqlite3.Connection, ids: Iterable[int]) -> dict[int, Marks]:
     """The marks of the marked stories among these ids."""
     rows = db.execute(
         "SELECT story_id, json_group_array(json_array(reason, detail)) FROM marks"
-        " WHERE story_id IN (SELECT value FROM json_each(?)) GROUP BY story_id",
-        (json.dumps(list(ids)),),
+        f" WHERE story_id {AMONG} GROUP BY story_id",
+        (json_list(ids),),
     )
     return {story_id: _marks(found) for story_id, found in rows}
+
+
+def _marks(found: str) -> Marks:
+    return tuple(Mark(MarkReason(reason), detail) for reason, detail in sorted(json.loads(found)))
 
 
 def without_fingerprint(db: sqlite3.Connection, story_id: int, argument: str) -> Fatal:

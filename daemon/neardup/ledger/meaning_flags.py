@@ -4,7 +4,6 @@ They are no flags: nothing has verified them.  A moderator decides each in a que
 them.  A pair that is flagged by its words leaves the queue, and so does one with a story whose text has changed.
 """
 
-import json
 import sqlite3
 from collections import Counter
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
@@ -12,7 +11,7 @@ from typing import NamedTuple
 
 from neardup.core.verify.tiers import tier_of
 from neardup.errors import Conflict
-from neardup.ledger import languages, now_ms, transaction
+from neardup.ledger import json_list, languages, named_rows, now_ms, transaction, verdicts
 from neardup.ledger.flags import Selection
 from neardup.records import Kind, Verdict
 
@@ -49,20 +48,20 @@ def put(db: sqlite3.Connection, found: Iterable[MeaningFlag], model: str, *, sam
     """
     now, new = now_ms(), Counter[Kind]()
     with transaction(db):
-        for one in found:
-            pair, hashes = (one.a, one.b), (one.text_hash_a, one.text_hash_b)
+        for flag in found:
+            pair, hashes = (flag.a, flag.b), (flag.text_hash_a, flag.text_hash_b)
             db.execute(
                 "DELETE FROM meaning_flags WHERE a = ? AND b = ? AND (text_hash_a, text_hash_b) IS NOT (?, ?)",
                 (*pair, *hashes),
             )
             is_new = not db.execute("SELECT 1 FROM meaning_flags WHERE a = ? AND b = ?", pair).fetchone()
             if is_new and (same_author or not db.execute(BY_ONE_AUTHOR, pair).fetchone()):
-                new[one.kind] += 1
+                new[flag.kind] += 1
             db.execute(
                 "INSERT INTO meaning_flags (a, b, kind, margin, chunks, model, text_hash_a, text_hash_b, flagged_at)"
                 " VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?) ON CONFLICT (a, b) DO UPDATE SET"
                 " (kind, margin, chunks, model) = (excluded.kind, excluded.margin, excluded.chunks, excluded.model)",
-                (*pair, one.kind, one.margin, json.dumps(list(one.chunks)), model, *hashes, now),
+                (*pair, flag.kind, flag.margin, json_list(flag.chunks), model, *hashes, now),
             )
     return new
 
@@ -85,10 +84,8 @@ def select(
     Of the selection, `score`, `similarity`, `cluster` and `case` do not apply.
     """
     holding, values = _conditions(selection)
-    cursor = db.cursor()
-    cursor.row_factory = sqlite3.Row
-    return cursor.execute(
-        f"SELECT * FROM meaning_pairs WHERE {holding} {QUEUE_ORDER} LIMIT ? OFFSET ?", (*values, limit, offset)
+    return named_rows(
+        db, f"SELECT * FROM meaning_pairs WHERE {holding} {QUEUE_ORDER} LIMIT ? OFFSET ?", (*values, limit, offset)
     )
 
 
@@ -98,12 +95,10 @@ def count(db: sqlite3.Connection, selection: Selection = OPEN) -> int:
     return int(db.execute(f"SELECT count(*) FROM meaning_pairs WHERE {holding}", values).fetchone()[0])
 
 
-def of_pair(db: sqlite3.Connection, one: int, other: int) -> sqlite3.Row | None:
+def of_pair(db: sqlite3.Connection, a: int, b: int) -> sqlite3.Row | None:
     """The row of two stories, in either order and of any status; None where there is none."""
-    cursor = db.cursor()
-    cursor.row_factory = sqlite3.Row
-    row: sqlite3.Row | None = cursor.execute(
-        "SELECT * FROM meaning_pairs WHERE a = ? AND b = ?", (min(one, other), max(one, other))
+    row: sqlite3.Row | None = named_rows(
+        db, "SELECT * FROM meaning_pairs WHERE a = ? AND b = ?", (min(a, b), max(a, b))
     ).fetchone()
     return row
 
@@ -152,7 +147,7 @@ def find_flagged_by_words(db: sqlite3.Connection, candidates: Mapping[int, Colle
         rows = db.execute(
             "SELECT a, b FROM json_each(?2) JOIN flags ON a = min(?1, value) AND b = max(?1, value)"
             " WHERE status <> 'withdrawn'",
-            (story_id, json.dumps(list(others))),
+            (story_id, json_list(others)),
         )
         found.update(rows)
     return found
@@ -172,16 +167,9 @@ def decide(  # noqa: PLR0917 - the fields of a form, in their order
             raise Conflict("this pair is not flagged any more")
         if state(db, a, b) != seen:
             raise Conflict("another moderator has decided this pair meanwhile: look at it again")
-        language = languages.numbers(db)[row["language"]]
-        values = row["a"], row["b"], language, row["kind"], tier_of(row["kind"]).severity, verdict, note, moderator
-        decision = db.execute(
-            "INSERT INTO verdicts (a, b, language, kind, severity, verdict, note, moderator, decided_at, decision,"
-            " joins_clusters) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, 0, 0)",
-            (*values, now_ms()),
-        ).lastrowid
-        assert decision is not None
-        db.execute("UPDATE verdicts SET decision = verdict_id WHERE verdict_id = ?", (decision,))
-    return decision
+        language, severity = languages.numbers(db)[row["language"]], tier_of(row["kind"]).severity
+        decided = verdicts.DecidedPair(row["a"], row["b"], language, row["kind"], severity, joins_clusters=False)
+        return verdicts.put(db, [decided], verdict, note, moderator, now_ms())
 
 
 def state(db: sqlite3.Connection, a: int, b: int) -> int:
@@ -198,9 +186,8 @@ def precision(db: sqlite3.Connection, band: float) -> list[sqlite3.Row]:
     Columns: kind, margin (the lower end of the band, a multiple of `band`), judged, confirmed (those with another
     verdict than not_similar).
     """
-    cursor = db.cursor()
-    cursor.row_factory = sqlite3.Row
-    return cursor.execute(
+    return named_rows(
+        db,
         "SELECT meaning_flags.kind, CAST(margin / ?1 AS INTEGER) * ?1 AS margin, count(*) AS judged,"
         " sum(verdict <> ?2) AS confirmed FROM meaning_flags JOIN active_verdicts USING (a, b)"
         " GROUP BY 1, 2 ORDER BY 1 DESC, 2 DESC",

@@ -62,12 +62,12 @@ def waiting_times(db: sqlite3.Connection, since: int) -> Waiting | None:
 def agreement(db: sqlite3.Connection, since: int) -> Agreement:
     """How often a second moderator's verdict on a pair, given since a time, was that of the first moderator."""
     row = db.execute(
-        f"SELECT count(*), coalesce(sum(v.verdict = one.verdict), 0) FROM {_latest()} v"
-        " CROSS JOIN verdicts one ON one.verdict_id = (SELECT min(verdict_id) FROM verdicts w"
+        f"SELECT count(*), coalesce(sum(v.verdict = first.verdict), 0) FROM {_latest()} v"
+        " CROSS JOIN verdicts first ON first.verdict_id = (SELECT min(verdict_id) FROM verdicts w"
         f" WHERE w.a = v.a AND w.b = v.b AND {_stands('w')})"
-        " WHERE v.moderator <> one.moderator"
+        " WHERE v.moderator <> first.moderator"
         " AND NOT EXISTS (SELECT 1 FROM verdicts w WHERE w.a = v.a AND w.b = v.b"
-        f" AND w.moderator <> one.moderator AND w.verdict_id < v.verdict_id AND {_stands('w')})",
+        f" AND w.moderator <> first.moderator AND w.verdict_id < v.verdict_id AND {_stands('w')})",
         (since,),
     ).fetchone()
     return Agreement(*row)

@@ -1,8 +1,13 @@
-"""The outbox: the changes that indexes are to apply, numbered in order.
+"""The outbox: the changes that indexes are to apply, and what is known of how whole the indexes are.
 
 One sequence numbers the versions of stories and the changes: the number of a version is that of the change that
 added it.  So a new story needs no row in `changes`, which holds only what `stories` does not show: versions that
-were removed, and the removals.
+were removed, and the removals.  An index remembers the last change that it applied.  One that is behind gets the
+changes after it; one that is lost, or so far behind that changes were pruned, is built again from `stories`.
+
+A lookup in an index that is not whole misses stories.  A comparison that finds the index whole proves all lookups
+before it.  A rebuild hides what was lost before, so the lookups since the last proof are then in doubt, and are made
+again.  The scrub compares stories with the index, round after round.
 """
 
 import json
@@ -14,6 +19,10 @@ from typing import NamedTuple
 from neardup.ledger import languages, now_ms, transaction
 from neardup.ledger.runs import get, put
 from neardup.records import BandedFingerprint, Change, Language
+
+PROVEN = "lookups_proven"  # the number of the last change that existed when the index was found whole
+IN_DOUBT = "lookups_in_doubt"
+SCRUB = "scrub"
 
 
 class Version(NamedTuple):
@@ -32,6 +41,11 @@ def take_numbers(db: sqlite3.Connection, count: int) -> range:
     return range(first, first + count)
 
 
+def last_seq(db: sqlite3.Connection) -> int:
+    """The number of the last change; 0 before the first."""
+    return int(get(db, "last_seq") or 0)
+
+
 def record_removals(db: sqlite3.Connection, gone: Sequence[tuple[int, Version]]) -> None:
     """Record which change, by its number, removes which version, within the caller's transaction."""
     db.executemany(
@@ -43,11 +57,6 @@ def record_removals(db: sqlite3.Connection, gone: Sequence[tuple[int, Version]])
         "INSERT INTO changes (seq, story_id, old_language, old_simhash) VALUES (?, ?, ?, ?)",
         [version._replace(number=seq) for seq, version in gone],
     )
-
-
-def last_seq(db: sqlite3.Connection) -> int:
-    """The number of the last change; 0 before the first."""
-    return int(get(db, "last_seq") or 0)
 
 
 def changes_after(db: sqlite3.Connection, seq: int, limit: int) -> list[Change]:
@@ -77,6 +86,11 @@ def _banded(
     return None if language is None or simhash is None else BandedFingerprint(name_of[language], simhash, signature)
 
 
+def oldest_seq(db: sqlite3.Connection) -> int:
+    """The number of the oldest change still on record; one past the last where there is none."""
+    return int(get(db, "pruned") or 0) + 1
+
+
 def prune_changes(db: sqlite3.Connection, keep: int) -> None:
     """Remove all but the last `keep` changes."""
     with transaction(db):
@@ -88,17 +102,6 @@ def drop_changes(db: sqlite3.Connection, keep: int) -> None:
     pruned = max(last_seq(db) - keep, oldest_seq(db) - 1)
     db.execute("DELETE FROM changes WHERE seq <= ?", (pruned,))
     put(db, "pruned", str(pruned))
-
-
-def oldest_seq(db: sqlite3.Connection) -> int:
-    """The number of the oldest change still on record; one past the last where there is none."""
-    return int(get(db, "pruned") or 0) + 1
-
-
-# MERGED: Which stories were looked up in an index that was whole, so that the others can be looked up again. A comparison that finds the index whole proves all lookups before it. A rebuild hides what was lost before, so the lookups since the last proof are then in doubt.
-
-PROVEN = "lookups_proven"  # the number of the last change that existed when the index was found whole
-IN_DOUBT = "lookups_in_doubt"
 
 
 def prove_lookups(db: sqlite3.Connection) -> None:
@@ -114,17 +117,13 @@ def doubt_lookups(db: sqlite3.Connection) -> None:
 
 
 def are_lookups_in_doubt(db: sqlite3.Connection) -> bool:
+    """Whether lookups since the last proof may have missed stories."""
     return get(db, IN_DOUBT) is not None
 
 
 def proven_number(db: sqlite3.Connection) -> int:
-    """The stories with higher numbers were looked up since the last proof."""
+    """The last change at the last proof: stories with higher numbers were looked up since."""
     return int(get(db, PROVEN) or 0)
-
-
-# MERGED: How far the scrub of the index has come, and what it has found.
-
-SCRUB = "scrub"
 
 
 @dataclass(frozen=True, slots=True)
@@ -150,6 +149,7 @@ class Scrubbing:
 
 
 def read_scrubbing(db: sqlite3.Connection) -> Scrubbing:
+    """How far the scrub has come, and what it has found."""
     record = get(db, SCRUB)
     return Scrubbing(**json.loads(record)) if record else Scrubbing()
 

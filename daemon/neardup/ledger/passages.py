@@ -1,7 +1,12 @@
-"""The outbox of the passage index: the passage hashes of the stories that no durable segment holds yet.
+"""Passage hashes: their outbox, the stories that lack them, and the hashes that are common.
 
-`stories.commit` writes them in the transaction of their stories, under the stories' numbers.  They are removed once a
-segment that holds their numbers is durable.
+The segments of the passage index are files beside the ledger, each of a range of story numbers.  `stories.commit`
+writes the hashes of stories in the transaction of the stories, under their numbers; they are removed once a segment
+that holds these numbers is durable.  So a story whose hashes stand in neither place lost them with a segment: only the
+gaps between the ranges of the segments, and what follows the last, can hold such stories, whose pages are read again.
+
+A passage that many stories hold, such as a prayer or a disclaimer, is common: its hash nominates none of them.  The
+counts on record only grow.
 """
 
 import json
@@ -12,11 +17,24 @@ from typing import NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-from neardup.ledger import languages, now_ms, transaction
+from neardup.ledger import AMONG, json_list, languages, named_rows, now_ms, transaction
 from neardup.ledger.outbox import last_seq
 from neardup.ledger.runs import get as get_meta
 from neardup.ledger.runs import put as put_meta
 from neardup.records import Language, Story
+
+MOST_COUNTED = 1_000_000  # in about a tenth of a second
+MISSING = (
+    "FROM stories s WHERE s.number BETWEEN ? AND ?"
+    " AND NOT EXISTS (SELECT 1 FROM passage_hashes p WHERE p.number = s.number)"
+)
+GROWTH = 1.1  # a count is written again once it has grown by a tenth: each new copy of a prayer would cost a write
+REVISION = "common_passages_revision"
+Range = tuple[int, int]  # of story numbers, inclusive
+Hashes = npt.NDArray[np.uint32]
+
+
+# The outbox.
 
 
 def put_hashes(db: sqlite3.Connection, rows: Iterable[tuple[int, bytes]]) -> None:
@@ -43,7 +61,7 @@ def prune_hashes(db: sqlite3.Connection, last: int) -> None:
 
 
 def hand_over_hashes(db: sqlite3.Connection, last: int) -> None:
-    """As `prune`, within the caller's transaction."""
+    """As `prune_hashes`, within the caller's transaction."""
     db.execute("DELETE FROM passage_hashes WHERE number <= ?", (last,))
     put_meta(db, "passages_flushed", str(max(last, flushed_number(db))))
 
@@ -58,15 +76,7 @@ def count_unflushed(db: sqlite3.Connection) -> int:
     return int(db.execute("SELECT count(*) FROM passage_hashes").fetchone()[0])
 
 
-# MERGED: The stories whose passage hashes are missing: neither a segment of the passage index nor the outbox has them. The segments hold ranges of story numbers. The gaps between these ranges, and what follows the last, are where stories may be missing.
-
-MOST_COUNTED = 1_000_000  # in about a tenth of a second
-Range = tuple[int, int]  # of story numbers, inclusive
-
-MISSING = (
-    "FROM stories s WHERE s.number BETWEEN ? AND ?"
-    " AND NOT EXISTS (SELECT 1 FROM passage_hashes p WHERE p.number = s.number)"
-)
+# Missing hashes.
 
 
 class MissingStory(NamedTuple):
@@ -108,11 +118,7 @@ def next_missing(db: sqlite3.Connection, first: int, last: int, limit: int) -> l
     ]
 
 
-# MERGED: Common passages: the passage hashes that so many stories hold that they nominate none of them.
-
-Hashes = npt.NDArray[np.uint32]
-GROWTH = 1.1  # a count is written again once it has grown by a tenth: each new copy of a prayer would cost a write
-REVISION = "common_passages_revision"
+# Common passages.
 
 
 class CommonPassage(NamedTuple):
@@ -131,7 +137,7 @@ def record_common(db: sqlite3.Connection, rows: Sequence[CommonPassage]) -> None
 
 
 def record_new_common(db: sqlite3.Connection, rows: Sequence[CommonPassage]) -> set[int]:
-    """Record common passages as `record` does; returns the hashes that were not on record in their language."""
+    """Record common passages as `record_common` does; returns the hashes that were not on record in their language."""
     number_of = languages.numbers(db)
     with transaction(db):
         new = {
@@ -159,13 +165,12 @@ def put_common(db: sqlite3.Connection, rows: Sequence[CommonPassage]) -> None:
         note_common_change(db)
 
 
-def common_of_language(db: sqlite3.Connection, language: Language) -> Hashes:
-    """The common passages of a language, ascending."""
-    rows = db.execute(
-        "SELECT hash FROM common_passages WHERE language = (SELECT number FROM languages WHERE name = ?) ORDER BY hash",
-        (language,),
+def forget_examples(db: sqlite3.Connection, story_ids: Sequence[int]) -> None:
+    """Drop these stories, whose texts change or go, as examples, within the caller's transaction."""
+    db.execute(
+        f"UPDATE common_passages SET example = NULL WHERE example {AMONG}",
+        (json_list(story_ids),),
     )
-    return np.fromiter((row[0] for row in rows), np.uint32)
 
 
 def common_revision(db: sqlite3.Connection) -> int:
@@ -174,8 +179,17 @@ def common_revision(db: sqlite3.Connection) -> int:
 
 
 def note_common_change(db: sqlite3.Connection) -> None:
-    """Let `revision` grow, within the caller's transaction."""
+    """Let `common_revision` grow, within the caller's transaction."""
     put_meta(db, REVISION, str(common_revision(db) + 1))
+
+
+def common_of_language(db: sqlite3.Connection, language: Language) -> Hashes:
+    """The common passages of a language, ascending."""
+    rows = db.execute(
+        "SELECT hash FROM common_passages WHERE language = (SELECT number FROM languages WHERE name = ?) ORDER BY hash",
+        (language,),
+    )
+    return np.fromiter((row[0] for row in rows), np.uint32)
 
 
 def common_holders(db: sqlite3.Connection, language: Language) -> dict[int, int]:
@@ -191,7 +205,7 @@ def common_among(db: sqlite3.Connection, language: Language, hashes: Hashes) -> 
     """Which of these passage hashes are common passages of a language, ascending."""
     rows = db.execute(
         "SELECT hash FROM common_passages WHERE language = (SELECT number FROM languages WHERE name = ?)"
-        " AND hash IN (SELECT value FROM json_each(?)) ORDER BY hash",
+        f" AND hash {AMONG} ORDER BY hash",
         (language, json.dumps(hashes.tolist())),
     )
     return np.fromiter((row[0] for row in rows), np.uint32)
@@ -202,9 +216,8 @@ def list_common(db: sqlite3.Connection, limit: int) -> list[sqlite3.Row]:
 
     Columns: language, hash, holders, example (a story's id, or None), example_title, first_at (milliseconds).
     """
-    cursor = db.cursor()
-    cursor.row_factory = sqlite3.Row
-    return cursor.execute(
+    return named_rows(
+        db,
         "SELECT l.name AS language, hash, holders, example, coalesce(title, page_title, path) AS example_title,"
         " first_at FROM common_passages c JOIN languages l ON l.number = c.language"
         " LEFT JOIN stories s ON s.id = c.example ORDER BY holders DESC, l.name, hash LIMIT ?",
@@ -219,12 +232,4 @@ def count_common(db: sqlite3.Connection) -> dict[str, int]:
             "SELECT name, count(*) FROM common_passages c JOIN languages l ON l.number = c.language"
             " GROUP BY name ORDER BY name"
         )
-    )
-
-
-def forget_examples(db: sqlite3.Connection, story_ids: Sequence[int]) -> None:
-    """Drop these stories, whose texts change or go, as examples, within the caller's transaction."""
-    db.execute(
-        "UPDATE common_passages SET example = NULL WHERE example IN (SELECT value FROM json_each(?))",
-        (json.dumps(list(story_ids)),),
     )

@@ -110,7 +110,7 @@ CREATE INDEX candidates_pending ON candidates (a, b) WHERE verified_at IS NULL;
 -- written; queues are ordered by the first two.  `language` is NULL once either story has been removed.
 -- `context` is the latest verdict on another pair of either story.  `by_passages` marks a flag that counts towards the
 -- matches by passages; `same_author` one that `detection.same_author = "hide"` leaves out; `case_id` is kept by neardup.ledger.cases.  The spans are the copied
--- words of either side, packed by neardup.ledger.spans; NULL where there are none, as when a text was missing.
+-- words of either side, packed by neardup.ledger.similarities; NULL where there are none, as when a text was missing.
 -- Authors and dates are those of the stories.  `later_id` is the story published later, or the one that is not a work of
 -- the reference, NULL where that is not known;
 -- `copying_author` is its author, NULL where the other story is by the same one.
@@ -421,7 +421,7 @@ CREATE TRIGGER case_of_undone_verdict AFTER UPDATE OF undone_at ON verdicts BEGI
     INSERT INTO due_flags SELECT flag_id FROM flags WHERE a = new.a AND b = new.b ON CONFLICT DO NOTHING;
 END;
 
--- What the self-checks measured, see neardup.ledger.recalls: of `total` copies that should be found, `found` were.  `stories` is
+-- What the self-checks measured, see neardup.ledger.self_checks: of `total` copies that should be found, `found` were.  `stories` is
 -- how many stories they are of, and `stories_found` the sum of the shares found of each.  `language` and `subject`, an edit or a
 -- tier, may be 'all'.
 CREATE TABLE recalls (
@@ -436,7 +436,7 @@ CREATE TABLE recalls (
     PRIMARY KEY (measure, measured_at, language, subject)
 ) WITHOUT ROWID;
 
--- Which moderator has which case open, and until when; see neardup.ledger.leases.
+-- Which moderator has which case open, and until when; see neardup.ledger.cases.
 CREATE TABLE leases (
     case_id INTEGER PRIMARY KEY,
     moderator TEXT NOT NULL,

@@ -100,13 +100,13 @@ def latest(db: sqlite3.Connection) -> list[Compared]:
 
 def unusual(db: sqlite3.Connection) -> list[Compared]:
     """The last readings that are outside their bands."""
-    return [one for one in latest(db) if one.is_unusual]
+    return [compared for compared in latest(db) if compared.is_unusual]
 
 
 def unusual_in_last_run(db: sqlite3.Connection) -> list[Compared]:
     """As `unusual`, of the last run alone."""
     (last,) = db.execute("SELECT max(run_id) FROM runs").fetchone()
-    return [one for one in unusual(db) if one.run_id == last]
+    return [compared for compared in unusual(db) if compared.run_id == last]
 
 
 def band(measure: Measure, reading: Reading, before: Sequence[float]) -> tuple[float, float] | None:

@@ -1,10 +1,10 @@
-"""What the self-checks measured of the live index, and how it compares with the month before.
+"""Self-checks: the stories that canaries and audits draw, what they found, and how it compares with the month before.
 
-Copies of one story are found or missed together.  The intervals therefore count each story once, with the share of its
-copies that was found: the variance of such a mean is at most that of as many independent copies.
+A self-check takes copies that should be found, and counts those that are.  Copies of one story are found or missed
+together.  The intervals therefore count each story once, with the share of its copies that was found: the variance of
+such a mean is at most that of as many independent copies.
 """
 
-import json
 import random
 import sqlite3
 from collections import defaultdict
@@ -14,8 +14,8 @@ from enum import StrEnum
 from typing import NamedTuple
 
 from neardup.core.intervals import Share, share
-from neardup.ledger import languages, transaction
-from neardup.ledger.outbox import last_seq
+from neardup.ledger import json_list, languages, transaction
+from neardup.ledger.versions import NEXT_TO, draw_numbers
 from neardup.records import Language, Story
 
 ALL = "all"  # languages or subjects together
@@ -23,6 +23,15 @@ MONTH_MS = 30 * 24 * 3_600_000
 KEPT_MS = 400 * 24 * 3_600_000
 # So wide that chance alone separates two intervals less than once in a million: a night has about twenty comparisons.
 ALARM_Z = 4.0
+ROWS_AT_ONCE = 5_000
+MOST_LISTED = 100_000  # the latest stories among which the sample is drawn
+DRAWN_AT_ONCE = 2_000
+ROUNDS = 10  # a language with less than one story in a thousand may get fewer than wanted
+Pair = tuple[int, int]  # ids, the lower first
+Rows = list[tuple[int, int, int, str | None]]  # id, language, words, path
+
+
+# Recalls.
 
 
 class Measure(StrEnum):
@@ -72,19 +81,19 @@ class Compared:
         return self.interval.high < self.month.low
 
 
-def sum_recalls(tried: Iterable[Trial]) -> list[Recall]:
+def sum_recalls(trials: Iterable[Trial]) -> list[Recall]:
     """The recall of each language and subject, of each of either, and of all together."""
     by_story: defaultdict[tuple[str, str], defaultdict[int, list[bool]]] = defaultdict(lambda: defaultdict(list))
-    for one in tried:
-        for language in (one.language, ALL):
-            for subject in (one.subject, ALL):
-                by_story[language, subject][one.story_id].append(one.found)
+    for trial in trials:
+        for language in (trial.language, ALL):
+            for subject in (trial.subject, ALL):
+                by_story[language, subject][trial.story_id].append(trial.found)
     return [_recall(*group, outcomes) for group, outcomes in sorted(by_story.items())]
 
 
 def _recall(language: str, subject: str, outcomes: Mapping[int, list[bool]]) -> Recall:
     found, total = sum(map(sum, outcomes.values())), sum(map(len, outcomes.values()))
-    shares = sum(sum(some) / len(some) for some in outcomes.values())
+    shares = sum(sum(of_story) / len(of_story) for of_story in outcomes.values())
     return Recall(language, subject, found, total, shares, len(outcomes))
 
 
@@ -94,8 +103,8 @@ def record_recalls(db: sqlite3.Connection, measure: Measure, measured_at: int, r
         db.executemany(
             "INSERT OR REPLACE INTO recalls VALUES (?, ?, ?, ?, ?, ?, ?, ?)",
             (
-                (measure, measured_at, one.language, one.subject, one.found, one.total, one.stories_found, one.stories)
-                for one in recalls
+                (measure, measured_at, row.language, row.subject, row.found, row.total, row.stories_found, row.stories)
+                for row in recalls
             ),
         )
         db.execute("DELETE FROM recalls WHERE measured_at < ?", (measured_at - KEPT_MS,))
@@ -121,26 +130,42 @@ def latest_recalls(db: sqlite3.Connection, measure: Measure) -> tuple[int, list[
     )
     nothing = share(0, 0)
     return at, [
-        Compared(one, share(one.stories_found, one.stories, ALARM_Z), month.get((one.language, one.subject), nothing))
-        for one in (Recall(*row) for row in rows)
+        Compared(recall, share(recall.stories_found, recall.stories, ALARM_Z), month.get(group, nothing))
+        for recall in (Recall(*row) for row in rows)
+        for group in [(recall.language, recall.subject)]
     ]
 
 
-# MERGED: What an audit reads of the ledger: the latest stories, and what is on record of a pair.
-
-ROWS_AT_ONCE = 5_000
-MOST_LISTED = 100_000  # the latest stories among which the sample is drawn
-
-Pair = tuple[int, int]  # ids, the lower first
+# What is drawn, and what is on record of it.
 
 
-class OnRecord(StrEnum):
-    """What the ledger says of a pair."""
+def draw_stories(db: sqlite3.Connection, wanted: int, words: range) -> dict[Language, list[Story]]:
+    """Up to `wanted` stories of each language with a number of words in the range; works are left out.
 
-    FLAGGED = "flagged"
-    SUPPRESSED = "suppressed"
-    PENDING = "pending"
-    NEAR_MISS = "near miss"
+    The cost does not depend on the number of stories.
+    """
+    sizes = dict(db.execute("SELECT number, stories FROM languages WHERE stories > 0"))
+    name_of = languages.names(db)
+    found: dict[int, dict[int, Story]] = {number: {} for number in sizes}
+    is_small, generator = sum(sizes.values()) <= DRAWN_AT_ONCE, random.SystemRandom()
+    for _ in range(1 if is_small else ROUNDS):
+        rows = _all(db) if is_small else _at_random(db)
+        generator.shuffle(rows)
+        for story_id, language, length, path in rows:
+            if story_id >= 0 and length in words and len(found[language]) < wanted:
+                found[language][story_id] = Story(story_id, name_of[language], path)
+        if all(len(some) >= min(wanted, sizes[number]) for number, some in found.items()):
+            break
+    return {name_of[number]: list(some.values()) for number, some in found.items()}
+
+
+def _all(db: sqlite3.Connection) -> Rows:
+    return db.execute("SELECT id, language, words, path FROM stories").fetchall()
+
+
+def _at_random(db: sqlite3.Connection) -> Rows:
+    drawn = draw_numbers(db, DRAWN_AT_ONCE)
+    return db.execute(f"SELECT id, language, words, path FROM stories WHERE {NEXT_TO}", (drawn,)).fetchall()
 
 
 def draw_latest(db: sqlite3.Connection, since: int, most: int) -> list[int]:
@@ -164,6 +189,15 @@ def draw_latest(db: sqlite3.Connection, since: int, most: int) -> list[int]:
     return random.SystemRandom().sample(found, min(most, len(found)))
 
 
+class OnRecord(StrEnum):
+    """What the ledger says of a pair."""
+
+    FLAGGED = "flagged"
+    SUPPRESSED = "suppressed"
+    PENDING = "pending"
+    NEAR_MISS = "near miss"
+
+
 def find_on_record(db: sqlite3.Connection, pairs: Iterable[Pair]) -> dict[Pair, OnRecord]:
     """What the ledger says of each pair; those of which it says nothing are left out."""
     rows = db.execute(
@@ -173,7 +207,7 @@ def find_on_record(db: sqlite3.Connection, pairs: Iterable[Pair]) -> dict[Pair, 
         " WHEN EXISTS (SELECT 1 FROM suppressed_pairs s WHERE s.a = w.a AND s.b = w.b) THEN 'suppressed'"
         " ELSE (SELECT iif(verified_at IS NULL, 'pending', 'near miss') FROM candidates c"
         " WHERE c.a = w.a AND c.b = w.b) END FROM wanted w",
-        (json.dumps(list(pairs)),),
+        (json_list(pairs),),
     )
     return {(a, b): OnRecord(state) for a, b, state in rows if state is not None}
 
@@ -184,42 +218,3 @@ def count_open_matches(db: sqlite3.Connection, story_id: int) -> int:
         "SELECT count(*) FROM flags WHERE (a = ?1 OR b = ?1) AND status = 'open' GROUP BY by_passages", (story_id,)
     )
     return max((n for (n,) in rows), default=0)
-
-
-# MERGED: Draws stories of each language at random.
-
-DRAWN_AT_ONCE = 2_000
-ROUNDS = 10  # a language with less than one story in a thousand may get fewer than wanted
-
-
-def draw_stories(db: sqlite3.Connection, wanted: int, words: range) -> dict[Language, list[Story]]:
-    """Up to `wanted` stories of each language with a number of words in the range; works are left out.
-
-    The cost does not depend on the number of stories.
-    """
-    sizes = dict(db.execute("SELECT number, stories FROM languages WHERE stories > 0"))
-    name_of = languages.names(db)
-    found: dict[int, dict[int, Story]] = {number: {} for number in sizes}
-    is_small, generator = sum(sizes.values()) <= DRAWN_AT_ONCE, random.SystemRandom()
-    for _ in range(1 if is_small else ROUNDS):
-        rows = _all(db) if is_small else _at_random(db, generator)
-        generator.shuffle(rows)
-        for story_id, language, length, path in rows:
-            if story_id >= 0 and length in words and len(found[language]) < wanted:
-                found[language][story_id] = Story(story_id, name_of[language], path)
-        if all(len(some) >= min(wanted, sizes[number]) for number, some in found.items()):
-            break
-    return {name_of[number]: list(some.values()) for number, some in found.items()}
-
-
-Rows = list[tuple[int, int, int, str | None]]  # id, language, words, path
-
-
-def _all(db: sqlite3.Connection) -> Rows:
-    return db.execute("SELECT id, language, words, path FROM stories").fetchall()
-
-
-def _at_random(db: sqlite3.Connection, generator: random.Random) -> Rows:
-    drawn = json.dumps(generator.choices(range(1, last_seq(db) + 1), k=DRAWN_AT_ONCE))
-    nearest = "SELECT (SELECT min(number) FROM stories WHERE number >= value) FROM json_each(?)"
-    return db.execute(f"SELECT id, language, words, path FROM stories WHERE number IN ({nearest})", (drawn,)).fetchall()

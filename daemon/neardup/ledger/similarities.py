@@ -3,9 +3,12 @@
 The view `sources` says which flags count.  A flag of which a text was missing has no spans and adds nothing until its
 pair is verified again.  Triggers mark the stories whose flags change as due; each transaction that changes flags calls
 `refresh` before it ends, so readers find every similarity up to date.
+
+The copied words of a flag are spans, [start, end) in words, packed into a few bytes each: the bounds of the spans in
+their order are stored as differences, each from the bound before it, as variable-length integers of 7 bits a byte
+(LEB128).  The sign of a difference is its lowest bit, so that any order can be stored.
 """
 
-import json
 import sqlite3
 from collections import Counter, defaultdict
 from collections.abc import Iterable, Iterator
@@ -15,9 +18,12 @@ import numpy as np
 
 from neardup.core.publication_order import Dates
 from neardup.core.verify.tiers import tier_of
-from neardup.ledger import languages
+from neardup.ledger import AMONG, json_list, languages, named_rows
 from neardup.ledger.flags import Selection, conditions
 from neardup.records import NO_SPANS, Kind, Language, Spans
+
+OPEN = Selection()
+MORE = 0x80  # the bit of a byte after which its integer goes on
 
 
 @dataclass(frozen=True, slots=True)
@@ -80,12 +86,11 @@ class Similarity:
 
 def of_story(db: sqlite3.Connection, story_id: int) -> Similarity | None:
     """The similarity of a story with its sources; None for a story that the ledger does not have."""
-    cursor = db.cursor()
-    cursor.row_factory = sqlite3.Row
-    story = cursor.execute("SELECT * FROM described WHERE id = ?", (story_id,)).fetchone()
+    story = named_rows(db, "SELECT * FROM described WHERE id = ?", (story_id,)).fetchone()
     if story is None:
         return None
-    rows = cursor.execute(
+    rows = named_rows(
+        db,
         "SELECT o.flag_id, m.id, m.title, m.path, m.author_id, m.published_at, m.updated_at, m.known_since, m.name,"
         " m.catalogue, m.licence,"
         " f.kind, f.status, o.spans, o.source_spans"
@@ -117,8 +122,8 @@ def of_story(db: sqlite3.Connection, story_id: int) -> Similarity | None:
 def shares(db: sqlite3.Connection, story_ids: Iterable[int]) -> dict[int, float]:
     """The similarities of those of these stories that copy, by id."""
     rows = db.execute(
-        "SELECT story_id, similarity FROM similarities WHERE story_id IN (SELECT value FROM json_each(?))",
-        (json.dumps(list(story_ids)),),
+        f"SELECT story_id, similarity FROM similarities WHERE story_id {AMONG}",
+        (json_list(story_ids),),
     )
     return dict(rows.fetchall())
 
@@ -201,9 +206,7 @@ def row_of(
     )
 
 
-# MERGED: Lists of the stories that copy, by their similarity.
-
-OPEN = Selection()
+# The stories that copy, listed by their similarity.
 
 
 def select(
@@ -223,9 +226,8 @@ def select(
     ", "; `top_source_id` is the source with the largest share.
     """
     holding, values = _holding(db, selection)
-    cursor = db.cursor()
-    cursor.row_factory = sqlite3.Row
-    return cursor.execute(
+    return named_rows(
+        db,
         "SELECT x.story_id, s.language, s.title, s.path, s.author_id, s.published_at, x.words, copied_words,"
         " similarity, sources, top_source AS top_source_id, t.title AS top_source_title,"
         " t.author_id AS top_source_author_id, top_share, kinds, s.name, t.name AS top_source_name, s.updated_at,"
@@ -244,7 +246,7 @@ def select(
 
 
 def tally(db: sqlite3.Connection, selection: Selection = OPEN) -> Counter[Language]:
-    """The number of stories that `selected` finds, by language."""
+    """The number of stories that `select` finds, by language."""
     of_flags, values = conditions(db, replace(selection, similarity=None))
     name_of = languages.names(db)
     # IN takes half the time of EXISTS where all rows are counted
@@ -264,9 +266,7 @@ def _holding(db: sqlite3.Connection, selection: Selection) -> tuple[str, list[ob
     return holding, [selection.similarity or 0.0, *values]
 
 
-# MERGED: Spans of copied words, [start, end) in words, packed into a few bytes each. The bounds of the spans in their order are stored as differences, each from the bound before it, as variable-length integers of 7 bits a byte (LEB128). The sign of a difference is its lowest bit, so that any order can be stored.
-
-MORE = 0x80  # the bit of a byte after which its integer goes on
+# Spans.
 
 
 def pack_spans(spans: Spans) -> bytes | None:
@@ -283,7 +283,7 @@ def pack_spans(spans: Spans) -> bytes | None:
 
 
 def unpack_spans(data: bytes | None) -> Spans:
-    """The inverse of `packed`."""
+    """The inverse of `packed_spans`."""
     if data is None:
         return NO_SPANS
     bounds, bound, number, shift = list[int](), 0, 0, 0

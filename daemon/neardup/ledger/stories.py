@@ -1,8 +1,16 @@
-"""Stories, with their changes and candidates: what a batch writes, and what a run reads."""
+"""Stories: what a batch writes of them, how they are forgotten and removed, and what outlives their rows.
+
+A batch is one transaction: it writes versions of stories with their passage hashes, marks, dead letters and candidates,
+and the changes that indexes are to apply.  So every index can be brought up to date from the ledger, whenever either
+died.  A new text gives its story a number that was never used before (neardup.ledger.outbox) and withdraws the flags of
+the old text; verdicts stay, in case a pair is flagged again.
+
+Two things outlive the row of a story: since when neardup has known it, by its own clock, through edits, removal of the
+text and refingerprinting; and that it was forgotten on request, after which no listing brings it back.
+"""
 
 import json
 import sqlite3
-from collections import Counter
 from collections.abc import Collection, Iterable, Sequence
 from dataclasses import dataclass
 from itertools import chain, islice
@@ -10,10 +18,13 @@ from typing import TYPE_CHECKING
 
 from neardup.errors import Forgotten
 from neardup.ledger import (
+    AMONG,
     candidates,
     dead_letters,
+    json_list,
     languages,
     marks,
+    named_rows,
     now_ms,
     outbox,
     passages,
@@ -34,9 +45,21 @@ if TYPE_CHECKING:
 # The page no longer holds a story, so its fingerprint is removed.  A missing or oversized object says nothing about
 # the text.
 TEXT_IS_GONE = {Skip.EMPTY, Skip.NOT_TEXT, Skip.NO_BODY, Skip.TOO_SHORT}
-
 # Each step of a statement releases the interpreter lock, and beside a busy event loop waits to get it back.
 ROWS_A_STATEMENT = 64
+# The tables that `remove_all` empties: everything that follows from fingerprints but flags and verdicts.
+OF_FINGERPRINTS = (
+    "stories",
+    "changes",
+    "candidates",
+    "suppressed_pairs",
+    "passage_hashes",
+    "common_passages",
+    "similarities",
+    "due_similarities",
+    "unsettled",
+    "marks",
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -52,30 +75,6 @@ class Batch:
     counts: dict[str, object]
     checkpoint: Checkpoint | None
     common_passages: Sequence[CommonPassage] = ()
-
-
-def stored_versions(db: sqlite3.Connection, ids: Iterable[int]) -> dict[int, StoredVersion]:
-    """The known stories among these ids."""
-    rows = db.execute(
-        "SELECT id, language, text_hash, etag, updated_at, name FROM stories"
-        " WHERE id IN (SELECT value FROM json_each(?))",
-        (json.dumps(list(ids)),),
-    )
-    name_of = languages.names(db)
-    return {
-        story_id: StoredVersion(name_of[language], text_hash, unpack_etag(etag), updated_at, name)
-        for story_id, language, text_hash, etag, updated_at, name in rows
-    }
-
-
-def fingerprints(db: sqlite3.Connection, ids: Iterable[int]) -> dict[int, BandedFingerprint]:
-    """The fingerprints of the known stories among these ids."""
-    rows = db.execute(
-        "SELECT id, language, simhash, signature FROM stories WHERE id IN (SELECT value FROM json_each(?))",
-        (json.dumps(list(ids)),),
-    )
-    name_of = languages.names(db)
-    return {story_id: BandedFingerprint(name_of[language], *hashes) for story_id, language, *hashes in rows}
 
 
 def commit(db: sqlite3.Connection, batch: Batch) -> list[int]:
@@ -118,7 +117,7 @@ def put_versions(db: sqlite3.Connection, made: "FingerprintedStories") -> None:
     passages.put_hashes(db, zip(numbers, pages.passages, strict=True))
     number_of = languages.numbers(db)
     spoken = [number_of[language] for language in listed.languages]
-    _count(db, spoken, gone)
+    languages.count_stories(db, spoken, (version.language for version in gone))
     rows = zip(
         numbers,
         ids,
@@ -154,9 +153,8 @@ def update(db: sqlite3.Connection, unchanged: Sequence[Skipped]) -> None:
         " (path, author_id, title, published_at, updated_at, etag, name)"
         " IS NOT (?2, ?3, ?4, ?5, ?6, coalesce(?7, etag), ?8)",
         (
-            (s.id, s.path, pack_id(s.author_id), s.title, s.published_at, s.updated_at, pack_etag(one.etag), s.name)
-            for one in unchanged
-            for s in [one.story]
+            (s.id, s.path, pack_id(s.author_id), s.title, s.published_at, s.updated_at, pack_etag(etag), s.name)
+            for s, etag in ((outcome.story, outcome.etag) for outcome in unchanged)
         ),
     )
     works.put(db, ((outcome.story.id, outcome.story.catalogue, outcome.story.licence) for outcome in unchanged))
@@ -198,18 +196,11 @@ def _remove(db: sqlite3.Connection, ids: Sequence[int]) -> int:
     keep_known_since(db, ids)
     gone = _leave(db, ids)
     outbox.record_removals(db, list(zip(outbox.take_numbers(db, len(gone)), gone, strict=True)))
-    _count(db, [], gone)
+    languages.count_stories(db, (), (version.language for version in gone))
     db.executemany("DELETE FROM stories WHERE number = ?", ((version.number,) for version in gone))
     keys = [(version.story_id,) for version in gone]
     db.executemany("UPDATE flags SET language = NULL WHERE a = ?1 OR b = ?1", keys)
     return len(gone)
-
-
-def _count(db: sqlite3.Connection, added: Iterable[int], gone: Iterable[outbox.Version]) -> None:
-    """Update the counts of stories: `added` are language numbers, `gone` the versions removed."""
-    steps = Counter(added)
-    steps.subtract(version.language for version in gone)
-    db.executemany("UPDATE languages SET stories = stories + ?2 WHERE number = ?1", steps.items())
 
 
 def _leave(db: sqlite3.Connection, ids: Sequence[int]) -> list[outbox.Version]:
@@ -220,8 +211,8 @@ def _leave(db: sqlite3.Connection, ids: Sequence[int]) -> list[outbox.Version]:
     gone = [
         outbox.Version(*row)
         for row in db.execute(
-            "SELECT number, id, language, simhash FROM stories WHERE id IN (SELECT value FROM json_each(?))",
-            (json.dumps(ids),),
+            f"SELECT number, id, language, simhash FROM stories WHERE id {AMONG}",
+            (json_list(ids),),
         )
     ]
     keys = [(version.story_id,) for version in gone]
@@ -231,38 +222,6 @@ def _leave(db: sqlite3.Connection, ids: Sequence[int]) -> list[outbox.Version]:
     passages.remove_hashes(db, [version.number for version in gone])
     forget_examples(db, [version.story_id for version in gone])
     return gone
-
-
-def describe(db: sqlite3.Connection, ids: Iterable[int]) -> dict[int, sqlite3.Row]:
-    """The rows of `described` of the known stories among these ids."""
-    cursor = db.cursor()
-    cursor.row_factory = sqlite3.Row
-    rows = cursor.execute(
-        "SELECT * FROM described WHERE id IN (SELECT value FROM json_each(?))", (json.dumps(list(ids)),)
-    )
-    return {row["id"]: row for row in rows}
-
-
-def example_ids(db: sqlite3.Connection, *, of_reference: bool) -> list[int]:
-    """The id of one story of the platform, or of one work; none if there is none on record."""
-    return [row[0] for row in db.execute(f"SELECT id FROM stories WHERE id {'<' if of_reference else '>='} 0 LIMIT 1")]
-
-
-# MERGED: The removal of all fingerprints, before a backfill makes them again.
-
-# The tables that `restart` empties: everything that follows from fingerprints but flags and verdicts.
-OF_FINGERPRINTS = (
-    "stories",
-    "changes",
-    "candidates",
-    "suppressed_pairs",
-    "passage_hashes",
-    "common_passages",
-    "similarities",
-    "due_similarities",
-    "unsettled",
-    "marks",
-)
 
 
 def remove_all(db: sqlite3.Connection, version: str, extraction: str) -> None:
@@ -284,17 +243,14 @@ def remove_all(db: sqlite3.Connection, version: str, extraction: str) -> None:
         outbox.drop_changes(db, 0)
 
 
-# MERGED: Since when neardup knows a story, by its own clock: kept through edits, removal of the text, and refingerprinting.
-
-
 def take_known_since(db: sqlite3.Connection, ids: Sequence[int], now: int) -> list[int]:
     """Since when each of these stories is known; `now` for a story that is new.  Within the caller's transaction."""
-    among = json.dumps(ids)
-    held = db.execute("SELECT id, known_since FROM stories WHERE id IN (SELECT value FROM json_each(?))", (among,))
+    wanted = (json_list(ids),)
+    held = db.execute(f"SELECT id, known_since FROM stories WHERE id {AMONG}", wanted)
     since = dict.fromkeys(ids, now) | dict(held)
     kept = db.execute(
-        "DELETE FROM known_before WHERE story_id IN (SELECT value FROM json_each(?)) RETURNING story_id, known_since",
-        (among,),
+        f"DELETE FROM known_before WHERE story_id {AMONG} RETURNING story_id, known_since",
+        wanted,
     )
     since |= dict(kept)
     return [since[story_id] for story_id in ids]
@@ -303,8 +259,8 @@ def take_known_since(db: sqlite3.Connection, ids: Sequence[int], now: int) -> li
 def keep_known_since(db: sqlite3.Connection, ids: Iterable[int]) -> None:
     """Keep the times of stories that are about to be removed, in case they come back."""
     db.execute(
-        "INSERT INTO known_before SELECT id, known_since FROM stories WHERE id IN (SELECT value FROM json_each(?))",
-        (json.dumps(list(ids)),),
+        f"INSERT INTO known_before SELECT id, known_since FROM stories WHERE id {AMONG}",
+        (json_list(ids),),
     )
 
 
@@ -316,9 +272,6 @@ def keep_known_since_of_all(db: sqlite3.Connection) -> None:
 def drop_known_since(db: sqlite3.Connection, story_id: int) -> None:
     """Remove what was kept of a story."""
     db.execute("DELETE FROM known_before WHERE story_id = ?", (story_id,))
-
-
-# MERGED: The stories that were forgotten on request, which no listing brings back.
 
 
 def record_forgotten(db: sqlite3.Connection, story_id: int) -> None:
@@ -333,9 +286,7 @@ def undo_forget(db: sqlite3.Connection, story_id: int) -> bool:
 
 def forgotten_among(db: sqlite3.Connection, ids: Iterable[int]) -> set[int]:
     """Which of these stories are forgotten."""
-    rows = db.execute(
-        "SELECT story_id FROM forgotten WHERE story_id IN (SELECT value FROM json_each(?))", (json.dumps(list(ids)),)
-    )
+    rows = db.execute(f"SELECT story_id FROM forgotten WHERE story_id {AMONG}", (json_list(ids),))
     return {row[0] for row in rows}
 
 
@@ -348,3 +299,37 @@ def refuse_forgotten(db: sqlite3.Connection, story_id: int) -> None:
 def count_forgotten(db: sqlite3.Connection) -> int:
     """The number of forgotten stories."""
     return int(db.execute("SELECT count(*) FROM forgotten").fetchone()[0])
+
+
+def stored_versions(db: sqlite3.Connection, ids: Iterable[int]) -> dict[int, StoredVersion]:
+    """The known stories among these ids."""
+    rows = db.execute(
+        f"SELECT id, language, text_hash, etag, updated_at, name FROM stories WHERE id {AMONG}",
+        (json_list(ids),),
+    )
+    name_of = languages.names(db)
+    return {
+        story_id: StoredVersion(name_of[language], text_hash, unpack_etag(etag), updated_at, name)
+        for story_id, language, text_hash, etag, updated_at, name in rows
+    }
+
+
+def fingerprints(db: sqlite3.Connection, ids: Iterable[int]) -> dict[int, BandedFingerprint]:
+    """The fingerprints of the known stories among these ids."""
+    rows = db.execute(
+        f"SELECT id, language, simhash, signature FROM stories WHERE id {AMONG}",
+        (json_list(ids),),
+    )
+    name_of = languages.names(db)
+    return {story_id: BandedFingerprint(name_of[language], *hashes) for story_id, language, *hashes in rows}
+
+
+def describe(db: sqlite3.Connection, ids: Iterable[int]) -> dict[int, sqlite3.Row]:
+    """The rows of `described` of the known stories among these ids."""
+    rows = named_rows(db, f"SELECT * FROM described WHERE id {AMONG}", (json_list(ids),))
+    return {row["id"]: row for row in rows}
+
+
+def example_ids(db: sqlite3.Connection, *, of_reference: bool) -> list[int]:
+    """The id of one story of the platform, or of one work; none if there is none on record."""
+    return [row[0] for row in db.execute(f"SELECT id FROM stories WHERE id {'<' if of_reference else '>='} 0 LIMIT 1")]

@@ -1,6 +1,7 @@
-"""Compact columns: the digits of a hash as bytes, the digits of an id as an integer.
+"""The rows of `stories`: how their long columns are stored, and how many bytes they take.
 
-Unpacking returns exactly the original text; a text for which it would not is stored as it is.
+Most of a ledger consists of these rows.  So the digits of a hash are stored as bytes, and the digits of an id as an
+integer.  Unpacking returns exactly the original text; a text for which it would not is stored as it is.
 """
 
 import re
@@ -12,6 +13,11 @@ from neardup.sqlite import bytes_in_leaves, integer_bytes, varint_bytes
 MAX_INTEGER = 2**63 - 1
 MD5 = re.compile(r'"[0-9a-f]{32}"')
 INTEGER = re.compile(r"0|[1-9][0-9]{0,18}")
+HASH_BYTES, TIME_BYTES, NUMBER_BYTES = 16, 6, 4
+COLUMNS = 16
+LONGEST_SHORT_TEXT = 57  # longer texts have a type of two bytes
+SMALL_TABLE = 4096  # bytes
+TABLES = 46  # and indexes, that stay small
 
 
 def pack_etag(etag: str | None) -> bytes | str | None:
@@ -29,15 +35,6 @@ def pack_id(digits: str | None) -> int | str | None:
     if digits is None or not INTEGER.fullmatch(digits) or int(digits) > MAX_INTEGER:
         return digits
     return int(digits)
-
-
-# MERGED: Projects the size of a ledger from the number of its stories.
-
-HASH_BYTES, TIME_BYTES, NUMBER_BYTES = 16, 6, 4
-COLUMNS = 16
-LONGEST_SHORT_TEXT = 57  # longer texts have a type of two bytes
-SMALL_TABLE = 4096  # bytes
-TABLES = 46  # and indexes, that stay small
 
 
 @dataclass(frozen=True, slots=True)

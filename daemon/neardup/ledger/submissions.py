@@ -1,6 +1,9 @@
-"""Submitted stories: each is written by itself, with all that its check found, in one transaction."""
+"""Submitted stories: each is written by itself, with all that its check found, in one transaction.
 
-import json
+While one process looks a story up and writes it, another may write one that is like it.  So every submitted story is
+unsettled at first: the process that holds the lock, whose indexes are in step with the ledger, looks it up once more.
+"""
+
 import sqlite3
 from collections import Counter
 from collections.abc import Callable, Sequence
@@ -9,6 +12,19 @@ from typing import NamedTuple
 
 from neardup.core.columns import Outcomes
 from neardup.ledger import candidates, dead_letters, languages, marks, similarities, stories, transaction, verification
+from neardup.ledger import (
+    AMONG,
+    candidates,
+    dead_letters,
+    json_list,
+    languages,
+    marks,
+    named_rows,
+    similarities,
+    stories,
+    transaction,
+    verification,
+)
 from neardup.ledger.candidates import Matches
 from neardup.records import (
     Assessment,
@@ -54,6 +70,8 @@ def commit(db: sqlite3.Connection, submitted: Submitted, version: str, *, again:
     What is not known of the story stays as it is on record.  `version` is that of the fingerprints.  Raises Forgotten
     for a forgotten story, unless it is to be stored `again`.
     """
+    from neardup.core.columns import Outcomes  # noqa: PLC0415 - with the parser of pages, which `count_unsettled` does without
+
     story = submitted.outcome.story
     with transaction(db):
         if again:
@@ -84,9 +102,8 @@ def complete(db: sqlite3.Connection, story: Story) -> Story:
 
 
 def _on_record(db: sqlite3.Connection, story_id: int) -> sqlite3.Row | None:
-    cursor = db.cursor()
-    cursor.row_factory = sqlite3.Row
-    row: sqlite3.Row | None = cursor.execute(
+    row: sqlite3.Row | None = named_rows(
+        db,
         "SELECT text_hash, l.name AS language, path, CAST(author_id AS TEXT) AS author_id, title, published_at,"
         " updated_at FROM stories JOIN languages l ON l.number = language WHERE id = ?",
         (story_id,),
@@ -111,9 +128,6 @@ def _complete(story: Story, before: sqlite3.Row) -> Story:
     given = {name: getattr(story, name) for name in ("author_id", "title", "published_at")}
     known: Story = replace(story, **{name: before[name] if value is None else value for name, value in given.items()})
     return known
-
-
-# MERGED: The submitted stories that are to be looked up once more. While one process looks a story up and writes it, another may write one that is like it. So the process that holds the lock, whose indexes are in step with the ledger, looks up every submitted story once more.
 
 
 class Unsettled(NamedTuple):
@@ -147,14 +161,14 @@ def list_unsettled(db: sqlite3.Connection, limit: int) -> list[Unsettled]:
     ]
 
 
-def settle(db: sqlite3.Connection, some: Sequence[Unsettled], matches: Sequence[Matches]) -> None:
+def settle(db: sqlite3.Connection, versions: Sequence[Unsettled], matches: Sequence[Matches]) -> None:
     """Record what the lookups of these versions found, in one transaction."""
-    numbers = json.dumps([one.number for one in some])
+    numbers = json_list(version.number for version in versions)
     with transaction(db):
-        for one in matches:
-            candidates.nominate(db, one)
+        for nominated in matches:
+            candidates.nominate(db, nominated)
         db.execute(
-            "DELETE FROM unsettled WHERE number IN (SELECT value FROM json_each(?))"
+            f"DELETE FROM unsettled WHERE number {AMONG}"
             " OR NOT EXISTS (SELECT 1 FROM stories s WHERE s.number = unsettled.number)",
             (numbers,),
         )

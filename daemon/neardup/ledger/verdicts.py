@@ -1,7 +1,9 @@
-"""The verdicts of moderators: giving and undoing them, and how precise they show the flags to be.
+"""The verdicts of moderators: giving and undoing them, how precise they show the flags to be, and their log.
 
 A flag's status is the active verdict on its pair, or `open`; a withdrawn flag stays withdrawn until its pair is
 flagged again.  No verdict or undo changes flags that are no longer as they were shown: the moderator gets a Conflict.
+Verdicts given at once are one decision, which is undone as a whole.  The log keeps them all, until a story of the pair
+is erased.
 """
 
 import hashlib
@@ -9,14 +11,52 @@ import json
 import sqlite3
 from collections.abc import Iterable, Iterator, Sequence
 from itertools import groupby
-from typing import Any
+from typing import Any, NamedTuple
 
 from neardup.core.verify.suppression import status_of
 from neardup.errors import Conflict
 from neardup.ledger import active_verdicts, candidates, cases, now_ms, similarities, transaction
 from neardup.records import DECIDING, Language, Verdict, rfc3339
+from neardup.ledger import (
+    AMONG,
+    active_verdicts,
+    candidates,
+    cases,
+    json_list,
+    named_rows,
+    now_ms,
+    similarities,
+    transaction,
+)
+from neardup.records import DECIDING, Kind, Verdict
+from neardup.records import Language
+from neardup.records import rfc3339
 
-AMONG = "IN (SELECT value FROM json_each(?))"
+EVENTS = (
+    "SELECT {event} AS event, {at} AS at, {by} AS by, decision, verdict, note, case_id, a, b, kind, verdict_id,"
+    " (SELECT name FROM languages WHERE number = language) AS language,"
+    " (SELECT catalogue FROM works WHERE story_id = a) AS catalogue FROM verdicts WHERE {at} >= ?1 AND {holding}"
+)
+ANY = "true"
+ON_A_LATER_STORY = (  # in the order of the view `pairs`
+    "verdict_id IN (SELECT verdict_id FROM stories s CROSS JOIN verdicts w ON s.id IN (w.a, w.b)"
+    " CROSS JOIN stories m ON m.id = iif(s.id = w.a, w.b, w.a) WHERE s.id = ?2 AND (w.a = ?2 OR w.b = ?2)"
+    " AND (m.sort_time, m.id) < (s.sort_time, s.id))"
+)
+LONG_AGO = -(2**63)
+Event = dict[str, Any]
+
+
+class DecidedPair(NamedTuple):
+    """A pair a < b as a verdict keeps it; `language` is a number, and `case_id` the case that its flag is in."""
+
+    a: int
+    b: int
+    language: int | None
+    kind: Kind
+    severity: int
+    joins_clusters: bool
+    case_id: int | None = None
 
 
 def decide(  # noqa: PLR0917 - the fields of a form, in their order
@@ -40,30 +80,39 @@ def decide(  # noqa: PLR0917 - the fields of a form, in their order
 
 
 def _decide(db: sqlite3.Connection, flag_ids: Sequence[int], verdict: Verdict, note: str, moderator: str) -> int:
-    pairs = db.execute(
-        f"SELECT a, b, language, kind, severity, case_id, joins_clusters FROM flags WHERE flag_id {AMONG}"
+    rows = db.execute(
+        f"SELECT a, b, language, kind, severity, joins_clusters, case_id FROM flags WHERE flag_id {AMONG}"
         " ORDER BY severity, strength DESC, a, b",
-        (_json(flag_ids),),
-    ).fetchall()
+        (json_list(flag_ids),),
+    )
+    pairs = [DecidedPair(*row) for row in rows]
     if not pairs:
         raise Conflict("none of these pairs is flagged any more")
-    replaced = [one.verdict_id for a, b, *_ in pairs if (one := active_verdicts.of_pair(db, (a, b)))]
-    decision, now = 0, now_ms()
+    replaced = [before.verdict_id for pair in pairs if (before := active_verdicts.of_pair(db, (pair.a, pair.b)))]
+    decision = put(db, pairs, verdict, note, moderator, now_ms())
+    status = verdict if verdict in DECIDING else "open"
+    db.execute(
+        f"UPDATE flags SET status = ? WHERE flag_id {AMONG} AND status <> 'withdrawn'", (status, json_list(flag_ids))
+    )
+    _update_dependents(db, replaced)
+    similarities.refresh(db)
+    return decision
+
+
+def put(  # noqa: PLR0917 - the columns of the table, in their order
+    db: sqlite3.Connection, pairs: Iterable[DecidedPair], verdict: Verdict, note: str, moderator: str, decided_at: int
+) -> int:
+    """Record a verdict on pairs as one decision, within the caller's transaction; returns the decision's number."""
+    decision = 0
     for pair in pairs:
         verdict_id = db.execute(
-            "INSERT INTO verdicts (a, b, language, kind, severity, case_id, joins_clusters, verdict, note, moderator,"
+            "INSERT INTO verdicts (a, b, language, kind, severity, joins_clusters, case_id, verdict, note, moderator,"
             " decided_at, decision) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)",
-            (*pair, verdict, note, moderator, now, decision),
+            (*pair, verdict, note, moderator, decided_at, decision),
         ).lastrowid
         assert verdict_id is not None
         decision = decision or verdict_id  # a decision has the number of its first verdict
     db.execute("UPDATE verdicts SET decision = verdict_id WHERE verdict_id = ?", (decision,))
-    status = verdict if verdict in DECIDING else "open"
-    db.execute(
-        f"UPDATE flags SET status = ? WHERE flag_id {AMONG} AND status <> 'withdrawn'", (status, _json(flag_ids))
-    )
-    _update_dependents(db, replaced)
-    similarities.refresh(db)
     return decision
 
 
@@ -85,7 +134,7 @@ def undo(db: sqlite3.Connection, decision: int, moderator: str, seen: str) -> No
         ]
         if not undone:
             raise Conflict("this verdict was undone before")
-        flags = db.execute(f"SELECT flag_id, a, b, kind FROM flags WHERE flag_id {AMONG}", (_json(flag_ids),))
+        flags = db.execute(f"SELECT flag_id, a, b, kind FROM flags WHERE flag_id {AMONG}", (json_list(flag_ids),))
         for flag_id, a, b, kind in flags.fetchall():
             status = status_of(kind, active_verdicts.of_pair(db, (a, b)))
             db.execute("UPDATE flags SET status = ? WHERE flag_id = ? AND status <> 'withdrawn'", (status, flag_id))
@@ -109,9 +158,46 @@ def state(db: sqlite3.Connection, flag_ids: Iterable[int]) -> str:
         "SELECT count(decided_at) + count(undone_at),"
         " group_concat(flag_id || status || ':' || ifnull(verdict_id, '') || (undone_at IS NULL)) FROM flags f"
         f" LEFT JOIN verdicts v ON v.a = f.a AND v.b = f.b WHERE flag_id {AMONG}",
-        (_json(flag_ids),),
+        (json_list(flag_ids),),
     ).fetchone()
     return f"{count}-{hashlib.blake2b((listed or '').encode(), digest_size=8).hexdigest()}"
+
+
+def _refuse_if_changed(db: sqlite3.Connection, flag_ids: Sequence[int], seen: str) -> None:
+    """Raise Conflict if the `state` of these flags is not `seen` any more; it tells what a moderator did since."""
+    current = state(db, flag_ids)
+    if current == seen:
+        return
+    seen_count = seen.partition("-")[0]  # any text: `seen` is from a form
+    if seen_count.isascii() and seen_count.isdecimal() and int(seen_count) >= int(current.partition("-")[0]):
+        raise Conflict("these flags have changed meanwhile: look at them again")
+    row = db.execute(
+        "SELECT coalesce(undone_by, moderator), undone_at, decided_at, verdict, v.a, v.b FROM flags f"
+        f" JOIN verdicts v ON v.a = f.a AND v.b = f.b WHERE flag_id {AMONG}"
+        " ORDER BY max(decided_at, coalesce(undone_at, 0)) DESC, verdict_id DESC LIMIT 1",
+        (json_list(flag_ids),),
+    ).fetchone()
+    if row is None:
+        raise Conflict("these flags are not as they were shown: look at them again")
+    who, undone_at, decided_at, verdict, a, b = row
+    did = f"undid the verdict {verdict} on" if undone_at else f"judged {verdict}:"
+    raise Conflict(f"meanwhile, at {rfc3339(undone_at or decided_at)}, {who} {did} stories {a} and {b}")
+
+
+def _update_dependents(db: sqlite3.Connection, verdict_ids: Sequence[int]) -> None:
+    """Update what depended on verdicts that are no longer active.
+
+    Flags get another context, and the pairs that these verdicts suppressed become candidates again.
+    """
+    which = (json_list(verdict_ids),)
+    db.execute(
+        "UPDATE flags SET context = (SELECT max(verdict_id) FROM active_verdicts v"
+        f" WHERE v.a IN (flags.a, flags.b) OR v.b IN (flags.a, flags.b)) WHERE context {AMONG}",
+        which,
+    )
+    released = db.execute(f"DELETE FROM suppressed_pairs WHERE verdict_id {AMONG} RETURNING a, b", which).fetchall()
+    for a, b in released:
+        candidates.put(db, a, b)
 
 
 def flags_of(db: sqlite3.Connection, decision: int) -> list[int]:
@@ -136,9 +222,8 @@ def of_decision(db: sqlite3.Connection, decision: int) -> list[sqlite3.Row]:
 
     Columns: a, b, verdict, moderator, undone_at, case_id.
     """
-    cursor = db.cursor()
-    cursor.row_factory = sqlite3.Row
-    return cursor.execute(
+    return named_rows(
+        db,
         "SELECT a, b, verdict, moderator, undone_at, case_id FROM verdicts WHERE decision = ? ORDER BY verdict_id",
         (decision,),
     ).fetchall()
@@ -149,9 +234,8 @@ def of_case(db: sqlite3.Connection, case_id: int) -> list[sqlite3.Row]:
 
     Columns: decision, verdict, note, moderator, decided_at, undone_at, undone_by, pairs (their number).
     """
-    cursor = db.cursor()
-    cursor.row_factory = sqlite3.Row
-    return cursor.execute(
+    return named_rows(
+        db,
         "SELECT decision, verdict, note, moderator, decided_at, undone_at, undone_by, count(*) AS pairs FROM flags f"
         " CROSS JOIN verdicts v ON v.a = f.a AND v.b = f.b WHERE f.case_id = ?"
         " GROUP BY decision ORDER BY decision DESC",
@@ -164,9 +248,8 @@ def of_pair(db: sqlite3.Connection, a: int, b: int) -> list[sqlite3.Row]:
 
     Columns: verdict_id, decision, kind, verdict, note, moderator, decided_at, undone_at, undone_by.
     """
-    cursor = db.cursor()
-    cursor.row_factory = sqlite3.Row
-    return cursor.execute(
+    return named_rows(
+        db,
         "SELECT verdict_id, decision, kind, verdict, note, moderator, decided_at, undone_at, undone_by FROM verdicts"
         " WHERE a = ? AND b = ? ORDER BY verdict_id DESC",
         (min(a, b), max(a, b)),
@@ -178,72 +261,15 @@ def verdict_counts(db: sqlite3.Connection) -> list[sqlite3.Row]:
 
     Columns: language, kind, judged (their number), and one for each verdict.
     """
-    cursor = db.cursor()
-    cursor.row_factory = sqlite3.Row
     each = ", ".join(f"sum(verdict = '{verdict}') AS {verdict}" for verdict in DECIDING)
-    return cursor.execute(
+    return named_rows(
+        db,
         f"SELECT name AS language, kind, count(*) AS judged, {each} FROM active_verdicts"
-        " JOIN languages ON number = language GROUP BY name, kind ORDER BY name, min(severity)"
+        " JOIN languages ON number = language GROUP BY name, kind ORDER BY name, min(severity)",
     ).fetchall()
 
 
-def _refuse_if_changed(db: sqlite3.Connection, flag_ids: Sequence[int], seen: str) -> None:
-    """Raise Conflict if the `state` of these flags is not `seen` any more; it tells what a moderator did since."""
-    current = state(db, flag_ids)
-    if current == seen:
-        return
-    seen_count = seen.partition("-")[0]  # any text: `seen` is from a form
-    if seen_count.isascii() and seen_count.isdecimal() and int(seen_count) >= int(current.partition("-")[0]):
-        raise Conflict("these flags have changed meanwhile: look at them again")
-    row = db.execute(
-        "SELECT coalesce(undone_by, moderator), undone_at, decided_at, verdict, v.a, v.b FROM flags f"
-        f" JOIN verdicts v ON v.a = f.a AND v.b = f.b WHERE flag_id {AMONG}"
-        " ORDER BY max(decided_at, coalesce(undone_at, 0)) DESC, verdict_id DESC LIMIT 1",
-        (_json(flag_ids),),
-    ).fetchone()
-    if row is None:
-        raise Conflict("these flags are not as they were shown: look at them again")
-    who, undone_at, decided_at, verdict, a, b = row
-    did = f"undid the verdict {verdict} on" if undone_at else f"judged {verdict}:"
-    raise Conflict(f"meanwhile, at {rfc3339(undone_at or decided_at)}, {who} {did} stories {a} and {b}")
-
-
-def _update_dependents(db: sqlite3.Connection, verdict_ids: Sequence[int]) -> None:
-    """Update what depended on verdicts that are no longer active.
-
-    Flags get another context, and the pairs that these verdicts suppressed become candidates again.
-    """
-    which = (_json(verdict_ids),)
-    db.execute(
-        "UPDATE flags SET context = (SELECT max(verdict_id) FROM active_verdicts v"
-        f" WHERE v.a IN (flags.a, flags.b) OR v.b IN (flags.a, flags.b)) WHERE context {AMONG}",
-        which,
-    )
-    released = db.execute(f"DELETE FROM suppressed_pairs WHERE verdict_id {AMONG} RETURNING a, b", which).fetchall()
-    for a, b in released:
-        candidates.put(db, a, b)
-
-
-def _json(values: Iterable[int]) -> str:
-    return json.dumps(list(values))
-
-
-# MERGED: The log of verdicts: what moderators decided and undid, in the order of time.
-
-EVENTS = (
-    "SELECT {event} AS event, {at} AS at, {by} AS by, decision, verdict, note, case_id, a, b, kind, verdict_id,"
-    " (SELECT name FROM languages WHERE number = language) AS language,"
-    " (SELECT catalogue FROM works WHERE story_id = a) AS catalogue FROM verdicts WHERE {at} >= ?1 AND {holding}"
-)
-ANY = "true"
-ON_A_LATER_STORY = (  # in the order of the view `pairs`
-    "verdict_id IN (SELECT verdict_id FROM stories s CROSS JOIN verdicts w ON s.id IN (w.a, w.b)"
-    " CROSS JOIN stories m ON m.id = iif(s.id = w.a, w.b, w.a) WHERE s.id = ?2 AND (w.a = ?2 OR w.b = ?2)"
-    " AND (m.sort_time, m.id) < (s.sort_time, s.id))"
-)
-LONG_AGO = -(2**63)
-
-Event = dict[str, Any]
+# The log: what moderators decided and undid, in the order of time.
 
 
 def events_since(db: sqlite3.Connection, time: int | None = None) -> Iterator[Event]:
@@ -269,9 +295,7 @@ def events_of_decision(db: sqlite3.Connection, decision: int) -> list[Event]:
 def _events(db: sqlite3.Connection, holding: str, *values: object) -> Iterator[Event]:
     given = EVENTS.format(event="'verdict'", at="decided_at", by="moderator", holding=holding)
     undone = EVENTS.format(event="'undo'", at="undone_at", by="undone_by", holding=holding)
-    cursor = db.cursor()
-    cursor.row_factory = sqlite3.Row
-    rows = cursor.execute(f"{given} UNION ALL {undone} ORDER BY at, decision, event DESC, verdict_id", values)
+    rows = named_rows(db, f"{given} UNION ALL {undone} ORDER BY at, decision, event DESC, verdict_id", values)
     for _, group in groupby(rows, lambda row: (row["decision"], row["event"], row["at"])):
         members = list(group)
         shared = {name: members[0][name] for name in ("event", "by", "decision", "verdict", "note")}

@@ -1,4 +1,10 @@
-"""Records verified candidates, and has flags verified again whose passages have become common."""
+"""Verified pairs: how a verified candidate becomes a flag or a near miss, and when it is verified again.
+
+A candidate counts only while both of its stories have the texts that were verified.  A pair that is a copy by the
+thresholds becomes a flag, unless a verdict suppresses it.  Any other becomes a near miss, which keeps its signals for
+trying out other thresholds, and its flag, which was only estimated, is withdrawn.  Once more passages are common, the
+open flags by passages that may rest on them become candidates again.
+"""
 
 import json
 import sqlite3
@@ -9,9 +15,31 @@ from typing import Any
 
 from neardup.core.verify import suppression
 from neardup.core.verify.tiers import EXACT, kinds_of_passages, tier_of
-from neardup.ledger import active_verdicts, candidates, languages, now_ms, passages, similarities, transaction
+from neardup.ledger import (
+    AMONG,
+    active_verdicts,
+    candidates,
+    json_list,
+    languages,
+    now_ms,
+    passages,
+    similarities,
+    transaction,
+)
 from neardup.ledger.similarities import pack_spans
 from neardup.records import Assessment, Candidate, Kind, Language, Signals, Verdict
+
+OF_STORIES = "author_a", "author_b", "published_a", "published_b", "same_author"  # columns copied from the stories
+SIGNAL_COLUMNS = (
+    "hamming",
+    "jaccard",
+    "containment_a",
+    "containment_b",
+    "longest_run_words",
+    "estimated",
+    "signals",  # the extra ones as a JSON object, NULL where there are none
+)
+MEASURED = ", ".join(SIGNAL_COLUMNS)
 
 
 def record(
@@ -33,36 +61,6 @@ def record(
     return new
 
 
-def request_reverification(db: sqlite3.Connection, numbers: Sequence[int]) -> None:
-    """Have the open flags by passages among the stories with these numbers verified again, in one transaction."""
-    some = "SELECT id FROM stories WHERE number IN (SELECT value FROM json_each(?))"
-    with transaction(db):
-        _request(db, f"some (id) AS MATERIALIZED ({some})", "a IN some AND b IN some", json.dumps(list(numbers)))
-
-
-def _request_pairs(db: sqlite3.Connection, pairs: Iterable[Candidate]) -> None:
-    some = "SELECT value ->> 0, value ->> 1 FROM json_each(?)"
-    ids = json.dumps([(pair.a.id, pair.b.id) for pair in pairs])
-    _request(db, f"some (a, b) AS MATERIALIZED ({some})", "(a, b) IN some", ids)
-
-
-def is_reverification_possible(db: sqlite3.Connection) -> bool:
-    """Whether any flag is one that `request` might have verified again."""
-    row = db.execute("SELECT EXISTS (SELECT 1 FROM flags WHERE by_passages AND status = 'open')").fetchone()
-    return bool(row[0])
-
-
-def _request(db: sqlite3.Connection, some: str, among: str, values: str) -> None:
-    db.execute(
-        f"WITH {some} INSERT INTO candidates (a, b, by_passages) SELECT a, b, 1 FROM flags"
-        f" WHERE by_passages AND status = 'open' AND {among} ON CONFLICT DO NOTHING",
-        (values,),
-    )
-
-
-OF_STORIES = "author_a", "author_b", "published_a", "published_b", "same_author"  # columns copied from the stories
-
-
 def put_verified(
     db: sqlite3.Connection, assessed: Sequence[tuple[Candidate, Assessment | None]], version: str
 ) -> Counter[tuple[Language, Kind]]:
@@ -80,7 +78,7 @@ def put_verified(
         # a flagged pair is verified again only if its flag was estimated: this estimate was too high
         db.execute("UPDATE flags SET status = 'withdrawn' WHERE a = ? AND b = ?", (candidate.a.id, candidate.b.id))
         if assessment is not None:
-            put_near_miss(db, candidate, assessment.signals, now, by_passages=by_passages)
+            put_near_misses(db, [(candidate, assessment.signals, by_passages)], now)
     return +new
 
 
@@ -186,25 +184,10 @@ def _insertion(columns: Iterable[str]) -> str:
     named = list(columns)
     return (
         f"INSERT INTO flags ({', '.join((*named, *OF_STORIES))}, flagged_at)"
-        f" SELECT {', '.join(f':{column}' for column in named)}, one.author_id, other.author_id, one.published_at,"
-        " other.published_at, :own_text_expected AND (one.author_id = other.author_id) IS TRUE, :now"
-        " FROM stories one, stories other WHERE one.id = :a AND other.id = :b"
+        f" SELECT {', '.join(f':{column}' for column in named)}, x.author_id, y.author_id, x.published_at,"
+        " y.published_at, :own_text_expected AND (x.author_id = y.author_id) IS TRUE, :now"
+        " FROM stories x, stories y WHERE x.id = :a AND y.id = :b"
     )
-
-
-# MERGED: Near misses: pairs that are no copies by the thresholds, with their signals, for trying out other thresholds.
-
-
-def count_near_misses(db: sqlite3.Connection) -> int:
-    """The number of near misses."""
-    return int(db.execute("SELECT count(*) FROM candidates WHERE verified_at IS NOT NULL").fetchone()[0])
-
-
-def put_near_miss(
-    db: sqlite3.Connection, candidate: Candidate, signals: Signals, now: int, *, by_passages: bool = False
-) -> None:
-    """Record a near miss, within the caller's transaction."""
-    put_near_misses(db, [(candidate, signals, by_passages)], now)
 
 
 def put_near_misses(db: sqlite3.Connection, rows: Iterable[tuple[Candidate, Signals, bool]], now: int) -> None:
@@ -219,17 +202,61 @@ def put_near_misses(db: sqlite3.Connection, rows: Iterable[tuple[Candidate, Sign
     )
 
 
-# MERGED: Signals as columns of the tables `flags` and `candidates`.
+def count_near_misses(db: sqlite3.Connection) -> int:
+    """The number of near misses."""
+    return int(db.execute("SELECT count(*) FROM candidates WHERE verified_at IS NOT NULL").fetchone()[0])
 
-SIGNAL_COLUMNS = (
-    "hamming",
-    "jaccard",
-    "containment_a",
-    "containment_b",
-    "longest_run_words",
-    "estimated",
-    "signals",  # the extra ones as a JSON object, NULL where there are none
-)
+
+def request_reverification(db: sqlite3.Connection, numbers: Sequence[int]) -> None:
+    """Have the open flags by passages among the stories with these numbers verified again, in one transaction."""
+    chosen = f"SELECT id FROM stories WHERE number {AMONG}"
+    with transaction(db):
+        _request(db, f"chosen (id) AS MATERIALIZED ({chosen})", "a IN chosen AND b IN chosen", json_list(numbers))
+
+
+def _request_pairs(db: sqlite3.Connection, pairs: Iterable[Candidate]) -> None:
+    chosen = "SELECT value ->> 0, value ->> 1 FROM json_each(?)"
+    ids = json_list((pair.a.id, pair.b.id) for pair in pairs)
+    _request(db, f"chosen (a, b) AS MATERIALIZED ({chosen})", "(a, b) IN chosen", ids)
+
+
+def _request(db: sqlite3.Connection, chosen: str, among: str, values: str) -> None:
+    db.execute(
+        f"WITH {chosen} INSERT INTO candidates (a, b, by_passages) SELECT a, b, 1 FROM flags"
+        f" WHERE by_passages AND status = 'open' AND {among} ON CONFLICT DO NOTHING",
+        (values,),
+    )
+
+
+def is_reverification_possible(db: sqlite3.Connection) -> bool:
+    """Whether any flag is one that `request_reverification` might have verified again."""
+    row = db.execute("SELECT EXISTS (SELECT 1 FROM flags WHERE by_passages AND status = 'open')").fetchone()
+    return bool(row[0])
+
+
+@dataclass(frozen=True, slots=True)
+class VerifiedPair:
+    """A verified pair on record; `kind` is None for a near miss, `verdict` where no moderator has given one."""
+
+    language: Language
+    kind: Kind | None
+    signals: Signals
+    verdict: Verdict | None
+
+
+def verified_pairs(db: sqlite3.Connection, since: int, until: int) -> Iterator[VerifiedPair]:
+    """The flags that are not withdrawn and the near misses of [since, until) (milliseconds)."""
+    rows = db.execute(
+        f"SELECT language, kind, nullif(status, 'open'), {MEASURED} FROM flags"
+        " WHERE status <> 'withdrawn' AND flagged_at >= ?1 AND flagged_at < ?2"
+        f" UNION ALL SELECT s.language, NULL, NULL, {MEASURED} FROM candidates JOIN stories s ON s.id = a"
+        " WHERE verified_at >= ?1 AND verified_at < ?2",
+        (since, until),
+    )
+    name_of = languages.names(db)
+    for language, kind, verdict, *columns in rows:
+        signals = signals_of(kind, columns)
+        yield VerifiedPair(name_of[language], kind, signals, Verdict(verdict) if verdict else None)
 
 
 def columns_of(signals: Signals) -> dict[str, object]:
@@ -259,33 +286,3 @@ def signals_of(kind: Kind | None, columns: Sequence[Any]) -> Signals:
         bool(estimated),
         json.loads(extra) if extra else {},
     )
-
-
-# MERGED: The verified pairs on record: flags and near misses with the signals by which they were decided.
-
-MEASURED = ", ".join(SIGNAL_COLUMNS)
-
-
-@dataclass(frozen=True, slots=True)
-class VerifiedPair:
-    """A verified pair on record; `kind` is None for a near miss, `verdict` where no moderator has given one."""
-
-    language: Language
-    kind: Kind | None
-    signals: Signals
-    verdict: Verdict | None
-
-
-def verified_pairs(db: sqlite3.Connection, since: int, until: int) -> Iterator[VerifiedPair]:
-    """The flags that are not withdrawn and the near misses of [since, until) (milliseconds)."""
-    rows = db.execute(
-        f"SELECT language, kind, nullif(status, 'open'), {MEASURED} FROM flags"
-        " WHERE status <> 'withdrawn' AND flagged_at >= ?1 AND flagged_at < ?2"
-        f" UNION ALL SELECT s.language, NULL, NULL, {MEASURED} FROM candidates JOIN stories s ON s.id = a"
-        " WHERE verified_at >= ?1 AND verified_at < ?2",
-        (since, until),
-    )
-    name_of = languages.names(db)
-    for language, kind, verdict, *columns in rows:
-        signals = signals_of(kind, columns)
-        yield VerifiedPair(name_of[language], kind, signals, Verdict(verdict) if verdict else None)

@@ -1,6 +1,10 @@
-"""The versions of stories by number: a new story and a changed one have a number that was never used before."""
+"""The versions of stories, read many at a time by those who index or compare them.
 
-import json
+A new story and one with a new text have a number that was never used before: that of the change that wrote this version
+(neardup.ledger.outbox).  So who has read all numbers up to one goes on after it, however long ago that was, and meets
+each version once.  The numbers of former versions are gaps.
+"""
+
 import random
 import sqlite3
 from collections.abc import Collection, Iterable, Sequence
@@ -12,11 +16,18 @@ import numpy.typing as npt
 from neardup.core.candidates.banding import Numbers
 from neardup.core.candidates.fingerprint_arrays import FingerprintArrays
 from neardup.core.candidates.select import MAX_UNINDEXED, Found, merge_found
-from neardup.ledger import languages, outbox
+from neardup.ledger import AMONG, json_list, languages
 from neardup.ledger.outbox import last_seq
 from neardup.records import BandedFingerprint, Change, Language, Story
 
 ROWS_AT_ONCE = 10_000
+ROWS_AT_A_TIME = 100_000
+SELECT = "SELECT number, id, language, simhash, signature FROM stories"
+# The stories whose numbers are next to those of a list, which `draw_numbers` returns.
+NEXT_TO = "number IN (SELECT (SELECT min(number) FROM stories WHERE number >= value) FROM json_each(?))"
+
+
+# Numbers, ids and texts.
 
 
 class Numbered(NamedTuple):
@@ -51,21 +62,57 @@ def numbers_of_works(db: sqlite3.Connection) -> list[Numbered]:
 
 def known_ids(db: sqlite3.Connection, ids: Collection[int]) -> set[int]:
     """Which of these stories are known."""
-    found = db.execute("SELECT id FROM stories WHERE id IN (SELECT value FROM json_each(?))", (json.dumps(list(ids)),))
+    found = db.execute(f"SELECT id FROM stories WHERE id {AMONG}", (json_list(ids),))
     return {story_id for (story_id,) in found}
+
+
+def existing_numbers(db: sqlite3.Connection, numbers: Iterable[int]) -> set[int]:
+    """The numbers that still are those of stories: an edit gives a story another number."""
+    rows = db.execute(f"SELECT number FROM stories WHERE number {AMONG}", (json_list(numbers),))
+    return {number for (number,) in rows}
+
+
+def ids_of(db: sqlite3.Connection, numbers: Sequence[int]) -> dict[int, int]:
+    """The ids of the stories with these numbers; the numbers of former versions are left out."""
+    return {number: story_id for number, (story_id, _) in stories_of(db, numbers).items()}
+
+
+def stories_of(db: sqlite3.Connection, numbers: Sequence[int]) -> dict[int, tuple[int, Language]]:
+    """The id and the language of the stories with these numbers; the numbers of former versions are left out."""
+    rows = db.execute(
+        f"SELECT number, id, language FROM stories WHERE number {AMONG}",
+        (json_list(numbers),),
+    )
+    name_of = languages.names(db)
+    return {number: (story_id, name_of[language]) for number, story_id, language in rows}
 
 
 def texts(db: sqlite3.Connection, ids: Collection[int]) -> dict[int, TextVersion]:
     """The known stories among these ids, as their pages are read."""
     name_of: dict[int, Language] = languages.names(db)
     rows = db.execute(
-        "SELECT id, language, path, text_hash FROM stories WHERE id IN (SELECT value FROM json_each(?))",
-        (json.dumps(list(ids)),),
+        f"SELECT id, language, path, text_hash FROM stories WHERE id {AMONG}",
+        (json_list(ids),),
     )
     return {
         story_id: TextVersion(Story(story_id, name_of[language], path), text_hash)
         for story_id, language, path, text_hash in rows
     }
+
+
+def languages_after(db: sqlite3.Connection, number: int, limit: int) -> tuple[Numbers, npt.NDArray[np.uint8]]:
+    """The next `limit` stories by number: their numbers, ascending, and the numbers of their languages."""
+    rows = db.execute("SELECT number, language FROM stories WHERE number > ? ORDER BY number LIMIT ?", (number, limit))
+    numbers, spoken = np.array(rows.fetchall(), np.int64).reshape(-1, 2).T
+    return numbers.astype(np.uint32), spoken.astype(np.uint8)
+
+
+def ids_after(db: sqlite3.Connection, story_id: int, limit: int) -> tuple[Numbers, npt.NDArray[np.int64]]:
+    """The next `limit` stories by id: their numbers, and their ids, ascending."""
+    # SQLite reads these from the index of ids, which is a small part of the table.
+    rows = db.execute("SELECT number, id FROM stories WHERE id > ? ORDER BY id LIMIT ?", (story_id, limit))
+    numbers, ids = np.array(rows.fetchall(), np.int64).reshape(-1, 2).T
+    return numbers.astype(np.uint32), ids
 
 
 def live_numbers(db: sqlite3.Connection) -> npt.NDArray[np.bool_]:
@@ -77,52 +124,7 @@ def live_numbers(db: sqlite3.Connection) -> npt.NDArray[np.bool_]:
     return live
 
 
-def ids_of(db: sqlite3.Connection, numbers: Sequence[int]) -> dict[int, int]:
-    """The ids of the stories with these numbers; the numbers of former versions are left out."""
-    return {number: story_id for number, (story_id, _) in stories_of(db, numbers).items()}
-
-
-def stories_of(db: sqlite3.Connection, numbers: Sequence[int]) -> dict[int, tuple[int, Language]]:
-    """The id and the language of the stories with these numbers; the numbers of former versions are left out."""
-    rows = db.execute(
-        "SELECT number, id, language FROM stories WHERE number IN (SELECT value FROM json_each(?))",
-        (json.dumps(numbers),),
-    )
-    name_of = languages.names(db)
-    return {number: (story_id, name_of[language]) for number, story_id, language in rows}
-
-
-ROWS_AT_A_TIME = 100_000
-
-
-def recent_fingerprints(db: sqlite3.Connection, limit: int) -> list[BandedFingerprint]:
-    """A sample of stories: those that were fingerprinted last."""
-    rows = db.execute("SELECT language, simhash, signature FROM stories ORDER BY number DESC LIMIT ?", (limit,))
-    name_of = languages.names(db)
-    return [BandedFingerprint(name_of[language], *hashes) for language, *hashes in rows]
-
-
-# MERGED: The numbers of all stories with their languages and ids, as compact arrays.
-
-
-def languages_after(db: sqlite3.Connection, number: int, limit: int) -> tuple[Numbers, npt.NDArray[np.uint8]]:
-    """The next `limit` stories by number: their numbers, ascending, and the numbers of their languages."""
-    rows = db.execute("SELECT number, language FROM stories WHERE number > ? ORDER BY number LIMIT ?", (number, limit))
-    numbers, languages = np.array(rows.fetchall(), np.int64).reshape(-1, 2).T
-    return numbers.astype(np.uint32), languages.astype(np.uint8)
-
-
-def ids_after(db: sqlite3.Connection, story_id: int, limit: int) -> tuple[Numbers, npt.NDArray[np.int64]]:
-    """The next `limit` stories by id: their numbers, and their ids, ascending."""
-    # SQLite reads these from the index of ids, which is a small part of the table.
-    rows = db.execute("SELECT number, id FROM stories WHERE id > ? ORDER BY id LIMIT ?", (story_id, limit))
-    numbers, ids = np.array(rows.fetchall(), np.int64).reshape(-1, 2).T
-    return numbers.astype(np.uint32), ids
-
-
-# MERGED: Reads the fingerprints of many stories as arrays, for nomination and to build an index.
-
-SELECT = "SELECT number, id, language, simhash, signature FROM stories"
+# Fingerprints: as arrays for nomination and to build an index, and as changes that insert them into one.
 
 
 def fingerprints_after(db: sqlite3.Connection, number: int, limit: int) -> FingerprintArrays:
@@ -136,9 +138,7 @@ def existing_fingerprints(db: sqlite3.Connection, ids: Iterable[int], numbers: I
     rows = {
         row[0]: row
         for column, wanted in (("id", ids), ("number", numbers))
-        for row in db.execute(
-            f"{SELECT} WHERE {column} IN (SELECT value FROM json_each(?))", (json.dumps(list(wanted)),)
-        )
+        for row in db.execute(f"{SELECT} WHERE {column} {AMONG}", (json_list(wanted),))
     }
     return FingerprintArrays.of((rows[number] for number in sorted(rows)), languages.names(db))
 
@@ -173,34 +173,38 @@ def fingerprints_for_one_text(
     )
 
 
-# MERGED: Stories as the changes that insert them into an index, numbered 0 because they are not the outbox's.
-
-SELECT_INSERTS = "SELECT number, id, language, simhash, signature FROM stories"
-
-
-def sample_inserts(db: sqlite3.Connection, most: int) -> list[Change]:
-    """All stories if there are at most `most`, else nearly so many that are drawn at random."""
-    (count,) = db.execute("SELECT coalesce(sum(stories), 0) FROM languages").fetchone()
-    if count <= most:
-        return _changes(db, db.execute(f"{SELECT_INSERTS} ORDER BY number"))
-    drawn = sorted(random.SystemRandom().choices(range(1, last_seq(db) + 1), k=most))
-    nearest = "SELECT (SELECT min(number) FROM stories WHERE number >= value) FROM json_each(?)"
-    return _changes(db, db.execute(f"{SELECT_INSERTS} WHERE number IN ({nearest})", (json.dumps(drawn),)))
+def recent_fingerprints(db: sqlite3.Connection, limit: int) -> list[BandedFingerprint]:
+    """A sample of stories: those that were fingerprinted last."""
+    rows = db.execute("SELECT language, simhash, signature FROM stories ORDER BY number DESC LIMIT ?", (limit,))
+    name_of = languages.names(db)
+    return [BandedFingerprint(name_of[language], *hashes) for language, *hashes in rows]
 
 
 def inserts_after(db: sqlite3.Connection, number: int, limit: int) -> list[Change]:
-    """The first `limit` stories whose numbers are above `number`, in order of their numbers."""
-    return _changes(db, db.execute(f"{SELECT_INSERTS} WHERE number > ? ORDER BY number LIMIT ?", (number, limit)))
+    """The changes that insert the first `limit` stories above `number`, in order of their numbers."""
+    return _inserts(db, db.execute(f"{SELECT} WHERE number > ? ORDER BY number LIMIT ?", (number, limit)))
 
 
-def existing_numbers(db: sqlite3.Connection, numbers: Iterable[int]) -> set[int]:
-    """The numbers that still are those of stories: an edit gives a story another number."""
-    wanted = json.dumps(list(numbers))
-    rows = db.execute("SELECT number FROM stories WHERE number IN (SELECT value FROM json_each(?))", (wanted,))
-    return {number for (number,) in rows}
+def inserts_of(db: sqlite3.Connection, ids: Iterable[int]) -> list[Change]:
+    """The changes that insert the stories with these ids, in order of their numbers."""
+    return _inserts(db, db.execute(f"{SELECT} WHERE id {AMONG} ORDER BY number", (json_list(ids),)))
 
 
-def _changes(db: sqlite3.Connection, rows: sqlite3.Cursor) -> list[Change]:
+def sample_inserts(db: sqlite3.Connection, most: int) -> list[Change]:
+    """Changes that insert all stories if there are at most `most`, else nearly so many that are drawn at random."""
+    (count,) = db.execute("SELECT coalesce(sum(stories), 0) FROM languages").fetchone()
+    if count <= most:
+        return _inserts(db, db.execute(f"{SELECT} ORDER BY number"))
+    return _inserts(db, db.execute(f"{SELECT} WHERE {NEXT_TO}", (draw_numbers(db, most),)))
+
+
+def draw_numbers(db: sqlite3.Connection, count: int) -> str:
+    """Numbers of versions, present or former, drawn at random, as the parameter of NEXT_TO."""
+    return json_list(sorted(random.SystemRandom().choices(range(1, last_seq(db) + 1), k=count)))
+
+
+def _inserts(db: sqlite3.Connection, rows: sqlite3.Cursor) -> list[Change]:
+    """Rows of SELECT as changes; they are numbered 0, because they are not those of the outbox."""
     name_of = languages.names(db)
     return [
         Change(0, story_id, None, BandedFingerprint(name_of[language], *hashes), number)
@@ -208,14 +212,7 @@ def _changes(db: sqlite3.Connection, rows: sqlite3.Cursor) -> list[Change]:
     ]
 
 
-def inserts_of(db: sqlite3.Connection, ids: Iterable[int]) -> list[Change]:
-    """The stories with these ids, in order of their numbers."""
-    wanted = json.dumps(list(ids))
-    rows = db.execute(f"{SELECT_INSERTS} WHERE id IN (SELECT value FROM json_each(?)) ORDER BY number", (wanted,))
-    return _changes(db, rows)
-
-
-# MERGED: The titles of stories, for the index of titles and for those who search it. A story without a title of the listing has that of its page; a story with neither is not in the index.
+# Titles: the listing's, or else the page's; a story with neither is not in the index of titles.
 
 
 def titles_after(db: sqlite3.Connection, number: int, limit: int) -> list[tuple[int, str | None]]:
@@ -238,13 +235,12 @@ def titles_changed_after(db: sqlite3.Connection, seq: int, limit: int) -> list[t
 def title_position(db: sqlite3.Connection) -> tuple[int, int]:
     """The last change, which numbers the last story, and the last change of a title alone; 0 where there is none."""
     (seq,) = db.execute("SELECT coalesce(max(seq), 0) FROM retitled").fetchone()
-    return outbox.last_seq(db), seq
+    return last_seq(db), seq
 
 
 def titles_of(db: sqlite3.Connection, numbers: Sequence[int]) -> list[tuple[int, int, str | None]]:
     """Those of these stories that the ledger still has: (number, id, title), in descending order of number."""
     return db.execute(
-        "SELECT number, id, coalesce(title, page_title) FROM stories WHERE number IN"
-        " (SELECT value FROM json_each(?)) ORDER BY number DESC",
-        (json.dumps(list(numbers)),),
+        f"SELECT number, id, coalesce(title, page_title) FROM stories WHERE number {AMONG} ORDER BY number DESC",
+        (json_list(numbers),),
     ).fetchall()

@@ -9,6 +9,8 @@ import sqlite3
 from collections.abc import Collection, Iterable
 from dataclasses import dataclass
 
+from neardup.ledger import AMONG, json_list
+
 
 @dataclass(frozen=True, slots=True)
 class Catalogue:
@@ -85,6 +87,4 @@ def ids_of(db: sqlite3.Connection, catalogue: str) -> list[int]:
 
 def strike(db: sqlite3.Connection, ids: Collection[int]) -> int:
     """Remove works from their catalogues, within the caller's transaction; returns their number."""
-    return db.execute(
-        "DELETE FROM works WHERE story_id IN (SELECT value FROM json_each(?))", (json.dumps(list(ids)),)
-    ).rowcount
+    return db.execute(f"DELETE FROM works WHERE story_id {AMONG}", (json_list(ids),)).rowcount
