@@ -72,8 +72,8 @@ def show_reads(path: Path, ids: Sequence[int], new_ids: Sequence[int]) -> None:
     numbers = [rng.integers(1, len(ids), CANDIDATES).tolist() for _ in range(BATCHES)]
     unknown = [*batches(new_ids, BATCH)]
     with closing(read(path)) as db:
-        show_cost("known_many", lambda batch: stories.stored_versions(db, batch), known)
-        show_cost("known_many, unknown ids", lambda batch: stories.stored_versions(db, batch), unknown)
+        show_cost("stored_versions", lambda batch: stories.stored_versions(db, batch), known)
+        show_cost("stored_versions, unknown ids", lambda batch: stories.stored_versions(db, batch), unknown)
         show_cost(
             "fingerprint_arrays.existing, by id", lambda batch: versions.existing_fingerprints(db, batch, ()), known
         )

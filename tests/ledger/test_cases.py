@@ -1,14 +1,15 @@
-"""Law: after any operations, each flag is in one case, and refreshing the cases equals computing all from scratch."""
+"""Laws: each flag is in one case, as computed from scratch; no two moderators ever hold one case."""
 
 import json
 import sqlite3
 from typing import Any
 
 import pytest
-from hypothesis import settings
+from hypothesis import given, settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, rule
 from neardup.core.verify.tiers import EXACT, PARTIAL, PASSAGE
+from neardup.errors import Conflict
 from neardup.ledger import cases, clusters, stories, verdicts
 from neardup.ledger.cases import OpenCases
 from neardup.ledger.stories import remove_all
@@ -210,3 +211,54 @@ def test_false_match_splits_a_case_and_a_verdict_on_all_of_it_does_not() -> None
     verdicts.undo(db, 1, "Asha", verdicts.state(db, [3]))
     verdicts.decide(db, [1, 2, 3], Verdict.NOT_SIMILAR, "", "Asha", verdicts.state(db, [1, 2, 3]))
     assert rows(db) == [(1, 3, 4, ",not_similar,")]
+
+
+MODERATORS = ("Asha", "Ravi", "കമല")
+case_ids, lease_holders = st.integers(1, 3), st.sampled_from(MODERATORS)
+steps = st.lists(
+    st.tuples(st.just("take"), case_ids, lease_holders)
+    | st.tuples(st.just("release"), case_ids, lease_holders)
+    | st.tuples(st.just("wait"), st.integers(1, cases.LEASE_MS), st.just("")),
+    max_size=20,
+)
+
+
+@settings(deadline=None)
+@given(steps)
+def test_no_two_moderators_hold_one_case(steps: list[tuple[str, int, str]]) -> None:
+    db = ledger_in_memory()
+    now, held = 0, dict[int, tuple[str, int]]()
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(cases, "now_ms", lambda: now)
+        for step, n, moderator in steps:
+            match step:
+                case "wait":
+                    now += n
+                case "release":
+                    cases.release_leases(db, moderator, [n])
+                    if held.get(n, ("", 0))[0] == moderator:
+                        del held[n]
+                case _:
+                    if held.get(n, ("", 0))[1] <= now or held[n][0] == moderator:
+                        held[n] = moderator, now + cases.LEASE_MS
+                    lease = cases.take_lease(db, n, moderator)
+                    assert (lease.moderator, lease.until) == held[n]
+            want = {case: lease for case, lease in held.items() if lease[1] > now}
+            assert {n: (one.moderator, one.until) for n, one in cases.leases_held(db, range(1, 4)).items()} == want
+    db.close()
+
+
+def give(db: sqlite3.Connection, verdict: Verdict, moderator: str) -> int:
+    return verdicts.decide(db, [1], verdict, "", moderator, verdicts.state(db, [1]))
+
+
+def test_verdict_on_a_case_that_another_holds_is_refused() -> None:
+    db = ledger_in_memory()
+    flag_pair(db, 1, 2, EXACT)
+    cases.refresh(db)
+    cases.take_lease(db, 1, "Asha")
+    with pytest.raises(Conflict, match="Asha has this case open, until "):
+        give(db, Verdict.TEMPLATE, "Ravi")
+    give(db, Verdict.TEMPLATE, "Asha")
+    cases.release_leases(db, "Asha", [1])
+    give(db, Verdict.REPOST, "Ravi")

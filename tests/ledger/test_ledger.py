@@ -1,6 +1,9 @@
-"""Laws: a batch is written completely or not at all; edits and removals withdraw what was derived from a text."""
+"""Laws: a batch is written completely or not at all; edits withdraw what was derived; closing waits for calls."""
 
+import asyncio
 import sqlite3
+import threading
+from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
 
@@ -9,7 +12,19 @@ from neardup.config import Thresholds
 from neardup.core.verify.scores import assess
 from neardup.errors import Fatal, Transient
 from neardup.languages import LANGUAGES
-from neardup.ledger import candidates, connect, dead_letters, flags, lock, outbox, read, runs, stories, verification
+from neardup.ledger import (
+    Ledger,
+    candidates,
+    connect,
+    dead_letters,
+    flags,
+    lock,
+    outbox,
+    read,
+    runs,
+    stories,
+    verification,
+)
 from neardup.ledger.flags import Selection
 from neardup.ledger.schema import VERSION
 from neardup.pipeline.verifier import BEFORE_ALL
@@ -184,3 +199,25 @@ def test_unchanged_metadata_is_not_written(db: sqlite3.Connection) -> None:
     assert db.total_changes == before
     stories.update(db, [replace(again, etag='"f"')])
     assert db.total_changes == before + 1
+
+
+@pytest.mark.parametrize("opened", [connect, read])
+async def test_closing_waits_for_the_current_call(opened: Callable[[Path], sqlite3.Connection], tmp_path: Path) -> None:
+    """SQLite does not survive a file that is closed while it is read."""
+    connect(tmp_path / "ledger.db").close()
+    ledger, begun, go = Ledger(tmp_path / "ledger.db", opened), threading.Event(), threading.Event()
+    ended = []
+
+    def call(db: sqlite3.Connection) -> None:
+        begun.set()
+        go.wait()
+        ended.append(db.execute("SELECT count(*) FROM stories").fetchone())
+
+    calling = asyncio.create_task(ledger.do(call))
+    await asyncio.to_thread(begun.wait)
+    calling.cancel()
+    closing = asyncio.create_task(asyncio.to_thread(ledger.close))
+    await asyncio.wait([calling])
+    go.set()
+    await closing
+    assert ended == [(0,)]

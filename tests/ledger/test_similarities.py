@@ -1,17 +1,17 @@
-"""Law: after any operations, the similarities on record are those computed from scratch, and none is due."""
+"""Laws: similarities are those computed from scratch, and none is due; packing spans loses nothing."""
 
 import sqlite3
 from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-from hypothesis import settings
+from hypothesis import given, settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, rule
 from neardup.core.verify.tiers import kinds
 from neardup.ledger import flags, similarities, stories, verdicts
 from neardup.ledger.flags import Selection
-from neardup.ledger.similarities import unpack_spans
+from neardup.ledger.similarities import pack_spans, union_of_spans, unpack_spans, words_in
 from neardup.ledger.stories import remove_all
 from neardup.records import Fingerprinted, Kind, Skip, Skipped, Spans, Story, Verdict
 
@@ -195,3 +195,30 @@ class AnyOperations(RuleBasedStateMachine):
 
 TestAnyOperations = AnyOperations.TestCase
 TestAnyOperations.settings = settings(deadline=None, max_examples=100, stateful_step_count=25)
+
+
+bounds = st.tuples(st.integers(0, 2**20), st.integers(1, 400)).map(lambda run: (run[0], run[0] + run[1]))
+many = st.lists(bounds, max_size=30).map(lambda spans: np.array(spans, np.int32).reshape(-1, 2))
+few_words = st.lists(st.tuples(st.integers(0, 60), st.integers(1, 9)), max_size=12).map(
+    lambda runs: np.array([(begin, begin + length) for begin, length in runs], np.int32).reshape(-1, 2)
+)
+
+
+def words_of(spans: Spans) -> set[int]:
+    return {word for begin, end in spans.tolist() for word in range(begin, end)}
+
+
+@given(many)
+def test_packing_loses_nothing_in_any_order(spans: Spans) -> None:
+    data = pack_spans(spans)
+    assert np.array_equal(unpack_spans(data), spans) and unpack_spans(data).dtype == np.int32
+    assert (data is None) == (not len(spans)) and len(data or b"") <= 7 * len(spans)
+
+
+@given(few_words)
+def test_union_has_the_same_words_once(spans: Spans) -> None:
+    joined = union_of_spans(spans)
+    assert words_of(joined) == words_of(spans)
+    flat = joined.ravel().tolist()
+    assert flat == sorted(set(flat)), "spans of a union neither overlap nor touch"
+    assert words_in(spans) == len(words_of(spans))

@@ -1,9 +1,13 @@
-"""Laws: the status of a flag is the active verdict on it or open; of two verdicts on one page, the first counts."""
+"""Laws: a flag's status is the active verdict or open; the first verdict on a page counts; the log has each once."""
 
+import json
 import sqlite3
 import threading
 from collections import Counter
+from collections.abc import Iterator
+from contextlib import closing
 from pathlib import Path
+from sqlite3 import Connection
 
 import pytest
 from hypothesis import given, settings
@@ -13,6 +17,8 @@ from neardup.errors import Conflict
 from neardup.languages import LANGUAGES
 from neardup.ledger import connect, flags, stories, transaction, verdicts
 from neardup.records import DECIDING, Verdict
+from neardup.records import DECIDING, Verdict
+from neardup.records import rfc3339
 
 from tests.support.builders import commit, fingerprinted, flag_pair, ledger_in_memory, verify_pending
 
@@ -207,3 +213,56 @@ def test_every_verdict_can_be_selected_as_status() -> None:
     copies(db)
     judge(db, {1}, Verdict.NOT_SIMILAR)
     assert [row["flag_id"] for row in flags.select(db)] == [2, 3, 4], "a decided flag is not open"
+
+
+PAIRS = [(1, 2), (1, 3), (4, 5)]
+log_steps = st.lists(st.tuples(st.booleans(), st.sampled_from([(1,), (1, 2), (3,), (1, 2, 3)])), max_size=8)
+
+
+def filled() -> Connection:
+    db = ledger_in_memory()
+    for pair in PAIRS:
+        flag_pair(db, *pair)
+    return db
+
+
+def clock(patch: pytest.MonkeyPatch) -> Iterator[int]:
+    times = iter(range(1_000, 10**6, 1_000))
+    last = [0]
+
+    def tick() -> int:
+        last[0] = next(times)
+        return last[0]
+
+    patch.setattr("neardup.ledger.verdicts.now_ms", tick)
+    return iter(lambda: last[0], None)
+
+
+@settings(deadline=None, max_examples=40)
+@given(log_steps)
+def test_log_is_what_happened(done: list[tuple[bool, tuple[int, ...]]]) -> None:
+    with closing(filled()) as db, pytest.MonkeyPatch.context() as patch:
+        now = clock(patch)
+        expected: list[tuple[str, str | None, int, list[tuple[int, int]]]] = []
+        standing: list[tuple[int, list[tuple[int, int]]]] = []
+        for undoes, flag_ids in done:
+            if undoes and standing:
+                decision, pairs = standing.pop()
+                verdicts.undo(db, decision, "Ravi", verdicts.state(db, verdicts.flags_of(db, decision)))
+                expected.append(("undo", rfc3339(next(now)), decision, pairs))
+            else:
+                seen = verdicts.state(db, flag_ids)
+                decision = verdicts.decide(db, flag_ids, Verdict.TEMPLATE, "नोट", "Asha", seen)
+                pairs = sorted(PAIRS[n - 1] for n in flag_ids)
+                standing.append((decision, pairs))
+                expected.append(("verdict", rfc3339(next(now)), decision, pairs))
+        log = [json.loads(verdicts.event_as_json(event)) for event in verdicts.events_since(db)]
+        assert [
+            (one["event"], one["at"], one["decision"], sorted((pair["a"], pair["b"]) for pair in one["pairs"]))
+            for one in log
+        ] == expected
+        assert all(one["by"] == {"undo": "Ravi", "verdict": "Asha"}[one["event"]] for one in log)
+        assert all((one["verdict"], one["note"]) == ("template", "नोट") for one in log)
+        for time in range(0, 10_000, 1_000):
+            later = [one for one in log if one["at"] >= (rfc3339(time) or "")]
+            assert list(verdicts.events_since(db, time)) == later, "since is a time, inclusive"

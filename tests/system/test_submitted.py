@@ -35,25 +35,9 @@ def flags_of(rows: list[Any], story_id: int) -> dict[int, Flag]:
     found: dict[int, Flag] = {}
     for a, b, kind, jaccard, in_a, in_b, run, spans_a, spans_b in rows:
         if story_id == a:
-            found[b] = (
-                kind,
-                jaccard,
-                in_a,
-                in_b,
-                run,
-                unpack_spans(spans_a).tolist(),
-                unpack_spans(spans_b).tolist(),
-            )
+            found[b] = kind, jaccard, in_a, in_b, run, unpack_spans(spans_a).tolist(), unpack_spans(spans_b).tolist()
         elif story_id == b:
-            found[a] = (
-                kind,
-                jaccard,
-                in_b,
-                in_a,
-                run,
-                unpack_spans(spans_b).tolist(),
-                unpack_spans(spans_a).tolist(),
-            )
+            found[a] = kind, jaccard, in_b, in_a, run, unpack_spans(spans_b).tolist(), unpack_spans(spans_a).tolist()
     return found
 
 

@@ -12,11 +12,8 @@ from typing import Any, NamedTuple
 
 from neardup.core.verify.suppression import template_suppresses
 from neardup.core.verify.tiers import kinds_of_meaning, kinds_of_passages
-from neardup.ledger import active_verdicts, languages, now_ms, transaction
-from neardup.records import Candidate, PairedStory, Verdict, is_work
 from neardup.ledger import active_verdicts, json_list, languages, now_ms, transaction
-from neardup.records import Candidate, PairedStory, Verdict
-from neardup.records import is_work
+from neardup.records import Candidate, PairedStory, Verdict, is_work
 
 SIDE = "{0}.id, {0}.language, {0}.path, {0}.text_hash, {0}.simhash, {0}.signature, {0}.words, {0}.shingles"
 WIDTH = 8

@@ -30,7 +30,6 @@ from neardup.ledger import (
 from neardup.ledger.runs import owe_sweep
 from neardup.ledger.stories import forgotten_among
 from neardup.ledger.story_rows import pack_etag, pack_id
-from neardup.records import Assessment, Kind, Verdict
 from neardup.ledger.verdicts import DecidedPair
 from neardup.records import Assessment, Kind, Verdict
 

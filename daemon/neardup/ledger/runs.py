@@ -1,8 +1,8 @@
 """Runs, and what the ledger records about itself by name: watermark, checkpoint, the sweep that is owed, and others.
 
-The watermark is the `updated_at` up to which every story has been listed: a daily run lists what changed after it.  Only
-a run that is done advances it, so a story that a failed run missed is listed again.  A checkpoint is the place at which
-an interrupted backfill continues.
+The watermark is the `updated_at` up to which every story has been listed: a daily run lists what changed after it.
+Only a run that is done advances it, so a story that a failed run missed is listed again.  A checkpoint is the place at
+which an interrupted backfill continues.
 """
 
 import json

@@ -283,7 +283,7 @@ def pack_spans(spans: Spans) -> bytes | None:
 
 
 def unpack_spans(data: bytes | None) -> Spans:
-    """The inverse of `packed_spans`."""
+    """The inverse of `pack_spans`."""
     if data is None:
         return NO_SPANS
     bounds, bound, number, shift = list[int](), 0, 0, 0

@@ -26,7 +26,7 @@ def pack_etag(etag: str | None) -> bytes | str | None:
 
 
 def unpack_etag(packed: bytes | str | None) -> str | None:
-    """The inverse of `packed_etag`."""
+    """The inverse of `pack_etag`."""
     return f'"{packed.hex()}"' if isinstance(packed, bytes) else packed
 
 

@@ -15,8 +15,6 @@ from typing import Any, NamedTuple
 
 from neardup.core.verify.suppression import status_of
 from neardup.errors import Conflict
-from neardup.ledger import active_verdicts, candidates, cases, now_ms, similarities, transaction
-from neardup.records import DECIDING, Language, Verdict, rfc3339
 from neardup.ledger import (
     AMONG,
     active_verdicts,
@@ -28,9 +26,7 @@ from neardup.ledger import (
     similarities,
     transaction,
 )
-from neardup.records import DECIDING, Kind, Verdict
-from neardup.records import Language
-from neardup.records import rfc3339
+from neardup.records import DECIDING, Kind, Language, Verdict, rfc3339
 
 EVENTS = (
     "SELECT {event} AS event, {at} AS at, {by} AS by, decision, verdict, note, case_id, a, b, kind, verdict_id,"

@@ -1,4 +1,4 @@
-"""Laws of the recalls on record: what is summed, and when a measurement is lower than the month before."""
+"""Laws of self-checks: what is drawn, what is summed, and when a recall is lower than in the month before."""
 
 from random import Random
 
@@ -7,8 +7,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from neardup.ledger import self_checks
 from neardup.ledger.self_checks import ALL, KEPT_MS, MONTH_MS, Measure, Recall, Trial
+from neardup.records import Fingerprinted, Story
 
-from tests.support.builders import ledger_in_memory
+from tests.support.builders import commit, fingerprint_of, ledger_in_memory
 from tests.support.languages import HINDI, ODIA, TAMIL
 
 DAY_MS = 24 * 3_600_000
@@ -71,3 +72,22 @@ def test_older_measurements_and_other_measures_are_left_out() -> None:
     assert self_checks.latest_recalls(db, Measure.AUDIT) is None
     self_checks.record_recalls(db, Measure.CANARY, NOW + KEPT_MS, few)
     assert db.execute("SELECT count(*) FROM recalls").fetchone() == (2,), "old measurements are not dropped"
+
+
+@pytest.mark.parametrize("drawn_at_once", [2_000, 16], ids=["all", "at random"])
+def test_enough_stories_of_each_language_are_drawn(drawn_at_once: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("neardup.ledger.self_checks.DRAWN_AT_ONCE", drawn_at_once)
+    db = ledger_in_memory()
+    for n in range(1, 41):
+        language, words = (ODIA if n % 4 == 0 else HINDI), (10 if n % 2 else 100)
+        text = fingerprint_of(n.to_bytes(16), words=words)
+        commit(db, Fingerprinted(Story(n, language, path=f"{n}.html"), text, None))
+    commit(db, Fingerprinted(Story(-5, HINDI), fingerprint_of(b"w" * 16), None))
+    drawn = self_checks.draw_stories(db, 3, range(50, 200))
+    assert {language: len(stories) for language, stories in drawn.items()} == {HINDI: 3, ODIA: 3}
+    for language, stories in drawn.items():
+        assert len({story.id for story in stories}) == 3
+        for story in stories:
+            assert story == Story(story.id, language, f"{story.id}.html")
+            assert story.id > 0, "works are left out"
+            assert story.id % (4 if language == ODIA else 2) == 0, "a story of another language or length"
