@@ -74,19 +74,15 @@ def show_reads(path: Path, ids: Sequence[int], new_ids: Sequence[int]) -> None:
     with closing(read(path)) as db:
         show_cost("stored_versions", lambda batch: stories.stored_versions(db, batch), known)
         show_cost("stored_versions, unknown ids", lambda batch: stories.stored_versions(db, batch), unknown)
+        show_cost("existing_fingerprints, by id", lambda batch: versions.existing_fingerprints(db, batch, ()), known)
         show_cost(
-            "fingerprint_arrays.existing, by id", lambda batch: versions.existing_fingerprints(db, batch, ()), known
-        )
-        show_cost(
-            "fingerprint_arrays.existing, by number",
+            "existing_fingerprints, by number",
             lambda batch: versions.existing_fingerprints(db, (), batch),
             numbers,
         )
         show_cost("describe", lambda batch: stories.describe(db, batch), known)
         pages = [range(at, min(at + READ_PAGE, len(ids))) for at in range(0, len(ids), READ_PAGE)]
-        show_cost(
-            "fingerprint_arrays.after, all", lambda page: versions.fingerprints_after(db, page[0], len(page)), pages
-        )
+        show_cost("fingerprints_after, all", lambda page: versions.fingerprints_after(db, page[0], len(page)), pages)
 
 
 def show_writes(path: Path, ids: Sequence[int], new_ids: Sequence[int]) -> None:

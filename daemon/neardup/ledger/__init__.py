@@ -23,9 +23,9 @@ from pathlib import Path
 
 from neardup.errors import Fatal
 from neardup.ledger import files, schema
+from neardup.ledger.files import BUSY_SECONDS
 from neardup.sqlite import FAILURES, ThreadedConnection, failure
 
-BUSY_SECONDS = 30
 # 128 MB would save a tenth of a batch's CPU time at 4 million stories.  Mapping the file into memory would save a third
 # of a lookup's, but everything read would count as the daemon's own memory.
 CACHE_KIB = 16_000
@@ -145,6 +145,11 @@ def named_rows(db: sqlite3.Connection, query: str, values: Sequence[object] = ()
 def json_list(values: Iterable[object]) -> str:
     """Values as the parameter of AMONG."""
     return json.dumps(list(values))
+
+
+def all_of(conditions: Sequence[tuple[str, Sequence[object]]]) -> tuple[str, list[object]]:
+    """SQL conditions with their values -> the condition that all of them hold, with all values."""
+    return " AND ".join(sql for sql, _ in conditions) or "true", [value for _, values in conditions for value in values]
 
 
 class Ledger(ThreadedConnection):

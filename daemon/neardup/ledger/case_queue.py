@@ -12,7 +12,7 @@ from enum import StrEnum
 from typing import Any
 
 from neardup.core.verify.tiers import kinds, tier_of
-from neardup.ledger import languages, named_rows, now_ms
+from neardup.ledger import all_of, languages, named_rows, now_ms
 from neardup.ledger.flags import Selection, conditions
 from neardup.ledger.story_rows import pack_id
 from neardup.records import Kind, Language
@@ -64,7 +64,7 @@ class CaseSelection:
 
 def case_conditions(db: sqlite3.Connection, selection: CaseSelection) -> tuple[str, list[object]]:
     """A selection as an SQL condition on the table `cases`, with its values."""
-    holding: list[tuple[str, list[object]]] = [("true", [])]
+    holding: list[tuple[str, list[object]]] = []
     if selection.languages:
         number_of = languages.numbers(db)
         numbers = [number_of.get(language) for language in selection.languages]
@@ -90,7 +90,7 @@ def case_conditions(db: sqlite3.Connection, selection: CaseSelection) -> tuple[s
     times = (("flagged_at >= ?", selection.since), ("flagged_at < ?", selection.until))
     holding += [(sql, [value]) for sql, value in (*limits, *times) if value is not None]
     holding += _of_inbox(selection)
-    return " AND ".join(sql for sql, _ in holding), [value for _, values in holding for value in values]
+    return all_of(holding)
 
 
 def _of_inbox(selection: CaseSelection) -> list[tuple[str, list[object]]]:

@@ -1,6 +1,7 @@
 """Dead letters: the stories and rows that could not be processed, and the stories whose page was missing.
 
-Also the interrupted stories: those that were in flight when the daemon died, and have had no outcome since.
+A story has one dead letter at most, which counts its attempts and goes once the story has any other outcome.  Also the
+interrupted stories: those that were in flight when the daemon died, and have had no outcome since.
 """
 
 import json
@@ -11,7 +12,7 @@ from dataclasses import asdict, dataclass
 from typing import TYPE_CHECKING, Any
 
 from neardup.errors import Misuse
-from neardup.ledger import AMONG, json_list, now_ms, transaction
+from neardup.ledger import AMONG, all_of, json_list, now_ms, transaction
 from neardup.ledger.runs import get, put
 from neardup.records import Dead, DeadLettered, Language, Skip, Skipped, Story
 
@@ -32,12 +33,12 @@ class DeadLetterFilter:
     @property
     def condition(self) -> tuple[str, list[object]]:
         """The selection as an SQL condition, with its values."""
-        conditions: list[tuple[str, object]] = []
+        holding: list[tuple[str, list[object]]] = []
         if self.reason is not None:
-            conditions.append(("reason = ?", self.reason))
+            holding.append(("reason = ?", [self.reason]))
         if self.keys:
-            conditions.append((f"key {AMONG}", json_list(self.keys)))
-        return " AND ".join(sql for sql, _ in conditions) or "TRUE", [value for _, value in conditions]
+            holding.append((f"key {AMONG}", [json_list(self.keys)]))
+        return all_of(holding)
 
 
 ALL = DeadLetterFilter()
@@ -85,6 +86,11 @@ def _story(text: str) -> Story:
 def strike(db: sqlite3.Connection, keys: Sequence[str]) -> int:
     """Remove dead letters, within the caller's transaction; returns their number."""
     return db.execute(f"DELETE FROM dead_letters WHERE key {AMONG}", (json_list(keys),)).rowcount
+
+
+def strike_catalogue(db: sqlite3.Connection, catalogue: str) -> int:
+    """Remove the dead letters of a catalogue; returns their number."""
+    return db.execute("DELETE FROM dead_letters WHERE story ->> 'catalogue' = ?", (catalogue,)).rowcount
 
 
 def drop(db: sqlite3.Connection, choice: DeadLetterFilter) -> int:
@@ -158,8 +164,3 @@ def interrupted(db: sqlite3.Connection) -> Counter[int]:
 
 def _put_interrupted(db: sqlite3.Connection, held: Counter[int]) -> None:
     put(db, "interrupted", json.dumps(held))
-
-
-def strike_catalogue(db: sqlite3.Connection, catalogue: str) -> int:
-    """Remove the dead letters of a catalogue; returns their number."""
-    return db.execute("DELETE FROM dead_letters WHERE story ->> 'catalogue' = ?", (catalogue,)).rowcount

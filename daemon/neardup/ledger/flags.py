@@ -10,7 +10,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from neardup.ledger import AMONG, json_list, languages, named_rows, now_ms, transaction
+from neardup.ledger import AMONG, all_of, json_list, languages, named_rows, now_ms, transaction
 from neardup.ledger.story_rows import pack_id
 from neardup.records import DECIDING, Kind, Language, Verdict
 
@@ -104,7 +104,7 @@ def conditions(db: sqlite3.Connection, selection: Selection, *, by_flag_id: bool
         holding.append(("NOT same_author", []))
     if members is not None:
         holding.append((f"a {AMONG} AND b {AMONG}", [members, members]))
-    return " AND ".join(sql for sql, _ in holding), [value for _, values in holding for value in values]
+    return all_of(holding)
 
 
 def members_of(db: sqlite3.Connection, story_id: int) -> set[int]:

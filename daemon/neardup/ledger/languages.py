@@ -1,7 +1,7 @@
 """The languages of a ledger: the numbers that rows and arrays contain instead of names, and the counts of stories.
 
-A number is assigned once and never changes.  Every transaction that adds or removes stories updates the counts, which
-would else take a pass over all of them.
+A number is assigned once and never changes.  Every transaction that adds or removes stories updates the counts, because
+to count them would take a pass over all rows.
 """
 
 import sqlite3

@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, NamedTuple
 
 from neardup.errors import Fatal
-from neardup.ledger import AMONG, json_list, languages, now_ms
+from neardup.ledger import AMONG, all_of, json_list, languages, now_ms
 from neardup.ledger.story_rows import pack_id
 from neardup.records import Language, Mark, MarkReason, Marks, Skip, Skipped, Story
 
@@ -109,16 +109,16 @@ class MarkFilter:
 
     def condition(self, db: sqlite3.Connection) -> tuple[str, list[object]]:
         """The selection as an SQL condition on `marks`, with its values."""
-        conditions: list[tuple[str, object]] = []
+        holding: list[tuple[str, list[object]]] = [(STORIES, [])]
         if self.reason is not None:
-            conditions.append(("story_id IN (SELECT story_id FROM marks WHERE reason = ?)", self.reason))
+            holding.append(("story_id IN (SELECT story_id FROM marks WHERE reason = ?)", [self.reason]))
         if self.languages:
             number_of = languages.numbers(db)
             chosen = [number_of[language] for language in self.languages if language in number_of]
-            conditions.append((f"language {AMONG}", json_list(chosen)))
+            holding.append((f"language {AMONG}", [json_list(chosen)]))
         if self.author is not None:
-            conditions.append(("author_id = ?", pack_id(self.author)))
-        return " AND ".join([STORIES, *(sql for sql, _ in conditions)]), [value for _, value in conditions]
+            holding.append(("author_id = ?", [pack_id(self.author)]))
+        return all_of(holding)
 
 
 @dataclass(frozen=True, slots=True)

@@ -11,7 +11,7 @@ from typing import NamedTuple
 
 from neardup.core.verify.tiers import tier_of
 from neardup.errors import Conflict
-from neardup.ledger import json_list, languages, named_rows, now_ms, transaction, verdicts
+from neardup.ledger import all_of, json_list, languages, named_rows, now_ms, transaction, verdicts
 from neardup.ledger.flags import Selection
 from neardup.records import Kind, Verdict
 
@@ -105,7 +105,7 @@ def of_pair(db: sqlite3.Connection, a: int, b: int) -> sqlite3.Row | None:
 
 def _conditions(selection: Selection) -> tuple[str, list[object]]:
     """A selection as an SQL condition on the view `meaning_pairs`, with its values."""
-    holding: list[tuple[str, list[object]]] = [("true", [])]
+    holding: list[tuple[str, list[object]]] = []
     for columns, values in (
         (("status",), selection.statuses),
         (("kind",), selection.kinds),
@@ -128,7 +128,7 @@ def _conditions(selection: Selection) -> tuple[str, list[object]]:
         holding.append(("exported_at IS NULL", []))
     if not selection.same_author:
         holding.append(("NOT same_author", []))
-    return " AND ".join(sql for sql, _ in holding), [value for _, values in holding for value in values]
+    return all_of(holding)
 
 
 def mark_exported(db: sqlite3.Connection, flag_ids: Sequence[int]) -> None:

@@ -41,7 +41,7 @@ class ClusterDetails:
 
 @dataclass(frozen=True, slots=True)
 class CaseDetails:
-    """A case (a row of `case_queue.one`), its lead, and its position in the queue of `total` cases it came from.
+    """A case (a row of `case_queue.read_case`), its lead, and its position in the queue of `total` cases it came from.
 
     `seen` and `decided_seen` identify the state of its open and its decided flags, for detecting conflicts; `pairs` are
     the first of its flags, the open ones first.

@@ -50,7 +50,7 @@ STORIES = Table(
 
 
 def story_row(row: sqlite3.Row | dict[str, Any]) -> ExportRow:
-    """Convert a row of `copying_stories.selected` to the columns of the export."""
+    """Convert a row of `similarities.select` to the columns of the export."""
     story = dict(row)
     story["publication_order"] = top_source_order(story)
     for column in TIMES:
