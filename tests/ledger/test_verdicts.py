@@ -16,9 +16,7 @@ from neardup.core.verify.tiers import EXACT, PARTIAL
 from neardup.errors import Conflict
 from neardup.languages import LANGUAGES
 from neardup.ledger import connect, flags, stories, transaction, verdicts
-from neardup.records import DECIDING, Verdict
-from neardup.records import DECIDING, Verdict
-from neardup.records import rfc3339
+from neardup.records import DECIDING, Verdict, rfc3339
 
 from tests.support.builders import commit, fingerprinted, flag_pair, ledger_in_memory, verify_pending
 

@@ -69,7 +69,6 @@ def commit(db: sqlite3.Connection, submitted: Submitted, version: str, *, again:
     What is not known of the story stays as it is on record.  `version` is that of the fingerprints.  Raises Forgotten
     for a forgotten story, unless it is to be stored `again`.
     """
-
     story = submitted.outcome.story
     with transaction(db):
         if again:
