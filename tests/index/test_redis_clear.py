@@ -5,7 +5,7 @@ from pathlib import Path
 import pytest
 import redis
 from neardup.index.protocol import IndexPosition
-from neardup.index.redis import server
+from neardup.index.redis import client as redis_client
 from neardup.languages import LANGUAGES
 from neardup.records import BandedFingerprint, Change
 
@@ -39,7 +39,7 @@ def test_an_interrupted_clear_leaves_an_index_without_a_version(
         raise KeyboardInterrupt
 
     messages = bench.index._server.clients.messages  # type: ignore[attr-defined]
-    monkeypatch.setattr(messages if step == "scan_iter" else server, step, killed)
+    monkeypatch.setattr(messages if step == "scan_iter" else redis_client, step, killed)
     with pytest.raises(KeyboardInterrupt):
         bench.clear()
     monkeypatch.undo()

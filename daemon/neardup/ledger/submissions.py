@@ -10,7 +10,6 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from typing import NamedTuple
 
-from neardup.core.columns import Outcomes
 from neardup.ledger import (
     AMONG,
     candidates,
@@ -69,6 +68,8 @@ def commit(db: sqlite3.Connection, submitted: Submitted, version: str, *, again:
     What is not known of the story stays as it is on record.  `version` is that of the fingerprints.  Raises Forgotten
     for a forgotten story, unless it is to be stored `again`.
     """
+    from neardup.core.columns import Outcomes  # noqa: PLC0415 - with the parser of pages, which `count_unsettled` does without
+
     story = submitted.outcome.story
     with transaction(db):
         if again:
