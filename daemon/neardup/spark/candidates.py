@@ -22,6 +22,7 @@ from neardup.records import Language
 from neardup.spark.prints import PAIRS, cut_buckets, integers_of, prints_of, same_texts, table_of, unpack_prints
 from neardup.spark.session import Batches, arrow_schema
 
+HELD = "key long, id long"
 KEYED = "key long, id long, language int, heavy long, print binary"
 NTH = "cast(shiftrightunsigned(key, 50) & 63 as int)"  # the number of a key among those of its story
 LANGUAGE = "cast(shiftrightunsigned(key, 56) as int)"
@@ -44,12 +45,12 @@ def find_fingerprint_pairs(fingerprints: DataFrame, heavy: DataFrame, config: Co
     prints = prints_of(fingerprints, config)
     if heavy.isEmpty():
         marked = prints.withColumn("heavy", f.lit(0).cast("long"))
-        keyed = marked.mapInArrow(_explode_keys(config), KEYED).withColumn("part", f.lit(0))
+        keyed = marked.mapInArrow(_explode_keys(config, KEYED), KEYED).withColumn("part", f.lit(0))
     else:
         holders = _keys(fingerprints, config).join(heavy.drop("language"), "key")
         masks = holders.groupBy("id").agg(f.expr(f"bit_or(shiftleft(1L, {NTH}))").alias("heavy"))
         marked = prints.join(masks, "id", "left").fillna(0, ["heavy"])
-        keyed = _salted(marked.mapInArrow(_explode_keys(config), KEYED), holders)
+        keyed = _salted(marked.mapInArrow(_explode_keys(config, KEYED), KEYED), holders)
     by_bucket = keyed.repartition("key", "part").sortWithinPartitions("key", "part", "id")
     return by_bucket.mapInArrow(_join_prints(config), PAIRS)
 
@@ -71,26 +72,17 @@ def _salted(keyed: DataFrame, holders: DataFrame) -> DataFrame:
 
 
 def _keys(fingerprints: DataFrame, config: Config) -> DataFrame:
-    table = table_of(config)
+    return prints_of(fingerprints, config).mapInArrow(_explode_keys(config, HELD), HELD)
+
+
+def _explode_keys(config: Config, columns: str) -> Callable[[Batches], Batches]:
+    """What turns each row into one for each of its keys, with these columns."""
+    table, names = table_of(config), arrow_schema(columns).names
 
     def explode(batches: Batches) -> Batches:
         for batch in batches:
             keys, stories = _keys_of(batch, table)
-            yield pa.RecordBatch.from_arrays([keys, batch["id"].take(stories)], ["key", "id"])
-
-    return prints_of(fingerprints, config).mapInArrow(explode, "key long, id long")
-
-
-def _explode_keys(config: Config) -> Callable[[Batches], Batches]:
-    table = table_of(config)
-
-    def explode(batches: Batches) -> Batches:
-        for batch in batches:
-            keys, stories = _keys_of(batch, table)
-            columns = ("id", "language", "heavy", "print")
-            yield pa.RecordBatch.from_arrays(
-                [keys, *(batch[name].take(stories) for name in columns)], ["key", *columns]
-            )
+            yield pa.RecordBatch.from_arrays([keys, *(batch[name].take(stories) for name in names[1:])], names)
 
     return explode
 
