@@ -4,10 +4,10 @@ Everything that the program repeats, and for how long:
 
 | what | where | until |
 |---|---|---|
-| a request to a page store, S3, a webhook; a lookup of `check` | `retried`, here | 5 attempts or 60 seconds |
-| a request of a run to its index | `patiently`, by `pipeline.index_wait` | it works, or the run ends |
+| a request to a page store, S3, a webhook; a lookup of `check` | `retry_call`, here | 5 attempts or 60 seconds |
+| a request of a run to its index | `retry_forever`, by `pipeline.index_wait` | it works, or the run ends |
 | a page whose reader process died | `pages.reader_pool` | the second death |
-| starting reader processes | `pages.reader_pool`, by `tried` | the third time in a row |
+| starting reader processes | `pages.reader_pool`, by `retry_times` | the third time in a row |
 | a story whose processing raised a defect | `pipeline.worker` | the second time |
 | an Athena API call | botocore, in `source.athena` | 6 attempts |
 | opening the parts of the daemon or the HTTP service | `ops.service`, `serve.service` | it works, every 5 seconds |
@@ -31,26 +31,26 @@ GIVE_UP_SECONDS = 60.0
 PATIENT_WAIT_SECONDS = 5.0  # short, because a run that waits longer than needed costs more than an attempt
 
 
-async def retried(stage: str, call: Callable[[], Awaitable[T]], *, story: int | None = None) -> T:
+async def retry_call(stage: str, call: Callable[[], Awaitable[T]], *, story: int | None = None) -> T:
     """The result of `call()`, awaited up to ATTEMPTS times with growing, jittered pauses.
 
     Log lines name the `story` that the call is for.  Raises the last Transient, and every other error at once.
     """
     about = {} if story is None else {"story": story}
-    return await _retried(stage, call, "warning", about, attempts=ATTEMPTS, timeout=GIVE_UP_SECONDS)
+    return await _retry(stage, call, "warning", about, attempts=ATTEMPTS, timeout=GIVE_UP_SECONDS)
 
 
-async def tried(stage: str, call: Callable[[], Awaitable[T]], attempts: int) -> T:
+async def retry_times(stage: str, call: Callable[[], Awaitable[T]], attempts: int) -> T:
     """The result of `call()`, awaited up to `attempts` times with growing, jittered pauses, however long each takes.
 
     Raises the last Transient, and every other error at once.
     """
-    return await _retried(stage, call, "warning", {}, attempts=attempts, timeout=None)
+    return await _retry(stage, call, "warning", {}, attempts=attempts, timeout=None)
 
 
-async def patiently(stage: str, call: Callable[[], Awaitable[T]]) -> T:
+async def retry_forever(stage: str, call: Callable[[], Awaitable[T]]) -> T:
     """The result of `call()`, awaited until it raises no Transient; the caller reports the wait."""
-    return await _retried(stage, call, "debug", {}, attempts=None, timeout=None, wait_max=PATIENT_WAIT_SECONDS)
+    return await _retry(stage, call, "debug", {}, attempts=None, timeout=None, wait_max=PATIENT_WAIT_SECONDS)
 
 
 def silent_stamina() -> ModuleType:
@@ -61,7 +61,7 @@ def silent_stamina() -> ModuleType:
     return stamina
 
 
-async def _retried(stage: str, call: Callable[[], Awaitable[T]], level: str, about: dict[str, int], **limits: Any) -> T:
+async def _retry(stage: str, call: Callable[[], Awaitable[T]], level: str, about: dict[str, int], **limits: Any) -> T:
     try:
         return await call()  # nearly every call succeeds, and the loop below costs more than most of them
     except Transient as error:

@@ -16,7 +16,7 @@ from neardup.config import Config, load
 from neardup.core.candidates.banding import Banding
 from neardup.index.redis import open_redis
 from neardup.languages import LANGUAGES
-from neardup.telemetry.metrics import registered
+from neardup.telemetry.metrics import make_metrics
 from prometheus_client import REGISTRY
 
 from tests.support.deploy_files import DEPLOY, PRODUCTION, read_yaml, text_of
@@ -86,7 +86,7 @@ def test_every_alert_is_tested_firing_and_silent() -> None:
 
 def declared() -> dict[str, set[str]]:
     """Each metric -> the names of its samples."""
-    registered()
+    make_metrics()
     return {
         family.name: {family.name + suffix for suffix in SAMPLES[family.type]}
         for family in REGISTRY.collect()
@@ -128,7 +128,7 @@ def test_the_dashboard_shows_every_metric(dashboard: dict[str, Any]) -> None:
 
 
 def test_rules_and_dashboard_use_only_labels_that_exist(dashboard: dict[str, Any]) -> None:
-    wrappers = registered()
+    wrappers = make_metrics()
     known = TARGET_LABELS.union(*(wrapper._labelnames for wrapper in wrappers))
     text = " ".join([*rule_expressions(), *found("expr", dashboard)])
     used = set(re.findall(r"(\w+)\s*(?:=~|!~|!=|=)\s*\"", text))

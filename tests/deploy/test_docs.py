@@ -16,7 +16,7 @@ from neardup.cli import main
 from neardup.cli.group import COMMANDS
 from neardup.config.table import description, keys, replaced
 from neardup.records import Dead, Skip
-from neardup.telemetry.metrics import registered
+from neardup.telemetry.metrics import make_metrics
 
 from tests.support.paths import ROOT, SAMPLES
 
@@ -147,7 +147,7 @@ def test_every_configuration_key_that_is_mentioned_exists() -> None:
 
 
 def test_the_documented_metrics_are_those_that_exist() -> None:
-    wrappers = registered()
+    wrappers = make_metrics()
     known = {name.removesuffix("_total") for name in (next(iter(one.describe())).name for one in wrappers)}
     table = read(DOCS / "operations.md").partition("## Metrics")[2].partition("\n## ")[0]
     named = {name.removesuffix("_total") for name in re.findall(r"\bneardup_\w+", table)}

@@ -29,7 +29,7 @@ from neardup.insights.plan.project import (
     reads_per_lookup,
     title_index_bytes,
 )
-from neardup.insights.plan.sample import TYPICAL, measured
+from neardup.insights.plan.sample import TYPICAL, measure_profile
 from neardup.languages import LANGUAGES
 from neardup.ledger import connect
 from neardup.ledger.story_rows import StoryRow, ledger_bytes
@@ -180,7 +180,7 @@ def outcomes_of(language: Language, count: int) -> list[Fingerprinted]:
 @pytest.mark.parametrize("language", SAMPLED)
 def test_three_hundred_stories_show_the_skew_of_prose(language: Language) -> None:
     prose = synthetic.prose(language)
-    profile = measured(language, outcomes_of(language, 300))
+    profile = measure_profile(language, outcomes_of(language, 300))
     assert profile.signature_skew == pytest.approx(BAND_VALUES * prose.signature_collision(), rel=0.4)
     assert profile.simhash_skew == pytest.approx(BAND_VALUES * prose.simhash_collision(), rel=0.4)
 
@@ -188,13 +188,13 @@ def test_three_hundred_stories_show_the_skew_of_prose(language: Language) -> Non
 def test_copies_do_not_count_as_skew() -> None:
     originals = outcomes_of(TAMIL, 300)
     with_copies = [*originals, *[originals[0]] * 100]
-    assert measured(TAMIL, with_copies).signature_skew == measured(TAMIL, originals).signature_skew
-    assert measured(TAMIL, with_copies).fullest >= 0.25, "the fullest bucket must include copies"
+    assert measure_profile(TAMIL, with_copies).signature_skew == measure_profile(TAMIL, originals).signature_skew
+    assert measure_profile(TAMIL, with_copies).fullest >= 0.25, "the fullest bucket must include copies"
 
 
 def test_a_sample_shows_titles_ids_and_unreadable_pages() -> None:
     readable = outcomes_of(ODIA, 30)
-    profile = measured(ODIA, [*readable, *[Skipped(Story(9, ODIA), Skip.MISSING)] * 10])
+    profile = measure_profile(ODIA, [*readable, *[Skipped(Story(9, ODIA), Skip.MISSING)] * 10])
     assert profile.signature_skew == TYPICAL[ODIA].signature_skew, "thirty stories are too few to measure skew"
     assert profile.readable == 0.75
     assert (profile.row.title, profile.row.author_id, profile.row.etag, profile.row.dates) == (12, 1, 16, 1)

@@ -160,7 +160,7 @@ async def test_what_neither_index_nor_ledger_can_tell_is_said(
 
     monkeypatch.setattr(versions, "MAX_UNINDEXED", 1)
     monkeypatch.setattr(lookups, "MAX_UNINDEXED", 1)
-    monkeypatch.setattr(lookups, "retried", lambda _, call: call())
+    monkeypatch.setattr(lookups, "retry_call", lambda _, call: call())
     original = words_of(HINDI, "a")
     await platform.add(HINDI, ORIGINAL, original)
     await platform.add(HINDI, 8, words_of(HINDI, "b"))

@@ -38,7 +38,7 @@ from neardup.records import (
     StoredVersion,
     Story,
 )
-from neardup.retry import retried
+from neardup.retry import retry_call
 
 from tests.support.languages import HINDI
 
@@ -90,7 +90,9 @@ def worker_of(
 
     async def read(story: Story, etag: str | None) -> PageResult:
         try:
-            page = await retried("fetch", lambda: asyncio.to_thread(fetch_page, pages, path_of(content, story), etag))
+            page = await retry_call(
+                "fetch", lambda: asyncio.to_thread(fetch_page, pages, path_of(content, story), etag)
+            )
         except NeardupError as error:
             return failure_of(error)
         return NotModified() if page is None else fingerprint_page(page, extraction)

@@ -63,7 +63,7 @@ def _zone(name: str) -> "ZoneInfo":
     return ZoneInfo(name)
 
 
-def due(schedule: Schedule, last_success: datetime | None, now: datetime) -> datetime:
+def next_run(schedule: Schedule, last_success: datetime | None, now: datetime) -> datetime:
     """When to run next, given when a run last succeeded; `now` if a slot was missed.
 
     Times are aware.  A wall-clock time that a clock change skips or repeats counts once.  A success later than `now`

@@ -14,7 +14,7 @@ import numpy as np
 
 from neardup.errors import Fatal, Misuse, Transient, needs_extra
 from neardup.meaning.codes import Vectors, unit
-from neardup.retry import retried
+from neardup.retry import retry_call
 
 if TYPE_CHECKING:
     from onnxruntime import InferenceSession
@@ -156,7 +156,7 @@ class HttpModel:
 
     async def embed(self, texts: Sequence[str]) -> Vectors:
         body = {"model": self.model, "input": [self._prefix + text for text in texts], "encoding_format": "float"}
-        answer = await retried("embed", lambda: self._post(body))
+        answer = await retry_call("embed", lambda: self._post(body))
         return check_vectors(_answered_vectors(answer, len(texts)), len(texts), "meaning.url")
 
     async def _post(self, body: Mapping[str, object]) -> bytes:

@@ -7,7 +7,7 @@ from neardup.config import Export
 from neardup.config.sections import Review
 from neardup.errors import Fatal, Transient
 from neardup.records import Kind
-from neardup.retry import retried
+from neardup.retry import retry_call
 
 TIMEOUT_SECONDS = 10
 RETRIED_STATUSES = frozenset({408, 425, 429})  # and every 5xx
@@ -30,7 +30,7 @@ async def notify_webhook(section: Export, command: str, status: str, facts: dict
         **facts,
         "file": file,
     }
-    await retried("webhook", lambda: _post("export.webhook", url, body))
+    await retry_call("webhook", lambda: _post("export.webhook", url, body))
 
 
 async def notify_embedding(section: Export, status: str, found: Mapping[Kind, int]) -> None:
@@ -41,7 +41,7 @@ async def notify_embedding(section: Export, status: str, found: Mapping[Kind, in
     if section.webhook and section.webhook_kinds:
         facts: dict[str, Any] = {"flagged": {kind: found[kind] for kind in section.webhook_kinds}, "warnings": {}}
         body = {"text": summary_line("embed", status, facts, None), "command": "embed", "status": status, **facts}
-        await retried("webhook", lambda: _post("export.webhook", section.webhook, body))
+        await retry_call("webhook", lambda: _post("export.webhook", section.webhook, body))
 
 
 async def notify_verdict(section: Review, event: Mapping[str, Any]) -> None:
@@ -50,7 +50,7 @@ async def notify_verdict(section: Review, event: Mapping[str, Any]) -> None:
     Raises as `notify_webhook` does.
     """
     body = {"text": verdict_line(event), **event}
-    await retried("webhook", lambda: _post("review.webhook", section.webhook, body))
+    await retry_call("webhook", lambda: _post("review.webhook", section.webhook, body))
 
 
 def verdict_line(event: Mapping[str, Any]) -> str:

@@ -10,7 +10,7 @@ from pathlib import Path
 from structlog.contextvars import unbind_contextvars
 
 from neardup.app import App, run_once
-from neardup.config.schedule import Schedule, due
+from neardup.config.schedule import Schedule, next_run
 from neardup.errors import IndexDamaged, NeardupError, Stopped, Transient
 from neardup.ledger import now_ms, runs
 from neardup.ledger.lock import only_daemon
@@ -96,7 +96,7 @@ class Service:
             last_ms = (await app.ledger.do(runs.last_success)).get("daily")
             now = datetime.fromtimestamp(now_ms() / 1000, UTC)
             last_success = datetime.fromtimestamp(last_ms / 1000, UTC) if last_ms else None
-            until_due = (due(self._schedule, last_success, now) - now).total_seconds()
+            until_due = (next_run(self._schedule, last_success, now) - now).total_seconds()
             wait = max(until_due, not_before - time.monotonic())
             if wait > 0:
                 self._announce_next((now + timedelta(seconds=wait)).astimezone())

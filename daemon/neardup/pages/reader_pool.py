@@ -36,7 +36,7 @@ from neardup.pages.results import (
 from neardup.pages.store import REFERENCE, WorkPages, location_of, path_of, paths_of
 from neardup.pages.watchdog import CHECK_SECONDS
 from neardup.records import Dead, Story, is_work
-from neardup.retry import retried, tried
+from neardup.retry import retry_call, retry_times
 from neardup.telemetry.lazy_metrics import observe_all
 from neardup.telemetry.log import log
 from neardup.telemetry.metrics import PAGES_RENDERED, RETRIES, STAGE_SECONDS
@@ -108,7 +108,7 @@ class ReaderPool:
         self._started = self._connections
         missing = self._processes - len(self._started)
         try:
-            self._started += await tried("start", lambda: start_readers(self._settings, missing), STARTS)
+            self._started += await retry_times("start", lambda: start_readers(self._settings, missing), STARTS)
         except Transient as error:
             raise Fatal(f"reader processes failed to start three times in a row: {error}") from error
         self._watchdog = self._watchdog or asyncio.create_task(self._enforce_budgets(), name="budgets")
@@ -271,7 +271,7 @@ class ReaderPool:
 
         while True:
             try:
-                return await retried("fetch", attempt, story=story_id)
+                return await retry_call("fetch", attempt, story=story_id)
             except ReaderDied as death:
                 strikes += death.computing
                 if strikes > STRIKES:

@@ -9,7 +9,7 @@ from typing import TypeVar
 
 from neardup.errors import Transient
 from neardup.ledger import Ledger, now_ms, runs
-from neardup.retry import patiently
+from neardup.retry import retry_forever
 from neardup.telemetry.log import log
 from neardup.telemetry.metrics import WAITING
 from neardup.telemetry.systemd import notify
@@ -56,7 +56,7 @@ class IndexWait:
                     slow.cancel()
 
         try:
-            answer = await patiently(stage, attempt)
+            answer = await retry_forever(stage, attempt)
         finally:
             is_over = await self._leave(caller)
         if is_over:

@@ -26,7 +26,7 @@ from neardup.pipeline.index_sync import refuse_index_mismatch
 from neardup.pipeline.passage_nomination import PassageLookup, PassageNomination
 from neardup.pipeline.passage_sync import PassageSync
 from neardup.records import BandedFingerprint
-from neardup.retry import retried
+from neardup.retry import retry_call
 
 T = TypeVar("T")
 HASH_BYTES = 4  # of a passage hash
@@ -93,7 +93,9 @@ class Lookups:
         why, applied, found = "the index is behind the ledger", None, NOTHING_FOUND
         try:
             applied, found = await in_time(
-                retried("look_up", lambda: self._look_up(text.banded, facts)), until, "the index did not answer in time"
+                retry_call("look_up", lambda: self._look_up(text.banded, facts)),
+                until,
+                "the index did not answer in time",
             )
         except Transient as error:
             why = str(error)

@@ -1,6 +1,6 @@
 """Reads S3 objects by byte ranges, and uploads files.  Story pages are read by `neardup.pages.store`.
 
-botocore's own retries are off: `retried` is the one place that repeats a request.  aioboto3's managed upload is not
+botocore's own retries are off: `retry_call` is the one place that repeats a request.  aioboto3's managed upload is not
 used: it reads up to 100 parts ahead, and never returns if an upload of more parts fails.
 """
 
@@ -32,7 +32,7 @@ from botocore.exceptions import ConnectionError as BotoConnectionError
 
 from neardup.config import Content
 from neardup.errors import Fatal, Transient
-from neardup.retry import retried
+from neardup.retry import retry_call
 from neardup.s3.errors import NO_CREDENTIALS, s3_error
 
 CONNECT_SECONDS = 15.0
@@ -88,7 +88,7 @@ class RangeReader:
 
     async def __call__(self, start: int, end: int) -> bytes:
         """Bytes [start, end) of the object.  Raises Gone, Forbidden, StoreDown, Fatal, Transient."""
-        return await retried("listing", lambda: self._read(start, end))
+        return await retry_call("listing", lambda: self._read(start, end))
 
     async def _read(self, start: int, end: int) -> bytes:
         async with self._source.client() as client:
@@ -108,7 +108,7 @@ async def open_range_reader(url: str, content: Content) -> RangeReader:
         async with source.client() as client:
             return int((await client.head_object(**source.name))["ContentLength"])
 
-    return RangeReader(source, await retried("listing", size))
+    return RangeReader(source, await retry_call("listing", size))
 
 
 async def upload(file: Path, url: str, content: Content) -> None:
@@ -123,7 +123,7 @@ async def upload(file: Path, url: str, content: Content) -> None:
             else:
                 await _put_parts(client, target.name, file)
 
-    await retried("export", put)
+    await retry_call("export", put)
 
 
 async def _put_parts(client: Any, name: dict[str, str], file: Path) -> None:

@@ -21,7 +21,7 @@ from neardup.serve.service import SERVICE, Service
 from neardup.serve.tokens import open_tokens
 from neardup.telemetry.http import listening
 from neardup.telemetry.log import log
-from neardup.telemetry.metrics import STARTED, registered
+from neardup.telemetry.metrics import STARTED, make_metrics
 from neardup.telemetry.systemd import notify, notifying_watchdog
 
 # For how long a thread may keep the interpreter while others wait.  A check changes threads twenty times: with Python's
@@ -34,7 +34,7 @@ async def serve(config: Config, listen: str, stop: asyncio.Event) -> None:
 
     Raises as `serving` does.
     """
-    registered()
+    make_metrics()
     STARTED.labels("serve").set_to_current_time()
     sys.setswitchinterval(THREAD_SECONDS)
     async with serving(config, listen, stop, lambda doing: notify(f"STATUS={doing}")), notifying_watchdog():

@@ -8,7 +8,7 @@ from aiohttp import web
 from prometheus_client import CONTENT_TYPE_LATEST, generate_latest
 
 from neardup.errors import Fatal
-from neardup.telemetry.metrics import STARTED, registered
+from neardup.telemetry.metrics import STARTED, make_metrics
 
 LONGEST_LINE = 65_536  # bytes of a request's first line; the path of a story with a long name takes 12,000
 SHUTDOWN_SECONDS = 5.0  # for running requests to finish
@@ -23,7 +23,7 @@ async def served(listen: str, command: str, health: Health) -> AsyncIterator[Non
     Commands share the port with the daemon, and the alerts tell them apart by `command`.
     `health` returns the object that /healthz answers with; its `healthy` decides between 200 and 503.
     """
-    registered()
+    make_metrics()
     STARTED.labels(command).set_to_current_time()
 
     async def metrics(_: web.Request) -> web.Response:

@@ -151,7 +151,7 @@ WAITING = Gauge("neardup_waiting", "1 while a run waits for a service that fails
 RUNNING = Gauge("neardup_running", "1 while a run is in progress", ["command"])
 
 
-def registered() -> "list[MetricWrapperBase]":
+def make_metrics() -> "list[MetricWrapperBase]":
     """Every metric, made by prometheus_client, which is loaded."""
     return register()
 
@@ -237,7 +237,7 @@ def serve_metrics(listen: str, command: str) -> None:
     """
     from prometheus_client import start_http_server  # noqa: PLC0415 - loads slowly
 
-    registered()
+    make_metrics()
     STARTED.labels(command).set_to_current_time()
     host, _, port = listen.rpartition(":")
     try:

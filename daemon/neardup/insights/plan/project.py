@@ -27,7 +27,7 @@ from neardup.insights.plan.sample import (
     Profile,
     Sample,
     find_pace,
-    measured,
+    measure_profile,
     writing_cost,
 )
 from neardup.ledger.story_rows import ledger_bytes
@@ -197,7 +197,7 @@ def plan(
 ) -> dict[str, Any]:
     """Project what `counts` stories need, and `daily` more each day, on a box with `memory` bytes: the JSON object."""
     outcomes = sample.outcomes if sample else {}
-    profiles = {language: measured(language, outcomes.get(language, [])) for language in counts}
+    profiles = {language: measure_profile(language, outcomes.get(language, [])) for language in counts}
     corpus = Corpus(
         {language: n * profiles[language].readable for language, n in counts.items()}, profiles, config.detection
     )

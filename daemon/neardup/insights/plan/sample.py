@@ -152,7 +152,7 @@ TYPICAL_OF_OTHERS = Profile(3.0, 8.0, 3.0e-6)  # for a language that was not mea
 MOST = 5000  # largest number of stories that are compared with each other
 
 
-def measured(language: Language, outcomes: Sequence[Outcome]) -> Profile:
+def measure_profile(language: Language, outcomes: Sequence[Outcome]) -> Profile:
     """The profile of a sample; the skews are typical if it has fewer than FEW signatures of unrelated stories."""
     fingerprinted = [outcome for outcome in outcomes if isinstance(outcome, Fingerprinted)]
     typical = TYPICAL.get(language, TYPICAL_OF_OTHERS)
