@@ -21,7 +21,7 @@ import numpy.typing as npt
 import redis
 import uvloop
 from neardup.config import Detection
-from neardup.core.candidates.fingerprint_arrays import FingerprintArrays
+from neardup.core.candidates.banding import FingerprintArrays
 from neardup.core.candidates.select import Nominee, nominate
 from neardup.index.protocol import Index, LookupResult
 from neardup.index.redis import Layout, open_redis

@@ -20,7 +20,7 @@ from typing import TextIO
 import click
 import numpy as np
 import redis
-from neardup.core.candidates.fingerprint_arrays import FingerprintArrays
+from neardup.core.candidates.banding import FingerprintArrays
 from neardup.ledger import connect, read, versions
 from neardup.records import Fingerprinted
 

@@ -8,7 +8,6 @@ from dataclasses import astuple, replace
 import numpy as np
 import pytest
 from neardup.core.fingerprint.compute import fingerprint
-from neardup.core.marks import text_marks
 from neardup.core.page import (
     MIN_WORDS,
     Page,
@@ -22,12 +21,13 @@ from neardup.core.page import (
     shingle_story,
     split_file,
     split_story,
+    text_marks,
     text_of,
 )
-from neardup.core.text.characters import characters
 from neardup.core.text.extraction import Extraction
+from neardup.core.text.html import opening
 from neardup.core.text.normalize import tokens
-from neardup.core.text.title import opening
+from neardup.core.text.scripts import characters
 from neardup.core.verify.shingled import fingerprinted
 from neardup.languages import LANGUAGES, SHIPPED
 from neardup.records import Language, Limit, Mark, MarkReason, Skip

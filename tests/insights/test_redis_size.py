@@ -5,7 +5,7 @@ from pathlib import Path
 import pytest
 import redis
 from neardup.config import Detection
-from neardup.core.candidates.fingerprint_arrays import FingerprintArrays
+from neardup.core.candidates.banding import FingerprintArrays
 from neardup.index.redis import Layout, open_redis
 from neardup.index.redis.base import RedisIndex
 from neardup.index.redis.documented import INTSET_ENTRIES

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from neardup.core.fingerprint.passage_hashes import GRAM, WINDOW, sampled
+from neardup.core.fingerprint.word_hashes import GRAM, WINDOW, sampled
 from neardup.ledger import passages
 from neardup.ledger.passages import CommonPassage
 from neardup.moderation.evidence.common_text import common_text

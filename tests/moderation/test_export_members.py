@@ -7,7 +7,7 @@ from contextlib import closing
 from pathlib import Path
 
 import pytest
-from neardup.core.verify.keep import POLICIES, Policy
+from neardup.core.verify.clusters import POLICIES, Policy
 from neardup.core.verify.tiers import NEAR, PASSAGE
 from neardup.languages import LANGUAGES, SHIPPED
 from neardup.ledger.flags import Selection

@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from neardup.config import Thresholds
-from neardup.core.fingerprint.passage_hashes import passage_hashes
+from neardup.core.fingerprint.word_hashes import passage_hashes
 from neardup.core.publication_order import Side
 from neardup.core.text.normalize import located, tokens
 from neardup.core.verify.passages import MIN_PASSAGE

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import pytest
 from neardup.config import load
-from neardup.core.verify.keep import Policy
+from neardup.core.verify.clusters import Policy
 from neardup.spark.job import Job
 from pyarrow import dataset, parquet  # type: ignore[import-untyped]
 

@@ -10,8 +10,7 @@ from functools import reduce
 from typing import TYPE_CHECKING
 
 import pyarrow as pa  # type: ignore[import-untyped]
-from neardup.core.verify.clusters import by_story
-from neardup.core.verify.keep import POLICIES, Member, kept
+from neardup.core.verify.clusters import POLICIES, Member, by_story, kept
 from neardup.spark.results import find_clusters, list_members
 
 if TYPE_CHECKING:

@@ -8,8 +8,7 @@ from typing import Protocol
 
 import fakeredis
 import uvloop
-from neardup.core.candidates.banding import Banding
-from neardup.core.candidates.fingerprint_arrays import FingerprintArrays
+from neardup.core.candidates.banding import Banding, FingerprintArrays
 from neardup.index.protocol import (
     Bandings,
     Bucket,

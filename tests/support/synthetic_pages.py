@@ -3,7 +3,7 @@
 from collections.abc import AsyncIterator, Mapping
 
 import numpy as np
-from neardup.core.candidates.fingerprint_arrays import FingerprintArrays
+from neardup.core.candidates.banding import FingerprintArrays
 from neardup.records import Language
 
 from tests.support import synthetic

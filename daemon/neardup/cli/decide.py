@@ -25,7 +25,7 @@ from neardup.cli.command import (
     words_of,
 )
 from neardup.core.verify import tiers
-from neardup.core.verify.keep import POLICIES
+from neardup.core.verify.clusters import POLICIES
 from neardup.errors import Misuse
 from neardup.option_values import FORMATS
 from neardup.records import DECIDING, MarkReason, readable_time, rfc3339
@@ -34,7 +34,7 @@ if TYPE_CHECKING:
     from rich.table import Table
 
     from neardup.config import Config
-    from neardup.core.verify.keep import Policy
+    from neardup.core.verify.clusters import Policy
     from neardup.ledger.flags import Selection
     from neardup.ledger.marks import MarkedAuthor, MarkedStory
     from neardup.moderation.case_file.content import CaseFile

@@ -14,7 +14,7 @@ import click
 
 from neardup.cli import console
 from neardup.cli.command import command, find_language, refuse_missing_folder, run_async, standalone_command
-from neardup.core.verify.keep import POLICIES
+from neardup.core.verify.clusters import POLICIES
 from neardup.errors import Misuse
 from neardup.option_values import FORMATS
 
@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     import asyncio
 
     from neardup.config import Config
-    from neardup.core.verify.keep import Policy
+    from neardup.core.verify.clusters import Policy
     from neardup.moderation.evidence.fragments import Fragment
     from neardup.moderation.export.passages import CopiedPassages
     from neardup.moderation.export.table import ExportRow

@@ -199,7 +199,7 @@ def _extraction(config: "Config", given: str | None) -> "Extraction":
 def _show_story(pages: "list[Page]", extraction: "Extraction") -> None:
     """Print how many pages have a story by these selectors, how one begins, what is removed, and how many are slow."""
     from neardup.core.page import StoryText, text_of
-    from neardup.core.text.title import opening
+    from neardup.core.text.html import opening
 
     stories = [text_of(page, extraction) for page in pages]
     texts = [story.text for story in stories if isinstance(story, StoryText) and story.text.strip()]

@@ -15,8 +15,7 @@ import numpy as np
 import numpy.typing as npt
 
 from neardup.core.page import PageFingerprinted
-from neardup.core.text.characters import BLOCK
-from neardup.core.text.scripts import script_of_block
+from neardup.core.text.scripts import BLOCK, script_of_block
 from neardup.records import RENDER_REASONS, Fingerprint, Marks
 
 # `script` is one more than the number of a block of letters of the script, and 0 for none; see `core.text.scripts`.

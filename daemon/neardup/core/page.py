@@ -1,7 +1,4 @@
-"""A page's bytes -> its story's text -> its fingerprint: the one path for every caller.
-
-Pure functions of bytes, called by reader processes, `check`, `compare` and the workers of a Spark cluster.
-"""
+"""The marks of a page and of its text: what is unusual about them, and how much of it takes a mark."""
 
 import traceback
 from collections.abc import Callable
@@ -9,18 +6,44 @@ from dataclasses import dataclass
 from typing import NamedTuple, Self
 
 from neardup.core.fingerprint.compute import fingerprint_text, text_hash
-from neardup.core.marks import page_marks, text_marks
-from neardup.core.text.characters import Characters, characters
-from neardup.core.text.decoding import REPLACEMENT, NoStoryText, decode
+from neardup.core.text.decoding import MOST_CHARACTERS, REPLACEMENT, NoStoryText, decode, unparsed_text
+from neardup.core.text.disguise import disguise
 from neardup.core.text.extraction import Extraction
-from neardup.core.text.html import Extracted, extracted, extracted_from_file
+from neardup.core.text.html import Extracted, extracted, extracted_from_file, opening, page_title
 from neardup.core.text.normalize import tokens
 from neardup.core.text.reading_order import in_reading_order, overrides_direction
-from neardup.core.text.scripts import script_of
-from neardup.core.text.title import opening, page_title
-from neardup.core.text.unparsed import MOST_CHARACTERS, unparsed_text
+from neardup.core.text.scripts import Characters, characters, script_of
 from neardup.core.verify.shingled import Shingled, fingerprinted_text, shingled_text
-from neardup.records import Fingerprint, Limit, Marks, Skip, TextMeasures
+from neardup.records import Fingerprint, Limit, Mark, MarkReason, Marks, Skip, TextMeasures
+
+MOST_HIDDEN = 0.5  # of the characters of a page; one in a hundred real pages hides more
+OF_SKIPS = {Skip.EMPTY, Skip.NOT_TEXT, Skip.OVER_BUDGET}
+
+
+def page_marks(found: Extracted, *, is_cut: bool = False) -> Marks:
+    """The marks of a page that was read, and of which perhaps only the beginning was there."""
+    limit = Limit.SIZE if is_cut else found.limit
+    truncated = () if limit is None else (Mark(MarkReason.TRUNCATED, limit),)
+    return truncated + (_share(MarkReason.HIDDEN, found.hidden) if found.hidden > MOST_HIDDEN else ())
+
+
+def text_marks(text: str | bytes, counts: Characters) -> Marks:
+    """The marks of a text with these counts; bytes are UTF-8."""
+    look_alikes, controls = disguise(text, counts)
+    marks = _share(MarkReason.LOOK_ALIKES, look_alikes) if look_alikes else ()
+    return marks + (_share(MarkReason.CONTROLS, controls) if controls else ())
+
+
+def skip_marks(reason: Skip) -> Marks:
+    """The mark of a story that was skipped for this reason, if it takes one."""
+    return (Mark(MarkReason(reason), ""),) if reason in OF_SKIPS else ()
+
+
+def _share(reason: MarkReason, share: float) -> Marks:
+    return (Mark(reason, f"{100 * share:.0f} %"),)
+
+
+# MERGED: A page's bytes -> its story's text -> its fingerprint: the one path for every caller. Pure functions of bytes, called by reader processes, `check`, `compare` and the workers of a Spark cluster.
 
 MIN_WORDS = 10  # shorter pages are headings and notices, which are alike without being copied
 MIN_LETTERS = 100  # marks apart; a page with so many in fewer words is a story without its spaces

@@ -30,7 +30,7 @@ from neardup.core.candidates.banding import (
     block_values,
     narrowed,
 )
-from neardup.core.candidates.shared_buckets import shared_by
+from neardup.core.candidates.bucket_join import shared_by
 from neardup.core.fingerprint.minhash import SignatureRows, signature_rows
 from neardup.errors import Fatal, IndexDamaged
 from neardup.index.positions import values_by_language
@@ -38,7 +38,7 @@ from neardup.index.protocol import Bandings, Bucket, BucketKind, LookupResult
 from neardup.records import BandedFingerprint, Change, Language
 
 if TYPE_CHECKING:
-    from neardup.core.candidates.fingerprint_arrays import FingerprintArrays
+    from neardup.core.candidates.banding import FingerprintArrays
 
 
 NUMBER = np.dtype("<u4")

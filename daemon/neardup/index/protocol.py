@@ -17,7 +17,7 @@ from neardup.core.candidates.banding import Banding, Numbers
 from neardup.records import BandedFingerprint, Change, Language
 
 if TYPE_CHECKING:
-    from neardup.core.candidates.fingerprint_arrays import FingerprintArrays
+    from neardup.core.candidates.banding import FingerprintArrays
 
 
 Bandings = Mapping[Language, Banding]

@@ -42,7 +42,7 @@ from neardup.records import BandedFingerprint, Change, Language
 from neardup.sqlite import FAILURES, ThreadedConnection, failure
 
 if TYPE_CHECKING:
-    from neardup.core.candidates.fingerprint_arrays import FingerprintArrays
+    from neardup.core.candidates.banding import FingerprintArrays
 
 
 SCHEMA = """

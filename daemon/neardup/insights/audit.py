@@ -15,11 +15,11 @@ import numpy as np
 
 from neardup.app import App, open_readers
 from neardup.config import Detection
-from neardup.core.candidates.exhaustive import compare
-from neardup.core.candidates.fingerprint_arrays import FingerprintArrays
+from neardup.core.candidates.all_pairs import compare
+from neardup.core.candidates.banding import FingerprintArrays
 from neardup.core.candidates.select import worth_comparing
-from neardup.core.fingerprint.passage_hashes import MIN_SHARED, PassageHashes
-from neardup.core.fingerprint.passage_hashes import passage_hashes as passage_hashes_of
+from neardup.core.fingerprint.word_hashes import MIN_SHARED, PassageHashes
+from neardup.core.fingerprint.word_hashes import passage_hashes as passage_hashes_of
 from neardup.core.verify.scores import ComparedPair, assess_all
 from neardup.core.verify.shingled import Shingled
 from neardup.index.passages.index import PassageIndex, scan_segments

@@ -13,8 +13,7 @@ from typing import NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-from neardup.core.candidates.banding import Numbers
-from neardup.core.candidates.fingerprint_arrays import FingerprintArrays
+from neardup.core.candidates.banding import FingerprintArrays, Numbers
 from neardup.core.candidates.select import MAX_UNINDEXED, Found, merge_found
 from neardup.ledger import AMONG, json_list, languages
 from neardup.ledger.outbox import last_seq

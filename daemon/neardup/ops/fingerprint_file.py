@@ -9,8 +9,8 @@ import numpy as np
 import numpy.typing as npt
 
 from neardup.core.candidates.banding import Numbers
-from neardup.core.fingerprint.passage_hashes import PassageHashes
 from neardup.core.fingerprint.version import algorithm, digest_of
+from neardup.core.fingerprint.word_hashes import PassageHashes
 from neardup.errors import Misuse
 from neardup.index.passages.postings import HASH_SHIFT, Keys
 from neardup.languages import Languages

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from neardup.core.fingerprint.passage_hashes import PassageHashes
+from neardup.core.fingerprint.word_hashes import PassageHashes
 from neardup.index.passages.lookup import Found
 from neardup.ledger import Ledger, passages, verification
 from neardup.ledger.passages import CommonPassage

@@ -12,7 +12,7 @@ from collections.abc import AsyncIterator, Callable, Collection
 from contextlib import aclosing, closing
 from typing import TYPE_CHECKING
 
-from neardup.core.candidates.fingerprint_arrays import FingerprintArrays
+from neardup.core.candidates.banding import FingerprintArrays
 from neardup.core.fingerprint.version import algorithm, difference
 from neardup.errors import Fatal, IndexDamaged
 from neardup.index.protocol import Index, IndexPosition

@@ -9,8 +9,7 @@ from dataclasses import dataclass, field, replace
 from typing import Self
 
 from neardup.core.columns import NONE_MADE, FingerprintedStories, Key, ListedBlock, Outcomes, StoryColumns
-from neardup.core.marks import skip_marks
-from neardup.core.page import PageFingerprinted, Unreadable
+from neardup.core.page import PageFingerprinted, Unreadable, skip_marks
 from neardup.errors import NeardupError
 from neardup.languages import Languages
 from neardup.ledger import stories

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from neardup.config import Detection
-from neardup.core.fingerprint.passage_hashes import PassageHashes
+from neardup.core.fingerprint.word_hashes import PassageHashes
 from neardup.core.verify import skeletons
 from neardup.core.verify.alignment import paired
 from neardup.core.verify.scores import ComparedPair, assess_all

@@ -9,7 +9,7 @@ from typing import Any
 
 from neardup.config import Detection
 from neardup.core.fingerprint import version as fingerprint_version
-from neardup.core.fingerprint.passage_hashes import PassageHashes
+from neardup.core.fingerprint.word_hashes import PassageHashes
 from neardup.core.page import PageText, Unreadable, split_file
 from neardup.core.text.extraction import Extraction
 from neardup.core.verify.alignment import NO_HASHES

@@ -6,10 +6,10 @@ from dataclasses import dataclass
 from typing import Any
 
 from neardup.config import Detection, Thresholds
-from neardup.core.fingerprint.passage_hashes import PassageHashes
+from neardup.core.fingerprint.word_hashes import PassageHashes
 from neardup.core.publication_order import Dates, Side, earlier
-from neardup.core.text.detect import script_of
 from neardup.core.text.normalize import Located
+from neardup.core.text.scripts import script_of_text
 from neardup.core.verify import skeletons
 from neardup.core.verify.alignment import NO_HASHES, aligned
 from neardup.core.verify.passages import Passage, passages
@@ -180,7 +180,7 @@ def _dates(known: Mapping[str, Any]) -> Dates:
 def _are_of_one_language(a: LoadedStory, b: LoadedStory) -> bool:
     """Whether both stories are filed under one language; a file is under none, so its script decides."""
     languages = [story.known.get("language") for story in (a, b)]
-    return languages[0] == languages[1] if all(languages) else script_of(a.text) == script_of(b.text)
+    return languages[0] == languages[1] if all(languages) else script_of_text(a.text) == script_of_text(b.text)
 
 
 def _same(a: str | None, b: str | None) -> bool | None:

@@ -13,7 +13,7 @@ import numpy as np
 
 from neardup.config import Detection
 from neardup.core.candidates.select import MAX_UNINDEXED, NO_NUMBERS, nominate
-from neardup.core.fingerprint.passage_hashes import MIN_SHARED, PassageHashes
+from neardup.core.fingerprint.word_hashes import MIN_SHARED, PassageHashes
 from neardup.core.verify.alignment import NO_HASHES
 from neardup.errors import Transient
 from neardup.index.passages.index import PassageIndex

@@ -6,10 +6,9 @@ from dataclasses import dataclass, field, replace
 
 import numpy as np
 
-from neardup.core.candidates.banding import Numbers
-from neardup.core.candidates.fingerprint_arrays import ARRAYS, FingerprintArrays
+from neardup.core.candidates.banding import ARRAYS, FingerprintArrays, Numbers
 from neardup.core.candidates.select import NO_NUMBERS, nominate
-from neardup.core.fingerprint.passage_hashes import MIN_SHARED, PassageHashes
+from neardup.core.fingerprint.word_hashes import MIN_SHARED, PassageHashes
 from neardup.index.passages.tail import Tail
 from neardup.languages import SHIPPED
 from neardup.query.pairs_in_memory import passages_of

@@ -19,7 +19,7 @@ from neardup.core.candidates.passage_groups import (
 )
 from neardup.core.candidates.top_k import LanguageFingerprints, Shortlist, nominated_pairs, of_new_and_old
 from neardup.core.fingerprint.minhash import signature_rows
-from neardup.core.fingerprint.passage_hashes import PassageHashes
+from neardup.core.fingerprint.word_hashes import PassageHashes
 from neardup.core.verify.scores import hash_rows
 from neardup.records import Fingerprint, Language
 

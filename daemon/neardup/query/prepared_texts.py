@@ -7,10 +7,10 @@ from itertools import islice
 
 from neardup.config import Detection
 from neardup.core.fingerprint.compute import fingerprint_text
-from neardup.core.fingerprint.passage_hashes import PassageHashes
+from neardup.core.fingerprint.word_hashes import PassageHashes
 from neardup.core.page import MIN_WORDS, is_too_short
-from neardup.core.text.detect import UnknownScript, detect_language
 from neardup.core.text.normalize import Located, located, tokens
+from neardup.core.text.scripts import UnknownScript, detect_language
 from neardup.core.verify.scores import ComparedPair, assess_all
 from neardup.core.verify.shingled import Shingled, shingled
 from neardup.core.verify.tiers import COPIED_WORDS, tier_of

@@ -11,8 +11,7 @@ from pathlib import Path
 
 import numpy as np
 
-from neardup.core.fingerprint.passage_hashes import grams_of, hashes_of
-from neardup.core.fingerprint.word_hashes import hashed
+from neardup.core.fingerprint.word_hashes import grams_of, hashed, hashes_of
 from neardup.ledger import Ledger, read, versions
 from neardup.pipeline.passage_sync import PassageSync, open_passages
 

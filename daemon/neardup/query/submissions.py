@@ -14,9 +14,9 @@ from neardup.core.columns import Outcomes
 from neardup.core.fingerprint.version import algorithm
 from neardup.core.page import Page, StoryText, text_of
 from neardup.core.text.extraction import Extraction
+from neardup.core.text.html import opening, page_title
 from neardup.core.text.normalize import tokens
 from neardup.core.text.scripts import script_of_most
-from neardup.core.text.title import opening, page_title
 from neardup.errors import Misuse, TooLarge
 from neardup.languages import Languages
 from neardup.ledger import Ledger, candidates, stories, submissions

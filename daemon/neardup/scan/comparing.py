@@ -8,7 +8,7 @@ from operator import attrgetter
 from cachetools import LRUCache
 
 from neardup.config import Detection
-from neardup.core.fingerprint.passage_hashes import PassageHashes
+from neardup.core.fingerprint.word_hashes import PassageHashes
 from neardup.core.text.scripts import script_of_most
 from neardup.core.verify.alignment import NO_HASHES
 from neardup.core.verify.scores import ComparedPair, assess_all

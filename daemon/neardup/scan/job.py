@@ -15,10 +15,10 @@ import numpy as np
 from neardup import __version__
 from neardup.app import open_readers
 from neardup.config import Config
-from neardup.core.fingerprint.passage_hashes import PassageHashes
 from neardup.core.fingerprint.version import algorithm, check_native_core
+from neardup.core.fingerprint.word_hashes import PassageHashes
 from neardup.core.page import PageFingerprinted
-from neardup.core.text.detect import ENGLISH
+from neardup.core.text.scripts import ENGLISH
 from neardup.errors import Fatal
 from neardup.ledger import Ledger, cases, connect, languages, passages, similarities, stories, transaction, verification
 from neardup.ledger.passages import CommonPassage

@@ -9,8 +9,8 @@ from collections.abc import Sequence
 from typing import NamedTuple
 
 from neardup.core.page import PageFingerprinted, Unreadable, fingerprint_story, text_of
-from neardup.core.text.detect import ENGLISH, UnknownScript, detect_language
 from neardup.core.text.extraction import Extraction
+from neardup.core.text.scripts import ENGLISH, UnknownScript, detect_language
 from neardup.errors import NeardupError
 from neardup.pages.plain_content import PlainContent
 from neardup.pages.results import Failure, failure_of

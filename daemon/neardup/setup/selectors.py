@@ -19,7 +19,7 @@ from selectolax.lexbor import LexborHTMLParser, LexborNode
 from neardup.config import Config, Content
 from neardup.core.page import Page
 from neardup.core.text.decoding import NoStoryText, decode
-from neardup.core.text.story_elements import INVISIBLE
+from neardup.core.text.story import INVISIBLE
 from neardup.errors import Fatal, NeardupError
 from neardup.pages.store import Pages, open_transfers, path_of
 from neardup.records import BadRow, Language, Story

@@ -17,7 +17,7 @@ from pyspark.sql import functions as f
 
 from neardup.config import Config
 from neardup.core.candidates.key_pairs import Buckets, HashBuckets, keys_of, pairs_in_buckets, pairs_in_hash_buckets
-from neardup.core.fingerprint.passage_hashes import PassageHashes
+from neardup.core.fingerprint.word_hashes import PassageHashes
 from neardup.records import Language
 from neardup.spark.prints import PAIRS, cut_buckets, integers_of, prints_of, same_texts, table_of, unpack_prints
 from neardup.spark.session import Batches, arrow_schema

@@ -10,8 +10,8 @@ from pyspark.sql import Column, DataFrame, SparkSession, Window
 from pyspark.sql import functions as f
 
 from neardup.config import Config
-from neardup.core.fingerprint.passage_hashes import PassageHashes
-from neardup.core.verify.keep import Policy
+from neardup.core.fingerprint.word_hashes import PassageHashes
+from neardup.core.verify.clusters import Policy
 from neardup.ops.fingerprint_file import TIMES, schema, versions
 from neardup.records import Language
 from neardup.source.documents import Columns

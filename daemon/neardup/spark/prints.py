@@ -17,7 +17,7 @@ from pyspark.sql import functions as f
 
 from neardup.config import Config
 from neardup.core.candidates.key_pairs import KeyTable
-from neardup.core.candidates.screen import Arrays
+from neardup.core.candidates.select import Arrays
 from neardup.core.fingerprint.minhash import ROWS
 from neardup.spark.session import Batches
 

@@ -17,7 +17,7 @@ import pyarrow as pa  # type: ignore[import-untyped]
 from pyspark.sql import Column, DataFrame, Window
 from pyspark.sql import functions as f
 
-from neardup.core.verify.keep import Policy
+from neardup.core.verify.clusters import Policy
 from neardup.ledger.similarities import row_of
 from neardup.moderation.export.columnar import schema_of, typed
 from neardup.moderation.export.members import MEMBERS

@@ -10,8 +10,8 @@ from pyspark.sql import DataFrame
 from pyspark.sql import functions as f
 
 from neardup.config import Config
-from neardup.core.fingerprint.passage_hashes import PassageHashes
 from neardup.core.fingerprint.version import algorithm
+from neardup.core.fingerprint.word_hashes import PassageHashes
 from neardup.core.publication_order import sort_key
 from neardup.core.verify.alignment import NO_HASHES
 from neardup.core.verify.scores import ComparedPair, assess_all

@@ -3,8 +3,8 @@
 import numpy as np
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from neardup.core.candidates.exhaustive import ROWS, compare
-from neardup.core.candidates.fingerprint_arrays import FingerprintArrays
+from neardup.core.candidates.all_pairs import ROWS, compare
+from neardup.core.candidates.banding import FingerprintArrays
 
 from tests.support.languages import NAMES
 

@@ -15,9 +15,8 @@ from neardup.core.candidates.key_pairs import (
     pairs_in_buckets,
     pairs_in_hash_buckets,
 )
-from neardup.core.candidates.screen import alike_inside
-from neardup.core.candidates.select import arrays_of
-from neardup.core.fingerprint.passage_hashes import MIN_SHARED
+from neardup.core.candidates.select import alike_inside, arrays_of
+from neardup.core.fingerprint.word_hashes import MIN_SHARED
 from neardup.records import BandedFingerprint
 from neardup.spark.prints import edges_of
 

@@ -10,14 +10,12 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from neardup.core.candidates import all_pairs
-from neardup.core.candidates.all_pairs import near_pairs, signature_pairs
+from neardup.core.candidates.all_pairs import close_pairs, near_pairs, signature_pairs
 from neardup.core.candidates.banding import Banding
-from neardup.core.candidates.bucket_join import join_runs
-from neardup.core.candidates.exhaustive import close_pairs
+from neardup.core.candidates.bucket_join import join_runs, shared_by
 from neardup.core.candidates.key_pairs import Buckets, HashBuckets, KeyTable, hash_sharing_pairs, keys_of, ranked_pairs
 from neardup.core.candidates.passage_groups import DEAD, groups_of, list_earlier, shared_counts
-from neardup.core.candidates.screen import Arrays, alike_pairs, score_pairs
-from neardup.core.candidates.shared_buckets import shared_by
+from neardup.core.candidates.select import Arrays, alike_pairs, score_pairs
 from neardup.core.fingerprint.minhash import ROWS
 from neardup.core.native import candidates as binding
 from neardup.spark.prints import edges_of

@@ -10,8 +10,7 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from neardup.core.candidates.banding import Numbers
-from neardup.core.candidates.fingerprint_arrays import FingerprintArrays
+from neardup.core.candidates.banding import FingerprintArrays, Numbers
 from neardup.core.candidates.select import Nominee, merge_found, nominate, worth_comparing
 from neardup.core.fingerprint.minhash import ROWS
 from neardup.core.verify.scores import hamming, hash_rows

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from neardup.core.candidates.shared_buckets import shared_by
+from neardup.core.candidates.bucket_join import shared_by
 
 numbers = st.one_of(st.integers(0, 30), st.integers(0, 2**32 - 1))
 buckets = st.lists(st.sets(numbers, max_size=40), min_size=1, max_size=8)

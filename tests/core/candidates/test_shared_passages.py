@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from neardup.core.candidates import passage_groups
 from neardup.core.candidates.passage_groups import join_stories
-from neardup.core.fingerprint.passage_hashes import MIN_SHARED
+from neardup.core.fingerprint.word_hashes import MIN_SHARED
 
 stories = st.lists(st.sets(st.integers(0, 12) | st.integers(0, 2**32 - 1), max_size=8), max_size=12)
 

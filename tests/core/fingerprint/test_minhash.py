@@ -11,7 +11,9 @@ import xxhash
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from neardup.core.fingerprint.minhash import (
+    ADDENDS,
     MIN_SHINGLES,
+    MULTIPLIERS,
     ROWS,
     agreeing,
     estimated_jaccard,
@@ -19,7 +21,6 @@ from neardup.core.fingerprint.minhash import (
     signature,
     signature_rows,
 )
-from neardup.core.fingerprint.permutations import ADDENDS, MULTIPLIERS
 from neardup.core.fingerprint.word_hashes import hashed
 from neardup.core.text.normalize import tokens
 from neardup.records import Language

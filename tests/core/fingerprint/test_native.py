@@ -25,12 +25,12 @@ from neardup.core.native.fingerprint import (
     fingerprint_of_utf8,
     hashed_text_of_utf8,
 )
-from neardup.core.text.characters import characters
 from neardup.core.text.codepoints import BEYOND_TABLE, CHILLU, COMBINING, LONE_MARK, NUKTA, TABLE_END
 from neardup.core.text.extraction import Extraction
 from neardup.core.text.html import visible_text
 from neardup.core.text.look_alikes import disguises, foreign
-from neardup.core.text.tables import flagged_table
+from neardup.core.text.normalize import flagged_table
+from neardup.core.text.scripts import characters
 from neardup.records import Fingerprint, Language
 
 from tests.core.text.test_normalize import (

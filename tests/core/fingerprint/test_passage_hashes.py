@@ -3,8 +3,7 @@
 import numpy as np
 from hypothesis import given
 from hypothesis import strategies as st
-from neardup.core.fingerprint.passage_hashes import GRAM, WINDOW, grams_of, passage_hashes, sampled
-from neardup.core.fingerprint.word_hashes import Hashes, hashed
+from neardup.core.fingerprint.word_hashes import GRAM, WINDOW, Hashes, grams_of, hashed, passage_hashes, sampled
 
 SURE = GRAM + WINDOW - 1  # words of a shared run that is sure to be found
 

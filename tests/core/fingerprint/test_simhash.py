@@ -11,9 +11,8 @@ import xxhash
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from neardup.core.fingerprint.compute import fingerprint
-from neardup.core.fingerprint.simhash import SCALE
-from neardup.core.fingerprint.simhash import simhash as simhash_of
-from neardup.core.fingerprint.word_hashes import hashed
+from neardup.core.fingerprint.word_hashes import SCALE, hashed
+from neardup.core.fingerprint.word_hashes import simhash as simhash_of
 from neardup.core.text.extraction import Extraction
 from neardup.core.text.html import visible_text
 from neardup.core.text.normalize import tokens

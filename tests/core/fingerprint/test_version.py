@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from neardup.core.fingerprint import minhash, permutations, simhash, version
+from neardup.core.fingerprint import minhash, version, word_hashes
 from neardup.core.fingerprint.compute import fingerprint
 from neardup.core.text import codepoints, normalize
 from neardup.languages import LANGUAGES
@@ -49,13 +49,13 @@ def test_algorithm_and_languages_have_their_pinned_digests() -> None:
 @pytest.mark.parametrize(
     ("module", "name", "value"),
     [
-        (simhash, "SCALE", 1),
-        (simhash, "np", SimpleNamespace(**vars(np) | {"log": np.log2})),
-        (simhash, "np", SimpleNamespace(**vars(np) | {"log": lambda frequencies: frequencies - 1})),
-        (simhash, "OFFSETS", simhash.OFFSETS[::-1].copy()),
-        (simhash, "SIGNS", -simhash.SIGNS),
-        (minhash, "MULTIPLIERS", permutations.MULTIPLIERS[::-1].copy()),
-        (minhash, "ADDENDS", permutations.ADDENDS + np.uint64(1)),
+        (word_hashes, "SCALE", 1),
+        (word_hashes, "np", SimpleNamespace(**vars(np) | {"log": np.log2})),
+        (word_hashes, "np", SimpleNamespace(**vars(np) | {"log": lambda frequencies: frequencies - 1})),
+        (word_hashes, "OFFSETS", word_hashes.OFFSETS[::-1].copy()),
+        (word_hashes, "SIGNS", -word_hashes.SIGNS),
+        (minhash, "MULTIPLIERS", minhash.MULTIPLIERS[::-1].copy()),
+        (minhash, "ADDENDS", minhash.ADDENDS + np.uint64(1)),
         (minhash, "MIN_SHINGLES", 30),
         (minhash, "mixed", lambda hashes: hashes),
         (normalize, "CHILLU", {**codepoints.CHILLU, "ൽ": "ല", "ല": "ൾ"}),
@@ -77,7 +77,7 @@ def test_a_changed_constant_changes_a_digest(
     table = codepoints.table.__wrapped__()
     monkeypatch.setattr(normalize, "table", lambda: table)
     assert current_digests() != version.PINNED, f"{name} does not affect a digest"
-    of_algorithm = module in {simhash, minhash}
+    of_algorithm = module in {word_hashes, minhash}
     assert (version.digest_of_algorithm() != version.PINNED_ALGORITHM) is of_algorithm, (
         "the algorithm's digest must change with the algorithm only"
     )

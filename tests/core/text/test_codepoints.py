@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from neardup.core.text import look_alikes, tables
+from neardup.core.text import look_alikes, normalize
 from neardup.core.text.codepoints import UNCASED
 
 
@@ -20,15 +20,15 @@ def test_ideographs_hangul_and_private_use_have_nothing_to_normalise() -> None:
 
 
 def test_the_file_has_the_tables_that_are_computed() -> None:
-    arrays: Iterable[tuple[Any, Any]] = zip(tables.tables(), tables.computed(), strict=True)
+    arrays: Iterable[tuple[Any, Any]] = zip(normalize.tables(), normalize.computed(), strict=True)
     for kept, computed in arrays:
-        np.testing.assert_array_equal(kept, computed, "run `python -m neardup.core.text.tables`", strict=True)
-    assert tables.forms() == look_alikes.forms(), "run `python -m neardup.core.text.tables`"
+        np.testing.assert_array_equal(kept, computed, "run `python -m neardup.core.text.normalize`", strict=True)
+    assert normalize.forms() == look_alikes.forms(), "run `python -m neardup.core.text.normalize`"
 
 
 def test_under_another_version_of_unicode_the_tables_are_computed(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(tables, "computed", lambda: "computed")
-    read: Callable[[], object] = tables.tables.__wrapped__
+    monkeypatch.setattr(normalize, "computed", lambda: "computed")
+    read: Callable[[], object] = normalize.tables.__wrapped__
     assert read() != "computed"
     monkeypatch.setattr(unicodedata, "unidata_version", "99.0.0")
     assert read() == "computed"

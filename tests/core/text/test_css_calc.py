@@ -1,7 +1,7 @@
 """Laws: arithmetic comes to what it comes to in a browser, and what is none has no value."""
 
 import pytest
-from neardup.core.text.css_values import pixels
+from neardup.core.css.values import pixels
 
 
 @pytest.mark.parametrize(

@@ -4,7 +4,7 @@ from itertools import product
 
 from hypothesis import given
 from hypothesis import strategies as st
-from neardup.core.text.css_media import HEIGHT, WIDTH, applies
+from neardup.core.css.sheets import HEIGHT, WIDTH, applies
 
 from tests.support.desk_browser import chromium
 

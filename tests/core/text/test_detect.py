@@ -5,7 +5,7 @@ from contextlib import suppress
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from neardup.core.text.detect import ENGLISH, SAMPLE, UnknownScript, detect_language, script_of
+from neardup.core.text.scripts import DETECTED_SAMPLE, ENGLISH, UnknownScript, detect_language, script_of_text
 from neardup.languages import SHIPPED
 from neardup.records import Language
 
@@ -22,10 +22,10 @@ def test_the_sample_stories_are_detected(language: Language) -> None:
 @pytest.mark.parametrize("language", SHIPPED)
 def test_every_shipped_language_is_among_those_of_its_script(language: Language) -> None:
     entry = SHIPPED[language]
-    assert script_of(entry.golden) == entry.script.upper(), f"the script of {language} has another name in Unicode"
+    assert script_of_text(entry.golden) == entry.script.upper(), f"the script of {language} has another name in Unicode"
 
 
-@given(st.sampled_from(SAMPLED), st.integers(0, SAMPLE // 4))
+@given(st.sampled_from(SAMPLED), st.integers(0, DETECTED_SAMPLE // 4))
 def test_digits_and_a_few_foreign_letters_change_nothing(language: Language, letters: int) -> None:
     text = STORIES[language][0]
     assert detect_language("漢" * letters + " 12 " * 10 + text) == detect_language(text)

@@ -7,8 +7,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from neardup.core.text import disguise as disguise_module
-from neardup.core.text.characters import characters
 from neardup.core.text.disguise import FORM, LEAST, Disguise, disguise
+from neardup.core.text.scripts import characters
 from neardup.records import Language
 
 from tests.support.languages import ENGLISH, MALAYALAM, SAMPLED, TEXTS

@@ -3,7 +3,7 @@ that is not known here; what a page hides beside a story, or a few words that it
 """
 
 import pytest
-from neardup.core.marks import page_marks
+from neardup.core.page import page_marks
 from neardup.core.text.extraction import Extraction
 from neardup.core.text.html import shown
 from neardup.core.text.normalize import tokens

@@ -3,7 +3,7 @@
 from collections.abc import Iterator
 
 import pytest
-from neardup.core.text.css_values import LOGICAL, LONGHANDS, SHORTHANDS
+from neardup.core.css.values import LOGICAL, LONGHANDS, SHORTHANDS
 from neardup.core.text.extraction import Extraction
 from neardup.core.text.html import shown, visible_text
 

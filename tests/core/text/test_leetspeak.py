@@ -3,7 +3,7 @@
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from neardup.core.text.leetspeak import DIGITS, SIGNS
+from neardup.core.text.look_alikes import DIGITS, SIGNS
 from neardup.core.text.normalize import located, tokens
 from neardup.records import Language
 

@@ -36,7 +36,7 @@ def both_ways(
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr("neardup.core.text.html.read_plain_story", lambda *_: None)
         patch.setattr("neardup.core.text.html.briefly_parsed", lambda _: None)
-        patch.setattr("neardup.core.text.title.briefly_parsed", lambda *_, **__: None)
+        patch.setattr("neardup.core.text.html.briefly_parsed", lambda *_, **__: None)
         return [native, (fingerprint_page(page, extraction), text_of(page, extraction))]
 
 

@@ -5,8 +5,7 @@ from collections import Counter
 import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
-from neardup.core.text.characters import BLOCK
-from neardup.core.text.scripts import script_of_block, script_of_most
+from neardup.core.text.scripts import BLOCK, script_of_block, script_of_most
 from neardup.languages import LANGUAGES, SHIPPED
 from neardup.records import Language
 

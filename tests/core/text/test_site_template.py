@@ -8,11 +8,12 @@ from collections.abc import Iterable
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from neardup.core.text import cascade, html, page_styles, rendering, story_elements
+from neardup.core.css import cascade, page_styles, rendering
+from neardup.core.text import html, story
 from neardup.core.text.extraction import Extraction
 from neardup.core.text.html import shown
 from neardup.core.text.normalize import tokens
-from neardup.core.text.story_elements import Parts, Story
+from neardup.core.text.story import Parts, Story
 from selectolax.lexbor import LexborNode
 
 from tests.support.languages import ENGLISH, TEXTS
@@ -131,9 +132,9 @@ def test_what_is_kept_of_styles_is_bounded(monkeypatch: pytest.MonkeyPatch) -> N
     monkeypatch.setattr(page_styles, "MOST_SHEETS", 8)
     monkeypatch.setattr(page_styles, "MOST_CHARACTERS", 4_000)
     monkeypatch.setattr(cascade, "MOST_KNOWN", 8)
-    monkeypatch.setattr(story_elements, "MOST_VERDICTS", 8)
+    monkeypatch.setattr(story, "MOST_VERDICTS", 8)
     monkeypatch.setattr(rendering, "MOST_FRAMES", 8)
-    for cache in (page_styles.STYLE_SHEETS, cascade.KNOWN, story_elements.STYLE_VERDICTS, rendering.FRAMES):
+    for cache in (page_styles.STYLE_SHEETS, cascade.KNOWN, story.STYLE_VERDICTS, rendering.FRAMES):
         cache.clear()
     for n in range(60 * CHAOS):
         rules = "".join(f".a{rule} {{ color: #{n:03x} }}" for rule in range(n))
@@ -141,5 +142,5 @@ def test_what_is_kept_of_styles_is_bounded(monkeypatch: pytest.MonkeyPatch) -> N
         assert len(page_styles.STYLE_SHEETS) <= 8
         assert sum(map(len, page_styles.STYLE_SHEETS)) <= 4_000
         assert len(cascade.KNOWN) <= 8
-        assert len(story_elements.STYLE_VERDICTS) <= 8
+        assert len(story.STYLE_VERDICTS) <= 8
         assert len(rendering.FRAMES) <= 8

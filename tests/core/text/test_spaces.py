@@ -5,8 +5,8 @@ import re
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from neardup.core.css.pieces import spaced, spaced_text, spaced_text_in_python, visible_length
 from neardup.core.text.parsing import parsed
-from neardup.core.text.spaces import spaced, spaced_text, spaced_text_in_python, visible_length
 
 WHITE_SPACE = "".join(filter(str.isspace, map(chr, range(0x3100))))
 texts = st.text(st.sampled_from(f" \n\t\f\v{WHITE_SPACE}aé\u0915\u093f\U0001f600") | st.characters(codec="utf-8"))

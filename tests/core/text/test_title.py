@@ -6,8 +6,8 @@ from time import perf_counter
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from neardup.core.text import title as title_module
-from neardup.core.text.title import MOST_CHARACTERS, OPENING_WORDS, opening, page_title
+from neardup.core.text import html as title_module
+from neardup.core.text.html import MOST_CHARACTERS, OPENING_WORDS, opening, page_title
 
 HEAD = "<!doctype html><html><head><title>{}</title></head><body><h1>heading</h1><p>words</p>"
 

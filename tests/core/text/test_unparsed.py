@@ -4,10 +4,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from neardup.core.page import Page, PageFingerprinted, StoryText, fingerprint_page, text_of
+from neardup.core.text.decoding import MOST_CHARACTERS, unparsed_text
 from neardup.core.text.extraction import Extraction
 from neardup.core.text.html import MOST_TAGS, extracted, visible_text
 from neardup.core.text.normalize import tokens
-from neardup.core.text.unparsed import MOST_CHARACTERS, unparsed_text
 from neardup.languages import LANGUAGES
 from neardup.records import Language, Limit, Mark, MarkReason
 

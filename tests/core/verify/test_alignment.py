@@ -11,13 +11,12 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from neardup.core.fingerprint.passage_hashes import WINDOW, PassageHashes, passage_hashes
-from neardup.core.fingerprint.word_hashes import Hashes, hashed
+from neardup.core.fingerprint.word_hashes import WINDOW, Hashes, PassageHashes, hashed, passage_hashes
 from neardup.core.native.alignment import MOST_KEPT
 from neardup.core.text.normalize import tokens
 from neardup.core.verify.alignment import MAX_GAP, NO_HASHES, aligned, copied, copied_pairs, paired
-from neardup.core.verify.longest_run import longest_run
 from neardup.core.verify.own_text import own_pairs
+from neardup.core.verify.passages import longest_run
 from neardup.records import MIN_BLOCK, Language, Spans
 
 from tests.support.languages import SAMPLED, TEXTS

@@ -3,7 +3,7 @@
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from neardup.core.publication_order import sort_key
-from neardup.core.verify.keep import POLICIES, Member, Policy, kept
+from neardup.core.verify.clusters import POLICIES, Member, Policy, kept
 from neardup.records import is_work
 
 TIMES = st.none() | st.integers(0, 3)

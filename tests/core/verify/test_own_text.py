@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from neardup.core.fingerprint.compute import skeleton_hashes_of
-from neardup.core.fingerprint.passage_hashes import WINDOW, PassageHashes, passage_hashes
+from neardup.core.fingerprint.word_hashes import WINDOW, PassageHashes, passage_hashes
 from neardup.core.text.normalize import tokens
 from neardup.core.verify.alignment import NO_HASHES
 from neardup.core.verify.own_text import LEAST_OWN, own_containments

@@ -14,8 +14,7 @@ from hypothesis import strategies as st
 from neardup.core.fingerprint.word_hashes import Hashes, hashed
 from neardup.core.text.normalize import tokens
 from neardup.core.verify import passages as passages_module
-from neardup.core.verify.longest_run import longest_run
-from neardup.core.verify.passages import MIN_PASSAGE, Passage, passages
+from neardup.core.verify.passages import MIN_PASSAGE, Passage, longest_run, passages
 from neardup.records import Language
 
 from tests.support.languages import SAMPLED, TEXTS

@@ -20,6 +20,7 @@ from typing import NamedTuple, Self
 import numpy as np
 import numpy.typing as npt
 
+from neardup.core.candidates.banding import Numbers
 from neardup.core.native import candidates as native
 from neardup.core.native import in_c
 
@@ -221,3 +222,24 @@ def _belong_here(  # noqa: PLR0917 - the pairs, and their key
 def _is_heavy(stories: Stories, positions: Positions, bands: int | Positions) -> Flags:
     """Whether the values of stories in some bands are heavy; shapes broadcast."""
     return np.asarray((stories.heavy[positions] >> np.asarray(bands, np.uint32) & np.uint32(1)).astype(np.bool_))
+
+
+# MERGED: Story numbers that occur in several of the buckets of a lookup: the inner loop of every lookup.
+
+Indices = npt.NDArray[np.int64]
+
+
+@in_c(native.shared_by)
+def shared_by(members: Numbers, edges: Indices, lookups: Indices, least: int) -> tuple[Numbers, Indices]:
+    """For each of n lookups, the numbers that occur in at least `least` of its buckets.
+
+    Bucket b is members[edges[b]:edges[b + 1]]; `lookups` (n, k) are the buckets of each lookup.  The numbers found by
+    lookup i are found[ends[i]:ends[i + 1]], ascending, for the returned `found` and `ends` (n + 1,).
+    """
+    found, ends = [np.empty(0, np.uint32)], np.zeros(len(lookups) + 1, np.int64)
+    for lookup, buckets in enumerate(lookups.tolist()):
+        gathered = [members[edges[bucket] : edges[bucket + 1]] for bucket in buckets]
+        numbers, counts = np.unique(np.concatenate([*gathered, members[:0]]), return_counts=True)
+        found.append(numbers[counts >= least])
+        ends[lookup + 1] = ends[lookup] + len(found[-1])
+    return np.concatenate(found), ends

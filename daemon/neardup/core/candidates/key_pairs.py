@@ -17,11 +17,9 @@ import numpy as np
 import numpy.typing as npt
 
 from neardup.core.candidates.banding import BANDS, ROWS_A_BAND, groups
-from neardup.core.candidates.screen import Arrays, Flags, Thresholds, score_pairs
-from neardup.core.candidates.select import NominationThresholds
+from neardup.core.candidates.select import Arrays, Flags, NominationThresholds, Thresholds, score_pairs
 from neardup.core.fingerprint.minhash import SignatureRows
-from neardup.core.fingerprint.passage_hashes import MIN_SHARED
-from neardup.core.fingerprint.word_hashes import mixed
+from neardup.core.fingerprint.word_hashes import MIN_SHARED, mixed
 from neardup.core.native import candidates as native
 from neardup.core.native import in_c
 from neardup.core.verify.scores import HashRows

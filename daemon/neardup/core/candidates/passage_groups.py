@@ -14,7 +14,7 @@ import numpy as np
 import numpy.typing as npt
 
 from neardup.core.candidates.banding import Numbers
-from neardup.core.fingerprint.passage_hashes import MIN_SHARED, PassageHashes
+from neardup.core.fingerprint.word_hashes import MIN_SHARED, PassageHashes
 from neardup.core.native import candidates as native
 from neardup.core.native import in_c
 

@@ -12,10 +12,8 @@ import numpy as np
 import xxhash
 
 from neardup.core.fingerprint.minhash import shingles, signature
-from neardup.core.fingerprint.passage_hashes import PassageHashes, passage_hashes
-from neardup.core.fingerprint.simhash import simhash
 from neardup.core.fingerprint.skeleton import skeleton_hashes, skeleton_of
-from neardup.core.fingerprint.word_hashes import Hashes, Words, hashed
+from neardup.core.fingerprint.word_hashes import Hashes, PassageHashes, Words, hashed, passage_hashes, simhash
 from neardup.core.native import in_c
 from neardup.core.native.fingerprint import HashedText, fingerprint_of_utf8, hashed_text_of_utf8
 from neardup.core.text.normalize import tokens

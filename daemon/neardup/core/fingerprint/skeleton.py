@@ -14,8 +14,7 @@ from dataclasses import dataclass
 import numpy as np
 import numpy.typing as npt
 
-from neardup.core.fingerprint.passage_hashes import PassageHashes, hashes_of
-from neardup.core.fingerprint.word_hashes import Hashes, mixed
+from neardup.core.fingerprint.word_hashes import Hashes, PassageHashes, hashes_of, mixed
 from neardup.core.text.consonants import CLASS_BITS, NO_CONSONANT, SCRIPTS, Classes, consonants
 from neardup.core.text.normalize import codes_of
 

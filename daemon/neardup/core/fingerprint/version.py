@@ -15,8 +15,7 @@ import xxhash
 from neardup.core.fingerprint.compute import fingerprint, fingerprint_text, hashed_text
 from neardup.core.native import LIBRARY
 from neardup.core.native.fingerprint import fingerprint_of_utf8
-from neardup.core.text.normalize import tokens
-from neardup.core.text.tables import are_kept
+from neardup.core.text.normalize import are_kept, tokens
 from neardup.languages import SHIPPED, Languages
 from neardup.records import Fingerprint, Language
 

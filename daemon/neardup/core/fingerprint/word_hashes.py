@@ -7,6 +7,7 @@ from typing import TypeVar
 import numpy as np
 import numpy.typing as npt
 import xxhash
+from numpy.lib.stride_tricks import sliding_window_view
 
 DIGEST_BYTES = 16
 
@@ -43,3 +44,68 @@ def mixed(x: Hash) -> Hash:
     x = (x ^ (x >> np.uint64(30))) * np.uint64(0xBF58476D1CE4E5B9)
     x = (x ^ (x >> np.uint64(27))) * np.uint64(0x94D049BB133111EB)
     return x ^ (x >> np.uint64(31))
+
+
+# MERGED: The 128-bit SimHash of a story. Charikar, "Similarity estimation techniques from rounding algorithms" (STOC 2002), in the form of Manku, Jain and Das Sarma, "Detecting near-duplicates for web crawling" (WWW 2007). Each distinct word votes on each of 128 bits with the bits of its xxh3-128 hash, weighted 1 + ln(term frequency). With raw frequencies the function words of a language would decide all bits, and all its stories would be alike. Weights are multiples of 1/1024, so that sums are exact in any order of the words and on any machine. The sums are taken by byte value instead of by bit: a histogram of (byte position, byte value) is multiplied by the +-1 patterns of the 256 byte values.
+
+SCALE = 1024
+OFFSETS = np.arange(DIGEST_BYTES) * 256
+SIGNS = np.unpackbits(np.arange(256, dtype=np.uint8)[:, None], axis=1).astype(np.float64) * 2 - 1
+
+
+def simhash(words: Words) -> bytes:
+    """A story's words, in any order -> 16 bytes."""
+    frequencies = np.bincount(words.order)
+    histogram = np.bincount(
+        (words.digests + OFFSETS).ravel(), np.repeat(weights(frequencies), DIGEST_BYTES), DIGEST_BYTES * 256
+    )
+    votes = histogram.reshape(DIGEST_BYTES, 256) @ SIGNS
+    return np.packbits(votes > 0).tobytes()
+
+
+def weights(frequencies: npt.NDArray[np.intp]) -> npt.NDArray[np.float64]:
+    """Term frequencies, at least 1 -> the weight of each word's vote in 1024ths, a whole number."""
+    return np.asarray(np.rint(SCALE * (1 + np.log(frequencies))))
+
+
+# MERGED: The passage hashes of a story: sampled hashes of word 4-grams, by which a passage inside a longer work is found. Winnowing: Schleimer, Wilkerson and Aiken, "Winnowing: local algorithms for document fingerprinting" (SIGMOD 2003). Of every WINDOW adjacent grams the one with the least hash is sampled, of equal ones the last. So two texts that share a run of GRAM + WINDOW - 1 words share at least one sampled gram, and a text has about 78 samples per 1,000 words. The hash of a sampled gram is mixed once more before it is cut to 32 bits, because a minimum is not evenly distributed.
+
+GRAM = 4  # words
+WINDOW = 24  # grams
+MIN_SHARED = 2  # passage hashes that a candidate must have in common: one is often shared by chance
+
+PassageHashes = npt.NDArray[np.uint32]
+Places = npt.NDArray[np.intp]
+
+
+def passage_hashes(words: Hashes) -> PassageHashes:
+    """Word hashes (n,), in reading order -> the distinct passage hashes, ascending.  None for fewer than GRAM words."""
+    return np.unique(sampled(words)[0])
+
+
+def sampled(words: Hashes) -> tuple[PassageHashes, Places]:
+    """Word hashes (n,), in reading order -> their passage hashes in that order, and the place of each one's first."""
+    grams = grams_of(words)
+    places = _winnowed(grams)
+    return hashes_of(grams[places]), places
+
+
+def grams_of(words: Hashes) -> Hashes:
+    """(n,) word hashes -> (n - GRAM + 1,) the hash of the GRAM words that begin at each place."""
+    pairs = mixed(mixed(words[:-1]) + words[1:])
+    return mixed(mixed(pairs[:-2]) + pairs[2:])
+
+
+def hashes_of(grams: Hashes) -> PassageHashes:
+    """(n,) hashes of grams -> (n,) the passage hashes that they have where they are sampled."""
+    return (mixed(grams) >> np.uint64(32)).astype(np.uint32)
+
+
+def _winnowed(grams: Hashes) -> Places:
+    """The ascending places of the sampled grams."""
+    if not len(grams):
+        return np.empty(0, np.intp)
+    window = min(WINDOW, len(grams))
+    last_first = sliding_window_view(grams[::-1], window)
+    ends = np.arange(len(grams) - 1, window - 2, -1)
+    return np.unique(ends - last_first.argmin(axis=1))

@@ -7,8 +7,7 @@ from ctypes import c_int64, c_void_p
 import numpy as np
 import numpy.typing as npt
 
-from neardup.core.fingerprint.passage_hashes import PassageHashes
-from neardup.core.fingerprint.word_hashes import Hashes
+from neardup.core.fingerprint.word_hashes import Hashes, PassageHashes
 from neardup.core.native import address, bind, checked, rows_of
 from neardup.records import Copied, Spans
 

@@ -12,7 +12,7 @@ from neardup.core.native import address, bind, checked
 if TYPE_CHECKING:
     from neardup.core.candidates.bucket_join import Keys, Runs, Stories, Truncations
     from neardup.core.candidates.key_pairs import Buckets, HashBuckets, KeyTable
-    from neardup.core.candidates.screen import Arrays, Thresholds
+    from neardup.core.candidates.select import Arrays, Thresholds
 
 Indices = npt.NDArray[np.int64]
 Numbers = npt.NDArray[np.uint32]

@@ -10,12 +10,11 @@ from typing import NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-from neardup.core.fingerprint.minhash import MIN_SHINGLES, ROWS
-from neardup.core.fingerprint.permutations import ADDENDS, MULTIPLIERS
-from neardup.core.fingerprint.simhash import weights
+from neardup.core.fingerprint.minhash import ADDENDS, MIN_SHINGLES, MULTIPLIERS, ROWS
+from neardup.core.fingerprint.word_hashes import weights
 from neardup.core.native import ROOM, Array, address, bind, checked
 from neardup.core.text.consonants import consonants
-from neardup.core.text.tables import tables, tables_of_normalised
+from neardup.core.text.normalize import tables, tables_of_normalised
 from neardup.records import Fingerprint
 
 MOST_FREQUENT = 1 << 16  # occurrences of a word, more than in a long novel

@@ -19,8 +19,18 @@ from functools import cache
 import numpy as np
 import numpy.typing as npt
 
-from neardup.core.text.leetspeak import DIGITS, SIGNS
-from neardup.core.text.look_alikes import ALIKE, ALL_ALIKE, KIND, Readings, disguises, foreign, forms, readings
+from neardup.core.text.look_alikes import (
+    ALIKE,
+    ALL_ALIKE,
+    DIGITS,
+    KIND,
+    SIGNS,
+    Readings,
+    disguises,
+    foreign,
+    forms,
+    readings,
+)
 
 LETTERS_END = 0x40000  # planes 0 to 3 hold every letter
 # Within them, ideographs, Hangul syllables and private use: they have no case, no decomposition and no combining class.

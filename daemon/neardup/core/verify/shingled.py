@@ -7,9 +7,8 @@ import numpy as np
 
 from neardup.core.fingerprint.compute import fingerprint_of, fingerprint_text, hashed_text, hashed_words
 from neardup.core.fingerprint.minhash import shingles
-from neardup.core.fingerprint.passage_hashes import PassageHashes
 from neardup.core.fingerprint.skeleton import Skeleton, skeleton_of
-from neardup.core.fingerprint.word_hashes import Hashes, hashed
+from neardup.core.fingerprint.word_hashes import Hashes, PassageHashes, hashed
 from neardup.core.native.fingerprint import HashedText
 from neardup.core.text.scripts import script_of_most
 from neardup.core.verify.sets import Pairs

@@ -12,7 +12,7 @@ from typing import NamedTuple
 import numpy as np
 
 from neardup.core.candidates.banding import Numbers
-from neardup.core.fingerprint.passage_hashes import MIN_SHARED
+from neardup.core.fingerprint.word_hashes import MIN_SHARED
 from neardup.index.passages.postings import HASH_SHIFT, Counts, Keys, PassageHashes, numbers_of
 from neardup.index.passages.segment import Segment
 from neardup.index.passages.tail import Run, TailView, may_hold

@@ -19,7 +19,7 @@ from itertools import chain, islice
 from pathlib import Path
 from typing import Any
 
-from neardup.core.candidates.fingerprint_arrays import FingerprintArrays
+from neardup.core.candidates.banding import FingerprintArrays
 from neardup.index import packed_buckets
 from neardup.index.packed_buckets import Spool, additions_of_entries, spool_page
 from neardup.index.positions import earliest, number_of, refuse_gap, with_other_settings

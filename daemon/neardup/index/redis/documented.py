@@ -16,8 +16,7 @@ from itertools import chain, islice, product
 import numpy as np
 from redis import exceptions
 
-from neardup.core.candidates.banding import BAND_BITS, BANDS, Banding, band_values, groups
-from neardup.core.candidates.fingerprint_arrays import FingerprintArrays
+from neardup.core.candidates.banding import BAND_BITS, BANDS, Banding, FingerprintArrays, band_values, groups
 from neardup.index import packed_buckets
 from neardup.index.packed_buckets import Spool
 from neardup.index.positions import earliest, setting_record

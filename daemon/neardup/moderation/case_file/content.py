@@ -8,7 +8,7 @@ from typing import Any
 from urllib.parse import quote
 
 from neardup.config import Config
-from neardup.core.fingerprint.passage_hashes import PassageHashes
+from neardup.core.fingerprint.word_hashes import PassageHashes
 from neardup.core.publication_order import Dates
 from neardup.ledger import flags, marks, passages, similarities, verdicts
 from neardup.ledger.flags import Selection

@@ -8,7 +8,7 @@ from typing import Any
 
 from aiohttp import web
 
-from neardup.core.fingerprint.passage_hashes import PassageHashes
+from neardup.core.fingerprint.word_hashes import PassageHashes
 from neardup.ledger import authors, flags, passages, similarities, verdicts
 from neardup.ledger.authors import History
 from neardup.moderation.desk.access import require_moderator

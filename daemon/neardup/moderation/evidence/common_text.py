@@ -5,8 +5,7 @@ import sqlite3
 import numpy as np
 import numpy.typing as npt
 
-from neardup.core.fingerprint.passage_hashes import GRAM, sampled
-from neardup.core.fingerprint.word_hashes import Hashes
+from neardup.core.fingerprint.word_hashes import GRAM, Hashes, sampled
 from neardup.ledger import passages
 from neardup.records import Language
 

@@ -4,7 +4,7 @@ import sqlite3
 from collections.abc import Iterator
 
 from neardup.core.publication_order import sort_key
-from neardup.core.verify.keep import Member, Policy, kept
+from neardup.core.verify.clusters import Member, Policy, kept
 from neardup.ledger import clusters
 from neardup.ledger.flags import Selection
 from neardup.moderation.export.table import ExportRow, Table

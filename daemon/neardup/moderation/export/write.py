@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Literal
 
 from neardup.config import Config
-from neardup.core.verify.keep import Policy
+from neardup.core.verify.clusters import Policy
 from neardup.errors import Misuse, NeardupError, needs_extra
 from neardup.languages import Languages
 from neardup.ledger import (

@@ -1,27 +1,38 @@
-"""Writes the text of a parsed page as a browser shows it, element by element, by the styles of the page.
-
-Pages whose markup hides nothing do not need this; `core.text.html` decides.
-"""
+"""Shadow trees that stand in the markup of a page, and the children of their hosts, which stand in their slots."""
 
 import re
 from collections import Counter
-from collections.abc import Container, Hashable, Iterator, Sequence
+from collections.abc import Container, Hashable, Iterable, Iterator, Sequence
 from collections.abc import Set as AbstractSet
 from itertools import chain
-from typing import NamedTuple
+from typing import Generic, NamedTuple, TypeVar
 
-from selectolax.lexbor import LexborNode
-
-from neardup.core.text.boxes import Values, covers, is_out_of_flow, is_unseen
-from neardup.core.text.cascade import NONE, Attributes, Known, Sheets
-from neardup.core.text.computed_style import Style, computed
-from neardup.core.text.css import declarations
-from neardup.core.text.display import display_of, is_block
-from neardup.core.text.edges import Low, Override, edges
-from neardup.core.text.elements import BLOCKS, DRAWINGS, DRAWN_TEXTS, LISTS, NEVER_SHOWN, NOT_SHOWN, PERHAPS_SHOWN
-from neardup.core.text.layers import HIDDEN, Layer, apart
-from neardup.core.text.layout_order import LEAST_PLACED, in_order_shown
-from neardup.core.text.own_texts import (
+from neardup.core.css.cascade import NONE, Attributes, Known, Sheets
+from neardup.core.css.computed_style import (
+    HIDDEN,
+    Layer,
+    Style,
+    Values,
+    apart,
+    computed,
+    covers,
+    is_out_of_flow,
+    is_unseen,
+)
+from neardup.core.css.declarations import declarations
+from neardup.core.css.elements import (
+    BLOCKS,
+    DRAWINGS,
+    DRAWN_TEXTS,
+    LISTS,
+    NEVER_SHOWN,
+    NOT_SHOWN,
+    PERHAPS_SHOWN,
+    display_of,
+    is_block,
+)
+from neardup.core.css.order import LEAST_PLACED, in_order_shown
+from neardup.core.css.own_texts import (
     is_aside,
     marks,
     page_within,
@@ -30,12 +41,55 @@ from neardup.core.text.own_texts import (
     text_of_field,
     texts_perhaps_shown,
 )
-from neardup.core.text.page_styles import style_sheets
+from neardup.core.css.page_styles import style_sheets
+from neardup.core.css.pieces import (
+    BREAK,
+    Low,
+    Override,
+    Piece,
+    Text,
+    edges,
+    spaced,
+    spaced_text,
+    visible_length,
+    written,
+)
 from neardup.core.text.parsing import insert_after, insert_before, matching, parsed
-from neardup.core.text.pieces import Piece, Text, written
-from neardup.core.text.shadow_trees import Host, markup_of, shadow_among
-from neardup.core.text.spaces import BREAK, spaced, spaced_text, visible_length
-from neardup.core.text.story_elements import BREAKS, TEMPLATES, Parts, Story, parts_of, story_of
+from neardup.core.text.story import BREAKS, TEMPLATES, Parts, Story, parts_of, story_of
+from selectolax.lexbor import LexborNode
+
+Page = TypeVar("Page")
+
+
+class Host(NamedTuple, Generic[Page]):
+    """The children of an element with a shadow tree, their page, and the names of the slots that they stand in."""
+
+    children: list[LexborNode]
+    page: Page
+    filled: set[str]
+
+    def in_slot(self, name: str) -> list[LexborNode]:
+        """The children in the first slot of this name; none for a later one."""
+        if name in self.filled:
+            return []
+        self.filled.add(name)
+        return [child for child in self.children if _slot_of(child) == name]
+
+
+def _slot_of(child: LexborNode) -> str:
+    return child.attributes.get("slot") or "" if child.is_element_node else ""
+
+
+def shadow_among(children: Iterable[LexborNode]) -> LexborNode | None:
+    """The template that is the shadow tree of the parent of these children; None if there is none."""
+    return next((one for one in children if one.tag == "template" and "shadowrootmode" in one.attributes), None)
+
+
+def markup_of(template: LexborNode) -> str:
+    return template.template_fragments()[0].inner_html or ""
+
+
+# MERGED: Writes the text of a parsed page as a browser shows it, element by element, by the styles of the page. Pages whose markup hides nothing do not need this; `core.text.html` decides.
 
 START = Style()
 FIRST_LETTER = re.compile(r"^(\s*)[^\w\s]*\w[^\w\s]*")  # with the marks and signs beside it

@@ -1,5 +1,8 @@
 """The elements and the values of `display` that a browser shows in a way of their own."""
 
+from neardup.core.css.cascade import Attributes
+from neardup.core.css.computed_style import Values
+
 BLOCKS = frozenset((
     "address", "article", "aside", "blockquote", "body", "caption", "center", "dd", "details", "dialog", "dir",
     "div", "dl", "dt", "fieldset", "figcaption", "figure", "footer", "form", "h1", "h2", "h3", "h4", "h5", "h6",
@@ -22,3 +25,28 @@ BREAKING = frozenset((
     "block", "flex", "grid", "table", "table-row", "table-cell", "table-caption", "list-item", "flow-root",
     "-webkit-box",
 ))  # fmt: skip
+
+
+# MERGED: How a browser displays an element: as a block, within a line, or not at all.
+
+
+def display_of(tag: str, attributes: Attributes, values: Values) -> str:
+    """The value of `display` that an element has, by its declared values or by its tag."""
+    display = values.get("display", "none" if "hidden" in attributes else "revert")
+    if display == "revert":
+        return _without_styles(tag, attributes)
+    if tag == "html" and display != "none":
+        return "block"
+    return "inline-block" if display == "inline" and tag in CONTROLS else display
+
+
+def _without_styles(tag: str, attributes: Attributes) -> str:
+    if tag in NOT_SHOWN or "popover" in attributes or (tag == "dialog" and "open" not in attributes):
+        return "none"
+    return "block" if tag in BLOCKS else "inline-block" if tag in CONTROLS else "inline"
+
+
+def is_block(display: str) -> bool:
+    """Whether it breaks the line that it stands in."""
+    words = display.split()
+    return "inline" not in words and not BREAKING.isdisjoint(words)

@@ -8,14 +8,24 @@ from collections.abc import Iterable, Mapping, Sequence
 from collections.abc import Set as AbstractSet
 from typing import NamedTuple
 
+import numpy as np
 from selectolax.lexbor import LexborHTMLParser, LexborNode
 
-from neardup.core.text.cascade import HINTS, hinted
-from neardup.core.text.css import declarations
-from neardup.core.text.elements import BLOCKS
-from neardup.core.text.layout_order import DRAWN
-from neardup.core.text.own_texts import shows_text
-from neardup.core.text.page_styles import act_on, style_sheets
+from neardup.core.css.cascade import HINTS, hinted
+from neardup.core.css.declarations import declarations
+from neardup.core.css.elements import BLOCKS
+from neardup.core.css.order import DRAWN
+from neardup.core.css.own_texts import shows_text
+from neardup.core.css.page_styles import act_nowhere, act_on, style_sheets
+from neardup.core.native.page import (
+    SHEETS,
+    STYLE_AROUND,
+    WHY_UNREAD,
+    Rules,
+    StoryRead,
+    TagClass,
+    read_story,
+)
 from neardup.core.text.parsing import matching
 
 
@@ -216,3 +226,42 @@ def _style_acts(style: str) -> bool:
         if len(style) <= LONGEST_STYLE:
             STYLE_VERDICTS[style] = acts
     return acts
+
+
+# MERGED: Reads the story of a page by the native core, where a browser shows it as it is written.
+
+CLASSES = {
+    TagClass.BREAK: BREAKS, TagClass.INVISIBLE: INVISIBLE, TagClass.PECULIAR: PECULIAR, TagClass.ATTRIBUTED: ATTRIBUTED,
+    TagClass.ANNOTATION: ANNOTATIONS, TagClass.FRAME: FRAMES - LISTS, TagClass.LIST: LISTS, TagClass.STYLE: STYLES,
+    TagClass.SUPERSCRIPT: SUPERSCRIPT, TagClass.LINK: LINKS,
+}  # fmt: skip
+
+
+def _rules() -> Rules:
+    tags = np.zeros(max(map(max, CLASSES.values())) + 1, np.uint16)
+    for tag_class, ids in CLASSES.items():
+        tags[list(ids)] |= np.uint16(tag_class)
+    return Rules(tags, MOST_ANNOTATIONS, LONG_ATTRIBUTE, LONG_LIST)
+
+
+RULES = _rules()
+
+
+def read_plain_story(root: LexborNode, bodies: Sequence[LexborNode], html: bytes) -> StoryRead | None:
+    """The story in the elements `bodies` of the page `html`; None for one that Python must read, or perhaps render."""
+    if WHY_UNREAD is not None:
+        return None
+
+    def may_hide(kind: str, value: bytes) -> bool:
+        if kind == SHEETS:
+            return not act_nowhere(style_sheets(root))
+        if kind == STYLE_AROUND:
+            return declarations(value.decode()).acts_around
+        return acting_attribute({kind: value.decode()}) is not None
+
+    story = read_story(root, bodies, len(html), RULES, may_hide)
+    if not isinstance(story, StoryRead):
+        return None
+    if story.has_acting_sheets and act_on(style_sheets(root), root, bodies, around(bodies), html):
+        return None
+    return story

@@ -5,16 +5,13 @@ from collections.abc import Hashable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from operator import itemgetter
 
-from selectolax.lexbor import LexborNode
-
-from neardup.core.text.boxes import Values
-from neardup.core.text.computed_style import DOUBT
-from neardup.core.text.css import Declaration, declarations, substituted
-from neardup.core.text.css_values import GLOBAL, expanded
-from neardup.core.text.looks import Looks
-from neardup.core.text.page_styles import MOST_WORK, StyleSheet
+from neardup.core.css.computed_style import DOUBT, Looks, Values
+from neardup.core.css.declarations import Declaration, declarations, substituted
+from neardup.core.css.page_styles import MOST_WORK, StyleSheet
+from neardup.core.css.sheets import MOST_RULES
+from neardup.core.css.values import GLOBAL, expanded
 from neardup.core.text.parsing import matching
-from neardup.core.text.style_sheets import MOST_RULES
+from selectolax.lexbor import LexborNode
 
 # Important, of a style attribute, rank of the cascade layer, specificity, order.
 Key = tuple[bool, bool, int, tuple[int, int, int], int]

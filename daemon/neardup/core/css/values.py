@@ -1,13 +1,101 @@
-"""The values of the properties that decide whether a browser shows a text: validity, shorthands, lengths, colours."""
+"""The arithmetic of CSS: calc(), min(), max() and clamp()."""
 
+import ast
+import operator
 import re
 from collections.abc import Callable
 from functools import lru_cache
+from math import isnan
 
 from tinycss2.color4 import parse_color
 
-from neardup.core.text import css_grid
-from neardup.core.text.css_calc import STARTS, bounded, calculated
+FUNCTIONS = re.compile(r"(?:-webkit-)?calc(?=\()")
+STARTS = ("calc(", "-webkit-calc(", "min(", "max(", "clamp(")
+TERM = re.compile(r"(?<![\w.])(?:\d+\.?\d*|\.\d+)(?:e[+-]?\d+)?[a-z%]*")
+MOST_PIXELS = 33_554_428.0
+LONGEST = 100  # characters; a browser reads longer ones, which pages do not have
+OPERATORS: dict[type[ast.operator], Callable[[float, float], float]] = {
+    ast.Add: operator.add,
+    ast.Sub: operator.sub,
+    ast.Mult: operator.mul,
+    ast.Div: operator.truediv,
+}
+SIGNS: dict[type[ast.unaryop], Callable[[float], float]] = {ast.UAdd: operator.pos, ast.USub: operator.neg}
+
+
+def calculated(value: str, length: Callable[[str], float | None]) -> float | None:
+    """The number that an arithmetic value comes to, where `length` gives that of a term; None for other values."""
+    if not value.startswith(STARTS) or len(value) > LONGEST:
+        return None
+    terms = TERM.sub(lambda term: str(length(term[0])), FUNCTIONS.sub("", value))
+    try:
+        return bounded(_number(ast.parse(terms, mode="eval").body))
+    except (SyntaxError, ValueError, ArithmeticError):
+        return None
+
+
+def bounded(number: float) -> float:
+    """A number within what a browser can lay out; 0 for one that is none, as in a browser."""
+    return 0.0 if isnan(number) else max(-MOST_PIXELS, min(number, MOST_PIXELS))
+
+
+def _number(node: ast.expr) -> float:
+    match node:
+        case ast.Constant(value=float(number)):
+            return number
+        case ast.UnaryOp(op, operand) if type(op) in SIGNS:
+            return SIGNS[type(op)](_number(operand))
+        case ast.BinOp(left, op, right) if type(op) in OPERATORS:
+            return OPERATORS[type(op)](_number(left), _number(right))
+        case ast.Call(ast.Name("min"), [first, *rest]):
+            return min([_number(first), *map(_number, rest)])
+        case ast.Call(ast.Name("max"), [first, *rest]):
+            return max([_number(first), *map(_number, rest)])
+        case ast.Call(ast.Name("clamp"), [least, middle, most]):
+            return max(_number(least), min(_number(middle), _number(most)))
+    raise ValueError("not arithmetic")
+
+
+# MERGED: The shorthands of the properties that place the children of a grid (CSS Grid Layout 7 and 8).
+
+LINES = ("grid-row-start", "grid-row-end", "grid-column-start", "grid-column-end")
+TRACKS = ("grid-template-areas", "grid-template-rows", "grid-template-columns")
+GRID_SHORTHANDS = ("grid-area", "grid-row", "grid-column", "grid-template", "grid")
+STRING = re.compile(r"\"([^\"]*)\"|'([^']*)'")
+NAME = re.compile(r"(?!(?:auto|span)$)-*[^\W\d][\w-]*", re.IGNORECASE)
+
+Longhands = list[tuple[str, str]]
+
+
+def longhands(name: str, value: str) -> Longhands:
+    """A shorthand of SHORTHANDS -> its longhands."""
+    if name in ("grid-template", "grid"):
+        return _template(value)
+    first, second, third, fourth = ([part.strip() for part in value.split("/")] + [""] * 3)[:4]
+    if name != "grid-area":
+        return [(f"{name}-start", first), (f"{name}-end", second or _end(first))]
+    column = second or _end(first)
+    return list(zip(LINES, (first, third or _end(first), column, fourth or _end(column)), strict=True))
+
+
+def _end(start: str) -> str:
+    """The end that a declaration means which names a start only: a name counts for both."""
+    return start if NAME.fullmatch(start) else "auto"
+
+
+def _template(value: str) -> Longhands:
+    rows, _, columns = value.partition("/")
+    areas = " ".join(match[0] for match in STRING.finditer(rows)) or "none"
+    flow = "column" if "auto-flow" in columns.lower() else "row"
+    return [
+        ("grid-template-areas", areas),
+        ("grid-template-rows", "none" if "auto-flow" in rows.lower() else STRING.sub(" ", rows).strip() or "none"),
+        ("grid-template-columns", "none" if flow == "column" else columns.strip() or "none"),
+        ("grid-auto-flow", flow),
+    ]
+
+
+# MERGED: The values of the properties that decide whether a browser shows a text: validity, shorthands, lengths, colours.
 
 Colour = tuple[float, float, float, float]  # red, green, blue and opacity, from 0 to 1
 
@@ -32,8 +120,8 @@ UNCOMPUTED = (
 )  # fmt: skip
 # They only make a text visible that has no colour of its own.
 PAINTING = ("text-shadow", "-webkit-text-stroke", "background-clip")
-ARRANGING = ("order", "flex-direction", "grid-auto-flow", *css_grid.TRACKS, *css_grid.LINES)
-CASED = frozenset(("content", *css_grid.SHORTHANDS, *css_grid.TRACKS, *css_grid.LINES))
+ARRANGING = ("order", "flex-direction", "grid-auto-flow", *TRACKS, *LINES)
+CASED = frozenset(("content", *GRID_SHORTHANDS, *TRACKS, *LINES))
 # The functions whose value is known; that of others, such as color-mix(), env() and if(), is not.
 COMPUTED = re.compile(
     r"(?:-webkit-)?(calc|min|max|clamp|url|attr|counter|counters|rgba?|hsla?|hwb|lab|lch|oklab|oklch|color|rect|inset|"
@@ -185,7 +273,7 @@ AXES = {
     "inset-inline": ("left", "right"), "inset-block": ("top", "bottom"),
     "margin-inline": ("margin-left", "margin-right"), "margin-block": ("margin-top", "margin-bottom"),
 }  # fmt: skip
-SHORTHANDS = frozenset(("font", "background", "inset", "margin", *AXES, *css_grid.SHORTHANDS))
+SHORTHANDS = frozenset(("font", "background", "inset", "margin", *AXES, *GRID_SHORTHANDS))
 
 
 def is_known(name: str) -> bool:
@@ -219,8 +307,8 @@ def _longhands(name: str, value: str) -> list[tuple[str, str]]:
         return [("font-size", next((one for one in sizes if one in GLOBAL or _is_size_of_font(one)), ""))]
     if name == "background":
         return _background(value)
-    if name in css_grid.SHORTHANDS:
-        return css_grid.longhands(name, value)
+    if name in GRID_SHORTHANDS:
+        return longhands(name, value)
     if name in ("inset", "margin") and words:
         prefix = "margin-" if name == "margin" else ""
         each = (words * 4)[:4] if len(words) != 3 else [*words, words[1]]

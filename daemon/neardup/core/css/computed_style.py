@@ -1,0 +1,336 @@
+"""The layers of a page: its texts by how likely they are to be seen, and which of them are read once more, apart."""
+
+import re
+from collections import Counter
+from collections.abc import Hashable, Mapping
+from dataclasses import dataclass, field, replace
+from functools import cached_property, lru_cache
+from typing import Any, NamedTuple, Self
+
+from neardup.core.css.declarations import FAINT, FAR, HIDING_CLIP, HIDING_DISPLAYS, HIDING_TRANSFORM, TINY, is_doubtful
+from neardup.core.css.sheets import HEIGHT, WIDTH
+from neardup.core.css.values import FONT_SIZES, PAINTING, Colour, colour, is_light, pixels
+
+LEAST_APART = 200  # characters; layers that are shorter are read with the others alone
+LEAST_HIDDEN = 400  # characters; hidden texts are read too if they have so many,
+MOST_HIDING = 2  # and more than so many times as many as are shown
+MOST_LAYERS = 2  # of doubtful texts are read apart; the others are read together
+
+# What texts have in common that are as likely to be seen: the declarations by which they may be hidden.
+Layer = frozenset[str]
+SEEN: Layer = frozenset()
+HIDDEN: Layer = frozenset(["hidden"])
+ANIMATED: Layer = frozenset(["animation"])
+PAINTED: Layer = frozenset(["painting"])
+
+
+def apart(characters: Counter[Layer]) -> list[list[Layer]]:
+    """The layers that are read once more, by the numbers of their characters.
+
+    Each large part of what may be seen is read apart, and all that is left without it.  What is hidden is read if it is
+    much more than the rest.
+    """
+    large = [layer for layer, n in characters.most_common() if n > LEAST_APART and layer not in (SEEN, HIDDEN)]
+    rest = [layer for layer in characters if layer not in (SEEN, HIDDEN, *large[:MOST_LAYERS])]
+    parts = [[SEEN], *([layer] for layer in large[:MOST_LAYERS]), rest]
+    parts = [part for part in parts if sum(characters[layer] for layer in part) > LEAST_APART]
+    without = [[layer for layer in characters if layer not in (HIDDEN, *part)] for part in parts]
+    again = parts + without if len(parts) > 2 else parts if len(parts) == 2 else []  # one of two is all but the other
+    hidden = characters[HIDDEN]
+    is_story = hidden >= LEAST_HIDDEN and hidden > MOST_HIDING * (characters.total() - hidden)
+    return [*again, [HIDDEN]] if is_story else again
+
+
+# MERGED: Whether an element's box leaves anything of it to be seen: off the screen, clipped, or of no size.
+
+Values = Mapping[str, str]  # of longhands and custom properties
+CLIPPING = {"paint", "content", "strict"}  # containments
+TRANSLATION = re.compile(r"translate(3d|[xyz])?\(((?:[^()]|\([^()]*\))*)\)", re.IGNORECASE)
+LINES = 2.5  # lines of text are lower
+NUMBERS = re.compile(r"[+-]?(?:\d+\.?\d*|\.\d+)[a-z%]*")
+
+
+def is_out_of_flow(values: Values) -> bool:
+    return values.get("position") in ("absolute", "fixed") or values.get("float", "none") != "none"
+
+
+def is_low(values: Values, size: float) -> bool:
+    """Whether it is clipped to a line, or to a part of one."""
+    if values.get("-webkit-line-clamp", "none") != "none":
+        return True
+    if values.get("overflow", "visible") == "visible":
+        return False
+    heights = (pixels(values.get(name, ""), size) for name in ("height", "max-height"))
+    is_one_line = values.get("white-space", "normal") in ("nowrap", "pre")
+    is_narrow = is_one_line and not {"width", "max-width"}.isdisjoint(values)
+    return is_narrow or any(height is not None and height < LINES * size for height in heights)
+
+
+def covers(values: Values) -> bool:
+    """Whether it lies over what is beside it."""
+    if (
+        values.get("position") not in ("absolute", "fixed")
+        or values.get("background-color", "transparent") == "transparent"
+    ):
+        return False
+    return all(
+        values.get(side) == "100%" or (start in values and end in values)
+        for side, start, end in (("width", "left", "right"), ("height", "top", "bottom"))
+    )
+
+
+def is_unseen(values: Values, display: str, size: float) -> bool:
+    """Whether nothing within an element can be seen, whatever its own style."""
+    if not values or display in HIDING_DISPLAYS or display == "contents":
+        return display in HIDING_DISPLAYS
+    return _is_moved_or_clipped(tuple(values.items()), display, size)
+
+
+@lru_cache(4096)
+def _is_moved_or_clipped(items: tuple[tuple[str, str], ...], display: str, size: float) -> bool:
+    values = dict(items)
+    is_box = display != "inline" or is_out_of_flow(values)
+    return _is_off_screen(values, size, is_box=is_box) or _is_clipped(values, size, is_box=is_box)
+
+
+def _is_off_screen(values: Values, size: float, *, is_box: bool) -> bool:
+    """Whether it is moved to where no reader can scroll."""
+
+    def moved(name: str) -> float:
+        return pixels(values.get(name, ""), size) or 0
+
+    if values.get("position", "static") != "static":
+        if min(moved("left"), moved("top"), moved("right")) <= -FAR:
+            return True
+        if max(moved("left"), moved("right"), moved("bottom")) >= 5 * FAR:
+            return True
+    if values.get("position") == "fixed" and (moved("top") >= HEIGHT or moved("left") >= WIDTH):
+        return True
+    if is_box and min(shifts(values, size)) <= -FAR:
+        return True
+    return min(moved("margin-left"), moved("margin-top")) <= -FAR
+
+
+def shifts(values: Values, size: float = 16) -> tuple[float, float]:
+    """How far it is moved to the right and down by transformations, in pixels."""
+    across = down = 0.0
+    for axes, numbers in TRANSLATION.findall(f"translate({values.get('translate', '')}) {values.get('transform', '')}"):
+        x, *others = [pixels(part.strip(), size) or 0 for part in _arguments(numbers)]
+        across += x if axes != "y" else 0
+        down += x if axes == "y" else others[0] if others and axes in ("", "3d") else 0
+    return across, down
+
+
+def _arguments(text: str) -> list[str]:
+    return text.split(",") if "," in text or "(" in text else text.split() or [""]
+
+
+def _is_clipped(values: Values, size: float, *, is_box: bool) -> bool:
+    """Whether it is cut down to nothing, or to a dot."""
+    if values.get("content-visibility") == "hidden" or HIDING_CLIP.search(values.get("clip-path", "")):
+        return True
+    corners = [pixels(part, size) or 0 for part in NUMBERS.findall(values.get("clip", ""))]
+    if values.get("position") in ("absolute", "fixed") and len(corners) == 4:
+        top, right, bottom, left = corners
+        if bottom - top < TINY or right - left < TINY:
+            return True
+    if not is_box:
+        return False
+    if HIDING_TRANSFORM.search(values.get("transform", "")) or 0 in map(
+        pixels, values.get("scale", "none").split()[:2]
+    ):
+        return True
+    sides = (pixels(values.get(name, ""), size) for name in ("width", "height", "max-width", "max-height"))
+    is_small = any(side is not None and side < TINY for side in sides)
+    clips = not {"hidden", "clip"}.isdisjoint(values.get("overflow", "visible").split())
+    return is_small and (clips or not CLIPPING.isdisjoint(values.get("contain", "").split()))
+
+
+# MERGED: The style that an element has and hands down, and whether a text in it is seen.
+
+BLACK: Colour = (0, 0, 0, 1)
+WHITE: Colour = (1, 1, 1, 1)
+SHARE = re.compile(r"opacity\(\s*([\d.]+%?)\s*\)")
+SIZES = ("width", "height", "max-width", "max-height")
+CLOSE = 0.04  # two colours that differ less, in red, green and blue, look the same
+LEAST_SIZE = 8  # pixels of a text in which smaller letters are still seen
+MOST_VARIANTS = 16  # of a style that are kept
+DOUBT = "doubtful"  # names, among the values of an element, the rules of which it is not known whether they apply
+
+
+@dataclass(frozen=True)
+class Style:
+    """What an element hands down to the elements and the text in it; `faint` text takes its room without being seen.
+
+    An element in a box of which nothing is seen is `boxed_in`; `drawn` is what only shows the text of some elements in
+    it.  What has `doubts` may be hidden in a way that is not computed, what is `animated` may be shown later, and what
+    is `painted` may be seen without a colour of its own.
+    """
+
+    visible: bool = True
+    faint: bool = False
+    boxed_in: bool = False
+    drawn: bool = False
+    doubts: Layer = SEEN
+    animated: bool = False
+    painted: bool = False
+    size: float = 16
+    indent: float = 0
+    ink: Colour = BLACK
+    fill: Colour | None = None  # of the letters, instead of `ink`
+    background: Colour | None = WHITE  # None for a picture
+    to_the_left: bool = False
+    custom: Values = field(default_factory=dict)
+
+    def in_unseen_box(self) -> Self:
+        """The style of what is within a box of which nothing is seen, or perhaps nothing if it is animated."""
+        return self.doubted(*ANIMATED) if self.animated else self._changed("boxed_in", True)
+
+    def doubted(self, *doubts: str) -> Self:
+        """The style of what may be hidden for these reasons too."""
+        return self._changed("doubts", self.doubts.union(doubts))
+
+    def drawing(self, *, drawn: bool) -> Self:
+        """The style of what only shows the text of some elements in it, or of such an element."""
+        return self._changed("drawn", drawn)
+
+    def _changed(self, name: str, value: Hashable) -> Self:
+        """The style with another value of a field, which is one object for the same value."""
+        if (style := self._variants.get((name, value))) is None:
+            changes: dict[str, Any] = {name: value}
+            style = replace(self, **changes)
+            if len(self._variants) < MOST_VARIANTS:
+                self._variants[name, value] = style
+        return style
+
+    @cached_property
+    def _variants(self) -> dict[tuple[str, Hashable], Self]:
+        return {}
+
+    @cached_property
+    def is_plain(self) -> bool:
+        """Whether a text in any element within is seen, unless what this element declares acts."""
+        is_seen = self.visible and not (self.faint or self.boxed_in or self.drawn or self.to_the_left)
+        is_dark = not is_light(self.fill or self.ink) and self.background is not None and is_light(self.background)
+        return is_seen and is_dark and self.size >= LEAST_SIZE and self.indent > -FAR
+
+    @cached_property
+    def takes_room(self) -> bool:
+        """Whether a text directly within it parts words even if it is not read."""
+        return self.visible and self.size >= 1 and not self.boxed_in
+
+    @cached_property
+    def layer(self) -> Layer:
+        """That of the text directly within it."""
+        if self.boxed_in or self.drawn:
+            return HIDDEN
+        if not self.visible or self.faint or self.size < TINY or self.indent <= -FAR:
+            return self.doubts | ANIMATED if self.animated else HIDDEN
+        if self._is_of_no_colour():
+            return self.doubts | PAINTED if self.painted else HIDDEN
+        return self.doubts
+
+    def _is_of_no_colour(self) -> bool:
+        shade = self.fill or self.ink
+        if shade[3] < FAINT or self.background is None:
+            return shade[3] < FAINT
+        return max(abs(a - b) for a, b in zip(shade[:3], self.background, strict=False)) <= CLOSE
+
+
+def computed(parent: Style, values: Values) -> Style:
+    """The style of an element in `parent`, by its declared values."""
+    custom = {name: value for name, value in values.items() if name.startswith("--")}
+    size = _font_size(values.get("font-size"), parent.size) * (pixels(values.get("zoom", "1"), whole=1) or 1)
+    return Style(
+        visible=values["visibility"] == "visible" if "visibility" in values else parent.visible,
+        faint=parent.faint or (values.get("display") != "contents" and _is_faint(values)),
+        boxed_in=parent.boxed_in,
+        drawn=parent.drawn,
+        doubts=parent.doubts | _doubts(tuple(values.items()), on_picture=parent.background is None),
+        animated=parent.animated or values.get("animation", "none") != "none",
+        painted=parent.painted or any(values.get(one, "none") not in ("none", "border-box") for one in PAINTING),
+        size=size,
+        indent=(pixels(values["text-indent"].split()[0], size) or 0) if "text-indent" in values else parent.indent,
+        ink=colour(values.get("color", "")) or parent.ink,
+        fill=colour(values["-webkit-text-fill-color"]) if "-webkit-text-fill-color" in values else parent.fill,
+        background=_background(values, parent.background),
+        to_the_left=values["direction"] == "rtl" if "direction" in values else parent.to_the_left,
+        custom={**parent.custom, **custom} if custom else parent.custom,
+    )
+
+
+@lru_cache(4096)
+def _doubts(items: tuple[tuple[str, str], ...], *, on_picture: bool) -> Layer:
+    """The declarations by which a text may be hidden; `on_picture`, it may have the colour of the picture."""
+    clips = dict(items).get("overflow", "visible") != "visible"
+    return frozenset(
+        f"{name}: {value}"
+        for name, value in items
+        if name == DOUBT
+        or (not name.startswith("--") and is_doubtful(name, value))
+        or (name in SIZES and (clips or _is_tiny(value)))
+        or (on_picture and name == "color")
+    )
+
+
+def _is_tiny(size: str) -> bool:
+    found = pixels(size)
+    return found is not None and found < TINY
+
+
+def _font_size(value: str | None, parent: float) -> float:
+    if value is None:
+        return parent
+    if value in ("smaller", "larger"):
+        return parent * (0.8 if value == "smaller" else 1.2)
+    size = FONT_SIZES.get(value, pixels(value, parent, parent))
+    return 16 if size is None else size
+
+
+def _background(values: Values, parent: Colour | None) -> Colour | None:
+    if values.get("background-image", "none") != "none":
+        return None
+    own = colour(values.get("background-color", ""))
+    return parent if own is None or own[3] < 0.5 else own
+
+
+def _is_faint(values: Values) -> bool:
+    if (pixels(values.get("opacity", "1"), whole=1) or 0) < FAINT:
+        return True
+    share = SHARE.search(values.get("filter", ""))
+    return share is not None and (pixels(share[1], whole=1) or 0) < FAINT
+
+
+# MERGED: How the elements of a page look, computed once for elements that inherit one style and declare the same values.
+
+
+class Look(NamedTuple):
+    """The style of an element, whether nothing in its box is seen, and whether the box is clipped to a line."""
+
+    style: Style
+    is_unseen: bool
+    is_low: bool
+
+
+MOST_LOOKS = 2_000  # that are kept
+
+
+class Looks:
+    """The looks of elements, by the styles that they inherit, their values and their display."""
+
+    def __init__(self) -> None:
+        # The styles and values are kept, so that their ids stay.
+        self._known: dict[tuple[int, int, str], tuple[Look, Style, Values]] = {}
+
+    def of(self, parent: Style, values: Values, display: str) -> Look:
+        """The look of an element in `parent`."""
+        if not values:
+            return Look(parent, display in HIDING_DISPLAYS, is_low=False)
+        key = id(parent), id(values), display
+        if (found := self._known.get(key)) is None:
+            if len(self._known) == MOST_LOOKS:
+                self._known.clear()
+            style = computed(parent, values)
+            look = Look(style, is_unseen(values, display, style.size), is_low(values, style.size))
+            found = self._known[key] = look, parent, values
+        return found[0]

@@ -1,0 +1,106 @@
+"""The edges of what stands within a line: what is done with the text between them, once it is read."""
+
+from collections.abc import Collection, Iterable
+from enum import Enum
+from typing import NamedTuple
+
+from neardup.core.css.computed_style import HIDDEN, Layer
+from neardup.core.css.elements import is_block
+from neardup.core.native.page import WHY_UNREAD
+from neardup.core.native.page import spaced_text as native_spaced_text
+from neardup.core.text.reading_order import as_read
+from selectolax.lexbor import LexborNode
+
+EDGE = "\0"  # of an inline block: it keeps the spaces before it from those at another edge, and is not shown
+
+
+class InlineBlock(Enum):
+    """The edges of a block within a line, at which spaces are not shown."""
+
+    START, END = range(2)
+
+
+class Override(Enum):
+    """The edges of an element that shows its letters in one direction, whatever their own is."""
+
+    START, LEFT_TO_RIGHT, RIGHT_TO_LEFT = range(3)
+
+
+class Low(Enum):
+    """The edges of a box that is clipped to a line: of the texts in it, only the first is certain to be seen."""
+
+    START, END = range(2)
+
+
+def edges(display: str) -> tuple[tuple[str | InlineBlock, ...], tuple[str | InlineBlock, ...]]:
+    """What stands before and after the content of an element."""
+    if display.startswith("inline-"):
+        return (InlineBlock.START,), (InlineBlock.END,)
+    return (("\n",), ("\n",)) if is_block(display) else ((), ())
+
+
+# MERGED: A page's text in pieces: it is read once, and written for each choice of layers.
+
+
+class Text(NamedTuple):
+    """A text with single spaces, and its layer; if this is not read, the text may take room, so that it parts words."""
+
+    text: str
+    layer: Layer
+    takes_room: bool = False
+
+
+Piece = str | Text | InlineBlock | Override
+
+
+def written(pieces: Iterable[Piece], layers: Collection[Layer] | None = None) -> str:
+    """The text of a page, of these layers, or if None of all that are not hidden."""
+    out: list[str] = []
+    starts: list[int] = []
+    for piece in pieces:
+        if isinstance(piece, str):
+            out.append(piece)
+        elif isinstance(piece, Text):
+            is_read = piece.layer != HIDDEN if layers is None else piece.layer in layers
+            out.append(piece.text if is_read else " " if piece.takes_room and " " in piece.text else "")
+        elif piece is InlineBlock.START or piece is Override.START:
+            starts.append(len(out))
+        elif piece is InlineBlock.END:
+            start = starts.pop()
+            out[start:] = ["".join(out[start:]).strip(" "), EDGE]
+        else:
+            start = starts.pop()
+            out[start:] = [as_read("".join(out[start:]), to_the_left=piece is Override.RIGHT_TO_LEFT)]
+    return "".join(out).replace(EDGE, "")
+
+
+# MERGED: White space as HTML has it: texts with single spaces, and what they show beside these.
+
+BREAK = "\v"  # of a line, in the text of an element; no break in markup, and white space
+SPACES = "\t\n\r\f"  # that are shown as single ones, and may stand in a run
+
+
+def spaced(text: str) -> str:
+    """A text with single spaces in place of runs of white space, as HTML has it."""
+    for space in SPACES:
+        text = text.replace(space, " ")
+    while "  " in text:
+        text = text.replace("  ", " ")
+    return text
+
+
+def visible_length(text: str) -> int:
+    """How many characters of a text are not white space."""
+    return sum(map(len, text.split()))
+
+
+def spaced_text(element: LexborNode) -> tuple[str, int]:
+    """The text of an element, spaced and with a line feed for each BREAK, and its visible length."""
+    found = native_spaced_text(element) if WHY_UNREAD is None else None
+    return spaced_text_in_python(element) if found is None else found
+
+
+def spaced_text_in_python(element: LexborNode) -> tuple[str, int]:
+    """The reference of `spaced_text`."""
+    text = element.text_lexbor()
+    return spaced(text).replace(BREAK, "\n"), visible_length(text)
