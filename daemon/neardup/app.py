@@ -27,11 +27,10 @@ if TYPE_CHECKING:
     from neardup.ledger.dead_letters import DeadLetterFilter
     from neardup.pages.reader_pool import ReaderPool
     from neardup.pages.text_cache import Texts
-    from neardup.pipeline.hooks import Hook
     from neardup.pipeline.index_wait import IndexWait
     from neardup.pipeline.progress import Watch
-    from neardup.pipeline.run import Run
-    from neardup.pipeline.run_parts import CheckpointWriter
+    from neardup.pipeline.run import CheckpointWriter, Run
+    from neardup.pipeline.run_lifecycle import Hook
     from neardup.pipeline.summary import RunSummary, Summary, SweepSummary
     from neardup.query.check import Checker
     from neardup.query.compare import Comparer
@@ -210,10 +209,8 @@ async def run_once(
     `refingerprint` and `fresh` are as in `run_options`.  Raises as `Run` and `carry_out` do.
     """
     from neardup.pipeline.progress import ignore_progress
-    from neardup.pipeline.run import Run
+    from neardup.pipeline.run import Options, Parts, Run
     from neardup.pipeline.run_lifecycle import carry_out
-    from neardup.pipeline.run_options import Options
-    from neardup.pipeline.run_parts import Parts
     from neardup.source.listings import open_source, refuse_scan
 
     config = app.config
@@ -267,8 +264,8 @@ async def run_once(
 def _measuring_hooks(app: App, job: "Run", *, scrubs: bool) -> "list[Hook]":
     """The hooks that add to the summary of a run: the health of scripts, and of the index if it `scrubs`."""
     from neardup.pipeline import script_health
-    from neardup.pipeline.hooks import Hook
-    from neardup.pipeline.scrub import scrub
+    from neardup.pipeline.index_check import scrub
+    from neardup.pipeline.run_lifecycle import Hook
 
     async def report_texts(_: "Summary") -> None:
         job.summary.unusual_texts = await script_health.report(app.ledger)
@@ -284,7 +281,7 @@ def _telling_hooks(app: App, *, posts: bool) -> "list[Hook]":
     from neardup.ledger import works
     from neardup.moderation.webhook import notify_webhook
     from neardup.pipeline.gauges import refresh_gauges
-    from neardup.pipeline.hooks import Hook
+    from neardup.pipeline.run_lifecycle import Hook
 
     async def refresh(_: "Summary") -> None:
         await refresh_gauges(app.ledger, app.index, app.passages)
@@ -333,7 +330,7 @@ def after_run(config: Config, ledger: Ledger, stop: asyncio.Event) -> "list[Hook
     Once `stop` is set, the export leaves out passages, which take time.
     """
     from neardup.ledger import cases
-    from neardup.pipeline.hooks import Hook
+    from neardup.pipeline.run_lifecycle import Hook
 
     async def refresh_cases(_: "Summary") -> None:
         await ledger.do(cases.refresh)
@@ -369,7 +366,7 @@ async def sync_reference(app: App, stop: asyncio.Event, watch: "Watch | None" = 
     from neardup.ledger import works
     from neardup.ledger.lock import only_one
     from neardup.pipeline.index_sync import catch_up
-    from neardup.pipeline.works_listing import WorksListing
+    from neardup.pipeline.run import WorksListing
     from neardup.source.listings import open_reference
 
     listing, before = WorksListing(open_reference(app.config), app.ledger), await app.ledger.do(works.count)
@@ -390,7 +387,7 @@ async def remove_catalogue(app: App, name: str) -> int:
     from neardup.ledger.lock import only_one
     from neardup.pipeline.index_sync import catch_up
     from neardup.pipeline.passage_sync import PassageSync
-    from neardup.pipeline.works_listing import remove
+    from neardup.pipeline.run import remove
 
     with only_one(app.ledger.path, REFERENCE_COMMAND):
         ids = await app.ledger.do(works.ids_of, name)

@@ -31,8 +31,7 @@ from neardup.pipeline.index_sync import rebuild
 from neardup.pipeline.index_wait import IndexWait
 from neardup.pipeline.progress import ignore_progress
 from neardup.pipeline.summary import Counts
-from neardup.pipeline.sweep import Sweep
-from neardup.pipeline.sweep_fingerprints import load_fingerprints
+from neardup.pipeline.sweep import Sweep, load_fingerprints
 from neardup.pipeline.writer import Writer
 from neardup.records import Fingerprinted, Language
 

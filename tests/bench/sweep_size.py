@@ -17,7 +17,7 @@ from neardup.config import Detection
 from neardup.core.candidates.all_pairs import PairChunk, near_pairs
 from neardup.core.candidates.top_k import LanguageFingerprints, nominated_pairs
 from neardup.ledger import read, versions
-from neardup.pipeline.sweep_fingerprints import STORIES_PER_READ
+from neardup.pipeline.sweep import STORIES_PER_READ
 
 from tests.bench import report
 from tests.support import synthetic

@@ -2,7 +2,7 @@
 
 from hypothesis import given
 from hypothesis import strategies as st
-from neardup.pages.circuit_breaker import MIN_REFUSALS, TALLY_SPAN, Answer, Tally, stop_reason, with_answers
+from neardup.pages.limits import MIN_REFUSALS, TALLY_SPAN, Answer, Tally, stop_reason, with_answers
 
 answers = st.sampled_from(["fine", "failed", "refused"])
 shares = st.floats(0, 1)

@@ -33,7 +33,7 @@ from neardup.insights.plan.sample import TYPICAL, measure_profile
 from neardup.languages import LANGUAGES
 from neardup.ledger import connect
 from neardup.ledger.story_rows import StoryRow, ledger_bytes
-from neardup.query.title_search import ROWS_AT_ONCE
+from neardup.query.search import ROWS_AT_ONCE
 from neardup.records import Fingerprint, Fingerprinted, Language, Skip, Skipped, Story
 
 from tests.support import synthetic

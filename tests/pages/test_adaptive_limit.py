@@ -11,7 +11,7 @@ from itertools import count
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from neardup.pages.adaptive_limit import START, AdaptiveLimit
+from neardup.pages.limits import START, AdaptiveLimit
 
 
 class SimulatedStore:

@@ -14,8 +14,7 @@ from neardup.core.fingerprint import version as fingerprint_version
 from neardup.core.text.extraction import Extraction
 from neardup.errors import Fatal, NeardupError, Transient
 from neardup.pages import reader_process
-from neardup.pages.local import Files
-from neardup.pages.plain_content import PlainContent
+from neardup.pages.local import Files, PlainContent
 from neardup.pages.reader_process import FINGERPRINT, Request
 from neardup.pages.reader_rpc import Failures, ReaderConnection, connect_reader
 from neardup.pages.reader_start import _reason_to_refuse

@@ -15,7 +15,7 @@ from botocore.credentials import Credentials
 from hypothesis import example, given
 from hypothesis import strategies as st
 from neardup.errors import Forbidden
-from neardup.pages.s3_signing import Signer
+from neardup.pages.s3 import Signer
 from neardup.pages.store import Pages
 
 from tests.support.builders import fetch_page

@@ -8,8 +8,8 @@ from pathlib import Path
 import pytest
 from neardup.errors import Fatal, Transient
 from neardup.ledger import Ledger, runs
-from neardup.pipeline import hooks as hooks_module
-from neardup.pipeline.hooks import Hook
+from neardup.pipeline import run_lifecycle as hooks_module
+from neardup.pipeline.run_lifecycle import Hook
 from neardup.pipeline.summary import Summary
 from structlog.testing import capture_logs
 

@@ -20,8 +20,7 @@ from neardup.index.passages import join
 from neardup.ledger import Ledger, candidates, passages, stories
 from neardup.ledger.candidates import Matches
 from neardup.pipeline import passage_sweep
-from neardup.pipeline.common_passages import CommonPassages
-from neardup.pipeline.passage_nomination import PassageNomination
+from neardup.pipeline.passage_nomination import CommonPassages, PassageNomination
 from neardup.pipeline.passage_sweep import PassageSweep
 from neardup.pipeline.passage_sync import PassageSync, open_passages
 from neardup.pipeline.scratch import scratch_folder

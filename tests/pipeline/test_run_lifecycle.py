@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 from neardup.errors import Fatal, Transient
 from neardup.ledger import Ledger, lock, runs
-from neardup.pipeline.hooks import Hook
+from neardup.pipeline.run_lifecycle import Hook
 from neardup.pipeline.summary import Summary
 from neardup.telemetry.metrics import RUNNING
 from structlog.testing import capture_logs

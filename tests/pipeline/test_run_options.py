@@ -2,7 +2,7 @@
 
 import pytest
 from neardup.pipeline.progress import Progress
-from neardup.pipeline.run_options import FRESH_PAYS, FreshProposal, Options
+from neardup.pipeline.run import FRESH_PAYS, FreshProposal, Options
 from neardup.pipeline.summary import Counts
 from structlog.testing import capture_logs
 

@@ -19,11 +19,11 @@ from neardup.index.sqlite import SqliteIndex
 from neardup.languages import LANGUAGES
 from neardup.ledger import Ledger, candidates, outbox, passages, stories, versions
 from neardup.ledger.outbox import Scrubbing
-from neardup.pipeline import scrub as scrub_module
-from neardup.pipeline.index_faults import IndexFaults
+from neardup.pipeline import index_check as scrub_module
+from neardup.pipeline.index_check import scrub
 from neardup.pipeline.index_sync import rebuild, replay
 from neardup.pipeline.passage_sync import PassageSync, open_passages
-from neardup.pipeline.scrub import scrub
+from neardup.pipeline.summary import IndexFaults
 from neardup.pipeline.verifier import BEFORE_ALL
 from neardup.records import Fingerprint, Fingerprinted, Story
 

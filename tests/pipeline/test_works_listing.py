@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from neardup.core.columns import ListedBlock, StoryColumns
 from neardup.errors import Fatal
 from neardup.ledger import Ledger, works
-from neardup.pipeline.works_listing import EMPTY_LISTING, WorksListing
+from neardup.pipeline.run import EMPTY_LISTING, WorksListing
 from neardup.records import BadRow, Checkpoint, Dead, Fingerprinted, ListedRow, Story
 from neardup.source import rows_of
 

@@ -13,8 +13,7 @@ from neardup.errors import Transient
 from neardup.languages import LANGUAGES
 from neardup.ledger import now_ms, versions
 from neardup.query import lookups
-from neardup.query.check import CHECKED_ID
-from neardup.query.check_result import Submission
+from neardup.query.check import CHECKED_ID, Submission
 from neardup.records import Language
 
 from tests.support.checked_ledger import CheckedLedger, checked_ledger, text_of, words_of

@@ -11,7 +11,7 @@ from neardup.core.verify.tiers import EXACT, PASSAGE, SIMILAR
 from neardup.errors import Forgotten, Misuse, TooLarge
 from neardup.languages import LANGUAGES
 from neardup.ledger import candidates, files, lock, outbox, stories, submissions
-from neardup.query.check_result import Submission
+from neardup.query.check import Submission
 from neardup.records import Fingerprinted, Language, Skip, Skipped, Story
 
 from tests.support.builders import fingerprint_of

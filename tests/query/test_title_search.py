@@ -16,7 +16,7 @@ from hypothesis import strategies as st
 from neardup.core.text.normalize import tokens
 from neardup.index.titles import TitleIndex
 from neardup.languages import LANGUAGES
-from neardup.query.title_search import TitleSearch
+from neardup.query.search import TitleSearch
 from neardup.records import Fingerprinted, Language, Skip, Skipped, Story
 
 from tests.support.builders import commit, fingerprint_of, ledger_in_memory

@@ -23,8 +23,7 @@ from neardup.pages.text_cache import Texts
 from neardup.pipeline.index_sync import catch_up, refuse_mismatch
 from neardup.pipeline.passage_sync import open_passages
 from neardup.pipeline.upkeep import Upkeep
-from neardup.query.check import Checker
-from neardup.query.check_result import CheckResult, Submission
+from neardup.query.check import Checker, CheckResult, Submission
 from neardup.query.submissions import Submissions
 from neardup.records import Dead, Fingerprinted, Kind, Language, Story
 

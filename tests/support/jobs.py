@@ -5,8 +5,7 @@ from collections.abc import Awaitable, Callable
 from typing import Any
 
 from neardup.ledger import Ledger, runs
-from neardup.pipeline.hooks import Hook
-from neardup.pipeline.run_lifecycle import carry_out
+from neardup.pipeline.run_lifecycle import Hook, carry_out
 from neardup.pipeline.summary import RunSummary, Summary
 from neardup.telemetry.metrics import RUN_FAILURES
 

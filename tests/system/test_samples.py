@@ -10,7 +10,7 @@ import pytest
 import redis
 from neardup.core.candidates.banding import band_values
 from neardup.ledger import connect, read
-from neardup.query.title_search import open_titles
+from neardup.query.search import open_titles
 
 from tests.support.command import COMMON, Neardup, embedded
 from tests.support.languages import SAMPLED

@@ -12,7 +12,7 @@ import pytest
 from neardup.core.page import Page, StoryText, Unreadable, text_of
 from neardup.core.text.extraction import Extraction
 from neardup.pipeline.progress import Watch, ignore_progress
-from neardup.scan import reading, workers
+from neardup.scan import documents, workers
 from neardup.scan.job import scan_documents, scan_processes
 from neardup.scan.request import Request, config_of, list_documents, new_ledger
 
@@ -75,7 +75,7 @@ def test_a_fault_over_a_document_loses_none(
     def faulty(page: Page, extraction: Extraction) -> StoryText | Unreadable:
         return fault() if BAD in page.body else text_of(page, extraction)
 
-    monkeypatch.setattr(reading, "text_of", faulty)
+    monkeypatch.setattr(documents, "text_of", faulty)
     monkeypatch.setattr(workers, "CPU_SECONDS", 0.5)
     monkeypatch.setattr(workers, "PAGE_BYTES", 100_000_000)
     for number in range(bad_documents):
@@ -87,13 +87,13 @@ def test_a_fault_over_a_document_loses_none(
 
 def test_pairs_are_verified_although_the_processes_die(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     expected, owner = scanned(folder), os.getpid()
-    load = reading.Scratch.load
+    load = documents.Scratch.load
 
-    def faulty(scratch: reading.Scratch, kept: reading.KeptText) -> object:
+    def faulty(scratch: documents.Scratch, kept: documents.KeptText) -> object:
         return load(scratch, kept) if os.getpid() == owner else die()
 
     (folder / "near.txt").write_text(f"{TEXTS[0]} and more", encoding="utf-8")
     with_a_near_copy = scanned(folder)
     assert with_a_near_copy[1] > expected[1]
-    monkeypatch.setattr(reading.Scratch, "load", faulty)
+    monkeypatch.setattr(documents.Scratch, "load", faulty)
     assert scanned(folder) == with_a_near_copy

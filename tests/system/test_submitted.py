@@ -13,7 +13,7 @@ from neardup.core.page import Page, PreparedStory, StoryText, prepare_story
 from neardup.core.page import text_of as story_of
 from neardup.ledger import files, read, similarities
 from neardup.ledger.similarities import unpack_spans
-from neardup.query.check_result import CheckResult, Submission
+from neardup.query.check import CheckResult, Submission
 from neardup.records import Language
 from neardup.source.parse import parse_time
 

@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     import asyncio
 
     from neardup.config import Config
-    from neardup.query.check_result import CheckResult
+    from neardup.query.check import CheckResult
 
 
 @partial(command, reads_pages=True)
@@ -30,7 +30,7 @@ def check(config: "Config", file: IO[bytes], language: str, as_json: bool) -> No
     from neardup.core.page import Unreadable, prepare_file
     from neardup.ledger import read
     from neardup.pages.results import explain
-    from neardup.query.check_result import Submission
+    from neardup.query.check import Submission
 
     text_language = find_language(config.registry, language)
     read(config.ledger.path).close()

@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from neardup.ledger.works import Catalogue
     from neardup.ops.status import ClusterStatus, RecallStatus, Status
     from neardup.pipeline.summary import RunSummary, Summary, SweepSummary
-    from neardup.query.check_result import CheckResult
+    from neardup.query.check import CheckResult
 
 
 SHOWN_FLAGS = 25

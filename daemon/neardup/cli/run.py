@@ -28,7 +28,7 @@ if TYPE_CHECKING:
     from neardup.config import Config
     from neardup.meaning.importing import ImportSummary
     from neardup.meaning.run import EmbeddingSummary
-    from neardup.pipeline.hooks import Hook
+    from neardup.pipeline.run_lifecycle import Hook
     from neardup.pipeline.summary import RunSummary, Summary, SweepSummary
 
 SHOWN = 50  # dead letters

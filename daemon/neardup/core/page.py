@@ -43,7 +43,8 @@ def _share(reason: MarkReason, share: float) -> Marks:
     return (Mark(reason, f"{100 * share:.0f} %"),)
 
 
-# MERGED: A page's bytes -> its story's text -> its fingerprint: the one path for every caller. Pure functions of bytes, called by reader processes, `check`, `compare` and the workers of a Spark cluster.
+# A page's bytes -> its story's text -> its fingerprint: the one path for every caller. Pure functions of bytes,
+# called by reader processes, `check`, `compare` and the workers of a Spark cluster.
 
 MIN_WORDS = 10  # shorter pages are headings and notices, which are alike without being copied
 MIN_LETTERS = 100  # marks apart; a page with so many in fewer words is a story without its spaces

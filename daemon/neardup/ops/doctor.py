@@ -46,7 +46,7 @@ from neardup.pages.results import NotModified, ReadFailed
 from neardup.pipeline.index_check import SAMPLE, differing_counts
 from neardup.pipeline.index_sync import refuse_index_mismatch
 from neardup.pipeline.passage_sync import open_passages
-from neardup.query.title_search import open_titles
+from neardup.query.search import open_titles
 from neardup.records import BandedFingerprint, Change, Language, Skip, Story, is_work, rfc3339
 from neardup.source import Source, rows_of
 from neardup.source.listings import open_reference, open_source

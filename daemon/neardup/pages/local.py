@@ -1,4 +1,4 @@
-"""Pages that need no transfer: files below a folder, and pages at hand."""
+"""The settings of a page store as plain values, so that reader processes load no configuration."""
 
 import errno
 import os
@@ -7,13 +7,35 @@ import stat
 import sys
 from collections import deque
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple, Self, TypeAlias
 
 from neardup.errors import Fatal, Forbidden, Gone, NeardupError, Transient
-from neardup.pages.plain_content import AnyContent
 
 if TYPE_CHECKING:
+    from neardup.config import Content
     from neardup.pages.s3 import Get  # its libraries are optional
+
+
+class PlainContent(NamedTuple):
+    """What a store of pages needs of [content] or of the content of [reference]; see `neardup.config.Content`."""
+
+    section: str
+    url: str
+    key: str
+    endpoint: str | None
+    region: str | None
+    path_style: bool
+    max_bytes: int
+
+    @classmethod
+    def of(cls, content: "AnyContent") -> Self:
+        return cls(*(getattr(content, name) for name in cls._fields))
+
+
+AnyContent: TypeAlias = "Content | PlainContent"
+
+
+# Pages that need no transfer: files below a folder, and pages at hand.
 
 MISSING = {errno.ENOENT, errno.ENOTDIR, errno.EISDIR, errno.ENAMETOOLONG}
 

@@ -16,9 +16,9 @@ from neardup.core.packed_page import PackedPages
 from neardup.core.page import Unreadable
 from neardup.core.text.extraction import Extraction
 from neardup.errors import Fatal, NeardupError, OverBudget, ReaderDied, Transient
-from neardup.pages.adaptive_limit import AdaptiveLimit
 from neardup.pages.fork_server import start_server
-from neardup.pages.plain_content import AnyContent, PlainContent
+from neardup.pages.limits import AdaptiveLimit
+from neardup.pages.local import AnyContent, PlainContent
 from neardup.pages.reader_process import FINGERPRINT, PREPARE, READ, SHINGLE, SPLIT, Answers, Request
 from neardup.pages.reader_rpc import Failures, ReaderConnection
 from neardup.pages.reader_start import end_readers, start_readers

@@ -37,8 +37,7 @@ from neardup.core.page import (
 from neardup.core.text.extraction import Extraction
 from neardup.errors import Gone, NeardupError
 from neardup.pages.fork_server import STDERR
-from neardup.pages.local import File, Given
-from neardup.pages.plain_content import AnyContent, PlainContent
+from neardup.pages.local import AnyContent, File, Given, PlainContent
 from neardup.pages.results import NotModified, crash_of
 from neardup.pages.store import REFERENCE, Pages, WorkPages, open_transfers
 from neardup.pages.watchdog import Record, record_pid

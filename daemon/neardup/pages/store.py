@@ -5,6 +5,7 @@ works of the reference have a store of their own.
 What fetches from S3 is imported where it is used, because its libraries are optional.
 """
 
+import re
 import zlib
 from collections.abc import Iterable, Sequence
 from pathlib import Path
@@ -13,16 +14,15 @@ from typing import TYPE_CHECKING, NamedTuple
 from neardup.core.columns import StoryColumns
 from neardup.core.page import Page
 from neardup.core.text.extraction import Extraction
-from neardup.errors import Gone, needs_extra
-from neardup.pages.local import File, Files, Folder, Given
-from neardup.pages.plain_content import AnyContent
-from neardup.pages.text_file import TextFile
+from neardup.errors import Fatal, Gone, Transient, needs_extra
+from neardup.pages.local import AnyContent, File, Files, Folder, Given
 from neardup.records import SUBMITTED, TEXT_ENDING, Story, is_work
 from neardup.s3.errors import document_error
 
 if TYPE_CHECKING:
     from neardup.pages.curl_multi import Transfers
     from neardup.pages.s3 import Bucket, Get
+
 
 REFERENCE = "reference://"  # before the path of a work's page, below the URL of the works
 MODULES_OF_S3 = "neardup.pages.curl_multi", "botocore.session"
@@ -172,3 +172,54 @@ def _gunzip(body: bytes, limit: int) -> bytes:
 
 def _inflater() -> "zlib._Decompress":
     return zlib.decompressobj(wbits=zlib.MAX_WBITS | 16)
+
+
+# Pages that are parts of one file: the texts that `neardup scan` found in tables.
+
+RANGE = re.compile(r"([0-9]{1,18})-([0-9]{1,18})")
+
+
+class TextFile:
+    """The counterpart of `neardup.pages.s3.Bucket` for the URL texts:FILE; a path is START-END, in bytes.
+
+    Raises Fatal where the file does not exist.
+    """
+
+    def __init__(self, path: Path, content: AnyContent) -> None:
+        if not path.is_file():
+            raise Fatal(f"{content.section}.url: no file {path}")
+        self._path, self._max_bytes = path, content.max_bytes
+
+    def begin(self, path: str, _: str | None) -> "Part":
+        """A part of the file, read when its result is taken.  Raises Gone for a path that is not a range."""
+        if not (found := RANGE.fullmatch(path)):
+            raise Gone(f"{self._path} has nothing at {path!r}")
+        return Part(self._path, int(found[1]), int(found[2]), self._max_bytes)
+
+
+class Part(File):
+    """The bytes [start, end) of a file."""
+
+    def __init__(self, file: Path, start: int, end: int, max_bytes: int) -> None:
+        self._file, self._start, self._size, self.max_bytes = file, start, end - start, max_bytes
+
+    @property
+    def url(self) -> str:
+        """The path of the file, and the range."""
+        return f"{self._file}/{self._start}-{self._start + self._size}"
+
+    def result(self) -> tuple[bytes, dict[str, str]]:
+        """The bytes, without headers; of a part that is too large only one more than is allowed.
+
+        Raises Gone where the file has no such part, Transient.
+        """
+        size = min(self._size, self.max_bytes + 1)
+        try:
+            with self._file.open("rb") as file:
+                file.seek(self._start)
+                body = file.read(max(size, 0))
+        except OSError as error:
+            raise Transient(f"{self.url}: {error.strerror}", "store_error") from error
+        if len(body) != size:
+            raise Gone(f"{self.url}: no such part")
+        return body, {}

@@ -17,7 +17,7 @@ from neardup.core.page import PageFingerprinted, Unreadable
 from neardup.index.passages.postings import Row
 from neardup.ledger import Ledger, passages
 from neardup.ledger.passages import MissingStory
-from neardup.pages.circuit_breaker import CircuitBreaker
+from neardup.pages.limits import CircuitBreaker
 from neardup.pages.reader_pool import ReaderPool
 from neardup.pages.results import NotModified, PageResult, PagesRead, ReadFailed, ReadPages
 from neardup.pages.text_cache import RETRIABLE

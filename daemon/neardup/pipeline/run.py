@@ -1,41 +1,117 @@
-"""One run over a listing; backfill, daily and retry runs differ in their listings."""
+"""The options of a run, and when to propose one of them."""
 
 import asyncio
 import time
-from collections.abc import AsyncGenerator, Mapping, Sequence
+from collections.abc import AsyncGenerator, AsyncIterator, Awaitable, Callable, Mapping, Sequence
+from dataclasses import dataclass
 
-from neardup.core.columns import Outcomes
+from neardup.config import Detection
+from neardup.config import Run as RunSection
+from neardup.core.columns import ListedBlock, Outcomes
 from neardup.core.fingerprint.version import algorithm
-from neardup.errors import Misuse
-from neardup.ledger import candidates, now_ms, outbox, runs
+from neardup.errors import Fatal, Misuse
+from neardup.index.passages.index import PassageIndex
+from neardup.index.protocol import Index
+from neardup.languages import Languages
+from neardup.ledger import Ledger, candidates, now_ms, outbox, runs, stories, works
 from neardup.ledger.languages import stories_by_language
-from neardup.pages.circuit_breaker import CircuitBreaker
 from neardup.pages.fork_server import start_server
-from neardup.pages.reader_pool import ReaderPool
+from neardup.pages.limits import CircuitBreaker
+from neardup.pages.reader_pool import OpenReaderPool, ReaderPool
 from neardup.pages.text_cache import Texts
 from neardup.pipeline.gauges import keep_gauges
 from neardup.pipeline.index_check import IndexCheck
 from neardup.pipeline.index_sync import KEEP_CHANGES, rebuild
+from neardup.pipeline.index_wait import IndexWait
 from neardup.pipeline.passage_damage import PassageRepair
 from neardup.pipeline.passage_reading import PassageReading
 from neardup.pipeline.passage_sync import PassageSync
 from neardup.pipeline.prepare import prepare_index, unless_stopped
-from neardup.pipeline.progress import Phase, Progress, Watch
+from neardup.pipeline.progress import Phase, Progress, Watch, flow_gauges, limited_by
 from neardup.pipeline.quarantine import Quarantine
-from neardup.pipeline.run_options import FreshProposal, Options
-from neardup.pipeline.run_parts import Parts
-from neardup.pipeline.second_lookup import settle_all
 from neardup.pipeline.stages import Pipeline
 from neardup.pipeline.submitted_pages import remove_unused
 from neardup.pipeline.summary import RunSummary
-from neardup.pipeline.throughput import flow_gauges, limited_by
-from neardup.pipeline.unreadable import keep_examples, nearly_nothing_read, refuse_unreadable
+from neardup.pipeline.upkeep import settle_all
 from neardup.pipeline.verifier import NewFlags, Verifier
-from neardup.pipeline.worker import Jobs, Worker, known_stories
+from neardup.pipeline.worker import Jobs, Worker, keep_examples, known_stories, nearly_nothing_read, refuse_unreadable
 from neardup.pipeline.writer import BatchLookup, Writer
 from neardup.records import BadRow, Checkpoint, Skip, StoredVersion, rfc3339
 from neardup.source import Source
+from neardup.telemetry.log import log
 from neardup.telemetry.metrics import latencies, stage_seconds
+
+FRESH_PAYS = 30_000  # stories: see deploy/docs/speed.md
+
+
+@dataclass(frozen=True, slots=True)
+class Options:
+    """The options of a run.
+
+    - `since`: the time (milliseconds) from which to list; for a daily run, instead of the watermark.
+    - `needs_watermark`: refuse a daily run that has neither `since` nor a watermark.
+    - `refingerprint_for`: as in `prepare_index`.
+    - `fresh`: make no lookups, and build the index at the end.  The ledger records that a sweep is owed, which finds
+      the pairs.
+    - `dead_letters`: the listing is of dead letters.  Read the stories in quarantine too.
+    - `moves_watermark`: the listing is of the platform's stories, all of them or those of a time.
+    """
+
+    command: str
+    since: int | None = None
+    needs_watermark: bool = False
+    refingerprint_for: str | None = None
+    fresh: bool = False
+    dead_letters: bool = False
+    moves_watermark: bool = True
+
+
+class FreshProposal:
+    """Proposes `--fresh` once, during a first backfill that is large enough for it to pay."""
+
+    def __init__(self, options: Options) -> None:
+        self._is_due = options.command == "backfill" and not options.fresh
+
+    def consider(self, progress: Progress, held_before: int) -> None:
+        """Log the proposal if the listing, by its size and the rows so far, has FRESH_PAYS stories or more.
+
+        `held_before` is the number of stories on record when the run began.
+        """
+        if not self._is_due or not progress.position:
+            return
+        self._is_due = False
+        stories = progress.counts.listed * progress.size // progress.position
+        if stories >= FRESH_PAYS and not held_before:
+            log.info("a first backfill of this size is faster with --fresh", about=stories, pays_from=FRESH_PAYS)
+
+
+# The parts that a run works with.
+
+CheckpointWriter = Callable[[Checkpoint], Awaitable[None]]
+
+
+@dataclass(frozen=True, slots=True)
+class Parts:
+    """The parts that a run works with.
+
+    `reader` is a second, read-only connection to the ledger; `section` is [run] of the configuration.  `open_source`
+    opens the listing, and gives it the function with which a resumable listing records its first checkpoint.
+    """
+
+    ledger: Ledger
+    reader: Ledger
+    index: Index
+    passages: PassageIndex
+    index_wait: IndexWait
+    version: str
+    section: RunSection
+    detection: Detection
+    languages: Languages
+    open_source: Callable[[CheckpointWriter], Awaitable[Source]]
+    open_readers: OpenReaderPool
+
+
+# One run over a listing; backfill, daily and retry runs differ in their listings.
 
 PAGES_AHEAD = 2  # times as many pages are asked for as are fetched at once, so that no reader process waits
 
@@ -245,3 +321,53 @@ class Run:
     def _flagged(self, new_flags: NewFlags, pairs: int) -> None:
         self.summary.counts.add_flags(new_flags.items())
         self._advance(self._progress.position + (pairs if self._progress.phase == "verifying" else 0))
+
+
+# The listing of a reference, which always lists all works: those on record that it no longer lists are removed.
+
+EMPTY_LISTING = "[reference] lists no works; look at reference.manifest, or reference.sql for Athena"
+REMOVED_AT_ONCE = 100  # works in one transaction
+
+
+class WorksListing:
+    """The works that `source` lists.  When it ends, the others are removed; `removed` counts them.
+
+    None is removed if a row describes no work, because that may be a work on record.
+    """
+
+    def __init__(self, source: Source, ledger: Ledger) -> None:
+        self._source = source
+        self._ledger = ledger
+        self.removed = 0
+
+    @property
+    def name(self) -> str:
+        return self._source.name
+
+    @property
+    def size(self) -> int:
+        return self._source.size
+
+    async def blocks(self, *, since: int | None, resume: Checkpoint | None) -> AsyncIterator[ListedBlock]:
+        """All works; `since` and `resume` are ignored.  Raises Fatal if there are none."""
+        listed, bad_rows = set[int](), 0
+        async for block in self._source.blocks(since=None, resume=None):
+            if isinstance(block, BadRow):
+                bad_rows += 1
+            else:
+                listed.update(block.ids)
+            yield block
+        if not listed and not bad_rows:
+            raise Fatal(EMPTY_LISTING)
+        gone = await self._ledger.do(works.ids_without, listed)
+        if gone and bad_rows:
+            log.warning("no work is removed, because some rows describe no work", rows=bad_rows, not_listed=len(gone))
+        elif gone:
+            await remove(self._ledger, gone)
+            self.removed = len(gone)
+
+
+async def remove(ledger: Ledger, ids: list[int]) -> None:
+    """Remove works with their flags and verdicts, in transactions of REMOVED_AT_ONCE."""
+    for start in range(0, len(ids), REMOVED_AT_ONCE):
+        await ledger.do(stories.erase, ids[start : start + REMOVED_AT_ONCE])

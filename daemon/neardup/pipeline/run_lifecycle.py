@@ -1,12 +1,10 @@
-"""The life cycle of a run or a sweep: lock, prepare, record the start, work, record the outcome, call hooks.
-
-Flags, watermark and exit code are final once the outcome is recorded; hooks are called later and cannot change them.
-"""
+"""A time limit that begins when work is asked to stop."""
 
 import asyncio
 import time
-from collections.abc import AsyncIterator, Sequence
+from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
 from contextlib import asynccontextmanager, suppress
+from dataclasses import dataclass
 from typing import Protocol, TypeVar
 
 from structlog.contextvars import bind_contextvars
@@ -15,11 +13,73 @@ from neardup.core.native.page import WHY_UNREAD
 from neardup.errors import NeardupError
 from neardup.ledger import Ledger, now_ms, runs
 from neardup.ledger.lock import only_one
-from neardup.pipeline.grace_period import GracePeriodOver, within_grace_period
-from neardup.pipeline.hooks import Hook, run_hooks
 from neardup.pipeline.summary import Summary
 from neardup.telemetry.log import log
 from neardup.telemetry.metrics import RUN_FAILURES, RUNNING
+
+T = TypeVar("T")
+
+
+class GracePeriodOver(Exception):
+    """The work did not end within its grace period and was cancelled."""
+
+
+async def within_grace_period(work: Awaitable[T], stop: asyncio.Event, seconds: float) -> T:
+    """Await `work`; cancel it and raise GracePeriodOver if it has not ended `seconds` after `stop` is set."""
+
+    async def start_when_stopped() -> None:
+        await stop.wait()
+        deadline.reschedule(asyncio.get_running_loop().time() + seconds)
+
+    try:
+        async with asyncio.timeout(None) as deadline:
+            watcher = asyncio.create_task(start_when_stopped())
+            try:
+                return await work
+            finally:
+                watcher.cancel()
+    except TimeoutError as error:
+        if deadline.expired():
+            raise GracePeriodOver from error
+        raise  # a TimeoutError of the work itself
+
+
+# Hooks, called after a run is recorded: export, gauges, webhook. A hook that fails adds a warning to the run.
+
+GRACE_SECONDS = 5.0  # for a hook to end after a signal to stop
+
+
+@dataclass(frozen=True, slots=True)
+class Hook:
+    """A call after each run; warnings give its `name`.  After a signal to stop, only `vital` hooks are called."""
+
+    name: str
+    call: Callable[[Summary], Awaitable[None]]
+    vital: bool = False
+
+
+async def run_hooks(hooks: Sequence[Hook], summary: Summary, stop: asyncio.Event) -> None:
+    """Call the hooks in order; a failure is added to `summary.warnings` and logged."""
+    for hook in hooks:
+        if stop.is_set() and not hook.vital:
+            continue
+        try:
+            await within_grace_period(hook.call(summary), stop, GRACE_SECONDS)
+        except GracePeriodOver:
+            why = f"not finished {GRACE_SECONDS:.0f} seconds after the signal to stop"
+        except NeardupError as error:
+            why = str(error)
+        except Exception as error:
+            log.exception("a hook raised an unexpected error", hook=hook.name)
+            why = f"{type(error).__name__}: {error}"
+        else:
+            continue
+        summary.warnings[hook.name] = why
+        log.warning("a hook failed after the run", hook=hook.name, why=why)
+
+
+# The life cycle of a run or a sweep: lock, prepare, record the start, work, record the outcome, call hooks. Flags,
+# watermark and exit code are final once the outcome is recorded; hooks are called later and cannot change them.
 
 Summary_co = TypeVar("Summary_co", bound=Summary, covariant=True)
 

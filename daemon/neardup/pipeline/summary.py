@@ -1,14 +1,91 @@
-"""The counts and the outcome of a run or a sweep."""
+"""What the comparisons of index and ledger found in a run."""
 
 from abc import ABC, abstractmethod
 from collections import Counter
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from dataclasses import asdict, dataclass, field
 
 from neardup.core.columns import Outcomes
-from neardup.pipeline.index_faults import IndexFaults
+from neardup.index.protocol import LookupResult
 from neardup.pipeline.script_health import ScriptHealth
 from neardup.records import DeadLettered, Kind, Language, Skip, Skipped
+from neardup.telemetry.log import log
+from neardup.telemetry.metrics import CAPPED, CAPPED_BUCKETS
+
+
+@dataclass(slots=True)
+class IndexFaults:
+    """What the comparisons of a run found and did.
+
+    Of `sampled` stories `incomplete` lacked `missing` entries.  `restored` stories were written again, or the index
+    was rebuilt, `rebuilds` times; `looked_up_again` stories had been looked up while the index may have been damaged.
+    """
+
+    sampled: int = 0
+    incomplete: int = 0
+    missing: int = 0
+    restored: int = 0
+    rebuilds: int = 0
+    looked_up_again: int = 0
+
+
+# Counts the capped buckets of a run: those of which its lookups read only `max_bucket` members.
+
+
+@dataclass(slots=True)
+class _CappedBuckets:
+    """How often the lookups of a language read a capped bucket, and the fullest of these buckets."""
+
+    times: int = 0
+    fullest: str = ""
+    members: int = 0  # of the fullest
+
+
+class BucketCaps:
+    """The capped buckets that the lookups of a run read, by language."""
+
+    def __init__(self) -> None:
+        self._by_language: dict[Language, _CappedBuckets] = {}
+
+    def count(self, languages: Sequence[Language], results: Sequence[LookupResult]) -> None:
+        """Count the capped buckets in the results of lookups; `languages` has the language of each."""
+        for language, result in zip(languages, results, strict=True):
+            if not result.capped:
+                continue
+            CAPPED_BUCKETS.labels(language).inc(len(result.capped))
+            capped = self._by_language.setdefault(language, _CappedBuckets())
+            capped.times += len(result.capped)
+            fullest = max(result.capped, key=lambda bucket: result.capped[bucket])
+            if result.capped[fullest] > capped.members:
+                capped.fullest, capped.members = str(fullest), result.capped[fullest]
+
+    def log(self) -> None:
+        """Log one line for each language with capped buckets."""
+        for language, capped in self._by_language.items():
+            log.warning(
+                "max_bucket reached",
+                language=language,
+                times=capped.times,
+                fullest=capped.fullest,
+                members=capped.members,
+            )
+
+
+# Counts and logs what the caps of [detection] kept a sweep from comparing.
+
+
+def log_caps(language: Language, left_out: int, capped: dict[str, int]) -> None:
+    """Count the matches of a language that max_matches left out, and the buckets, name -> size, over max_bucket."""
+    if left_out:
+        CAPPED.labels(language).inc(left_out)
+        log.warning("max_matches reached", language=language, left_out=left_out)
+    if capped:
+        CAPPED_BUCKETS.labels(language).inc(len(capped))
+        longest = max(capped, key=lambda name: capped[name])
+        log.warning("max_bucket reached", runs=len(capped), longest=f"{language} {longest}", members=capped[longest])
+
+
+# The counts and the outcome of a run or a sweep.
 
 READABLE = {Skip.UNCHANGED, Skip.SUPERSEDED, Skip.FORGOTTEN}  # skipped whether their pages can be read or not
 

@@ -1,27 +1,27 @@
-"""`neardup sweep`: flags the pairs among all stories of the ledger, without an index.
-
-All fingerprints are read into memory, 89 bytes per story.  Then, language by language, the sweep nominates the pairs
-that lookups would have nominated, records them and verifies them.  Last come the pairs that share passages (see
-neardup.pipeline.passage_sweep).  A sweep that was interrupted resumes with the languages and the passages that are
-left, unless stories or thresholds have changed since.
-"""
+"""What an interrupted sweep has done, so that the next one continues there."""
 
 import asyncio
+import json
 import sqlite3
 import time
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from contextlib import aclosing, closing
+from dataclasses import dataclass, field
 from itertools import groupby
 from operator import itemgetter
 from pathlib import Path
+from typing import Any, Self
+
+import msgspec
 
 from neardup.config import Detection
 from neardup.config import Run as RunSection
 from neardup.core.candidates.all_pairs import PairChunk
-from neardup.core.candidates.top_k import LanguageFingerprints, Shortlist, nominated_pairs
+from neardup.core.candidates.top_k import MAX_STORIES, LanguageFingerprints, Shortlist, nominated_pairs
 from neardup.core.fingerprint.version import algorithm
-from neardup.ledger import Ledger, active_verdicts, candidates, runs, transaction
+from neardup.errors import Fatal
+from neardup.ledger import Ledger, active_verdicts, candidates, outbox, runs, transaction, versions
 from neardup.ledger.languages import stories_by_language
 from neardup.pages.reader_pool import OpenReaderPool
 from neardup.pages.text_cache import Texts
@@ -32,12 +32,83 @@ from neardup.pipeline.passage_sweep import PassageSweep
 from neardup.pipeline.passage_sync import PassageSync, open_passages
 from neardup.pipeline.progress import Progress, Watch
 from neardup.pipeline.scratch import scratch_folder
-from neardup.pipeline.summary import SweepSummary
-from neardup.pipeline.sweep_caps import log_caps
-from neardup.pipeline.sweep_checkpoint import SweepCheckpoint
-from neardup.pipeline.sweep_fingerprints import load_fingerprints
+from neardup.pipeline.summary import SweepSummary, log_caps
 from neardup.pipeline.verifier import NewFlags, Verifier
 from neardup.records import Language
+
+KEY = "sweep"
+
+
+@dataclass(slots=True)
+class SweepCheckpoint:
+    """The languages that are done, and the number of the last story all of whose pairs by passages are on record.
+
+    It holds for stories and thresholds as in `basis`.
+    """
+
+    basis: dict[str, Any]
+    languages: list[Language] = field(default_factory=list)
+    through: int = 0
+
+    @classmethod
+    async def load(cls, ledger: Ledger, detection: Detection) -> Self:
+        """The checkpoint on record; one at the start if there is none, or stories or thresholds have changed since."""
+        basis = {
+            "last_change": await ledger.do(outbox.last_seq),
+            "detection": msgspec.to_builtins(detection),
+        }
+        text = await ledger.do(runs.get, KEY)
+        recorded = json.loads(text) if text else {}
+        if recorded.get("basis") != basis:
+            return cls(basis)
+        return cls(basis, recorded["languages"], recorded["through"])
+
+    async def save(self, ledger: Ledger) -> None:
+        """Record it."""
+        values = {"basis": self.basis, "languages": self.languages, "through": self.through}
+        await ledger.do(runs.put, KEY, json.dumps(values))
+
+    @staticmethod
+    async def clear(ledger: Ledger) -> None:
+        """Record that no sweep is to be continued."""
+        await ledger.do(runs.put, KEY, "{}")
+
+
+# Reads the fingerprints that a sweep compares.
+
+STORIES_PER_READ = 2_000  # larger pages do not fit in the processor's cache
+
+
+async def load_fingerprints(
+    ledger: Ledger, sizes: Mapping[Language, int], stop: asyncio.Event
+) -> dict[Language, LanguageFingerprints]:
+    """The fingerprints of languages with so many stories; incomplete if `stop` is set meanwhile.
+
+    Raises Fatal for a language of more than MAX_STORIES.
+    """
+    for language, size in sizes.items():
+        if size > MAX_STORIES:
+            raise Fatal(f"{language} has {size:,} stories; a sweep takes at most {MAX_STORIES:,} of a language")
+    arrays = {language: LanguageFingerprints.zeros(size) for language, size in sizes.items()}
+    ends: dict[Language, int] = dict.fromkeys(sizes, 0)
+    number = 0
+    while not stop.is_set() and len(page := await ledger.do(versions.fingerprints_after, number, STORIES_PER_READ)):
+        number = int(page.numbers[-1])
+        for language, selected in page.by_language():
+            if (array := arrays.get(language)) is None:
+                continue
+            read = slice(ends[language], ends[language] + len(selected))
+            for name in LanguageFingerprints.__slots__:
+                getattr(array, name)[read] = getattr(selected, name)
+            ends[language] = read.stop
+    return arrays
+
+
+# `neardup sweep`: flags the pairs among all stories of the ledger, without an index. All fingerprints are read into
+# memory, 89 bytes per story. Then, language by language, the sweep nominates the pairs that lookups would have
+# nominated, records them and verifies them. Last come the pairs that share passages (see
+# neardup.pipeline.passage_sweep). A sweep that was interrupted resumes with the languages and the passages that are
+# left, unless stories or thresholds have changed since.
 
 PAIRS_PER_COMMIT = 5_000
 PENDING_PAIRS = 50_000  # by passages, before they are verified

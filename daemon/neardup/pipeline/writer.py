@@ -21,17 +21,16 @@ from neardup.index.protocol import Index, LookupResult
 from neardup.ledger import Ledger, stories, versions
 from neardup.ledger.candidates import Matches
 from neardup.pipeline.batch_metrics import MatchMetrics, count_outcomes
-from neardup.pipeline.bucket_caps import BucketCaps
-from neardup.pipeline.common_passages import CommonPassages
 from neardup.pipeline.index_sync import catch_up, replay
 from neardup.pipeline.index_wait import IndexWait
 from neardup.pipeline.passage_nomination import (
+    CommonPassages,
     PassageLookup,
     PassageMatches,
     PassageNomination,
 )
 from neardup.pipeline.passage_sync import PassageSync
-from neardup.pipeline.summary import Counts
+from neardup.pipeline.summary import BucketCaps, Counts
 from neardup.records import BandedFingerprint, Checkpoint
 from neardup.telemetry.metrics import INDEX_LAG, STAGE_SECONDS
 

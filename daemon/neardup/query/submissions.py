@@ -28,8 +28,7 @@ from neardup.pipeline.batch_metrics import count_outcomes
 from neardup.pipeline.verifier import Verifier, count_assessed
 from neardup.pipeline.worker import label_marks
 from neardup.query import lookups
-from neardup.query.check import Assessed, Checker, Examined
-from neardup.query.check_result import CheckResult, Submission
+from neardup.query.check import Assessed, Checker, CheckResult, Examined, Submission
 from neardup.records import Assessment, Candidate, Fingerprinted, Story
 from neardup.source.parse import MAX_ID, path_of, printable
 

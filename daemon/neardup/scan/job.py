@@ -22,17 +22,14 @@ from neardup.core.text.scripts import ENGLISH
 from neardup.errors import Fatal
 from neardup.ledger import Ledger, cases, connect, languages, passages, similarities, stories, transaction, verification
 from neardup.ledger.passages import CommonPassage
-from neardup.pages.plain_content import PlainContent
+from neardup.pages.local import PlainContent
 from neardup.pages.reader_pool import PROCESSES, ReaderPool
 from neardup.pages.results import NotModified, PageResult, results_of
 from neardup.pages.store import location_of
-from neardup.pipeline.hooks import Hook
 from neardup.pipeline.progress import Phase, Progress, Watch
-from neardup.pipeline.run_lifecycle import carry_out
-from neardup.pipeline.summary import Counts, RunSummary, Summary
-from neardup.pipeline.sweep_caps import log_caps
-from neardup.pipeline.unreadable import keep_examples
-from neardup.pipeline.worker import outcomes_of
+from neardup.pipeline.run_lifecycle import Hook, carry_out
+from neardup.pipeline.summary import Counts, RunSummary, Summary, log_caps
+from neardup.pipeline.worker import keep_examples, outcomes_of
 from neardup.query.pairs_in_memory import Nominated, Pair, nominate
 from neardup.records import (
     Assessment,
@@ -46,8 +43,7 @@ from neardup.records import (
     PairedStory,
     Story,
 )
-from neardup.scan.comparing import Verifier
-from neardup.scan.reading import KeptText, ReadDocument, Reader, Scratch
+from neardup.scan.documents import KeptText, ReadDocument, Reader, Scratch, Verifier
 from neardup.scan.workers import Operations, WorkerDied, Workers, forked
 from neardup.source.documents import BadDocument, Document, Documents, Listed
 from neardup.source.parse import UNPRINTABLE

@@ -7,8 +7,8 @@ from typing import TypeVar
 from neardup.app import ServiceParts
 from neardup.errors import Forgotten, Misuse
 from neardup.problem_types import INVALID
-from neardup.query import check_result
-from neardup.query.check_result import CheckResult, Submission
+from neardup.query.check import CheckResult, Submission
+from neardup.query.check import Match as FoundMatch
 from neardup.records import Skip, rfc3339
 from neardup.serve.answers import BatchAnswer, CheckAnswer, InvalidMember, Match, Problem, Scores, Span
 from neardup.serve.lanes import Deadline
@@ -97,7 +97,7 @@ def _answer_of(result: CheckResult, story_id: StoryId | None, deadline: Deadline
     )
 
 
-def _match_of(match: check_result.Match) -> Match:
+def _match_of(match: FoundMatch) -> Match:
     return Match(
         story_id=shown(match.story_id, match.name),
         title=match.title,

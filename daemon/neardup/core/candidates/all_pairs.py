@@ -150,7 +150,8 @@ def _runs(members: Positions, values: BandValues) -> Runs:
     return Runs(members, np.flatnonzero(changes))
 
 
-# MERGED: Compares a few stories with all others by their fingerprints, without buckets and without the limits of nomination. Signatures of unrelated stories agree in 6 of 64 rows once in 4 million pairs.
+# Compares a few stories with all others by their fingerprints, without buckets and without the limits of
+# nomination. Signatures of unrelated stories agree in 6 of 64 rows once in 4 million pairs.
 
 ROWS = 6  # that the signatures of a pair agree in, at least
 

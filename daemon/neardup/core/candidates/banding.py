@@ -113,7 +113,7 @@ def narrowed(signatures: SignatureRows, bands: int, bits: int) -> Values:
     return values if bits == BAND_BITS else values * MULTIPLIER >> np.uint16(BAND_BITS - bits)
 
 
-# MERGED: The fingerprints of many stories as numpy arrays, one array per field.
+# The fingerprints of many stories as numpy arrays, one array per field.
 
 ARRAYS = ("numbers", "ids", "languages", "simhashes", "signatures", "signed")
 

@@ -224,7 +224,7 @@ def _is_heavy(stories: Stories, positions: Positions, bands: int | Positions) ->
     return np.asarray((stories.heavy[positions] >> np.asarray(bands, np.uint32) & np.uint32(1)).astype(np.bool_))
 
 
-# MERGED: Story numbers that occur in several of the buckets of a lookup: the inner loop of every lookup.
+# Story numbers that occur in several of the buckets of a lookup: the inner loop of every lookup.
 
 Indices = npt.NDArray[np.int64]
 

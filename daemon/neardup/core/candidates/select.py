@@ -87,7 +87,7 @@ def alike_pairs(
     return left, right, rows, bits
 
 
-# MERGED: Nomination: from the stories that lookups found, selects the pairs worth verifying.
+# Nomination: from the stories that lookups found, selects the pairs worth verifying.
 
 T = TypeVar("T", bound=np.generic)
 NO_NUMBERS: Numbers = np.empty(0, np.uint32)

@@ -5,13 +5,14 @@ from collections.abc import Hashable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from operator import itemgetter
 
+from selectolax.lexbor import LexborNode
+
 from neardup.core.css.computed_style import DOUBT, Looks, Values
 from neardup.core.css.declarations import Declaration, declarations, substituted
 from neardup.core.css.page_styles import MOST_WORK, StyleSheet
 from neardup.core.css.sheets import MOST_RULES
 from neardup.core.css.values import GLOBAL, expanded
 from neardup.core.text.parsing import matching
-from selectolax.lexbor import LexborNode
 
 # Important, of a style attribute, rank of the cascade layer, specificity, order.
 Key = tuple[bool, bool, int, tuple[int, int, int], int]

@@ -41,7 +41,7 @@ def apart(characters: Counter[Layer]) -> list[list[Layer]]:
     return [*again, [HIDDEN]] if is_story else again
 
 
-# MERGED: Whether an element's box leaves anything of it to be seen: off the screen, clipped, or of no size.
+# Whether an element's box leaves anything of it to be seen: off the screen, clipped, or of no size.
 
 Values = Mapping[str, str]  # of longhands and custom properties
 CLIPPING = {"paint", "content", "strict"}  # containments
@@ -146,7 +146,7 @@ def _is_clipped(values: Values, size: float, *, is_box: bool) -> bool:
     return is_small and (clips or not CLIPPING.isdisjoint(values.get("contain", "").split()))
 
 
-# MERGED: The style that an element has and hands down, and whether a text in it is seen.
+# The style that an element has and hands down, and whether a text in it is seen.
 
 BLACK: Colour = (0, 0, 0, 1)
 WHITE: Colour = (1, 1, 1, 1)
@@ -301,7 +301,7 @@ def _is_faint(values: Values) -> bool:
     return share is not None and (pixels(share[1], whole=1) or 0) < FAINT
 
 
-# MERGED: How the elements of a page look, computed once for elements that inherit one style and declare the same values.
+# How the elements of a page look, computed once for elements that inherit one style and declare the same values.
 
 
 class Look(NamedTuple):

@@ -11,6 +11,7 @@ from operator import attrgetter
 from typing import Any
 
 import tinycss2
+
 from neardup.core.css.values import UNCOMPUTED, colour, expanded, is_computed, is_known, is_light, pixels
 
 Longhands = tuple[tuple[str, str], ...]  # names and values
@@ -209,7 +210,8 @@ def _may_hide(name: str, value: str) -> bool:  # noqa: C901, PLR0911 - one line 
     return False
 
 
-# MERGED: Declarations by which a browser may hide or move a text in ways that are not computed here. A text with such a style is doubtful: `core.text.rendering` reads it both with and without the text beside it.
+# Declarations by which a browser may hide or move a text in ways that are not computed here. A text with such a
+# style is doubtful: `core.text.rendering` reads it both with and without the text beside it.
 
 FAR_ENOUGH, BACK = 300, 20  # pixels; a text that is moved so far may lie outside of what it is part of
 SMALL = 6  # pixels; letters of this size can hardly be read

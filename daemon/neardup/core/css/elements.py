@@ -27,7 +27,7 @@ BREAKING = frozenset((
 ))  # fmt: skip
 
 
-# MERGED: How a browser displays an element: as a block, within a line, or not at all.
+# How a browser displays an element: as a block, within a line, or not at all.
 
 
 def display_of(tag: str, attributes: Attributes, values: Values) -> str:

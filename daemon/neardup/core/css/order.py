@@ -8,10 +8,11 @@ from functools import lru_cache
 from itertools import count, product
 from typing import NamedTuple
 
+from selectolax.lexbor import LexborNode
+
 from neardup.core.css.computed_style import Values, shifts
 from neardup.core.css.sheets import HEIGHT, WIDTH
 from neardup.core.css.values import NAME, STRING, pixels
-from selectolax.lexbor import LexborNode
 
 LEAST_PLACED = 3  # children; fewer are notes beside a text, which need no order
 LINE = 10  # pixels; boxes that are closer in height stand in one line
@@ -100,7 +101,7 @@ def _place(values: Values) -> tuple[float, float]:
     return (y + side("margin-top", WIDTH) + down) // LINE, x + side("margin-left", WIDTH) + across
 
 
-# MERGED: The cells in which a browser shows the children of a grid (CSS Grid Layout 8.3 and 8.5).
+# The cells in which a browser shows the children of a grid (CSS Grid Layout 8.3 and 8.5).
 
 REPEATED = re.compile(r"repeat\(\s*(\d{1,6})\s*,((?:[^()]|\([^()]*\))*)\)", re.IGNORECASE)
 TRACK = re.compile(r"\[([^\]]*)\]|[^\s()\[\]]*\((?:[^()]|\([^()]*\))*\)|[^\s()\[\]]+")

@@ -6,12 +6,13 @@ from collections.abc import Iterable, Iterator
 from functools import lru_cache
 from itertools import chain
 
+from selectolax.lexbor import LexborNode
+
 from neardup.core.css.cascade import Attributes
 from neardup.core.css.computed_style import Values
 from neardup.core.css.declarations import MARKING, Declaration, declarations
 from neardup.core.css.elements import LISTS, PERHAPS_SHOWN
 from neardup.core.css.sheets import data_url
-from selectolax.lexbor import LexborNode
 
 MARKER = re.compile(r"[\W\d_]*[a-zA-Z]?[\W\d_]*")  # of a footnote: digits, signs or one letter
 # What the value of `content` shows; the rest is what it is called.

@@ -10,10 +10,11 @@ from collections.abc import Set as AbstractSet
 from dataclasses import dataclass
 from itertools import chain
 
+from selectolax.lexbor import LexborNode, SelectolaxError
+
 from neardup.core.css.declarations import MARKING, Declaration, Declarations, declarations, possible_values
 from neardup.core.css.sheets import MOST_RULES, Rule, applies, data_url, rules
 from neardup.core.text.parsing import matching, parsed
-from selectolax.lexbor import LexborNode, SelectolaxError
 
 MOST_WORK = 100_000_000  # comparisons of an element and a selector; each takes about 10 ns
 LONG_MARKS = 100  # characters of the marks of lists and quotes; fewer are no part of a story

@@ -4,12 +4,13 @@ from collections.abc import Collection, Iterable
 from enum import Enum
 from typing import NamedTuple
 
+from selectolax.lexbor import LexborNode
+
 from neardup.core.css.computed_style import HIDDEN, Layer
 from neardup.core.css.elements import is_block
 from neardup.core.native.page import WHY_UNREAD
 from neardup.core.native.page import spaced_text as native_spaced_text
 from neardup.core.text.reading_order import as_read
-from selectolax.lexbor import LexborNode
 
 EDGE = "\0"  # of an inline block: it keeps the spaces before it from those at another edge, and is not shown
 
@@ -39,7 +40,7 @@ def edges(display: str) -> tuple[tuple[str | InlineBlock, ...], tuple[str | Inli
     return (("\n",), ("\n",)) if is_block(display) else ((), ())
 
 
-# MERGED: A page's text in pieces: it is read once, and written for each choice of layers.
+# A page's text in pieces: it is read once, and written for each choice of layers.
 
 
 class Text(NamedTuple):
@@ -74,7 +75,7 @@ def written(pieces: Iterable[Piece], layers: Collection[Layer] | None = None) ->
     return "".join(out).replace(EDGE, "")
 
 
-# MERGED: White space as HTML has it: texts with single spaces, and what they show beside these.
+# White space as HTML has it: texts with single spaces, and what they show beside these.
 
 BREAK = "\v"  # of a line, in the text of an element; no break in markup, and white space
 SPACES = "\t\n\r\f"  # that are shown as single ones, and may stand in a run

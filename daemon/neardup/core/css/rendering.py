@@ -7,6 +7,8 @@ from collections.abc import Set as AbstractSet
 from itertools import chain
 from typing import Generic, NamedTuple, TypeVar
 
+from selectolax.lexbor import LexborNode
+
 from neardup.core.css.cascade import NONE, Attributes, Known, Sheets
 from neardup.core.css.computed_style import (
     HIDDEN,
@@ -56,7 +58,6 @@ from neardup.core.css.pieces import (
 )
 from neardup.core.text.parsing import insert_after, insert_before, matching, parsed
 from neardup.core.text.story import BREAKS, TEMPLATES, Parts, Story, parts_of, story_of
-from selectolax.lexbor import LexborNode
 
 Page = TypeVar("Page")
 
@@ -89,7 +90,8 @@ def markup_of(template: LexborNode) -> str:
     return template.template_fragments()[0].inner_html or ""
 
 
-# MERGED: Writes the text of a parsed page as a browser shows it, element by element, by the styles of the page. Pages whose markup hides nothing do not need this; `core.text.html` decides.
+# Writes the text of a parsed page as a browser shows it, element by element, by the styles of the page. Pages whose
+# markup hides nothing do not need this; `core.text.html` decides.
 
 START = Style()
 FIRST_LETTER = re.compile(r"^(\s*)[^\w\s]*\w[^\w\s]*")  # with the marks and signs beside it

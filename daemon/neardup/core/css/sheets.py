@@ -10,6 +10,7 @@ from urllib.parse import unquote_to_bytes
 
 import cssselect2
 import tinycss2
+
 from neardup.core.css.declarations import NODES, Declaration, Declarations, declarations_of, parsable
 from neardup.core.css.values import LONGHANDS, expanded, pixels
 
@@ -259,7 +260,7 @@ def _split(selectors: str) -> list[str]:
     return [*parts, selectors[start:].strip()]
 
 
-# MERGED: Media queries: whether what a style sheet says for some screens holds for one of WIDTH by HEIGHT pixels.
+# Media queries: whether what a style sheet says for some screens holds for one of WIDTH by HEIGHT pixels.
 
 WIDTH, HEIGHT = 1280, 720
 NUMBERS = {  # features that are numbers, in pixels or dots a pixel
@@ -337,7 +338,7 @@ def _compares(name: str, sign: str, value: str) -> bool:
     return bool(SIGNS[sign](NUMBERS[name], asked))
 
 
-# MERGED: The documents that stand in `data:` addresses (RFC 2397).
+# The documents that stand in `data:` addresses (RFC 2397).
 
 DATA = re.compile(r"\s*data:([^,;]*)((?:;[^,;]*)*),(.*)", re.IGNORECASE | re.DOTALL)
 LONGEST = 4_000_000  # characters; the pipeline reads no larger page

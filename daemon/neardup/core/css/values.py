@@ -56,7 +56,7 @@ def _number(node: ast.expr) -> float:
     raise ValueError("not arithmetic")
 
 
-# MERGED: The shorthands of the properties that place the children of a grid (CSS Grid Layout 7 and 8).
+# The shorthands of the properties that place the children of a grid (CSS Grid Layout 7 and 8).
 
 LINES = ("grid-row-start", "grid-row-end", "grid-column-start", "grid-column-end")
 TRACKS = ("grid-template-areas", "grid-template-rows", "grid-template-columns")
@@ -95,7 +95,7 @@ def _template(value: str) -> Longhands:
     ]
 
 
-# MERGED: The values of the properties that decide whether a browser shows a text: validity, shorthands, lengths, colours.
+# The values of the properties that decide whether a browser shows a text: validity, shorthands, lengths, colours.
 
 Colour = tuple[float, float, float, float]  # red, green, blue and opacity, from 0 to 1
 

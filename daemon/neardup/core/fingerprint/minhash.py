@@ -155,7 +155,11 @@ ADDENDS: Constants = np.array(
 )
 
 
-# MERGED: The MinHash signature of a story: 64 bytes that estimate the Jaccard similarity of two stories' shingles. Broder, "On the resemblance and containment of documents" (SEQUENCES 1997). Of each minimum one byte is stored: Li and König, "b-Bit minwise hashing" (WWW 2010). A shingle is a pair of adjacent words. Row p of a signature is the top byte of the least hash among a story's shingles under permutation p. Two stories of Jaccard similarity J agree in a row with probability J + (1 - J) / 256.
+# The MinHash signature of a story: 64 bytes that estimate the Jaccard similarity of two stories' shingles. Broder,
+# "On the resemblance and containment of documents" (SEQUENCES 1997). Of each minimum one byte is stored: Li and
+# König, "b-Bit minwise hashing" (WWW 2010). A shingle is a pair of adjacent words. Row p of a signature is the top
+# byte of the least hash among a story's shingles under permutation p. Two stories of Jaccard similarity J agree in
+# a row with probability J + (1 - J) / 256.
 
 ROWS = len(MULTIPLIERS)
 MIN_SHINGLES = 20  # with fewer, one changed word changes a tenth of the rows, and short greetings resemble each other

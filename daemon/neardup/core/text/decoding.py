@@ -113,7 +113,9 @@ def _labels(body: bytes, content_type: str | None) -> Iterator[webencodings.Enco
             yield encoding
 
 
-# MERGED: Reads the text of a page without parsing it, in time linear in its length, where a parser takes too long. No selector applies, and hidden text counts as shown. A comment, script or style that does not end is read as text, so that it cannot hide the story. Texts in like elements form a layer, see `layers`: some of them may be hidden.
+# Reads the text of a page without parsing it, in time linear in its length, where a parser takes too long. No
+# selector applies, and hidden text counts as shown. A comment, script or style that does not end is read as text,
+# so that it cannot hide the story. Texts in like elements form a layer, see `layers`: some of them may be hidden.
 
 MOST_CHARACTERS = 1_000_000  # of text: its fingerprint is within every budget
 MOST_LAYERED = 150_000  # tags; each takes 5 microseconds

@@ -128,7 +128,10 @@ def _is_foreign(letter: str) -> bool:
     return letter.isalpha() and "LATIN" not in unicodedata.name(letter)
 
 
-# MERGED: Reads digits and signs that stand for letters in words of letters from a to z: `h0use`, `1ove`, `cl@sh`. A digit is read as a letter in a word of nothing but letters and such digits, if it stands between two letters, or if one or two of them stand before three letters; then all digits of the word are. So numbers stay, and words like `1st`, `90s`, `b2b` and `mp3`. A sign is read as a letter between two letters.
+# Reads digits and signs that stand for letters in words of letters from a to z: `h0use`, `1ove`, `cl@sh`. A digit
+# is read as a letter in a word of nothing but letters and such digits, if it stands between two letters, or if one
+# or two of them stand before three letters; then all digits of the word are. So numbers stay, and words like `1st`,
+# `90s`, `b2b` and `mp3`. A sign is read as a letter between two letters.
 
 DIGITS = {"0": "o", "1": "l", "3": "e", "4": "a", "5": "s", "7": "t"}
 SIGNS = {"@": "a", "$": "s"}

@@ -258,7 +258,10 @@ def codes_of(text: str) -> Codes:
     return np.array([text]).view(np.uint32)[: len(text)]  # takes a quarter of the time of encoding
 
 
-# MERGED: The tables of `codepoints`, read from the files beside this module, which takes no time: they are mapped into memory. Processes share that memory, of which each reads what its texts need. `python -m neardup.core.text.normalize` writes the files. They are of one version of Unicode; under a Python with another one the tables are computed.
+# The tables of `codepoints`, read from the files beside this module, which takes no time: they are mapped into
+# memory. Processes share that memory, of which each reads what its texts need. `python -m
+# neardup.core.text.normalize` writes the files. They are of one version of Unicode; under a Python with another one
+# the tables are computed.
 
 FOLDER = Path(__file__).with_name("tables")  # has a folder for each version of Unicode
 TABLES = "flagged_table", "compositions", "readings"

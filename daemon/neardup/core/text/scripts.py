@@ -82,7 +82,9 @@ def _within(codes: Codes, ranges: tuple[tuple[int, int], ...]) -> npt.NDArray[np
     return within
 
 
-# MERGED: The script of most letters of a text. A block of 128 code points belongs to one script. Marks and digits count as letters of the script of their block, ASCII without letters and the blocks of punctuation and symbols count as nothing.
+# The script of most letters of a text. A block of 128 code points belongs to one script. Marks and digits count as
+# letters of the script of their block, ASCII without letters and the blocks of punctuation and symbols count as
+# nothing.
 
 CACHED_LETTERS = 4_096
 SYMBOLS = range(0x2000 // BLOCK, 0x2C00 // BLOCK)
@@ -117,7 +119,7 @@ def script_of_letter(character: str) -> str | None:
     return unicodedata.name(character, "UNNAMED").partition(" ")[0] if character.isalpha() else None
 
 
-# MERGED: The language of a text, by its script; a statistical detector tells the languages that share a script apart.
+# The language of a text, by its script; a statistical detector tells the languages that share a script apart.
 
 DETECTED_SAMPLE = 600  # characters at the start of a text, by which its script is determined
 # Characters given to the detector.  On 960 real texts in Hindi, Marathi and Bengali it erred twice, and took 0.2 ms a

@@ -228,7 +228,7 @@ def _style_acts(style: str) -> bool:
     return acts
 
 
-# MERGED: Reads the story of a page by the native core, where a browser shows it as it is written.
+# Reads the story of a page by the native core, where a browser shows it as it is written.
 
 CLASSES = {
     TagClass.BREAK: BREAKS, TagClass.INVISIBLE: INVISIBLE, TagClass.PECULIAR: PECULIAR, TagClass.ATTRIBUTED: ATTRIBUTED,

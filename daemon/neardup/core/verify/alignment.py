@@ -96,7 +96,12 @@ def _without(spans: Spans, mask: Mask) -> Spans:
     return np.concatenate(kept)
 
 
-# MERGED: The alignment of two texts: the passages that one copied from the other, edited ones included. Seed and extend, as in sequence alignment (Altschul et al., "Basic local alignment search tool", J. Mol. Biol. 1990): the shared runs of words are the seeds, and a block grows from the longest run that is left over gaps of a few words. Blocks of fewer than MIN_BLOCK equal words do not count, so unrelated texts have nothing in common. Numbers of words are in the order of a text, from 0; a place is the number of a word, or of the gram of GRAM words that begins at it. The references are in plain Python, a hundred times as slow as the native functions.
+# The alignment of two texts: the passages that one copied from the other, edited ones included. Seed and extend, as
+# in sequence alignment (Altschul et al., "Basic local alignment search tool", J. Mol. Biol. 1990): the shared runs
+# of words are the seeds, and a block grows from the longest run that is left over gaps of a few words. Blocks of
+# fewer than MIN_BLOCK equal words do not count, so unrelated texts have nothing in common. Numbers of words are in
+# the order of a text, from 0; a place is the number of a word, or of the gram of GRAM words that begins at it. The
+# references are in plain Python, a hundred times as slow as the native functions.
 
 MAX_GAP = 5  # words between two runs of a block, on each side
 MIN_RESUMED = 3  # equal words after a gap: unrelated texts often share one or two words within MAX_GAP

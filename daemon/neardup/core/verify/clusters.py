@@ -103,7 +103,7 @@ def _furthest(start: int, neighbours: Mapping[int, list[int]]) -> tuple[int, int
     return min(level), steps
 
 
-# MERGED: Which members of a cluster to keep, where a corpus is cleaned of copies.
+# Which members of a cluster to keep, where a corpus is cleaned of copies.
 
 Policy = Literal["earliest", "newest", "longest", "reference"]
 POLICIES: tuple[Policy, ...] = get_args(Policy)

@@ -130,7 +130,10 @@ def _extent(doublings: list[tuple[Hashes, Hashes]], at_a: Places, at_b: Places, 
     return equal
 
 
-# MERGED: The longest run of words that two texts share. A run of n words contains runs of every smaller length, so the length is found by bisection. Runs of one length are compared by rolling hash (Karp and Rabin, IBM J. Res. Dev. 1987), modulo 2^64, from prefix sums. A run can only begin where the other text has each of its word pairs, too; so few places are tried.
+# The longest run of words that two texts share. A run of n words contains runs of every smaller length, so the
+# length is found by bisection. Runs of one length are compared by rolling hash (Karp and Rabin, IBM J. Res. Dev.
+# 1987), modulo 2^64, from prefix sums. A run can only begin where the other text has each of its word pairs, too;
+# so few places are tried.
 
 BASE = 0x9E3779B97F4A7C15  # odd, so that it has an inverse
 INVERSE = pow(BASE, -1, 1 << 64)

@@ -36,7 +36,7 @@ from neardup.moderation.desk.security import MAX_BODY_BYTES, MIDDLEWARES, set_he
 from neardup.moderation.desk.sessions import Keys
 from neardup.moderation.templating import font_rules
 from neardup.pages.reader_pool import OpenReaderPool
-from neardup.query.title_search import TitleSearch, open_titles
+from neardup.query.search import TitleSearch, open_titles
 from neardup.telemetry.http import listening
 from neardup.telemetry.log import log
 from neardup.token_file import digest_of

@@ -12,7 +12,7 @@ from neardup.moderation.desk.login_limit import LoginLimit
 from neardup.moderation.desk.moderators import Moderator
 from neardup.moderation.desk.sessions import Keys
 from neardup.pages.reader_pool import ReaderPool
-from neardup.query.title_search import TitleSearch
+from neardup.query.search import TitleSearch
 
 MAX_CONCURRENT_READS = 8  # texts of stories
 MAX_ANNOUNCEMENTS = 1_000  # that wait for a slow webhook

@@ -17,7 +17,7 @@ from neardup.moderation.desk.pages import author_url, page
 from neardup.moderation.desk.texts import load_text
 from neardup.query.compare import describe_stories
 from neardup.query.compared_story import LoadedStory
-from neardup.query.sentence_search import nominate, share_held
+from neardup.query.search import nominate, share_held
 from neardup.source.parse import id_of
 
 MAX_LENGTH = 800  # characters; an address has at most 8,190 bytes, and a letter of India has 9 of them there

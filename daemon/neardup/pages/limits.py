@@ -1,0 +1,200 @@
+"""The circuit breaker: it ends a run when the store fails, as opposed to single pages.
+
+`with_answers` and `stop_reason` are pure functions of a tally; `CircuitBreaker` calls them after each answer.
+"""
+
+import asyncio
+import time
+from collections.abc import AsyncIterator, Callable, Sequence
+from contextlib import asynccontextmanager
+from dataclasses import dataclass
+from typing import Literal
+
+from neardup.core.columns import StoryColumns
+from neardup.errors import Fatal, StoreDown
+from neardup.pages.results import Deliver, PageResult, PagesRead, ReadFailed, ReadPages
+from neardup.records import Dead, Story, is_work
+
+Answer = Literal["fine", "failed", "refused"]
+ANSWERS: dict[Dead, Answer] = {Dead.FORBIDDEN: "refused", Dead.STORE_ERROR: "failed"}
+TALLY_SPAN = 10  # times breaker_after: older answers fade, or they would dilute an outage late in a run
+MIN_REFUSALS = 10  # with no other answer: so many are not a few odd pages
+
+
+@dataclass(frozen=True, slots=True)
+class Tally:
+    """Recent requests for pages: all of them, those that failed, and those of the failed that were refused."""
+
+    asked: int = 0
+    failed: int = 0
+    refused: int = 0
+
+
+def with_answers(tally: Tally, answer: Answer, after: int, count: int = 1) -> Tally:
+    """Count equal answers, one after another.
+
+    A tally that reaches TALLY_SPAN times `after` is halved, so that old answers fade.
+    """
+    while count:
+        step = min(count, max(TALLY_SPAN * after - tally.asked, 1))
+        failed, refused = step * (answer != "fine"), step * (answer == "refused")
+        tally = Tally(tally.asked + step, tally.failed + failed, tally.refused + refused)
+        if tally.asked >= TALLY_SPAN * after:
+            tally = Tally(tally.asked // 2, tally.failed // 2, tally.refused // 2)
+        count -= step
+    return tally
+
+
+def stop_reason(tally: Tally, share: float, after: int) -> Literal["failing", "refusing"] | None:
+    """Why a run should stop, or None.  Before `after` requests, only a store that refuses every one stops it."""
+    if tally.refused == tally.asked >= MIN_REFUSALS:
+        return "refusing"
+    if tally.asked >= after and tally.failed > share * tally.asked:
+        return "refusing" if 2 * tally.refused > tally.failed else "failing"
+    return None
+
+
+class CircuitBreaker:
+    """Passes reads on to `read` until more than `share` of the recent answers are store errors."""
+
+    def __init__(self, read: ReadPages, share: float, after: int) -> None:
+        self._read = read
+        self._share = share
+        self._after = after
+        self._tally = Tally()
+
+    async def __call__(self, stories: StoryColumns, etags: Sequence[str | None], deliver: Deliver) -> None:
+        """Read pages.  Raises what `read` and `deliver` raise, and StoreDown or Fatal when it ends the run."""
+
+        async def judge(read: PagesRead) -> None:
+            self._tally = with_answers(self._tally, "fine", self._after, len(read.stories))
+            for story, result in read.others:
+                self._judge(story, result)
+            await deliver(read)
+
+        await self._read(stories, etags, judge)
+
+    def _judge(self, story: Story, result: PageResult) -> None:
+        failure = result if isinstance(result, ReadFailed) else None
+        answer = "fine" if failure is None else ANSWERS.get(failure.reason, "fine")  # others are the page's fault
+        self._tally = with_answers(self._tally, answer, self._after)
+        if failure is not None and answer != "fine":
+            self._stop_if_failing("pages of works" if is_work(story.id) else "pages", failure.error)
+
+    def _stop_if_failing(self, what: str, error: str) -> None:
+        """Raise StoreDown or Fatal if the store has failed too often; `error` is its latest."""
+        failed, asked = self._tally.failed, self._tally.asked
+        pages = f"all of {asked:,} {what}" if failed == asked else f"{failed:,} of the last {asked:,} {what}"
+        match stop_reason(self._tally, self._share, self._after):
+            case "refusing":
+                raise Fatal(f"the object store refused {pages}, the last time: {error}")
+            case "failing":
+                raise StoreDown(f"the object store failed at {pages} (run.breaker_share), the last time: {error}")
+
+
+# A limit on the number of requests in flight, which adapts to the store and the network. Additive increase,
+# multiplicative decrease (Chiu and Jain, 1989). Congestion shows in the latency, as in TCP Vegas (Brakmo and
+# Peterson, SIGCOMM 1994), and in the store's own "slow down". After each window of requests the limit grows if
+# their median latency is near the best one seen, and shrinks if it is several times as long: requests then wait in
+# a queue somewhere, and more of them would only wait longer. Latency alone never shrinks the limit below START, so
+# that a store that stays slow is still read by several requests at once.
+
+START = 16
+MIN_WINDOW = 16
+UNCONGESTED = 2.0  # the limit grows up to this many times the best median latency
+CONGESTED = 4.0  # the limit shrinks above this many times the best median latency
+BEST_DOUBLES_SECONDS = 3600.0  # in which the best latency is taken to double, because conditions change
+
+
+class AdaptiveLimit:
+    """A limit on the number of requests in flight, between 1 and `most`, which the reader processes keep.
+
+    `asked` is the number of pages that they were asked for: those above the limit wait there for others.
+    """
+
+    def __init__(self, most: int, clock: Callable[[], float] = time.perf_counter) -> None:
+        self.limit = min(START, most)
+        self.asked = 0
+        self.window = 0  # the number of windows that ended
+        self._most = most
+        self._clock = clock
+        self._alone_lock = asyncio.Lock()
+        self._nothing_alone = asyncio.Event()  # no page is read alone, or waits for the others to be answered
+        self._nothing_alone.set()
+        self._nothing_asked = asyncio.Event()
+        self._latencies: list[float] = []
+        self._best = float("inf")
+        self._best_at = clock()
+
+    @property
+    def in_flight(self) -> int:
+        """The number of requests in flight."""
+        return min(self.asked, self.limit)
+
+    async def enter(self, count: int) -> None:
+        """Ask for so many pages, as soon as none is read alone."""
+        while not self._nothing_alone.is_set():
+            await self._nothing_alone.wait()
+        self.asked += count
+
+    def leave(self, count: int) -> None:
+        """Take note that so many pages are answered."""
+        self.asked -= count
+        if not self.asked:
+            self._nothing_asked.set()
+
+    @asynccontextmanager
+    async def together(self) -> AsyncIterator[None]:
+        """Ask for one page inside, beside others."""
+        await self.enter(1)
+        try:
+            yield
+        finally:
+            self.leave(1)
+
+    @asynccontextmanager
+    async def alone(self) -> AsyncIterator[None]:
+        """Wait until all pages are answered, and keep others from being asked for until the block ends."""
+        async with self._alone_lock:
+            self._nothing_alone.clear()
+            try:
+                while self.asked:
+                    self._nothing_asked.clear()
+                    await self._nothing_asked.wait()
+                self.asked = 1
+                try:
+                    yield
+                finally:
+                    self.asked = 0
+            finally:
+                self._nothing_alone.set()
+
+    def slow_down(self, window: int) -> None:
+        """The store refused a request of this window: halve the limit, once per window."""
+        if window == self.window:
+            self._set_limit(max(self.limit // 2, 1))
+
+    def observe(self, latencies: Sequence[float]) -> None:
+        """Take note of how many seconds requests took."""
+        self._latencies += latencies
+        if len(self._latencies) >= max(self.limit, MIN_WINDOW):
+            from statistics import median  # noqa: PLC0415 - the first window ends long after the start
+
+            self._set_limit(self._next_limit(median(self._latencies)))
+
+    def _next_limit(self, latency: float) -> int:
+        """The limit for the next window, after a window with this median latency."""
+        now = self._clock()
+        self._best = min(self._best * 2 ** ((now - self._best_at) / BEST_DOUBLES_SECONDS), latency)
+        self._best_at = now
+        if latency > CONGESTED * self._best:
+            return max(self.limit * 3 // 4, min(self.limit, START))
+        if latency <= UNCONGESTED * self._best:
+            return min(self.limit + max(self.limit // 8, 1), self._most)
+        return self.limit
+
+    def _set_limit(self, limit: int) -> None:
+        """Set the limit and begin a new window."""
+        self.limit = limit
+        self.window += 1
+        self._latencies.clear()

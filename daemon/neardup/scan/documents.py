@@ -1,0 +1,209 @@
+"""What the processes of a scan do with documents: read, extract, fingerprint, and keep what pairs are compared by.
+
+A document that a process cannot digest, or dies of, is left to a pool of reader processes, which have a watchdog.
+"""
+
+import os
+import tempfile
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from operator import attrgetter
+from typing import NamedTuple
+
+from cachetools import LRUCache
+
+from neardup.config import Detection
+from neardup.core.fingerprint.word_hashes import PassageHashes
+from neardup.core.page import PageFingerprinted, Unreadable, fingerprint_story, text_of
+from neardup.core.text.extraction import Extraction
+from neardup.core.text.scripts import ENGLISH, UnknownScript, detect_language, script_of_most
+from neardup.core.verify.alignment import NO_HASHES
+from neardup.core.verify.scores import ComparedPair, assess_all
+from neardup.core.verify.shingled import Shingled, shingled_text
+from neardup.core.verify.skeletons import Grams, distinct_grams
+from neardup.errors import NeardupError
+from neardup.pages.local import PlainContent
+from neardup.pages.results import Failure, failure_of
+from neardup.pages.store import Pages
+from neardup.pages.text_cache import CACHE_BYTES
+from neardup.query.pairs_in_memory import Pair
+from neardup.records import Assessment, Candidate, Language, PairedStory
+from neardup.scan.workers import lift_time_limit, limit_time
+from neardup.source.documents import Document
+
+WHOLE_PAGE = Extraction()
+
+
+class KeptText(NamedTuple):
+    """Where a text stands, in UTF-8: in which scratch file, from where on, and how many bytes it has."""
+
+    file: int
+    start: int
+    size: int
+
+
+class Scratch:
+    """A file without a name, on disk, to which one process appends and from which all read."""
+
+    def __init__(self) -> None:
+        self._file = tempfile.TemporaryFile(prefix="neardup-scan-", buffering=0)  # noqa: SIM115 - `close` closes it
+        self._end = 0
+
+    def close(self) -> None:
+        """Free its room on disk, once no process has it any more."""
+        self._file.close()
+
+    def keep(self, number: int, text: bytes) -> KeptText:
+        """Append a text to this file, which has this number.  Raises OSError where the disk is full."""
+        kept, rest = KeptText(number, self._end, len(text)), memoryview(text)
+        self._end += len(text)
+        while rest:
+            rest = rest[os.pwrite(self._file.fileno(), rest, self._end - len(rest)) :]
+        return kept
+
+    def load(self, kept: KeptText) -> bytes:
+        """A text that was kept in this file."""
+        return os.pread(self._file.fileno(), kept.size, kept.start)
+
+
+class ReadDocument(NamedTuple):
+    """What was read of a document: its language, ENGLISH for one without letters, and the result of its page.
+
+    `wrong_script` says why its language is not known.  `text` is None where there is nothing to compare.
+    """
+
+    language: Language
+    result: PageFingerprinted | Failure
+    text: KeptText | None = None
+    wrong_script: str | None = None
+
+
+class Reader:
+    """Reads documents for one process, and keeps their texts in one of the scratch files."""
+
+    def __init__(self, content: PlainContent, scratch: Scratch, number: int) -> None:
+        self._pages = Pages(content)
+        self._scratch = scratch
+        self._number = number
+
+    def read_all(self, documents: Sequence[Document]) -> list[ReadDocument | None]:
+        """Read documents; None for one that the libraries cannot digest."""
+        read = list(map(self._read_or_leave, documents))
+        lift_time_limit()
+        return read
+
+    def _read_or_leave(self, document: Document) -> ReadDocument | None:
+        limit_time()
+        try:
+            return self._read(document)
+        except (MemoryError, OSError):
+            raise
+        except Exception:  # noqa: BLE001 - the pool of reader processes names the error
+            return None
+
+    def _read(self, document: Document) -> ReadDocument:
+        language = document.language or ENGLISH
+        try:
+            page = self._pages.page_of(self._pages.begin(document.path))
+        except NeardupError as error:
+            return ReadDocument(language, failure_of(error))
+        assert page is not None  # without an ETag none is unchanged
+        story = text_of(page, WHOLE_PAGE)
+        if isinstance(story, Unreadable):
+            return ReadDocument(language, story)
+        return self.keep(document, fingerprint_story(page, story, named=False), story.utf8)
+
+    def keep(self, document: Document, result: PageFingerprinted | Failure, text: bytes | None) -> ReadDocument:
+        """Detect the language of a text that was read, in UTF-8, and keep it to be compared."""
+        language = document.language or ENGLISH
+        if text is not None and document.language is None:
+            try:
+                language = detect_language(text.decode())
+            except UnknownScript as error:
+                return ReadDocument(language, result, wrong_script=str(error))
+        if text is None or not isinstance(result, PageFingerprinted):
+            return ReadDocument(language, result)
+        return ReadDocument(language, result, self._scratch.keep(self._number, text))
+
+
+# What the processes of a scan do with pairs: they verify them by the texts in the scratch files.
+
+HELD_BYTES = CACHE_BYTES // 2  # of texts that are compared at a time
+GRAM_BYTES = 2  # a byte of text, at most: half of the letters of Latin are consonants, and a gram has 4 bytes
+
+
+@dataclass(frozen=True)
+class ComparedText(Shingled):
+    """A text that is compared many times in a row: the grams of its skeleton and its script are kept."""
+
+    @cached_property
+    def skeleton_grams(self) -> Grams:
+        return distinct_grams(self.normalised)
+
+    @cached_property
+    def script(self) -> str | None:
+        return script_of_most(self.normalised.decode(errors="replace"))
+
+    @property
+    def nbytes(self) -> int:
+        """The size in memory, of the grams too."""
+        return super().nbytes + GRAM_BYTES * len(self.normalised)
+
+
+class Verifier:
+    """Verifies pairs for one process."""
+
+    def __init__(self, detection: Detection, scratches: Sequence[Scratch]) -> None:
+        self._detection = detection
+        self._scratches = scratches
+        self._stories: Sequence[PairedStory] = ()
+        self._kept: Sequence[KeptText] = ()
+        self._common: Mapping[Language, PassageHashes] = {}
+        self._cache: LRUCache[int, ComparedText] = LRUCache(CACHE_BYTES, attrgetter("nbytes"))
+
+    def begin(
+        self,
+        stories: Sequence[PairedStory],
+        kept: Sequence[KeptText],
+        common: Mapping[Language, PassageHashes],
+    ) -> None:
+        """Take the stories to compare, their texts, and the hashes of common passages, by language."""
+        self._stories, self._kept, self._common = stories, kept, common
+
+    def verify(self, pairs: Sequence[Pair]) -> list[tuple[Pair, Assessment]]:
+        """The pairs of places that are copies or near misses."""
+        found, common_of = list[tuple[Pair, Assessment]](), lambda language: self._common.get(language, NO_HASHES)
+        for some in self._fitting(pairs):
+            assessed = assess_all([compared for _, compared in some], self._detection.of, common_of)
+            for (pair, _), assessment in zip(some, assessed, strict=True):
+                if assessment is not None:
+                    found.append((pair, assessment))
+        return found
+
+    def _fitting(self, pairs: Sequence[Pair]) -> Iterator[list[tuple[Pair, ComparedPair]]]:
+        """The pairs with their texts, as many at a time as have HELD_BYTES of texts, at least one."""
+        some, size, held = list[tuple[Pair, ComparedPair]](), 0, set[int]()
+        for pair in pairs:
+            if size > HELD_BYTES:
+                yield some
+                some, size, held = [], 0, set()
+            sides = Candidate(*(self._stories[place] for place in pair))
+            if sides.a.text_hash == sides.b.text_hash:
+                some.append((pair, ComparedPair(sides, None, None)))
+                continue
+            a, b = map(self._text, pair)
+            size += sum(text.nbytes for place, text in zip(pair, (a, b), strict=True) if place not in held)
+            held.update(pair)
+            some.append((pair, ComparedPair(sides, a, b)))
+        yield some
+
+    def _text(self, place: int) -> ComparedText:
+        if (text := self._cache.get(place)) is None:
+            kept = self._kept[place]
+            shingled = shingled_text(self._scratches[kept.file].load(kept))
+            assert shingled is not None  # for it has a fingerprint
+            text = ComparedText(shingled.words, shingled.shingles, shingled.normalised, shingled.skeleton_hashes)
+            if text.nbytes <= CACHE_BYTES:
+                self._cache[place] = text
+        return text
