@@ -65,7 +65,10 @@ assert "quoted" in next(option for option in export.params if option.name == "ki
 @pytest.fixture
 def db(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[sqlite3.Connection]:
     """A ledger of PAIRS, with the made-up tier in the table."""
-    monkeypatch.setattr(tiers, "TIERS", (*tiers.TIERS[:-1], QUOTED, tiers.TIERS[-1]))
+    table = (*tiers.TIERS[:-1], QUOTED, tiers.TIERS[-1])
+    monkeypatch.setattr(tiers, "TIERS", table)
+    monkeypatch.setitem(tiers.BY_KIND, QUOTED.kind, QUOTED)
+    monkeypatch.setattr(tiers, "BY_WORDS", tuple(tier for tier in table if tier.compares == "words"))
     with closing(connect(tmp_path / "neardup.db")) as db:
         for pair, (kind, signals) in PAIRS.items():
             flag_pair(db, *pair, kind, signals=signals)

@@ -50,7 +50,7 @@ STEPS: dict[str, list[tuple[Any, str]]] = {
     "verify": [(verification, "record")],
     "clear the index": [(SqliteIndex, "clear"), (RedisIndex, "clear")],
     "build the index": [(SqliteIndex, "build"), (RedisIndex, "build")],
-    "rebuild": [(run, "rebuild"), (app, "rebuild")],
+    "rebuild": [(run, "rebuild"), (index_sync, "rebuild")],
     "prune passage hashes": [(passages, "prune")],
     "owe a sweep": [(runs, "owe_sweep")],
     "nominate in a sweep": [(sweep, "_put")],
