@@ -51,7 +51,7 @@ STEPS: dict[str, list[tuple[Any, str]]] = {
     "clear the index": [(SqliteIndex, "clear"), (RedisIndex, "clear")],
     "build the index": [(SqliteIndex, "build"), (RedisIndex, "build")],
     "rebuild": [(run, "rebuild"), (index_sync, "rebuild")],
-    "prune passage hashes": [(passages, "prune")],
+    "prune passage hashes": [(passages, "prune_hashes")],
     "owe a sweep": [(runs, "owe_sweep")],
     "nominate in a sweep": [(sweep, "_put")],
     "sweep": [(app, "sweep")],
@@ -66,7 +66,7 @@ STEPS: dict[str, list[tuple[Any, str]]] = {
     "store a submission": [(submissions, "commit")],
     "settle": [(submissions, "settle")],
     "finish a run": [(runs, "finish")],
-    "prune": [(outbox, "prune")],
+    "prune": [(outbox, "prune_changes")],
 }
 START, STATEMENT, MESSAGE = "the start", "a statement", "a message"
 
