@@ -100,14 +100,25 @@ INLINE bool is_digit(uint32_t code) { return code - '0' < 10; }
 
 /* ---- marks and look-alikes ---- */
 
-/* Whether no other combining mark stands beside the one at a place, whatever is dropped between them. */
+/* Whether a mark composes with the letter within a composed one: NFC puts it before the mark that the letter has, if its
+ * combining class is lower. */
+static bool composes_within(const nd_tables *tables, uint32_t composed, uint32_t mark) {
+    const uint32_t *row = tables->compositions;
+    for (uint64_t n = 0; n < tables->composition_count; n++, row += 3)
+        if (row[2] == composed && composition_of(tables, row[0], mark) != DROPPED) return true;
+    return false;
+}
+
+/* Whether no other combining mark stands beside the one at a place, whatever is dropped between them, nor is in the letter
+ * before it where the two might change places. */
 static bool is_alone(const Text *text, const uint8_t *at) {
-    uint32_t bytes, entry;
+    uint32_t bytes, entry, mark = entry_of(text->tables, code_at(at, text->end, &bytes));
     for (const uint8_t *before = at; before > text->start;) {
         before = step_back(before, text->start);
         entry = entry_of(text->tables, code_at(before, text->end, &bytes));
         if (is_dropped(entry)) continue;
         if (entry & COMBINING) return false;
+        if (mark & SECOND && composes_within(text->tables, entry & CODE, mark & CODE)) return false;
         break;
     }
     code_at(at, text->end, &bytes);
@@ -174,7 +185,7 @@ static __attribute__((noinline)) int row_of(const Text *text, const uint8_t *at,
     return AS_IT_IS; /* digits are read where their word ends */
 }
 
-/* Read the digits of a normalised word as letters if they stand for them, see core/text/leetspeak.py; whether they do. */
+/* Read the digits of a normalised word as letters if they stand for them, see core/text/look_alikes.py; whether they do. */
 static __attribute__((noinline)) bool read_digits(const nd_tables *tables, uint8_t *word, const uint8_t *end) {
     int leading = 0, since_digit = 0;
     bool is_disguised = false, has_letter = false;
@@ -336,7 +347,7 @@ enum {
     NO_BREAK_SPACE_BLOCK = 0xA0 / ND_BLOCK,
 };
 
-INLINE bool is_usual(uint32_t code) { /* beside the letters, see core/text/characters.py */
+INLINE bool is_usual(uint32_t code) { /* beside the letters, see core/text/scripts.py */
     return code - 0x20 < 0x5F || code - 0x09 < 5 || code - 0x2010 < 0x18 || code == 0xA0;
 }
 
