@@ -1,9 +1,18 @@
-"""Law: of all pairs of a story, the best are those that share the most hashes, then have the lowest ids."""
+"""Laws: the pairs, and the common hashes, are those that a comparison of all pairs finds; of all pairs of a story, the
+best are those that share the most hashes, then have the lowest ids.
+"""
+
+from collections import Counter
+from itertools import combinations
+from random import Random
+from unittest.mock import patch
 
 import numpy as np
 from hypothesis import given
 from hypothesis import strategies as st
-from neardup.core.candidates.passage_groups import SharedHashes, best_matches
+from neardup.core.candidates import passage_groups
+from neardup.core.candidates.passage_groups import SharedHashes, best_matches, join_stories
+from neardup.core.fingerprint.word_hashes import MIN_SHARED
 
 numbers = st.integers(0, 9)
 
@@ -29,3 +38,29 @@ def test_the_best_matches(shared: dict[tuple[int, int], int], ids: list[int], mo
         )[: most[story]]
     ]
     assert list(zip(pairs.left[best].tolist(), pairs.right[best].tolist(), strict=True)) == expected
+
+
+stories = st.lists(st.sets(st.integers(0, 12) | st.integers(0, 2**32 - 1), max_size=8), max_size=12)
+
+
+@given(stories, st.integers(1, 6), st.integers(1, 20), st.randoms())
+def test_the_pairs_are_those_of_all_pairs(drawn: list[set[int]], common: int, at_a_time: int, random: Random) -> None:
+    holders = Counter(hash_ for hashes in drawn for hash_ in hashes)
+    expected = {}
+    for (left, one), (right, other) in combinations(enumerate(drawn), 2):
+        shared = sum(holders[hash_] <= common for hash_ in one & other)
+        if shared >= MIN_SHARED:
+            expected[left, right] = shared
+    hashes, languages = [np.array(sorted(one), np.uint32) for one in drawn], random.choices(range(3), k=len(drawn))
+    with patch.object(passage_groups, "PAIRS_AT_A_TIME", at_a_time):
+        pairs, common_hashes = join_stories(hashes, np.array(languages, np.uint8), common)
+    found = zip(*(column.tolist() for column in pairs), strict=True)
+    assert {(left, right): shared for left, right, shared in found} == expected
+    held = {
+        (hash_, language): holders[hash_]
+        for one, language in zip(drawn, languages, strict=True)
+        for hash_ in one
+        if holders[hash_] > common
+    }
+    rows = zip(*(column.tolist() for column in common_hashes), strict=True)
+    assert {(hash_, languages[example]): n for hash_, n, example in rows} == held
