@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from neardup.core.fingerprint.word_hashes import GRAM, WINDOW, sampled
+from neardup.core.fingerprint.word_hashes import GRAM, WINDOW, sample_grams
 from neardup.ledger import passages
 from neardup.ledger.passages import CommonPassage
 from neardup.moderation.evidence.common_text import common_text
@@ -30,7 +30,7 @@ PRAYER = story(1, 200)
 def db() -> Iterator[sqlite3.Connection]:
     """A ledger in which a prayer of 200 words is common in Hindi."""
     with closing(ledger_in_memory()) as db:
-        passages.record_common(db, [CommonPassage(HINDI, int(one), 60, None) for one in sampled(PRAYER)[0]])
+        passages.record_common(db, [CommonPassage(HINDI, int(one), 60, None) for one in sample_grams(PRAYER)[0]])
         yield db
 
 
@@ -47,7 +47,7 @@ def test_prayer_within_a_story_is_common(db: sqlite3.Connection, before: int, af
 
 
 def test_lone_phrase_is_not_common(db: sqlite3.Connection) -> None:
-    _, places = sampled(PRAYER)
+    _, places = sample_grams(PRAYER)
     phrase = PRAYER[places[3] : places[3] + GRAM]
     words = np.concatenate((story(5, 60), phrase, story(6, 60)))
     assert not common_text(db, HINDI, words).any()

@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from neardup.core.fingerprint.word_hashes import hashed
+from neardup.core.fingerprint.word_hashes import hash_words
 from neardup.core.text.normalize import located, tokens
 from neardup.core.verify.passages import MIN_PASSAGE, passages
 from neardup.languages import LANGUAGES
@@ -106,7 +106,7 @@ def test_text_is_never_cut_inside_a_character(before: str, after: str, beside: s
 
 @given(texts_of_few_words, texts_of_few_words)
 def test_common_text_is_the_same_in_both_stories(a: list[bytes], b: list[bytes]) -> None:
-    found = sorted(passages(hashed(a).hashes, hashed(b).hashes), key=lambda one: one.start_a)
+    found = sorted(passages(hash_words(a).hashes, hash_words(b).hashes), key=lambda one: one.start_a)
     both = stretches(found, a, b)
     for marked, words in zip(both, (a, b), strict=True):
         assert all(0 <= one.first < one.end <= len(words) for one in marked)
@@ -145,14 +145,14 @@ def test_inserted_words_are_changed_on_one_side_only() -> None:
 def test_long_insertion_is_other_text(words: int, edit: bool) -> None:
     copied = [f"w{n}".encode() for n in range(200)]
     b = [*copied[:100], *(f"x{n}".encode() for n in range(words)), *copied[100:]]
-    found = sorted(passages(hashed(copied).hashes, hashed(b).hashes), key=lambda one: one.start_a)
+    found = sorted(passages(hash_words(copied).hashes, hash_words(b).hashes), key=lambda one: one.start_a)
     assert (Mark.CHANGED in {one.mark for one in stretches(found, copied, b)[1]}) is edit
 
 
 def test_chance_match_makes_no_edit_of_the_text_around_it() -> None:
     a = b" ".join([b"a%d" % n for n in range(9)] + [b"same"] * 4 + [b"c%d" % n for n in range(9)]).split()
     b = b" ".join([b"b%d" % n for n in range(9)] + [b"same"] * 4 + [b"d%d" % n for n in range(9)]).split()
-    found = passages(hashed(a).hashes, hashed(b).hashes)
+    found = passages(hash_words(a).hashes, hash_words(b).hashes)
     assert stretches(found, a, b) == ([Stretch(9, 13, Mark.COPIED, 1)], [Stretch(9, 13, Mark.COPIED, 1)])
 
 

@@ -10,7 +10,7 @@ from functools import reduce
 from typing import TYPE_CHECKING
 
 import pyarrow as pa  # type: ignore[import-untyped]
-from neardup.core.verify.clusters import POLICIES, Member, by_story, kept
+from neardup.core.verify.clusters import POLICIES, Member, by_story, choose_kept
 from neardup.spark.results import find_clusters, list_members
 
 if TYPE_CHECKING:
@@ -78,5 +78,5 @@ def test_clusters_and_what_is_kept_of_them_are_those_of_the_daemon(spark: "Spark
         actual = {row["story_id"]: (row["cluster_id"], row["cluster_size"]) for row in listed}
         assert len(actual) == len(listed), "a story is in two clusters"
         assert actual == expected
-        wanted = set[int]().union(*(kept(cluster, policy) for cluster in together.values()))
+        wanted = set[int]().union(*(choose_kept(cluster, policy) for cluster in together.values()))
         assert {row["story_id"] for row in listed if row["keep"]} == wanted, policy

@@ -9,7 +9,7 @@ from neardup.core.fingerprint.compute import fingerprint_text, text_hash
 from neardup.core.text.decoding import MOST_CHARACTERS, REPLACEMENT, NoStoryText, decode, unparsed_text
 from neardup.core.text.disguise import disguise
 from neardup.core.text.extraction import Extraction
-from neardup.core.text.html import Extracted, extracted, extracted_from_file, opening, page_title
+from neardup.core.text.html import Extracted, extract_file, extract_page, opening, page_title
 from neardup.core.text.normalize import tokens
 from neardup.core.text.reading_order import in_reading_order, overrides_direction
 from neardup.core.text.scripts import Characters, characters, script_of
@@ -68,7 +68,7 @@ class Page(NamedTuple):
 class PageFingerprinted:
     """The fingerprint of a page's story; `size` is that of the page, in bytes.
 
-    `title` is that of the page, as `core.text.title` finds it, and `opening` the story's first words if there is none;
+    `title` is that of the page, as `core.text.html` finds it, and `opening` the story's first words if there is none;
     both are None where they were not asked for.
     `script` is that of most letters of the story, as `core.text.scripts` finds it, and `marks` what else is unusual.
     `measures` are None where they were not taken, and `rendered` is that of `core.text.html.Extracted`.
@@ -157,7 +157,7 @@ class StoryText(NamedTuple):
 def text_of(page: Page, extraction: Extraction, *, parsed: bool = True) -> StoryText | Unreadable:
     """A page -> its story; unless `parsed`, the text outside all tags, for a page that takes a parser too long."""
     try:
-        found = _extracted(page, extraction) if parsed else Extracted(_unparsed(page).encode(), Limit.BUDGET)
+        found = _extract(page, extraction) if parsed else Extracted(_read_unparsed(page).encode(), Limit.BUDGET)
     except NoStoryText as error:
         return Unreadable(error.reason)
     return _story_text(found, page_marks(found, is_cut=page.is_cut))
@@ -172,18 +172,20 @@ def _story_text(found: Extracted, marks: Marks) -> StoryText:
     return StoryText(utf8, characters(utf8), marks, found.hidden, REPLACEMENT.encode() in utf8, found.rendered)
 
 
-def _extracted(page: Page, extraction: Extraction) -> Extracted:
+def _extract(page: Page, extraction: Extraction) -> Extracted:
     if page.is_text:
         return Extracted(decode(page.body, None).encode())
-    return _or_unparsed(lambda: extracted(page.body, page.content_type, extraction), lambda: _unparsed(page))
+    return _extract_or_read(
+        lambda: extract_page(page.body, page.content_type, extraction), lambda: _read_unparsed(page)
+    )
 
 
-def _unparsed(page: Page) -> str:
+def _read_unparsed(page: Page) -> str:
     text = decode(page.body, None if page.is_text else page.content_type)
     return text[:MOST_CHARACTERS] if page.is_text else unparsed_text(text)
 
 
-def _or_unparsed(extract: Callable[[], Extracted], unparsed: Callable[[], str]) -> Extracted:
+def _extract_or_read(extract: Callable[[], Extracted], unparsed: Callable[[], str]) -> Extracted:
     """What `extract` returns, or where it raises an unexpected error, what `unparsed` does: a copy must not hide by it.
 
     Raises NoStoryText, and MemoryError, which is not the page's own.
@@ -261,7 +263,7 @@ def prepare_file(body: bytes, extraction: Extraction) -> PreparedStory | Unreada
 
 def _story_of_file(body: bytes, extraction: Extraction) -> StoryText | Unreadable:
     try:
-        found = _or_unparsed(lambda: extracted_from_file(body, extraction), lambda: unparsed_text(decode(body, None)))
+        found = _extract_or_read(lambda: extract_file(body, extraction), lambda: unparsed_text(decode(body, None)))
     except NoStoryText as error:
         return Unreadable(error.reason)
     return _story_text(found, page_marks(found))

@@ -28,7 +28,7 @@ from neardup.core.candidates.banding import (
     Banding,
     Values,
     block_values,
-    narrowed,
+    hash_bands,
 )
 from neardup.core.candidates.bucket_join import shared_by
 from neardup.core.fingerprint.minhash import SignatureRows, signature_rows
@@ -93,7 +93,7 @@ def block_buckets(simhashes: Hashes, banding: Banding, bits: int) -> Buckets:
 
 def band_buckets(signatures: SignatureRows, banding: Banding, bits: int) -> Buckets:
     """(n, 64) signatures -> (n, bands): the buckets of their bands."""
-    values = narrowed(signatures, banding.bands, bits)
+    values = hash_bands(signatures, banding.bands, bits)
     return np.asarray(values | np.arange(values.shape[1]) << BAND_BITS)
 
 
@@ -327,7 +327,7 @@ def spool_page(spool: Spool, page: "FingerprintArrays", bandings: Bandings, bits
     for language, stories in page.by_language():
         signed, banding, width = stories.where(stories.signed), bandings[language], bits[language]
         spool.sizes[language] += len(stories)
-        spool.put(language, BANDS, signed.numbers, narrowed(signed.signatures, banding.bands, width))
+        spool.put(language, BANDS, signed.numbers, hash_bands(signed.signatures, banding.bands, width))
         if blocks:
             spool.put(language, BLOCKS, stories.numbers, block_values(stories.simhashes, banding.hamming, width))
 

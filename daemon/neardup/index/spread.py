@@ -16,7 +16,7 @@ from statistics import NormalDist
 import numpy as np
 import numpy.typing as npt
 
-from neardup.core.candidates.banding import BAND_BITS, BANDS, HASH_BITS, ROWS_A_BAND, narrowed
+from neardup.core.candidates.banding import BAND_BITS, BANDS, HASH_BITS, ROWS_A_BAND, hash_bands
 from neardup.core.fingerprint.minhash import ROWS
 
 Floats = npt.NDArray[np.float64]
@@ -70,7 +70,7 @@ def signature_spread(skew: float, bands: int, bits: int) -> Spread:
     """The spread over the first `bands` bands of a signature, hashed to `bits` bits."""
     rows = _row_shares(_solved(lambda scale: _row_skew(_row_shares(scale)), skew))
     every = np.arange(BAND_VALUES, dtype=">u2").view(np.uint8).reshape(-1, ROWS_A_BAND)
-    bucket = narrowed(every, 1, bits)[:, 0]
+    bucket = hash_bands(every, 1, bits)[:, 0]
     pairs = (np.outer(*rows[n : n + ROWS_A_BAND]).ravel() for n in range(0, ROWS_A_BAND * bands, ROWS_A_BAND))
     return _gathered(np.array([np.bincount(bucket, values, 1 << bits) for values in pairs]))
 

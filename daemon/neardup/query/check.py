@@ -13,7 +13,7 @@ from neardup.core.fingerprint.word_hashes import PassageHashes
 from neardup.core.page import PreparedStory
 from neardup.core.publication_order import Dates, earlier, sort_key
 from neardup.core.verify import skeletons
-from neardup.core.verify.alignment import paired
+from neardup.core.verify.alignment import pair_spans
 from neardup.core.verify.scores import ComparedPair, assess_all
 from neardup.core.verify.shingled import Shingled
 from neardup.core.verify.tiers import COPIED_WORDS, LANGUAGES, SIMILAR, tier_of
@@ -340,9 +340,9 @@ def _spans(pair: Candidate, assessment: Assessment, text: Shingled, other: Shing
     if other is None:
         return ()
     if LANGUAGES in assessment.signals.extra:
-        spans = skeletons.paired(text.skeleton, other.skeleton, assessment.spans_a, assessment.spans_b)
+        spans = skeletons.pair_spans(text.skeleton, other.skeleton, assessment.spans_a, assessment.spans_b)
     else:
-        spans = paired(text.words, other.words, assessment.spans_a, assessment.spans_b)
+        spans = pair_spans(text.words, other.words, assessment.spans_a, assessment.spans_b)
     return tuple((start, end, match_start, match_end) for start, end, match_start, match_end in spans.tolist())
 
 

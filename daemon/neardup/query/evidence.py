@@ -9,9 +9,9 @@ from neardup.config import Detection, Thresholds
 from neardup.core.fingerprint.word_hashes import PassageHashes
 from neardup.core.publication_order import Dates, Side, earlier
 from neardup.core.text.normalize import Located
-from neardup.core.text.scripts import script_of_text
+from neardup.core.text.scripts import most_frequent_script
 from neardup.core.verify import skeletons
-from neardup.core.verify.alignment import NO_HASHES, aligned
+from neardup.core.verify.alignment import NO_HASHES, align
 from neardup.core.verify.passages import Passage, passages
 from neardup.core.verify.scores import examine, hamming, hash_rows
 from neardup.core.verify.shingled import Shingled, fingerprinted
@@ -162,7 +162,7 @@ def _passages(kind: Kind | None, a: Shingled, b: Shingled) -> list[Passage]:
     if kind is not None and tier_of(kind).compares == "skeletons":
         return skeletons.passages(a.skeleton, b.skeleton)
     if kind in {None, PASSAGE}:
-        runs = sorted((-words, at_a, at_b) for at_a, at_b, words, _ in aligned(a.words, b.words).tolist())
+        runs = sorted((-words, at_a, at_b) for at_a, at_b, words, _ in align(a.words, b.words).tolist())
         if runs:
             return [Passage(at_a, at_b, -words) for words, at_a, at_b in runs]
     return passages(a.words, b.words)
@@ -180,7 +180,9 @@ def _dates(known: Mapping[str, Any]) -> Dates:
 def _are_of_one_language(a: LoadedStory, b: LoadedStory) -> bool:
     """Whether both stories are filed under one language; a file is under none, so its script decides."""
     languages = [story.known.get("language") for story in (a, b)]
-    return languages[0] == languages[1] if all(languages) else script_of_text(a.text) == script_of_text(b.text)
+    return (
+        languages[0] == languages[1] if all(languages) else most_frequent_script(a.text) == most_frequent_script(b.text)
+    )
 
 
 def _same(a: str | None, b: str | None) -> bool | None:

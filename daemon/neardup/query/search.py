@@ -14,7 +14,7 @@ from typing import Any, Protocol
 
 import numpy as np
 
-from neardup.core.fingerprint.word_hashes import grams_of, hashed, hashes_of
+from neardup.core.fingerprint.word_hashes import grams_of, hash_words, hashes_of
 from neardup.core.text.normalize import tokens
 from neardup.errors import IndexDamaged
 from neardup.index.titles import BEGINNING, Position, TitleIndex
@@ -28,7 +28,7 @@ async def nominate(path: Path, words: Sequence[bytes], most_holders: int) -> lis
     The 4-grams of more than `most_holders` stories do not count.  Raises Fatal for the passage index of another ledger,
     and PassagesDamaged.
     """
-    hashes = np.unique(hashes_of(grams_of(hashed(words).hashes)))
+    hashes = np.unique(hashes_of(grams_of(hash_words(words).hashes)))
     with closing(Ledger(path, read)) as ledger, closing(await open_passages(ledger)) as index:
         await PassageSync(index, ledger).catch_up()
         numbers = await asyncio.to_thread(index.holders, hashes, most_holders)
@@ -38,7 +38,7 @@ async def nominate(path: Path, words: Sequence[bytes], most_holders: int) -> lis
 
 def share_held(sentence: Sequence[bytes], story: Sequence[bytes]) -> float:
     """The share, 0 to 1, of the word 4-grams of a sentence that occur in a story."""
-    own, others = (grams_of(hashed(words).hashes) for words in (sentence, story))
+    own, others = (grams_of(hash_words(words).hashes) for words in (sentence, story))
     return float(np.isin(own, others).mean()) if len(own) else 0.0
 
 

@@ -4,7 +4,7 @@ from dataclasses import dataclass
 
 from neardup.core.fingerprint.compute import fingerprint as fingerprint_words
 from neardup.core.text.normalize import located, tokens
-from neardup.core.text.scripts import detect_language, script_of_text
+from neardup.core.text.scripts import detect_language, most_frequent_script
 from neardup.core.verify.scores import examine, hamming, hash_rows
 from neardup.core.verify.shingled import shingled
 from neardup.core.verify.tiers import COPIED_WORDS
@@ -70,7 +70,7 @@ def compare(text_a: str, text_b: str, language: str | None = None) -> Comparison
         distance,
         DETECTION,
         same_text=a.text_hash == b.text_hash,
-        is_of_one_language=language is not None or script_of_text(text_a) == script_of_text(text_b),
+        is_of_one_language=language is not None or most_frequent_script(text_a) == most_frequent_script(text_b),
     )
     signals, spans_a, spans_b = assessment.signals, assessment.spans_a, assessment.spans_b
     return Comparison(

@@ -13,7 +13,7 @@ from neardup.core.candidates.banding import (
     band_values,
     block_values,
     groups,
-    narrowed,
+    hash_bands,
 )
 from neardup.core.fingerprint.minhash import ROWS, signature_rows
 from neardup.core.verify.scores import hash_rows
@@ -58,17 +58,17 @@ def test_each_bit_belongs_to_one_block(simhash: bytes, distance: int, bit: int) 
 @given(st.binary(min_size=ROWS, max_size=ROWS), st.integers(1, 32), st.integers(1, 16))
 def test_a_narrowed_band_depends_on_the_band_alone(signature: bytes, bands: int, bits: int) -> None:
     changed_behind = signature[: 2 * bands] + bytes(255 - byte for byte in signature[2 * bands :])
-    one, other = narrowed(signature_rows([signature, changed_behind]), bands, bits)
+    one, other = hash_bands(signature_rows([signature, changed_behind]), bands, bits)
     assert one.tolist() == other.tolist()
     assert one.max() < 1 << bits
-    whole = narrowed(signature_rows([signature]), bands, 16)
+    whole = hash_bands(signature_rows([signature]), bands, 16)
     assert whole[0].tolist() == signature_band_values(signature, bands)
 
 
 @pytest.mark.parametrize("bits", range(1, 17))
 def test_narrowing_spreads_the_bands_evenly(bits: int) -> None:
     all_values = b"".join(value.to_bytes(2) + bytes(ROWS - 2) for value in range(1 << 16))
-    values = narrowed(signature_rows([all_values[n : n + ROWS] for n in range(0, len(all_values), ROWS)]), 1, bits)
+    values = hash_bands(signature_rows([all_values[n : n + ROWS] for n in range(0, len(all_values), ROWS)]), 1, bits)
     assert set(np.bincount(values[:, 0])) == {1 << 16 - bits}
 
 

@@ -3,7 +3,7 @@
 import numpy as np
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from neardup.core.candidates.all_pairs import ROWS, compare
+from neardup.core.candidates.all_pairs import LEAST_ROWS, compare
 from neardup.core.candidates.banding import FingerprintArrays
 
 from tests.support.languages import NAMES
@@ -35,7 +35,8 @@ def test_every_close_pair_is_found(ones: list[Story], others: list[Story]) -> No
         (i, k, agreeing(one, other))
         for i, one in enumerate(ones)
         for k, other in enumerate(others)
-        if (int.from_bytes(one[0]) ^ int.from_bytes(other[0])).bit_count() <= HAMMING or agreeing(one, other) >= ROWS
+        if (int.from_bytes(one[0]) ^ int.from_bytes(other[0])).bit_count() <= HAMMING
+        or agreeing(one, other) >= LEAST_ROWS
     }
     columns = (column.tolist() for column in found)
     assert set(zip(*columns, strict=True)) == expected

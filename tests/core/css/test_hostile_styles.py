@@ -5,7 +5,7 @@ from collections.abc import Iterator
 import pytest
 from neardup.core.css.values import LOGICAL, LONGHANDS, SHORTHANDS
 from neardup.core.text.extraction import Extraction
-from neardup.core.text.html import shown, visible_text
+from neardup.core.text.html import extract_markup, visible_text
 
 LONG_NUMBER = "9" * 5_000
 VALUES = (
@@ -108,6 +108,6 @@ def test_a_number_of_thousands_of_digits_hides_what_it_hides_in_a_browser() -> N
 @pytest.mark.parametrize("chain", ["a " * 5_000, "p > " * 999, "b + " * 999, f":is({'a ' * 999}b) ", "a ~ b:not(" * 99])
 def test_a_selector_of_many_elements_hides_no_story_and_is_no_error(chain: str) -> None:
     page = f"<style>{chain}i {{ display: none }}</style><p>one <b>two <i>three</i></b></p>"
-    found = shown(page, Extraction())
+    found = extract_markup(page, Extraction())
     assert found.text.split()[:2] == ["one", "two"]
     assert found.limit is None

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from neardup.core.css import cascade, page_styles, rendering
 from neardup.core.text import html, story
 from neardup.core.text.extraction import Extraction
-from neardup.core.text.html import shown
+from neardup.core.text.html import extract_markup
 from neardup.core.text.normalize import tokens
 from neardup.core.text.story import Parts, Story
 from selectolax.lexbor import LexborNode
@@ -30,7 +30,7 @@ def every_part(story: Story, *_: Iterable[LexborNode]) -> Parts:
 
 
 def words(page: str, extraction: Extraction = STORY) -> list[bytes]:
-    return tokens(shown(page, extraction).text)
+    return tokens(extract_markup(page, extraction).text)
 
 
 def words_rendered(page: str, extraction: Extraction = STORY) -> list[bytes]:
@@ -54,7 +54,7 @@ PLAIN = f"<p class=x>{TEXTS[ENGLISH]}</p><p style='color: #333; font: 12pt serif
 
 
 def test_a_page_around_a_plain_story_does_not_have_it_rendered() -> None:
-    found = shown(in_template(PLAIN * 3), STORY)
+    found = extract_markup(in_template(PLAIN * 3), STORY)
     assert found.rendered is None
     assert tokens(found.text) == tokens(TEXTS[ENGLISH]) * 6
 
@@ -82,13 +82,13 @@ RULES = [
 
 @pytest.mark.parametrize(("author", "reason"), HIT.items())
 def test_what_an_author_writes_has_the_story_rendered(author: str, reason: str) -> None:
-    assert shown(in_template(PLAIN + author), STORY).rendered == reason
+    assert extract_markup(in_template(PLAIN + author), STORY).rendered == reason
 
 
 @pytest.mark.parametrize("rule", RULES)
 def test_a_rule_that_acts_on_a_story_or_around_it_has_it_rendered(rule: str) -> None:
     page = in_template(PLAIN * 3, rule + SHEET).replace(" class=x", " class=x" if "P.X" not in rule else " class=X")
-    assert shown(page, STORY).rendered == "style sheet"
+    assert extract_markup(page, STORY).rendered == "style sheet"
     assert words(page) == words_rendered(page)
 
 
@@ -111,21 +111,21 @@ OPEN = {  # rules with custom properties around a story, and whether some of the
 @pytest.mark.parametrize(("rules", "acts"), OPEN.items())
 def test_a_custom_property_around_a_story_has_it_rendered_if_one_of_its_values_acts(rules: str, *, acts: bool) -> None:
     page = in_template(PLAIN * 3, rules)
-    assert shown(page, STORY).rendered == ("style sheet" if acts else None)
+    assert extract_markup(page, STORY).rendered == ("style sheet" if acts else None)
     assert words(page) == words_rendered(page)
 
 
 def test_a_custom_property_is_looked_for_in_the_styles_of_the_elements_around_a_story() -> None:
     page = in_template(PLAIN * 3, "article { opacity: var(--o) }")
-    assert shown(page.replace("<body>", "<body style='--o: 1'>"), STORY).rendered is None
-    assert shown(page.replace("<body>", "<body style='--o: 0'>"), STORY).rendered == "style sheet"
+    assert extract_markup(page.replace("<body>", "<body style='--o: 1'>"), STORY).rendered is None
+    assert extract_markup(page.replace("<body>", "<body style='--o: 0'>"), STORY).rendered == "style sheet"
 
 
 @pytest.mark.parametrize("around", ["hidden", "style='opacity: 0'", "popover", "style='visibility: hidden'"])
 def test_an_element_around_a_story_hides_it_by_its_attributes(around: str) -> None:
     page = in_template("<p>A short one</p>").replace("<article>", f"<article {around}>")
     assert words(page) == []
-    assert str(shown(page, STORY).rendered).startswith("attribute")
+    assert str(extract_markup(page, STORY).rendered).startswith("attribute")
 
 
 def test_what_is_kept_of_styles_is_bounded(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -138,7 +138,7 @@ def test_what_is_kept_of_styles_is_bounded(monkeypatch: pytest.MonkeyPatch) -> N
         cache.clear()
     for n in range(60 * CHAOS):
         rules = "".join(f".a{rule} {{ color: #{n:03x} }}" for rule in range(n))
-        shown(in_template(f"<p style='width: {n}px; display: block'>a</p>", rules), STORY)
+        extract_markup(in_template(f"<p style='width: {n}px; display: block'>a</p>", rules), STORY)
         assert len(page_styles.STYLE_SHEETS) <= 8
         assert sum(map(len, page_styles.STYLE_SHEETS)) <= 4_000
         assert len(cascade.KNOWN) <= 8

@@ -5,7 +5,7 @@ import re
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from neardup.core.css.pieces import spaced, spaced_text, spaced_text_in_python, visible_length
+from neardup.core.css.pieces import collapse_spaces, read_spaced_text, read_spaced_text_in_python, visible_length
 from neardup.core.text.parsing import parsed
 
 WHITE_SPACE = "".join(filter(str.isspace, map(chr, range(0x3100))))
@@ -14,7 +14,7 @@ texts = st.text(st.sampled_from(f" \n\t\f\v{WHITE_SPACE}aé\u0915\u093f\U0001f60
 
 @given(texts)
 def test_runs_of_white_space_of_html_are_single_spaces(text: str) -> None:
-    assert spaced(text) == re.sub(r"[ \t\n\r\f]+", " ", text)
+    assert collapse_spaces(text) == re.sub(r"[ \t\n\r\f]+", " ", text)
     assert visible_length(text) == len(re.sub(r"\s+", "", text))
 
 
@@ -24,4 +24,4 @@ def test_both_implementations_write_the_same_text_of_an_element(parts: list[str]
     root = parsed("<!doctype html><p>" + "<b>".join(part.replace("<", "").replace("&", "") for part in parts))
     assert root is not None
     for element in root.traverse():
-        assert spaced_text(element) == spaced_text_in_python(element)
+        assert read_spaced_text(element) == read_spaced_text_in_python(element)

@@ -21,7 +21,7 @@ from neardup.core.fingerprint.minhash import (
     signature,
     signature_rows,
 )
-from neardup.core.fingerprint.word_hashes import hashed
+from neardup.core.fingerprint.word_hashes import hash_words
 from neardup.core.text.normalize import tokens
 from neardup.records import Language
 
@@ -52,14 +52,14 @@ def shingles_one_by_one(words: list[bytes]) -> list[int]:
 @unhurried
 @given(stories)
 def test_shingles_are_the_distinct_pairs_of_adjacent_words(words: list[bytes]) -> None:
-    assert shingles(hashed(words).hashes).tolist() == shingles_one_by_one(words)
+    assert shingles(hash_words(words).hashes).tolist() == shingles_one_by_one(words)
 
 
 @unhurried
 @given(stories)
 def test_a_signature_is_the_least_hash_under_each_permutation(words: list[bytes]) -> None:
     hashes = shingles_one_by_one(words)
-    result = signature(shingles(hashed(words).hashes))
+    result = signature(shingles(hash_words(words).hashes))
     if len(hashes) < MIN_SHINGLES:
         assert result is None, f"{len(hashes)} shingles are too few for a signature"
         return
@@ -102,7 +102,9 @@ def test_a_tenth_of_the_words_replaced_leaves_two_thirds_of_the_rows(language: L
     draw = random.Random(language)
     words = [draw.choice(tokens(TEXTS[language])) + str(draw.randrange(90)).encode() for _ in range(600)]
     edited = [b"other" + word if draw.random() < 0.1 else word for word in words]
-    rows = [signature_rows([signature(shingles(hashed(version).hashes))]) for version in (words, edited, words[::-1])]
+    rows = [
+        signature_rows([signature(shingles(hash_words(version).hashes))]) for version in (words, edited, words[::-1])
+    ]
     assert agreeing(rows[0], rows[0])[0] == ROWS
     assert agreeing(rows[0], rows[1])[0] > ROWS // 2
     assert agreeing(rows[0], rows[2])[0] < ROWS // 4, "the order of the words counts"

@@ -16,7 +16,7 @@ from hypothesis import example, given, settings
 from hypothesis import strategies as st
 from neardup.core import native
 from neardup.core.fingerprint.compute import fingerprint, fingerprint_text, hashed_text, hashed_words
-from neardup.core.fingerprint.word_hashes import hashed
+from neardup.core.fingerprint.word_hashes import hash_words
 from neardup.core.native import fingerprint as binding
 from neardup.core.native.fingerprint import (
     MOST_FREQUENT,
@@ -209,7 +209,9 @@ def test_words_of_every_length_have_the_hashes_of_the_package() -> None:
     ]
     words = [bytes(rng.integers(ord("a"), ord("z") + 1, size, np.uint8)) for size in sizes]
     found = hashed_words(words)
-    wrong = [len(word) for word, got, want in zip(words, found.words, hashed(words).hashes, strict=True) if got != want]
+    wrong = [
+        len(word) for word, got, want in zip(words, found.words, hash_words(words).hashes, strict=True) if got != want
+    ]
     assert not wrong, f"words of these sizes have another hash: {wrong}"
 
 

@@ -13,7 +13,16 @@ import xxhash
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from neardup.core.fingerprint.compute import fingerprint
-from neardup.core.fingerprint.word_hashes import GRAM, SCALE, WINDOW, Hashes, grams_of, hashed, passage_hashes, sampled
+from neardup.core.fingerprint.word_hashes import (
+    GRAM,
+    SCALE,
+    WINDOW,
+    Hashes,
+    grams_of,
+    hash_words,
+    passage_hashes,
+    sample_grams,
+)
 from neardup.core.fingerprint.word_hashes import simhash as simhash_of
 from neardup.core.text.extraction import Extraction
 from neardup.core.text.html import visible_text
@@ -31,7 +40,7 @@ unhurried = settings(deadline=None)
 
 
 def simhash(words: list[bytes]) -> bytes:
-    return simhash_of(hashed(words))
+    return simhash_of(hash_words(words))
 
 
 def by_vote(words: list[bytes]) -> bytes:
@@ -113,7 +122,7 @@ SURE = GRAM + WINDOW - 1  # words of a shared run that is sure to be found
 
 
 def word_hashes(numbers: list[int]) -> Hashes:
-    return hashed([b"w%d" % n for n in numbers]).hashes
+    return hash_words([b"w%d" % n for n in numbers]).hashes
 
 
 texts = st.lists(st.integers(0, 400), max_size=150).map(word_hashes)
@@ -130,14 +139,14 @@ def test_a_shared_run_has_a_passage_hash_in_common(before: Hashes, run: Hashes, 
 
 @given(st.one_of(texts, repetitive))
 def test_the_places_are_those_of_the_grams(words: Hashes) -> None:
-    hashes, places = sampled(words)
+    hashes, places = sample_grams(words)
     for hash_, place in zip(hashes.tolist(), places.tolist(), strict=True):
-        assert sampled(words[place : place + GRAM])[0].tolist() == [hash_]
+        assert sample_grams(words[place : place + GRAM])[0].tolist() == [hash_]
 
 
 @given(st.one_of(texts, repetitive))
 def test_every_window_has_a_sample_that_is_its_last_minimum(words: Hashes) -> None:
-    grams, places = grams_of(words), sampled(words)[1].tolist()
+    grams, places = grams_of(words), sample_grams(words)[1].tolist()
     expected = set()
     for start in range(max(len(grams) - WINDOW + 1, min(len(grams), 1))):
         window = grams[start : start + WINDOW].tolist()

@@ -6,7 +6,7 @@ from hypothesis import strategies as st
 from neardup.core.page import Page, PageFingerprinted, StoryText, fingerprint_page, text_of
 from neardup.core.text.decoding import MOST_CHARACTERS, unparsed_text
 from neardup.core.text.extraction import Extraction
-from neardup.core.text.html import MOST_TAGS, extracted, visible_text
+from neardup.core.text.html import MOST_TAGS, extract_page, visible_text
 from neardup.core.text.normalize import tokens
 from neardup.languages import LANGUAGES
 from neardup.records import Language, Limit, Mark, MarkReason
@@ -65,5 +65,5 @@ def test_pages_within_too_many_others_are_left_out() -> None:
     markup, limits = "<p>innermost</p>", []
     for _ in range(10):
         markup = f"<template shadowrootmode=open><p>outer</p><div>{markup}</div></template>"
-        limits.append(extracted(f"<div>{markup}</div>".encode(), None, WHOLE).limit)
+        limits.append(extract_page(f"<div>{markup}</div>".encode(), None, WHOLE).limit)
     assert limits == [None] * 8 + [Limit.NESTING] * 2

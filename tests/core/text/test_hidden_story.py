@@ -5,7 +5,7 @@ that is not known here; what a page hides beside a story, or a few words that it
 import pytest
 from neardup.core.page import page_marks
 from neardup.core.text.extraction import Extraction
-from neardup.core.text.html import shown
+from neardup.core.text.html import extract_markup
 from neardup.core.text.normalize import tokens
 from neardup.languages import LANGUAGES
 from neardup.records import Language, MarkReason
@@ -28,7 +28,7 @@ def story(language: Language) -> str:
 
 
 def words(html: str) -> list[bytes]:
-    return tokens(shown(html, WHOLE).text)
+    return tokens(extract_markup(html, WHOLE).text)
 
 
 @every_language
@@ -40,7 +40,7 @@ def test_a_story_shown_in_an_unknown_way_is_read(language: Language, page: str) 
 
 @every_language
 def test_the_page_is_marked_as_hidden(language: Language) -> None:
-    found = shown(f"<p>{TEXTS[language][:20]}</p><p style='display: none'>{story(language)}</p>", WHOLE)
+    found = extract_markup(f"<p>{TEXTS[language][:20]}</p><p style='display: none'>{story(language)}</p>", WHOLE)
     assert [mark.reason for mark in page_marks(found)] == [MarkReason.HIDDEN]
 
 

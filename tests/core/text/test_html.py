@@ -10,7 +10,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from neardup.core.text.decoding import NoStoryText, decode
 from neardup.core.text.extraction import Extraction
-from neardup.core.text.html import page_text, shown, visible_text
+from neardup.core.text.html import extract_markup, page_text, visible_text
 from neardup.core.text.normalize import tokens
 from neardup.languages import LANGUAGES
 from neardup.records import RENDER_REASONS, Language, Skip
@@ -60,7 +60,7 @@ def test_any_bytes_give_text_or_a_reason(body: bytes, content_type: str | None) 
 def test_any_markup_is_text_or_has_no_body(html: str, extraction: Extraction) -> None:
     reason: Skip | None = None
     try:
-        found = shown(html, extraction)
+        found = extract_markup(html, extraction)
         found.text.encode()
         assert found.rendered is None or found.rendered in RENDER_REASONS, "a reason without a series of its own"
     except NoStoryText as error:

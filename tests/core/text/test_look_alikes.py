@@ -5,7 +5,7 @@ import unicodedata
 import pytest
 from neardup.core.text.extraction import Extraction
 from neardup.core.text.html import page_text
-from neardup.core.text.look_alikes import foreign, forms, undisguised
+from neardup.core.text.look_alikes import foreign, forms, undisguise
 from neardup.core.text.normalize import tokens
 from neardup.records import Language
 
@@ -78,7 +78,7 @@ def test_vowels_written_in_two_signs_are_one_letter(two: str) -> None:
 
 @pytest.mark.parametrize("text", ["привет мир", "λόγος", "ελληνικά", "Ճանապարհ"])
 def test_words_of_another_script_stay(text: str) -> None:
-    assert undisguised(text, forms()) == text
+    assert undisguise(text, forms()) == text
     assert tokens(text.upper()) == tokens(text)
 
 

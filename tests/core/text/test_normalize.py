@@ -15,7 +15,7 @@ from neardup.core.text import normalize
 from neardup.core.text.codepoints import FIRST, LIKE_LETTERS, SECOND, TWO_SIGNS, flagged_table
 from neardup.core.text.extraction import Extraction
 from neardup.core.text.html import visible_text
-from neardup.core.text.look_alikes import ACCENTS, forms, undisguised
+from neardup.core.text.look_alikes import ACCENTS, forms, undisguise
 from neardup.core.text.normalize import tokens
 from neardup.languages import LANGUAGES
 
@@ -109,7 +109,7 @@ hostile = st.text(st.one_of(st.sampled_from(HOSTILE), any_code_point))
 def slow_tokens(text: str) -> list[bytes]:
     """The definition of tokens, step by step."""
     text = SHOWN_AS_RA.sub(RA, unicodedata.normalize("NFC", text))
-    text = undisguised(slow_signs(text), forms())
+    text = undisguise(slow_signs(text), forms())
     for letter, chillu in CHILLU.items():
         text = text.replace(letter + VIRAMA + ZWJ, chillu)
     text = "".join(c for c in text if ord(c) not in IGNORABLE)

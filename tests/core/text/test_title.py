@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from neardup.core.text import html as title_module
-from neardup.core.text.html import MOST_CHARACTERS, OPENING_WORDS, opening, page_title
+from neardup.core.text.html import MOST_TITLE_CHARACTERS, OPENING_WORDS, opening, page_title
 
 HEAD = "<!doctype html><html><head><title>{}</title></head><body><h1>heading</h1><p>words</p>"
 
@@ -38,9 +38,9 @@ def test_title_is_read_in_every_encoding(encoding: str) -> None:
 @given(st.binary(max_size=300), st.text(max_size=400))
 def test_names_are_one_printable_line(page: bytes, text: str) -> None:
     for name in (page_title(page, None), page_title(f"<h1>{text}</h1><p>".encode("utf-8", "replace"), None)):
-        assert name is None or (name and len(name) <= MOST_CHARACTERS and name == " ".join(name.split()))
+        assert name is None or (name and len(name) <= MOST_TITLE_CHARACTERS and name == " ".join(name.split()))
     first = opening(text)
-    assert len(first) <= MOST_CHARACTERS and len(first.split()) <= OPENING_WORDS
+    assert len(first) <= MOST_TITLE_CHARACTERS and len(first.split()) <= OPENING_WORDS
     assert not set(first) & set("\n\r\t\0\x1b")
 
 

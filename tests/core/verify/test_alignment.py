@@ -11,10 +11,10 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from neardup.core.fingerprint.word_hashes import WINDOW, Hashes, PassageHashes, hashed, passage_hashes
+from neardup.core.fingerprint.word_hashes import WINDOW, Hashes, PassageHashes, hash_words, passage_hashes
 from neardup.core.native.alignment import MOST_KEPT
 from neardup.core.text.normalize import tokens
-from neardup.core.verify.alignment import MAX_GAP, NO_HASHES, aligned, copied, copied_pairs, paired
+from neardup.core.verify.alignment import MAX_GAP, NO_HASHES, align, copied_pairs, find_copied, pair_spans
 from neardup.core.verify.own_text import own_pairs
 from neardup.core.verify.passages import longest_run
 from neardup.records import MIN_BLOCK, Language, Spans
@@ -35,11 +35,11 @@ lengths = st.integers(MIN_BLOCK, 200)
 
 
 def story(words: Sequence[object]) -> Hashes:
-    return hashed([str(word).encode() for word in words]).hashes
+    return hash_words([str(word).encode() for word in words]).hashes
 
 
 def story_of(words: Sequence[bytes]) -> Hashes:
-    return hashed(words).hashes
+    return hash_words(words).hashes
 
 
 def prose(seed: str, n: int) -> list[str]:
@@ -55,7 +55,7 @@ def covered(spans: Spans) -> int:
 @given(stories, stories)
 def test_blocks_are_equal_words_in_order_and_disjoint(one: str, other: str) -> None:
     a, b = story(one), story(other)
-    runs = aligned(a, b)
+    runs = align(a, b)
     for at_a, at_b, words, _ in runs.tolist():
         assert words > 0
         assert (a[at_a : at_a + words] == b[at_b : at_b + words]).all()
@@ -66,7 +66,7 @@ def test_blocks_are_equal_words_in_order_and_disjoint(one: str, other: str) -> N
             assert min(gaps) >= 0 and 0 < max(gaps) <= MAX_GAP
     blocks, sizes = np.unique(runs[:, 3], return_inverse=True)
     assert (np.bincount(sizes, runs[:, 2], minlength=len(blocks)) >= MIN_BLOCK).all()
-    found = copied(a, b)
+    found = find_copied(a, b)
     for spans, words in ((found.spans_a, a), (found.spans_b, b)):
         flat = spans.ravel().tolist()
         assert flat == sorted(flat) and (not flat or (flat[0] >= 0 and flat[-1] <= len(words)))
@@ -79,7 +79,7 @@ def test_blocks_are_equal_words_in_order_and_disjoint(one: str, other: str) -> N
 def test_exchanging_the_texts_exchanges_the_sides(one: str, other: str) -> None:
     a, b = story(one), story(other)
     common = passage_hashes(a)[::2]
-    there, back = copied(a, b, common), copied(b, a, common)
+    there, back = find_copied(a, b, common), find_copied(b, a, common)
     assert (there.words, there.common_words, there.longest_run) == (back.words, back.common_words, back.longest_run)
     assert there.spans_a.tolist() == back.spans_b.tolist()
     assert there.spans_b.tolist() == back.spans_a.tolist()
@@ -89,14 +89,14 @@ def test_exchanging_the_texts_exchanges_the_sides(one: str, other: str) -> None:
 @given(stories, stories)
 def test_longest_run_is_that_of_the_texts(one: str, other: str) -> None:
     a, b = story(one), story(other)
-    assert copied(a, b).longest_run in {None, longest_run(a, b)}
+    assert find_copied(a, b).longest_run in {None, longest_run(a, b)}
 
 
 @unhurried
 @given(stories.filter(lambda text: len(text) >= MIN_BLOCK))
 def test_identical_texts_align_wholly(text: str) -> None:
     words = story(text)
-    found = copied(words, words.copy())
+    found = find_copied(words, words.copy())
     assert found.spans_a.tolist() == found.spans_b.tolist() == [[0, len(words)]]
     assert found.longest_run in {None, len(words)}
 
@@ -106,7 +106,7 @@ def test_identical_texts_align_wholly(text: str) -> None:
 def test_copied_run_is_found_where_it_stands(n: int, before: int, after: int, at: int) -> None:
     a = [*prose("a", before), *prose("copy", n), *prose("c", after)]
     b = [*prose("b", at), *prose("copy", n), *prose("d", before)]
-    found = copied(story(a), story(b))
+    found = find_copied(story(a), story(b))
     assert (found.words, found.longest_run) == (n, n)
     assert found.spans_a.tolist() == [[before, before + n]]
     assert found.spans_b.tolist() == [[at, at + n]]
@@ -130,7 +130,7 @@ def test_edited_run_is_one_block(n: int, removed: int, added: int, every: int) -
             edited += source[start + every :]
             kept += len(source[start + every :])
             break
-    found = copied(story([*prose("a", 50), *source]), story([*edited, *prose("b", 50)]))
+    found = find_copied(story([*prose("a", 50), *source]), story([*edited, *prose("b", 50)]))
     assert found.words == kept
     assert found.spans_a.tolist() == [[50, 50 + n]]
     assert found.spans_b.tolist() == [[0, len(edited)]]
@@ -140,9 +140,9 @@ def test_edited_run_is_one_block(n: int, removed: int, added: int, every: int) -
 @given(lengths, st.integers(2, 40))
 def test_repeated_text_counts_once(n: int, times: int) -> None:
     refrain = prose("refrain", n)
-    found = copied(story(refrain * times), story([*prose("a", 9), *refrain * times]))
+    found = find_copied(story(refrain * times), story([*prose("a", 9), *refrain * times]))
     assert n <= found.words <= n + 3, "a gram may reach into the next repetition"
-    assert copied(story(refrain * times), story([*prose("a", 9), *refrain])).words == n
+    assert find_copied(story(refrain * times), story([*prose("a", 9), *refrain])).words == n
 
 
 @pytest.mark.parametrize("language", SAMPLED)
@@ -150,9 +150,9 @@ def test_shuffled_text_shares_nothing_and_edited_text_nearly_all(language: Langu
     words = [f"{word.decode()}{n}" for n in range(40) for word in tokens(TEXTS[language])]
     chance = random.Random(1)
     shuffled = chance.sample(words, len(words))
-    assert copied(story(words), story(shuffled)).words == 0
+    assert find_copied(story(words), story(shuffled)).words == 0
     edited = [chance.choice(words) if n % 10 == 5 else word for n, word in enumerate(words)]
-    assert copied(story(words), story(edited)).words >= 0.88 * len(words)
+    assert find_copied(story(words), story(edited)).words >= 0.88 * len(words)
 
 
 @unhurried
@@ -162,11 +162,11 @@ def test_common_passage_is_left_out(prayer_words: int, n: int, prayer_first: boo
     prayer, own = prose("prayer", prayer_words), prose("copy", n)
     both = [*prayer, *own] if prayer_first else [*own, *prayer]
     common = passage_hashes(story(prayer))
-    found = copied(story([*prose("a", 90), *both]), story([*both, *prose("b", 90)]), common)
+    found = find_copied(story([*prose("a", 90), *both]), story([*both, *prose("b", 90)]), common)
     assert found.words + found.common_words == prayer_words + n
     assert abs(found.words - n) <= WINDOW + 3
     assert covered(found.spans_a) == covered(found.spans_b) == found.words
-    alone = copied(story([*prose("a", 90), *prayer]), story([*prayer, *prose("b", 90)]), common)
+    alone = find_copied(story([*prose("a", 90), *prayer]), story([*prayer, *prose("b", 90)]), common)
     assert (alone.words, alone.common_words, len(alone.spans_a)) == (0, prayer_words, 0)
 
 
@@ -175,7 +175,7 @@ def assert_equal_to_references(a: Hashes, b: Hashes, common: PassageHashes, at_l
     pairs = np.array([(0, 1, at_least), (1, 0, 0), (0, 0, at_least)], np.int32)
     found, expected = (of_pairs((a, b), pairs, common) for of_pairs in (copied_pairs, copied_pairs.reference))
     assert repr(found) == repr(expected), "numbers, types or spans of copied words differ"
-    assert aligned(a, b).tolist() == aligned.reference(a, b).tolist(), "blocks differ"
+    assert align(a, b).tolist() == align.reference(a, b).tolist(), "blocks differ"
     assert own_pairs(a, common).tolist() == own_pairs.reference(a, common).tolist(), "own word pairs differ"
 
 
@@ -222,8 +222,8 @@ def test_each_span_is_paired_with_the_one_that_copies_it(order: list[int], n: in
     a = story([word for k in range(4) for word in [*prose(f"own{k}", 20), *parts[k]]])
     b = story([word for k in order for word in [*prose(f"other{k}", 20), *parts[k]]])
     common = passage_hashes(story(parts[0])) if has_prayer else NO_HASHES
-    found = copied(a, b, common)
-    pairs = paired(a, b, found.spans_a, found.spans_b)
+    found = find_copied(a, b, common)
+    pairs = pair_spans(a, b, found.spans_a, found.spans_b)
     assert [row[:2] for row in pairs.tolist()] == found.spans_a.tolist()
     assert sorted(row[2:] for row in pairs.tolist()) == found.spans_b.tolist()
     for start, end, match_start, match_end in pairs.tolist():
@@ -234,4 +234,4 @@ def test_each_span_is_paired_with_the_one_that_copies_it(order: list[int], n: in
 def test_novel_of_refrains_takes_no_quadratic_time() -> None:
     refrain = prose("la", 7)
     a, b = story(refrain * 8_000), story([*prose("x", 11), *refrain * 8_000])
-    assert copied(a, b).words <= 10
+    assert find_copied(a, b).words <= 10

@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from neardup.core.fingerprint.word_hashes import Hashes, hashed
+from neardup.core.fingerprint.word_hashes import Hashes, hash_words
 from neardup.core.text.normalize import tokens
 from neardup.core.verify import passages as passages_module
 from neardup.core.verify.passages import MIN_PASSAGE, Passage, longest_run, passages
@@ -34,7 +34,7 @@ all_pairs = mock.patch.object(passages_module, "MAX_PAIRS", 64**2)
 
 
 def story(words: Sequence[object]) -> Hashes:
-    return hashed([str(word).encode() for word in words]).hashes
+    return hash_words([str(word).encode() for word in words]).hashes
 
 
 def word_by_word(a: Hashes, b: Hashes) -> list[Passage]:
@@ -190,7 +190,7 @@ def test_repetitive_stories_are_covered(name: str) -> None:
 def test_gram_pairs_grow_linearly_with_words() -> None:
     """The time itself decides nothing; a square of 10,000 would not fit into memory."""
     for words_a, words_b, _ in REPETITIVE.values():
-        at_a, at_b = passages_module._paired(
+        at_a, at_b = passages_module._pair_places(
             passages_module._grams(story(words_a)), passages_module._grams(story(words_b))
         )
         assert len(at_a) == len(at_b) <= LONG * passages_module.MAX_PAIRS**0.5

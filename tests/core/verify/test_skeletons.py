@@ -16,7 +16,7 @@ from neardup.core.text.normalize import tokens
 from neardup.core.verify.scores import examine
 from neardup.core.verify.sets import ONE_PAIR
 from neardup.core.verify.shingled import Shingled, shingled
-from neardup.core.verify.skeletons import copied_words, overlaps, packed_grams, paired, passages
+from neardup.core.verify.skeletons import copied_words, overlaps, packed_grams, pair_spans, passages
 from neardup.core.verify.tiers import COPIED_WORDS, TRANSLITERATED
 from neardup.records import Assessment, Language, Signals
 
@@ -117,7 +117,7 @@ def test_each_passage_lies_in_both_texts_and_none_overlaps_another(language: Lan
     words = STORIES[language][0].split()
     a, b = FORWARD[language][0], shingled(tokens(" ".join([*words[100:], *words[:100]])))
     found = copied_words(a.skeleton, b.skeleton)
-    assert len(paired(a.skeleton, b.skeleton, found.spans_a, found.spans_b)) >= 2, "two parts have changed places"
+    assert len(pair_spans(a.skeleton, b.skeleton, found.spans_a, found.spans_b)) >= 2, "two parts have changed places"
     shown = passages(a.skeleton, b.skeleton)
     for text, starts in ((a, [one.start_a for one in shown]), (b, [one.start_b for one in shown])):
         places = [place for start, one in zip(starts, shown, strict=True) for place in range(start, start + one.words)]

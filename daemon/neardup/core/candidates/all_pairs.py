@@ -72,7 +72,7 @@ def near_pairs(simhashes: HashRows, distance: int, max_bucket: int) -> Iterator[
     rules = JoinRules(min_bands=1, min_bytes=HASH_BYTES - distance, max_bucket=max_bucket)
     positions = np.arange(len(simhash_bytes))
     stories = Stories(band_values, simhash_bytes, heavy_bands(band_values, positions, max_bucket))
-    for chunk in _joined("", stories, spans, positions, rules):
+    for chunk in _join_keys("", stories, spans, positions, rules):
         bits = hamming(simhashes.take(chunk.left, axis=0), simhashes.take(chunk.right, axis=0))
         yield chunk.where(bits <= distance)
 
@@ -90,10 +90,10 @@ def signature_pairs(
     band_values = np.ascontiguousarray(rows.view(np.uint16)[:, :bands])
     spans = [slice(ROWS_A_BAND * band, ROWS_A_BAND * (band + 1)) for band in range(bands)]
     stories = Stories(band_values, rows, heavy_bands(band_values, signed, max_bucket))
-    yield from _joined("sketch:", stories, spans, signed, JoinRules(shared, agreeing_rows, max_bucket))
+    yield from _join_keys("sketch:", stories, spans, signed, JoinRules(shared, agreeing_rows, max_bucket))
 
 
-def _joined(
+def _join_keys(
     prefix: str, stories: Stories, spans: Sequence[slice], positions: Positions, rules: JoinRules
 ) -> Iterator[PairChunk]:
     """The pairs of all keys among the stories at `positions`.
@@ -105,7 +105,7 @@ def _joined(
     room, truncations = max(CHUNK_PAIRS, rules.max_bucket), Truncations.none()
     order = positions
     for band in reversed(range(key_bands)):
-        order = _sorted(order, band_values[:, band])
+        order = _sort_by(order, band_values[:, band])
     bands = len(spans)
     all_keys = [Keys(n, n + key_bands - 1, bands if key_bands > 1 else n + 1, rules) for n in range(bands)]
     total, done = sum(keys.stop - keys.start for keys in all_keys), 0
@@ -113,7 +113,7 @@ def _joined(
         if keys.start == keys.stop:
             continue
         first_values = band_values[:, keys.first_band]
-        runs = _runs(_sorted(order, first_values), first_values)
+        runs = _runs(_sort_by(order, first_values), first_values)
         if truncated := truncated_buckets(stories, runs, keys):
             truncations = truncations.with_added(truncated)
             capped = {
@@ -134,7 +134,7 @@ def _bucket_name(prefix: str, fingerprint: FingerprintBytes, spans: Sequence[sli
     return f"{prefix}{'+'.join(map(str, key))}:{value:X}"
 
 
-def _sorted(order: Positions, values: BandValues) -> Positions:
+def _sort_by(order: Positions, values: BandValues) -> Positions:
     """Positions in ascending order of their values (n,), stable: a radix sort, 16 bits at a time."""
     for shift in range(0, 8 * values.itemsize, 16):
         digits = (values >> shift).astype(np.uint16)
@@ -153,7 +153,7 @@ def _runs(members: Positions, values: BandValues) -> Runs:
 # Compares a few stories with all others by their fingerprints, without buckets and without the limits of
 # nomination. Signatures of unrelated stories agree in 6 of 64 rows once in 4 million pairs.
 
-ROWS = 6  # that the signatures of a pair agree in, at least
+LEAST_ROWS = 6  # that the signatures of a pair agree in, at least
 
 Indices = npt.NDArray[np.int64]
 
@@ -171,7 +171,7 @@ def compare(ones: FingerprintArrays, others: FingerprintArrays, most_bits: int) 
 
     All stories are of one language.
     """
-    return Alike(*close_pairs(columns_of(ones), columns_of(others), most_bits, ROWS))
+    return Alike(*close_pairs(columns_of(ones), columns_of(others), most_bits, LEAST_ROWS))
 
 
 @in_c(native.close_pairs)

@@ -23,7 +23,7 @@ import numpy as np
 import numpy.typing as npt
 
 from neardup.core.fingerprint.minhash import ROWS, SignatureRows, signature_rows
-from neardup.core.fingerprint.word_hashes import mixed
+from neardup.core.fingerprint.word_hashes import mix
 from neardup.core.verify.scores import HashRows, hash_rows
 from neardup.records import Language
 
@@ -89,7 +89,7 @@ def block_values(simhashes: npt.NDArray[np.uint64], distance: int, bits: int) ->
     count = distance + SHARED_BLOCKS
     edges = [n * HASH_BITS // count for n in range(count + 1)]
     blocks = [_bits(words, start, stop) for start, stop in pairwise(edges)]
-    return (mixed(np.stack(blocks, axis=1)) >> np.uint64(WORD_BITS - bits)).astype(np.uint16)
+    return (mix(np.stack(blocks, axis=1)) >> np.uint64(WORD_BITS - bits)).astype(np.uint16)
 
 
 def _bits(words: npt.NDArray[np.uint64], start: int, stop: int) -> npt.NDArray[np.uint64]:
@@ -103,7 +103,7 @@ def _bits(words: npt.NDArray[np.uint64], start: int, stop: int) -> npt.NDArray[n
     return np.asarray(bits & np.uint64((1 << stop - start) - 1))
 
 
-def narrowed(signatures: SignatureRows, bands: int, bits: int) -> Values:
+def hash_bands(signatures: SignatureRows, bands: int, bits: int) -> Values:
     """The first bands of (n, 64) signatures, each hashed to `bits` bits, at most 16: (n, bands).
 
     With 16 bits a band is left as it is.  With fewer it is hashed, not cut, because values next to a frequent value

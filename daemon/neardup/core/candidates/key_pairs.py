@@ -19,7 +19,7 @@ import numpy.typing as npt
 from neardup.core.candidates.banding import BANDS, ROWS_A_BAND, groups
 from neardup.core.candidates.select import Arrays, Flags, NominationThresholds, Thresholds, score_pairs
 from neardup.core.fingerprint.minhash import SignatureRows
-from neardup.core.fingerprint.word_hashes import MIN_SHARED, mixed
+from neardup.core.fingerprint.word_hashes import MIN_SHARED, mix
 from neardup.core.native import candidates as native
 from neardup.core.native import in_c
 from neardup.core.verify.scores import HashRows
@@ -120,8 +120,8 @@ def keys_of(
     hash_bytes = np.ascontiguousarray(simhashes).view(np.uint8).reshape(-1, BANDS * BAND_BYTES)
     count, bands = int(table.group_edges[language, 0]), int(table.thresholds[language, 1])
     edges = table.group_edges[language, 1 : count + 2].tolist()
-    columns = [_hashed(hash_bytes[:, BAND_BYTES * start : BAND_BYTES * stop]) for start, stop in pairwise(edges)]
-    columns += [_hashed(signatures[:, ROWS_A_BAND * band : ROWS_A_BAND * (band + 1)]) for band in range(bands)]
+    columns = [_hash_rows(hash_bytes[:, BAND_BYTES * start : BAND_BYTES * stop]) for start, stop in pairwise(edges)]
+    columns += [_hash_rows(signatures[:, ROWS_A_BAND * band : ROWS_A_BAND * (band + 1)]) for band in range(bands)]
     nth = np.arange(count + bands, dtype=np.uint64)
     prefix = np.uint64(language) << LANGUAGE_SHIFT | nth << NTH_SHIFT
     keys = np.stack(columns, axis=1) >> VALUE_SHIFT | prefix
@@ -130,12 +130,12 @@ def keys_of(
     return keys[wanted], np.nonzero(wanted)[0]
 
 
-def _hashed(values: npt.NDArray[np.uint8]) -> Keys:
+def _hash_rows(values: npt.NDArray[np.uint8]) -> Keys:
     """(n, up to 16) bytes -> (n,) a hash of each row."""
     padded = np.zeros((len(values), 2 * 8), np.uint8)
     padded[:, : values.shape[1]] = values
     words = padded.view(np.uint64)
-    return np.asarray(mixed(mixed(words[:, 0]) + words[:, 1]))
+    return np.asarray(mix(mix(words[:, 0]) + words[:, 1]))
 
 
 def numbers_of_keys(keys: Keys) -> Indices:

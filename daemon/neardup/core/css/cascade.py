@@ -8,10 +8,10 @@ from operator import itemgetter
 from selectolax.lexbor import LexborNode
 
 from neardup.core.css.computed_style import DOUBT, Looks, Values
-from neardup.core.css.declarations import Declaration, declarations, substituted
+from neardup.core.css.declarations import Declaration, declarations, substitute_properties
 from neardup.core.css.page_styles import MOST_WORK, StyleSheet
 from neardup.core.css.sheets import MOST_RULES
-from neardup.core.css.values import GLOBAL, expanded
+from neardup.core.css.values import GLOBAL, expand
 from neardup.core.text.parsing import matching
 
 # Important, of a style attribute, rank of the cascade layer, specificity, order.
@@ -96,7 +96,7 @@ class Sheets:
                 self._matched.setdefault(element, []).append(order)
                 if rule.pseudo:
                     self.pseudos.setdefault(element, set()).add(rule.pseudo)
-        self.known = _known(tuple(sheets)) if self.is_whole else Known()
+        self.known = _known_of(tuple(sheets)) if self.is_whole else Known()
         self.looks = self.known.looks
 
     def of(self, node: LexborNode, custom: Values, pseudo: str = "") -> tuple[Attributes, Values]:
@@ -152,7 +152,7 @@ class Sheets:
         ]
         if not pseudo:
             weighed = [*_browser_style(node), *_hints(node, attributes), *weighed, *_inline(attributes)]
-        values = _cascaded([one for _, one in sorted(weighed, key=itemgetter(0))], custom) if weighed else {}
+        values = _cascade([one for _, one in sorted(weighed, key=itemgetter(0))], custom) if weighed else {}
         unsure = [rule.selector for _, rule in matched if rule.is_doubtful and rule.declarations.acts]
         if not pseudo and self._is_covered(node):
             unsure.append("::before")
@@ -173,7 +173,7 @@ class Sheets:
         return {"position", "background-color"} <= names
 
 
-def _known(sheets: tuple[StyleSheet, ...]) -> Known:
+def _known_of(sheets: tuple[StyleSheet, ...]) -> Known:
     if (known := KNOWN.get(sheets)) is None:
         if len(KNOWN) == MOST_KNOWN:
             KNOWN.clear()
@@ -194,11 +194,11 @@ def _hints(node: LexborNode, attributes: Attributes) -> Iterator[Weighed]:
         hints = [*hints, ("width", "width"), ("height", "height")]
     for name, longhand in hints:
         if value := attributes.get(name):
-            for pair in expanded(longhand, hinted(value) if longhand.endswith(("color", "fill")) else value):
+            for pair in expand(longhand, value_of_hint(value) if longhand.endswith(("color", "fill")) else value):
                 yield (False, False, -1, (0, 0, 0), 0), Declaration(longhand, value, important=False, longhands=(pair,))
 
 
-def hinted(value: str) -> str:
+def value_of_hint(value: str) -> str:
     """The value of an attribute that is a style -> that of the style; colours need no sign."""
     return f"#{value}" if BARE_COLOUR.fullmatch(value) else value
 
@@ -208,7 +208,7 @@ def _inline(attributes: Attributes) -> Iterator[Weighed]:
         yield (one.important, True, 0, (0, 0, 0), 0), one
 
 
-def _cascaded(ordered: list[Declaration], custom: Values) -> Values:
+def _cascade(ordered: list[Declaration], custom: Values) -> Values:
     own = {one.name: one.value for one in ordered if one.name.startswith("--")}
     custom = {**custom, **own} if own else custom
     values = dict(own)
@@ -218,8 +218,8 @@ def _cascaded(ordered: list[Declaration], custom: Values) -> Values:
         if one.longhands:
             values.update(one.longhands)
         elif not one.name.startswith("--"):
-            value = substituted(one.value, custom)
-            longhands = expanded(one.name, value) if value is not None else ()
+            value = substitute_properties(one.value, custom)
+            longhands = expand(one.name, value) if value is not None else ()
             values.update(longhands or ((one.name, "unset"),))
     return _without_keywords(values)
 

@@ -24,7 +24,7 @@ ANIMATED: Layer = frozenset(["animation"])
 PAINTED: Layer = frozenset(["painting"])
 
 
-def apart(characters: Counter[Layer]) -> list[list[Layer]]:
+def layers_apart(characters: Counter[Layer]) -> list[list[Layer]]:
     """The layers that are read once more, by the numbers of their characters.
 
     Each large part of what may be seen is read apart, and all that is left without it.  What is hidden is read if it is
@@ -237,7 +237,7 @@ class Style:
         return max(abs(a - b) for a, b in zip(shade[:3], self.background, strict=False)) <= CLOSE
 
 
-def computed(parent: Style, values: Values) -> Style:
+def compute_style(parent: Style, values: Values) -> Style:
     """The style of an element in `parent`, by its declared values."""
     custom = {name: value for name, value in values.items() if name.startswith("--")}
     size = _font_size(values.get("font-size"), parent.size) * (pixels(values.get("zoom", "1"), whole=1) or 1)
@@ -330,7 +330,7 @@ class Looks:
         if (found := self._known.get(key)) is None:
             if len(self._known) == MOST_LOOKS:
                 self._known.clear()
-            style = computed(parent, values)
+            style = compute_style(parent, values)
             look = Look(style, is_unseen(values, display, style.size), is_low(values, style.size))
             found = self._known[key] = look, parent, values
         return found[0]

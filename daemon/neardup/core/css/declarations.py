@@ -12,7 +12,7 @@ from typing import Any
 
 import tinycss2
 
-from neardup.core.css.values import UNCOMPUTED, colour, expanded, is_computed, is_known, is_light, pixels
+from neardup.core.css.values import UNCOMPUTED, colour, expand, is_computed, is_known, is_light, pixels
 
 Longhands = tuple[tuple[str, str], ...]  # names and values
 NODES = {"skip_comments": True, "skip_whitespace": True}
@@ -86,17 +86,17 @@ def parsable(style: str) -> str:
     return LONG_NUMBER.sub(r"\1", style) if deepest <= MOST_NESTED else ""
 
 
-def substituted(value: str, custom: Mapping[str, str], depth: int = 0) -> str | None:
+def substitute_properties(value: str, custom: Mapping[str, str], depth: int = 0) -> str | None:
     """A value with its `var()`s replaced; None if a property is not defined and has no fallback."""
     at = value.find("var(")
     if at < 0:
         return value
-    end = _closing(value, at + 3)
+    end = _find_closing(value, at + 3)
     name, comma, fallback = value[at + 4 : end].partition(",")
     held = custom.get(name.strip(), fallback if comma else None)
     if held is None or depth > 16:
         return None
-    return substituted(f"{value[:at]}{held}{value[end + 1 :]}".strip(), custom, depth + 1)
+    return substitute_properties(f"{value[:at]}{held}{value[end + 1 :]}".strip(), custom, depth + 1)
 
 
 def possible_values(value: str, custom: Callable[[str], Iterable[str]]) -> set[str] | None:
@@ -114,7 +114,7 @@ def possible_values(value: str, custom: Callable[[str], Iterable[str]]) -> set[s
         if at < 0:
             known.add(text)
             continue
-        end = _closing(text, at + 3)
+        end = _find_closing(text, at + 3)
         name, comma, fallback = text[at + 4 : end].partition(",")
         choices = {*custom(name.strip()), *([fallback] if comma else [])}
         if not CUSTOM_PROPERTY.fullmatch(name.strip()) or len(text) > LONGEST_VALUE or len(choices) > MOST_VALUES:
@@ -123,7 +123,7 @@ def possible_values(value: str, custom: Callable[[str], Iterable[str]]) -> set[s
     return None
 
 
-def _closing(value: str, opening: int) -> int:
+def _find_closing(value: str, opening: int) -> int:
     depth = 0
     for at in range(opening, len(value)):
         depth += {"(": 1, ")": -1}.get(value[at], 0)
@@ -143,7 +143,7 @@ def declarations_of(nodes: list[Any]) -> Declarations:
             items.append(Declaration(node.name, value, node.important, ()))
         elif ("var(" in value.lower() and is_known(node.lower_name)) or (node.lower_name in MARKING and '"' in value):
             items.append(Declaration(node.lower_name, value, node.important, ()))
-        elif longhands := expanded(node.lower_name, value):
+        elif longhands := expand(node.lower_name, value):
             items.append(Declaration(node.lower_name, value, node.important, longhands))
     pairs = [
         (name, value) for name, value in _strongest(items).items() if _may_hide(name, value) or is_doubtful(name, value)
@@ -226,7 +226,7 @@ HARMLESS_IF_UNKNOWN = {
 HARMLESS = {"", "none", "normal", "auto", "visible"}
 
 
-def _may_move(value: str) -> bool:
+def _is_moved_far(value: str) -> bool:
     size = pixels(value) or 0
     return size >= FAR_ENOUGH or size <= -BACK
 
@@ -244,7 +244,7 @@ DOUBTS: dict[str, Callable[[str], bool]] = {
     "contain": lambda value: any(word in value for word in ("strict", "size", "content")),
     "content": lambda value: value.startswith(("url(", "image-set(", "linear-")),
     **dict.fromkeys(("grid-template-columns", "grid-template-rows"), lambda value: pixels(value.split()[0]) == 0),
-    **dict.fromkeys(MOVING, _may_move),
+    **dict.fromkeys(MOVING, _is_moved_far),
 }
 
 

@@ -18,12 +18,12 @@ LEAST_PLACED = 3  # children; fewer are notes beside a text, which need no order
 LINE = 10  # pixels; boxes that are closer in height stand in one line
 SIDES = frozenset(("left", "right", "top", "bottom", "margin-left", "margin-top", "translate", "transform"))
 CELLS, DRAWN = ("td", "th"), ("text", "tspan")
-LETTERS = 40  # characters by which the direction of a text is known
+DIRECTION_LETTERS = 40  # characters by which the direction of a text is known
 
 Pair = tuple[LexborNode, Values]
 
 
-def in_order_shown(
+def order_children(
     children: Sequence[LexborNode], styles: Sequence[Values], display: str, values: Values, *, to_the_left: bool
 ) -> list[LexborNode]:
     """The children of an element, with the values of each, in the order in which they are read.
@@ -32,14 +32,14 @@ def in_order_shown(
     """
     pairs = list(zip(children, styles, strict=True))
     if display.endswith("grid"):
-        return _by_cells(pairs, values, is_backwards=_is_backwards(children, to_the_left))
+        return _order_by_cells(pairs, values, is_backwards=_is_backwards(children, to_the_left))
     if display.endswith("flex"):
         pairs.sort(key=lambda pair: _order(pair[1]))
         direction = values.get("flex-direction", "row")
         if ("reverse" in direction) != ("column" not in direction and _is_backwards(children, to_the_left)):
             pairs.reverse()
     elif sum(map(_is_placed, pairs)) >= LEAST_PLACED:
-        pairs.sort(key=lambda pair: _place(pair[1]))
+        pairs.sort(key=lambda pair: _position(pair[1]))
     elif _is_backwards(children, _are_floats(styles) or (to_the_left and _are_boxes(pairs))):
         pairs.reverse()
     return [child for child, _ in pairs]
@@ -49,11 +49,11 @@ def _is_backwards(children: Sequence[LexborNode], to_the_left: bool) -> bool:
     """Whether a line of these children runs against the direction in which their text is read."""
     if not to_the_left:
         return False
-    text = "".join(child.text_lexbor() for child in children[:LEAST_PLACED])[:LETTERS]
+    text = "".join(child.text_lexbor() for child in children[:LEAST_PLACED])[:DIRECTION_LETTERS]
     return "L" in map(unicodedata.bidirectional, text)
 
 
-def _by_cells(pairs: Sequence[Pair], values: Values, *, is_backwards: bool) -> list[LexborNode]:
+def _order_by_cells(pairs: Sequence[Pair], values: Values, *, is_backwards: bool) -> list[LexborNode]:
     """The children of a grid by row and column; white space stays behind the child before it."""
     groups: list[list[Pair]] = []
     for child, own in pairs:
@@ -87,7 +87,7 @@ def _are_boxes(pairs: Sequence[Pair]) -> bool:
     return sum(boxes) >= LEAST_PLACED
 
 
-def _place(values: Values) -> tuple[float, float]:
+def _position(values: Values) -> tuple[float, float]:
     """Its line, and its place in the line, in pixels from the left."""
     if SIDES.isdisjoint(values):
         return 0, 0
@@ -105,7 +105,7 @@ def _place(values: Values) -> tuple[float, float]:
 
 REPEATED = re.compile(r"repeat\(\s*(\d{1,6})\s*,((?:[^()]|\([^()]*\))*)\)", re.IGNORECASE)
 TRACK = re.compile(r"\[([^\]]*)\]|[^\s()\[\]]*\((?:[^()]|\([^()]*\))*\)|[^\s()\[\]]+")
-LONGEST = 10_000  # characters of a template, and of what is repeated in it
+LONGEST_TEMPLATE = 10_000  # characters of a template, and of what is repeated in it
 MOST_SPANNED = 20  # tracks that a child spans, ...
 MANY_CHILDREN = 2_000  # ... and one in a grid of so many, which is not filled densely either: more would cost too much
 
@@ -134,22 +134,22 @@ def cells(values: Values, children: Sequence[Values]) -> list[Cell]:
         _tracks(values.get(f"grid-template-{one}s", ""), values.get("grid-template-areas", ""), one)
         for one in directions
     )
-    of_lines, _ = _shifted([_span(child, directions[0], lines) for child in children])
-    of_places, before = _shifted([_span(child, directions[1], places) for child in children])
+    of_lines, _ = _shift([_span(child, directions[0], lines) for child in children])
+    of_places, before = _shift([_span(child, directions[1], places) for child in children])
     spans, is_dense = list(zip(of_lines, of_places, strict=True)), "dense" in flow
     if len(spans) > MANY_CHILDREN:
         spans, is_dense = [(line._replace(size=1), place._replace(size=1)) for line, place in spans], False
-    found = _placed(spans, places.number + before, is_dense=is_dense)
+    found = _place_children(spans, places.number + before, is_dense=is_dense)
     return [(row, column) for column, row in found] if "column" in flow else found
 
 
-def _shifted(spans: Sequence[Span]) -> tuple[list[Span], int]:
+def _shift(spans: Sequence[Span]) -> tuple[list[Span], int]:
     """The spans counted from the first track that any has, and how many tracks lie before those of the style."""
     before = -min(0, *(span.start or 0 for span in spans), 0)
     return [span if span.start is None else Span(span.start + before, span.size) for span in spans], before
 
 
-def _placed(spans: Sequence[tuple[Span, Span]], length: int, *, is_dense: bool) -> list[Cell]:
+def _place_children(spans: Sequence[tuple[Span, Span]], length: int, *, is_dense: bool) -> list[Cell]:
     """The cell of each child, in a grid whose lines have `length` places and are filled one after the other."""
     grid = _Grid(spans)
     for child, (line, place) in enumerate(spans):
@@ -208,14 +208,16 @@ def _choices(place: Span, begin: Cell, length: int) -> Iterator[Cell]:
 def _tracks(template: str, of_areas: str, direction: str) -> Tracks:
     lines = defaultdict[str, list[int]](list)
     number = 0
-    template = REPEATED.sub(lambda match: f" {match[2]} " * _times(int(match[1]), match[2]), template[:LONGEST])
+    template = REPEATED.sub(
+        lambda match: f" {match[2]} " * _times(int(match[1]), match[2]), template[:LONGEST_TEMPLATE]
+    )
     for match in TRACK.finditer(template if template.lower() != "none" else ""):
         if match[1] is None:
             number += 1
         else:
             for name in match[1].split():
                 lines[name].append(number)
-    areas = [(match[1] or match[2] or "").split() for match in STRING.finditer(of_areas[:LONGEST])]
+    areas = [(match[1] or match[2] or "").split() for match in STRING.finditer(of_areas[:LONGEST_TEMPLATE])]
     for row, names in enumerate(areas):
         for column, name in enumerate(names):
             at = row if direction == "row" else column
@@ -226,7 +228,7 @@ def _tracks(template: str, of_areas: str, direction: str) -> Tracks:
 
 
 def _times(wanted: int, repeated: str) -> int:
-    return min(wanted, LONGEST // (len(repeated) + 1))
+    return min(wanted, LONGEST_TEMPLATE // (len(repeated) + 1))
 
 
 def _span(child: Values, direction: str, tracks: Tracks) -> Span:

@@ -42,10 +42,10 @@ def text_of_content(value: str, attributes: Attributes) -> str:
 
 def _strings(value: str, attributes: Attributes) -> Iterator[str]:
     for one, other, name in CONTENT.findall(value):
-        yield attributes.get(name) or "" if name else ESCAPE.sub(_unescaped, one or other)
+        yield attributes.get(name) or "" if name else ESCAPE.sub(_unescape, one or other)
 
 
-def _unescaped(escape: re.Match[str]) -> str:
+def _unescape(escape: re.Match[str]) -> str:
     code = int(escape[1], 16) if escape[1] else ord(escape[2])
     return chr(code) if code <= 0x10FFFF and not 0xD800 <= code < 0xE000 else "\ufffd"
 

@@ -67,7 +67,7 @@ def style_sheets(root: LexborNode) -> list[StyleSheet]:
 
 def _style_sheet(text: str) -> StyleSheet:
     if (sheet := STYLE_SHEETS.get(text)) is None:
-        sheet = _parsed_sheet(text)
+        sheet = _parse_sheet(text)
         if len(STYLE_SHEETS) == MOST_SHEETS or sum(map(len, STYLE_SHEETS)) + len(text) > MOST_CHARACTERS:
             STYLE_SHEETS.clear()
         if len(text) <= MOST_CHARACTERS:
@@ -75,7 +75,7 @@ def _style_sheet(text: str) -> StyleSheet:
     return sheet
 
 
-def _parsed_sheet(text: str) -> StyleSheet:
+def _parse_sheet(text: str) -> StyleSheet:
     every_rule = rules(text)
     known = tuple(rule for rule in every_rule if _is_selector(rule.selector))
     acting = [rule for rule in known if rule.declarations.acts and rule.pseudo != "slotted"]

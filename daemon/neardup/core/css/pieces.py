@@ -54,7 +54,7 @@ class Text(NamedTuple):
 Piece = str | Text | InlineBlock | Override
 
 
-def written(pieces: Iterable[Piece], layers: Collection[Layer] | None = None) -> str:
+def write_text(pieces: Iterable[Piece], layers: Collection[Layer] | None = None) -> str:
     """The text of a page, of these layers, or if None of all that are not hidden."""
     out: list[str] = []
     starts: list[int] = []
@@ -81,7 +81,7 @@ BREAK = "\v"  # of a line, in the text of an element; no break in markup, and wh
 SPACES = "\t\n\r\f"  # that are shown as single ones, and may stand in a run
 
 
-def spaced(text: str) -> str:
+def collapse_spaces(text: str) -> str:
     """A text with single spaces in place of runs of white space, as HTML has it."""
     for space in SPACES:
         text = text.replace(space, " ")
@@ -95,13 +95,13 @@ def visible_length(text: str) -> int:
     return sum(map(len, text.split()))
 
 
-def spaced_text(element: LexborNode) -> tuple[str, int]:
+def read_spaced_text(element: LexborNode) -> tuple[str, int]:
     """The text of an element, spaced and with a line feed for each BREAK, and its visible length."""
     found = native_spaced_text(element) if WHY_UNREAD is None else None
-    return spaced_text_in_python(element) if found is None else found
+    return read_spaced_text_in_python(element) if found is None else found
 
 
-def spaced_text_in_python(element: LexborNode) -> tuple[str, int]:
-    """The reference of `spaced_text`."""
+def read_spaced_text_in_python(element: LexborNode) -> tuple[str, int]:
+    """The reference of `read_spaced_text`."""
     text = element.text_lexbor()
-    return spaced(text).replace(BREAK, "\n"), visible_length(text)
+    return collapse_spaces(text).replace(BREAK, "\n"), visible_length(text)

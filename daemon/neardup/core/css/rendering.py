@@ -15,11 +15,11 @@ from neardup.core.css.computed_style import (
     Layer,
     Style,
     Values,
-    apart,
-    computed,
+    compute_style,
     covers,
     is_out_of_flow,
     is_unseen,
+    layers_apart,
 )
 from neardup.core.css.declarations import declarations
 from neardup.core.css.elements import (
@@ -33,7 +33,7 @@ from neardup.core.css.elements import (
     display_of,
     is_block,
 )
-from neardup.core.css.order import LEAST_PLACED, in_order_shown
+from neardup.core.css.order import LEAST_PLACED, order_children
 from neardup.core.css.own_texts import (
     is_aside,
     marks,
@@ -50,11 +50,11 @@ from neardup.core.css.pieces import (
     Override,
     Piece,
     Text,
+    collapse_spaces,
     edges,
-    spaced,
-    spaced_text,
+    read_spaced_text,
     visible_length,
-    written,
+    write_text,
 )
 from neardup.core.text.parsing import insert_after, insert_before, matching, parsed
 from neardup.core.text.story import BREAKS, TEMPLATES, Parts, Story, parts_of, story_of
@@ -136,7 +136,7 @@ class Rendered(NamedTuple):
 Part = tuple[LexborNode, Style, bool, _Page] | Piece | Low
 
 
-def rendered(root: LexborNode, story: Story) -> Rendered:
+def render(root: LexborNode, story: Story) -> Rendered:
     """The text of a story of a page, whose elements it changes.
 
     White space does not count as hidden, nor does what no browser shows, such as scripts.  Doubtful texts are read
@@ -146,9 +146,9 @@ def rendered(root: LexborNode, story: Story) -> Rendered:
     signs = [signs_of_counters(sheet.text_lexbor()) for sheet in matching("style", root)]
     page = _page(root, story)
     signs.append(marks(page.sheets.marking, {}))
-    pieces = [_shown(" ".join(signs).strip(), START.doubted("signs"), page), *_pieces(root, page)]
+    pieces = [_show(" ".join(signs).strip(), START.doubted("signs"), page), *_pieces(root, page)]
     characters = page.characters
-    texts = [written(pieces), *(written(pieces, layers) for layers in apart(characters))]
+    texts = [write_text(pieces), *(write_text(pieces, layers) for layers in layers_apart(characters))]
     return Rendered("\n".join(texts), not page.left_out, characters[HIDDEN] / max(1, characters.total()))
 
 
@@ -185,22 +185,22 @@ def _pieces(root: LexborNode, page: _Page) -> list[Piece]:
         else:
             node, style, is_inside, inside = part
             if is_inside and node.is_text_node:
-                out.append(_text(node, style, inside, low))
+                out.append(_read_text(node, style, inside, low))
             elif is_inside and not low and _is_whole(node, style, inside):
-                out += _whole(node, style, inside)
+                out += _read_whole(node, style, inside)
             else:
                 within = _in_frame(node, style, inside) if is_inside else None
                 pending += reversed(list(_parts(node, style, is_inside, inside))) if within is None else within
     return out
 
 
-def _text(node: LexborNode, style: Style, page: _Page, low: list[bool]) -> Text:
+def _read_text(node: LexborNode, style: Style, page: _Page, low: list[bool]) -> Text:
     """What a text shows; in low boxes, only the first one is certain to be seen."""
     text = node.text_content or ""
     if low and text.strip():
         style = style.doubted("clipped") if any(low) else style
         low[:] = [True] * len(low)
-    return _shown(text, style, page)
+    return _show(text, style, page)
 
 
 def _is_whole(node: LexborNode, style: Style, page: _Page) -> bool:
@@ -210,11 +210,11 @@ def _is_whole(node: LexborNode, style: Style, page: _Page) -> bool:
     return style.is_plain or style.boxed_in or (style.drawn and node.first_child is None)
 
 
-def _whole(node: LexborNode, style: Style, page: _Page) -> Sequence[Piece]:
+def _read_whole(node: LexborNode, style: Style, page: _Page) -> Sequence[Piece]:
     is_block = node.tag_id in BREAKS
     if node.first_child is None and not is_block:
         return ()
-    written_text, visible = spaced_text(node)
+    written_text, visible = read_spaced_text(node)
     page.characters[style.layer] += visible
     text = Text(written_text, style.layer, style.takes_room)
     return (_line_break(style), text, _line_break(style)) if is_block else (text,)
@@ -248,7 +248,7 @@ def _in_frame(node: LexborNode, parent: Style, page: _Page) -> list[Part] | None
     frame = _known_frame(node, attributes, parent, page)
     style, children = frame.style, list(node.iter(include_text=True))
     if len(children) > 1 and (frame.is_arranged or _are_moved(node, len(children), style, page)):
-        style, children = _arranged(node, children, style, parent, page)
+        style, children = _arrange(node, children, style, parent, page)
     blank = Text(" ", style.layer, style.takes_room)
     page.characters[blank.layer] += 0
     parts: list[Part] = [
@@ -283,7 +283,7 @@ def _are_moved(node: LexborNode, children: int, style: Style, page: _Page) -> bo
     return any("order" in values or covers(values) for values in declared)
 
 
-def _arranged(
+def _arrange(
     node: LexborNode, children: list[LexborNode], style: Style, parent: Style, page: _Page
 ) -> tuple[Style, list[LexborNode]]:
     """The style within an element in `parent`, and its children in the order in which they are shown."""
@@ -293,7 +293,7 @@ def _arranged(
     styles = [_values_in_order(child, style, page, every=every) for child in children]
     if any(styles) or style.to_the_left or _turns_order(values):
         style = style.doubted("covered") if any(map(covers, styles)) else style
-        children = in_order_shown(children, styles, display, values, to_the_left=style.to_the_left)
+        children = order_children(children, styles, display, values, to_the_left=style.to_the_left)
     return style, children
 
 
@@ -382,7 +382,7 @@ def _content(node: LexborNode, style: Style, display: str, page: _Page) -> Itera
     if attributes:
         parts = chain(_asides(node, attributes, style, page), parts)
     if node.mem_id in page.sheets.pseudos:
-        before, after = (_generated(node, style, page, *names) for names in (("marker", "before"), ("after",)))
+        before, after = (_generated_texts(node, style, page, *names) for names in (("marker", "before"), ("after",)))
         parts = chain(before, parts, after)
     yield from parts
 
@@ -391,12 +391,12 @@ def _children(node: LexborNode, style: Style, display: str, page: _Page) -> Iter
     attributes, values = page.sheets.of(node, style.custom)
     children = list(node.iter(include_text=True))
     if children and children[0].is_text_node and _hides_first_letter(node, style, page):
-        yield _shown(FIRST_LETTER.sub(r"\1", children.pop(0).text_content or ""), style, page)
+        yield _show(FIRST_LETTER.sub(r"\1", children.pop(0).text_content or ""), style, page)
     if not attributes and len(children) == 1 and children[0].is_text_node and node.tag not in PECULIAR:
         yield children[0], style, True, page
         return
     if field := text_of_field(node, attributes):
-        yield from (" ", _shown(field, style, page), " ")
+        yield from (" ", _show(field, style, page), " ")
     if markup := page_within(node, attributes):
         framed = Style(boxed_in=style.boxed_in or not style.visible, doubts=style.doubts)
         yield from _page_within(markup, framed, page._replace(host=None))
@@ -413,13 +413,13 @@ def _children(node: LexborNode, style: Style, display: str, page: _Page) -> Iter
     styles = [page.sheets.of(one, style.custom)[1] if one.is_element_node else {} for one in children]
     if len(children) > 1 and (any(styles) or values or style.to_the_left):
         style = style.doubted("covered") if any(map(covers, styles)) else style
-        children = in_order_shown(children, styles, display, values, to_the_left=style.to_the_left)
+        children = order_children(children, styles, display, values, to_the_left=style.to_the_left)
     yield from ((child, style, True, page) for child in children)
 
 
 def _hides_first_letter(node: LexborNode, style: Style, page: _Page) -> bool:
     _, values = page.sheets.of(node, style.custom, "first-letter")
-    return bool(values) and computed(style, values).layer == HIDDEN
+    return bool(values) and compute_style(style, values).layer == HIDDEN
 
 
 def _as_slotted(child: LexborNode, style: Style, page: _Page) -> Style:
@@ -445,27 +445,27 @@ def _line_break(style: Style) -> Piece:
     return "" if not style.visible else Text("\n", HIDDEN) if style.boxed_in else "\n"
 
 
-def _shown(text: str, style: Style, page: _Page) -> Text:
+def _show(text: str, style: Style, page: _Page) -> Text:
     layer = style.layer
     page.characters[layer] += visible_length(text)
-    return Text(spaced(text), layer, style.takes_room)
+    return Text(collapse_spaces(text), layer, style.takes_room)
 
 
-def _generated(node: LexborNode, parent: Style, page: _Page, *pseudos: str) -> Iterator[Text]:
+def _generated_texts(node: LexborNode, parent: Style, page: _Page, *pseudos: str) -> Iterator[Text]:
     """The texts that style sheets put before or after the content of an element."""
     for pseudo in pseudos:
         attributes, values = page.sheets.of(node, parent.custom, pseudo)
         if "content" not in values:
             continue
-        style, display = computed(parent, values), values.get("display", "inline")
+        style, display = compute_style(parent, values), values.get("display", "inline")
         if not is_unseen(values, display, style.size):
-            shown = _shown(text_of_content(values["content"], attributes), style, page)
+            shown = _show(text_of_content(values["content"], attributes), style, page)
             yield shown._replace(text=f"\n{shown.text}\n") if shown.text and is_block(display) else shown
 
 
 def _asides(node: LexborNode, attributes: Attributes, style: Style, page: _Page) -> Iterator[Text]:
     """The texts that an element shows in some cases."""
     if text := marks(declarations(attributes.get("style") or "").items, attributes):
-        yield _shown(f" {text} ", style.doubted("strings"), page)
+        yield _show(f" {text} ", style.doubted("strings"), page)
     for text in texts_perhaps_shown(node, attributes):
-        yield _shown(f"\n{text}\n", style.in_unseen_box(), page)
+        yield _show(f"\n{text}\n", style.in_unseen_box(), page)

@@ -12,7 +12,7 @@ import cssselect2
 import tinycss2
 
 from neardup.core.css.declarations import NODES, Declaration, Declarations, declarations_of, parsable
-from neardup.core.css.values import LONGHANDS, expanded, pixels
+from neardup.core.css.values import LONGHANDS, expand, pixels
 
 # What the parser raises for what is no selector; the last two are its own mistakes.
 NO_SELECTOR = (cssselect2.SelectorError, ValueError, NotImplementedError, AttributeError, SyntaxError)
@@ -99,7 +99,7 @@ def _of_sheet(sheet: str, scope: _Scope) -> Iterator[Rule]:
 def _rules(nodes: list[Any], scope: _Scope) -> Iterator[Rule]:
     for node in nodes:
         if node.type == "qualified-rule":
-            selectors = [_nested(one, scope.selectors) for one in _split(tinycss2.serialize(node.prelude))]
+            selectors = [_nest(one, scope.selectors) for one in _split_list(tinycss2.serialize(node.prelude))]
             yield from _block(node.content, selectors, scope)
         elif node.type == "at-rule":
             yield from _at_rule(node, scope)
@@ -108,7 +108,7 @@ def _rules(nodes: list[Any], scope: _Scope) -> Iterator[Rule]:
 def _at_rule(node: Any, scope: _Scope) -> Iterator[Rule]:
     name, prelude = node.lower_at_keyword, tinycss2.serialize(node.prelude).strip()
     if name == "import":
-        yield from _imported(node, scope)
+        yield from _imported_rules(node, scope)
     elif name == "property":
         yield from _initial(node, prelude, scope)
     elif (inside := _inside(name, prelude, scope)) is not None and node.content is not None:
@@ -151,7 +151,7 @@ def _layer(scope: _Scope, name: str) -> str:
     return f"{scope.layer}.{name.strip() or len(scope.layers)}"
 
 
-def _imported(node: Any, scope: _Scope) -> Iterator[Rule]:
+def _imported_rules(node: Any, scope: _Scope) -> Iterator[Rule]:
     address, *rest = [one for one in node.prelude if one.type != "whitespace"] or [None]
     value = getattr(address, "value", None)
     if getattr(address, "type", "") == "function":
@@ -182,7 +182,7 @@ def _is_supported(condition: str) -> bool | None:
     (negation, name, value), *others = (tuple(map(str.lower, one)) for one in asked)
     if others or (name not in LONGHANDS and KNOWN.match(name)):
         return None
-    return (name in LONGHANDS and expanded(name, value.strip()) != ()) != bool(negation)
+    return (name in LONGHANDS and expand(name, value.strip()) != ()) != bool(negation)
 
 
 def _block(content: Any, selectors: list[str], scope: _Scope) -> Iterator[Rule]:
@@ -194,9 +194,9 @@ def _block(content: Any, selectors: list[str], scope: _Scope) -> Iterator[Rule]:
         if slotted := SLOTTED.search(selector):
             yield Rule(slotted[1], (0, 0, 0), "slotted", block)
             continue
-        plain = UNKNOWN_STATE.sub("", _by_attributes(ANY_NAMESPACE.sub("", _bounded(selector))))
+        plain = UNKNOWN_STATE.sub("", _by_attributes(ANY_NAMESPACE.sub("", _shorten(selector))))
         try:
-            (compiled,) = cssselect2.compile_selector_list(_completed(plain))
+            (compiled,) = cssselect2.compile_selector_list(_complete(plain))
         except NO_SELECTOR:
             continue
         pseudo = compiled.pseudo_element or ""
@@ -204,7 +204,7 @@ def _block(content: Any, selectors: list[str], scope: _Scope) -> Iterator[Rule]:
             subject = PSEUDO.sub("", plain) if pseudo else plain
             layer = scope.layers[scope.layer] if scope.layer else UNLAYERED
             may_hold = is_doubtful or plain != selector
-            completed = _completed(subject)
+            completed = _complete(subject)
             is_costly = COSTLY.search(completed) is not None
             yield Rule(completed, compiled.specificity, pseudo, block, layer, may_hold, is_costly)
     inner = [one for one in nodes if one.type in ("qualified-rule", "at-rule")]
@@ -212,7 +212,7 @@ def _block(content: Any, selectors: list[str], scope: _Scope) -> Iterator[Rule]:
         yield from _rules(inner, scope._replace(selectors=f":is({', '.join(selectors)})"))
 
 
-def _bounded(selector: str) -> str:
+def _shorten(selector: str) -> str:
     """A selector; of one with more than MOST_COMPOUNDS, the last one, or if that holds so many itself, any element."""
     if len(COMBINATOR.findall(selector)) < MOST_COMPOUNDS:
         return selector
@@ -233,7 +233,7 @@ def _by_attributes(selector: str) -> str:
     return LEFT_TO_RIGHT.sub(":not([dir=rtl i], [dir=rtl i] *)", selector)
 
 
-def _completed(selector: str) -> str:
+def _complete(selector: str) -> str:
     """A selector of which a part was left out, with an element before each bare `:is()`, which the parser needs."""
     selector = BARE_FUNCTION.sub("*", selector)
     return (
@@ -241,7 +241,7 @@ def _completed(selector: str) -> str:
     )
 
 
-def _nested(selector: str, within: str) -> str:
+def _nest(selector: str, within: str) -> str:
     if not within:
         return selector
     if ":scope" in selector:
@@ -249,7 +249,7 @@ def _nested(selector: str, within: str) -> str:
     return selector.replace("&", within) if "&" in selector else f"{within} {selector}"
 
 
-def _split(selectors: str) -> list[str]:
+def _split_list(selectors: str) -> list[str]:
     """The selectors of a list; a comma in brackets does not separate two."""
     parts, depth, start = [], 0, 0
     for at, character in enumerate(selectors):
@@ -341,7 +341,7 @@ def _compares(name: str, sign: str, value: str) -> bool:
 # The documents that stand in `data:` addresses (RFC 2397).
 
 DATA = re.compile(r"\s*data:([^,;]*)((?:;[^,;]*)*),(.*)", re.IGNORECASE | re.DOTALL)
-LONGEST = 4_000_000  # characters; the pipeline reads no larger page
+LONGEST_ADDRESS = 4_000_000  # characters; the pipeline reads no larger page
 
 
 class DataURL(NamedTuple):
@@ -353,7 +353,7 @@ class DataURL(NamedTuple):
 
 def data_url(address: str | None) -> DataURL | None:
     """A `data:` address -> its document, of which broken bytes are replaced; None for other addresses."""
-    match = DATA.match(address) if address and len(address) <= LONGEST else None
+    match = DATA.match(address) if address and len(address) <= LONGEST_ADDRESS else None
     if match is None:
         return None
     body = unquote_to_bytes(match[3])

@@ -9,11 +9,11 @@ from math import isnan
 
 from tinycss2.color4 import parse_color
 
-FUNCTIONS = re.compile(r"(?:-webkit-)?calc(?=\()")
-STARTS = ("calc(", "-webkit-calc(", "min(", "max(", "clamp(")
+CALC = re.compile(r"(?:-webkit-)?calc(?=\()")
+ARITHMETIC = ("calc(", "-webkit-calc(", "min(", "max(", "clamp(")
 TERM = re.compile(r"(?<![\w.])(?:\d+\.?\d*|\.\d+)(?:e[+-]?\d+)?[a-z%]*")
 MOST_PIXELS = 33_554_428.0
-LONGEST = 100  # characters; a browser reads longer ones, which pages do not have
+LONGEST_ARITHMETIC = 100  # characters; a browser reads longer ones, which pages do not have
 OPERATORS: dict[type[ast.operator], Callable[[float, float], float]] = {
     ast.Add: operator.add,
     ast.Sub: operator.sub,
@@ -23,18 +23,18 @@ OPERATORS: dict[type[ast.operator], Callable[[float, float], float]] = {
 SIGNS: dict[type[ast.unaryop], Callable[[float], float]] = {ast.UAdd: operator.pos, ast.USub: operator.neg}
 
 
-def calculated(value: str, length: Callable[[str], float | None]) -> float | None:
+def calculate(value: str, length: Callable[[str], float | None]) -> float | None:
     """The number that an arithmetic value comes to, where `length` gives that of a term; None for other values."""
-    if not value.startswith(STARTS) or len(value) > LONGEST:
+    if not value.startswith(ARITHMETIC) or len(value) > LONGEST_ARITHMETIC:
         return None
-    terms = TERM.sub(lambda term: str(length(term[0])), FUNCTIONS.sub("", value))
+    terms = TERM.sub(lambda term: str(length(term[0])), CALC.sub("", value))
     try:
-        return bounded(_number(ast.parse(terms, mode="eval").body))
+        return clamp_pixels(_number(ast.parse(terms, mode="eval").body))
     except (SyntaxError, ValueError, ArithmeticError):
         return None
 
 
-def bounded(number: float) -> float:
+def clamp_pixels(number: float) -> float:
     """A number within what a browser can lay out; 0 for one that is none, as in a browser."""
     return 0.0 if isnan(number) else max(-MOST_PIXELS, min(number, MOST_PIXELS))
 
@@ -58,8 +58,8 @@ def _number(node: ast.expr) -> float:
 
 # The shorthands of the properties that place the children of a grid (CSS Grid Layout 7 and 8).
 
-LINES = ("grid-row-start", "grid-row-end", "grid-column-start", "grid-column-end")
-TRACKS = ("grid-template-areas", "grid-template-rows", "grid-template-columns")
+GRID_LINES = ("grid-row-start", "grid-row-end", "grid-column-start", "grid-column-end")
+GRID_TRACKS = ("grid-template-areas", "grid-template-rows", "grid-template-columns")
 GRID_SHORTHANDS = ("grid-area", "grid-row", "grid-column", "grid-template", "grid")
 STRING = re.compile(r"\"([^\"]*)\"|'([^']*)'")
 NAME = re.compile(r"(?!(?:auto|span)$)-*[^\W\d][\w-]*", re.IGNORECASE)
@@ -67,23 +67,25 @@ NAME = re.compile(r"(?!(?:auto|span)$)-*[^\W\d][\w-]*", re.IGNORECASE)
 Longhands = list[tuple[str, str]]
 
 
-def longhands(name: str, value: str) -> Longhands:
+def grid_longhands(name: str, value: str) -> Longhands:
     """A shorthand of SHORTHANDS -> its longhands."""
     if name in ("grid-template", "grid"):
-        return _template(value)
+        return _template_longhands(value)
     first, second, third, fourth = ([part.strip() for part in value.split("/")] + [""] * 3)[:4]
     if name != "grid-area":
-        return [(f"{name}-start", first), (f"{name}-end", second or _end(first))]
-    column = second or _end(first)
-    return list(zip(LINES, (first, third or _end(first), column, fourth or _end(column)), strict=True))
+        return [(f"{name}-start", first), (f"{name}-end", second or _end_of_track(first))]
+    column = second or _end_of_track(first)
+    return list(
+        zip(GRID_LINES, (first, third or _end_of_track(first), column, fourth or _end_of_track(column)), strict=True)
+    )
 
 
-def _end(start: str) -> str:
+def _end_of_track(start: str) -> str:
     """The end that a declaration means which names a start only: a name counts for both."""
     return start if NAME.fullmatch(start) else "auto"
 
 
-def _template(value: str) -> Longhands:
+def _template_longhands(value: str) -> Longhands:
     rows, _, columns = value.partition("/")
     areas = " ".join(match[0] for match in STRING.finditer(rows)) or "none"
     flow = "column" if "auto-flow" in columns.lower() else "row"
@@ -120,8 +122,8 @@ UNCOMPUTED = (
 )  # fmt: skip
 # They only make a text visible that has no colour of its own.
 PAINTING = ("text-shadow", "-webkit-text-stroke", "background-clip")
-ARRANGING = ("order", "flex-direction", "grid-auto-flow", *TRACKS, *LINES)
-CASED = frozenset(("content", *GRID_SHORTHANDS, *TRACKS, *LINES))
+ARRANGING = ("order", "flex-direction", "grid-auto-flow", *GRID_TRACKS, *GRID_LINES)
+CASED = frozenset(("content", *GRID_SHORTHANDS, *GRID_TRACKS, *GRID_LINES))
 # The functions whose value is known; that of others, such as color-mix(), env() and if(), is not.
 COMPUTED = re.compile(
     r"(?:-webkit-)?(calc|min|max|clamp|url|attr|counter|counters|rgba?|hsla?|hwb|lab|lch|oklab|oklch|color|rect|inset|"
@@ -181,8 +183,8 @@ def pixels(value: str, em: float = 16, whole: float = 1280) -> float | None:
     """A length in pixels, or a share of `whole`; a plain number is taken as it is.  None for other values."""
     match = LENGTH.fullmatch(value)
     if not match:
-        return calculated(value, lambda length: pixels(length, em, whole))
-    number, unit = bounded(float(match[1])), match[2]
+        return calculate(value, lambda length: pixels(length, em, whole))
+    number, unit = clamp_pixels(float(match[1])), match[2]
     if unit in ("", "%"):
         return number * (whole / 100 if unit else 1)
     if unit in OF_FONT:
@@ -215,7 +217,7 @@ def is_length(value: str) -> bool:
     return pixels(value) is not None or "(" in value
 
 
-def one_of(words: str) -> Callable[[str], bool]:
+def is_one_of(words: str) -> Callable[[str], bool]:
     return frozenset(words.split()).__contains__
 
 
@@ -235,38 +237,38 @@ def is_colour(value: str) -> bool:
 @lru_cache(4096)
 def is_computed(value: str) -> bool:
     """Whether the value of each function in it is known."""
-    if value.startswith(STARTS) and pixels(value) is None:
+    if value.startswith(ARITHMETIC) and pixels(value) is None:
         return False
     return all(map(COMPUTED.match, FUNCTION.findall(value))) and "(from " not in value
 
 
-def anything(value: str) -> bool:
+def is_any_value(value: str) -> bool:
     return bool(value)
 
 
 LONGHANDS: dict[str, Callable[[str], bool]] = {
     "display": lambda value: all(word in DISPLAYS for word in value.split()),
-    "visibility": one_of("visible hidden collapse"),
-    "position": one_of("static relative absolute fixed sticky -webkit-sticky"),
-    "float": one_of("none left right inline-start inline-end"),
+    "visibility": is_one_of("visible hidden collapse"),
+    "position": is_one_of("static relative absolute fixed sticky -webkit-sticky"),
+    "float": is_one_of("none left right inline-start inline-end"),
     "font-size": is_font_size,
     **dict.fromkeys(("opacity", "zoom"), lambda value: pixels(value, whole=1) is not None),
     "color": is_colour,
     "-webkit-text-fill-color": is_colour,
     "background-color": is_colour,
-    "background-image": anything,
-    "overflow": lambda value: all(map(one_of("visible hidden clip scroll auto overlay"), value.split())),
-    "content-visibility": one_of("visible hidden auto"),
-    "content": anything,
-    **dict.fromkeys(("clip", "contain"), anything),
+    "background-image": is_any_value,
+    "overflow": lambda value: all(map(is_one_of("visible hidden clip scroll auto overlay"), value.split())),
+    "content-visibility": is_one_of("visible hidden auto"),
+    "content": is_any_value,
+    **dict.fromkeys(("clip", "contain"), is_any_value),
     **dict.fromkeys(
         ("width", "height", "max-width", "max-height", *SIDES, *(f"margin-{one}" for one in SIDES)), is_size
     ),
-    **dict.fromkeys((*UNCOMPUTED, *PAINTING, *ARRANGING, "fill", "z-index", "text-decoration"), anything),
-    **dict.fromkeys(("letter-spacing", "word-spacing", "text-decoration-thickness"), anything),
-    "direction": one_of("ltr rtl"),
-    **dict.fromkeys(("white-space", "-webkit-line-clamp"), anything),
-    "unicode-bidi": one_of("normal embed isolate plaintext bidi-override isolate-override"),
+    **dict.fromkeys((*UNCOMPUTED, *PAINTING, *ARRANGING, "fill", "z-index", "text-decoration"), is_any_value),
+    **dict.fromkeys(("letter-spacing", "word-spacing", "text-decoration-thickness"), is_any_value),
+    "direction": is_one_of("ltr rtl"),
+    **dict.fromkeys(("white-space", "-webkit-line-clamp"), is_any_value),
+    "unicode-bidi": is_one_of("normal embed isolate plaintext bidi-override isolate-override"),
     "text-indent": lambda value: is_length(value.split()[0]),
 }
 AXES = {
@@ -281,7 +283,7 @@ def is_known(name: str) -> bool:
     return any(one in LONGHANDS or one in SHORTHANDS or one in LOGICAL for one in (name, name.removeprefix("-webkit-")))
 
 
-def expanded(name: str, value: str) -> tuple[tuple[str, str], ...]:
+def expand(name: str, value: str) -> tuple[tuple[str, str], ...]:
     """A declaration -> its longhands that matter here; empty if it has none, or if a browser would ignore it."""
     name = LOGICAL.get(name, name)
     if name not in LONGHANDS and name.startswith("-webkit-"):
@@ -308,7 +310,7 @@ def _longhands(name: str, value: str) -> list[tuple[str, str]]:
     if name == "background":
         return _background(value)
     if name in GRID_SHORTHANDS:
-        return longhands(name, value)
+        return grid_longhands(name, value)
     if name in ("inset", "margin") and words:
         prefix = "margin-" if name == "margin" else ""
         each = (words * 4)[:4] if len(words) != 3 else [*words, words[1]]

@@ -13,7 +13,7 @@ import xxhash
 
 from neardup.core.fingerprint.minhash import shingles, signature
 from neardup.core.fingerprint.skeleton import skeleton_hashes, skeleton_of
-from neardup.core.fingerprint.word_hashes import Hashes, PassageHashes, Words, hashed, passage_hashes, simhash
+from neardup.core.fingerprint.word_hashes import Hashes, PassageHashes, Words, hash_words, passage_hashes, simhash
 from neardup.core.native import in_c
 from neardup.core.native.fingerprint import HashedText, fingerprint_of_utf8, hashed_text_of_utf8
 from neardup.core.text.normalize import tokens
@@ -53,7 +53,7 @@ def _native_hashed_words(words: Sequence[bytes]) -> HashedText:
 def hashed_words(words: Sequence[bytes]) -> HashedText:
     """As `hashed_text`, of normalised UTF-8 words, at least one."""
     normalised = b" ".join(words)
-    return HashedText(normalised, hashed(words).hashes, skeleton_hashes_of(normalised))
+    return HashedText(normalised, hash_words(words).hashes, skeleton_hashes_of(normalised))
 
 
 def skeleton_hashes_of(normalised: bytes) -> PassageHashes:
@@ -83,7 +83,7 @@ def fingerprint(words: Sequence[bytes]) -> Fingerprint:
     """Normalised UTF-8 words -> the story's fingerprint.  Raises ValueError for no words."""
     if not words:
         raise ValueError("a story without words has no fingerprint")
-    hashes = hashed(words)
+    hashes = hash_words(words)
     normalised = b" ".join(words)
     skeleton = skeleton_hashes(skeleton_of(normalised).classes)
     return fingerprint_of(normalised, hashes, shingles(hashes.hashes), skeleton)

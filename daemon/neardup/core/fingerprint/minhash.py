@@ -10,7 +10,7 @@ from typing import TypeVar
 import numpy as np
 import numpy.typing as npt
 
-from neardup.core.fingerprint.word_hashes import Hashes, mixed
+from neardup.core.fingerprint.word_hashes import Hashes, mix
 
 Constants = npt.NDArray[np.uint64]
 
@@ -175,12 +175,12 @@ def shingles(hashes: Hashes) -> Hashes:
 
     A single word is one shingle.
     """
-    return distinct(word_pairs(hashes) if len(hashes) > 1 else mixed(hashes))
+    return distinct(word_pairs(hashes) if len(hashes) > 1 else mix(hashes))
 
 
 def word_pairs(hashes: Hashes) -> Hashes:
     """The hashes of n words -> (n - 1,) uint64: those of each two adjacent ones, in reading order."""
-    return mixed(mixed(hashes[:-1]) + hashes[1:])
+    return mix(mix(hashes[:-1]) + hashes[1:])
 
 
 def distinct(hashes: npt.NDArray[Number]) -> npt.NDArray[Number]:
@@ -198,7 +198,7 @@ def signature(shingle_hashes: Hashes) -> bytes | None:
     permuted = shingle_hashes[:, None] * MULTIPLIERS
     permuted += ADDENDS  # in place: a second array of this size costs several times the arithmetic
     least: Hashes = permuted.min(axis=0)
-    return (mixed(least) >> np.uint64(56)).astype(np.uint8).tobytes()
+    return (mix(least) >> np.uint64(56)).astype(np.uint8).tobytes()
 
 
 def signature_rows(signatures: Sequence[bytes | None]) -> SignatureRows:

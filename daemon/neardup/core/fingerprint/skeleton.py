@@ -14,7 +14,7 @@ from dataclasses import dataclass
 import numpy as np
 import numpy.typing as npt
 
-from neardup.core.fingerprint.word_hashes import Hashes, PassageHashes, hashes_of, mixed
+from neardup.core.fingerprint.word_hashes import Hashes, PassageHashes, hashes_of, mix
 from neardup.core.text.consonants import CLASS_BITS, NO_CONSONANT, SCRIPTS, Classes, consonants
 from neardup.core.text.normalize import codes_of
 
@@ -52,7 +52,7 @@ def grams_of(classes: Classes, size: int) -> Hashes:
     packed = np.zeros(count, np.uint64)
     for offset in range(size):
         packed = packed << np.uint64(CLASS_BITS) | classes[offset : offset + count]
-    return mixed(packed)
+    return mix(packed)
 
 
 def skeleton_hashes(classes: Classes) -> PassageHashes:

@@ -119,7 +119,7 @@ def _stories(golden: str) -> Iterator[list[bytes]]:
     yield words + words[::-1] + words[::2] + words[::3]  # enough shingles for a signature
 
 
-def _made(words: list[bytes]) -> Fingerprint:
+def _fingerprint_of(words: list[bytes]) -> Fingerprint:
     """As `fingerprint`, likewise."""
     made = 0 if LIBRARY is None else fingerprint_of_utf8(b" ".join(words), is_normalised=True)
     return fingerprint(words) if isinstance(made, int) else made
@@ -128,7 +128,7 @@ def _made(words: list[bytes]) -> Fingerprint:
 def _digest(stories: Iterable[list[bytes]]) -> str:
     digest = xxhash.xxh3_64()
     for words in stories:
-        result = _made(words)
+        result = _fingerprint_of(words)
         digest.update(
             b" ".join(words) + result.text_hash + result.simhash + (result.signature or b"") + result.passages
         )

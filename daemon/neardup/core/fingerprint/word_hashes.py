@@ -32,14 +32,14 @@ class Words:
         return np.ascontiguousarray(self.digests[:, :8]).view("<u8").ravel().astype(np.uint64, copy=False)[self.order]
 
 
-def hashed(words: Sequence[bytes]) -> Words:
+def hash_words(words: Sequence[bytes]) -> Words:
     """Normalised UTF-8 words, in reading order -> their hashes."""
     index_of = {word: n for n, word in enumerate(dict.fromkeys(words))}
     digests = np.frombuffer(b"".join(map(xxhash.xxh3_128_digest, index_of)), np.uint8).reshape(-1, DIGEST_BYTES)
     return Words(digests, np.fromiter(map(index_of.__getitem__, words), np.intp, len(words)))
 
 
-def mixed(x: Hash) -> Hash:
+def mix(x: Hash) -> Hash:
     """The finaliser of splitmix64 (Steele, Lea and Flood, OOPSLA 2014), elementwise for an array."""
     x = (x ^ (x >> np.uint64(30))) * np.uint64(0xBF58476D1CE4E5B9)
     x = (x ^ (x >> np.uint64(27))) * np.uint64(0x94D049BB133111EB)
@@ -91,28 +91,28 @@ Places = npt.NDArray[np.intp]
 
 def passage_hashes(words: Hashes) -> PassageHashes:
     """Word hashes (n,), in reading order -> the distinct passage hashes, ascending.  None for fewer than GRAM words."""
-    return np.unique(sampled(words)[0])
+    return np.unique(sample_grams(words)[0])
 
 
-def sampled(words: Hashes) -> tuple[PassageHashes, Places]:
+def sample_grams(words: Hashes) -> tuple[PassageHashes, Places]:
     """Word hashes (n,), in reading order -> their passage hashes in that order, and the place of each one's first."""
     grams = grams_of(words)
-    places = _winnowed(grams)
+    places = _winnow(grams)
     return hashes_of(grams[places]), places
 
 
 def grams_of(words: Hashes) -> Hashes:
     """(n,) word hashes -> (n - GRAM + 1,) the hash of the GRAM words that begin at each place."""
-    pairs = mixed(mixed(words[:-1]) + words[1:])
-    return mixed(mixed(pairs[:-2]) + pairs[2:])
+    pairs = mix(mix(words[:-1]) + words[1:])
+    return mix(mix(pairs[:-2]) + pairs[2:])
 
 
 def hashes_of(grams: Hashes) -> PassageHashes:
     """(n,) hashes of grams -> (n,) the passage hashes that they have where they are sampled."""
-    return (mixed(grams) >> np.uint64(32)).astype(np.uint32)
+    return (mix(grams) >> np.uint64(32)).astype(np.uint32)
 
 
-def _winnowed(grams: Hashes) -> Places:
+def _winnow(grams: Hashes) -> Places:
     """The ascending places of the sampled grams."""
     if not len(grams):
         return np.empty(0, np.intp)

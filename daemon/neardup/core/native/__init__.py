@@ -54,13 +54,13 @@ def bind(name: str, *arguments: Any, result: Any = ctypes.c_int64) -> Callable[.
     Without a library, a function that no caller reaches.
     """
     if LIBRARY is None:
-        return _missing
+        return _raise_missing
     function = LIBRARY[name]
     function.argtypes, function.restype = arguments, result
     return function
 
 
-def checked(code: int) -> int:
+def check_code(code: int) -> int:
     """What a function of the library returned, unless it is an error: NO_MEMORY is MemoryError, INVALID ValueError."""
     if code == NO_MEMORY:
         raise MemoryError
@@ -83,11 +83,11 @@ def rows_of(arrays: Sequence[Array], dtype: npt.DTypeLike) -> npt.NDArray[np.int
     return np.array([(address(array, dtype), len(array)) for array in arrays], np.int64).reshape(-1, 2)
 
 
-def _missing(*_: object) -> int:
+def _raise_missing(*_: object) -> int:
     raise RuntimeError("the native core is missing")
 
 
-def _loaded(folder: Path) -> tuple[ctypes.CDLL | None, str | None]:
+def _load(folder: Path) -> tuple[ctypes.CDLL | None, str | None]:
     """The library; or else None, and why there is none."""
     paths = [path for suffix in EXTENSION_SUFFIXES if (path := folder / f"_neardup{suffix}").exists()]
     if not paths:
@@ -101,4 +101,4 @@ def _loaded(folder: Path) -> tuple[ctypes.CDLL | None, str | None]:
     return library, None
 
 
-LIBRARY, WHY_MISSING = _loaded(Path(__file__).parent)
+LIBRARY, WHY_MISSING = _load(Path(__file__).parent)

@@ -512,7 +512,7 @@ static int is_among(uint32_t hash, const uint32_t *ascending, int64_t count) {
     return first < count && ascending[first] == hash;
 }
 
-INLINE uint64_t pair_hash(const uint64_t *words) { return mixed(mixed(words[0]) + words[1]); }
+INLINE uint64_t pair_hash(const uint64_t *words) { return mix(mix(words[0]) + words[1]); }
 
 /* Set what is common in the words of one span. */
 static void mark_common(struct text span, const uint32_t *common, int64_t commons, uint8_t *marks, struct arena arena) {
@@ -521,12 +521,12 @@ static void mark_common(struct text span, const uint32_t *common, int64_t common
     uint32_t *places = take(&arena, grams, sizeof(uint32_t));
     for (int64_t place = 0; place < grams; place++) {
         const uint64_t *gram = span.words + place;
-        hashes[place] = mixed(mixed(pair_hash(gram)) + pair_hash(gram + 2));
+        hashes[place] = mix(mix(pair_hash(gram)) + pair_hash(gram + 2));
     }
     int64_t samples = (int64_t)winnow_places(hashes, (size_t)grams, WINDOW, places);
     int64_t first = -1, last = -1; /* the places of the first and the last of a stretch of common samples */
     for (int64_t nth = 0; nth < samples; nth++) {
-        if (is_among((uint32_t)(mixed(hashes[places[nth]]) >> 32), common, commons)) {
+        if (is_among((uint32_t)(mix(hashes[places[nth]]) >> 32), common, commons)) {
             last = places[nth];
             if (first < 0) {
                 first = nth ? last : 0;

@@ -8,7 +8,7 @@ import numpy as np
 import numpy.typing as npt
 
 from neardup.core.fingerprint.word_hashes import Hashes, PassageHashes
-from neardup.core.native import address, bind, checked, rows_of
+from neardup.core.native import address, bind, check_code, rows_of
 from neardup.records import Copied, Spans
 
 LEAST_KEPT, MOST_KEPT = 1 << 12, 1 << 13  # words of a text for which a thread keeps the room
@@ -30,7 +30,7 @@ class _Room:
 
     def __init__(self, words: int) -> None:
         self.words = words
-        self.memory: npt.NDArray[np.int64] = np.empty(-(-checked(_room_bytes(words, words)) // 8), np.int64)
+        self.memory: npt.NDArray[np.int64] = np.empty(-(-check_code(_room_bytes(words, words)) // 8), np.int64)
         self.span = address(self.memory, np.int64), self.memory.nbytes
 
 
@@ -53,10 +53,10 @@ def _room(words: int) -> _Room:
     return room
 
 
-def aligned(a: Hashes, b: Hashes) -> npt.NDArray[np.int32]:
+def align(a: Hashes, b: Hashes) -> npt.NDArray[np.int32]:
     a, b = map(np.ascontiguousarray, (a, b))
     room = _room(max(len(a), len(b)))
-    rows = checked(_aligned(address(a, WORD_HASH), len(a), address(b, WORD_HASH), len(b), *room.span))
+    rows = check_code(_aligned(address(a, WORD_HASH), len(a), address(b, WORD_HASH), len(b), *room.span))
     return room.memory[: 2 * rows].view(np.int32).reshape(-1, 4).copy()
 
 
@@ -74,7 +74,7 @@ def copied_pairs(texts: Sequence[Hashes], pairs: Pairs, common: PassageHashes) -
         arguments = address(rows, np.int64), len(rows), address(left, np.int32), len(left)
         hashes = address(common, PASSAGE_HASH), len(common)
         output = address(headers, np.int64), address(spans, np.int32), len(spans)
-        here = checked(_copied_pairs(*arguments, *hashes, *output, *room.span))
+        here = check_code(_copied_pairs(*arguments, *hashes, *output, *room.span))
         found += _results(headers[:here], spans)
         done += here
     return found
@@ -95,5 +95,5 @@ def own_pairs(words: Hashes, common: PassageHashes) -> Hashes:
     pairs, marks, room = np.empty(len(words), np.uint64), np.empty(len(words), np.uint8), _room(len(words))
     text = address(words, WORD_HASH), len(words)
     hashes = address(common, PASSAGE_HASH), len(common)
-    count = checked(_own_pairs(*text, *hashes, address(pairs, WORD_HASH), address(marks, np.uint8), *room.span))
+    count = check_code(_own_pairs(*text, *hashes, address(pairs, WORD_HASH), address(marks, np.uint8), *room.span))
     return pairs[:count]

@@ -7,12 +7,13 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import numpy.typing as npt
 
-from neardup.core.native import address, bind, checked
+from neardup.core.native import address, bind, check_code
 
 if TYPE_CHECKING:
     from neardup.core.candidates.bucket_join import Keys, Runs, Stories, Truncations
     from neardup.core.candidates.key_pairs import Buckets, HashBuckets, KeyTable
     from neardup.core.candidates.select import Arrays, Thresholds
+
 
 Indices = npt.NDArray[np.int64]
 Numbers = npt.NDArray[np.uint32]
@@ -169,7 +170,7 @@ def score_pairs(
         address(rows, np.int64),
         address(bits, np.int64),
     )
-    checked(code)
+    check_code(code)
     return is_alike, rows, bits
 
 
@@ -181,7 +182,7 @@ def alike_pairs(
     def fill(cursor: int, columns: list[int], room: int) -> int:
         return _alike_pairs(*sides, *_thresholds(thresholds), inside, cursor, *columns, room)
 
-    left, right, rows, bits = _collected(fill, len(ones[0]), 4, PAIRS_AT_ONCE)
+    left, right, rows, bits = _collect(fill, len(ones[0]), 4, PAIRS_AT_ONCE)
     return left, right, rows, bits
 
 
@@ -191,7 +192,7 @@ def close_pairs(ones: "Arrays", others: "Arrays", most_bits: int, least_rows: in
     def fill(cursor: int, columns: list[int], room: int) -> int:
         return _compare(*sides, most_bits, least_rows, cursor, *columns, room)
 
-    left, right, rows = _collected(fill, len(others[0]), 3, PAIRS_AT_ONCE)
+    left, right, rows = _collect(fill, len(others[0]), 3, PAIRS_AT_ONCE)
     return left, right, rows
 
 
@@ -239,7 +240,7 @@ def join_runs(
         right=address(right, np.int64),
     )
     while join.run < join.runs:
-        found = checked(_join_buckets(byref(join)))
+        found = check_code(_join_buckets(byref(join)))
         yield left[:found].copy(), right[:found].copy(), join.run / join.runs
 
 
@@ -269,7 +270,7 @@ def ranked_pairs(buckets: "Buckets", table: "KeyTable") -> tuple[Indices, Indice
         at_ranks = address(ranks, np.int64)
         return _pairs_in_buckets(byref(join), cursor, at_ranks, most, byref(out), address(left_out, np.int64))
 
-    left, right, agreeing, differing = _collected(fill, count, 4, max(most, PAIRS_AT_ONCE))
+    left, right, agreeing, differing = _collect(fill, count, 4, max(most, PAIRS_AT_ONCE))
     return left, right, agreeing, differing, left_out
 
 
@@ -296,7 +297,7 @@ def hash_sharing_pairs(
         return _pairs_in_hash_buckets(byref(join), cursor, *columns, room)
 
     largest = int(np.diff(buckets.edges).max(initial=0))
-    left, right, shared = _collected(fill, count, 3, max(largest, PAIRS_AT_ONCE))
+    left, right, shared = _collect(fill, count, 3, max(largest, PAIRS_AT_ONCE))
     return left, right, shared
 
 
@@ -319,7 +320,7 @@ def groups_of(
         len(groups),
         byref(commons),
     )
-    checked(end)
+    check_code(end)
     found = commons.size
     return groups[:end].copy(), hashes[:found].copy(), holders[:found].copy(), examples[:found].copy()
 
@@ -327,7 +328,7 @@ def groups_of(
 def list_earlier(groups: Numbers, first: int, earlier: Numbers, ends: Indices) -> None:
     room, stories = len(earlier), len(ends)
     at_groups, at_earlier = address(groups, np.uint32), address(earlier, np.uint32)
-    checked(_list_earlier(at_groups, len(groups), first, at_earlier, room, address(ends, np.int64), stories))
+    check_code(_list_earlier(at_groups, len(groups), first, at_earlier, room, address(ends, np.int64), stories))
 
 
 def shared_counts(earlier: Numbers, ends: Indices, first: int, min_shared: int) -> tuple[Numbers, Numbers, Indices]:
@@ -348,7 +349,7 @@ def shared_counts(earlier: Numbers, ends: Indices, first: int, min_shared: int) 
         address(shared, np.int64),
         room,
     )
-    checked(found)
+    check_code(found)
     return left[:found].copy(), right[:found].copy(), shared[:found].copy()
 
 
@@ -371,7 +372,7 @@ def shared_by(members: Numbers, edges: Indices, lookups: Indices, least: int) ->
             len(found),
             address(own_ends, np.int64),
         )
-        if not checked(made):
+        if not check_code(made):
             found = np.empty(2 * len(found), np.uint32)
         ends[done + 1 : done + made + 1] = ends[done] + own_ends[1 : made + 1]
         parts.append(found[: own_ends[made]].copy())
@@ -379,7 +380,7 @@ def shared_by(members: Numbers, edges: Indices, lookups: Indices, least: int) ->
     return parts[0] if len(parts) == 1 else np.concatenate([*parts, found[:0]]), ends
 
 
-def _collected(fill: Callable[[int, list[int], int], int], whole: int, columns: int, room: int) -> list[Indices]:
+def _collect(fill: Callable[[int, list[int], int], int], whole: int, columns: int, room: int) -> list[Indices]:
     """The columns of all pairs that `fill` writes, given a cursor, the columns' addresses and their room.
 
     They are complete when the cursor's first element is `whole`.
@@ -387,7 +388,7 @@ def _collected(fill: Callable[[int, list[int], int], int], whole: int, columns: 
     cursor, out = np.zeros(2, np.int64), np.empty((columns, room), np.int64)
     at, parts = [address(column, np.int64) for column in out], [out[:, :0]]
     while cursor[0] < whole:
-        found = checked(fill(address(cursor, np.int64), at, room))
+        found = check_code(fill(address(cursor, np.int64), at, room))
         parts.append(out[:, :found].copy())
     return list(parts[1] if len(parts) == 2 else np.concatenate(parts, axis=1))
 

@@ -5,7 +5,7 @@ import ctypes
 import numpy as np
 import numpy.typing as npt
 
-from neardup.core.native import address, bind, checked
+from neardup.core.native import address, bind, check_code
 
 _pointer, _length = ctypes.c_void_p, ctypes.c_int64
 _scan = bind("nd_scan_codes", _pointer, _length, _pointer, _length, _length, _length, _length, _pointer, _pointer)
@@ -22,7 +22,7 @@ def scan(
     (n_queries, words), (n, words_of_codes), most = queries.shape, codes.shape, places.shape[1]
     if words != words_of_codes or not places.shape == distances.shape == (n_queries, most):
         raise ValueError("the codes and the queries, or the rows of the nearest codes, are of different shapes")
-    checked(
+    check_code(
         _scan(
             address(queries, np.uint64),
             n_queries,

@@ -1,6 +1,6 @@
 /* The fingerprint of a story: text hash, SimHash, MinHash signature and passage hashes, from its normalised words.
  *
- * Each part is explained where its reference is: core/fingerprint/{simhash,minhash,passage_hashes,skeleton}.py.  What is
+ * Each part is explained where its reference is: core/fingerprint/{word_hashes,minhash,skeleton}.py.  What is
  * different here is only the way of counting.
  *
  * SimHash: words of one frequency have one weight, so their digests are first added bit by bit to 128 counters of a byte,
@@ -206,10 +206,10 @@ static bool vote(
 /* The hashes of the shingles in the order of the text, see minhash.shingles; returns how many there are. */
 static size_t hash_shingles(const uint64_t *hashes, size_t words, uint64_t *shingles) {
     if (words == 1) {
-        shingles[0] = mixed(hashes[0]);
+        shingles[0] = mix(hashes[0]);
         return 1;
     }
-    for (size_t word = 0; word + 1 < words; word++) shingles[word] = mixed(mixed(hashes[word]) + hashes[word + 1]);
+    for (size_t word = 0; word + 1 < words; word++) shingles[word] = mix(mix(hashes[word]) + hashes[word + 1]);
     return words - 1;
 }
 
@@ -306,7 +306,7 @@ static Minima *fastest_minima(void) { return take_minima; }
 static void sign(const nd_tables *tables, const uint64_t *shingles, size_t count, uint8_t signature[ND_ROWS]) {
     uint64_t least[ND_ROWS];
     fastest_minima()(tables, shingles, count, least);
-    for (int row = 0; row < ND_ROWS; row++) signature[row] = (uint8_t)(mixed(least[row]) >> 56);
+    for (int row = 0; row < ND_ROWS; row++) signature[row] = (uint8_t)(mix(least[row]) >> 56);
 }
 
 /* ---- passage hashes ---- */
@@ -345,14 +345,14 @@ static size_t drop_repeated(uint64_t *numbers, size_t count) {
     return kept;
 }
 
-INLINE uint64_t passage_hash(uint64_t gram) { return mixed(gram) >> 32; }
+INLINE uint64_t passage_hash(uint64_t gram) { return mix(gram) >> 32; }
 
 /* Append the passage hashes of a story to `hashes`; returns how many there are then.  `grams` has room for a number a
  * shingle, `places` too. */
 static size_t sample_passages(const uint64_t *shingles, size_t words, uint64_t *grams, uint32_t *places, uint64_t *hashes) {
     if (words < GRAM) return 0;
     size_t count = words - GRAM + 1;
-    for (size_t n = 0; n < count; n++) grams[n] = mixed(mixed(shingles[n]) + shingles[n + 2]);
+    for (size_t n = 0; n < count; n++) grams[n] = mix(mix(shingles[n]) + shingles[n + 2]);
     size_t sampled = winnow_places(grams, count, WINDOW, places);
     for (size_t n = 0; n < sampled; n++) hashes[n] = passage_hash(grams[places[n]]);
     return sampled;
@@ -393,7 +393,7 @@ static size_t hash_skeleton(const uint8_t *skeleton, size_t count, uint64_t *gra
     for (size_t n = 0; n < SKELETON_GRAM - 1; n++) packed = packed << CLASS_BITS | skeleton[n];
     for (size_t n = SKELETON_GRAM - 1; n < count; n++) {
         packed = packed << CLASS_BITS | skeleton[n];
-        *grams++ = mixed(packed & mask);
+        *grams++ = mix(packed & mask);
     }
     return count - SKELETON_GRAM + 1;
 }

@@ -12,7 +12,7 @@ import numpy.typing as npt
 
 from neardup.core.fingerprint.minhash import ADDENDS, MIN_SHINGLES, MULTIPLIERS, ROWS
 from neardup.core.fingerprint.word_hashes import weights
-from neardup.core.native import ROOM, Array, address, bind, checked
+from neardup.core.native import ROOM, Array, address, bind, check_code
 from neardup.core.text.consonants import consonants
 from neardup.core.text.normalize import tables, tables_of_normalised
 from neardup.records import Fingerprint
@@ -24,7 +24,7 @@ KEPT_ROOM = 1 << 23  # bytes that a thread keeps between two texts; a longer one
 
 Hashes = npt.NDArray[np.uint64]
 PassageHashes = npt.NDArray[np.uint32]
-# The fields of core.text.characters.Characters.
+# The fields of core.text.scripts.Characters.
 CharacterCounts = tuple[int, int, int, int, int, int, tuple[tuple[int, int], ...]]
 
 
@@ -116,7 +116,7 @@ def fingerprint_of_utf8(text: bytes, *, is_normalised: bool = False) -> Fingerpr
 
     Set `is_normalised` for a text that is normalised already.  Raises ValueError if the text is not in UTF-8.
     """
-    words, result, _room = _called(_fingerprint_text, text, is_normalised)
+    words, result, _room = _call(_fingerprint_text, text, is_normalised)
     if result is None:
         return words
     return Fingerprint(
@@ -131,7 +131,7 @@ def fingerprint_of_utf8(text: bytes, *, is_normalised: bool = False) -> Fingerpr
 
 def hashed_text_of_utf8(text: bytes, *, is_normalised: bool = False) -> HashedText | int:
     """A text in UTF-8 -> its words and their hashes; otherwise as `fingerprint_of_utf8`."""
-    words, result, _room = _called(_hash_text, text, is_normalised)
+    words, result, _room = _call(_hash_text, text, is_normalised)
     if result is None:
         return words
     return HashedText(
@@ -144,10 +144,10 @@ def hashed_text_of_utf8(text: bytes, *, is_normalised: bool = False) -> HashedTe
 def count_characters(text: bytes) -> CharacterCounts:
     """The counts of a text in UTF-8.  Raises ValueError if it is not in UTF-8."""
     counts = _memory.counts
-    return counts.counts_of(checked(_count_characters(text, len(text), *counts.at)))
+    return counts.counts_of(check_code(_count_characters(text, len(text), *counts.at)))
 
 
-def _called(function: Callable[..., int], text: bytes, is_normalised: bool) -> tuple[int, _Result | None, Array]:
+def _call(function: Callable[..., int], text: bytes, is_normalised: bool) -> tuple[int, _Result | None, Array]:
     """What a function returns for a text, its result if there are words, and the room that holds parts of this."""
     room, room_at = _memory.room, _memory.room_at
     wanted = ROOM_PER_BYTE * len(text)
@@ -158,7 +158,7 @@ def _called(function: Callable[..., int], text: bytes, is_normalised: bool) -> t
             room_at = room.ctypes.data
             if wanted <= KEPT_ROOM:
                 _memory.set_room(room)
-        words = checked(function(constants.address, text, len(text), room_at, len(room), _memory.result_at))
+        words = check_code(function(constants.address, text, len(text), room_at, len(room), _memory.result_at))
         if words != ROOM:
             return words, _Result._make(_RESULT.unpack(_memory.result.data)) if words > 0 else None, room
         wanted = int(_memory.result.view(np.uint64)[0])

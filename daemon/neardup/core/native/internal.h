@@ -15,8 +15,8 @@
 #define RARE(condition) __builtin_expect(!!(condition), 0)
 #define INLINE static inline __attribute__((always_inline))
 
-/* The finaliser of splitmix64, as word_hashes.mixed. */
-INLINE uint64_t mixed(uint64_t x) {
+/* The finaliser of splitmix64, as word_hashes.mix. */
+INLINE uint64_t mix(uint64_t x) {
     x = (x ^ x >> 30) * 0xBF58476D1CE4E5B9u;
     x = (x ^ x >> 27) * 0x94D049BB133111EBu;
     return x ^ x >> 31;
@@ -50,7 +50,7 @@ INLINE uint32_t code_at(const uint8_t *at, const uint8_t *end, uint32_t *bytes) 
     return code;
 }
 
-/* Winnowing (Schleimer, Wilkerson and Aiken, SIGMOD 2003), as passage_hashes.sampled: of every `window` adjacent grams the
+/* Winnowing (Schleimer, Wilkerson and Aiken, SIGMOD 2003), as word_hashes.sample_grams: of every `window` adjacent grams the
  * place of the least one, of equal ones the last.  Writes at most `count` places, ascending; returns how many. */
 INLINE size_t winnow_places(const uint64_t *grams, size_t count, size_t window, uint32_t *places) {
     size_t size = 0, least = 0;

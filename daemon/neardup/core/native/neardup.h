@@ -81,13 +81,13 @@ ND_API int64_t nd_fingerprint_text(
 ND_API int64_t nd_hash_text(
     const nd_tables *tables, const uint8_t *text, size_t bytes, uint8_t *room, size_t room_bytes, nd_fingerprint *out);
 
-/* Counts of a text's characters, see core/text/characters.py; those of a sample are `sampled` and what follows. */
+/* Counts of a text's characters, see core/text/scripts.py; those of a sample are `sampled` and what follows. */
 typedef struct {
     uint32_t letters, unusual, sampled, visible, signs;
     uint32_t blocks; /* with letters */
 } nd_characters;
 
-/* Count the characters of a text in UTF-8; returns how many they are.  Reference: core/text/characters.py.
+/* Count the characters of a text in UTF-8; returns how many they are.  Reference: core/text/scripts.py.
  *
  * `block_counts` and `block_numbers` (ND_BLOCKS each) are then, for the first `out->blocks`, how many letters stand in a
  * block of ND_BLOCK code points, and the block's number, ascending.  A letter is one of ASCII or beyond ASCII.

@@ -36,7 +36,7 @@ enum {
 };
 
 static uint64_t hash_value(uint64_t kind, const uint8_t *value, size_t size) {
-    return mixed((size ? hash_word(value, size).low : 0) + kind) | 1;
+    return mix((size ? hash_word(value, size).low : 0) + kind) | 1;
 }
 
 /* The slot of a value, or the free one where it belongs; NULL if there is none, as in a memory that is damaged. */

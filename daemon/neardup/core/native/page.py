@@ -19,7 +19,7 @@ import numpy.typing as npt
 from selectolax import lexbor
 from selectolax.lexbor import LexborHTMLParser, LexborNode
 
-from neardup.core.native import ROOM, WHY_MISSING, address, bind, checked
+from neardup.core.native import ROOM, WHY_MISSING, address, bind, check_code
 from neardup.core.native.fingerprint import CharacterCounts, CountMemory
 
 # The fields of nd_lexbor, and what lexbor calls them.
@@ -135,7 +135,7 @@ class _Memory(threading.local):
     def learn(self, kind: int, value: bytes, *, may_hide: bool) -> None:
         """Remember a verdict; what is remembered is forgotten if there is no room for it."""
         verdict = kind, value, len(value), may_hide
-        if checked(_learn(self.verdicts_at, VERDICT_BYTES, *verdict)) == ROOM:
+        if check_code(_learn(self.verdicts_at, VERDICT_BYTES, *verdict)) == ROOM:
             self.verdicts.fill(0)
             _learn(self.verdicts_at, VERDICT_BYTES, *verdict)
 
@@ -162,7 +162,7 @@ def read_story(
     page = _Page(root.mem_id, ids.buffer_info()[0], len(ids), *rules.fields)
     arguments = memory.verdicts_at, VERDICT_BYTES, room_at, len(room), *memory.counts.at, memory.story_at
     for _ in range(MOST_ROUNDS):
-        size = checked(_read_story(ctypes.byref(_lexbor), ctypes.byref(page), *arguments))
+        size = check_code(_read_story(ctypes.byref(_lexbor), ctypes.byref(page), *arguments))
         text, characters, has_acting_sheets, doubt, unjudged = _FOUND.unpack_from(memory.story.data)
         if size >= 0:
             return StoryRead(ctypes.string_at(text, size), memory.counts.counts_of(characters), has_acting_sheets == 1)
@@ -176,10 +176,10 @@ def read_story(
 
 
 def spaced_text(element: LexborNode) -> tuple[str, int] | None:
-    """See core.text.spaces.spaced_text; None for a text that is too long, or not Unicode."""
+    """See core.css.pieces.read_spaced_text; None for a text that is too long, or not Unicode."""
     memory = _memory
     room = memory.room_at, KEPT_ROOM
-    size = checked(_spaced_text(ctypes.byref(_lexbor), element.mem_id, *room, memory.visible_at))
+    size = check_code(_spaced_text(ctypes.byref(_lexbor), element.mem_id, *room, memory.visible_at))
     if size == ROOM:
         return None
     try:

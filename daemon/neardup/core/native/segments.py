@@ -6,7 +6,7 @@ from typing import NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-from neardup.core.native import DAMAGED, address, bind, checked
+from neardup.core.native import DAMAGED, address, bind, check_code
 
 BLOCK = 4096  # bytes; ND_SEGMENT_BLOCK of neardup.h
 
@@ -79,7 +79,7 @@ _may_hold = bind("nd_filter_may_hold", _pointer, _length, _pointer, _length, _po
 def block_checksums(blocks: Bytes) -> Checksums:
     """See neardup.index.passages.segment.block_checksums."""
     checksums = np.empty(len(blocks) // BLOCK, np.uint64)
-    checked(_block_checksums(address(blocks, np.uint8), len(blocks), address(checksums, np.uint64)))
+    check_code(_block_checksums(address(blocks, np.uint8), len(blocks), address(checksums, np.uint64)))
     return checksums
 
 
@@ -87,7 +87,7 @@ def encode(keys: Keys, coding: Coding, buckets: range) -> tuple[Offsets, Bytes]:
     """See neardup.index.passages.postings.encode."""
     offsets = np.empty(len(buckets), np.uint32)
     content = np.empty(len(keys) * (coding.low_bytes + coding.number_bytes), np.uint8)
-    checked(
+    check_code(
         _encode(
             _Coding(*coding),
             address(keys, np.uint64),
@@ -105,7 +105,7 @@ def encode(keys: Keys, coding: Coding, buckets: range) -> tuple[Offsets, Bytes]:
 def decode(content: Bytes, coding: Coding, first_bucket: int, offsets: Offsets) -> Keys:
     """See neardup.index.passages.postings.decode."""
     keys = np.empty(len(content) // (coding.low_bytes + coding.number_bytes), np.uint64)
-    checked(
+    check_code(
         _decode(
             _Coding(*coding),
             address(content, np.uint8),
@@ -132,7 +132,7 @@ def find(segment: SegmentBlocks, hashes: PassageHashes) -> tuple[Counts, Counts]
     )
     if code == DAMAGED:
         return None
-    checked(code)
+    check_code(code)
     return places, counts
 
 
@@ -149,14 +149,14 @@ def read_numbers(segment: SegmentBlocks, places: Counts, counts: Counts) -> Numb
     )
     if code == DAMAGED:
         return None
-    checked(code)
+    check_code(code)
     return numbers
 
 
 def find_keys(keys: Keys, hashes: PassageHashes) -> tuple[Counts, Counts]:
     """See neardup.index.passages.tail.find_keys."""
     places, counts = np.empty(len(hashes), np.int64), np.empty(len(hashes), np.int64)
-    checked(
+    check_code(
         _find_keys(
             address(keys, np.uint64),
             len(keys),
@@ -171,13 +171,13 @@ def find_keys(keys: Keys, hashes: PassageHashes) -> tuple[Counts, Counts]:
 
 def put_in_filter(hashes: PassageHashes, filter_: Bytes) -> None:
     """See neardup.index.passages.tail.put_in_filter."""
-    checked(_put_in_filter(address(filter_, np.uint8), len(filter_), address(hashes, np.uint32), len(hashes)))
+    check_code(_put_in_filter(address(filter_, np.uint8), len(filter_), address(hashes, np.uint32), len(hashes)))
 
 
 def may_hold(filter_: Bytes, hashes: PassageHashes) -> npt.NDArray[np.bool_]:
     """See neardup.index.passages.tail.may_hold."""
     held = np.empty(len(hashes), np.bool_)
-    checked(
+    check_code(
         _may_hold(
             address(filter_, np.uint8), len(filter_), address(hashes, np.uint32), len(hashes), address(held, np.bool_)
         )

@@ -7,7 +7,7 @@ import numpy as np
 import numpy.typing as npt
 
 from neardup.core.fingerprint.word_hashes import Hashes
-from neardup.core.native import address, bind, checked, rows_of
+from neardup.core.native import address, bind, check_code, rows_of
 from neardup.core.text.consonants import consonants
 
 HASH, NUMBER, PLACE = np.dtype(np.uint64), np.dtype(np.uint32), np.dtype(np.int32)
@@ -22,7 +22,7 @@ def count_shared_pairs(sets: Sequence[Hashes], pairs: npt.NDArray[np.int32]) -> 
     sets, pairs = list(map(np.ascontiguousarray, sets)), np.ascontiguousarray(pairs)
     rows, shared = rows_of(sets, HASH), np.empty(len(pairs), np.int64)
     arrays = address(rows, np.int64), len(rows), address(pairs, PLACE), len(pairs)
-    checked(_count_shared(*arrays, address(shared, np.int64)))
+    check_code(_count_shared(*arrays, address(shared, np.int64)))
     return shared
 
 
@@ -33,7 +33,7 @@ def count_apart_pairs(
     pairs, apart = np.ascontiguousarray(pairs), np.ascontiguousarray(apart)
     rows, shared = rows_of(sets, NUMBER), np.empty(len(pairs), np.int64)
     arrays = address(rows, np.int64), len(rows), address(pairs, PLACE), len(pairs), address(apart, NUMBER), len(apart)
-    checked(_count_apart(*arrays, address(shared, np.int64)))
+    check_code(_count_apart(*arrays, address(shared, np.int64)))
     return shared
 
 
@@ -42,5 +42,5 @@ def skeleton_grams(normalised: bytes, size: int) -> npt.NDArray[np.uint32]:
     text = np.frombuffer(normalised, np.uint8)
     entries, grams = np.empty(length, np.uint8), np.empty(length, np.uint32)
     arguments = address(text, np.uint8), length, address(classes, np.uint8), len(classes), size
-    count = checked(_skeleton_grams(*arguments, address(entries, np.uint8), address(grams, NUMBER)))
+    count = check_code(_skeleton_grams(*arguments, address(entries, np.uint8), address(grams, NUMBER)))
     return grams[:count]

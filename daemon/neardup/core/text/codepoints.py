@@ -9,7 +9,7 @@ BEYOND_TABLE are about 3,600 code points: letters that look like others (see `lo
 than viramas and nuktas (Arabic harakat such as fatha, Devanagari stress signs, Telugu length marks, Latin
 combining accents); letters that casefold to several code points (ß, İ, և); Hangul vowels and finals written as
 jamo; and code points that NFC replaces (Tibetan compounds, Greek letters with oxia, compatibility ideographs). The
-words with one of them take the slow path; see `neardup.core.fingerprint.kernel` for the cost.  The compiled
+words with one of them take the slow path; see `neardup.core.fingerprint.compute` for the cost.  The compiled
 normaliser reads the look-alike letters itself, and the marks that stand alone on a letter.
 """
 
@@ -38,7 +38,7 @@ UNCASED = (range(0x3400, 0xA000), range(0xAC00, 0xF900), range(0x20000, 0x2F800)
 TABLE_END = 0xE1001  # after tags and variation selectors; the last entry serves all code points above
 SEPARATOR = 0x20
 DROPPED = 0
-EXPANDS = 1  # reads as several code points (ß, ﬁ): the whole text is read by `undisguised` and str.casefold first
+EXPANDS = 1  # reads as several code points (ß, ﬁ): the whole text is read by `undisguise` and str.casefold first
 
 CODE = (1 << 21) - 1  # the bits of an entry with the code point's normal form; the flags are above them
 COMBINING = 1 << 26  # a mark, which canonical ordering may exchange for one beside it

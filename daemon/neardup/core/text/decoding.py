@@ -8,9 +8,9 @@ from collections.abc import Iterator
 
 import webencodings
 
-from neardup.core.css.computed_style import Layer, apart
+from neardup.core.css.computed_style import Layer, layers_apart
 from neardup.core.css.elements import BLOCKS
-from neardup.core.css.pieces import Piece, Text, visible_length, written
+from neardup.core.css.pieces import Piece, Text, visible_length, write_text
 from neardup.core.native import in_c
 from neardup.core.native.page import is_plain_page
 from neardup.errors import NeardupError
@@ -45,7 +45,7 @@ def decode(body: bytes, content_type: str | None) -> str:
     """Bytes -> text, by BOM, detection of UTF-8 and UTF-16, header, then meta.  Raises NoStoryText."""
     if not body.strip():
         raise NoStoryText(Skip.EMPTY)
-    text = _decoded(body, content_type)
+    text = _decode(body, content_type)
     most = MAX_NOISE_SHARE if REPLACEMENT in text else MAX_CONTROL_SHARE  # binary data is hardly ever valid UTF-8
     if len(NOISE.findall(text)) > most * len(text):
         raise NoStoryText(Skip.NOT_TEXT)
@@ -66,7 +66,7 @@ def is_plain(body: bytes) -> bool:
     return tags <= MANY_TAGS and len(rest) - tags <= MAX_NOISE_SHARE * len(body) / 4  # a character has at most 4 bytes
 
 
-def _decoded(body: bytes, content_type: str | None) -> str:
+def _decode(body: bytes, content_type: str | None) -> str:
     for mark, encoding in BOMS:
         if body.startswith(mark):
             return body.decode(encoding, "replace")
@@ -119,13 +119,13 @@ def _labels(body: bytes, content_type: str | None) -> Iterator[webencodings.Enco
 
 MOST_CHARACTERS = 1_000_000  # of text: its fingerprint is within every budget
 MOST_LAYERED = 150_000  # tags; each takes 5 microseconds
-DEEPEST = 50  # open elements that are known
-LONGEST = 200  # characters of a tag by which it is like another one
+MOST_OPEN = 50  # open elements that are known
+LONGEST_TAG = 200  # characters of a tag by which it is like another one
 JUNK = (("<!--", "-->"), (r"<script\b", r"</script\b[^>]*>?"), (r"<style\b", r"</style\b[^>]*>?"))
 REST = r"(?:[^>\"']|\"[^\"]*\"|'[^']*')*+>?"  # of a tag
 BREAKS = re.compile(rf"</?(?:br|{'|'.join(sorted(BLOCKS, key=len, reverse=True))})\b{REST}", re.IGNORECASE)
 TAGS = re.compile(rf"</?[a-z]{REST}|<!--|<[!?][^>]*>?", re.IGNORECASE)
-NAME = re.compile(r"</?([a-z][^\s/>]*)", re.IGNORECASE)
+TAG_NAME = re.compile(r"</?([a-z][^\s/>]*)", re.IGNORECASE)
 EMPTY = frozenset(
     ("br", "hr", "img", "input", "wbr", "meta", "link", "area", "base", "col", "embed", "param", "source")
 )
@@ -139,11 +139,13 @@ def unparsed_text(markup: str) -> str:
         markup = re.sub(f"{begin}.*?{end}", "", markup[:after], flags=re.IGNORECASE | re.DOTALL) + markup[after:]
     if markup.count("<") > MOST_LAYERED:
         return html.unescape(TAGS.sub("", BREAKS.sub("\n", markup)))[:MOST_CHARACTERS]
-    pieces, characters = _in_elements(markup)
-    return "\n".join([written(pieces), *(written(pieces, one) for one in apart(characters))])[:MOST_CHARACTERS]
+    pieces, characters = _read_elements(markup)
+    return "\n".join([write_text(pieces), *(write_text(pieces, one) for one in layers_apart(characters))])[
+        :MOST_CHARACTERS
+    ]
 
 
-def _in_elements(markup: str) -> tuple[list[Piece], Counter[Layer]]:
+def _read_elements(markup: str) -> tuple[list[Piece], Counter[Layer]]:
     """The texts of a page, each in the layer of the innermost element around it, and the characters of the layers."""
     pieces: list[Piece] = []
     characters: Counter[Layer] = Counter()
@@ -162,11 +164,11 @@ def _in_elements(markup: str) -> tuple[list[Piece], Counter[Layer]]:
 
 
 def _open_or_close(tag: str, around: list[tuple[str, Layer]]) -> None:
-    found = NAME.match(tag)
+    found = TAG_NAME.match(tag)
     name = found[1].lower() if found else ""
     if tag.startswith("</"):
         place = next((n for n in reversed(range(len(around))) if around[n][0] == name), 0)
         del around[place or len(around) :]
     elif name and name not in EMPTY:
-        around.append((name, frozenset([tag[:LONGEST]])))
-        del around[1 : len(around) - DEEPEST]
+        around.append((name, frozenset([tag[:LONGEST_TAG]])))
+        del around[1 : len(around) - MOST_OPEN]

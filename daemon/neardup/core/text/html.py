@@ -9,7 +9,7 @@ from selectolax.lexbor import LexborHTMLParser, LexborNode
 
 from neardup.core.css.own_texts import is_marker
 from neardup.core.css.pieces import visible_length
-from neardup.core.css.rendering import rendered
+from neardup.core.css.rendering import render
 from neardup.core.text.decoding import REPLACEMENT, NoStoryText, decode, is_plain, unparsed_text
 from neardup.core.text.extraction import Extraction
 from neardup.core.text.parsing import briefly_parsed, insert_after, insert_before, matching, parsed
@@ -44,14 +44,14 @@ class Extracted(NamedTuple):
 
 def page_text(body: bytes, content_type: str | None, extraction: Extraction) -> str:
     """A page's bytes -> the text of its story.  Raises NoStoryText."""
-    return extracted(body, content_type, extraction).text
+    return extract_page(body, content_type, extraction).text
 
 
-def extracted(body: bytes, content_type: str | None, extraction: Extraction) -> Extracted:
+def extract_page(body: bytes, content_type: str | None, extraction: Extraction) -> Extracted:
     """A page's bytes -> its story.  Raises NoStoryText."""
     selectors = "".join((extraction.body, *extraction.strip))
     if is_plain(body) and selectors.isascii():
-        found = shown(body.removeprefix(codecs.BOM_UTF8), extraction)
+        found = extract_markup(body.removeprefix(codecs.BOM_UTF8), extraction)
         # Text without replacement characters was UTF-8, so there is no need to decode the markup as well.
         if (
             found.counts is not None
@@ -62,7 +62,7 @@ def extracted(body: bytes, content_type: str | None, extraction: Extraction) -> 
     return _of_markup(decode(body, content_type), extraction)
 
 
-def extracted_from_file(body: bytes, extraction: Extraction) -> Extracted:
+def extract_file(body: bytes, extraction: Extraction) -> Extracted:
     """The bytes of a page or of a plain text -> its story.  Raises NoStoryText."""
     text = decode(body, None)
     return _of_markup(text, extraction) if MARKUP.search(text) else Extracted(text.encode())
@@ -71,15 +71,15 @@ def extracted_from_file(body: bytes, extraction: Extraction) -> Extracted:
 def _of_markup(html: str, extraction: Extraction) -> Extracted:
     if html.count("<") > MOST_TAGS:
         return Extracted(unparsed_text(html).encode(), Limit.TAGS)
-    return shown(html, extraction)
+    return extract_markup(html, extraction)
 
 
 def visible_text(html: str | bytes, extraction: Extraction) -> str:
     """Markup (bytes are UTF-8) -> visible text of the story, with line breaks between blocks.  Raises NoStoryText."""
-    return shown(html, extraction).text
+    return extract_markup(html, extraction).text
 
 
-def shown(html: str | bytes, extraction: Extraction) -> Extracted:
+def extract_markup(html: str | bytes, extraction: Extraction) -> Extracted:
     """Markup (bytes are UTF-8) -> the story that a browser shows.  Raises NoStoryText."""
     page = html if isinstance(html, bytes) else html.encode(errors="replace")
     root = briefly_parsed(page) or parsed(page)
@@ -88,22 +88,22 @@ def shown(html: str | bytes, extraction: Extraction) -> Extracted:
     if not _strip(root, extraction.strip):
         return Extracted(b"")
     bodies = _bodies(root, extraction.body)
-    if (found := _plain(root, bodies, page)) is not None:
+    if (found := _read_plainly(root, bodies, page)) is not None:
         return found
     story = story_of(bodies)
     if reason := reason_to_render(root, story, html):
-        return _rendered(root, story, reason)
+        return _render(root, story, reason)
     text = _plain_text(story)
     if not _is_nearly_empty(text):
         return Extracted(text.encode())
-    anew = _rendered_anew(html, extraction)
+    anew = _render_anew(html, extraction)
     if anew is None:
         return Extracted(text.encode())
     is_longer = len(anew.text.split()) > len(text.split())
     return anew if is_longer else Extracted(text.encode(), rendered=anew.rendered)
 
 
-def _plain(root: LexborNode, bodies: Sequence[LexborNode], html: bytes) -> Extracted | None:
+def _read_plainly(root: LexborNode, bodies: Sequence[LexborNode], html: bytes) -> Extracted | None:
     """The story, if the native core can read it, and it is no page that shows next to nothing."""
     story = read_plain_story(root, bodies, html)
     if story is None:
@@ -116,7 +116,7 @@ def _plain(root: LexborNode, bodies: Sequence[LexborNode], html: bytes) -> Extra
 
 def _plain_text(story: Story) -> str:
     """The text of a story that a browser shows as it is written.  It changes the elements.  Raises NoStoryText."""
-    bodies = _seen(story)
+    bodies = _seen_bodies(story)
     for node in story.breaks:
         insert_before(node, b"\n")
         insert_after(node, b"\n")
@@ -126,7 +126,7 @@ def _plain_text(story: Story) -> str:
     return "\n".join(body.text_lexbor() for body in bodies)
 
 
-def _seen(story: Story) -> list[LexborNode]:
+def _seen_bodies(story: Story) -> list[LexborNode]:
     """The outermost elements that stand in none that browsers do not show."""
     invisible = {node.mem_id for node in (*story.around.values(), *story.bodies) if node.tag_id in INVISIBLE}
     outside = set[int]()
@@ -136,14 +136,14 @@ def _seen(story: Story) -> list[LexborNode]:
     return bodies
 
 
-def _rendered_anew(html: str | bytes, extraction: Extraction) -> Extracted | None:
+def _render_anew(html: str | bytes, extraction: Extraction) -> Extracted | None:
     """The story of a page that shows next to nothing, rendered; None if there is too little of it."""
     if _is_short(html) or (root := parsed(html)) is None or not _strip(root, extraction.strip):
         return None
     story = story_of(_bodies(root, extraction.body))
     if extraction.body and all(_is_short(body.html or "") for body in story.bodies):
         return None
-    return _rendered(root, story, "little text")
+    return _render(root, story, "little text")
 
 
 def _is_short(html: str | bytes) -> bool:
@@ -156,8 +156,8 @@ def _is_nearly_empty(text: str) -> bool:
     return visible_length(text) < LEAST_SHOWN
 
 
-def _rendered(root: LexborNode, story: Story, reason: str) -> Extracted:
-    text, is_whole, hidden = rendered(root, story)
+def _render(root: LexborNode, story: Story, reason: str) -> Extracted:
+    text, is_whole, hidden = render(root, story)
     return Extracted(text.encode(), None if is_whole else Limit.NESTING, hidden, reason)
 
 
@@ -201,8 +201,8 @@ def _inside(node: LexborNode, ids: set[int], outside: set[int]) -> bool:
 # The name of a page's story, for a listing without titles: the page's title, else its first heading. Finding it
 # took 18 us a page, on the sample pages of 4 KB, of which extracting the text took 47 us.
 
-READ_BYTES = 4096  # of the page: a title is in its head, and a heading stands before the story
-MOST_CHARACTERS = 300
+TITLE_BYTES = 4096  # of the page: a title is in its head, and a heading stands before the story
+MOST_TITLE_CHARACTERS = 300
 OPENING_WORDS = 10
 TITLES = "head > title", "h1", "h2", "h3"
 HEAD_END = re.compile(rb"</head|<body", re.IGNORECASE)  # most titles stand before it, where parsing costs little
@@ -221,7 +221,7 @@ UNPRINTABLE = re.compile(r"[\x00-\x1f\x7f-\x9f\ufdd0-\ufdef\ufffe\uffff]")
 
 def page_title(body: bytes, content_type: str | None) -> str | None:
     """The title of a page, or else its first heading, on one line; None if the start of the page has neither."""
-    start, _, _ = body[:READ_BYTES].rpartition(b"<")  # so that no character is cut
+    start, _, _ = body[:TITLE_BYTES].rpartition(b"<")  # so that no character is cut
     if b"\0" in start:  # UTF-16, in which the ends of tags are spelled otherwise
         return _first_of(TITLES, start, content_type)
     end = HEAD_END.search(start)
@@ -251,4 +251,4 @@ def _text(node: LexborNode | None) -> str | None:
 
 
 def _one_line(text: str) -> str:
-    return " ".join(UNPRINTABLE.sub(" ", text).split())[:MOST_CHARACTERS].rstrip()
+    return " ".join(UNPRINTABLE.sub(" ", text).split())[:MOST_TITLE_CHARACTERS].rstrip()

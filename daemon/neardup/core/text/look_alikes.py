@@ -57,7 +57,7 @@ def foreign() -> dict[int, str]:
 
 
 def disguises() -> Iterator[int]:
-    """The code points, those of `foreign` apart, for which a text must be read by `undisguised`."""
+    """The code points, those of `foreign` apart, for which a text must be read by `undisguise`."""
     yield from (code for code, plain in forms().items() if len(plain) > 1)
     for first, end in ACCENTS:
         yield from range(first, end)
@@ -73,7 +73,7 @@ def _accents() -> dict[int, None]:
     return dict.fromkeys(code for first, end in ACCENTS for code in range(first, end))
 
 
-def undisguised(text: str, plain: Mapping[int, str]) -> str:
+def undisguise(text: str, plain: Mapping[int, str]) -> str:
     """A text in NFC -> the text that it looks like, in NFC; with the accents that it has.  `plain` is `forms()`."""
     text = unicodedata.normalize("NFC", text.translate(plain))
     return _foreign_words().sub(lambda word: _in_latin(word[0]), text)
@@ -135,13 +135,13 @@ def _is_foreign(letter: str) -> bool:
 
 DIGITS = {"0": "o", "1": "l", "3": "e", "4": "a", "5": "s", "7": "t"}
 SIGNS = {"@": "a", "$": "s"}
-LEADING = 2  # digits at the most that stand for letters at the start of a word,
-LEET_LETTERS = 3  # before so many letters
+LEADING_DIGITS = 2  # digits at the most that stand for letters at the start of a word,
+LETTERS_AFTER = 3  # before so many letters
 
 IN_LETTERS = str.maketrans(DIGITS)
-LEET_WORD = re.compile("[a-z0-9]+")
+WORD = re.compile("[a-z0-9]+")
 DISGUISED = re.compile(
-    f"(?=[a-z{''.join(DIGITS)}]+$)(?:[0-9]{{1,{LEADING}}}[a-z]{{{LEET_LETTERS}}}|[a-z0-9]*[a-z][0-9]+[a-z])"
+    f"(?=[a-z{''.join(DIGITS)}]+$)(?:[0-9]{{1,{LEADING_DIGITS}}}[a-z]{{{LETTERS_AFTER}}}|[a-z0-9]*[a-z][0-9]+[a-z])"
 )
 BETWEEN_LETTERS = re.compile("(?<=a)@+(?=a)")
 SIGN_CODES = np.array([*map(ord, SIGNS)], np.uint32)
@@ -149,9 +149,9 @@ SIGN_CODES = np.array([*map(ord, SIGNS)], np.uint32)
 Codes = npt.NDArray[np.uint32]
 
 
-def letter_digits_read(text: str) -> str:
+def read_letter_digits(text: str) -> str:
     """A normalised text -> the text with letters for the digits that stand for them."""
-    return LEET_WORD.sub(lambda word: word[0].translate(IN_LETTERS) if _is_disguised(word) else word[0], text)
+    return WORD.sub(lambda word: word[0].translate(IN_LETTERS) if _is_disguised(word) else word[0], text)
 
 
 def letter_signs(codes: Codes, normal_forms: Codes) -> list[int]:

@@ -45,10 +45,10 @@ from neardup.core.text.look_alikes import (
     ACCENTS,
     SIGN_CODES,
     SIGNS,
-    letter_digits_read,
     letter_signs,
+    read_letter_digits,
     readings,
-    undisguised,
+    undisguise,
     without_accents,
 )
 
@@ -107,29 +107,29 @@ def tokens(text: str) -> list[bytes]:
     if len(beyond):
         chunks = text.split(" ")
         at = sorted({*np.cumsum(codes == SEPARATOR)[beyond].tolist()})
-        for place, chunk in zip(at, _normalised(" ".join(chunks[n] for n in at)).split(" "), strict=True):
+        for place, chunk in zip(at, _normalise(" ".join(chunks[n] for n in at)).split(" "), strict=True):
             chunks[place] = chunk
         text = " ".join(chunks)
-    text = _chillus_composed(text)
-    looked_up = _looked_up(text)
+    text = _compose_chillus(text)
+    looked_up = _look_up(text)
     if len(beyond):
         looked_up = np.where(looked_up == EXPANDS, codes_of(text), looked_up)  # case folding and NFC gave it back
     folded: str = looked_up[looked_up != DROPPED].tobytes().decode("utf-32-le")
     return folded.encode().split()
 
 
-def _normalised(text: str) -> str:
+def _normalise(text: str) -> str:
     """Text -> its normal form by all steps, with its separators."""
-    text = _chillus_composed(undisguised(_letter_signs_read(_with_ra(nfc(text))), forms()))
-    if (_looked_up(text) == EXPANDS).any():
+    text = _compose_chillus(undisguise(_read_letter_signs(_with_ra(nfc(text))), forms()))
+    if (_look_up(text) == EXPANDS).any():
         text = text.casefold()
-    normal_forms = _looked_up(text)
+    normal_forms = _look_up(text)
     codes = np.where(normal_forms == SEPARATOR, codes_of(text), normal_forms)
     folded: str = codes[codes != DROPPED].tobytes().decode("utf-32-le", "surrogatepass")
-    return letter_digits_read(_composed(without_accents(nfc(folded))))
+    return read_letter_digits(_compose_signs(without_accents(nfc(folded))))
 
 
-def _letter_signs_read(text: str) -> str:
+def _read_letter_signs(text: str) -> str:
     """A text in NFC -> the text with letters for the signs that stand for them."""
     codes = codes_of(text)
     for place in _letter_signs(codes, _without_accents(codes)).tolist():
@@ -153,7 +153,7 @@ def _without_accents(codes: Codes) -> Codes:
     return normal_forms
 
 
-def _chillus_composed(text: str) -> str:
+def _compose_chillus(text: str) -> str:
     return CHILLU_SEQUENCE.sub(lambda match: CHILLU[match[1]], text) if chr(ZWJ) in text else text
 
 
@@ -188,7 +188,7 @@ def located(text: str) -> Located:
     return Located(text, starts, ends, np.concatenate(([0], gaps[~joined] + 1, [len(text)])))
 
 
-def _composed(text: str) -> str:
+def _compose_signs(text: str) -> str:
     """A text in NFC, with one sign for each two that look the same."""
     while text != (shorter := LOOKS_LIKE_ONE.sub(lambda signs: TWO_SIGNS[signs[0]], text)):
         text = shorter
@@ -249,7 +249,7 @@ def _follow_ba_or_mark(looked_up: Codes, kept: Offsets, nuktas: Offsets) -> npt.
     return found
 
 
-def _looked_up(text: str) -> Codes:
+def _look_up(text: str) -> Codes:
     return table().take(codes_of(text), mode="clip")
 
 
@@ -266,7 +266,7 @@ def codes_of(text: str) -> Codes:
 FOLDER = Path(__file__).with_name("tables")  # has a folder for each version of Unicode
 TABLES = "flagged_table", "compositions", "readings"
 FORMED, FORMS = "formed", "forms"
-BETWEEN = " "  # forms, which have no spaces
+BETWEEN_FORMS = " "  # forms, which have no spaces
 
 
 def are_kept() -> bool:
@@ -278,9 +278,9 @@ def are_kept() -> bool:
 def tables() -> Tables:
     """The tables for a text.  They cannot be written."""
     if are_kept():
-        flagged, composed, read_as = map(_mapped, TABLES)
+        flagged, composed, read_as = map(_map_table, TABLES)
         return flagged, composed, read_as
-    return computed()
+    return compute_tables()
 
 
 @cache
@@ -305,12 +305,12 @@ def flagged_table() -> Codes:
 def forms() -> dict[int, str]:
     """As `look_alikes.forms`."""
     if are_kept():
-        plain = bytes(_mapped(FORMS)).decode().split(BETWEEN)
-        return dict(zip(_mapped(FORMED).tolist(), plain, strict=True))
+        plain = bytes(_map_table(FORMS)).decode().split(BETWEEN_FORMS)
+        return dict(zip(_map_table(FORMED).tolist(), plain, strict=True))
     return look_alikes.forms()
 
 
-def computed() -> Tables:
+def compute_tables() -> Tables:
     """The tables for a text, by Python's Unicode data."""
     return codepoints.flagged_table(), codepoints.compositions(), readings()
 
@@ -319,23 +319,23 @@ def _folder() -> Path:
     return FOLDER / f"unicode-{unicodedata.unidata_version}"
 
 
-def _mapped(name: str) -> npt.NDArray[Any]:
+def _map_table(name: str) -> npt.NDArray[Any]:
     # an ndarray, because slices of a memmap take longer
     return np.asarray(np.load(_folder() / f"{name}.npy", mmap_mode="r"))
 
 
-def write() -> None:
+def write_tables() -> None:
     """Write the files."""
     _folder().mkdir(parents=True, exist_ok=True)
     formed = look_alikes.forms()
-    arrays = dict(zip(TABLES, computed(), strict=True))
+    arrays = dict(zip(TABLES, compute_tables(), strict=True))
     arrays |= {
         FORMED: np.array(list(formed), np.uint32),
-        FORMS: np.frombuffer(BETWEEN.join(formed.values()).encode(), np.uint8),
+        FORMS: np.frombuffer(BETWEEN_FORMS.join(formed.values()).encode(), np.uint8),
     }
     for name, array in arrays.items():
         np.save(_folder() / f"{name}.npy", np.ascontiguousarray(array))
 
 
 if __name__ == "__main__":
-    write()
+    write_tables()

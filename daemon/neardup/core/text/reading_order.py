@@ -27,7 +27,7 @@ def in_reading_order(text: str) -> str:
 
 def as_read(text: str, *, to_the_left: bool) -> str:
     """A text whose lines are shown in one direction -> its lines as they are read, each in its own direction."""
-    return "\n".join(_reversed(line) if _is_shown_reversed(line, to_the_left) else line for line in text.split("\n"))
+    return "\n".join(_reverse(line) if _is_shown_reversed(line, to_the_left) else line for line in text.split("\n"))
 
 
 def _is_shown_reversed(line: str, to_the_left: bool) -> bool:
@@ -36,7 +36,7 @@ def _is_shown_reversed(line: str, to_the_left: bool) -> bool:
     return first is not None and (first == OF_LEFT_TO_RIGHT) == to_the_left
 
 
-def _reversed(line: str) -> str:
+def _reverse(line: str) -> str:
     """The letters in reverse, each with the marks on it."""
     letters: list[str] = []
     for character in line:

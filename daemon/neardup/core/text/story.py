@@ -11,7 +11,7 @@ from typing import NamedTuple
 import numpy as np
 from selectolax.lexbor import LexborHTMLParser, LexborNode
 
-from neardup.core.css.cascade import HINTS, hinted
+from neardup.core.css.cascade import HINTS, value_of_hint
 from neardup.core.css.declarations import declarations
 from neardup.core.css.elements import BLOCKS
 from neardup.core.css.order import DRAWN
@@ -214,7 +214,7 @@ def _acts(name: str, value: str) -> bool:
     if name in ("alt", "value", "placeholder"):
         return len(value) > LONG_ATTRIBUTE
     if name in HINTS:
-        return declarations(f"{HINTS[name]}: {hinted(value)}").acts
+        return declarations(f"{HINTS[name]}: {value_of_hint(value)}").acts
     return name in HIDING
 
 

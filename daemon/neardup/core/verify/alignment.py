@@ -6,10 +6,10 @@ from collections.abc import Iterator, Sequence
 import numpy as np
 import numpy.typing as npt
 
-from neardup.core.fingerprint.word_hashes import GRAM, Hashes, PassageHashes, Places, sampled
+from neardup.core.fingerprint.word_hashes import GRAM, Hashes, PassageHashes, Places, sample_grams
 from neardup.core.native import alignment as native
 from neardup.core.native import in_c
-from neardup.core.verify.sets import Pairs, among_ascending
+from neardup.core.verify.sets import Pairs, are_among_ascending
 from neardup.records import MIN_BLOCK, NO_SPANS, Copied, Spans
 
 Blocks = npt.NDArray[np.int32]  # (n, 4): place in a, place in b, number of words and number of the block of each run
@@ -52,8 +52,8 @@ def words_in_common(words: Hashes, common: PassageHashes) -> Mask:
     found = np.zeros(len(words), bool)
     if len(words) < GRAM:
         return found
-    hashes, places = sampled(words)
-    stretches = np.flatnonzero(np.diff(among_ascending(hashes, common), prepend=False, append=False))
+    hashes, places = sample_grams(words)
+    stretches = np.flatnonzero(np.diff(are_among_ascending(hashes, common), prepend=False, append=False))
     for first, end in stretches.reshape(-1, 2).tolist():
         start = places[first] if first else 0
         found[start : places[end - 1] + GRAM if end < len(places) else len(words)] = True
@@ -115,7 +115,7 @@ Run = tuple[int, int, int]  # place in a, place in b, words
 NO_HASHES: PassageHashes = np.empty(0, np.uint32)
 
 
-def copied(a: Hashes, b: Hashes, common: PassageHashes = NO_HASHES, at_least: int = 0) -> Copied:
+def find_copied(a: Hashes, b: Hashes, common: PassageHashes = NO_HASHES, at_least: int = 0) -> Copied:
     """Word hashes (n,) and (m,), in reading order -> what they share; the rest is as in `copied_pairs`."""
     return copied_pairs((a, b), np.array([[0, 1, at_least]], np.int32), common)[0]
 
@@ -127,25 +127,25 @@ def copied_pairs(texts: Sequence[Hashes], pairs: Pairs, common: PassageHashes) -
     A pair is the places of its texts, and how many equal words their blocks must have; otherwise they share nothing.
     `common` are the hashes of common passages, ascending.  Pairs (b, a) are the same with sides exchanged.
     """
-    return [_copied(texts[a], texts[b], common, at_least) for a, b, at_least in pairs.tolist()]
+    return [_find_copied(texts[a], texts[b], common, at_least) for a, b, at_least in pairs.tolist()]
 
 
-def _copied(a: Hashes, b: Hashes, common: PassageHashes, at_least: int) -> Copied:
-    if _exchanged(a, b):
-        found = _copied(b, a, common, at_least)
+def _find_copied(a: Hashes, b: Hashes, common: PassageHashes, at_least: int) -> Copied:
+    if _is_exchanged(a, b):
+        found = _find_copied(b, a, common, at_least)
         return Copied(found.words, found.common_words, found.spans_b, found.spans_a, found.longest_run)
-    runs, longest_run = _aligned(a, b)
+    runs, longest_run = _align(a, b)
     if not len(runs) or runs[:, 2].sum() < at_least:
         return Copied(0, 0, NO_SPANS, NO_SPANS, longest_run)
     return Copied(*count_copied(a, b, runs, common), longest_run)
 
 
-def paired(a: Hashes, b: Hashes, spans_a: Spans, spans_b: Spans) -> PairedSpans:
-    """The spans that `copied(a, b)` found -> which of them are copies of each other, in the order of a.
+def pair_spans(a: Hashes, b: Hashes, spans_a: Spans, spans_b: Spans) -> PairedSpans:
+    """The spans that `find_copied(a, b)` found -> which of them are copies of each other, in the order of a.
 
     A span without equal words, which lies between common passages, has no partner.
     """
-    at_a, at_b, _ = each_word(aligned(a, b))
+    at_a, at_b, _ = each_word(align(a, b))
     return partners(at_a, at_b, spans_a, spans_b)
 
 
@@ -164,17 +164,17 @@ def _span_of(places: Places, spans: Spans) -> Places:
     return np.where((nth >= 0) & (places < spans[nth, 1]), nth, -1) if len(spans) else np.full(len(places), -1)
 
 
-@in_c(native.aligned)
-def aligned(a: Hashes, b: Hashes) -> Blocks:
+@in_c(native.align)
+def align(a: Hashes, b: Hashes) -> Blocks:
     """Word hashes (n,) and (m,), in reading order -> the runs of equal words that form the blocks.
 
     Blocks are numbered from 0; within a block, runs are in the order of both texts, and at most MAX_GAP words apart on
-    either side.  A word is in one block at most.  `aligned(b, a)` is the same with sides exchanged.
+    either side.  A word is in one block at most.  `align(b, a)` is the same with sides exchanged.
     """
-    return _aligned(b, a)[0][:, [1, 0, 2, 3]] if _exchanged(a, b) else _aligned(a, b)[0]
+    return _align(b, a)[0][:, [1, 0, 2, 3]] if _is_exchanged(a, b) else _align(a, b)[0]
 
 
-def _exchanged(a: Hashes, b: Hashes) -> bool:
+def _is_exchanged(a: Hashes, b: Hashes) -> bool:
     """Whether to take the two in the other order, so that the result does not depend on it.
 
     The shorter one comes second: its grams are indexed, and a small index is fast.
@@ -182,7 +182,7 @@ def _exchanged(a: Hashes, b: Hashes) -> bool:
     return b.tobytes() < a.tobytes() if len(a) == len(b) else len(a) < len(b)
 
 
-def _aligned(a: Hashes, b: Hashes) -> tuple[Blocks, int | None]:
+def _align(a: Hashes, b: Hashes) -> tuple[Blocks, int | None]:
     """The runs of the blocks in the order of a, and the length of the longest run, None if that was not found."""
     if min(len(a), len(b)) < MIN_BLOCK:
         return np.empty((0, 4), np.int32), None

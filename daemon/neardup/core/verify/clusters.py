@@ -117,7 +117,7 @@ class Member(NamedTuple):
     words: int
 
 
-def kept(members: Sequence[Member], policy: Policy) -> set[int]:
+def choose_kept(members: Sequence[Member], policy: Policy) -> set[int]:
     """The ids of the members of a cluster to keep: one story, or all works with the policy `reference`.
 
     - `earliest`: the first in the order of `sort_key`, which has works before stories and unknown dates last.

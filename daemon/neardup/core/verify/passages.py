@@ -12,8 +12,8 @@ from dataclasses import dataclass
 import numpy as np
 import numpy.typing as npt
 
-from neardup.core.fingerprint.word_hashes import Hashes, mixed
-from neardup.core.verify.sets import among
+from neardup.core.fingerprint.word_hashes import Hashes, mix
+from neardup.core.verify.sets import are_among
 
 # Two unrelated Hindi stories of 1,300 words share two runs of 4 words on average, but eight of 3 (fewer
 # in the other languages); and where a word in ten was replaced, runs of 4 and more hold five sixths.
@@ -75,10 +75,10 @@ def _tiles(a: Hashes, b: Hashes) -> Iterator[Passage]:
 
 def _runs(a: Hashes, b: Hashes) -> Iterable[tuple[int, int, int]]:
     """The maximal runs of words that both stories share: place in a, place in b, words."""
-    at_a, at_b = _paired(_grams(a), _grams(b))
+    at_a, at_b = _pair_places(_grams(a), _grams(b))
     if not len(at_a):
         return ()
-    doublings = list(zip(_doubled(a), _doubled(b), strict=False))  # as many as the shorter has
+    doublings = list(zip(_double_runs(a), _double_runs(b), strict=False))  # as many as the shorter has
     back = _extent(doublings, at_a, at_b, -1)
     at_a, at_b = np.unique(np.stack((at_a - back, at_b - back)), axis=1)
     return zip(at_a.tolist(), at_b.tolist(), _extent(doublings, at_a, at_b, 1).tolist(), strict=True)
@@ -89,11 +89,11 @@ def _grams(words: Hashes) -> Hashes:
     n = max(len(words) - MIN_PASSAGE + 1, 0)
     grams = words[:n]
     for offset in range(1, MIN_PASSAGE):
-        grams = mixed(grams) + words[offset : offset + n]
+        grams = mix(grams) + words[offset : offset + n]
     return grams
 
 
-def _paired(a: Hashes, b: Hashes) -> tuple[Places, Places]:
+def _pair_places(a: Hashes, b: Hashes) -> tuple[Places, Places]:
     """Places of equal grams: all pairs of them, or by rank where those are more than MAX_PAIRS."""
     order_a, order_b = np.argsort(a, kind="stable"), np.argsort(b, kind="stable")
     grams_a, first_a, count_a = np.unique(a[order_a], return_index=True, return_counts=True)
@@ -109,12 +109,12 @@ def _paired(a: Hashes, b: Hashes) -> tuple[Places, Places]:
     return order_a[first_a[in_a][gram] + rank_a], order_b[first_b[in_b][gram] + rank_b]
 
 
-def _doubled(words: Hashes) -> Iterator[Hashes]:
+def _double_runs(words: Hashes) -> Iterator[Hashes]:
     """The hashes of the runs of 1, 2, 4, ... words that begin at each place (Karp, Miller and Rosenberg, STOC 1972)."""
     step = 1
     while len(words):
         yield words
-        words, step = mixed(words[:-step]) + words[step:], 2 * step
+        words, step = mix(words[:-step]) + words[step:], 2 * step
 
 
 def _extent(doublings: list[tuple[Hashes, Hashes]], at_a: Places, at_b: Places, way: int) -> Places:
@@ -146,15 +146,15 @@ def longest_run(a: Hashes, b: Hashes) -> int:
     reaches = _reach(a, b), _reach(b, a)
     most = 1 + int(min(reach.max(initial=0) for reach in reaches))
     if most == 1:
-        return int(among(a, b).any())
+        return int(are_among(a, b).any())
     sums = _prefix_sums(a), _prefix_sums(b)
 
     def shared(length: int) -> bool:
         one, other = (
-            _equal_runs(prefix, np.flatnonzero(reach >= length - 1), length)
+            _run_hashes(prefix, np.flatnonzero(reach >= length - 1), length)
             for prefix, reach in zip(sums, reaches, strict=True)
         )
-        return bool(among(one, other).any())
+        return bool(are_among(one, other).any())
 
     if shared(most):  # usually the longest stretch is a single run
         return most
@@ -167,9 +167,9 @@ def longest_run(a: Hashes, b: Hashes) -> int:
 
 def _reach(a: Hashes, b: Hashes) -> RunPlaces:
     """For each word pair of `a`, how many consecutive pairs from there on occur in `b`."""
-    pairs_a, pairs_b = (mixed(words[:-1]) + words[1:] for words in (a, b))
+    pairs_a, pairs_b = (mix(words[:-1]) + words[1:] for words in (a, b))
     places = np.arange(len(pairs_a))
-    ends = np.where(among(pairs_a, pairs_b), len(pairs_a), places)
+    ends = np.where(are_among(pairs_a, pairs_b), len(pairs_a), places)
     return np.asarray(np.minimum.accumulate(ends[::-1])[::-1] - places)
 
 
@@ -185,7 +185,7 @@ def _powers(base: int, n: int) -> Hashes:
     return np.multiply.accumulate(factors)
 
 
-def _equal_runs(prefix: tuple[Hashes, Hashes], starts: RunPlaces, length: int) -> Hashes:
+def _run_hashes(prefix: tuple[Hashes, Hashes], starts: RunPlaces, length: int) -> Hashes:
     """The hashes of the runs of `length` words that begin at `starts`."""
     sums, inverses = prefix
     return (sums[starts + length] - sums[starts]) * inverses[starts]

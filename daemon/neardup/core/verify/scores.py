@@ -16,7 +16,7 @@ from neardup.core.fingerprint.minhash import agreeing, estimated_jaccard, signat
 from neardup.core.fingerprint.skeleton import LEAST
 from neardup.core.fingerprint.word_hashes import MIN_SHARED, PassageHashes
 from neardup.core.verify import skeletons
-from neardup.core.verify.alignment import NO_HASHES, copied, copied_pairs
+from neardup.core.verify.alignment import NO_HASHES, copied_pairs, find_copied
 from neardup.core.verify.own_text import own_containments
 from neardup.core.verify.passages import longest_run
 from neardup.core.verify.sets import count_apart_pairs, count_shared, count_shared_pairs
@@ -123,7 +123,7 @@ def assess_all(
             with_texts[pair.language].append((n, _Texts(a, b, bits, languages)))
         elif languages == 1:
             signals = estimate(pair, bits)
-            found[n] = _recorded(Assessment(kind_of(signals, thresholds_of(pair.language)), signals))
+            found[n] = _if_recorded(Assessment(kind_of(signals, thresholds_of(pair.language)), signals))
     for language, texts in with_texts.items():
         thresholds = thresholds_of(language)
         assessed = _assess_texts([both for _, both in texts], thresholds, common_of(language))
@@ -167,13 +167,13 @@ def examine(
     texts = _Texts(a, b, bits, 1 if is_of_one_language else 2)
     if texts.are_in_two_scripts:
         return _assess_skeletons([texts], thresholds)[0]
-    found, overlap = copied(a.words, b.words, common), _overlap(a, b, count_shared(a.shingles, b.shingles), bits)
+    found, overlap = find_copied(a.words, b.words, common), _overlap(a, b, count_shared(a.shingles, b.shingles), bits)
     run = longest_run(a.words, b.words) if found.longest_run is None else found.longest_run
-    own = _own([(texts, overlap, found)], common).get(0)
+    own = _own_shares([(texts, overlap, found)], common).get(0)
     extra = _extra(found, own, texts.languages)
     signals = replace(overlap, same_text=same_text, longest_run_words=run, extra=extra)
     by_words = Assessment(kind_of(signals, thresholds), signals, found.spans_a, found.spans_b)
-    return by_words if by_words.kind is not None else _disguised([texts], thresholds, common)[0] or by_words
+    return by_words if by_words.kind is not None else _assess_disguised([texts], thresholds, common)[0] or by_words
 
 
 def _assess_texts(pairs: Sequence[_Texts], thresholds: Thresholds, common: PassageHashes) -> list[Assessment | None]:
@@ -184,11 +184,13 @@ def _assess_texts(pairs: Sequence[_Texts], thresholds: Thresholds, common: Passa
         (in_two_scripts if texts.are_in_two_scripts else by_words).append(n)
     by_skeletons = _assess_skeletons([pairs[n] for n in in_two_scripts], thresholds)
     for n, overlap in zip(in_two_scripts, by_skeletons, strict=True):
-        found[n] = _recorded(overlap)
+        found[n] = _if_recorded(overlap)
     for n, assessment in zip(by_words, _assess_words([pairs[n] for n in by_words], thresholds, common), strict=True):
         found[n] = assessment
     no_copies = [n for n in by_words if (assessment := found[n]) is None or assessment.kind is None]
-    for n, assessment in zip(no_copies, _disguised([pairs[n] for n in no_copies], thresholds, common), strict=True):
+    for n, assessment in zip(
+        no_copies, _assess_disguised([pairs[n] for n in no_copies], thresholds, common), strict=True
+    ):
         found[n] = assessment or found[n]
     return found
 
@@ -209,7 +211,7 @@ def _assess_words(pairs: Sequence[_Texts], thresholds: Thresholds, common: Passa
         aligned.append(n)
     found: list[Assessment | None] = [None] * len(pairs)
     shares = copied_pairs([text.words for text in texts], places[aligned], common)
-    own = _own([(pairs[n], overlaps[n], share) for n, share in zip(aligned, shares, strict=True)], common)
+    own = _own_shares([(pairs[n], overlaps[n], share) for n, share in zip(aligned, shares, strict=True)], common)
     for nth, (n, share) in enumerate(zip(aligned, shares, strict=True)):
         found[n] = _assess_copied(pairs[n], overlaps[n], share, own.get(nth), thresholds)
     return found
@@ -231,7 +233,9 @@ def _assess_copied(
     return Assessment(kind, signals, found.spans_a, found.spans_b)
 
 
-def _disguised(pairs: Sequence[_Texts], thresholds: Thresholds, common: PassageHashes) -> list[Assessment | None]:
+def _assess_disguised(
+    pairs: Sequence[_Texts], thresholds: Thresholds, common: PassageHashes
+) -> list[Assessment | None]:
     """The assessments of pairs in one script by their skeletons; None where these do not make them copies."""
     if not pairs:
         return []
@@ -266,7 +270,7 @@ def _assess_overlap(texts: _Texts, overlap: Signals, thresholds: Thresholds) -> 
     return Assessment(kind, signals, found.spans_a, found.spans_b)
 
 
-def _recorded(assessment: Assessment) -> Assessment | None:
+def _if_recorded(assessment: Assessment) -> Assessment | None:
     """The assessment of a flag or a near miss; None for that of a pair with less in common."""
     return assessment if assessment.kind is not None or _is_near_miss(assessment.signals) else None
 
@@ -286,7 +290,7 @@ def _extra(found: Copied, own: float | None, languages: int) -> dict[str, float]
     return extra
 
 
-def _own(pairs: Sequence[tuple[_Texts, Signals, Copied]], common: PassageHashes) -> dict[int, float]:
+def _own_shares(pairs: Sequence[tuple[_Texts, Signals, Copied]], common: PassageHashes) -> dict[int, float]:
     """What the story with fewer shingles shares apart from common passages, where these may be most of the overlap.
 
     By the places of the pairs, which come with their overlap and what they share.

@@ -18,12 +18,12 @@ Pairs = npt.NDArray[np.int32]  # (m, 3): the places of two of n sets or texts, a
 ONE_PAIR: Pairs = np.array([[0, 1, 0]], np.int32)
 
 
-def among(these: Hashes, those: Hashes) -> npt.NDArray[np.bool_]:
+def are_among(these: Hashes, those: Hashes) -> npt.NDArray[np.bool_]:
     """Which of `these` are among `those`."""
-    return among_ascending(these, np.sort(those))
+    return are_among_ascending(these, np.sort(those))
 
 
-def among_ascending(these: npt.NDArray[Number], those: npt.NDArray[Number]) -> npt.NDArray[np.bool_]:
+def are_among_ascending(these: npt.NDArray[Number], those: npt.NDArray[Number]) -> npt.NDArray[np.bool_]:
     """Which of `these` are among `those`, which ascend."""
     if not len(those):
         return np.zeros(len(these), bool)
@@ -42,11 +42,11 @@ def count_shared_pairs(sets: Sequence[Hashes], pairs: Pairs) -> Counts:
     The native function merges the sets or, as the reference does, searches for each of the fewer ones.
     """
     few_and_many = (sorted((sets[a], sets[b]), key=len) for a, b, _ in pairs.tolist())
-    return np.array([np.count_nonzero(among_ascending(*both)) for both in few_and_many], np.int64)
+    return np.array([np.count_nonzero(are_among_ascending(*both)) for both in few_and_many], np.int64)
 
 
 @in_c(native.count_apart_pairs)
 def count_apart_pairs(sets: Sequence[Numbers], pairs: Pairs, apart: Numbers) -> Counts:
     """How many numbers the sets of each pair (m,) share that another set does not have: likewise."""
-    shared = (sets[a][among_ascending(sets[a], sets[b])] for a, b, _ in pairs.tolist())
-    return np.array([np.count_nonzero(~among_ascending(numbers, apart)) for numbers in shared], np.int64)
+    shared = (sets[a][are_among_ascending(sets[a], sets[b])] for a, b, _ in pairs.tolist())
+    return np.array([np.count_nonzero(~are_among_ascending(numbers, apart)) for numbers in shared], np.int64)

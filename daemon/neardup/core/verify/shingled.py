@@ -8,7 +8,7 @@ import numpy as np
 from neardup.core.fingerprint.compute import fingerprint_of, fingerprint_text, hashed_text, hashed_words
 from neardup.core.fingerprint.minhash import shingles
 from neardup.core.fingerprint.skeleton import Skeleton, skeleton_of
-from neardup.core.fingerprint.word_hashes import Hashes, PassageHashes, hashed
+from neardup.core.fingerprint.word_hashes import Hashes, PassageHashes, hash_words
 from neardup.core.native.fingerprint import HashedText
 from neardup.core.text.scripts import script_of_most
 from neardup.core.verify.sets import Pairs
@@ -63,7 +63,7 @@ def shingled_text(text: str | bytes) -> Shingled | None:
 def fingerprinted(words: Sequence[bytes]) -> tuple[Fingerprint, Shingled]:
     """Normalised UTF-8 words, at least one -> the fingerprint of the text, and what it is compared by."""
     text = shingled(words)
-    return fingerprint_of(text.normalised, hashed(words), text.shingles, text.skeleton_hashes), text
+    return fingerprint_of(text.normalised, hash_words(words), text.shingles, text.skeleton_hashes), text
 
 
 def fingerprinted_text(text: str) -> tuple[Fingerprint, Shingled] | None:

@@ -12,7 +12,7 @@ from neardup.core.fingerprint.skeleton import Skeleton, grams_of, skeleton_of
 from neardup.core.native import in_c
 from neardup.core.native import sets as native
 from neardup.core.text.consonants import CLASS_BITS
-from neardup.core.verify.alignment import PairedSpans, aligned, copied, partners
+from neardup.core.verify.alignment import PairedSpans, align, find_copied, partners
 from neardup.core.verify.passages import Passage
 from neardup.core.verify.sets import NO_NUMBERS, Numbers, Pairs, count_apart_pairs
 from neardup.records import NO_SPANS, Copied, Signals, Spans
@@ -63,16 +63,16 @@ def packed_grams(normalised: bytes, size: int) -> Grams:
 
 
 def copied_words(a: Skeleton, b: Skeleton) -> Copied:
-    """What `alignment.copied` finds in the skeletons, as words of either text; `words` counts those of the lesser."""
-    found = copied(grams_of(a.classes, ALIGNED_GRAM), grams_of(b.classes, ALIGNED_GRAM))
+    """What `alignment.find_copied` finds in the skeletons, as words of either text; `words` counts those of the lesser."""
+    found = find_copied(grams_of(a.classes, ALIGNED_GRAM), grams_of(b.classes, ALIGNED_GRAM))
     spans_a, spans_b = _in_words(found.spans_a, a), _in_words(found.spans_b, b)
     words = min(int(np.diff(spans).sum()) for spans in (spans_a, spans_b))
     return Copied(words, 0, spans_a, spans_b, None)
 
 
-def paired(a: Skeleton, b: Skeleton, spans_a: Spans, spans_b: Spans) -> PairedSpans:
+def pair_spans(a: Skeleton, b: Skeleton, spans_a: Spans, spans_b: Spans) -> PairedSpans:
     """The spans that `copied_words(a, b)` found -> which of them are copies of each other, in the order of a."""
-    runs = aligned(grams_of(a.classes, ALIGNED_GRAM), grams_of(b.classes, ALIGNED_GRAM))
+    runs = align(grams_of(a.classes, ALIGNED_GRAM), grams_of(b.classes, ALIGNED_GRAM))
     nth = np.arange(runs[:, 2].sum()) - np.repeat(np.cumsum(runs[:, 2]) - runs[:, 2], runs[:, 2])
     at_a, at_b = (np.repeat(runs[:, side], runs[:, 2]) + nth for side in (0, 1))
     return partners(a.words[at_a].astype(np.intp), b.words[at_b].astype(np.intp), spans_a, spans_b)
@@ -82,7 +82,7 @@ def passages(a: Skeleton, b: Skeleton) -> list[Passage]:
     """The copied spans, the longest first; each has as many words on both sides, those of its shorter side."""
     found = copied_words(a, b)
     shown, taken = list[Passage](), set[int]()
-    for start_a, end_a, start_b, end_b in paired(a, b, found.spans_a, found.spans_b).tolist():
+    for start_a, end_a, start_b, end_b in pair_spans(a, b, found.spans_a, found.spans_b).tolist():
         if not taken & {start_a, ~start_b}:
             taken |= {start_a, ~start_b}
             shown.append(Passage(start_a, start_b, min(end_a - start_a, end_b - start_b)))

@@ -12,7 +12,7 @@ import numpy.typing as npt
 
 from neardup.core.fingerprint import minhash
 from neardup.core.fingerprint.minhash import signature, signature_rows
-from neardup.core.fingerprint.word_hashes import Hashes, hashed, mixed
+from neardup.core.fingerprint.word_hashes import Hashes, hash_words, mix
 
 CHARACTERS = 5  # of a character shingle
 # bands, rows of a band, and how many bands a pair must share to be a candidate
@@ -53,7 +53,7 @@ class BandingCounts:
 
 def word_shingles(words: Sequence[bytes]) -> Hashes:
     """Hashes of the distinct pairs of adjacent words: the daemon's shingles."""
-    return minhash.shingles(hashed(words).hashes)
+    return minhash.shingles(hash_words(words).hashes)
 
 
 def character_shingles(words: Sequence[bytes]) -> Hashes:
@@ -62,7 +62,7 @@ def character_shingles(words: Sequence[bytes]) -> Hashes:
     length = max(len(codes) - CHARACTERS + 1, 0)
     hashes = np.zeros(length, np.uint64)
     for n in range(CHARACTERS):
-        hashes = mixed(hashes + codes[n : n + length] + np.uint64(1))
+        hashes = mix(hashes + codes[n : n + length] + np.uint64(1))
     return np.unique(hashes)
 
 

@@ -9,7 +9,7 @@ from typing import Any
 
 from aiohttp import web
 
-from neardup.core.fingerprint.word_hashes import hashed
+from neardup.core.fingerprint.word_hashes import hash_words
 from neardup.ledger import authors, cases, flags, marks, similarities
 from neardup.ledger.authors import History
 from neardup.ledger.flags import Selection
@@ -72,7 +72,7 @@ async def report_values(desk: Desk, details: StoryDetails, pair_query: Callable[
     is_changed = story is not None and not _is_compared(story)
     common = None
     if story is not None and not is_changed:
-        hashes = await asyncio.to_thread(lambda: hashed(story.words).hashes)
+        hashes = await asyncio.to_thread(lambda: hash_words(story.words).hashes)
         common = await desk.ledger.read(common_text, details.found.language, hashes)
     return {
         "details": details,

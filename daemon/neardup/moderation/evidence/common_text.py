@@ -5,7 +5,7 @@ import sqlite3
 import numpy as np
 import numpy.typing as npt
 
-from neardup.core.fingerprint.word_hashes import GRAM, Hashes, sampled
+from neardup.core.fingerprint.word_hashes import GRAM, Hashes, sample_grams
 from neardup.ledger import passages
 from neardup.records import Language
 
@@ -17,7 +17,7 @@ def common_text(db: sqlite3.Connection, language: Language, words: Hashes) -> Ma
 
     A common passage reaches from one of its samples to the next.  A sample alone is a phrase that many stories use.
     """
-    hashes, places = sampled(words)
+    hashes, places = sample_grams(words)
     found = np.zeros(len(words), bool)
     is_common = np.isin(hashes, passages.common_among(db, language, np.unique(hashes)))
     for n in np.flatnonzero(is_common[1:] & is_common[:-1]).tolist():

@@ -4,7 +4,7 @@ import sqlite3
 from collections.abc import Iterator
 
 from neardup.core.publication_order import sort_key
-from neardup.core.verify.clusters import Member, Policy, kept
+from neardup.core.verify.clusters import Member, Policy, choose_kept
 from neardup.ledger import clusters
 from neardup.ledger.flags import Selection
 from neardup.moderation.export.table import ExportRow, Table
@@ -42,7 +42,7 @@ MEMBERS = Table(
 def member_rows(db: sqlite3.Connection, selection: Selection, policy: Policy) -> Iterator[ExportRow]:
     """A row for each member of the selected clusters: the largest cluster first, in it those to keep first."""
     for cluster_id, members in clusters.select_members(db, selection):
-        keep = kept([Member(one["id"], one["published_at"], one["words"]) for one in members], policy)
+        keep = choose_kept([Member(one["id"], one["published_at"], one["words"]) for one in members], policy)
         ascending = sorted(members, key=lambda one: (one["id"] not in keep, sort_key(one["published_at"], one["id"])))
         for one in ascending:
             row = dict(one) | {"cluster_id": cluster_id, "cluster_size": len(members), "story_id": one["id"]}
