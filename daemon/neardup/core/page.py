@@ -1,4 +1,8 @@
-"""The marks of a page and of its text: what is unusual about them, and how much of it takes a mark."""
+"""A page's bytes -> its story's text -> its fingerprint: the one path for every caller.
+
+Pure functions of bytes, called by reader processes, `check`, `compare` and the workers of a Spark cluster.  A page and
+its text are marked with what is unusual about them, where there is enough of it.
+"""
 
 import traceback
 from collections.abc import Callable
@@ -18,6 +22,9 @@ from neardup.records import Fingerprint, Limit, Mark, MarkReason, Marks, Skip, T
 
 MOST_HIDDEN = 0.5  # of the characters of a page; one in a hundred real pages hides more
 OF_SKIPS = {Skip.EMPTY, Skip.NOT_TEXT, Skip.OVER_BUDGET}
+
+MIN_WORDS = 10  # shorter pages are headings and notices, which are alike without being copied
+MIN_LETTERS = 100  # marks apart; a page with so many in fewer words is a story without its spaces
 
 
 def page_marks(found: Extracted, *, is_cut: bool = False) -> Marks:
@@ -41,13 +48,6 @@ def skip_marks(reason: Skip) -> Marks:
 
 def _share(reason: MarkReason, share: float) -> Marks:
     return (Mark(reason, f"{100 * share:.0f} %"),)
-
-
-# A page's bytes -> its story's text -> its fingerprint: the one path for every caller. Pure functions of bytes,
-# called by reader processes, `check`, `compare` and the workers of a Spark cluster.
-
-MIN_WORDS = 10  # shorter pages are headings and notices, which are alike without being copied
-MIN_LETTERS = 100  # marks apart; a page with so many in fewer words is a story without its spaces
 
 
 class Page(NamedTuple):

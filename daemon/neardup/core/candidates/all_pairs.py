@@ -3,6 +3,8 @@
 For each key, a band or two, stories are sorted by the key's first band, and the members of each run of equal values
 are joined into pairs (see neardup.core.candidates.bucket_join).  These are the sorted tables of Manku, Jain and
 Das Sarma (WWW 2007), made one at a time.
+
+A few stories are compared with all others without buckets, and without the limits of nomination (`compare`).
 """
 
 from collections.abc import Iterator, Sequence
@@ -37,6 +39,10 @@ BAND_BYTES = HASH_BYTES // BANDS
 MAX_KEY_BANDS = 2
 CHUNK_PAIRS = 1 << 18  # the most in a chunk, unless max_bucket is more
 NO_POSITIONS = np.empty(0, np.int64)
+
+LEAST_ROWS = 6  # that the signatures of a pair agree in; those of unrelated stories do once in 4 million pairs
+
+Indices = npt.NDArray[np.int64]
 
 
 @dataclass(frozen=True, slots=True)
@@ -148,14 +154,6 @@ def _runs(members: Positions, values: BandValues) -> Runs:
     changes = np.ones(len(member_values) + 1, np.bool_)
     np.not_equal(member_values[1:], member_values[:-1], out=changes[1:-1])
     return Runs(members, np.flatnonzero(changes))
-
-
-# Compares a few stories with all others by their fingerprints, without buckets and without the limits of
-# nomination. Signatures of unrelated stories agree in 6 of 64 rows once in 4 million pairs.
-
-LEAST_ROWS = 6  # that the signatures of a pair agree in, at least
-
-Indices = npt.NDArray[np.int64]
 
 
 class Alike(NamedTuple):

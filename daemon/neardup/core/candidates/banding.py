@@ -11,6 +11,8 @@ uses blocks: its buckets may be large, because unrelated stories seldom share tw
 A signature is cut into bands of two adjacent rows (Indyk and Motwani, STOC 1998; Leskovec, Rajaraman and Ullman,
 "Mining of Massive Datasets", chapter 3).  Two stories of Jaccard similarity J share each of up to 32 bands with
 probability J^2, and candidates share at least `shared` of them.
+
+Many fingerprints are numpy arrays, one array a field (`FingerprintArrays`).
 """
 
 from collections.abc import Iterable, Iterator, Mapping
@@ -41,6 +43,8 @@ MULTIPLIER = np.uint16(40503)  # 2^16 / golden ratio (Knuth, volume 3, section 6
 
 Numbers = npt.NDArray[np.uint32]  # the ledger's story numbers
 Values = npt.NDArray[np.uint16]  # of bands or blocks
+
+ARRAYS = ("numbers", "ids", "languages", "simhashes", "signatures", "signed")
 
 
 @dataclass(frozen=True, slots=True)
@@ -111,11 +115,6 @@ def hash_bands(signatures: SignatureRows, bands: int, bits: int) -> Values:
     """
     values = np.ascontiguousarray(signatures[:, : bands * ROWS_A_BAND]).view(">u2").astype(np.uint16)
     return values if bits == BAND_BITS else values * MULTIPLIER >> np.uint16(BAND_BITS - bits)
-
-
-# The fingerprints of many stories as numpy arrays, one array per field.
-
-ARRAYS = ("numbers", "ids", "languages", "simhashes", "signatures", "signed")
 
 
 @dataclass(frozen=True, slots=True)

@@ -11,6 +11,8 @@ Each pair once.  A pair that shares k bands shares k(k - 1) / 2 buckets.  It is 
 lexicographic order) that has a light value: such a bucket is never truncated.  If all shared values are heavy, it is
 found in the first key whose truncated bucket still compares it.  So a pair's key follows from the values alone, and
 found pairs need not be remembered.
+
+Lookups join too: a number that occurs in several of the buckets of a lookup is found (`shared_by`).
 """
 
 from collections.abc import Iterator
@@ -32,6 +34,8 @@ Flags = npt.NDArray[np.bool_]
 
 LOW_VALUES = 1 << 16  # distinct values of the low 16 bits of a band
 COMPARED_AT_ONCE = 1 << 16  # pairs
+
+Indices = npt.NDArray[np.int64]
 
 
 class Stories(NamedTuple):
@@ -222,11 +226,6 @@ def _belong_here(  # noqa: PLR0917 - the pairs, and their key
 def _is_heavy(stories: Stories, positions: Positions, bands: int | Positions) -> Flags:
     """Whether the values of stories in some bands are heavy; shapes broadcast."""
     return np.asarray((stories.heavy[positions] >> np.asarray(bands, np.uint32) & np.uint32(1)).astype(np.bool_))
-
-
-# Story numbers that occur in several of the buckets of a lookup: the inner loop of every lookup.
-
-Indices = npt.NDArray[np.int64]
 
 
 @in_c(native.shared_by)

@@ -1,7 +1,8 @@
-"""Selects the pairs of similar fingerprints, which are worth verifying: the inner loop of nomination.
+"""Nomination: from the stories that lookups found, selects the pairs of similar fingerprints.
 
 Two stories are alike if they are of one language and either their SimHashes are within its Hamming distance, or their
-signatures share enough of its bands and agree in enough rows.  A missing signature agrees with none.
+signatures share enough of its bands and agree in enough rows.  A missing signature agrees with none.  Scoring the pairs
+is the inner loop of nomination; ranking them gives each story its best matches.
 """
 
 from collections.abc import Collection, Mapping, Sequence
@@ -23,6 +24,11 @@ Flags = npt.NDArray[np.bool_]
 Thresholds = npt.NDArray[np.int64]  # (languages, 4): hamming, bands, shared_bands, agreeing_rows
 Scores = tuple[Flags, Indices, Indices]  # of each pair: alike, rows that agree, bits that differ
 Arrays = tuple[npt.NDArray[np.uint8], HashRows, SignatureRows, Flags]  # languages, SimHashes, signatures, signed
+
+T = TypeVar("T", bound=np.generic)
+NO_NUMBERS: Numbers = np.empty(0, np.uint32)
+NO_STORIES = FingerprintArrays.of((), {})
+MAX_UNINDEXED = 10_000  # stories; comparing them with each story of a batch takes about ten milliseconds
 
 
 def alike(
@@ -85,14 +91,6 @@ def alike_pairs(
         found.append(np.stack((left, right, rows, bits))[:, is_found])
     left, right, rows, bits = np.concatenate(found, axis=1)
     return left, right, rows, bits
-
-
-# Nomination: from the stories that lookups found, selects the pairs worth verifying.
-
-T = TypeVar("T", bound=np.generic)
-NO_NUMBERS: Numbers = np.empty(0, np.uint32)
-NO_STORIES = FingerprintArrays.of((), {})
-MAX_UNINDEXED = 10_000  # stories; comparing them with each story of a batch takes about ten milliseconds
 
 
 class NominationThresholds(Protocol):

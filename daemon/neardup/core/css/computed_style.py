@@ -1,4 +1,10 @@
-"""The layers of a page: its texts by how likely they are to be seen, and which of them are read once more, apart."""
+"""The style that an element has and hands down, and what it means for the text in it.
+
+Three things decide whether a text is seen: what the element inherits and declares (`compute_style`), whether its box
+leaves anything of it to be seen (`is_unseen`: off the screen, clipped, or of no size), and for what is not computed, a
+doubt.  Texts that are as likely to be seen form a layer, and large doubtful layers are read once more, apart
+(`layers_apart`).  Elements that inherit one style and declare the same values have one `Look`.
+"""
 
 import re
 from collections import Counter
@@ -23,6 +29,21 @@ HIDDEN: Layer = frozenset(["hidden"])
 ANIMATED: Layer = frozenset(["animation"])
 PAINTED: Layer = frozenset(["painting"])
 
+Values = Mapping[str, str]  # of longhands and custom properties
+CLIPPING = {"paint", "content", "strict"}  # containments
+TRANSLATION = re.compile(r"translate(3d|[xyz])?\(((?:[^()]|\([^()]*\))*)\)", re.IGNORECASE)
+LINES = 2.5  # lines of text are lower
+NUMBERS = re.compile(r"[+-]?(?:\d+\.?\d*|\.\d+)[a-z%]*")
+
+BLACK: Colour = (0, 0, 0, 1)
+WHITE: Colour = (1, 1, 1, 1)
+SHARE = re.compile(r"opacity\(\s*([\d.]+%?)\s*\)")
+SIZES = ("width", "height", "max-width", "max-height")
+CLOSE = 0.04  # two colours that differ less, in red, green and blue, look the same
+LEAST_SIZE = 8  # pixels of a text in which smaller letters are still seen
+MOST_VARIANTS = 16  # of a style that are kept
+DOUBT = "doubtful"  # names, among the values of an element, the rules of which it is not known whether they apply
+
 
 def layers_apart(characters: Counter[Layer]) -> list[list[Layer]]:
     """The layers that are read once more, by the numbers of their characters.
@@ -39,15 +60,6 @@ def layers_apart(characters: Counter[Layer]) -> list[list[Layer]]:
     hidden = characters[HIDDEN]
     is_story = hidden >= LEAST_HIDDEN and hidden > MOST_HIDING * (characters.total() - hidden)
     return [*again, [HIDDEN]] if is_story else again
-
-
-# Whether an element's box leaves anything of it to be seen: off the screen, clipped, or of no size.
-
-Values = Mapping[str, str]  # of longhands and custom properties
-CLIPPING = {"paint", "content", "strict"}  # containments
-TRANSLATION = re.compile(r"translate(3d|[xyz])?\(((?:[^()]|\([^()]*\))*)\)", re.IGNORECASE)
-LINES = 2.5  # lines of text are lower
-NUMBERS = re.compile(r"[+-]?(?:\d+\.?\d*|\.\d+)[a-z%]*")
 
 
 def is_out_of_flow(values: Values) -> bool:
@@ -144,18 +156,6 @@ def _is_clipped(values: Values, size: float, *, is_box: bool) -> bool:
     is_small = any(side is not None and side < TINY for side in sides)
     clips = not {"hidden", "clip"}.isdisjoint(values.get("overflow", "visible").split())
     return is_small and (clips or not CLIPPING.isdisjoint(values.get("contain", "").split()))
-
-
-# The style that an element has and hands down, and whether a text in it is seen.
-
-BLACK: Colour = (0, 0, 0, 1)
-WHITE: Colour = (1, 1, 1, 1)
-SHARE = re.compile(r"opacity\(\s*([\d.]+%?)\s*\)")
-SIZES = ("width", "height", "max-width", "max-height")
-CLOSE = 0.04  # two colours that differ less, in red, green and blue, look the same
-LEAST_SIZE = 8  # pixels of a text in which smaller letters are still seen
-MOST_VARIANTS = 16  # of a style that are kept
-DOUBT = "doubtful"  # names, among the values of an element, the rules of which it is not known whether they apply
 
 
 @dataclass(frozen=True)
@@ -299,9 +299,6 @@ def _is_faint(values: Values) -> bool:
         return True
     share = SHARE.search(values.get("filter", ""))
     return share is not None and (pixels(share[1], whole=1) or 0) < FAINT
-
-
-# How the elements of a page look, computed once for elements that inherit one style and declare the same values.
 
 
 class Look(NamedTuple):

@@ -1,6 +1,10 @@
-"""Parses the declarations that decide whether a browser shows a text.
+"""The declarations that decide whether a browser shows a text, and which of them act.
 
 The parser is tinycss2.  Most pages use the same few styles, so parsed ones are cached.
+
+A declaration acts if it may hide a text, change where its words end, or show another one.  What it does is computed
+where that can be done; otherwise the text is doubtful, and `core.css.rendering` reads it both with and without the text
+beside it.
 """
 
 import re
@@ -40,6 +44,18 @@ HIDING_TRANSFORM = re.compile(
 )
 
 MARKING = frozenset(("list-style", "list-style-type", "quotes"))  # properties whose strings are shown
+
+FAR_ENOUGH, BACK = 300, 20  # pixels; a text that is moved so far may lie outside of what it is part of
+SMALL = 6  # pixels; letters of this size can hardly be read
+TIGHT = -2  # pixels between letters
+DIM = 0.3  # opacity
+WHITISH = 0.9  # of red, green and blue
+THICK = re.compile(r"\d(px|em|rem|pt|%)")
+MOVING = ("left", "top", "right", "bottom", "margin-left", "margin-top", "margin-right", "margin-bottom", "text-indent")
+HARMLESS_IF_UNKNOWN = {
+    "content", "background-image", "background-color", "width", "height", "max-width", "max-height", *MOVING
+}  # fmt: skip
+HARMLESS = {"", "none", "normal", "auto", "visible"}
 
 
 @dataclass(frozen=True, slots=True)
@@ -208,22 +224,6 @@ def _may_hide(name: str, value: str) -> bool:  # noqa: C901, PLR0911 - one line 
         case "contain" | "order" | "flex-direction" | "grid-auto-flow" | "grid-row-start" | "grid-column-start":
             return value not in ("none", "row", "column", "auto")
     return False
-
-
-# Declarations by which a browser may hide or move a text in ways that are not computed here. A text with such a
-# style is doubtful: `core.text.rendering` reads it both with and without the text beside it.
-
-FAR_ENOUGH, BACK = 300, 20  # pixels; a text that is moved so far may lie outside of what it is part of
-SMALL = 6  # pixels; letters of this size can hardly be read
-TIGHT = -2  # pixels between letters
-DIM = 0.3  # opacity
-WHITISH = 0.9  # of red, green and blue
-THICK = re.compile(r"\d(px|em|rem|pt|%)")
-MOVING = ("left", "top", "right", "bottom", "margin-left", "margin-top", "margin-right", "margin-bottom", "text-indent")
-HARMLESS_IF_UNKNOWN = {
-    "content", "background-image", "background-color", "width", "height", "max-width", "max-height", *MOVING
-}  # fmt: skip
-HARMLESS = {"", "none", "normal", "auto", "visible"}
 
 
 def _is_moved_far(value: str) -> bool:

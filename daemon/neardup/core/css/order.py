@@ -1,4 +1,7 @@
-"""The order in which a browser shows the children of an element: flex boxes, grids, floats and positioned boxes."""
+"""The order in which a browser shows the children of an element: flex boxes, grids, floats and positioned boxes.
+
+The children of a grid stand in the cells that the algorithm of CSS Grid Layout (8.3 and 8.5) places them in.
+"""
 
 import re
 import unicodedata
@@ -21,6 +24,14 @@ CELLS, DRAWN = ("td", "th"), ("text", "tspan")
 DIRECTION_LETTERS = 40  # characters by which the direction of a text is known
 
 Pair = tuple[LexborNode, Values]
+
+REPEATED = re.compile(r"repeat\(\s*(\d{1,6})\s*,((?:[^()]|\([^()]*\))*)\)", re.IGNORECASE)
+TRACK = re.compile(r"\[([^\]]*)\]|[^\s()\[\]]*\((?:[^()]|\([^()]*\))*\)|[^\s()\[\]]+")
+LONGEST_TEMPLATE = 10_000  # characters of a template, and of what is repeated in it
+MOST_SPANNED = 20  # tracks that a child spans, ...
+MANY_CHILDREN = 2_000  # ... and one in a grid of so many, which is not filled densely either: more would cost too much
+
+Cell = tuple[int, int]
 
 
 def order_children(
@@ -99,17 +110,6 @@ def _position(values: Values) -> tuple[float, float]:
     y = side("top", HEIGHT) if "top" in values or "bottom" not in values else HEIGHT - side("bottom", HEIGHT)
     across, down = shifts(values)
     return (y + side("margin-top", WIDTH) + down) // LINE, x + side("margin-left", WIDTH) + across
-
-
-# The cells in which a browser shows the children of a grid (CSS Grid Layout 8.3 and 8.5).
-
-REPEATED = re.compile(r"repeat\(\s*(\d{1,6})\s*,((?:[^()]|\([^()]*\))*)\)", re.IGNORECASE)
-TRACK = re.compile(r"\[([^\]]*)\]|[^\s()\[\]]*\((?:[^()]|\([^()]*\))*\)|[^\s()\[\]]+")
-LONGEST_TEMPLATE = 10_000  # characters of a template, and of what is repeated in it
-MOST_SPANNED = 20  # tracks that a child spans, ...
-MANY_CHILDREN = 2_000  # ... and one in a grid of so many, which is not filled densely either: more would cost too much
-
-Cell = tuple[int, int]
 
 
 class Span(NamedTuple):

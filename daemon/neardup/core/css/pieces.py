@@ -1,4 +1,8 @@
-"""The edges of what stands within a line: what is done with the text between them, once it is read."""
+"""A page's text in pieces: it is read once, and written for each choice of layers.
+
+The pieces are texts with single spaces, each in its layer, and the edges of what stands within a line, which say what
+is done with the text between them once it is written.
+"""
 
 from collections.abc import Collection, Iterable
 from enum import Enum
@@ -13,6 +17,9 @@ from neardup.core.native.page import spaced_text as native_spaced_text
 from neardup.core.text.reading_order import as_read
 
 EDGE = "\0"  # of an inline block: it keeps the spaces before it from those at another edge, and is not shown
+
+BREAK = "\v"  # of a line, in the text of an element; no break in markup, and white space
+SPACES = "\t\n\r\f"  # that are shown as single ones, and may stand in a run
 
 
 class InlineBlock(Enum):
@@ -38,9 +45,6 @@ def edges(display: str) -> tuple[tuple[str | InlineBlock, ...], tuple[str | Inli
     if display.startswith("inline-"):
         return (InlineBlock.START,), (InlineBlock.END,)
     return (("\n",), ("\n",)) if is_block(display) else ((), ())
-
-
-# A page's text in pieces: it is read once, and written for each choice of layers.
 
 
 class Text(NamedTuple):
@@ -73,12 +77,6 @@ def write_text(pieces: Iterable[Piece], layers: Collection[Layer] | None = None)
             start = starts.pop()
             out[start:] = [as_read("".join(out[start:]), to_the_left=piece is Override.RIGHT_TO_LEFT)]
     return "".join(out).replace(EDGE, "")
-
-
-# White space as HTML has it: texts with single spaces, and what they show beside these.
-
-BREAK = "\v"  # of a line, in the text of an element; no break in markup, and white space
-SPACES = "\t\n\r\f"  # that are shown as single ones, and may stand in a run
 
 
 def collapse_spaces(text: str) -> str:

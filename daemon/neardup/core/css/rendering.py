@@ -1,4 +1,8 @@
-"""Shadow trees that stand in the markup of a page, and the children of their hosts, which stand in their slots."""
+"""Writes the text of a parsed page as a browser shows it, element by element, by the styles of the page.
+
+Pages whose markup hides nothing do not need this; `core.text.html` decides.  Shadow trees that stand in the markup are
+rendered where their hosts stand, with the children of a host in its slots (DOM 4.2.2), and so are pages within pages.
+"""
 
 import re
 from collections import Counter
@@ -61,6 +65,18 @@ from neardup.core.text.story import BREAKS, TEMPLATES, Parts, Story, parts_of, s
 
 Page = TypeVar("Page")
 
+START = Style()
+FIRST_LETTER = re.compile(r"^(\s*)[^\w\s]*\w[^\w\s]*")  # with the marks and signs beside it
+DEEPEST = 8  # pages within pages
+PECULIAR = ("details", "iframe", "slot")  # do not always show their own text
+SHOWN_IN_OTHER_WAYS = NEVER_SHOWN | NOT_SHOWN | PERHAPS_SHOWN | LISTS | frozenset((
+    *PECULIAR, "wbr", "br", "textarea", "input", "object", "sup", "embed", "frame", "img", "source", "image",
+))  # fmt: skip
+PERHAPS_ASIDE = LISTS | {"sup", "object"}  # by more than their style
+BLANKS = frozenset((" ", "\n"))  # the most frequent texts
+WITH_TEXTS = frozenset(("alt", "label", "style"))  # attributes
+MOST_FRAMES = 2_000  # that are kept
+
 
 class Host(NamedTuple, Generic[Page]):
     """The children of an element with a shadow tree, their page, and the names of the slots that they stand in."""
@@ -88,22 +104,6 @@ def shadow_among(children: Iterable[LexborNode]) -> LexborNode | None:
 
 def markup_of(template: LexborNode) -> str:
     return template.template_fragments()[0].inner_html or ""
-
-
-# Writes the text of a parsed page as a browser shows it, element by element, by the styles of the page. Pages whose
-# markup hides nothing do not need this; `core.text.html` decides.
-
-START = Style()
-FIRST_LETTER = re.compile(r"^(\s*)[^\w\s]*\w[^\w\s]*")  # with the marks and signs beside it
-DEEPEST = 8  # pages within pages
-PECULIAR = ("details", "iframe", "slot")  # do not always show their own text
-SHOWN_IN_OTHER_WAYS = NEVER_SHOWN | NOT_SHOWN | PERHAPS_SHOWN | LISTS | frozenset((
-    *PECULIAR, "wbr", "br", "textarea", "input", "object", "sup", "embed", "frame", "img", "source", "image",
-))  # fmt: skip
-PERHAPS_ASIDE = LISTS | {"sup", "object"}  # by more than their style
-BLANKS = frozenset((" ", "\n"))  # the most frequent texts
-WITH_TEXTS = frozenset(("alt", "label", "style"))  # attributes
-MOST_FRAMES = 2_000  # that are kept
 
 
 class _Page(NamedTuple):

@@ -1,4 +1,9 @@
-"""Parses style sheets: their rules, those of the sheets that they import, and what is said about where rules apply."""
+"""Style sheets -> the rules that matter here, with what is said about where they apply.
+
+The parsers are tinycss2 and cssselect2.  Nested rules, cascade layers, `@supports`, `@scope` and `@media` are followed
+(CSS Cascading 5, CSS Nesting, Media Queries 5); imports are where they stand in `data:` addresses (RFC 2397), since
+nothing is fetched.  The screen has WIDTH by HEIGHT pixels.
+"""
 
 import base64
 import binascii
@@ -53,6 +58,40 @@ KNOWN = re.compile(
 UNLAYERED = 1_000_000  # the rank of rules in no cascade layer: above those of all layers
 DEEPEST = 3  # imports
 
+WIDTH, HEIGHT = 1280, 720
+NUMBERS = {  # features that are numbers, in pixels or dots a pixel
+    "width": WIDTH, "device-width": WIDTH, "height": HEIGHT, "device-height": HEIGHT, "aspect-ratio": WIDTH / HEIGHT,
+    "device-aspect-ratio": WIDTH / HEIGHT, "resolution": 1, "-webkit-device-pixel-ratio": 1, "color": 8,
+    "color-index": 0, "monochrome": 0, "grid": 0, "horizontal-viewport-segments": 1, "vertical-viewport-segments": 1,
+    "-webkit-transform-3d": 1,
+}  # fmt: skip
+# Features that are words; a feature or a word that is not named here does not hold.
+WORDS = {
+    "orientation": "landscape", "hover": "hover", "any-hover": "hover", "pointer": "fine", "any-pointer": "fine",
+    "update": "fast", "overflow-block": "scroll", "overflow-inline": "scroll", "scripting": "enabled",
+    "color-gamut": "srgb", "dynamic-range": "standard", "display-mode": "browser", "device-posture": "continuous",
+    "prefers-color-scheme": "light", "prefers-reduced-motion": "no-preference", "prefers-contrast": "no-preference",
+    "prefers-reduced-transparency": "no-preference", "forced-colors": "none",
+}  # fmt: skip
+WITHOUT_VALUE = {"no-preference", "none"}  # values of a feature that does not hold where it is asked without a value
+VALUE = re.compile(r"(\d*\.?\d+)(?:\s*/\s*(\d*\.?\d+))?\s*(px|em|rem|in|cm|mm|pt|pc|dppx|x|dpi|dpcm)?")
+UNITS = {
+    "em": 16, "rem": 16, "in": 96, "cm": 96 / 2.54, "mm": 9.6 / 2.54, "pt": 4 / 3, "pc": 16, "dpi": 1 / 96,
+    "dpcm": 2.54 / 96,
+}  # fmt: skip
+SIGNS = {"<": operator.lt, ">": operator.gt, "<=": operator.le, ">=": operator.ge, "=": operator.eq}
+BACKWARDS = {"<": ">", ">": "<", "<=": ">=", ">=": "<=", "=": "="}
+BOUNDS = {"min": ">=", "max": "<=", "": "="}
+BOUNDED = re.compile(r"(-webkit-)?(?:(min|max)-)?(.+)")
+SIGN = re.compile(r"([<>]=?|=)")
+QUERY = re.compile(r"(?:(not|only)\s+)?([a-z-]+)?(.*)", re.DOTALL)
+CALCULATED = re.compile(r"calc\([^()]*\)")
+FEATURE = re.compile(r"(not\s*)?\(([^()]*)\)")
+SCREENS = {None, "all", "screen"}
+
+DATA = re.compile(r"\s*data:([^,;]*)((?:;[^,;]*)*),(.*)", re.IGNORECASE | re.DOTALL)
+LONGEST_ADDRESS = 4_000_000  # characters; the pipeline reads no larger page
+
 
 class Rule(NamedTuple):
     """A selector of a style sheet and its declarations; `pseudo` is that of a part of the element, `slotted` or empty.
@@ -83,7 +122,7 @@ class _Scope(NamedTuple):
 
 
 def rules(sheet: str) -> tuple[Rule, ...]:
-    """A style sheet -> its rules that matter here, for the screen of `css_media`."""
+    """A style sheet -> its rules that matter here, for a screen of WIDTH by HEIGHT pixels."""
     found: list[Rule] = []
     for rule in _of_sheet(sheet, _Scope({})):
         found.append(rule)
@@ -260,40 +299,6 @@ def _split_list(selectors: str) -> list[str]:
     return [*parts, selectors[start:].strip()]
 
 
-# Media queries: whether what a style sheet says for some screens holds for one of WIDTH by HEIGHT pixels.
-
-WIDTH, HEIGHT = 1280, 720
-NUMBERS = {  # features that are numbers, in pixels or dots a pixel
-    "width": WIDTH, "device-width": WIDTH, "height": HEIGHT, "device-height": HEIGHT, "aspect-ratio": WIDTH / HEIGHT,
-    "device-aspect-ratio": WIDTH / HEIGHT, "resolution": 1, "-webkit-device-pixel-ratio": 1, "color": 8,
-    "color-index": 0, "monochrome": 0, "grid": 0, "horizontal-viewport-segments": 1, "vertical-viewport-segments": 1,
-    "-webkit-transform-3d": 1,
-}  # fmt: skip
-# Features that are words; a feature or a word that is not named here does not hold.
-WORDS = {
-    "orientation": "landscape", "hover": "hover", "any-hover": "hover", "pointer": "fine", "any-pointer": "fine",
-    "update": "fast", "overflow-block": "scroll", "overflow-inline": "scroll", "scripting": "enabled",
-    "color-gamut": "srgb", "dynamic-range": "standard", "display-mode": "browser", "device-posture": "continuous",
-    "prefers-color-scheme": "light", "prefers-reduced-motion": "no-preference", "prefers-contrast": "no-preference",
-    "prefers-reduced-transparency": "no-preference", "forced-colors": "none",
-}  # fmt: skip
-WITHOUT_VALUE = {"no-preference", "none"}  # values of a feature that does not hold where it is asked without a value
-VALUE = re.compile(r"(\d*\.?\d+)(?:\s*/\s*(\d*\.?\d+))?\s*(px|em|rem|in|cm|mm|pt|pc|dppx|x|dpi|dpcm)?")
-UNITS = {
-    "em": 16, "rem": 16, "in": 96, "cm": 96 / 2.54, "mm": 9.6 / 2.54, "pt": 4 / 3, "pc": 16, "dpi": 1 / 96,
-    "dpcm": 2.54 / 96,
-}  # fmt: skip
-SIGNS = {"<": operator.lt, ">": operator.gt, "<=": operator.le, ">=": operator.ge, "=": operator.eq}
-BACKWARDS = {"<": ">", ">": "<", "<=": ">=", ">=": "<=", "=": "="}
-BOUNDS = {"min": ">=", "max": "<=", "": "="}
-BOUNDED = re.compile(r"(-webkit-)?(?:(min|max)-)?(.+)")
-SIGN = re.compile(r"([<>]=?|=)")
-QUERY = re.compile(r"(?:(not|only)\s+)?([a-z-]+)?(.*)", re.DOTALL)
-CALCULATED = re.compile(r"calc\([^()]*\)")
-FEATURE = re.compile(r"(not\s*)?\(([^()]*)\)")
-SCREENS = {None, "all", "screen"}
-
-
 def applies(media: str) -> bool:
     """Whether one of the queries, which commas separate, holds."""
     queries = CALCULATED.sub(lambda length: f"{pixels(length[0]) or 0}px", media.lower())
@@ -336,12 +341,6 @@ def _compares(name: str, sign: str, value: str) -> bool:
         return False
     asked = float(number[1]) / float(number[2] or 1) * UNITS.get(number[3], 1)
     return bool(SIGNS[sign](NUMBERS[name], asked))
-
-
-# The documents that stand in `data:` addresses (RFC 2397).
-
-DATA = re.compile(r"\s*data:([^,;]*)((?:;[^,;]*)*),(.*)", re.IGNORECASE | re.DOTALL)
-LONGEST_ADDRESS = 4_000_000  # characters; the pipeline reads no larger page
 
 
 class DataURL(NamedTuple):

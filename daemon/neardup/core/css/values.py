@@ -1,4 +1,9 @@
-"""The arithmetic of CSS: calc(), min(), max() and clamp()."""
+"""The values of the properties that decide whether a browser shows a text: validity, shorthands, lengths, colours.
+
+A declaration is expanded to the longhands that matter here (`expand`), and one that a browser would ignore to none.
+Lengths come to pixels, arithmetic included: calc(), min(), max() and clamp() (CSS Values and Units 4, 10).  The
+shorthands of a grid follow CSS Grid Layout 7 and 8.
+"""
 
 import ast
 import operator
@@ -22,42 +27,6 @@ OPERATORS: dict[type[ast.operator], Callable[[float, float], float]] = {
 }
 SIGNS: dict[type[ast.unaryop], Callable[[float], float]] = {ast.UAdd: operator.pos, ast.USub: operator.neg}
 
-
-def calculate(value: str, length: Callable[[str], float | None]) -> float | None:
-    """The number that an arithmetic value comes to, where `length` gives that of a term; None for other values."""
-    if not value.startswith(ARITHMETIC) or len(value) > LONGEST_ARITHMETIC:
-        return None
-    terms = TERM.sub(lambda term: str(length(term[0])), CALC.sub("", value))
-    try:
-        return clamp_pixels(_number(ast.parse(terms, mode="eval").body))
-    except (SyntaxError, ValueError, ArithmeticError):
-        return None
-
-
-def clamp_pixels(number: float) -> float:
-    """A number within what a browser can lay out; 0 for one that is none, as in a browser."""
-    return 0.0 if isnan(number) else max(-MOST_PIXELS, min(number, MOST_PIXELS))
-
-
-def _number(node: ast.expr) -> float:
-    match node:
-        case ast.Constant(value=float(number)):
-            return number
-        case ast.UnaryOp(op, operand) if type(op) in SIGNS:
-            return SIGNS[type(op)](_number(operand))
-        case ast.BinOp(left, op, right) if type(op) in OPERATORS:
-            return OPERATORS[type(op)](_number(left), _number(right))
-        case ast.Call(ast.Name("min"), [first, *rest]):
-            return min([_number(first), *map(_number, rest)])
-        case ast.Call(ast.Name("max"), [first, *rest]):
-            return max([_number(first), *map(_number, rest)])
-        case ast.Call(ast.Name("clamp"), [least, middle, most]):
-            return max(_number(least), min(_number(middle), _number(most)))
-    raise ValueError("not arithmetic")
-
-
-# The shorthands of the properties that place the children of a grid (CSS Grid Layout 7 and 8).
-
 GRID_LINES = ("grid-row-start", "grid-row-end", "grid-column-start", "grid-column-end")
 GRID_TRACKS = ("grid-template-areas", "grid-template-rows", "grid-template-columns")
 GRID_SHORTHANDS = ("grid-area", "grid-row", "grid-column", "grid-template", "grid")
@@ -65,39 +34,6 @@ STRING = re.compile(r"\"([^\"]*)\"|'([^']*)'")
 NAME = re.compile(r"(?!(?:auto|span)$)-*[^\W\d][\w-]*", re.IGNORECASE)
 
 Longhands = list[tuple[str, str]]
-
-
-def grid_longhands(name: str, value: str) -> Longhands:
-    """A shorthand of SHORTHANDS -> its longhands."""
-    if name in ("grid-template", "grid"):
-        return _template_longhands(value)
-    first, second, third, fourth = ([part.strip() for part in value.split("/")] + [""] * 3)[:4]
-    if name != "grid-area":
-        return [(f"{name}-start", first), (f"{name}-end", second or _end_of_track(first))]
-    column = second or _end_of_track(first)
-    return list(
-        zip(GRID_LINES, (first, third or _end_of_track(first), column, fourth or _end_of_track(column)), strict=True)
-    )
-
-
-def _end_of_track(start: str) -> str:
-    """The end that a declaration means which names a start only: a name counts for both."""
-    return start if NAME.fullmatch(start) else "auto"
-
-
-def _template_longhands(value: str) -> Longhands:
-    rows, _, columns = value.partition("/")
-    areas = " ".join(match[0] for match in STRING.finditer(rows)) or "none"
-    flow = "column" if "auto-flow" in columns.lower() else "row"
-    return [
-        ("grid-template-areas", areas),
-        ("grid-template-rows", "none" if "auto-flow" in rows.lower() else STRING.sub(" ", rows).strip() or "none"),
-        ("grid-template-columns", "none" if flow == "column" else columns.strip() or "none"),
-        ("grid-auto-flow", flow),
-    ]
-
-
-# The values of the properties that decide whether a browser shows a text: validity, shorthands, lengths, colours.
 
 Colour = tuple[float, float, float, float]  # red, green, blue and opacity, from 0 to 1
 
@@ -176,6 +112,69 @@ LOGICAL = {
     "line-clamp": "-webkit-line-clamp",
     "overflow-x": "overflow", "overflow-y": "overflow", "overflow-inline": "overflow", "overflow-block": "overflow",
 }  # fmt: skip
+
+
+def calculate(value: str, length: Callable[[str], float | None]) -> float | None:
+    """The number that an arithmetic value comes to, where `length` gives that of a term; None for other values."""
+    if not value.startswith(ARITHMETIC) or len(value) > LONGEST_ARITHMETIC:
+        return None
+    terms = TERM.sub(lambda term: str(length(term[0])), CALC.sub("", value))
+    try:
+        return clamp_pixels(_number(ast.parse(terms, mode="eval").body))
+    except (SyntaxError, ValueError, ArithmeticError):
+        return None
+
+
+def clamp_pixels(number: float) -> float:
+    """A number within what a browser can lay out; 0 for one that is none, as in a browser."""
+    return 0.0 if isnan(number) else max(-MOST_PIXELS, min(number, MOST_PIXELS))
+
+
+def _number(node: ast.expr) -> float:
+    match node:
+        case ast.Constant(value=float(number)):
+            return number
+        case ast.UnaryOp(op, operand) if type(op) in SIGNS:
+            return SIGNS[type(op)](_number(operand))
+        case ast.BinOp(left, op, right) if type(op) in OPERATORS:
+            return OPERATORS[type(op)](_number(left), _number(right))
+        case ast.Call(ast.Name("min"), [first, *rest]):
+            return min([_number(first), *map(_number, rest)])
+        case ast.Call(ast.Name("max"), [first, *rest]):
+            return max([_number(first), *map(_number, rest)])
+        case ast.Call(ast.Name("clamp"), [least, middle, most]):
+            return max(_number(least), min(_number(middle), _number(most)))
+    raise ValueError("not arithmetic")
+
+
+def grid_longhands(name: str, value: str) -> Longhands:
+    """A shorthand of SHORTHANDS -> its longhands."""
+    if name in ("grid-template", "grid"):
+        return _template_longhands(value)
+    first, second, third, fourth = ([part.strip() for part in value.split("/")] + [""] * 3)[:4]
+    if name != "grid-area":
+        return [(f"{name}-start", first), (f"{name}-end", second or _end_of_track(first))]
+    column = second or _end_of_track(first)
+    return list(
+        zip(GRID_LINES, (first, third or _end_of_track(first), column, fourth or _end_of_track(column)), strict=True)
+    )
+
+
+def _end_of_track(start: str) -> str:
+    """The end that a declaration means which names a start only: a name counts for both."""
+    return start if NAME.fullmatch(start) else "auto"
+
+
+def _template_longhands(value: str) -> Longhands:
+    rows, _, columns = value.partition("/")
+    areas = " ".join(match[0] for match in STRING.finditer(rows)) or "none"
+    flow = "column" if "auto-flow" in columns.lower() else "row"
+    return [
+        ("grid-template-areas", areas),
+        ("grid-template-rows", "none" if "auto-flow" in rows.lower() else STRING.sub(" ", rows).strip() or "none"),
+        ("grid-template-columns", "none" if flow == "column" else columns.strip() or "none"),
+        ("grid-auto-flow", flow),
+    ]
 
 
 @lru_cache(4096)

@@ -1,7 +1,9 @@
-"""The 64 permutations of the signature, x -> MULTIPLIERS * x + ADDENDS modulo 2^64.
+"""The MinHash signature of a story: 64 bytes that estimate the Jaccard similarity of two stories' shingles.
 
-They are literals, so that no version of a random generator can change them.  The multipliers are odd, so that each
-map is a permutation.
+Broder, "On the resemblance and containment of documents" (SEQUENCES 1997).  A shingle is a pair of adjacent words.  Of
+the hashes of a story's shingles the least is taken under each of 64 permutations, and of each minimum one byte is
+stored: Li and König, "b-Bit minwise hashing" (WWW 2010).  Row p of a signature is the top byte of the least hash under
+permutation p.  Two stories of Jaccard similarity J agree in a row with probability J + (1 - J) / 256.
 """
 
 from collections.abc import Sequence
@@ -14,6 +16,8 @@ from neardup.core.fingerprint.word_hashes import Hashes, mix
 
 Constants = npt.NDArray[np.uint64]
 
+# The permutations x -> MULTIPLIERS * x + ADDENDS modulo 2^64.  They are literals, so that no version of a random
+# generator can change them.  The multipliers are odd, so that each map is a permutation.
 MULTIPLIERS: Constants = np.array(
     [
         0xCE14ABEEABB8E5A9,
@@ -154,12 +158,6 @@ ADDENDS: Constants = np.array(
     np.uint64,
 )
 
-
-# The MinHash signature of a story: 64 bytes that estimate the Jaccard similarity of two stories' shingles. Broder,
-# "On the resemblance and containment of documents" (SEQUENCES 1997). Of each minimum one byte is stored: Li and
-# König, "b-Bit minwise hashing" (WWW 2010). A shingle is a pair of adjacent words. Row p of a signature is the top
-# byte of the least hash among a story's shingles under permutation p. Two stories of Jaccard similarity J agree in
-# a row with probability J + (1 - J) / 256.
 
 ROWS = len(MULTIPLIERS)
 MIN_SHINGLES = 20  # with fewer, one changed word changes a tenth of the rows, and short greetings resemble each other

@@ -1,4 +1,18 @@
-"""Hashes of a story's words, from which every fingerprint is computed."""
+"""The hashes of a story's words, and the two fingerprints that are made of them alone: SimHash and passage hashes.
+
+The SimHash has 128 bits.  Charikar, "Similarity estimation techniques from rounding algorithms" (STOC 2002), in the
+form of Manku, Jain and Das Sarma, "Detecting near-duplicates for web crawling" (WWW 2007).  Each distinct word votes on
+each bit with the bits of its xxh3-128 hash, weighted 1 + ln(term frequency).  With raw frequencies the function words
+of a language would decide all bits, and all its stories would be alike.  Weights are multiples of 1/1024, so that sums
+are exact in any order of the words and on any machine.  The sums are taken by byte value instead of by bit: a histogram
+of (byte position, byte value) is multiplied by the +-1 patterns of the 256 byte values.
+
+The passage hashes are sampled hashes of word 4-grams, by which a passage inside a longer work is found.  Winnowing:
+Schleimer, Wilkerson and Aiken, "Winnowing: local algorithms for document fingerprinting" (SIGMOD 2003).  Of every
+WINDOW adjacent grams the one with the least hash is sampled, of equal ones the last.  So two texts that share a run of
+GRAM + WINDOW - 1 words share at least one sampled gram, and a text has about 78 samples per 1,000 words.  The hash of a
+sampled gram is mixed once more before it is cut to 32 bits, because a minimum is not evenly distributed.
+"""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -13,6 +27,17 @@ DIGEST_BYTES = 16
 
 Hashes = npt.NDArray[np.uint64]
 Hash = TypeVar("Hash", Hashes, np.uint64)
+
+SCALE = 1024
+OFFSETS = np.arange(DIGEST_BYTES) * 256
+SIGNS = np.unpackbits(np.arange(256, dtype=np.uint8)[:, None], axis=1).astype(np.float64) * 2 - 1
+
+GRAM = 4  # words
+WINDOW = 24  # grams
+MIN_SHARED = 2  # passage hashes that a candidate must have in common: one is often shared by chance
+
+PassageHashes = npt.NDArray[np.uint32]
+Places = npt.NDArray[np.intp]
 
 
 @dataclass(frozen=True, slots=True)
@@ -46,17 +71,7 @@ def mix(x: Hash) -> Hash:
     return x ^ (x >> np.uint64(31))
 
 
-# The 128-bit SimHash of a story. Charikar, "Similarity estimation techniques from rounding algorithms" (STOC 2002),
-# in the form of Manku, Jain and Das Sarma, "Detecting near-duplicates for web crawling" (WWW 2007). Each distinct
-# word votes on each of 128 bits with the bits of its xxh3-128 hash, weighted 1 + ln(term frequency). With raw
-# frequencies the function words of a language would decide all bits, and all its stories would be alike. Weights
-# are multiples of 1/1024, so that sums are exact in any order of the words and on any machine. The sums are taken
-# by byte value instead of by bit: a histogram of (byte position, byte value) is multiplied by the +-1 patterns of
-# the 256 byte values.
-
-SCALE = 1024
-OFFSETS = np.arange(DIGEST_BYTES) * 256
-SIGNS = np.unpackbits(np.arange(256, dtype=np.uint8)[:, None], axis=1).astype(np.float64) * 2 - 1
+# The SimHash.
 
 
 def simhash(words: Words) -> bytes:
@@ -74,19 +89,7 @@ def weights(frequencies: npt.NDArray[np.intp]) -> npt.NDArray[np.float64]:
     return np.asarray(np.rint(SCALE * (1 + np.log(frequencies))))
 
 
-# The passage hashes of a story: sampled hashes of word 4-grams, by which a passage inside a longer work is found.
-# Winnowing: Schleimer, Wilkerson and Aiken, "Winnowing: local algorithms for document fingerprinting" (SIGMOD
-# 2003). Of every WINDOW adjacent grams the one with the least hash is sampled, of equal ones the last. So two texts
-# that share a run of GRAM + WINDOW - 1 words share at least one sampled gram, and a text has about 78 samples per
-# 1,000 words. The hash of a sampled gram is mixed once more before it is cut to 32 bits, because a minimum is not
-# evenly distributed.
-
-GRAM = 4  # words
-WINDOW = 24  # grams
-MIN_SHARED = 2  # passage hashes that a candidate must have in common: one is often shared by chance
-
-PassageHashes = npt.NDArray[np.uint32]
-Places = npt.NDArray[np.intp]
+# The passage hashes.
 
 
 def passage_hashes(words: Hashes) -> PassageHashes:

@@ -192,7 +192,7 @@ typedef struct {
  *
  * `verdicts` is memory as of nd_learn.  Three bytes of room for each of the page are enough.  ND_UNSUPPORTED: see
  * `out->doubt`.  For ND_UNJUDGED teach the memory what is in `out->unjudged`, and call again.  Lexbor allocates memory
- * for a text node at a time.  Reference: core.text.html.shown,
+ * for a text node at a time.  Reference: core.text.html.extract_markup,
  * which looks at the same elements: those of the story, those that contain it, and style sheets wherever they stand. */
 ND_API int64_t nd_read_story(const nd_lexbor *lexbor, const nd_page *page, const void *verdicts, size_t verdict_bytes,
                              uint8_t *room, size_t room_bytes, uint32_t *block_counts, uint16_t *block_numbers,
@@ -209,7 +209,7 @@ ND_API int64_t nd_learn(void *verdicts, size_t verdict_bytes, uint64_t kind, con
 /* Write the text of an element with single spaces, and a line feed for each vertical tab, which stands for a line break;
  * returns its bytes, and counts its code points that are no white space.
  *
- * ND_ROOM: for less room than the element has text.  Reference: core.text.spaces.spaced_text. */
+ * ND_ROOM: for less room than the element has text.  Reference: core.css.pieces.read_spaced_text_in_python. */
 ND_API int64_t nd_spaced_text(const nd_lexbor *lexbor, nd_node *element, uint8_t *room, size_t room_bytes,
                               uint64_t *visible);
 
@@ -233,7 +233,7 @@ ND_API int64_t nd_alignment_room(int64_t words_a, int64_t words_b);
  *
  * Returns their number n, and leaves n rows of four int32 at the begin of the room: place in a, place in b, words, number
  * of the block.  They are in the order of the longer text; of two of one length, of that whose bytes compare as less.
- * Reference: core.verify.alignment.aligned.
+ * Reference: core.verify.alignment.align.
  */
 ND_API int64_t nd_aligned(const uint64_t *a, int64_t words_a, const uint64_t *b, int64_t words_b, void *room,
                           int64_t room_bytes);
@@ -328,7 +328,7 @@ typedef struct {
 
 /* Score the pairs of ones[left[i]] and others[right[i]]: whether they are alike, the rows that agree, the bits that
  * differ.  Returns 0, or ND_INVALID for an index that is no story, or a language of `ones` without thresholds.
- * Reference: screen.score_pairs.
+ * Reference: select.score_pairs.
  */
 ND_API int64_t nd_score_pairs(const nd_fingerprints *ones, const nd_fingerprints *others, const int64_t *left,
                               const int64_t *right, int64_t pairs, const nd_thresholds *thresholds, int64_t languages,
@@ -338,7 +338,7 @@ ND_API int64_t nd_score_pairs(const nd_fingerprints *ones, const nd_fingerprints
  *
  * `cursor` (2,) begins as zeros.  Returns how many pairs were written, at most `room`.  The pairs are complete when
  * cursor[0] is the number of `ones`; call again until then.  ND_INVALID for a language of `ones` without thresholds.
- * Reference: screen.alike_pairs.
+ * Reference: select.alike_pairs.
  */
 ND_API int64_t nd_alike_pairs(const nd_fingerprints *ones, const nd_fingerprints *others,
                               const nd_thresholds *thresholds, int64_t languages, int64_t is_inside, int64_t *cursor,
@@ -346,7 +346,7 @@ ND_API int64_t nd_alike_pairs(const nd_fingerprints *ones, const nd_fingerprints
 
 /* The pairs of one of `ones` and one of `others`, of any language, within the Hamming distance or that agree in
  * `least_rows` rows; `rows` are those that agree.  As nd_alike_pairs, but they are complete when cursor[0] is the
- * number of `others`.  Reference: exhaustive.close_pairs.
+ * number of `others`.  Reference: all_pairs.close_pairs.
  */
 ND_API int64_t nd_compare(const nd_fingerprints *ones, const nd_fingerprints *others, int64_t hamming,
                           int64_t least_rows, int64_t *cursor, int64_t *left, int64_t *right, int64_t *rows,
@@ -521,7 +521,7 @@ ND_API int64_t nd_count_shared(uint32_t *earlier, int64_t earlier_size, const in
  * The numbers of lookup i are found[ends[i]] to found[ends[i + 1]].  Returns how many lookups were made: it stops
  * before one whose members, divided by `least`, exceed the room that is left.  ND_INVALID for a bucket that does not exist, or
  * edges that do not ascend.  Allocates memory for the largest lookup: 10 bytes a member or more.
- * Reference: shared_buckets.shared_by.
+ * Reference: bucket_join.shared_by.
  */
 ND_API int64_t nd_shared_by(const uint32_t *members, int64_t members_size, const int64_t *edges, int64_t edges_size,
                             const int64_t *lookups, int64_t lookups_size, int64_t buckets, int64_t least,

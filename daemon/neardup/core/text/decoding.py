@@ -1,4 +1,9 @@
-"""Bytes of a page -> its text, in whatever encoding it is; also whether it is text at all."""
+"""Bytes of a page -> its text, in whatever encoding it is; also whether it is text at all.
+
+Where a parser takes too long, `unparsed_text` reads a page without one, in time linear in its length.  No selector
+applies then, and hidden text counts as shown.  A comment, script or style that does not end is read as text, so that it
+cannot hide the story.  Texts in like elements form a layer (see `core.css.computed_style`): some of them may be hidden.
+"""
 
 import codecs
 import html
@@ -31,6 +36,19 @@ QUIET = bytes(
 )  # no NOISE in UTF-8 begins with these bytes, nor does a tag
 MANY_TAGS = 4096  # a page with more takes so long to parse that it must not be parsed twice
 REPLACEMENT = "\ufffd"  # decoding replaces invalid bytes with it
+
+MOST_CHARACTERS = 1_000_000  # of text: its fingerprint is within every budget
+MOST_LAYERED = 150_000  # tags; each takes 5 microseconds
+MOST_OPEN = 50  # open elements that are known
+LONGEST_TAG = 200  # characters of a tag by which it is like another one
+JUNK = (("<!--", "-->"), (r"<script\b", r"</script\b[^>]*>?"), (r"<style\b", r"</style\b[^>]*>?"))
+REST = r"(?:[^>\"']|\"[^\"]*\"|'[^']*')*+>?"  # of a tag
+BREAKS = re.compile(rf"</?(?:br|{'|'.join(sorted(BLOCKS, key=len, reverse=True))})\b{REST}", re.IGNORECASE)
+TAGS = re.compile(rf"</?[a-z]{REST}|<!--|<[!?][^>]*>?", re.IGNORECASE)
+TAG_NAME = re.compile(r"</?([a-z][^\s/>]*)", re.IGNORECASE)
+EMPTY = frozenset(
+    ("br", "hr", "img", "input", "wbr", "meta", "link", "area", "base", "col", "embed", "param", "source")
+)
 
 
 class NoStoryText(NeardupError):
@@ -111,24 +129,6 @@ def _labels(body: bytes, content_type: str | None) -> Iterator[webencodings.Enco
         encoding = webencodings.lookup(label or "")
         if encoding is not None:
             yield encoding
-
-
-# Reads the text of a page without parsing it, in time linear in its length, where a parser takes too long. No
-# selector applies, and hidden text counts as shown. A comment, script or style that does not end is read as text,
-# so that it cannot hide the story. Texts in like elements form a layer, see `layers`: some of them may be hidden.
-
-MOST_CHARACTERS = 1_000_000  # of text: its fingerprint is within every budget
-MOST_LAYERED = 150_000  # tags; each takes 5 microseconds
-MOST_OPEN = 50  # open elements that are known
-LONGEST_TAG = 200  # characters of a tag by which it is like another one
-JUNK = (("<!--", "-->"), (r"<script\b", r"</script\b[^>]*>?"), (r"<style\b", r"</style\b[^>]*>?"))
-REST = r"(?:[^>\"']|\"[^\"]*\"|'[^']*')*+>?"  # of a tag
-BREAKS = re.compile(rf"</?(?:br|{'|'.join(sorted(BLOCKS, key=len, reverse=True))})\b{REST}", re.IGNORECASE)
-TAGS = re.compile(rf"</?[a-z]{REST}|<!--|<[!?][^>]*>?", re.IGNORECASE)
-TAG_NAME = re.compile(r"</?([a-z][^\s/>]*)", re.IGNORECASE)
-EMPTY = frozenset(
-    ("br", "hr", "img", "input", "wbr", "meta", "link", "area", "base", "col", "embed", "param", "source")
-)
 
 
 def unparsed_text(markup: str) -> str:

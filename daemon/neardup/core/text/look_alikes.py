@@ -1,7 +1,12 @@
-"""Reads letters as a reader does: another form of a letter, or a letter of another script, that looks like a Latin one.
+"""Reads letters as a reader does: in another form, of another script, or as digits and signs that stand for them.
 
 A word is read as Latin if it has a Latin letter, or if all its letters look like Latin ones; so a word of another
-script stays what it is. Only the letters that look alike change.
+script stays what it is.  Only the letters that look alike change.
+
+Digits and signs stand for letters in words of letters from a to z: `h0use`, `1ove`, `cl@sh`.  A digit is read as a
+letter in a word of nothing but letters and such digits, if it stands between two letters, or if one or two of them
+stand before three letters; then all digits of the word are.  So numbers stay, and words like `1st`, `90s`, `b2b` and
+`mp3`.  A sign is read as a letter between two letters.
 """
 
 import re
@@ -24,6 +29,21 @@ KIND, BESIDE_LATIN, ALL_ALIKE, AS_IT_IS = range(4)  # the rows of `readings`
 OUTSIDE, NO_LETTER, LATIN_LETTER, OTHER_LETTER, ALIKE = range(5)  # kinds: outside a word that may be Latin, or in one
 
 Readings = npt.NDArray[np.uint16]
+
+DIGITS = {"0": "o", "1": "l", "3": "e", "4": "a", "5": "s", "7": "t"}
+SIGNS = {"@": "a", "$": "s"}
+LEADING_DIGITS = 2  # digits at the most that stand for letters at the start of a word,
+LETTERS_AFTER = 3  # before so many letters
+
+IN_LETTERS = str.maketrans(DIGITS)
+WORD = re.compile("[a-z0-9]+")
+DISGUISED = re.compile(
+    f"(?=[a-z{''.join(DIGITS)}]+$)(?:[0-9]{{1,{LEADING_DIGITS}}}[a-z]{{{LETTERS_AFTER}}}|[a-z0-9]*[a-z][0-9]+[a-z])"
+)
+BETWEEN_LETTERS = re.compile("(?<=a)@+(?=a)")
+SIGN_CODES = np.array([*map(ord, SIGNS)], np.uint32)
+
+Codes = npt.NDArray[np.uint32]
 
 
 @cache
@@ -126,27 +146,6 @@ def _kind(character: str) -> int:
 
 def _is_foreign(letter: str) -> bool:
     return letter.isalpha() and "LATIN" not in unicodedata.name(letter)
-
-
-# Reads digits and signs that stand for letters in words of letters from a to z: `h0use`, `1ove`, `cl@sh`. A digit
-# is read as a letter in a word of nothing but letters and such digits, if it stands between two letters, or if one
-# or two of them stand before three letters; then all digits of the word are. So numbers stay, and words like `1st`,
-# `90s`, `b2b` and `mp3`. A sign is read as a letter between two letters.
-
-DIGITS = {"0": "o", "1": "l", "3": "e", "4": "a", "5": "s", "7": "t"}
-SIGNS = {"@": "a", "$": "s"}
-LEADING_DIGITS = 2  # digits at the most that stand for letters at the start of a word,
-LETTERS_AFTER = 3  # before so many letters
-
-IN_LETTERS = str.maketrans(DIGITS)
-WORD = re.compile("[a-z0-9]+")
-DISGUISED = re.compile(
-    f"(?=[a-z{''.join(DIGITS)}]+$)(?:[0-9]{{1,{LEADING_DIGITS}}}[a-z]{{{LETTERS_AFTER}}}|[a-z0-9]*[a-z][0-9]+[a-z])"
-)
-BETWEEN_LETTERS = re.compile("(?<=a)@+(?=a)")
-SIGN_CODES = np.array([*map(ord, SIGNS)], np.uint32)
-
-Codes = npt.NDArray[np.uint32]
 
 
 def read_letter_digits(text: str) -> str:

@@ -7,7 +7,10 @@ ZWNJ, BOM, soft hyphen, ...) removed; nukta signs dropped; casefolded; NFC again
 those. A token is a maximal run of letters, marks and numbers (Unicode L*, M*, N*). The `\w` of `re` does not
 match combining marks, so it would split nearly every Indic word.
 
-The normal form of each code point is in `codepoints`.
+The normal form of each code point is in the tables of `codepoints`.  They are read from the files beside this module,
+which takes no time: they are mapped into memory, which processes share and of which each reads what its texts need.
+`python -m neardup.core.text.normalize` writes the files.  They are of one version of Unicode; under a Python with
+another one the tables are computed.
 """
 
 import re
@@ -78,6 +81,11 @@ LONG_TEXT = 10_000  # characters; a text this long takes a tenth of a second to 
 LONG_MARK_RUN = 100  # no writing system puts so many marks on one letter
 
 Offsets = npt.NDArray[np.intp]
+
+FOLDER = Path(__file__).with_name("tables")  # has a folder for each version of Unicode
+TABLES = "flagged_table", "compositions", "readings"
+FORMED, FORMS = "formed", "forms"
+BETWEEN_FORMS = " "  # forms, which have no spaces
 
 
 @dataclass(frozen=True, slots=True)
@@ -258,15 +266,7 @@ def codes_of(text: str) -> Codes:
     return np.array([text]).view(np.uint32)[: len(text)]  # takes a quarter of the time of encoding
 
 
-# The tables of `codepoints`, read from the files beside this module, which takes no time: they are mapped into
-# memory. Processes share that memory, of which each reads what its texts need. `python -m
-# neardup.core.text.normalize` writes the files. They are of one version of Unicode; under a Python with another one
-# the tables are computed.
-
-FOLDER = Path(__file__).with_name("tables")  # has a folder for each version of Unicode
-TABLES = "flagged_table", "compositions", "readings"
-FORMED, FORMS = "formed", "forms"
-BETWEEN_FORMS = " "  # forms, which have no spaces
+# The tables, from the files beside this module.
 
 
 def are_kept() -> bool:

@@ -1,6 +1,10 @@
-"""How many characters of a text are of which kind, by their blocks.
+"""What the characters of a text say: how many are of which kind, its script, and its language.
 
-The blocks of India share one layout: vowel signs and the virama stand at the same sixteen places of each.
+A block of 128 code points belongs to one script, and the blocks of India share one layout: vowel signs and the virama
+stand at the same sixteen places of each.  So counts by block give the script of most letters.  Marks and digits count
+as letters of the script of their block; ASCII without letters, punctuation and symbols count as nothing.
+
+The language follows from the script; a statistical detector tells the languages that share a script apart.
 """
 
 import unicodedata
@@ -26,6 +30,17 @@ USUAL = ((0x09, 0x0E), (0x20, 0x7F), (0xA0, 0xA1), (0x2010, 0x2028))  # beside t
 INDIC = (0x900, 0xD80)
 BLOCK, SIGNS = 0x80, (0x3E, 0x4E)
 SAMPLE = 256  # characters
+
+CACHED_LETTERS = 4_096
+SYMBOLS = range(0x2000 // BLOCK, 0x2C00 // BLOCK)
+
+LANGUAGE_SAMPLE = 600  # characters at the start of a text, by which its script is determined
+# Characters given to the detector.  On 960 real texts in Hindi, Marathi and Bengali it erred twice, and took 0.2 ms a
+# text; given 80 characters it erred 40 times.
+DETECTOR_SAMPLE = 300
+MODEL = "resources/lid.176.ftz"
+MOST_RANKED = 20  # languages; those of other scripts are among them
+ENGLISH = Language("ENGLISH")
 
 
 class Characters(NamedTuple):
@@ -82,14 +97,6 @@ def _within(codes: Codes, ranges: tuple[tuple[int, int], ...]) -> npt.NDArray[np
     return within
 
 
-# The script of most letters of a text. A block of 128 code points belongs to one script. Marks and digits count as
-# letters of the script of their block, ASCII without letters and the blocks of punctuation and symbols count as
-# nothing.
-
-CACHED_LETTERS = 4_096
-SYMBOLS = range(0x2000 // BLOCK, 0x2C00 // BLOCK)
-
-
 def script_of_most(text: str) -> str | None:
     """The script of more than half of a text's letters, as their Unicode names begin: LATIN; None if there is none."""
     return script_of(characters(text))
@@ -117,17 +124,6 @@ def script_of_block(block: int) -> str | None:
 def script_of_letter(character: str) -> str | None:
     """The script of a letter, as its Unicode name begins; None for another character."""
     return unicodedata.name(character, "UNNAMED").partition(" ")[0] if character.isalpha() else None
-
-
-# The language of a text, by its script; a statistical detector tells the languages that share a script apart.
-
-LANGUAGE_SAMPLE = 600  # characters at the start of a text, by which its script is determined
-# Characters given to the detector.  On 960 real texts in Hindi, Marathi and Bengali it erred twice, and took 0.2 ms a
-# text; given 80 characters it erred 40 times.
-DETECTOR_SAMPLE = 300
-MODEL = "resources/lid.176.ftz"
-MOST_RANKED = 20  # languages; those of other scripts are among them
-ENGLISH = Language("ENGLISH")
 
 
 def most_frequent_script(text: str) -> str | None:

@@ -1,7 +1,8 @@
 """The elements of a page's story, and why they must be rendered, if their text is not what a browser shows.
 
 Only these elements and those that contain them are looked at.  What stands elsewhere in a page does not change what is
-shown of its story, apart from its style sheets, see `page_styles`.
+shown of its story, apart from its style sheets, see `core.css.page_styles`.  Where a browser shows the story as it is
+written, the native core reads it (`read_plain_story`).
 """
 
 from collections.abc import Iterable, Mapping, Sequence
@@ -57,6 +58,11 @@ WITH_PECULIAR_ATTRIBUTES = ", ".join(f"[{name}]" for name in sorted(PECULIAR_ATT
 # What a browser shows in its own way, or may read beside the text.
 READ_IN_PARTS = ", ".join((WITH_PECULIAR_ATTRIBUTES, "[alt]", "[label]", "[dir=rtl i]", "details", "slot", "image"))
 ALWAYS_IN_PARTS = SUPERSCRIPT | PECULIAR | _tag_ids("input style select rt")
+CLASSES = {
+    TagClass.BREAK: BREAKS, TagClass.INVISIBLE: INVISIBLE, TagClass.PECULIAR: PECULIAR, TagClass.ATTRIBUTED: ATTRIBUTED,
+    TagClass.ANNOTATION: ANNOTATIONS, TagClass.FRAME: FRAMES - LISTS, TagClass.LIST: LISTS, TagClass.STYLE: STYLES,
+    TagClass.SUPERSCRIPT: SUPERSCRIPT, TagClass.LINK: LINKS,
+}  # fmt: skip
 MOST_ANNOTATIONS = 100  # superscripts, ruby annotations, pictures or fields; with more, they may be the text
 LONG_ATTRIBUTE, LONG_LIST = 40, 400  # characters; a shorter text of a picture, a field or a list is not looked at
 MOST_VERDICTS, LONGEST_STYLE = 4096, 1000  # that are kept, and characters of a style
@@ -226,15 +232,6 @@ def _style_acts(style: str) -> bool:
         if len(style) <= LONGEST_STYLE:
             STYLE_VERDICTS[style] = acts
     return acts
-
-
-# Reads the story of a page by the native core, where a browser shows it as it is written.
-
-CLASSES = {
-    TagClass.BREAK: BREAKS, TagClass.INVISIBLE: INVISIBLE, TagClass.PECULIAR: PECULIAR, TagClass.ATTRIBUTED: ATTRIBUTED,
-    TagClass.ANNOTATION: ANNOTATIONS, TagClass.FRAME: FRAMES - LISTS, TagClass.LIST: LISTS, TagClass.STYLE: STYLES,
-    TagClass.SUPERSCRIPT: SUPERSCRIPT, TagClass.LINK: LINKS,
-}  # fmt: skip
 
 
 def _rules() -> Rules:

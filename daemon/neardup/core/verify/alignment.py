@@ -1,4 +1,13 @@
-"""What the blocks of an alignment copy: words, without repetitions and without common passages."""
+"""The alignment of two texts: the passages that one copied from the other, edited ones included, and what they come to.
+
+Seed and extend, as in sequence alignment (Altschul et al., "Basic local alignment search tool", J. Mol. Biol. 1990):
+the shared runs of words are the seeds, and a block grows from the longest run that is left over gaps of a few words.
+Blocks of fewer than MIN_BLOCK equal words do not count, so unrelated texts have nothing in common.  The words of the
+blocks are counted without repetitions and without common passages.
+
+Numbers of words are in the order of a text, from 0; a place is the number of a word, or of the gram of GRAM words that
+begins at it.  The references are in plain Python, a hundred times as slow as the native functions.
+"""
 
 from collections import Counter, defaultdict
 from collections.abc import Iterator, Sequence
@@ -14,6 +23,17 @@ from neardup.records import MIN_BLOCK, NO_SPANS, Copied, Spans
 
 Blocks = npt.NDArray[np.int32]  # (n, 4): place in a, place in b, number of words and number of the block of each run
 Mask = npt.NDArray[np.bool_]  # (words,)
+
+MAX_GAP = 5  # words between two runs of a block, on each side
+MIN_RESUMED = 3  # equal words after a gap: unrelated texts often share one or two words within MAX_GAP
+# A gram with more pairs of places than this (places in a times places in b) is a refrain or a menu: its places are
+# paired by rank, the first with the first.  So the pairs grow with the number of words, not with its square.
+MAX_PAIRS = 64
+
+PairedSpans = npt.NDArray[np.int32]  # (n, 4): words [start, end) of a, and the words [start, end) of b that copy them
+Run = tuple[int, int, int]  # place in a, place in b, words
+
+NO_HASHES: PassageHashes = np.empty(0, np.uint32)
 
 
 def count_copied(a: Hashes, b: Hashes, runs: Blocks, common: PassageHashes) -> tuple[int, int, Spans, Spans]:
@@ -94,25 +114,6 @@ def _without(spans: Spans, mask: Mask) -> Spans:
         edges = np.flatnonzero(np.diff(mask[start:end], prepend=True, append=True))
         kept.append((start + edges.reshape(-1, 2)).astype(np.int32))
     return np.concatenate(kept)
-
-
-# The alignment of two texts: the passages that one copied from the other, edited ones included. Seed and extend, as
-# in sequence alignment (Altschul et al., "Basic local alignment search tool", J. Mol. Biol. 1990): the shared runs
-# of words are the seeds, and a block grows from the longest run that is left over gaps of a few words. Blocks of
-# fewer than MIN_BLOCK equal words do not count, so unrelated texts have nothing in common. Numbers of words are in
-# the order of a text, from 0; a place is the number of a word, or of the gram of GRAM words that begins at it. The
-# references are in plain Python, a hundred times as slow as the native functions.
-
-MAX_GAP = 5  # words between two runs of a block, on each side
-MIN_RESUMED = 3  # equal words after a gap: unrelated texts often share one or two words within MAX_GAP
-# A gram with more pairs of places than this (places in a times places in b) is a refrain or a menu: its places are
-# paired by rank, the first with the first.  So the pairs grow with the number of words, not with its square.
-MAX_PAIRS = 64
-
-PairedSpans = npt.NDArray[np.int32]  # (n, 4): words [start, end) of a, and the words [start, end) of b that copy them
-Run = tuple[int, int, int]  # place in a, place in b, words
-
-NO_HASHES: PassageHashes = np.empty(0, np.uint32)
 
 
 def find_copied(a: Hashes, b: Hashes, common: PassageHashes = NO_HASHES, at_least: int = 0) -> Copied:

@@ -1,7 +1,8 @@
 """Clusters: stories joined by verified flags.
 
 Union-find (Tarjan, JACM 1975).  A cluster may be a chain, whose ends have nothing in common; so each cluster names
-the two members that are furthest apart, and its weakest edge.
+the two members that are furthest apart, and its weakest edge.  Where a corpus is cleaned of copies, a policy says which
+members of a cluster to keep.
 """
 
 from collections import Counter, defaultdict
@@ -14,6 +15,9 @@ from neardup.core.publication_order import earliest, sort_key
 from neardup.records import is_work
 
 Edge = tuple[int, int, float]  # two stories and their score, 0 to 1
+
+Policy = Literal["earliest", "newest", "longest", "reference"]
+POLICIES: tuple[Policy, ...] = get_args(Policy)
 
 
 @dataclass(frozen=True, slots=True)
@@ -101,12 +105,6 @@ def _furthest(start: int, neighbours: Mapping[int, list[int]]) -> tuple[int, int
         reached |= beyond
         level, steps = beyond, steps + 1
     return min(level), steps
-
-
-# Which members of a cluster to keep, where a corpus is cleaned of copies.
-
-Policy = Literal["earliest", "newest", "longest", "reference"]
-POLICIES: tuple[Policy, ...] = get_args(Policy)
 
 
 class Member(NamedTuple):

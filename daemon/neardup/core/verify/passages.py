@@ -1,8 +1,12 @@
-"""The passages that two stories share, as evidence for moderators.
+"""The passages that two stories share, as evidence for moderators, and the longest run of words in both.
 
-Greedy string tiling (Wise, "YAP3", SIGCSE 1996): repeatedly take the longest run of words that both stories
-share and of which no word is taken yet, until the rest is too short.  As in his Running Karp-Rabin matching, only
-runs that begin with an equal gram of MIN_PASSAGE words are considered, so unrelated stories cost nothing.
+Greedy string tiling (Wise, "YAP3", SIGCSE 1996): repeatedly take the longest run of words that both stories share and
+of which no word is taken yet, until the rest is too short.  As in his Running Karp-Rabin matching, only runs that begin
+with an equal gram of MIN_PASSAGE words are considered, so unrelated stories cost nothing.
+
+A run of n words contains runs of every smaller length, so the length of the longest one is found by bisection.  Runs of
+one length are compared by rolling hash (Karp and Rabin, IBM J. Res. Dev. 1987), modulo 2^64, from prefix sums.  A run
+can only begin where the other text has each of its word pairs, too; so few places are tried.
 """
 
 import heapq
@@ -24,6 +28,11 @@ MIN_PASSAGE = 4
 MAX_PAIRS = 64
 
 Places = npt.NDArray[np.intp]
+
+BASE = 0x9E3779B97F4A7C15  # odd, so that it has an inverse
+INVERSE = pow(BASE, -1, 1 << 64)
+
+RunPlaces = npt.NDArray[np.int64]
 
 
 @dataclass(frozen=True, slots=True)
@@ -128,17 +137,6 @@ def _extent(doublings: list[tuple[Hashes, Hashes]], at_a: Places, at_b: Places, 
         same = runs_a[np.where(inside, run_a, -1)] == runs_b[np.where(inside, run_b, -1)]
         equal += step * (inside & same)
     return equal
-
-
-# The longest run of words that two texts share. A run of n words contains runs of every smaller length, so the
-# length is found by bisection. Runs of one length are compared by rolling hash (Karp and Rabin, IBM J. Res. Dev.
-# 1987), modulo 2^64, from prefix sums. A run can only begin where the other text has each of its word pairs, too;
-# so few places are tried.
-
-BASE = 0x9E3779B97F4A7C15  # odd, so that it has an inverse
-INVERSE = pow(BASE, -1, 1 << 64)
-
-RunPlaces = npt.NDArray[np.int64]
 
 
 def longest_run(a: Hashes, b: Hashes) -> int:

@@ -1,4 +1,4 @@
-"""Sets of hashes: which of one are in another."""
+"""Sets of hashes and of grams: which elements of one are in another, and how many two share."""
 
 from collections.abc import Sequence
 from typing import TypeVar

@@ -63,7 +63,7 @@ def packed_grams(normalised: bytes, size: int) -> Grams:
 
 
 def copied_words(a: Skeleton, b: Skeleton) -> Copied:
-    """What `alignment.find_copied` finds in the skeletons, as words of either text; `words` counts those of the lesser."""
+    """What `find_copied` finds in the skeletons, as words of either text; `words` counts those of the lesser."""
     found = find_copied(grams_of(a.classes, ALIGNED_GRAM), grams_of(b.classes, ALIGNED_GRAM))
     spans_a, spans_b = _in_words(found.spans_a, a), _in_words(found.spans_b, b)
     words = min(int(np.diff(spans).sum()) for spans in (spans_a, spans_b))
