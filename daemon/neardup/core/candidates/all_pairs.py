@@ -14,7 +14,7 @@ from typing import NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-from neardup.core.candidates.banding import BANDS, ROWS_A_BAND, FingerprintArrays, groups
+from neardup.core.candidates.banding import BANDS, ROWS_A_BAND, FingerprintArrays, Indices, groups
 from neardup.core.candidates.bucket_join import (
     BandValues,
     FingerprintBytes,
@@ -41,8 +41,6 @@ CHUNK_PAIRS = 1 << 18  # the most in a chunk, unless max_bucket is more
 NO_POSITIONS = np.empty(0, np.int64)
 
 LEAST_ROWS = 6  # that the signatures of a pair agree in; those of unrelated stories do once in 4 million pairs
-
-Indices = npt.NDArray[np.int64]
 
 
 @dataclass(frozen=True, slots=True)

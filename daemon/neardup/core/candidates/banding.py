@@ -41,6 +41,8 @@ BAND_BITS = 16
 MULTIPLIER = np.uint16(40503)  # 2^16 / golden ratio (Knuth, volume 3, section 6.4)
 
 
+Indices = npt.NDArray[np.int64]
+Flags = npt.NDArray[np.bool_]
 Numbers = npt.NDArray[np.uint32]  # the ledger's story numbers
 Values = npt.NDArray[np.uint16]  # of bands or blocks
 

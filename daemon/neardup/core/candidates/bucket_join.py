@@ -22,7 +22,7 @@ from typing import NamedTuple, Self
 import numpy as np
 import numpy.typing as npt
 
-from neardup.core.candidates.banding import Numbers
+from neardup.core.candidates.banding import Flags, Indices, Numbers
 from neardup.core.native import candidates as native
 from neardup.core.native import in_c
 
@@ -30,12 +30,9 @@ Positions = npt.NDArray[np.int64]  # the indices of stories in the arrays of fin
 BandValues = npt.NDArray[np.unsignedinteger]  # (n, bands): the value of each story in each band
 HeavyBands = npt.NDArray[np.uint32]  # (n,): bit b is set if the story's value in band b is heavy
 FingerprintBytes = npt.NDArray[np.uint8]  # (n, width)
-Flags = npt.NDArray[np.bool_]
 
 LOW_VALUES = 1 << 16  # distinct values of the low 16 bits of a band
 COMPARED_AT_ONCE = 1 << 16  # pairs
-
-Indices = npt.NDArray[np.int64]
 
 
 class Stories(NamedTuple):

@@ -16,8 +16,8 @@ from typing import NamedTuple, Protocol
 import numpy as np
 import numpy.typing as npt
 
-from neardup.core.candidates.banding import BANDS, ROWS_A_BAND, groups
-from neardup.core.candidates.select import Arrays, Flags, NominationThresholds, Thresholds, score_pairs
+from neardup.core.candidates.banding import BANDS, ROWS_A_BAND, Flags, Indices, groups
+from neardup.core.candidates.select import Arrays, NominationThresholds, Thresholds, score_pairs
 from neardup.core.fingerprint.minhash import SignatureRows
 from neardup.core.fingerprint.word_hashes import MIN_SHARED, mix
 from neardup.core.native import candidates as native
@@ -31,7 +31,6 @@ NTH_MASK = np.uint64(0x3F)
 
 Keys = npt.NDArray[np.uint64]  # language, number of the key, and 50 bits of a hash of its value
 HeavyKeys = npt.NDArray[np.uint64]  # (n,): bit k is set if the bucket of the story's key k is heavy
-Indices = npt.NDArray[np.int64]
 GroupEdges = npt.NDArray[np.int64]  # (languages, 10): how many groups there are, then the edges of these, in bands
 Limits = npt.NDArray[np.int64]  # (languages, 2): max_matches, max_bucket
 

@@ -12,15 +12,13 @@ from typing import Protocol, TypeVar
 import numpy as np
 import numpy.typing as npt
 
-from neardup.core.candidates.banding import ROWS_A_BAND, FingerprintArrays, Numbers
+from neardup.core.candidates.banding import ROWS_A_BAND, FingerprintArrays, Flags, Indices, Numbers
 from neardup.core.fingerprint.minhash import ROWS, SignatureRows
 from neardup.core.native import candidates as native
 from neardup.core.native import in_c
 from neardup.core.verify.scores import HashRows, hamming
 from neardup.records import BandedFingerprint, Language
 
-Indices = npt.NDArray[np.int64]
-Flags = npt.NDArray[np.bool_]
 Thresholds = npt.NDArray[np.int64]  # (languages, 4): hamming, bands, shared_bands, agreeing_rows
 Scores = tuple[Flags, Indices, Indices]  # of each pair: alike, rows that agree, bits that differ
 Arrays = tuple[npt.NDArray[np.uint8], HashRows, SignatureRows, Flags]  # languages, SimHashes, signatures, signed

@@ -12,7 +12,7 @@ from typing import TypeVar
 import numpy as np
 import numpy.typing as npt
 
-from neardup.core.fingerprint.word_hashes import Hashes, mix
+from neardup.core.fingerprint.word_hashes import Hashes, mix, word_pairs
 
 Constants = npt.NDArray[np.uint64]
 
@@ -174,11 +174,6 @@ def shingles(hashes: Hashes) -> Hashes:
     A single word is one shingle.
     """
     return distinct(word_pairs(hashes) if len(hashes) > 1 else mix(hashes))
-
-
-def word_pairs(hashes: Hashes) -> Hashes:
-    """The hashes of n words -> (n - 1,) uint64: those of each two adjacent ones, in reading order."""
-    return mix(mix(hashes[:-1]) + hashes[1:])
 
 
 def distinct(hashes: npt.NDArray[Number]) -> npt.NDArray[Number]:

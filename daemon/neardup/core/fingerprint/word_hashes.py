@@ -71,6 +71,11 @@ def mix(x: Hash) -> Hash:
     return x ^ (x >> np.uint64(31))
 
 
+def word_pairs(hashes: Hashes) -> Hashes:
+    """The hashes of n words -> (n - 1,) uint64: those of each two adjacent ones, in reading order."""
+    return mix(mix(hashes[:-1]) + hashes[1:])
+
+
 # The SimHash.
 
 
@@ -106,7 +111,7 @@ def sample_grams(words: Hashes) -> tuple[PassageHashes, Places]:
 
 def grams_of(words: Hashes) -> Hashes:
     """(n,) word hashes -> (n - GRAM + 1,) the hash of the GRAM words that begin at each place."""
-    pairs = mix(mix(words[:-1]) + words[1:])
+    pairs = word_pairs(words)
     return mix(mix(pairs[:-2]) + pairs[2:])
 
 

@@ -499,19 +499,6 @@ static void order_spans(struct span *spans, int64_t count, int64_t length, struc
     }
 }
 
-static int is_among(uint32_t hash, const uint32_t *ascending, int64_t count) {
-    int64_t first = 0, end = count;
-    while (first < end) {
-        int64_t middle = first + (end - first) / 2;
-        if (ascending[middle] < hash) {
-            first = middle + 1;
-        } else {
-            end = middle;
-        }
-    }
-    return first < count && ascending[first] == hash;
-}
-
 INLINE uint64_t pair_hash(const uint64_t *words) { return mix(mix(words[0]) + words[1]); }
 
 /* Set what is common in the words of one span. */

@@ -19,8 +19,6 @@ enum {
     GRAM = 4,           /* words of a passage hash */
     WINDOW = 24,        /* grams of which one is sampled */
     MIN_SHINGLES = 20,  /* of a story with a signature */
-    CLASS_BITS = 3,
-    SCRIPTS = 3,
     SKELETON_GRAM = 16, /* consonants */
     LEAST = 24,         /* skeleton hashes of a story, if it has so many grams */
     SHARE = 96,         /* one of so many grams, if that is more */
@@ -359,17 +357,6 @@ static size_t sample_passages(const uint64_t *shingles, size_t words, uint64_t *
 }
 
 /* ---- skeleton ---- */
-
-/* The script that most consonants are in, the first of equal ones. */
-static unsigned main_script(const uint8_t *classes, size_t count) {
-    size_t counts[SCRIPTS] = {0};
-    unsigned most = 0;
-    for (unsigned script = 0; script < SCRIPTS; script++) {
-        for (size_t n = 0; n < count; n++) counts[script] += classes[n] >> CLASS_BITS == script;
-        if (counts[script] > counts[most]) most = script;
-    }
-    return most;
-}
 
 /* Keep the classes of a script, equal ones in a row once, and without a branch again; returns how many are left. */
 static size_t keep_skeleton(uint8_t *classes, size_t count, unsigned script) {

@@ -8,10 +8,9 @@ from struct import Struct
 from typing import NamedTuple
 
 import numpy as np
-import numpy.typing as npt
 
 from neardup.core.fingerprint.minhash import ADDENDS, MIN_SHINGLES, MULTIPLIERS, ROWS
-from neardup.core.fingerprint.word_hashes import weights
+from neardup.core.fingerprint.word_hashes import Hashes, PassageHashes, weights
 from neardup.core.native import ROOM, Array, address, bind, check_code
 from neardup.core.text.consonants import consonants
 from neardup.core.text.normalize import tables, tables_of_normalised
@@ -22,8 +21,6 @@ BLOCKS = 0x110000 // 128
 ROOM_PER_BYTE, LEAST_ROOM = 14, 1 << 16  # bytes: enough for nearly all texts
 KEPT_ROOM = 1 << 23  # bytes that a thread keeps between two texts; a longer one gets room of its own
 
-Hashes = npt.NDArray[np.uint64]
-PassageHashes = npt.NDArray[np.uint32]
 # The fields of core.text.scripts.Characters.
 CharacterCounts = tuple[int, int, int, int, int, int, tuple[tuple[int, int], ...]]
 

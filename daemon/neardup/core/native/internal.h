@@ -1,4 +1,5 @@
-/* What the files of the native core share: the mixing of hashes, the reading of UTF-8 and hints for the compiler. */
+/* What the files of the native core share: the mixing of hashes, winnowing, the reading of UTF-8 and of consonants, the
+ * search in ascending numbers, and hints for the compiler. */
 #ifndef NEARDUP_INTERNAL_H
 #define NEARDUP_INTERNAL_H
 
@@ -75,7 +76,36 @@ INLINE size_t winnow_places(const uint64_t *grams, size_t count, size_t window, 
     return size;
 }
 
-enum { NO_CONSONANT = 255 };
+/* Whether an ascending array has a number. */
+INLINE bool is_among(uint32_t number, const uint32_t *ascending, int64_t count) {
+    int64_t first = 0, end = count;
+    while (first < end) {
+        int64_t middle = first + (end - first) / 2;
+        if (ascending[middle] < number) first = middle + 1;
+        else end = middle;
+    }
+    return first < count && ascending[first] == number;
+}
+
+/* The entries of `consonants`: a class of CLASS_BITS, and the script above it; or NO_CONSONANT. */
+enum { NO_CONSONANT = 255, CLASS_BITS = 3, SCRIPTS = 3 };
+
+/* The entry of a code point; the last one of the `count` serves all beyond. */
+INLINE uint8_t consonant_of(const uint8_t *consonants, uint64_t count, uint32_t code) {
+    return consonants[code < count ? code : count - 1];
+}
+
+/* The script that most consonants are in, the first of equal ones. */
+INLINE unsigned main_script(const uint8_t *classes, size_t count) {
+    size_t counts[SCRIPTS] = {0};
+    unsigned most = 0;
+    for (unsigned script = 0; script < SCRIPTS; script++) {
+        for (size_t n = 0; n < count; n++) counts[script] += classes[n] >> CLASS_BITS == script;
+        if (counts[script] > counts[most]) most = script;
+    }
+    return most;
+}
+
 
 /* The normalised words of a text, separated by spaces, where each ends, and the entries of `consonants` of their letters,
  * without NO_CONSONANT.  For a text of `size` bytes `words` has room for 2 * size + 8 bytes, `ends` for size / 2 + 1

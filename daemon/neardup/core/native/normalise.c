@@ -222,7 +222,7 @@ static uint32_t chillu_at(const Text *text, const uint8_t *at) {
 
 /* The class of a letter of the skeleton, with its script; NO_CONSONANT for any other code point. */
 INLINE uint8_t class_of(const nd_tables *tables, uint32_t code) {
-    return tables->consonants[code < tables->consonant_count ? code : tables->consonant_count - 1];
+    return consonant_of(tables->consonants, tables->consonant_count, code);
 }
 
 /* Append the class of a code point; without a branch, which would be mispredicted at every other letter. */

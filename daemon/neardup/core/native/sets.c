@@ -6,9 +6,6 @@
 #include "internal.h"
 
 #define MANY_TIMES 16 /* from this ratio of two sets on, the elements of one are searched in the other */
-#define NO_CONSONANT 255
-#define CLASS_BITS 3 /* of a consonant class */
-#define SCRIPTS 3
 #define MAX_GRAM 10 /* consonants, so that a gram has 32 bits */
 
 /* ---- Counts of what two sets share ----------------------------------------------------------------------------- */
@@ -48,19 +45,6 @@ static int64_t count_shared(const uint64_t *few, int64_t n, const uint64_t *many
         other += another <= hash;
     }
     return shared;
-}
-
-static int is_among(uint32_t number, const uint32_t *ascending, int64_t count) {
-    int64_t first = 0, end = count;
-    while (first < end) {
-        int64_t middle = first + (end - first) / 2;
-        if (ascending[middle] < number) {
-            first = middle + 1;
-        } else {
-            end = middle;
-        }
-    }
-    return first < count && ascending[first] == number;
 }
 
 /* How many numbers two sets share that `apart` does not have. */
@@ -115,10 +99,10 @@ int64_t nd_count_shared_pairs(const nd_words *sets, int64_t n, const nd_pair *pa
 
 /* ---- The grams of a skeleton ----------------------------------------------------------------------------------- */
 
-/* The entries of `consonants` of a text in UTF-8, without NO_CONSONANT, and how many are of each script; returns their
- * number, or ND_INVALID for bytes that are not UTF-8. */
+/* The entries of `consonants` of a text in UTF-8, without NO_CONSONANT; returns their number, or ND_INVALID for bytes that
+ * are not UTF-8. */
 static int64_t take_consonants(const uint8_t *text, int64_t bytes, const uint8_t *consonants, int64_t codes,
-                               uint8_t *entries, int64_t *of_script) {
+                               uint8_t *entries) {
     const uint8_t *at = text, *end = text + bytes;
     int64_t count = 0;
     while (at < end) {
@@ -126,10 +110,8 @@ static int64_t take_consonants(const uint8_t *text, int64_t bytes, const uint8_t
         if (RARE(code == BAD)) {
             return ND_INVALID;
         }
-        uint8_t entry = consonants[code < codes ? code : codes - 1];
-        entries[count] = entry;
-        count += entry != NO_CONSONANT;
-        of_script[entry >> CLASS_BITS]++;
+        entries[count] = consonant_of(consonants, (uint64_t)codes, code);
+        count += entries[count] != NO_CONSONANT;
         at += size;
     }
     return count;
@@ -140,12 +122,11 @@ int64_t nd_skeleton_grams(const uint8_t *text, int64_t bytes, const uint8_t *con
     if (bytes < 0 || codes < 1 || size < 1 || size > MAX_GRAM || !consonants || (bytes && (!text || !entries || !grams))) {
         return ND_INVALID;
     }
-    int64_t of_script[(NO_CONSONANT >> CLASS_BITS) + 1] = {0};
-    int64_t count = take_consonants(text, bytes, consonants, codes, entries, of_script), kept = 0;
-    unsigned script = 0, before = NO_CONSONANT;
-    for (unsigned other = 1; other < SCRIPTS; other++) {
-        script = of_script[other] > of_script[script] ? other : script;
+    int64_t count = take_consonants(text, bytes, consonants, codes, entries), kept = 0;
+    if (count < 0) {
+        return count;
     }
+    unsigned script = main_script(entries, (size_t)count), before = NO_CONSONANT;
     uint32_t gram = 0, all = (uint32_t)(((uint64_t)1 << CLASS_BITS * size) - 1);
     for (int64_t nth = 0; nth < count; nth++) { /* equal classes in a row count once; again without a branch */
         unsigned class = entries[nth] & ((1 << CLASS_BITS) - 1);
@@ -155,5 +136,5 @@ int64_t nd_skeleton_grams(const uint8_t *text, int64_t bytes, const uint8_t *con
         grams[kept >= size ? kept - size + 1 : 0] = gram;
         kept += is_kept;
     }
-    return count < 0 ? count : kept < size ? 0 : kept - size + 1;
+    return kept < size ? 0 : kept - size + 1;
 }

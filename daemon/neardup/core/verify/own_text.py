@@ -4,8 +4,8 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from neardup.core.fingerprint.minhash import distinct, word_pairs
-from neardup.core.fingerprint.word_hashes import WINDOW, Hashes, PassageHashes
+from neardup.core.fingerprint.minhash import distinct
+from neardup.core.fingerprint.word_hashes import WINDOW, Hashes, PassageHashes, word_pairs
 from neardup.core.native import alignment as native
 from neardup.core.native import in_c
 from neardup.core.verify.alignment import words_in_common

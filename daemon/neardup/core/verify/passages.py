@@ -14,9 +14,8 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 
 import numpy as np
-import numpy.typing as npt
 
-from neardup.core.fingerprint.word_hashes import Hashes, mix
+from neardup.core.fingerprint.word_hashes import Hashes, Places, mix
 from neardup.core.verify.sets import are_among
 
 # Two unrelated Hindi stories of 1,300 words share two runs of 4 words on average, but eight of 3 (fewer
@@ -27,12 +26,9 @@ MIN_PASSAGE = 4
 # price: a passage that consists of such grams alone may be found in parts.
 MAX_PAIRS = 64
 
-Places = npt.NDArray[np.intp]
 
 BASE = 0x9E3779B97F4A7C15  # odd, so that it has an inverse
 INVERSE = pow(BASE, -1, 1 << 64)
-
-RunPlaces = npt.NDArray[np.int64]
 
 
 @dataclass(frozen=True, slots=True)
@@ -163,7 +159,7 @@ def longest_run(a: Hashes, b: Hashes) -> int:
     return least
 
 
-def _reach(a: Hashes, b: Hashes) -> RunPlaces:
+def _reach(a: Hashes, b: Hashes) -> Places:
     """For each word pair of `a`, how many consecutive pairs from there on occur in `b`."""
     pairs_a, pairs_b = (mix(words[:-1]) + words[1:] for words in (a, b))
     places = np.arange(len(pairs_a))
@@ -183,7 +179,7 @@ def _powers(base: int, n: int) -> Hashes:
     return np.multiply.accumulate(factors)
 
 
-def _run_hashes(prefix: tuple[Hashes, Hashes], starts: RunPlaces, length: int) -> Hashes:
+def _run_hashes(prefix: tuple[Hashes, Hashes], starts: Places, length: int) -> Hashes:
     """The hashes of the runs of `length` words that begin at `starts`."""
     sums, inverses = prefix
     return (sums[starts + length] - sums[starts]) * inverses[starts]

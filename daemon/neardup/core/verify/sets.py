@@ -12,7 +12,6 @@ from neardup.core.native import sets as native
 
 Numbers = npt.NDArray[np.uint32]
 Number = TypeVar("Number", np.uint32, np.uint64)
-NO_NUMBERS: Numbers = np.empty(0, np.uint32)
 Counts = npt.NDArray[np.int64]
 Pairs = npt.NDArray[np.int32]  # (m, 3): the places of two of n sets or texts, and what `alignment.copied_pairs` says
 ONE_PAIR: Pairs = np.array([[0, 1, 0]], np.int32)

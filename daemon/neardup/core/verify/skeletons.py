@@ -12,9 +12,9 @@ from neardup.core.fingerprint.skeleton import Skeleton, grams_of, skeleton_of
 from neardup.core.native import in_c
 from neardup.core.native import sets as native
 from neardup.core.text.consonants import CLASS_BITS
-from neardup.core.verify.alignment import PairedSpans, align, find_copied, partners
+from neardup.core.verify.alignment import NO_HASHES, PairedSpans, align, each_word, find_copied, partners
 from neardup.core.verify.passages import Passage
-from neardup.core.verify.sets import NO_NUMBERS, Numbers, Pairs, count_apart_pairs
+from neardup.core.verify.sets import Numbers, Pairs, count_apart_pairs
 from neardup.records import NO_SPANS, Copied, Signals, Spans
 
 GRAM = 8  # consonants, about 3 words: stories in other languages share .15 of them at most
@@ -30,7 +30,7 @@ def overlaps(grams: Sequence[Grams], pairs: Pairs, bits: Sequence[int]) -> list[
 
     `bits` has the bits in which the SimHashes of each pair differ.
     """
-    counts = count_apart_pairs(grams, pairs, NO_NUMBERS).tolist()
+    counts = count_apart_pairs(grams, pairs, NO_HASHES).tolist()
     sizes = np.array([len(some) for some in grams], np.int64)[pairs[:, :2]].tolist()
     return [_overlap(a, b, shared, differing) for (a, b), shared, differing in zip(sizes, counts, bits, strict=True)]
 
@@ -73,8 +73,7 @@ def copied_words(a: Skeleton, b: Skeleton) -> Copied:
 def pair_spans(a: Skeleton, b: Skeleton, spans_a: Spans, spans_b: Spans) -> PairedSpans:
     """The spans that `copied_words(a, b)` found -> which of them are copies of each other, in the order of a."""
     runs = align(grams_of(a.classes, ALIGNED_GRAM), grams_of(b.classes, ALIGNED_GRAM))
-    nth = np.arange(runs[:, 2].sum()) - np.repeat(np.cumsum(runs[:, 2]) - runs[:, 2], runs[:, 2])
-    at_a, at_b = (np.repeat(runs[:, side], runs[:, 2]) + nth for side in (0, 1))
+    at_a, at_b, _ = each_word(runs)
     return partners(a.words[at_a].astype(np.intp), b.words[at_b].astype(np.intp), spans_a, spans_b)
 
 
