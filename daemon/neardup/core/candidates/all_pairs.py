@@ -174,9 +174,9 @@ def compare(ones: FingerprintArrays, others: FingerprintArrays, most_bits: int) 
 def close_pairs(ones: Arrays, others: Arrays, most_bits: int, least_rows: int) -> tuple[Indices, Indices, Indices]:
     """The pairs within the Hamming distance, or that agree in enough rows, by the second one: both, and these rows."""
     found = [np.zeros((3, 0), np.int64)]
-    for other in range(len(others[0])):
-        rows = (ones[2] == others[2][other]).sum(axis=1) * (ones[3] & others[3][other])
-        near = np.flatnonzero((rows >= least_rows) | (hamming(ones[1], others[1][other]) <= most_bits))
-        found.append(np.stack((near, np.full(len(near), other), rows[near])))
+    for nth in range(len(others[0])):
+        rows = (ones[2] == others[2][nth]).sum(axis=1) * (ones[3] & others[3][nth])
+        near = np.flatnonzero((rows >= least_rows) | (hamming(ones[1], others[1][nth]) <= most_bits))
+        found.append(np.stack((near, np.full(len(near), nth), rows[near])))
     left, right, rows = np.concatenate(found, axis=1)
     return left, right, rows

@@ -163,19 +163,19 @@ def ranked_pairs(buckets: Buckets, table: KeyTable) -> tuple[Indices, Indices, I
     left_out = np.zeros(len(table.limits), np.int64)
     for bucket, (start, stop) in enumerate(pairwise(buckets.edges.tolist())):
         number = int(buckets.keys[bucket] >> NTH_SHIFT & NTH_MASK)
-        for other in range(start + int(buckets.compared[bucket]), stop):
-            if buckets.ids[other] < 0:
+        for later in range(start + int(buckets.compared[bucket]), stop):
+            if buckets.ids[later] < 0:
                 continue
-            language = int(arrays[0][other])
+            language = int(arrays[0][later])
             most, max_bucket = table.limits[language].tolist()
-            left = np.arange(start, max(start, min(other, start + max_bucket)))
-            right = np.full(len(left), other)
-            shared = _shared_keys(left, other, arrays, table, language)
-            light = shared & ~_bits_of(buckets.heavy[other], shared.shape[1])
+            left = np.arange(start, max(start, min(later, start + max_bucket)))
+            right = np.full(len(left), later)
+            shared = _shared_keys(left, later, arrays, table, language)
+            light = shared & ~_bits_of(buckets.heavy[later], shared.shape[1])
             compared_at = np.where(light.any(axis=1), light.argmax(axis=1), shared.argmax(axis=1))
             is_alike, rows, bits = score_pairs.reference(arrays, arrays, left, right, table.thresholds)
             is_found = (
-                is_alike & shared.any(axis=1) & (compared_at == number) & (buckets.ids[left] != buckets.ids[other])
+                is_alike & shared.any(axis=1) & (compared_at == number) & (buckets.ids[left] != buckets.ids[later])
             )
             matches = np.stack((left, right, rows, bits))[:, is_found]
             best_first = np.lexsort((matches[0], matches[3], -matches[2]))
@@ -217,11 +217,11 @@ def hash_sharing_pairs(
     found = []
     lists = [buckets.lists[start:stop] for start, stop in pairwise(buckets.ends.tolist())]
     for bucket, (start, stop) in enumerate(pairwise(buckets.edges.tolist())):
-        for other in range(start, stop):
-            for one in range(start, other if buckets.ids[other] >= 0 else start):
-                common = np.intersect1d(lists[one], lists[other], assume_unique=True)
+        for later in range(start, stop):
+            for earlier in range(start, later if buckets.ids[later] >= 0 else start):
+                common = np.intersect1d(lists[earlier], lists[later], assume_unique=True)
                 if len(common) >= max(min_shared, 1) and common[0] == buckets.hashes[bucket]:
-                    found.append((one, other, len(common)))
+                    found.append((earlier, later, len(common)))
     left, right, shared = np.array(found, np.int64).reshape(-1, 3).T
     is_alike, _, _ = score_pairs.reference(buckets.arrays, buckets.arrays, left, right, thresholds)
     return left[~is_alike], right[~is_alike], shared[~is_alike]

@@ -79,11 +79,11 @@ def alike_pairs(
     Gives left, right, rows that agree, and bits that differ.
     """
     found = [np.zeros((4, 0), np.int64)]
-    for one, hamming_limit in enumerate(thresholds[ones[0], 0].tolist()):
-        right = np.arange(one + 1 if inside else 0, len(others[0]))
-        left = np.full(len(right), one)
+    for nth, hamming_limit in enumerate(thresholds[ones[0], 0].tolist()):
+        right = np.arange(nth + 1 if inside else 0, len(others[0]))
+        left = np.full(len(right), nth)
         is_alike, rows, bits = score_pairs.reference(ones, others, left, right, thresholds)
-        equal = ones[2][one] == others[2][right]
+        equal = ones[2][nth] == others[2][right]
         shares_band = (equal[:, ::ROWS_A_BAND] & equal[:, 1::ROWS_A_BAND]).any(axis=1)
         is_found = is_alike & (shares_band | (bits <= hamming_limit))
         found.append(np.stack((left, right, rows, bits))[:, is_found])
@@ -170,29 +170,29 @@ def nominate(
     for (ids, banded), begin, end in zip(batch, ends, ends[1:], strict=False):
         best, most = ranked[3, begin:end].tolist(), thresholds[banded.language].max_matches
         for story_id in ids:
-            matches = [other for other in best[: most + 1] if other != story_id][:most]
+            matches = [match for match in best[: most + 1] if match != story_id][:most]
             nominees.append(Nominee(story_id, tuple(matches), len(best) - (len(ids) > 1) - len(matches)))
     return nominees
 
 
 def merge_found(found: Sequence[Found]) -> tuple[set[int], list[int]]:
     """All ids and all numbers that the lookups found, without duplicates."""
-    return set[int]().union(*(one.ids for one in found)), np.unique(
-        np.concatenate([NO_NUMBERS, *(one.numbers for one in found)])
+    return set[int]().union(*(lookup.ids for lookup in found)), np.unique(
+        np.concatenate([NO_NUMBERS, *(lookup.numbers for lookup in found)])
     ).tolist()
 
 
 def arrays_of(bandeds: Sequence[BandedFingerprint], names: Mapping[int, Language]) -> FingerprintArrays:
     """Arrays of fingerprints without story numbers and ids; `names` maps numbers to languages."""
     number_of = {name: number for number, name in names.items()}
-    rows = ((0, 0, number_of[one.language], one.simhash, one.signature) for one in bandeds)
+    rows = ((0, 0, number_of[banded.language], banded.simhash, banded.signature) for banded in bandeds)
     return FingerprintArrays.of(rows, names)
 
 
-def worth_comparing(one: BandedFingerprint, other: BandedFingerprint, thresholds: NominationThresholds) -> bool:
+def worth_comparing(a: BandedFingerprint, b: BandedFingerprint, thresholds: NominationThresholds) -> bool:
     """Whether two stories would nominate each other if a lookup found them, whatever bands they share."""
-    names = dict(enumerate({one.language, other.language}))
-    return len(alike_inside(arrays_of([one, other], names), _threshold_table({one.language: thresholds}, names))[0]) > 0
+    names = dict(enumerate({a.language, b.language}))
+    return len(alike_inside(arrays_of([a, b], names), _threshold_table({a.language: thresholds}, names))[0]) > 0
 
 
 def _threshold_table(thresholds: Mapping[Language, NominationThresholds], names: Mapping[int, Language]) -> Indices:
@@ -207,10 +207,10 @@ def _threshold_table(thresholds: Mapping[Language, NominationThresholds], names:
 def _found_pairs(found: Sequence[Found], held: FingerprintArrays) -> tuple[Indices, Indices]:
     """The pairs of a lookup and a story it found: indices into `found` and into `held`, without duplicates."""
     by_id = np.argsort(held.ids)
-    ids = [np.fromiter(one.ids, np.int64, len(one.ids)) for one in found]
+    ids = [np.fromiter(lookup.ids, np.int64, len(lookup.ids)) for lookup in found]
     left, place = _positions(ids, held.ids[by_id])
     pairs = [left * len(held) + by_id[place]]
-    left, place = _positions([one.numbers for one in found], held.numbers)
+    left, place = _positions([lookup.numbers for lookup in found], held.numbers)
     pairs.append(left * len(held) + place)
     pairs_once = np.unique(np.concatenate(pairs))
     return np.divmod(pairs_once, max(len(held), 1))
@@ -219,7 +219,7 @@ def _found_pairs(found: Sequence[Found], held: FingerprintArrays) -> tuple[Indic
 def _positions(wanted: Sequence[npt.NDArray[T]], ascending: npt.NDArray[T]) -> tuple[Indices, Indices]:
     """The wanted values that are in an ascending array: for each, the number of its sequence and its index there."""
     values = np.concatenate([*wanted, ascending[:0]])
-    owners = np.repeat(np.arange(len(wanted)), [len(one) for one in wanted])
+    owners = np.repeat(np.arange(len(wanted)), [len(values) for values in wanted])
     indices = np.searchsorted(ascending, values)
     exists = (
         np.append(ascending, ascending[:1])[indices] == values if len(ascending) else np.zeros(len(values), np.bool_)

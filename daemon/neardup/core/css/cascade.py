@@ -145,14 +145,14 @@ class Sheets:
         every = [(order, self._rules[order]) for order in self._matched.get(node.mem_id, ())]
         matched = [(order, rule) for order, rule in every if rule.pseudo == pseudo]
         weighed: list[Weighed] = [
-            ((one.important, False, -rule.layer if one.important else rule.layer, rule.specificity, order), one)
+            ((item.important, False, -rule.layer if item.important else rule.layer, rule.specificity, order), item)
             for order, rule in matched
             if not rule.is_doubtful
-            for one in rule.declarations.items
+            for item in rule.declarations.items
         ]
         if not pseudo:
             weighed = [*_browser_style(node), *_hints(node, attributes), *weighed, *_inline(attributes)]
-        values = _cascade([one for _, one in sorted(weighed, key=itemgetter(0))], custom) if weighed else {}
+        values = _cascade([item for _, item in sorted(weighed, key=itemgetter(0))], custom) if weighed else {}
         unsure = [rule.selector for _, rule in matched if rule.is_doubtful and rule.declarations.acts]
         if not pseudo and self._is_covered(node):
             unsure.append("::before")
@@ -169,7 +169,7 @@ class Sheets:
     def _is_covered(self, node: LexborNode) -> bool:
         """Whether generated content may lie over the element."""
         generated = [rule for order in self._matched.get(node.mem_id, ()) if (rule := self._rules[order]).pseudo]
-        names = {name for rule in generated for one in rule.declarations.items for name, _ in one.longhands}
+        names = {name for rule in generated for item in rule.declarations.items for name, _ in item.longhands}
         return {"position", "background-color"} <= names
 
 
@@ -182,14 +182,14 @@ def _known_of(sheets: tuple[StyleSheet, ...]) -> Known:
 
 
 def _browser_style(node: LexborNode) -> Iterator[Weighed]:
-    for one in BROWSER_STYLES.get(node.tag or "", ()):
-        yield (False, False, -2, (0, 0, 0), 0), one
+    for declaration in BROWSER_STYLES.get(node.tag or "", ()):
+        yield (False, False, -2, (0, 0, 0), 0), declaration
 
 
 def _hints(node: LexborNode, attributes: Attributes) -> Iterator[Weighed]:
     hints: Iterable[tuple[str, str]] = HINTS.items()
     if node.tag in SVG:
-        hints = [(one, one) for one in OF_SVG] + [("x", "left"), ("y", "top")]
+        hints = [(name, name) for name in OF_SVG] + [("x", "left"), ("y", "top")]
     if node.tag in SIZED:
         hints = [*hints, ("width", "width"), ("height", "height")]
     for name, longhand in hints:
@@ -204,23 +204,23 @@ def value_of_hint(value: str) -> str:
 
 
 def _inline(attributes: Attributes) -> Iterator[Weighed]:
-    for one in declarations(attributes.get("style") or "").items if "style" in attributes else ():
-        yield (one.important, True, 0, (0, 0, 0), 0), one
+    for declaration in declarations(attributes.get("style") or "").items if "style" in attributes else ():
+        yield (declaration.important, True, 0, (0, 0, 0), 0), declaration
 
 
 def _cascade(ordered: list[Declaration], custom: Values) -> Values:
-    own = {one.name: one.value for one in ordered if one.name.startswith("--")}
+    own = {declaration.name: declaration.value for declaration in ordered if declaration.name.startswith("--")}
     custom = {**custom, **own} if own else custom
     values = dict(own)
-    for one in ordered:
-        if one.value == "revert-layer":
+    for declaration in ordered:
+        if declaration.value == "revert-layer":
             continue
-        if one.longhands:
-            values.update(one.longhands)
-        elif not one.name.startswith("--"):
-            value = substitute_properties(one.value, custom)
-            longhands = expand(one.name, value) if value is not None else ()
-            values.update(longhands or ((one.name, "unset"),))
+        if declaration.longhands:
+            values.update(declaration.longhands)
+        elif not declaration.name.startswith("--"):
+            value = substitute_properties(declaration.value, custom)
+            longhands = expand(declaration.name, value) if value is not None else ()
+            values.update(longhands or ((declaration.name, "unset"),))
     return _without_keywords(values)
 
 

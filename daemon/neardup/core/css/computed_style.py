@@ -248,7 +248,7 @@ def compute_style(parent: Style, values: Values) -> Style:
         drawn=parent.drawn,
         doubts=parent.doubts | _doubts(tuple(values.items()), on_picture=parent.background is None),
         animated=parent.animated or values.get("animation", "none") != "none",
-        painted=parent.painted or any(values.get(one, "none") not in ("none", "border-box") for one in PAINTING),
+        painted=parent.painted or any(values.get(name, "none") not in ("none", "border-box") for name in PAINTING),
         size=size,
         indent=(pixels(values["text-indent"].split()[0], size) or 0) if "text-indent" in values else parent.indent,
         ink=colour(values.get("color", "")) or parent.ink,

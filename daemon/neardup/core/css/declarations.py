@@ -154,7 +154,7 @@ def declarations_of(nodes: list[Any]) -> Declarations:
     for node in nodes:
         if node.type != "declaration":
             continue
-        value = tinycss2.serialize([one for one in node.value if one.type != "comment"]).strip()
+        value = tinycss2.serialize([token for token in node.value if token.type != "comment"]).strip()
         if node.name.startswith("--"):
             items.append(Declaration(node.name, value, node.important, ()))
         elif ("var(" in value.lower() and is_known(node.lower_name)) or (node.lower_name in MARKING and '"' in value):
@@ -165,7 +165,7 @@ def declarations_of(nodes: list[Any]) -> Declarations:
         (name, value) for name, value in _strongest(items).items() if _may_hide(name, value) or is_doubtful(name, value)
     ]
     reaches_within = any(_reaches_within(name, value) for name, value in pairs)
-    if unknown := tuple(one for one in items if _has_custom_property(one)):
+    if unknown := tuple(item for item in items if _has_custom_property(item)):
         return Declarations(tuple(items), True, True, True, () if reaches_within else unknown)
     return Declarations(tuple(items), bool(pairs), reaches_within, any(_moves(name, value) for name, value in pairs))
 
@@ -179,7 +179,12 @@ def _has_custom_property(declaration: Declaration) -> bool:
 def _strongest(items: list[Declaration]) -> dict[str, str]:
     """The longhands that a block sets, each with the value that holds."""
     ordered = sorted(items, key=attrgetter("important"))
-    return {name: value for one in ordered if one.value != "revert-layer" for name, value in one.longhands}
+    return {
+        name: value
+        for declaration in ordered
+        if declaration.value != "revert-layer"
+        for name, value in declaration.longhands
+    }
 
 
 def _reaches_within(name: str, value: str) -> bool:

@@ -74,8 +74,12 @@ def _order_by_cells(pairs: Sequence[Pair], values: Values, *, is_backwards: bool
             groups.append([(child, own)])
     groups.sort(key=lambda group: _order(group[0][1]))
     placed = zip(cells(values, [group[0][1] for group in groups]), groups, strict=True)
-    in_order = sorted(placed, key=lambda one: (one[0][0], -one[0][1] if is_backwards else one[0][1]))
-    return [child for _, group in in_order for child, _ in group]
+
+    def row_and_column(cell_and_group: tuple[Cell, list[Pair]]) -> Cell:
+        (row, column), _ = cell_and_group
+        return row, -column if is_backwards else column
+
+    return [child for _, group in sorted(placed, key=row_and_column) for child, _ in group]
 
 
 def _order(values: Values) -> int:
@@ -89,7 +93,7 @@ def _is_placed(pair: Pair) -> bool:
 
 
 def _are_floats(styles: Sequence[Values]) -> bool:
-    floats = sum(one.get("float") in ("right", "inline-end") for one in styles)
+    floats = sum(values.get("float") in ("right", "inline-end") for values in styles)
     return floats >= LEAST_PLACED or floats == len(styles)
 
 
@@ -131,8 +135,8 @@ def cells(values: Values, children: Sequence[Values]) -> list[Cell]:
     flow = values.get("grid-auto-flow", "row").split()
     directions = ("column", "row") if "column" in flow else ("row", "column")
     lines, places = (
-        _tracks(values.get(f"grid-template-{one}s", ""), values.get("grid-template-areas", ""), one)
-        for one in directions
+        _tracks(values.get(f"grid-template-{direction}s", ""), values.get("grid-template-areas", ""), direction)
+        for direction in directions
     )
     of_lines, _ = _shift([_span(child, directions[0], lines) for child in children])
     of_places, before = _shift([_span(child, directions[1], places) for child in children])
@@ -199,9 +203,9 @@ def _choices(place: Span, begin: Cell, length: int) -> Iterator[Cell]:
     """The cells that a child may have, in turn, from `begin` on."""
     line, at = begin
     if place.start is not None:
-        yield from ((one, place.start) for one in count(line + (place.start < at)))
-    for one in count(line):
-        yield from ((one, here) for here in range(at if one == line else 0, length - place.size + 1))
+        yield from ((row, place.start) for row in count(line + (place.start < at)))
+    for row in count(line):
+        yield from ((row, here) for here in range(at if row == line else 0, length - place.size + 1))
 
 
 @lru_cache(256)
@@ -249,7 +253,7 @@ def _span(child: Values, direction: str, tracks: Tracks) -> Span:
 def _line(value: str, side: str, tracks: Tracks) -> tuple[int | None, int]:
     """The line that a value names, counted from 0, and how many tracks it spans."""
     words = value.split()
-    number = next((int(found) for one in (value, *words) if (found := pixels(one)) is not None), 0)
+    number = next((int(found) for word in (value, *words) if (found := pixels(word)) is not None), 0)
     if "span" in map(str.lower, words):
         return None, number
     if name := next(filter(NAME.fullmatch, words), ""):

@@ -41,8 +41,8 @@ def text_of_content(value: str, attributes: Attributes) -> str:
 
 
 def _strings(value: str, attributes: Attributes) -> Iterator[str]:
-    for one, other, name in CONTENT.findall(value):
-        yield attributes.get(name) or "" if name else ESCAPE.sub(_unescape, one or other)
+    for double_quoted, single_quoted, name in CONTENT.findall(value):
+        yield attributes.get(name) or "" if name else ESCAPE.sub(_unescape, double_quoted or single_quoted)
 
 
 def _unescape(escape: re.Match[str]) -> str:
@@ -72,12 +72,12 @@ def texts_perhaps_shown(node: LexborNode, attributes: Attributes) -> Iterator[st
 @lru_cache(4096)
 def shows_text(style: str) -> bool:
     """Whether the value of a `style` attribute has a text that may be shown."""
-    return any(one.name in MARKING for one in declarations(style).items) or "data:image/svg" in style
+    return any(declaration.name in MARKING for declaration in declarations(style).items) or "data:image/svg" in style
 
 
 def marks(declared: Iterable[Declaration], attributes: Attributes) -> str:
     """The strings by which declarations mark lists and quotes, which may be words."""
-    values = (one.value for one in declared if one.name in MARKING)
+    values = (declaration.value for declaration in declared if declaration.name in MARKING)
     return " ".join(chain.from_iterable(_strings(value, attributes) for value in values))
 
 
@@ -87,7 +87,7 @@ def signs_of_counters(sheet: str) -> str:
     if not any(map(small.__contains__, NAMES_OF_SYMBOLS)):
         return ""
     return " ".join(
-        text_of_content(one, {}) for symbols in SYMBOLS.findall(sheet) for one in ANY_STRING.findall(symbols)
+        text_of_content(string, {}) for symbols in SYMBOLS.findall(sheet) for string in ANY_STRING.findall(symbols)
     )
 
 
@@ -112,7 +112,9 @@ def is_marker(superscript: LexborNode) -> bool:
     if after is not None and after.is_text_node and (after.text_content or " ")[0].isalpha():
         return False
     text = superscript.text_lexbor()
-    return MARKER.fullmatch(text) is not None and not any(unicodedata.category(one)[0] == "M" for one in text)
+    return MARKER.fullmatch(text) is not None and not any(
+        unicodedata.category(character)[0] == "M" for character in text
+    )
 
 
 def is_aside(node: LexborNode, attributes: Attributes, values: Values) -> bool:

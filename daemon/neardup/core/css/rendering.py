@@ -99,7 +99,7 @@ def _slot_of(child: LexborNode) -> str:
 
 def shadow_among(children: Iterable[LexborNode]) -> LexborNode | None:
     """The template that is the shadow tree of the parent of these children; None if there is none."""
-    return next((one for one in children if one.tag == "template" and "shadowrootmode" in one.attributes), None)
+    return next((child for child in children if child.tag == "template" and "shadowrootmode" in child.attributes), None)
 
 
 def markup_of(template: LexborNode) -> str:
@@ -410,7 +410,7 @@ def _children(node: LexborNode, style: Style, display: str, page: _Page) -> Iter
     if (shadow := shadow_among(children)) is not None:
         yield from _page_within(markup_of(shadow), style, page._replace(host=Host(children, page, set())))
         return
-    styles = [page.sheets.of(one, style.custom)[1] if one.is_element_node else {} for one in children]
+    styles = [page.sheets.of(child, style.custom)[1] if child.is_element_node else {} for child in children]
     if len(children) > 1 and (any(styles) or values or style.to_the_left):
         style = style.doubted("covered") if any(map(covers, styles)) else style
         children = order_children(children, styles, display, values, to_the_left=style.to_the_left)

@@ -47,7 +47,9 @@ ANY_NAMESPACE = re.compile(r"\*\|(?=[\w*-])")
 NAME = re.compile(r"(?<!\\)::?([a-z-]+)", re.IGNORECASE)
 STRING = re.compile(r"\"[^\"]*\"|'[^']*'")
 LANGUAGE = re.compile(r":lang\(\s*[\"']?([\w-]+)[\"']?\s*\)", re.IGNORECASE)
-RIGHT_TO_LEFT, LEFT_TO_RIGHT = (re.compile(rf":dir\(\s*{one}\s*\)", re.IGNORECASE) for one in ("rtl", "ltr"))
+RIGHT_TO_LEFT, LEFT_TO_RIGHT = (
+    re.compile(rf":dir\(\s*{direction}\s*\)", re.IGNORECASE) for direction in ("rtl", "ltr")
+)
 UNKNOWN_STATE = re.compile(rf":not\(\s*{STATES}\s*\)|{STATES}", re.IGNORECASE)
 SUPPORTED = re.compile(r"(not\s*)?\(\s*([\w-]+)\s*:([^()]*(?:\([^()]*\))?[^()]*)\)", re.IGNORECASE)
 KNOWN = re.compile(
@@ -138,7 +140,7 @@ def _of_sheet(sheet: str, scope: _Scope) -> Iterator[Rule]:
 def _rules(nodes: list[Any], scope: _Scope) -> Iterator[Rule]:
     for node in nodes:
         if node.type == "qualified-rule":
-            selectors = [_nest(one, scope.selectors) for one in _split_list(tinycss2.serialize(node.prelude))]
+            selectors = [_nest(selector, scope.selectors) for selector in _split_list(tinycss2.serialize(node.prelude))]
             yield from _block(node.content, selectors, scope)
         elif node.type == "at-rule":
             yield from _at_rule(node, scope)
@@ -161,9 +163,9 @@ def _inside(name: str, prelude: str, scope: _Scope) -> _Scope | None:
     """The scope of what stands in an at-rule; None if it does not apply."""
     match name:
         case "layer":
-            names = [_layer(scope, one) for one in prelude.split(",")]
-            for one in names:
-                scope.layers.setdefault(one, len(scope.layers))
+            names = [_layer(scope, layer) for layer in prelude.split(",")]
+            for layer in names:
+                scope.layers.setdefault(layer, len(scope.layers))
             return scope._replace(layer=names[0])
         case "supports":
             holds = _is_supported(prelude)
@@ -180,9 +182,9 @@ def _inside(name: str, prelude: str, scope: _Scope) -> _Scope | None:
 
 def _initial(node: Any, name: str, scope: _Scope) -> Iterator[Rule]:
     """A rule that gives a custom property its initial value."""
-    for one in tinycss2.parse_blocks_contents(node.content or [], **NODES):
-        if one.type == "declaration" and one.lower_name == "initial-value":
-            declaration = Declaration(name, tinycss2.serialize(one.value).strip(), important=False, longhands=())
+    for declared in tinycss2.parse_blocks_contents(node.content or [], **NODES):
+        if declared.type == "declaration" and declared.lower_name == "initial-value":
+            declaration = Declaration(name, tinycss2.serialize(declared.value).strip(), important=False, longhands=())
             yield Rule("html", (0, 0, 0), "", Declarations((declaration,), acts=False), is_doubtful=scope.is_doubtful)
 
 
@@ -191,19 +193,19 @@ def _layer(scope: _Scope, name: str) -> str:
 
 
 def _imported_rules(node: Any, scope: _Scope) -> Iterator[Rule]:
-    address, *rest = [one for one in node.prelude if one.type != "whitespace"] or [None]
+    address, *rest = [token for token in node.prelude if token.type != "whitespace"] or [None]
     value = getattr(address, "value", None)
     if getattr(address, "type", "") == "function":
-        value = next((one.value for one in address.arguments if one.type == "string"), None)
+        value = next((argument.value for argument in address.arguments if argument.type == "string"), None)
     found = data_url(value) if isinstance(value, str) and scope.depth < DEEPEST else None
     media: list[Any] = []
     inside: _Scope | None = scope
-    for one in rest:
-        name = getattr(one, "lower_name", getattr(one, "lower_value", ""))
+    for token in rest:
+        name = getattr(token, "lower_name", getattr(token, "lower_value", ""))
         if inside is None or name not in ("layer", "supports"):
-            media.append(one)
+            media.append(token)
         else:
-            inside = _inside(name, f"({text})" if ":" in (text := _arguments(one)) else text, inside)
+            inside = _inside(name, f"({text})" if ":" in (text := _arguments(token)) else text, inside)
     if found is not None and inside is not None and applies(tinycss2.serialize(media)):
         yield from _of_sheet(found.text, inside._replace(depth=scope.depth + 1))
 
@@ -218,7 +220,7 @@ def _is_supported(condition: str) -> bool | None:
     asked = SUPPORTED.findall(condition)
     if not asked or SUPPORTED.sub("", condition).strip(" ()"):
         return None
-    (negation, name, value), *others = (tuple(map(str.lower, one)) for one in asked)
+    (negation, name, value), *others = (tuple(map(str.lower, match)) for match in asked)
     if others or (name not in LONGHANDS and KNOWN.match(name)):
         return None
     return (name in LONGHANDS and expand(name, value.strip()) != ()) != bool(negation)
@@ -246,7 +248,7 @@ def _block(content: Any, selectors: list[str], scope: _Scope) -> Iterator[Rule]:
             completed = _complete(subject)
             is_costly = COSTLY.search(completed) is not None
             yield Rule(completed, compiled.specificity, pseudo, block, layer, may_hold, is_costly)
-    inner = [one for one in nodes if one.type in ("qualified-rule", "at-rule")]
+    inner = [node for node in nodes if node.type in ("qualified-rule", "at-rule")]
     if inner:
         yield from _rules(inner, scope._replace(selectors=f":is({', '.join(selectors)})"))
 

@@ -261,7 +261,7 @@ LONGHANDS: dict[str, Callable[[str], bool]] = {
     "content": is_any_value,
     **dict.fromkeys(("clip", "contain"), is_any_value),
     **dict.fromkeys(
-        ("width", "height", "max-width", "max-height", *SIDES, *(f"margin-{one}" for one in SIDES)), is_size
+        ("width", "height", "max-width", "max-height", *SIDES, *(f"margin-{side}" for side in SIDES)), is_size
     ),
     **dict.fromkeys((*UNCOMPUTED, *PAINTING, *ARRANGING, "fill", "z-index", "text-decoration"), is_any_value),
     **dict.fromkeys(("letter-spacing", "word-spacing", "text-decoration-thickness"), is_any_value),
@@ -279,7 +279,8 @@ SHORTHANDS = frozenset(("font", "background", "inset", "margin", *AXES, *GRID_SH
 
 def is_known(name: str) -> bool:
     """Whether a property, or a shorthand, has longhands that matter here."""
-    return any(one in LONGHANDS or one in SHORTHANDS or one in LOGICAL for one in (name, name.removeprefix("-webkit-")))
+    spellings = name, name.removeprefix("-webkit-")
+    return any(spelling in known for known in (LONGHANDS, SHORTHANDS, LOGICAL) for spelling in spellings)
 
 
 def expand(name: str, value: str) -> tuple[tuple[str, str], ...]:
@@ -290,9 +291,9 @@ def expand(name: str, value: str) -> tuple[tuple[str, str], ...]:
     if name not in CASED:
         value = value.lower()
     if name == "all":
-        return tuple((one, value) for one in LONGHANDS) if value in GLOBAL else ()
+        return tuple((longhand, value) for longhand in LONGHANDS) if value in GLOBAL else ()
     pairs = _longhands(name, value)
-    return tuple(pairs) if all(_is_valid(one, text) for one, text in pairs) else ()
+    return tuple(pairs) if all(_is_valid(longhand, text) for longhand, text in pairs) else ()
 
 
 def _is_valid(name: str, value: str) -> bool:
@@ -305,7 +306,7 @@ def _longhands(name: str, value: str) -> list[tuple[str, str]]:
     words = value.split()
     if name == "font":
         sizes = [word.split("/")[0] for word in words]
-        return [("font-size", next((one for one in sizes if one in GLOBAL or _is_size_of_font(one)), ""))]
+        return [("font-size", next((size for size in sizes if size in GLOBAL or _is_size_of_font(size)), ""))]
     if name == "background":
         return _background(value)
     if name in GRID_SHORTHANDS:
@@ -328,9 +329,9 @@ def _is_size_of_font(word: str) -> bool:
 def _background(value: str) -> list[tuple[str, str]]:
     image = "url(" in value or "gradient(" in value
     outside = re.sub(r"(url|[a-z-]*gradient)\(.*\)", " ", value)
-    stops = [one for one in SHADE.findall(value.partition("gradient(")[2]) if is_colour(one)]
-    if len(stops) > 1 and len({colour(one) for one in stops}) == 1:  # a picture of one colour
+    stops = [shade for shade in SHADE.findall(value.partition("gradient(")[2]) if is_colour(shade)]
+    if len(stops) > 1 and len({colour(stop) for stop in stops}) == 1:  # a picture of one colour
         image, outside = False, stops[0]
-    found = next((one for one in SHADE.findall(outside) if one in GLOBAL or is_colour(one)), "transparent")
+    found = next((shade for shade in SHADE.findall(outside) if shade in GLOBAL or is_colour(shade)), "transparent")
     clip = "text" if "text" in outside.split() else "border-box"
     return [("background-color", found), ("background-image", "image" if image else "none"), ("background-clip", clip)]

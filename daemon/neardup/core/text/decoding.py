@@ -140,9 +140,8 @@ def unparsed_text(markup: str) -> str:
     if markup.count("<") > MOST_LAYERED:
         return html.unescape(TAGS.sub("", BREAKS.sub("\n", markup)))[:MOST_CHARACTERS]
     pieces, characters = _read_elements(markup)
-    return "\n".join([write_text(pieces), *(write_text(pieces, one) for one in layers_apart(characters))])[
-        :MOST_CHARACTERS
-    ]
+    texts = [write_text(pieces), *(write_text(pieces, layers) for layers in layers_apart(characters))]
+    return "\n".join(texts)[:MOST_CHARACTERS]
 
 
 def _read_elements(markup: str) -> tuple[list[Piece], Counter[Layer]]:

@@ -241,7 +241,9 @@ def _first_of(selectors: Sequence[str], markup: bytes, content_type: str | None)
     if (plain := PLAIN_TITLE.match(html)) and (title := _one_line(plain[1])):
         return title
     root = briefly_parsed(html.encode(), scripting=False) or LexborHTMLParser(html).root
-    return next(filter(None, (_text(root.css_first(one)) for one in selectors)), None) if root is not None else None
+    if root is None:
+        return None
+    return next(filter(None, (_text(root.css_first(selector)) for selector in selectors)), None)
 
 
 def opening(text: str) -> str:

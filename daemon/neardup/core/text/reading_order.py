@@ -32,7 +32,7 @@ def as_read(text: str, *, to_the_left: bool) -> str:
 
 def _is_shown_reversed(line: str, to_the_left: bool) -> bool:
     directions = map(unicodedata.bidirectional, line)
-    first = next((one for one in directions if one in (OF_LEFT_TO_RIGHT, *OF_RIGHT_TO_LEFT)), None)
+    first = next((direction for direction in directions if direction in (OF_LEFT_TO_RIGHT, *OF_RIGHT_TO_LEFT)), None)
     return first is not None and (first == OF_LEFT_TO_RIGHT) == to_the_left
 
 

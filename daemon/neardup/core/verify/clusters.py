@@ -77,7 +77,7 @@ def by_story(edges: Sequence[Edge], published: Mapping[int, int | None]) -> dict
     root = roots(edges)
     first: dict[int, int] = {}
     for story, top in root.items():
-        first[top] = min(first.get(top, story), story, key=lambda one: sort_key(published.get(one), one))
+        first[top] = min(first.get(top, story), story, key=lambda story_id: sort_key(published.get(story_id), story_id))
     sizes = Counter(root.values())
     cluster_of = {top: (first[top], size) for top, size in sizes.items()}
     return {story: cluster_of[top] for story, top in root.items()}
@@ -90,10 +90,10 @@ def _cluster(members: list[int], published: Mapping[int, int | None], edges: lis
     for a, b, _ in edges:
         neighbours[a].append(b)
         neighbours[b].append(a)
-    one, _ = _furthest(stories[0], neighbours)
-    other, steps = _furthest(one, neighbours)
+    end, _ = _furthest(stories[0], neighbours)
+    other_end, steps = _furthest(end, neighbours)
     weakest = min(edges, key=itemgetter(2, 0, 1))
-    ends = min(one, other), max(one, other)
+    ends = min(end, other_end), max(end, other_end)
     undated = sum(time is None for time in times.values())
     return Cluster(tuple(stories), weakest, ends, steps, undated, earliest(times))
 
@@ -101,7 +101,7 @@ def _cluster(members: list[int], published: Mapping[int, int | None], edges: lis
 def _furthest(start: int, neighbours: Mapping[int, list[int]]) -> tuple[int, int]:
     """Breadth-first search from `start`: the story furthest away (of several, the lowest id), and its distance."""
     reached, level, steps = {start}, {start}, 0
-    while beyond := {other for story in level for other in neighbours[story]} - reached:
+    while beyond := {neighbour for story in level for neighbour in neighbours[story]} - reached:
         reached |= beyond
         level, steps = beyond, steps + 1
     return min(level), steps
@@ -123,14 +123,14 @@ def choose_kept(members: Sequence[Member], policy: Policy) -> set[int]:
     - `longest`: the one with the most words; of several, the earliest.
     - `reference`: the works of the reference; the earliest if there are none.
     """
-    works = {one.story_id for one in members if is_work(one.story_id)}
+    works = {member.story_id for member in members if is_work(member.story_id)}
     if policy == "reference" and works:
         return works
-    ascending = sorted(members, key=lambda one: sort_key(one.published, one.story_id))
+    ascending = sorted(members, key=lambda member: sort_key(member.published, member.story_id))
     chosen = ascending[0]
     if policy == "newest":
-        dated = [one for one in ascending if one.published is not None]
-        chosen = max(dated, key=lambda one: one.published or 0, default=chosen)
+        dated = [member for member in ascending if member.published is not None]
+        chosen = max(dated, key=lambda member: member.published or 0, default=chosen)
     elif policy == "longest":
-        chosen = max(ascending, key=lambda one: one.words)
+        chosen = max(ascending, key=lambda member: member.words)
     return {chosen.story_id}

@@ -144,11 +144,11 @@ def longest_run(a: Hashes, b: Hashes) -> int:
     sums = _prefix_sums(a), _prefix_sums(b)
 
     def shared(length: int) -> bool:
-        one, other = (
+        runs_a, runs_b = (
             _run_hashes(prefix, np.flatnonzero(reach >= length - 1), length)
             for prefix, reach in zip(sums, reaches, strict=True)
         )
-        return bool(are_among(one, other).any())
+        return bool(are_among(runs_a, runs_b).any())
 
     if shared(most):  # usually the longest stretch is a single run
         return most

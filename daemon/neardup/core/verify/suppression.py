@@ -70,22 +70,22 @@ def status_of(kind: Kind, own: ActiveVerdict | None) -> str:
     return own.verdict if own is not None and own.covers(kind) else "open"
 
 
-def decision_on_both(one: Decisions, other: Decisions) -> ActiveVerdict | None:
+def decision_on_both(a: Decisions, b: Decisions) -> ActiveVerdict | None:
     """The latest decision that covers both stories, with the most severe kind that either was flagged as in it."""
     shared = [
         ActiveVerdict(
-            max(one[decision].verdict_id, other[decision].verdict_id),
-            one[decision].verdict,
-            most_severe(one[decision].kind, other[decision].kind),
+            max(a[decision].verdict_id, b[decision].verdict_id),
+            a[decision].verdict,
+            most_severe(a[decision].kind, b[decision].kind),
         )
-        for decision in one.keys() & other.keys()
+        for decision in a.keys() & b.keys()
     ]
     return max(shared, key=lambda verdict: verdict.verdict_id, default=None)
 
 
-def most_severe(one: Kind, other: Kind) -> Kind:
+def most_severe(a: Kind, b: Kind) -> Kind:
     """The more severe of two kinds."""
-    return min(one, other, key=lambda kind: tier_of(kind).severity)
+    return min(a, b, key=lambda kind: tier_of(kind).severity)
 
 
 def template_suppresses(*, is_template: bool, has_status: bool, template_matched: bool) -> bool:
