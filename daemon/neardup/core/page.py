@@ -27,29 +27,6 @@ MIN_WORDS = 10  # shorter pages are headings and notices, which are alike withou
 MIN_LETTERS = 100  # marks apart; a page with so many in fewer words is a story without its spaces
 
 
-def page_marks(found: Extracted, *, is_cut: bool = False) -> Marks:
-    """The marks of a page that was read, and of which perhaps only the beginning was there."""
-    limit = Limit.SIZE if is_cut else found.limit
-    truncated = () if limit is None else (Mark(MarkReason.TRUNCATED, limit),)
-    return truncated + (_share(MarkReason.HIDDEN, found.hidden) if found.hidden > MOST_HIDDEN else ())
-
-
-def text_marks(text: str | bytes, counts: Characters) -> Marks:
-    """The marks of a text with these counts; bytes are UTF-8."""
-    look_alikes, controls = disguise(text, counts)
-    marks = _share(MarkReason.LOOK_ALIKES, look_alikes) if look_alikes else ()
-    return marks + (_share(MarkReason.CONTROLS, controls) if controls else ())
-
-
-def skip_marks(reason: Skip) -> Marks:
-    """The mark of a story that was skipped for this reason, if it takes one."""
-    return (Mark(MarkReason(reason), ""),) if reason in OF_SKIPS else ()
-
-
-def _share(reason: MarkReason, share: float) -> Marks:
-    return (Mark(reason, f"{100 * share:.0f} %"),)
-
-
 class Page(NamedTuple):
     """A page: its body, and the headers that its store sent with it.
 
@@ -276,3 +253,26 @@ def is_too_short(words: int, text: str) -> bool:
 
 def _too_short(words: int, marks: Marks = (), rendered: str | None = None) -> Unreadable:
     return Unreadable(Skip.TOO_SHORT if words else Skip.EMPTY, marks, rendered)
+
+
+def page_marks(found: Extracted, *, is_cut: bool = False) -> Marks:
+    """The marks of a page that was read, and of which perhaps only the beginning was there."""
+    limit = Limit.SIZE if is_cut else found.limit
+    truncated = () if limit is None else (Mark(MarkReason.TRUNCATED, limit),)
+    return truncated + (_share(MarkReason.HIDDEN, found.hidden) if found.hidden > MOST_HIDDEN else ())
+
+
+def text_marks(text: str | bytes, counts: Characters) -> Marks:
+    """The marks of a text with these counts; bytes are UTF-8."""
+    look_alikes, controls = disguise(text, counts)
+    marks = _share(MarkReason.LOOK_ALIKES, look_alikes) if look_alikes else ()
+    return marks + (_share(MarkReason.CONTROLS, controls) if controls else ())
+
+
+def skip_marks(reason: Skip) -> Marks:
+    """The mark of a story that was skipped for this reason, if it takes one."""
+    return (Mark(MarkReason(reason), ""),) if reason in OF_SKIPS else ()
+
+
+def _share(reason: MarkReason, share: float) -> Marks:
+    return (Mark(reason, f"{100 * share:.0f} %"),)

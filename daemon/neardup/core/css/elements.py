@@ -1,4 +1,4 @@
-"""The elements and the values of `display` that a browser shows in a way of their own."""
+"""How a browser displays an element, by its tag and its value of `display`: as a block, in a line, or not at all."""
 
 from neardup.core.css.cascade import Attributes
 from neardup.core.css.computed_style import Values
@@ -25,9 +25,6 @@ BREAKING = frozenset((
     "block", "flex", "grid", "table", "table-row", "table-cell", "table-caption", "list-item", "flow-root",
     "-webkit-box",
 ))  # fmt: skip
-
-
-# How a browser displays an element: as a block, within a line, or not at all.
 
 
 def display_of(tag: str, attributes: Attributes, values: Values) -> str:

@@ -33,8 +33,6 @@ GRID_SHORTHANDS = ("grid-area", "grid-row", "grid-column", "grid-template", "gri
 STRING = re.compile(r"\"([^\"]*)\"|'([^']*)'")
 NAME = re.compile(r"(?!(?:auto|span)$)-*[^\W\d][\w-]*", re.IGNORECASE)
 
-Longhands = list[tuple[str, str]]
-
 Colour = tuple[float, float, float, float]  # red, green, blue and opacity, from 0 to 1
 
 GLOBAL = frozenset(["inherit", "initial", "unset", "revert", "revert-layer"])
@@ -147,7 +145,7 @@ def _number(node: ast.expr) -> float:
     raise ValueError("not arithmetic")
 
 
-def grid_longhands(name: str, value: str) -> Longhands:
+def grid_longhands(name: str, value: str) -> list[tuple[str, str]]:
     """A shorthand of SHORTHANDS -> its longhands."""
     if name in ("grid-template", "grid"):
         return _template_longhands(value)
@@ -165,7 +163,7 @@ def _end_of_track(start: str) -> str:
     return start if NAME.fullmatch(start) else "auto"
 
 
-def _template_longhands(value: str) -> Longhands:
+def _template_longhands(value: str) -> list[tuple[str, str]]:
     rows, _, columns = value.partition("/")
     areas = " ".join(match[0] for match in STRING.finditer(rows)) or "none"
     flow = "column" if "auto-flow" in columns.lower() else "row"

@@ -266,7 +266,7 @@ def codes_of(text: str) -> Codes:
     return np.array([text]).view(np.uint32)[: len(text)]  # takes a quarter of the time of encoding
 
 
-# The tables, from the files beside this module.
+# The tables.
 
 
 def are_kept() -> bool:

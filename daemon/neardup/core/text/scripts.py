@@ -146,7 +146,10 @@ class UnknownScript(ValueError):
 
 
 def detect_language(text: str, languages: Languages = SHIPPED) -> Language:
-    """The language of a text, by its first LANGUAGE_SAMPLE characters; ENGLISH without letters.  Raises UnknownScript."""
+    """The language of a text, by its first LANGUAGE_SAMPLE characters; ENGLISH without letters.
+
+    Raises UnknownScript.
+    """
     sample = text.lstrip()[:LANGUAGE_SAMPLE]
     script = most_frequent_script(sample)
     written = _written_in(script, languages)

@@ -26,7 +26,6 @@ MIN_PASSAGE = 4
 # price: a passage that consists of such grams alone may be found in parts.
 MAX_PAIRS = 64
 
-
 BASE = 0x9E3779B97F4A7C15  # odd, so that it has an inverse
 INVERSE = pow(BASE, -1, 1 << 64)
 
