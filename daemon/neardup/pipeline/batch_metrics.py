@@ -38,10 +38,10 @@ def count_outcomes(batch: Outcomes) -> None:
                     outcome.story.key if isinstance(outcome.story, BadRow) else outcome.story.name or outcome.story.id
                 )
                 log.warning("dead-lettered", story=story, reason=outcome.reason, why=outcome.error)
-    for labels, stories in counts.items():
-        STORIES.labels(*labels).inc(stories)
-    for (language, reason), stories in marked.items():
-        MARKED.labels(language, reason).inc(stories)
+    for labels, count in counts.items():
+        STORIES.labels(*labels).inc(count)
+    for (language, reason), count in marked.items():
+        MARKED.labels(language, reason).inc(count)
 
 
 class MatchMetrics:
@@ -50,10 +50,10 @@ class MatchMetrics:
     def __init__(self) -> None:
         self._capped_languages: set[Language] = set()
 
-    def count(self, stories: Iterable[tuple[int, Language, int, int]]) -> None:
+    def count(self, matched: Iterable[tuple[int, Language, int, int]]) -> None:
         """Count stories: id, language, number of matches, number of matches left out."""
         found = defaultdict[Language, list[int]](list)
-        for story_id, language, matches, left_out in stories:
+        for story_id, language, matches, left_out in matched:
             found[language].append(matches)
             if left_out:
                 CAPPED.labels(language).inc(left_out)

@@ -1,10 +1,10 @@
-"""The gauges whose values are read from the ledger and the index."""
+"""The gauges of a run: those whose values are read from the ledger and the index, and the flow through its stages."""
 
 import asyncio
 import shutil
 import sqlite3
-from collections.abc import Callable
-from contextlib import suppress
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager, suppress
 from typing import Any
 
 from neardup.errors import NeardupError
@@ -25,6 +25,9 @@ from neardup.ledger import (
 )
 from neardup.ledger.passages import count_missing
 from neardup.ledger.self_checks import Measure
+from neardup.pages.limits import AdaptiveLimit
+from neardup.pages.reader_pool import PROCESSES
+from neardup.pipeline.stages import Pipeline
 from neardup.records import DECIDING, Language
 from neardup.telemetry.metrics import (
     AUDIT_INTERVAL,
@@ -37,6 +40,8 @@ from neardup.telemetry.metrics import (
     DISK_FREE,
     DISK_SIZE,
     IN_CONTEXT,
+    IN_FLIGHT,
+    IN_FLIGHT_LIMIT,
     INDEX_LAG,
     INDEX_STORIES,
     KEPT_PAIRS,
@@ -46,6 +51,7 @@ from neardup.telemetry.metrics import (
     PASSAGE_MISSING,
     PASSAGE_SEGMENTS,
     PRECISION,
+    QUEUE_DEPTH,
     SCRIPT_HEALTH,
     SCRIPT_HEALTH_HIGH,
     SCRIPT_HEALTH_LOW,
@@ -58,6 +64,7 @@ from neardup.telemetry.metrics import (
 # large buckets.
 SAMPLE = 500
 EVERY_SECONDS = 60.0
+BUSY_CORES = 0.7 * PROCESSES  # Redis and the system use the rest
 
 
 async def refresh_gauges(ledger: Ledger, index: Index, passages: PassageIndex) -> None:
@@ -155,3 +162,30 @@ async def _largest_buckets(ledger: Ledger, index: Index) -> dict[Language, int]:
     for bucket, n in (await read_bucket_sizes(index, sample)).items():
         largest[bucket.language] = max(n, largest.get(bucket.language, 0))
     return largest
+
+
+@contextmanager
+def flow_gauges(pipeline: Pipeline[Any, Any, Any], requests: AdaptiveLimit) -> Iterator[None]:
+    """Connect the gauges of queues and requests to a run; they are 0 after it."""
+    jobs, outcomes = QUEUE_DEPTH.labels("jobs"), QUEUE_DEPTH.labels("outcomes")
+    jobs.set_function(pipeline.jobs.qsize)
+    outcomes.set_function(pipeline.outcomes.qsize)
+    IN_FLIGHT.set_function(lambda: requests.in_flight)
+    IN_FLIGHT_LIMIT.set_function(lambda: requests.limit)
+    try:
+        yield
+    finally:
+        for gauge in (jobs, outcomes, IN_FLIGHT, IN_FLIGHT_LIMIT):
+            gauge.set_function(int)
+
+
+def limited_by(pipeline: Pipeline[Any, Any, Any], requests: AdaptiveLimit) -> str:
+    """The bottleneck of a run, described for operators."""
+    match pipeline.limiting:
+        case "source":
+            return "the listing"
+        case "writer":
+            return "the writer: lookups, ledger, index"
+        case "workers" if pipeline.cores > BUSY_CORES:
+            return f"the processor: parsing and fingerprinting keep {pipeline.cores:.1f} cores busy"
+    return f"the object store: {requests.in_flight} requests in flight, {requests.limit} allowed by its latency"

@@ -19,7 +19,7 @@ from neardup.pages.fork_server import start_server
 from neardup.pages.limits import CircuitBreaker
 from neardup.pages.reader_pool import OpenReaderPool, ReaderPool
 from neardup.pages.text_cache import Texts
-from neardup.pipeline.gauges import keep_gauges
+from neardup.pipeline.gauges import flow_gauges, keep_gauges, limited_by
 from neardup.pipeline.index_check import IndexCheck
 from neardup.pipeline.index_sync import KEEP_CHANGES, rebuild
 from neardup.pipeline.index_wait import IndexWait
@@ -27,7 +27,7 @@ from neardup.pipeline.passage_damage import PassageRepair
 from neardup.pipeline.passage_reading import PassageReading
 from neardup.pipeline.passage_sync import PassageSync
 from neardup.pipeline.prepare import prepare_index, unless_stopped
-from neardup.pipeline.progress import Phase, Progress, Watch, flow_gauges, limited_by
+from neardup.pipeline.progress import Phase, Progress, Watch
 from neardup.pipeline.quarantine import Quarantine
 from neardup.pipeline.stages import Pipeline
 from neardup.pipeline.submitted_pages import remove_unused
