@@ -19,10 +19,8 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from neardup.query.copies import Copies, find_copies
-    from neardup.query.memory_index import Index
-    from neardup.query.prepared_texts import Copy
-    from neardup.query.texts import Comparison, compare, fingerprint
+    from neardup.query.copies import Copies, Index, find_copies
+    from neardup.query.texts import Comparison, Copy, compare, fingerprint
     from neardup.serve.calls import ServiceError
     from neardup.serve.client import AsyncClient, Client
 
@@ -47,8 +45,8 @@ MODULES = {
     "Client": "neardup.serve.client",
     "Comparison": "neardup.query.texts",
     "Copies": "neardup.query.copies",
-    "Copy": "neardup.query.prepared_texts",
-    "Index": "neardup.query.memory_index",
+    "Copy": "neardup.query.texts",
+    "Index": "neardup.query.copies",
     "ServiceError": "neardup.serve.calls",
     "compare": "neardup.query.texts",
     "find_copies": "neardup.query.copies",

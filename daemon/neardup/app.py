@@ -28,10 +28,9 @@ if TYPE_CHECKING:
     from neardup.pages.reader_pool import ReaderPool
     from neardup.pages.text_cache import Texts
     from neardup.pipeline.index_wait import IndexWait
-    from neardup.pipeline.progress import Watch
     from neardup.pipeline.run import CheckpointWriter, Run
     from neardup.pipeline.run_lifecycle import Hook
-    from neardup.pipeline.summary import RunSummary, Summary, SweepSummary
+    from neardup.pipeline.summary import RunSummary, Summary, SweepSummary, Watch
     from neardup.query.check import Checker
     from neardup.query.compare import Comparer
     from neardup.query.submissions import Submissions
@@ -208,9 +207,9 @@ async def run_once(
     otherwise those of `listing`, or of [source].  `hooks` are called before the gauges are set.  `since`,
     `refingerprint` and `fresh` are as in `run_options`.  Raises as `Run` and `carry_out` do.
     """
-    from neardup.pipeline.progress import ignore_progress
     from neardup.pipeline.run import Options, Parts, Run
     from neardup.pipeline.run_lifecycle import carry_out
+    from neardup.pipeline.summary import ignore_progress
     from neardup.source.listings import open_source, refuse_scan
 
     config = app.config
@@ -263,12 +262,12 @@ async def run_once(
 
 def _measuring_hooks(app: App, job: "Run", *, scrubs: bool) -> "list[Hook]":
     """The hooks that add to the summary of a run: the health of scripts, and of the index if it `scrubs`."""
-    from neardup.pipeline import script_health
+    from neardup.pipeline import summary
     from neardup.pipeline.index_check import scrub
     from neardup.pipeline.run_lifecycle import Hook
 
     async def report_texts(_: "Summary") -> None:
-        job.summary.unusual_texts = await script_health.report(app.ledger)
+        job.summary.unusual_texts = await summary.report_unusual_texts(app.ledger)
 
     async def scrub_index(_: "Summary") -> None:
         await scrub(app.index, app.passages, app.ledger, app.config.detection, job.summary.index_faults)
@@ -300,8 +299,8 @@ async def sweep(config: Config, ledger: Ledger, stop: asyncio.Event, watch: "Wat
     `watch` is called with the progress, in stories.  Raises as `Sweep` and `carry_out` do.
     """
     from neardup.core.fingerprint import version as fingerprint_version
-    from neardup.pipeline.progress import ignore_progress
     from neardup.pipeline.run_lifecycle import carry_out
+    from neardup.pipeline.summary import ignore_progress
     from neardup.pipeline.sweep import Sweep
 
     version = fingerprint_version.version(config.registry)
@@ -410,14 +409,12 @@ async def reindex(app: App, progress: Callable[[int], None]) -> tuple[int, Count
     lock.  Raises Transient, StoreDown and Fatal.
     """
     from neardup.pipeline.index_sync import rebuild
-    from neardup.pipeline.passage_damage import mend
-    from neardup.pipeline.passage_reading import PassageReading
-    from neardup.pipeline.passage_sync import PassageSync
+    from neardup.pipeline.passage_sync import PassageReading, PassageSync, mend_passages
 
     indexed = await rebuild(app.index, app.ledger, app.version, progress)
     sync = PassageSync(app.passages, app.ledger)
     async with aclosing(open_readers(app.config)) as readers:
         reading = PassageReading.of_pool(sync, app.ledger, readers, app.config.run)
-        await mend(sync, reading, asyncio.Event(), lambda done, _: progress(done))
+        await mend_passages(sync, reading, asyncio.Event(), lambda done, _: progress(done))
     await sync.settle(asyncio.Event())
     return indexed, reading.counts

@@ -13,9 +13,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 from neardup.core.columns import StoryColumns
 from neardup.ledger import Ledger, dead_letters
-from neardup.pages.in_flight import InFlight
 from neardup.pages.results import Deliver, NotModified, PageResult, PagesRead, results_of
-from neardup.pipeline.quarantine import Quarantine
+from neardup.pipeline.quarantine import InFlight, Quarantine
 from neardup.records import Dead, DeadLettered, Story
 
 from tests.support.builders import commit

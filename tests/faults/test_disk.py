@@ -16,7 +16,7 @@ from pathlib import Path
 import pytest
 from neardup.errors import Fatal
 from neardup.ledger import connect, runs, transaction
-from neardup.pages.in_flight import InFlight
+from neardup.pipeline.quarantine import InFlight
 
 from tests.support.command import Ended, Neardup
 from tests.support.faults.fault_table import AssertSameState

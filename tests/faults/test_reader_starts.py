@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
 
-from neardup.pages.in_flight import InFlight
+from neardup.pipeline.quarantine import InFlight
 
 from tests.support.command import Neardup, embedded
 from tests.support.faults.bed import PATHS, Bed, listed_letters

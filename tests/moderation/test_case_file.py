@@ -26,7 +26,7 @@ from neardup.ledger import connect, marks, runs, verdicts
 from neardup.moderation.case_file.content import CaseFile, case_file, case_record, live_link
 from neardup.moderation.case_file.render import digest_of, notice_languages, render_html, render_notice, render_pdf
 from neardup.moderation.wording import percent
-from neardup.query.compared_story import LoadedStory
+from neardup.query.evidence import LoadedStory
 from neardup.records import Language, Mark, MarkReason, Skip, Skipped, Story, Verdict
 from weasyprint import HTML  # type: ignore[import-untyped]
 

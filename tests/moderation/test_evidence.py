@@ -31,8 +31,7 @@ from neardup.moderation.evidence.fragments import (
     Side,
     align_stories,
 )
-from neardup.query.compared_story import LoadedStory
-from neardup.query.evidence import evidence
+from neardup.query.evidence import LoadedStory, evidence
 from neardup.records import Language
 
 from tests.support.compared_stories import THRESHOLDS, every_language, every_planted_pair, sample, story_of, wild_texts

@@ -17,8 +17,7 @@ from neardup.languages import LANGUAGES, SHIPPED
 from neardup.moderation.evidence.graph import Graph, graph
 from neardup.moderation.evidence.page import render_evidence
 from neardup.moderation.templating import INVISIBLE, visible
-from neardup.query.compared_story import LoadedStory, UnreadableStory
-from neardup.query.evidence import evidence, evidence_from_ledger
+from neardup.query.evidence import LoadedStory, UnreadableStory, evidence, evidence_from_ledger
 from neardup.records import Language, readable_time
 from selectolax.lexbor import LexborHTMLParser, LexborNode
 

@@ -12,7 +12,7 @@ from neardup.ledger.similarities import Similarity, Source, union_of_spans, word
 from neardup.moderation.evidence.alignment import Mark
 from neardup.moderation.evidence.fragments import Fold, Paragraph
 from neardup.moderation.evidence.story_report import COLOURS, StoryReport, story_report
-from neardup.query.compared_story import LoadedStory
+from neardup.query.evidence import LoadedStory
 from neardup.records import Spans
 
 from tests.support.languages import HINDI, TEXTS, URDU

@@ -16,9 +16,8 @@ from neardup.core.page import PageFingerprinted, Unreadable
 from neardup.index.passages.index import PassageIndex
 from neardup.ledger import Ledger, passages
 from neardup.pages.results import PageResult, ReadFailed, read_singly
-from neardup.pipeline import passage_reading
-from neardup.pipeline.passage_reading import PassageReading
-from neardup.pipeline.passage_sync import PassageSync
+from neardup.pipeline import passage_sync
+from neardup.pipeline.passage_sync import PassageReading, PassageSync
 from neardup.records import Dead, Fingerprint, Fingerprinted, Skip, Story
 
 from tests.support.builders import commit, fingerprinted
@@ -153,6 +152,6 @@ def test_a_reading_that_is_stopped_is_resumed(sizes: list[int], stops: list[int]
             assert found(index) == neighbours(set(range(1, STORIES + 1)))
 
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(passage_reading, "STORIES_AT_A_TIME", 3)
-        patch.setattr(passage_reading, "FLUSH_STORIES", 6)
+        patch.setattr(passage_sync, "STORIES_AT_A_TIME", 3)
+        patch.setattr(passage_sync, "FLUSH_STORIES", 6)
         asyncio.run(scenario())

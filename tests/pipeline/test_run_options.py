@@ -1,9 +1,8 @@
 """`--fresh` is proposed to a first backfill that is large enough for it to pay, and to no other run."""
 
 import pytest
-from neardup.pipeline.progress import Progress
 from neardup.pipeline.run import FRESH_PAYS, FreshProposal, Options
-from neardup.pipeline.summary import Counts
+from neardup.pipeline.summary import Counts, Progress
 from structlog.testing import capture_logs
 
 

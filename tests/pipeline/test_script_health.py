@@ -24,7 +24,7 @@ from neardup.languages import SHIPPED
 from neardup.ledger import runs, script_health
 from neardup.ledger.script_health import MIN_STORIES, RUNS, Measure
 from neardup.pages.results import results_of
-from neardup.pipeline.script_health import TEXT_MEASURES, ScriptHealth
+from neardup.pipeline.summary import TEXT_MEASURES, ScriptHealth
 from neardup.pipeline.worker import outcomes_of
 from neardup.records import (
     Fingerprinted,

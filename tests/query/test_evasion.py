@@ -3,8 +3,8 @@
 import numpy as np
 from neardup.core.page import Page, StoryText, text_of
 from neardup.core.text.extraction import Extraction
-from neardup.query.pairs_in_memory import nominate
-from neardup.query.prepared_texts import DETECTION, NotComparable, PairVerifier, prepare
+from neardup.query.pairs_in_memory import nominate_pairs
+from neardup.query.texts import DETECTION, NotComparable, PairVerifier, prepare
 from neardup.records import Language
 
 from tests.support.disguises import DISGUISES, Disguise
@@ -31,7 +31,7 @@ def verdict(disguise: Disguise, language: Language, *, in_site: bool = False) ->
         pair = prepare("story", story, language), prepare("copy", shown.text, disguise.label or language)
     except NotComparable as error:
         return str(error)
-    if not nominate(pair, DETECTION).pairs:
+    if not nominate_pairs(pair, DETECTION).pairs:
         return "not nominated"
     return next((copy.kind for copy in verifier.copies_of([pair], NO_COMMON)), "no copy")
 

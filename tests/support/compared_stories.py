@@ -6,7 +6,7 @@ from neardup.config import Thresholds
 from neardup.core.text.extraction import Extraction
 from neardup.core.text.html import page_text
 from neardup.core.text.normalize import tokens
-from neardup.query.compared_story import LoadedStory
+from neardup.query.evidence import LoadedStory
 
 from tests.support.graphemes import GRAPHEME_PARTS
 from tests.support.languages import SAMPLED, TEXTS

@@ -18,8 +18,8 @@ if TYPE_CHECKING:
     from rich.progress import Progress
     from structlog.typing import EventDict, Processor
 
-    from neardup.pipeline.progress import Progress as RunProgress
-    from neardup.pipeline.progress import Watch
+    from neardup.pipeline.summary import Progress as RunProgress
+    from neardup.pipeline.summary import Watch
 
 LOG_EVERY_SECONDS = 30.0
 SILENT_SECONDS = 2.0  # that a command may take without showing anything on a terminal
@@ -172,7 +172,7 @@ def _logged(command: str) -> "Watch":
 @contextmanager
 def show_count(command: str) -> Iterator[Callable[[int], None]]:
     """Show the progress of a command that only counts; call the function with each new count."""
-    from neardup.pipeline.progress import Progress as RunProgress
+    from neardup.pipeline.summary import Progress as RunProgress
 
     with show_progress(command) as watch:
         progress = RunProgress()

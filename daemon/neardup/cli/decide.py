@@ -39,7 +39,7 @@ if TYPE_CHECKING:
     from neardup.ledger.marks import MarkedAuthor, MarkedStory
     from neardup.moderation.case_file.content import CaseFile
     from neardup.option_values import Format, Target
-    from neardup.query.compared_story import LoadedStory, UnreadableStory
+    from neardup.query.evidence import LoadedStory, UnreadableStory
 
 
 Form = Literal["html", "pdf", "notice"]

@@ -11,8 +11,7 @@ from neardup.core.publication_order import Dates, earlier, order_of
 from neardup.core.verify.clusters import Cluster
 from neardup.ledger.similarities import Similarity, Source
 from neardup.moderation.interface import gettext, marked, number
-from neardup.query.compared_story import StoryFacts
-from neardup.query.evidence import Evidence
+from neardup.query.evidence import Evidence, StoryFacts
 from neardup.query.similarity import SimilarityReport
 from neardup.records import is_work, milliseconds, rfc3339
 

@@ -30,10 +30,9 @@ from neardup.ops.fingerprint_file import CANDIDATES, FLAGS, FOLDER, Batch
 from neardup.pipeline.index_sync import catch_up, rebuild, refuse_mismatch
 from neardup.pipeline.passage_sweep import PassageSweep
 from neardup.pipeline.passage_sync import PassageSync
-from neardup.pipeline.progress import Phase, Progress, Watch, ignore_progress
 from neardup.pipeline.run_lifecycle import carry_out
 from neardup.pipeline.scratch import scratch_folder
-from neardup.pipeline.summary import Summary
+from neardup.pipeline.summary import Phase, Progress, Summary, Watch, ignore_progress
 from neardup.records import DECIDING, NO_SPANS, Assessment, Signals, Spans, Verdict
 
 OPEN, WITHDRAWN = "open", "withdrawn"

@@ -16,8 +16,8 @@ from neardup.ledger import now_ms, runs
 from neardup.ledger.lock import only_daemon
 from neardup.pipeline.gauges import refresh_gauges
 from neardup.pipeline.index_wait import IndexWait
-from neardup.pipeline.progress import Progress
 from neardup.pipeline.run_lifecycle import Hook
+from neardup.pipeline.summary import Progress
 from neardup.telemetry.http import served
 from neardup.telemetry.log import log
 from neardup.telemetry.metrics import RETRIES, WAITING

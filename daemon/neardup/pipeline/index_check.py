@@ -21,7 +21,7 @@ from neardup.ledger import Ledger, outbox, runs, versions
 from neardup.ledger.candidates import Matches, nominate_all
 from neardup.ledger.languages import stories_by_language
 from neardup.pipeline.index_sync import catch_up, rebuild
-from neardup.pipeline.passage_damage import drop_damaged
+from neardup.pipeline.passage_sync import drop_damaged_segment
 from neardup.pipeline.summary import IndexFaults
 from neardup.pipeline.upkeep import nominees_of
 from neardup.records import Change
@@ -226,7 +226,7 @@ async def _scrub_passages(passages: PassageIndex, ledger: Ledger) -> None:
     checked = await asyncio.to_thread(_checked, passages, state.passages)
     for one in checked:
         if one.damage:
-            await drop_damaged(passages, one.damage)
+            await drop_damaged_segment(passages, one.damage)
     damaged = sum(one.damage is not None for one in checked)
     last = checked[-1].last if checked else 0
     await ledger.do(outbox.put_scrubbing, replace(state, passages=last, damaged=state.damaged + damaged))

@@ -21,17 +21,13 @@ from neardup.pages.reader_pool import OpenReaderPool, ReaderPool
 from neardup.pages.text_cache import Texts
 from neardup.pipeline.gauges import flow_gauges, keep_gauges, limited_by
 from neardup.pipeline.index_check import IndexCheck
-from neardup.pipeline.index_sync import KEEP_CHANGES, rebuild
+from neardup.pipeline.index_sync import KEEP_CHANGES, prepare_index, rebuild, unless_stopped
 from neardup.pipeline.index_wait import IndexWait
-from neardup.pipeline.passage_damage import PassageRepair
-from neardup.pipeline.passage_reading import PassageReading
-from neardup.pipeline.passage_sync import PassageSync
-from neardup.pipeline.prepare import prepare_index, unless_stopped
-from neardup.pipeline.progress import Phase, Progress, Watch
+from neardup.pipeline.passage_sync import PassageReading, PassageRepair, PassageSync
 from neardup.pipeline.quarantine import Quarantine
 from neardup.pipeline.stages import Pipeline
 from neardup.pipeline.submitted_pages import remove_unused
-from neardup.pipeline.summary import RunSummary
+from neardup.pipeline.summary import Phase, Progress, RunSummary, Watch
 from neardup.pipeline.upkeep import settle_all
 from neardup.pipeline.verifier import NewFlags, Verifier
 from neardup.pipeline.worker import Jobs, Worker, keep_examples, known_stories, nearly_nothing_read, refuse_unreadable

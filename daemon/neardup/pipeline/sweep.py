@@ -26,13 +26,10 @@ from neardup.ledger.languages import stories_by_language
 from neardup.pages.reader_pool import OpenReaderPool
 from neardup.pages.text_cache import Texts
 from neardup.pipeline.index_sync import refuse_ledger_mismatch
-from neardup.pipeline.passage_damage import mend
-from neardup.pipeline.passage_reading import PassageReading
 from neardup.pipeline.passage_sweep import PassageSweep
-from neardup.pipeline.passage_sync import PassageSync, open_passages
-from neardup.pipeline.progress import Progress, Watch
+from neardup.pipeline.passage_sync import PassageReading, PassageSync, mend_passages, open_passages
 from neardup.pipeline.scratch import scratch_folder
-from neardup.pipeline.summary import SweepSummary, log_caps
+from neardup.pipeline.summary import Progress, SweepSummary, Watch, log_caps
 from neardup.pipeline.verifier import NewFlags, Verifier
 from neardup.records import Language
 
@@ -157,7 +154,7 @@ class Sweep:
             sync = PassageSync(index, self._ledger)
             async with aclosing(self._open_readers()) as readers:
                 reading = PassageReading.of_pool(sync, self._ledger, readers, self._section)
-                if not await mend(sync, reading, self._stop, self._show_reading):
+                if not await mend_passages(sync, reading, self._stop, self._show_reading):
                     return False
                 texts = Texts(readers.shingled)
                 verifier = Verifier(self._ledger, self._detection, algorithm(), texts, self._flagged)

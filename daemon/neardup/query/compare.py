@@ -17,8 +17,7 @@ from neardup.errors import Fatal, Misuse, Transient
 from neardup.ledger import marks, passages, read, runs, stories, translate_errors
 from neardup.pages.reader_pool import OpenReaderPool, ReaderPool
 from neardup.pages.results import ReadFailed, explain
-from neardup.query.compared_story import LoadedStory, UnreadableStory
-from neardup.query.evidence import Evidence, evidence, language_of, thresholds_of
+from neardup.query.evidence import Evidence, LoadedStory, UnreadableStory, evidence, language_of, thresholds_of
 from neardup.records import Dead, Language, Skip, Story
 from neardup.source.parse import id_of, name_of
 

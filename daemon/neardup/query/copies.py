@@ -1,24 +1,21 @@
 """Finds the copies among texts in memory: those that `neardup scan` finds among the same texts."""
 
+from collections import defaultdict
 from collections.abc import Hashable, Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import dataclass
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 import numpy as np
 
+from neardup.core.candidates.banding import ARRAYS, FingerprintArrays, Numbers
+from neardup.core.candidates.select import NO_NUMBERS, nominate
+from neardup.core.fingerprint.word_hashes import MIN_SHARED, PassageHashes
+from neardup.index.passages.tail import Tail
 from neardup.languages import SHIPPED
-from neardup.query.pairs_in_memory import nominate
-from neardup.query.prepared_texts import (
-    DETECTION,
-    Copy,
-    NotComparable,
-    PairVerifier,
-    PreparedText,
-    by_severity,
-    prepare,
-)
-from neardup.records import Language
+from neardup.query.pairs_in_memory import nominate_pairs, passages_of
+from neardup.query.texts import DETECTION, Copy, NotComparable, PairVerifier, PreparedText, by_severity, prepare
+from neardup.records import BandedFingerprint, Language
 
 THREADS = 2  # fingerprinting runs without the interpreter lock
 
@@ -51,7 +48,7 @@ def find_copies(texts: Any, *, keys: Iterable[Hashable] | None = None, language:
         raise TypeError("texts is a single text: give a list of texts, or use compare for two of them")
     spoken = None if language is None else SHIPPED.find(language)
     prepared, not_compared = _prepared(list(_keyed(texts, keys)), spoken)
-    nominated = nominate(prepared, DETECTION)
+    nominated = nominate_pairs(prepared, DETECTION)
     common = np.unique(nominated.common.hashes)
     pairs = ((prepared[left], prepared[right]) for left, right in nominated.pairs)
     copies = PairVerifier().copies_of(pairs, common)
@@ -87,3 +84,92 @@ def _prepared(
         [one for one in results if isinstance(one, PreparedText)],
         {key: str(one) for (key, _), one in zip(texts, results, strict=True) if isinstance(one, NotComparable)},
     )
+
+
+# MERGED: An index in memory: texts are added to it, and a text is looked up in it.
+
+LOOKED_UP = 0  # the number of the text that is looked up; those of the index count from 1
+
+
+@dataclass(frozen=True, slots=True)
+class _NothingFound:
+    """The result of no lookup: every text is compared instead."""
+
+    ids: tuple[int, ...] = ()
+    numbers: Numbers = field(default_factory=lambda: NO_NUMBERS)
+
+
+class Index:
+    """Texts in memory, and the copies among them of a text that is looked up; not thread-safe.
+
+    A text takes about 2 KB beside itself, and a look-up compares fingerprints with all texts of the language.  Each
+    text's language is detected unless `language` is given, as a name or an ISO 639-1 code.  Raises ValueError for an
+    unknown language.
+    """
+
+    def __init__(self, language: str | None = None) -> None:
+        self._language = None if language is None else SHIPPED.find(language)
+        self._texts: list[PreparedText] = []
+        self._keys: set[Hashable] = set()
+        self._arrays: dict[Language, FingerprintArrays] = {}
+        self._added: defaultdict[Language, list[int]] = defaultdict(list)  # numbers that the arrays lack
+        self._passages = Tail()
+        self._verifier = PairVerifier()
+
+    def __len__(self) -> int:
+        return len(self._texts)
+
+    def add(self, key: Hashable, text: str) -> None:
+        """Add a text.  Raises ValueError for a text that cannot be compared, and for a key that was added before."""
+        if key in self._keys:
+            raise ValueError(f"the key {key!r} was added before")
+        prepared = prepare(key, text, self._language)
+        self._keys.add(key)
+        self._texts.append(prepared)
+        self._added[prepared.language].append(len(self._texts))
+        self._passages.add([(len(self._texts), passages_of(prepared))], ())
+
+    def look_up(self, text: str) -> list[Copy]:
+        """The texts of which a text has copies, the most severe first; `b` is the text, whose key is None.
+
+        Raises ValueError for a text that cannot be compared.
+        """
+        prepared = prepare(None, text, self._language)
+        sharing, common = self._by_passages(passages_of(prepared))
+        numbers = sorted({*self._alike(prepared), *sharing.tolist()})
+        pairs = ((self._texts[number - 1], prepared) for number in numbers)
+        return sorted(self._verifier.copies_of(pairs, common), key=by_severity)
+
+    def _alike(self, text: PreparedText) -> tuple[int, ...]:
+        """The numbers of the texts whose SimHashes or signatures are alike, the best DETECTION.max_matches."""
+        arrays, banded = self._arrays_of(text.language), _banded(text)
+        none = arrays.where(np.zeros(len(arrays), np.bool_))
+        [found] = nominate([([LOOKED_UP], banded)], [_NothingFound()], none, {text.language: DETECTION}, arrays)
+        return found.matches
+
+    def _arrays_of(self, language: Language) -> FingerprintArrays:
+        rows = (
+            (number, number, 0, fingerprint.simhash, fingerprint.signature)
+            for number in self._added.pop(language, [])
+            for fingerprint in [self._texts[number - 1].fingerprint]
+        )
+        added = FingerprintArrays.of(rows, {0: language})
+        held = self._arrays.get(language, added.where(np.zeros(len(added), np.bool_)))
+        if len(added):
+            both = {name: np.concatenate((getattr(held, name), getattr(added, name))) for name in ARRAYS}
+            held = replace(held, names=held.names, **both)
+            self._arrays[language] = held
+        return held
+
+    def _by_passages(self, hashes: PassageHashes) -> tuple[Numbers, PassageHashes]:
+        """The numbers of the texts that share passages with these hashes, and the hashes of common passages."""
+        found = [(run, *run.find(hashes)) for run in self._passages.runs]
+        holders = sum((counts for _, _, counts in found), np.ones(len(hashes), np.int64))
+        is_common = holders > DETECTION.common_passage
+        numbers = [run.numbers(places, np.where(is_common, 0, counts)) for run, places, counts in found]
+        sharing, shared = np.unique(np.concatenate([NO_NUMBERS, *numbers]), return_counts=True)
+        return sharing[shared >= MIN_SHARED], hashes[is_common]
+
+
+def _banded(text: PreparedText) -> BandedFingerprint:
+    return BandedFingerprint(text.language, text.fingerprint.simhash, text.fingerprint.signature)

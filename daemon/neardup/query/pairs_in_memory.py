@@ -58,7 +58,7 @@ class Nominated:
         return sorted(self.alike | self.by_passages)
 
 
-def nominate(texts: Sequence[Compared], detection: Detection, first_new: int | None = None) -> Nominated:
+def nominate_pairs(texts: Sequence[Compared], detection: Detection, first_new: int | None = None) -> Nominated:
     """The pairs of texts that may be copies.
 
     Given `first_new`, only the pairs of a text from this place on and a text before it.

@@ -12,7 +12,7 @@ from neardup.ledger.marks import of_stories, without_fingerprint
 from neardup.ledger.similarities import Similarity, Source
 from neardup.pages.reader_pool import OpenReaderPool
 from neardup.query.compare import describe_stories, load_story
-from neardup.query.compared_story import LoadedStory, UnreadableStory
+from neardup.query.evidence import LoadedStory, UnreadableStory
 from neardup.records import Kind, Language, Marks, rfc3339
 
 

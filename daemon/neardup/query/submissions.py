@@ -24,9 +24,9 @@ from neardup.ledger.candidates import Matches
 from neardup.ledger.submissions import Stored, Submitted
 from neardup.pages.text_cache import Texts
 from neardup.pipeline import submitted_pages
-from neardup.pipeline.batch_metrics import count_outcomes
 from neardup.pipeline.verifier import Verifier, count_assessed
 from neardup.pipeline.worker import label_marks
+from neardup.pipeline.writer import count_outcomes
 from neardup.query import lookups
 from neardup.query.check import Assessed, Checker, CheckResult, Examined, Submission
 from neardup.records import Assessment, Candidate, Fingerprinted, Story

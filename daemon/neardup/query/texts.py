@@ -1,16 +1,145 @@
-"""Fingerprint and compare texts without a ledger, a store or a configuration."""
+"""Texts in memory, fingerprinted, and the verification of two of them: what `find_copies` and `Index` share."""
 
+from collections.abc import Callable, Hashable, Iterable
 from dataclasses import dataclass
+from functools import lru_cache
+from itertools import islice
 
+from neardup.config import Detection
 from neardup.core.fingerprint.compute import fingerprint as fingerprint_words
-from neardup.core.text.normalize import located, tokens
-from neardup.core.text.scripts import detect_language, most_frequent_script
-from neardup.core.verify.scores import examine, hamming, hash_rows
-from neardup.core.verify.shingled import shingled
-from neardup.core.verify.tiers import COPIED_WORDS
+from neardup.core.fingerprint.compute import fingerprint_text
+from neardup.core.fingerprint.word_hashes import PassageHashes
+from neardup.core.page import MIN_WORDS, is_too_short
+from neardup.core.text.normalize import Located, located, tokens
+from neardup.core.text.scripts import UnknownScript, detect_language, most_frequent_script
+from neardup.core.verify.scores import ComparedPair, assess_all, examine, hamming, hash_rows
+from neardup.core.verify.shingled import Shingled, shingled
+from neardup.core.verify.tiers import COPIED_WORDS, tier_of
 from neardup.languages import SHIPPED
-from neardup.query.prepared_texts import DETECTION, CharacterSpans, character_spans
-from neardup.records import Fingerprint, Kind, Language
+from neardup.records import Assessment, Candidate, Fingerprint, Kind, Language, PairedStory, Spans
+
+DETECTION = Detection()
+CACHED_TEXTS = 1_000
+PAIRS_AT_A_TIME = 250  # that are verified
+
+CharacterSpans = tuple[tuple[int, int], ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Copy:
+    """Two texts of which one is a copy of the other; `a` and `b` are their keys.
+
+    `jaccard` and the containments, 0 to 1, compare their sets of word 2-shingles; `containment_a` is the share of a's
+    shingles that occur in b.  `hamming` is the Hamming distance of their SimHashes, 0 to 128.  `spans_a` and `spans_b`
+    are the copied passages: characters [start, end) of each text in NFC, the Unicode form of most texts.
+    """
+
+    a: Hashable
+    b: Hashable
+    kind: Kind
+    language: Language
+    jaccard: float
+    containment_a: float
+    containment_b: float
+    hamming: int
+    copied_words: int
+    spans_a: CharacterSpans
+    spans_b: CharacterSpans
+
+
+@dataclass(frozen=True, slots=True)
+class PreparedText:
+    """A text that is long enough to be compared, with its fingerprint."""
+
+    key: Hashable
+    text: str
+    language: Language
+    fingerprint: Fingerprint
+
+
+class NotComparable(ValueError):
+    """A text cannot be compared, for the reason in the message."""
+
+
+def prepare(key: Hashable, text: str, language: Language | None) -> PreparedText:
+    """Fingerprint a text, in a language or in the one that it is detected to have.  Raises NotComparable."""
+    if not isinstance(text, str):
+        raise NotComparable(f"a text is a str, not {type(text).__name__}")
+    fingerprint = fingerprint_text(text)
+    if fingerprint is None or is_too_short(fingerprint.words, text):
+        raise NotComparable(f"fewer than {MIN_WORDS} words")
+    try:
+        return PreparedText(key, text, language or detect_language(text), fingerprint)
+    except UnknownScript as error:
+        raise NotComparable(f"{error}; the argument language compares it all the same") from None
+
+
+class PairVerifier:
+    """Verifies pairs; it caches the texts that it has split into words."""
+
+    def __init__(self) -> None:
+        self._shingled: Callable[[str], Shingled] = lru_cache(CACHED_TEXTS)(lambda text: shingled(tokens(text)))
+        self._located: Callable[[str], Located] = lru_cache(CACHED_TEXTS)(located)
+
+    def copies_of(self, pairs: Iterable[tuple[PreparedText, PreparedText]], common: PassageHashes) -> list[Copy]:
+        """Those of pairs of texts that are copies, with what they have in common.
+
+        `common` are the hashes of common passages, ascending.
+        """
+        copies, left = list[Copy](), iter(pairs)
+        while some := list(islice(left, PAIRS_AT_A_TIME)):
+            compared = [
+                ComparedPair(Candidate(_paired(1, a), _paired(2, b)), self._shingled(a.text), self._shingled(b.text))
+                for a, b in some
+            ]
+            assessed = assess_all(compared, lambda _: DETECTION, lambda _: common)
+            for (a, b), found in zip(some, assessed, strict=True):
+                if found is not None and found.kind is not None:
+                    copies.append(self._copy(a, b, found.kind, found))
+        return copies
+
+    def _copy(self, a: PreparedText, b: PreparedText, kind: Kind, found: Assessment) -> Copy:
+        signals = found.signals
+        return Copy(
+            a=a.key,
+            b=b.key,
+            kind=kind,
+            language=a.language,
+            jaccard=signals.jaccard or 0.0,
+            containment_a=signals.containment_a or 0.0,
+            containment_b=signals.containment_b or 0.0,
+            hamming=signals.hamming,
+            copied_words=int(signals.extra[COPIED_WORDS]),
+            spans_a=character_spans(self._located(a.text), found.spans_a),
+            spans_b=character_spans(self._located(b.text), found.spans_b),
+        )
+
+
+def character_spans(text: Located, spans: Spans) -> CharacterSpans:
+    """Spans of words -> spans of characters."""
+    return tuple(text.span(first, end) for first, end in spans.tolist())
+
+
+def by_severity(copy: Copy) -> tuple[int, float]:
+    """The sort key of copies: the most severe kind first, and of a kind the copy with the largest containment."""
+    return tier_of(copy.kind).severity, -max(copy.containment_a, copy.containment_b)
+
+
+def _paired(number: int, text: PreparedText) -> PairedStory:
+    fingerprint = text.fingerprint
+    return PairedStory(
+        number,
+        text.language,
+        None,
+        fingerprint.text_hash,
+        fingerprint.simhash,
+        fingerprint.signature,
+        fingerprint.words,
+        fingerprint.shingles,
+    )
+
+
+# MERGED: Fingerprint and compare texts without a ledger, a store or a configuration.
 
 
 @dataclass(frozen=True, slots=True)

@@ -26,11 +26,10 @@ from neardup.pages.local import PlainContent
 from neardup.pages.reader_pool import PROCESSES, ReaderPool
 from neardup.pages.results import NotModified, PageResult, results_of
 from neardup.pages.store import location_of
-from neardup.pipeline.progress import Phase, Progress, Watch
 from neardup.pipeline.run_lifecycle import Hook, carry_out
-from neardup.pipeline.summary import Counts, RunSummary, Summary, log_caps
+from neardup.pipeline.summary import Counts, Phase, Progress, RunSummary, Summary, Watch, log_caps
 from neardup.pipeline.worker import keep_examples, outcomes_of
-from neardup.query.pairs_in_memory import Nominated, Pair, nominate
+from neardup.query.pairs_in_memory import Nominated, Pair, nominate_pairs
 from neardup.records import (
     Assessment,
     BadRow,
@@ -169,7 +168,7 @@ class Scan:
         if not counts.fingerprinted:
             raise Fatal(f"none of {counts.listed:,} documents can be compared: {unread_in_words(counts)}")
         self._enter("comparing", len(self._compared))
-        nominated = await asyncio.to_thread(nominate, self._compared, self._config.detection, first_new)
+        nominated = await asyncio.to_thread(nominate_pairs, self._compared, self._config.detection, first_new)
         for language in {document.language for document in self._compared}:
             log_caps(language, nominated.left_out[language], nominated.capped[language])
         await self._verify_all(nominated)

@@ -10,7 +10,7 @@ from neardup.core.page import PageText, PreparedStory, Unreadable, prepare_story
 from neardup.pages.results import Failure, ReadFailed, explain
 from neardup.problem_types import TOO_LARGE
 from neardup.query.compare import describe_stories, load_story
-from neardup.query.compared_story import LoadedStory
+from neardup.query.evidence import LoadedStory
 from neardup.records import Limit, Mark, MarkReason
 from neardup.serve.problems import NO_STORY, UNKNOWN_STORY, Refused
 from neardup.serve.requests import ComparedStory

@@ -29,8 +29,8 @@ from neardup.index.redis.base import RedisIndex
 from neardup.index.sqlite import SqliteIndex
 from neardup.ledger import connect, flags, outbox, passages, runs, stories, submissions, verdicts, verification
 from neardup.moderation.export import write
-from neardup.pipeline import index_sync, prepare, run, submitted_pages, sweep, writer
-from neardup.pipeline.passage_reading import PassageReading
+from neardup.pipeline import index_sync, run, submitted_pages, sweep, writer
+from neardup.pipeline.passage_sync import PassageReading
 from neardup.records import Language, Verdict
 from redis.asyncio.connection import AbstractConnection
 
@@ -46,7 +46,7 @@ STEPS: dict[str, list[tuple[Any, str]]] = {
     "checkpoint": [(stories, "put_checkpoint")],
     "index": [(SqliteIndex, "apply"), (RedisIndex, "apply")],
     "replay": [(writer, "replay")],
-    "catch up": [(module, "catch_up") for module in (writer, prepare, index_sync)],
+    "catch up": [(module, "catch_up") for module in (writer, index_sync)],
     "verify": [(verification, "record")],
     "clear the index": [(SqliteIndex, "clear"), (RedisIndex, "clear")],
     "build the index": [(SqliteIndex, "build"), (RedisIndex, "build")],

@@ -32,7 +32,7 @@ from neardup.insights.evaluate.truth import FALSE_BELOW
 from neardup.ledger import stories, versions
 from neardup.pipeline.passage_nomination import PassageNomination, Probe
 from neardup.pipeline.passage_sync import PassageSync
-from neardup.pipeline.progress import Watch
+from neardup.pipeline.summary import Watch
 from neardup.records import BandedFingerprint, Kind, Language
 
 RUN = 5  # words

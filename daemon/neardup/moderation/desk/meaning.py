@@ -26,7 +26,7 @@ from neardup.moderation.desk.queue import PAGE_SIZE
 from neardup.moderation.desk.texts import load_text
 from neardup.moderation.interface import marked
 from neardup.query.compare import describe_stories
-from neardup.query.compared_story import LoadedStory
+from neardup.query.evidence import LoadedStory
 from neardup.records import Verdict
 from neardup.telemetry.log import log
 

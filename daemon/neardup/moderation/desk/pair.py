@@ -23,8 +23,7 @@ from neardup.moderation.evidence.page import cluster_graph, passage_at, template
 from neardup.moderation.interface import marked
 from neardup.moderation.wording import author_history
 from neardup.query.compare import describe_stories
-from neardup.query.compared_story import LoadedStory, UnreadableStory
-from neardup.query.evidence import evidence, evidence_from_ledger, thresholds_of
+from neardup.query.evidence import LoadedStory, UnreadableStory, evidence, evidence_from_ledger, thresholds_of
 from neardup.records import Language
 from neardup.source.parse import id_of
 

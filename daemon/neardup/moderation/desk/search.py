@@ -16,7 +16,7 @@ from neardup.moderation.desk.desk import Desk, desk_of
 from neardup.moderation.desk.pages import author_url, page
 from neardup.moderation.desk.texts import load_text
 from neardup.query.compare import describe_stories
-from neardup.query.compared_story import LoadedStory
+from neardup.query.evidence import LoadedStory
 from neardup.query.search import nominate, share_held
 from neardup.source.parse import id_of
 

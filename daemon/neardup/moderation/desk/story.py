@@ -24,7 +24,7 @@ from neardup.moderation.evidence.story_report import COLOURS, story_report
 from neardup.moderation.interface import marked
 from neardup.moderation.wording import author_history, similarity_findings, similarity_headline
 from neardup.query.compare import describe_stories
-from neardup.query.compared_story import LoadedStory
+from neardup.query.evidence import LoadedStory
 from neardup.records import Marks
 from neardup.source.parse import id_of
 

@@ -8,7 +8,7 @@ from neardup.errors import NeardupError
 from neardup.moderation.desk.desk import Desk
 from neardup.moderation.interface import gettext
 from neardup.query.compare import load_story
-from neardup.query.compared_story import LoadedStory, UnreadableStory
+from neardup.query.evidence import LoadedStory, UnreadableStory
 
 READ_SECONDS = 10.0
 

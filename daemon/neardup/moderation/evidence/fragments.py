@@ -12,8 +12,7 @@ import numpy as np
 from neardup.core.text.normalize import Located
 from neardup.core.verify.passages import Passage
 from neardup.moderation.evidence.alignment import Mark, Stretch, chains, stretches
-from neardup.query.compared_story import LoadedStory
-from neardup.query.evidence import Evidence
+from neardup.query.evidence import Evidence, LoadedStory
 
 SPACE = re.compile(r"\s")
 MAX_PASSAGE_PAIRS = 30

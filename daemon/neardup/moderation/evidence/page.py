@@ -15,8 +15,7 @@ from neardup.moderation.evidence.legend import marks_of_stories
 from neardup.moderation.export.destination import write_atomically
 from neardup.moderation.templating import environment, inline_assets
 from neardup.query.compare import Comparer, common_of, load_pair
-from neardup.query.compared_story import LoadedStory, UnreadableStory
-from neardup.query.evidence import Evidence, evidence, evidence_from_ledger, thresholds_of
+from neardup.query.evidence import Evidence, LoadedStory, UnreadableStory, evidence, evidence_from_ledger, thresholds_of
 
 TEMPLATE = "evidence.html.j2"
 

@@ -12,8 +12,7 @@ from rich.text import Text
 
 from neardup.moderation.publication_wording import dated, dates_of, pair_order
 from neardup.moderation.wording import percent
-from neardup.query.compared_story import StoryFacts
-from neardup.query.evidence import Evidence, Excerpt
+from neardup.query.evidence import Evidence, Excerpt, StoryFacts
 from neardup.records import readable_time
 
 SHOWN_PASSAGES = 10

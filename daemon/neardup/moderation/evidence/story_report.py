@@ -13,7 +13,7 @@ from neardup.ledger.similarities import Similarity, Source, union_of_spans
 from neardup.moderation.evidence.alignment import Mark, Stretch, with_folds
 from neardup.moderation.evidence.common_text import Mask
 from neardup.moderation.evidence.fragments import Fold, Paragraph, blocks, marked_spans
-from neardup.query.compared_story import LoadedStory
+from neardup.query.evidence import LoadedStory
 from neardup.records import Spans
 
 COLOURS = 8  # the sources with the largest shares have one each; all others share the colour 0

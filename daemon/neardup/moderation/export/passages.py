@@ -12,8 +12,7 @@ from neardup.ledger import read, stories, translate_errors
 from neardup.moderation.evidence.fragments import PassagePair, align_stories
 from neardup.pages.reader_pool import OpenReaderPool, ReaderPool
 from neardup.query.compare import load_story
-from neardup.query.compared_story import LoadedStory, UnreadableStory
-from neardup.query.evidence import evidence, thresholds_of
+from neardup.query.evidence import LoadedStory, UnreadableStory, evidence, thresholds_of
 from neardup.telemetry.log import log
 
 MAX_PAIRS_WITH_PASSAGES = 200  # reading more texts would burden the store for more than a person reads
