@@ -386,13 +386,13 @@ async def remove_catalogue(app: App, name: str) -> int:
     from neardup.ledger.lock import only_one
     from neardup.pipeline.index_sync import catch_up
     from neardup.pipeline.passage_sync import PassageSync
-    from neardup.pipeline.run import remove
+    from neardup.pipeline.run import remove_works
 
     with only_one(app.ledger.path, REFERENCE_COMMAND):
         ids = await app.ledger.do(works.ids_of, name)
         await catch_up(app.index, app.ledger, app.version)
         await PassageSync(app.passages, app.ledger).start()
-        await remove(app.ledger, ids)
+        await remove_works(app.ledger, ids)
         struck = await app.ledger.do(dead_letters.strike_catalogue, name)
         await catch_up(app.index, app.ledger, app.version)
     if not ids and not struck:

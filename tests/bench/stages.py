@@ -21,7 +21,7 @@ from neardup.core.fingerprint import version as fingerprint_version
 from neardup.core.fingerprint.compute import fingerprint_text
 from neardup.core.page import Page
 from neardup.core.text.html import page_text
-from neardup.pages.curl_multi import Transfers
+from neardup.pages.s3 import Transfers
 from neardup.pages.store import Pages, path_of
 from neardup.records import Language, Story
 

@@ -11,9 +11,8 @@ from hypothesis import strategies as st
 from neardup.core.page import Page
 from neardup.errors import NeardupError
 from neardup.pages import s3
-from neardup.pages.curl_multi import Transfers
 from neardup.pages.local import File, Given
-from neardup.pages.s3 import Get
+from neardup.pages.s3 import Get, Transfers
 from neardup.pages.store import Pages
 
 from tests.support.builders import fetch_page

@@ -114,7 +114,7 @@ async def test_thirty_whole_nights_find_nothing(scene: Scene) -> None:
 
 async def test_each_story_is_compared_once_a_round(scene: Scene, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(scrub_module, "STORIES_PER_STEP", 32)
-    monkeypatch.setattr(scrub_module, "STORIES", 64)
+    monkeypatch.setattr(scrub_module, "STORIES_A_NIGHT", 64)
     buckets = scene.damaged.keys("*:*:????")
     scene.damaged.delete(buckets[:1])
     lost, places = await scene.lacking(), [0]

@@ -20,8 +20,8 @@ from neardup.errors import NeardupError
 from neardup.languages import LANGUAGES, SHIPPED
 from neardup.ledger import candidates, connect, schema, stories, verification
 from neardup.ledger.candidates import Matches
-from neardup.pages.curl_multi import Transfers
 from neardup.pages.results import NotModified, PageResult, failure_of, read_singly
+from neardup.pages.s3 import Transfers
 from neardup.pages.store import Pages, path_of
 from neardup.pipeline.verifier import BEFORE_ALL
 from neardup.pipeline.worker import Known, Worker

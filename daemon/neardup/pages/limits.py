@@ -1,6 +1,13 @@
-"""The circuit breaker: it ends a run when the store fails, as opposed to single pages.
+"""What protects the object store: a circuit breaker for a run, and a limit on the requests in flight.
 
-`with_answers` and `stop_reason` are pure functions of a tally; `CircuitBreaker` calls them after each answer.
+The breaker ends a run when the store fails, as opposed to single pages.  `with_answers` and `stop_reason` are pure
+functions of a tally; `CircuitBreaker` calls them after each answer.
+
+The limit adapts to the store and the network: additive increase, multiplicative decrease (Chiu and Jain, 1989).
+Congestion shows in the latency, as in TCP Vegas (Brakmo and Peterson, SIGCOMM 1994), and in the store's own "slow
+down".  After each window of requests the limit grows if their median latency is near the best one seen, and shrinks if
+it is several times as long: requests then wait in a queue somewhere, and more of them would only wait longer.  Latency
+alone never shrinks the limit below START, so that a store that stays slow is still read by several requests at once.
 """
 
 import asyncio
@@ -19,6 +26,11 @@ Answer = Literal["fine", "failed", "refused"]
 ANSWERS: dict[Dead, Answer] = {Dead.FORBIDDEN: "refused", Dead.STORE_ERROR: "failed"}
 TALLY_SPAN = 10  # times breaker_after: older answers fade, or they would dilute an outage late in a run
 MIN_REFUSALS = 10  # with no other answer: so many are not a few odd pages
+START = 16
+MIN_WINDOW = 16
+UNCONGESTED = 2.0  # the limit grows up to this many times the best median latency
+CONGESTED = 4.0  # the limit shrinks above this many times the best median latency
+BEST_DOUBLES_SECONDS = 3600.0  # in which the best latency is taken to double, because conditions change
 
 
 @dataclass(frozen=True, slots=True)
@@ -90,20 +102,6 @@ class CircuitBreaker:
                 raise Fatal(f"the object store refused {pages}, the last time: {error}")
             case "failing":
                 raise StoreDown(f"the object store failed at {pages} (run.breaker_share), the last time: {error}")
-
-
-# A limit on the number of requests in flight, which adapts to the store and the network. Additive increase,
-# multiplicative decrease (Chiu and Jain, 1989). Congestion shows in the latency, as in TCP Vegas (Brakmo and
-# Peterson, SIGCOMM 1994), and in the store's own "slow down". After each window of requests the limit grows if
-# their median latency is near the best one seen, and shrinks if it is several times as long: requests then wait in
-# a queue somewhere, and more of them would only wait longer. Latency alone never shrinks the limit below START, so
-# that a store that stays slow is still read by several requests at once.
-
-START = 16
-MIN_WINDOW = 16
-UNCONGESTED = 2.0  # the limit grows up to this many times the best median latency
-CONGESTED = 4.0  # the limit shrinks above this many times the best median latency
-BEST_DOUBLES_SECONDS = 3600.0  # in which the best latency is taken to double, because conditions change
 
 
 class AdaptiveLimit:

@@ -1,4 +1,7 @@
-"""The settings of a page store as plain values, so that reader processes load no configuration."""
+"""Pages that need no transfer: files below a folder, and pages at hand.
+
+`PlainContent` has the settings of any store of pages as plain values, so that reader processes load no configuration.
+"""
 
 import errno
 import os
@@ -15,6 +18,9 @@ if TYPE_CHECKING:
     from neardup.config import Content
     from neardup.pages.s3 import Get  # its libraries are optional
 
+AnyContent: TypeAlias = "Content | PlainContent"
+MISSING = {errno.ENOENT, errno.ENOTDIR, errno.EISDIR, errno.ENAMETOOLONG}
+
 
 class PlainContent(NamedTuple):
     """What a store of pages needs of [content] or of the content of [reference]; see `neardup.config.Content`."""
@@ -30,14 +36,6 @@ class PlainContent(NamedTuple):
     @classmethod
     def of(cls, content: "AnyContent") -> Self:
         return cls(*(getattr(content, name) for name in cls._fields))
-
-
-AnyContent: TypeAlias = "Content | PlainContent"
-
-
-# Pages that need no transfer: files below a folder, and pages at hand.
-
-MISSING = {errno.ENOENT, errno.ENOTDIR, errno.EISDIR, errno.ENAMETOOLONG}
 
 
 class Folder:
@@ -127,7 +125,7 @@ class Given:
 
 
 class Files:
-    """The counterpart of `neardup.pages.curl_multi.Transfers` for files; a file is read when its result is taken."""
+    """The counterpart of `neardup.pages.s3.Transfers` for files; a file is read when its result is taken."""
 
     body_bytes = 0
 

@@ -1,17 +1,27 @@
-"""Signs GETs of objects: AWS Signature Version 4.
+"""Pages in S3, fetched by libcurl: GETs of objects, signed, many at a time in one thread.
 
-The algorithm: https://docs.aws.amazon.com/AmazonS3/latest/API/sig-v4-header-based-auth.html
+Why libcurl: a 20 KB page cost 210 to 240 us of CPU with its fingerprint, by one thread; obstore by 16 threads took 320
+to 350 (two cores, shared with nginx).  libcurl does not retry, except on a connection that the store had closed before
+it received the request.  Its multi interface, on epoll, performs many transfers in one thread.
 
-Why not libcurl's: it derives the signing key anew for each request, from five SHA-256 contexts of its own, which took
+GETs are signed by AWS Signature Version 4:
+https://docs.aws.amazon.com/AmazonS3/latest/API/sig-v4-header-based-auth.html
+
+Why not by libcurl: it derives the signing key anew for each request, from five SHA-256 contexts of its own, which took
 29 % of the CPU of a fetch.  The key is the same for a day, and all headers but Authorization for a second.
 """
 
 import hashlib
 import hmac
+import math
 import os
 import re
+import select
 import time
+from collections import deque
 from http import HTTPStatus
+from itertools import chain
+from operator import attrgetter
 from typing import Any
 from urllib.parse import quote, urlsplit
 
@@ -19,70 +29,13 @@ import certifi
 import pycurl
 
 from neardup.errors import Fatal, Gone, NeardupError, Transient
-from neardup.pages.local import AnyContent
+from neardup.pages.local import AnyContent, File, Given
 from neardup.s3.errors import NO_CREDENTIALS, code_in, document_error, s3_error
 
 EMPTY_SHA256 = hashlib.sha256(b"").hexdigest()  # of the body of a GET
 NO_QUERY = ""
-
-
-class Signer:
-    """Makes the headers of GETs from the host of a bucket; `host` is what the Host header names."""
-
-    def __init__(self, host: str, region: str) -> None:
-        self._host = host
-        self._region = region
-        self._signed: tuple[object, int] | None = None  # the access keys and the second of what follows
-        self._key_of: tuple[str, str] | None = None  # the secret key and the day of the signing key
-        self._key: hmac.HMAC
-        self._headers: list[bytes] = []
-        self._canonical_headers = b""  # and what else follows the path in the canonical request
-        self._string_to_sign = b""  # before the hash of the canonical request
-        self._authorization = b""  # before the signature
-
-    def headers(self, path: str, keys: Any, second: int) -> list[bytes]:
-        """All headers of a GET of `path`, which is percent-encoded and has no query.
-
-        `keys` have an access_key, a secret_key and a token, which may be None; `second` counts from the epoch.
-        """
-        if (keys, second) != self._signed:
-            self._enter_second(keys, second)
-        canonical_request = hashlib.sha256(b"GET\n%b\n%b" % (path.encode(), self._canonical_headers))
-        signature = self._key.copy()
-        signature.update(self._string_to_sign + canonical_request.hexdigest().encode())
-        return [*self._headers, self._authorization + signature.hexdigest().encode()]
-
-    def _enter_second(self, keys: Any, second: int) -> None:
-        """Compute what requests with the same keys share in this second."""
-        date = time.strftime("%Y%m%dT%H%M%SZ", time.gmtime(second))
-        day = date[:8]
-        if self._key_of != (keys.secret_key, day):
-            self._key, self._key_of = self._signing_key(keys.secret_key, day), (keys.secret_key, day)
-        fields = {"host": self._host, "x-amz-content-sha256": EMPTY_SHA256, "x-amz-date": date}
-        if keys.token:
-            fields["x-amz-security-token"] = keys.token
-        names, scope = ";".join(fields), f"{day}/{self._region}/s3/aws4_request"
-        canonical_fields = "".join(f"{name}:{value}\n" for name, value in fields.items())
-        self._headers = [f"{name}: {value}".encode() for name, value in fields.items()]
-        self._canonical_headers = f"{NO_QUERY}\n{canonical_fields}\n{names}\n{EMPTY_SHA256}".encode()
-        self._string_to_sign = f"AWS4-HMAC-SHA256\n{date}\n{scope}\n".encode()
-        self._authorization = (
-            f"Authorization: AWS4-HMAC-SHA256 Credential={keys.access_key}/{scope}, SignedHeaders={names}, Signature="
-        ).encode()
-        self._signed = keys, second
-
-    def _signing_key(self, secret_key: str, day: str) -> hmac.HMAC:
-        """The HMAC with the signing key of a day, to be copied for each signature."""
-        key = f"AWS4{secret_key}".encode()
-        for part in (day, self._region, "s3", "aws4_request"):
-            key = hmac.digest(key, part.encode(), "sha256")
-        return hmac.new(key, digestmod="sha256")
-
-
-# Pages in S3, fetched by libcurl. Why libcurl: a 20 KB page cost 210 to 240 us of CPU with its fingerprint, by one
-# thread; obstore by 16 threads took 320 to 350 (two cores, shared with nginx). libcurl does not retry, except on a
-# connection that the store had closed before it received the request.
-
+BODY_BYTES = attrgetter("body_bytes")
+READABLE = select.EPOLLIN | select.EPOLLHUP | select.EPOLLERR
 REQUEST_SECONDS = 30.0
 CONNECT_SECONDS = 15.0  # longer than the watchdog lets one page be computed, which delays all transfers
 BUFFER_BYTES = 65_536  # a usual page is received at once, and not in two parts
@@ -272,3 +225,145 @@ class Get:
 def _opaque(etag: str) -> str:
     """An ETag without the mark of a weak one, and without its quotes."""
     return etag.removeprefix("W/").strip('"')
+
+
+class Transfers:
+    """GETs under way; it also watches a control socket, and reports when that becomes readable."""
+
+    def __init__(self, control_socket: int) -> None:
+        self._control_socket = control_socket
+        self._poll = select.epoll()
+        self._poll.register(control_socket, select.EPOLLIN)
+        self._watched: set[int] = set()
+        self._multi = pycurl.CurlMulti()
+        self._multi.setopt(pycurl.M_SOCKETFUNCTION, self._watch)
+        self._multi.setopt(pycurl.M_TIMERFUNCTION, self._set_timer)
+        self._due = math.inf  # when libcurl wants to be called for its time-outs
+        self._active: dict[pycurl.Curl, Get] = {}
+        self._finished: deque[Get | File | Given] = deque()
+
+    @property
+    def under_way(self) -> int:
+        """The number of GETs begun and not yet popped."""
+        return len(self._active) + len(self._finished)
+
+    @property
+    def body_bytes(self) -> int:
+        """The bytes of bodies received for them, complete or not."""
+        total: int = sum(map(BODY_BYTES, chain(self._active.values(), self._finished)))
+        return total
+
+    def begin(self, get: Get | File | Given) -> None:
+        """Begin a GET."""
+        if get.curl is None:
+            self._finished.append(get)
+        else:
+            self._active[get.curl] = get
+            self._multi.add_handle(get.curl)
+
+    def pop_finished(self) -> Get | File | Given | None:
+        """A GET that has its response or has failed, or None."""
+        return self._finished.popleft() if self._finished else None
+
+    def advance(self, *, wait: bool) -> bool:
+        """Process what has arrived; with `wait`, block until something does, unless a GET has finished.
+
+        Returns whether the control socket is readable.
+        """
+        seconds = max(self._due - time.monotonic(), 0) if wait and not self._finished else 0
+        readable = False
+        for descriptor, event in self._poll.poll(None if seconds == math.inf else seconds):
+            if descriptor == self._control_socket:
+                readable = True
+            else:
+                self._multi.socket_action(descriptor, _curl_events(event))
+        if self._due <= time.monotonic():
+            self._due = math.inf
+            self._multi.socket_action(pycurl.SOCKET_TIMEOUT, 0)
+        self._collect()
+        return readable
+
+    def _collect(self) -> None:
+        queued = 1
+        while queued:
+            queued, done, failed = self._multi.info_read()
+            for curl, number, message in [*((curl, 0, "") for curl in done), *failed]:
+                self._multi.remove_handle(curl)
+                get = self._active.pop(curl)
+                get.failure = (number, message) if number else None
+                self._finished.append(get)
+
+    def _watch(self, action: int, descriptor: int, _multi: pycurl.CurlMulti, _assigned: object) -> None:
+        """Called by libcurl: the events of a socket that it waits for."""
+        if action == pycurl.POLL_REMOVE:
+            self._watched.discard(descriptor)
+            self._poll.unregister(descriptor)
+            return
+        events = (action & pycurl.POLL_IN and select.EPOLLIN) | (action & pycurl.POLL_OUT and select.EPOLLOUT)
+        if descriptor in self._watched:
+            self._poll.modify(descriptor, events)
+        else:
+            self._watched.add(descriptor)
+            self._poll.register(descriptor, events)
+
+    def _set_timer(self, milliseconds: int) -> None:
+        """Called by libcurl: when it wants to be called for its time-outs."""
+        self._due = math.inf if milliseconds < 0 else time.monotonic() + milliseconds / 1000
+
+
+def _curl_events(event: int) -> int:
+    read = event & READABLE and pycurl.CSELECT_IN
+    return int(read | (event & select.EPOLLOUT and pycurl.CSELECT_OUT))
+
+
+class Signer:
+    """Makes the headers of GETs from the host of a bucket; `host` is what the Host header names."""
+
+    def __init__(self, host: str, region: str) -> None:
+        self._host = host
+        self._region = region
+        self._signed: tuple[object, int] | None = None  # the access keys and the second of what follows
+        self._key_of: tuple[str, str] | None = None  # the secret key and the day of the signing key
+        self._key: hmac.HMAC
+        self._headers: list[bytes] = []
+        self._canonical_headers = b""  # and what else follows the path in the canonical request
+        self._string_to_sign = b""  # before the hash of the canonical request
+        self._authorization = b""  # before the signature
+
+    def headers(self, path: str, keys: Any, second: int) -> list[bytes]:
+        """All headers of a GET of `path`, which is percent-encoded and has no query.
+
+        `keys` have an access_key, a secret_key and a token, which may be None; `second` counts from the epoch.
+        """
+        if (keys, second) != self._signed:
+            self._enter_second(keys, second)
+        canonical_request = hashlib.sha256(b"GET\n%b\n%b" % (path.encode(), self._canonical_headers))
+        signature = self._key.copy()
+        signature.update(self._string_to_sign + canonical_request.hexdigest().encode())
+        return [*self._headers, self._authorization + signature.hexdigest().encode()]
+
+    def _enter_second(self, keys: Any, second: int) -> None:
+        """Compute what requests with the same keys share in this second."""
+        date = time.strftime("%Y%m%dT%H%M%SZ", time.gmtime(second))
+        day = date[:8]
+        if self._key_of != (keys.secret_key, day):
+            self._key, self._key_of = self._signing_key(keys.secret_key, day), (keys.secret_key, day)
+        fields = {"host": self._host, "x-amz-content-sha256": EMPTY_SHA256, "x-amz-date": date}
+        if keys.token:
+            fields["x-amz-security-token"] = keys.token
+        names, scope = ";".join(fields), f"{day}/{self._region}/s3/aws4_request"
+        canonical_fields = "".join(f"{name}:{value}\n" for name, value in fields.items())
+        self._headers = [f"{name}: {value}".encode() for name, value in fields.items()]
+        self._canonical_headers = f"{NO_QUERY}\n{canonical_fields}\n{names}\n{EMPTY_SHA256}".encode()
+        self._string_to_sign = f"AWS4-HMAC-SHA256\n{date}\n{scope}\n".encode()
+        self._authorization = (
+            f"Authorization: AWS4-HMAC-SHA256 Credential={keys.access_key}/{scope}, SignedHeaders={names}, Signature="
+        ).encode()
+        self._signed = keys, second
+
+    def _signing_key(self, secret_key: str, day: str) -> hmac.HMAC:
+        """The HMAC with the signing key of a day, to be copied for each signature."""
+        key = f"AWS4{secret_key}".encode()
+        for part in (day, self._region, "s3", "aws4_request"):
+            key = hmac.digest(key, part.encode(), "sha256")
+        return hmac.new(key, digestmod="sha256")

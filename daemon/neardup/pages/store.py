@@ -1,7 +1,7 @@
-"""The pages of stories, in S3 or in a folder: found by their paths, and decompressed.
+"""The pages of stories, in S3, in a folder or in one file: found by their paths, and decompressed.
 
 The page of a submitted story is in a folder beside the ledger until a listing says where the story's page is.  The
-works of the reference have a store of their own.
+works of the reference have a store of their own.  The texts that `neardup scan` found in tables are parts of one file.
 What fetches from S3 is imported where it is used, because its libraries are optional.
 """
 
@@ -20,14 +20,13 @@ from neardup.records import SUBMITTED, TEXT_ENDING, Story, is_work
 from neardup.s3.errors import document_error
 
 if TYPE_CHECKING:
-    from neardup.pages.curl_multi import Transfers
-    from neardup.pages.s3 import Bucket, Get
-
+    from neardup.pages.s3 import Bucket, Get, Transfers
 
 REFERENCE = "reference://"  # before the path of a work's page, below the URL of the works
-MODULES_OF_S3 = "neardup.pages.curl_multi", "botocore.session"
+MODULES_OF_S3 = "neardup.pages.s3", "botocore.session"
 DOT_SEGMENTS = {".", ".."}  # would leave content.url
 GUNZIP_STEP = 16_384  # bytes: each gzip member costs a copy of the rest of its step, and so never of the whole body
+RANGE = re.compile(r"([0-9]{1,18})-([0-9]{1,18})")
 
 
 class WorkPages(NamedTuple):
@@ -60,10 +59,10 @@ def modules_of(contents: Iterable[AnyContent]) -> Sequence[str]:
 
 
 def open_transfers(contents: Iterable[AnyContent], control_socket: int) -> "Transfers | Files":
-    """What carries out the GETs of these stores; see `neardup.pages.curl_multi.Transfers`."""
+    """What carries out the GETs of these stores; see `neardup.pages.s3.Transfers`."""
     if not modules_of(contents):
         return Files(control_socket)
-    from neardup.pages.curl_multi import Transfers  # noqa: PLC0415 - loads pycurl
+    from neardup.pages.s3 import Transfers  # noqa: PLC0415 - loads pycurl
 
     return Transfers(control_socket)
 
@@ -94,7 +93,7 @@ def location_of(
 
 
 class Pages:
-    """The pages below content.url; `begin` makes a GET, `curl_multi` performs it, `page_of` returns its page.
+    """The pages below content.url; `begin` makes a GET, `Transfers` or `Files` perform it, `page_of` returns its page.
 
     `submitted` is the folder of the submitted pages, which need not exist yet; `works` is None without a reference.
     """
@@ -172,11 +171,6 @@ def _gunzip(body: bytes, limit: int) -> bytes:
 
 def _inflater() -> "zlib._Decompress":
     return zlib.decompressobj(wbits=zlib.MAX_WBITS | 16)
-
-
-# Pages that are parts of one file: the texts that `neardup scan` found in tables.
-
-RANGE = re.compile(r"([0-9]{1,18})-([0-9]{1,18})")
 
 
 class TextFile:

@@ -1,9 +1,14 @@
-"""Compares sampled stories with their buckets, and repairs an index that has lost a part of its data.
+"""Compares stories with their buckets, and repairs an index that has lost a part of its data.
 
-A lookup cannot notice that a bucket has lost members.  So a run compares before its first lookup and after its last
-one.  A story that lacks entries is written again; if more than a hundredth of the sampled stories of a language do,
-the index is rebuilt.  Stories that were looked up since the index was last known to be whole are looked up again, so
-that no pair is lost.
+A lookup cannot notice that a bucket has lost members.  So a run compares a sample of stories before its first lookup
+and after its last one, which shows the loss of one bucket in ten thousand.  A story that lacks entries is written
+again; if more than a hundredth of the sampled stories of a language do, the index is rebuilt.  Stories that were looked
+up since the index was last known to be whole are looked up again, so that no pair is lost.
+
+The scrub finds the rest: a single member that was lost, a key that was deleted, a block of a segment that the disk
+forgot.  It compares some stories and segments after each daily run, so that in time all are compared, and goes on where
+it ended the night before.  What a story lacks is written again, and the story is looked up: stories that were looked up
+meanwhile may have missed it, and it finds them now, because a pair is found from either side.
 """
 
 import asyncio
@@ -32,6 +37,9 @@ SAMPLE = 1_000  # stories, whose 37 or more buckets show a loss of one bucket in
 REBUILD_SHARE = 0.01
 ROUNDS = 3  # of samples; where the third still finds a loss, there is more than repairs of single stories find
 STORIES_PER_LOOKUP = 256
+SCRUB_SECONDS = 60.0  # for each of the indexes, at most
+STORIES_PER_STEP = 256
+STORIES_A_NIGHT = 50_000  # at most
 
 
 class IndexCheck:
@@ -148,18 +156,6 @@ def differing_counts(held: Mapping[str, int], counted: Mapping[str, int]) -> dic
     return {language: (a, b) for language, (a, b) in pairs.items() if abs(a - b) > max(1, REBUILD_SHARE * a)}
 
 
-# Compares the index with the ledger, some stories and segments after each daily run, so that in time all are
-# compared. A run itself compares a sample of stories (see neardup.pipeline.index_check), which shows the loss of
-# one bucket in ten thousand. The scrub finds the rest: a single member that was lost, a key that was deleted, a
-# block of a segment that the disk forgot. It goes on where it ended the night before. What a story lacks is written
-# again, and the story is looked up: stories that were looked up meanwhile may have missed it, and it finds them
-# now, because a pair is found from either side.
-
-SECONDS = 60.0  # for each of the indexes, at most
-STORIES_PER_STEP = 256
-STORIES = 50_000  # a night, at most
-
-
 async def scrub(
     index: Index, passages: PassageIndex, ledger: Ledger, detection: Detection, faults: IndexFaults
 ) -> None:
@@ -184,8 +180,8 @@ async def _scrub_stories(index: Index, ledger: Ledger, detection: Detection) -> 
     if not isinstance(index, Completeness):
         return
     clock = asyncio.get_running_loop().time
-    end, state = clock() + SECONDS, await ledger.do(outbox.read_scrubbing)
-    for _ in range(STORIES // STORIES_PER_STEP):
+    end, state = clock() + SCRUB_SECONDS, await ledger.do(outbox.read_scrubbing)
+    for _ in range(STORIES_A_NIGHT // STORIES_PER_STEP):
         stories = await ledger.do(versions.inserts_after, state.number, STORIES_PER_STEP)
         if not stories:
             await ledger.do(outbox.put_scrubbing, state.ended_round())
@@ -233,7 +229,7 @@ async def _scrub_passages(passages: PassageIndex, ledger: Ledger) -> None:
 
 
 def _checked(passages: PassageIndex, after: int) -> list[Checked]:
-    end, checked = time.monotonic() + SECONDS, list[Checked]()
+    end, checked = time.monotonic() + SCRUB_SECONDS, list[Checked]()
     for one in passages.checked(after):
         checked.append(one)
         if time.monotonic() > end:

@@ -1,7 +1,11 @@
-"""Records the passage hashes that too many stories hold.  They nominate no candidates, and do not count as copied.
+"""Nominates by passages: for each story of a batch, or for a text, the stories that share passage hashes with it.
 
-A hash becomes common when one more story comes to hold it.  Pairs that were flagged for it before are then verified
-again, so the order in which stories arrive makes no difference.
+While one batch is written, the next ones are looked up.  A batch is therefore also compared with itself and with the
+batches that were committed since its lookup began.
+
+Hashes that too many stories hold are common passages: they are recorded, nominate no candidates, and do not count as
+copied.  A hash becomes common when one more story comes to hold it.  Pairs that were flagged for it before are then
+verified again, so the order in which stories arrive makes no difference.
 """
 
 import asyncio
@@ -24,6 +28,8 @@ from neardup.records import Language
 from neardup.telemetry.metrics import COMMON_PASSAGES, STAGE_SECONDS
 
 MAX_HOLDERS = 5_000  # stories of a hash that has just become common; it was found common long before it has more
+MAX_MATCHED = 20_000  # stories
+RECHECKED_AT_ONCE = 500  # stories
 
 
 @dataclass(frozen=True, slots=True)
@@ -101,14 +107,6 @@ class CommonPassages:
         if language not in self._holders:
             self._holders[language] = await self._ledger.do(passages.common_holders, language)
         return self._holders[language]
-
-
-# Nominates by passages: for each story of a batch, the stories that share passage hashes with it. While one batch
-# is written, the next ones are looked up. A batch is therefore also compared with itself and with the batches that
-# were committed since its lookup began.
-
-MAX_MATCHED = 20_000  # stories
-RECHECKED_AT_ONCE = 500  # stories
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,7 +1,15 @@
-"""Keeps the passage index in step with the ledger's outbox of passage hashes.
+"""Keeps the passage index in step with the ledger, and whole.
 
-The ledger keeps the passage hashes of a story until a segment that holds them is durable, so a process that is killed
-loses none.  The index has them in memory until then.
+The ledger keeps the passage hashes of a story in an outbox until a segment that holds them is durable, so a process
+that is killed loses none.  The index has them in memory until then.
+
+Hashes are missing if a segment was damaged or lost, or if the ledger or the index was restored from a copy.  The pages
+of the stories concerned, and of no others, are then read again.  What has been read becomes segments at once, so a
+reading that is interrupted resumes where it stopped.
+
+Every block of a segment has a checksum, which is compared before the block is used.  So a lookup that succeeds has seen
+a whole index, and one that fails is repeated after the repair, which removes the damaged segment and reads its stories
+again: damage loses no pair.
 """
 
 import asyncio
@@ -35,8 +43,10 @@ from neardup.telemetry.metrics import PASSAGE_DAMAGE, PASSAGES_READ_AGAIN
 ROWS_PER_READ = 5_000
 REPAIRS = 3  # of one question; where the fourth attempt finds damage, the disk fails
 FLUSH_STORIES = 50_000  # that are held in memory before a segment is written: about 13 MB
-
 T = TypeVar("T")
+STORIES_AT_A_TIME = 500  # whose pages are read before the next ones are begun
+READ, CHANGED = "read", "changed"
+NO_HASHES = np.empty(0, np.uint32)
 
 
 async def open_passages(ledger: Ledger) -> PassageIndex:
@@ -164,13 +174,6 @@ def _size(ranges: Sequence[Range]) -> int:
     return sum(last - first + 1 for first, last in ranges)
 
 
-# MERGED: Reads again the pages of the stories whose passage hashes are missing, and of no others. Hashes are missing if a segment of the passage index was damaged or lost, or if the ledger or the index was restored from a copy. What has been read becomes segments at once, so a reading that is interrupted resumes where it stopped.
-
-STORIES_AT_A_TIME = 500  # whose pages are read before the next ones are begun
-READ, CHANGED = "read", "changed"
-NO_HASHES = np.empty(0, np.uint32)
-
-
 class PassageReading:
     """Fills the gaps of a passage index that the calling process may write; `counts` has the results by name.
 
@@ -288,9 +291,6 @@ class PassageReading:
         if first <= last:
             await self._sync.catch_up()  # the outbox may have some of these stories
             await self._sync.flush(first, last)
-
-
-# MERGED: Repairs a damaged passage index: a damaged segment is removed, and its stories are read again. Every block of a segment has a checksum, which is compared before the block is used. So a lookup that succeeds has seen a whole index, and one that fails is repeated after the repair: damage loses no pair.
 
 
 class PassageRepair:

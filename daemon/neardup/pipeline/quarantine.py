@@ -1,8 +1,11 @@
-"""A record of the stories whose pages are being computed, in a file beside the ledger that outlives the daemon.
+"""Quarantine of stories whose pages may have killed the daemon.
 
-After the daemon was killed, the next one finds there which stories may have killed it.  A shared memory map survives
-the process that wrote it, though not a power cut, which is no story's fault; and a write to it takes a microsecond,
-where a row in the ledger takes a commit.
+A story whose page a running reader process had computed at a high cost when the daemon died is read alone from then
+on.  If the daemon dies again, the story is put into quarantine: it is a dead letter, and its page is not read.
+
+A file beside the ledger, which outlives the daemon, has the stories whose pages are being computed.  It is a shared
+memory map: that survives the process that wrote it, though not a power cut, which is no story's fault; and a write to
+it takes a microsecond, where a row in the ledger takes a commit.
 """
 
 import asyncio
@@ -21,54 +24,6 @@ from neardup.pages.results import Deliver, PageResult, PagesRead, ReadFailed, re
 from neardup.records import Dead, Story
 
 WORD_BYTES = 8
-
-
-class InFlight:
-    """A record of at most `most` stories at a time.
-
-    `interrupted` are the stories that were on record when the previous daemon died.  The file no longer contains them,
-    so that each death counts once: the caller must save them.
-    """
-
-    def __init__(self, ledger: Path, most: int) -> None:
-        """Raises Fatal if the disk has no space for the file."""
-        self._path = ledger.with_name(ledger.name + ".reading")
-        size = most * WORD_BYTES
-        try:
-            with os.fdopen(os.open(self._path, os.O_RDWR | os.O_CREAT, 0o640), "r+b") as file:
-                self.interrupted = _on_record(file.read())
-                file.truncate(0)
-                os.posix_fallocate(file.fileno(), 0, size)  # without it, a full disk would be a SIGBUS later
-                self._map = mmap.mmap(file.fileno(), size)
-        except OSError as error:
-            raise Fatal(f"cannot write {self._path}: {error.strerror}") from error
-        self._words = memoryview(self._map).cast("Q")  # the id + 1 of a story, or 0
-
-    def replace(self, stories: Collection[int]) -> None:
-        """Keep these stories on record, and no others."""
-        for slot, word in enumerate([story_id + 1 for story_id in stories] + [0] * (len(self._words) - len(stories))):
-            self._words[slot] = word
-
-    def remove(self, stories: Collection[int]) -> None:
-        """Remove those of these stories that are on record."""
-        for slot, word in enumerate(self._words):
-            if word and word - 1 in stories:
-                self._words[slot] = 0
-
-    def close(self) -> None:
-        """Remove the record: no story is in flight."""
-        self._words.release()
-        self._map.close()
-        self._path.unlink(missing_ok=True)
-
-
-def _on_record(record: bytes) -> list[int]:
-    words = memoryview(record[: len(record) // WORD_BYTES * WORD_BYTES]).cast("Q")
-    return [word - 1 for word in words if word]
-
-
-# MERGED: Quarantine of stories whose pages may have killed the daemon. A story whose page a running reader process had computed at a high cost when the daemon died is read alone from then on. If the daemon dies again, the story is put into quarantine: it is a dead letter, and its page is not read.
-
 MAX_DEATHS = 2
 RECORD_SECONDS = 0.1  # between two updates of the record
 
@@ -152,3 +107,47 @@ class Quarantine:
 
 def _refusal(why: str) -> ReadFailed:
     return ReadFailed(Dead.QUARANTINED, why)
+
+
+class InFlight:
+    """A record of at most `most` stories at a time.
+
+    `interrupted` are the stories that were on record when the previous daemon died.  The file no longer contains them,
+    so that each death counts once: the caller must save them.
+    """
+
+    def __init__(self, ledger: Path, most: int) -> None:
+        """Raises Fatal if the disk has no space for the file."""
+        self._path = ledger.with_name(ledger.name + ".reading")
+        size = most * WORD_BYTES
+        try:
+            with os.fdopen(os.open(self._path, os.O_RDWR | os.O_CREAT, 0o640), "r+b") as file:
+                self.interrupted = _on_record(file.read())
+                file.truncate(0)
+                os.posix_fallocate(file.fileno(), 0, size)  # without it, a full disk would be a SIGBUS later
+                self._map = mmap.mmap(file.fileno(), size)
+        except OSError as error:
+            raise Fatal(f"cannot write {self._path}: {error.strerror}") from error
+        self._words = memoryview(self._map).cast("Q")  # the id + 1 of a story, or 0
+
+    def replace(self, stories: Collection[int]) -> None:
+        """Keep these stories on record, and no others."""
+        for slot, word in enumerate([story_id + 1 for story_id in stories] + [0] * (len(self._words) - len(stories))):
+            self._words[slot] = word
+
+    def remove(self, stories: Collection[int]) -> None:
+        """Remove those of these stories that are on record."""
+        for slot, word in enumerate(self._words):
+            if word and word - 1 in stories:
+                self._words[slot] = 0
+
+    def close(self) -> None:
+        """Remove the record: no story is in flight."""
+        self._words.release()
+        self._map.close()
+        self._path.unlink(missing_ok=True)
+
+
+def _on_record(record: bytes) -> list[int]:
+    words = memoryview(record[: len(record) // WORD_BYTES * WORD_BYTES]).cast("Q")
+    return [word - 1 for word in words if word]

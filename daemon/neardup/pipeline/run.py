@@ -1,4 +1,8 @@
-"""The options of a run, and when to propose one of them."""
+"""One run over a listing; backfill, daily and retry runs, and those over a reference, differ in their listings.
+
+A run works with `Parts` as its `Options` say: it brings the indexes in step with the ledger, lists stories, sends them
+through the stages of neardup.pipeline.stages, and checks the index again before the last candidates are verified.
+"""
 
 import asyncio
 import time
@@ -21,10 +25,11 @@ from neardup.pages.reader_pool import OpenReaderPool, ReaderPool
 from neardup.pages.text_cache import Texts
 from neardup.pipeline.gauges import flow_gauges, keep_gauges, limited_by
 from neardup.pipeline.index_check import IndexCheck
-from neardup.pipeline.index_sync import KEEP_CHANGES, prepare_index, rebuild, unless_stopped
+from neardup.pipeline.index_sync import KEEP_CHANGES, prepare_index, rebuild
 from neardup.pipeline.index_wait import IndexWait
 from neardup.pipeline.passage_sync import PassageReading, PassageRepair, PassageSync
 from neardup.pipeline.quarantine import Quarantine
+from neardup.pipeline.run_lifecycle import unless_stopped
 from neardup.pipeline.stages import Pipeline
 from neardup.pipeline.submitted_pages import remove_unused
 from neardup.pipeline.summary import Phase, Progress, RunSummary, Watch
@@ -38,6 +43,10 @@ from neardup.telemetry.log import log
 from neardup.telemetry.metrics import latencies, stage_seconds
 
 FRESH_PAYS = 30_000  # stories: see deploy/docs/speed.md
+CheckpointWriter = Callable[[Checkpoint], Awaitable[None]]
+PAGES_AHEAD = 2  # times as many pages are asked for as are fetched at once, so that no reader process waits
+EMPTY_LISTING = "[reference] lists no works; look at reference.manifest, or reference.sql for Athena"
+REMOVED_AT_ONCE = 100  # works in one transaction
 
 
 @dataclass(frozen=True, slots=True)
@@ -81,11 +90,6 @@ class FreshProposal:
             log.info("a first backfill of this size is faster with --fresh", about=stories, pays_from=FRESH_PAYS)
 
 
-# The parts that a run works with.
-
-CheckpointWriter = Callable[[Checkpoint], Awaitable[None]]
-
-
 @dataclass(frozen=True, slots=True)
 class Parts:
     """The parts that a run works with.
@@ -105,11 +109,6 @@ class Parts:
     languages: Languages
     open_source: Callable[[CheckpointWriter], Awaitable[Source]]
     open_readers: OpenReaderPool
-
-
-# One run over a listing; backfill, daily and retry runs differ in their listings.
-
-PAGES_AHEAD = 2  # times as many pages are asked for as are fetched at once, so that no reader process waits
 
 
 class Run:
@@ -319,12 +318,6 @@ class Run:
         self._advance(self._progress.position + (pairs if self._progress.phase == "verifying" else 0))
 
 
-# The listing of a reference, which always lists all works: those on record that it no longer lists are removed.
-
-EMPTY_LISTING = "[reference] lists no works; look at reference.manifest, or reference.sql for Athena"
-REMOVED_AT_ONCE = 100  # works in one transaction
-
-
 class WorksListing:
     """The works that `source` lists.  When it ends, the others are removed; `removed` counts them.
 
@@ -359,11 +352,11 @@ class WorksListing:
         if gone and bad_rows:
             log.warning("no work is removed, because some rows describe no work", rows=bad_rows, not_listed=len(gone))
         elif gone:
-            await remove(self._ledger, gone)
+            await remove_works(self._ledger, gone)
             self.removed = len(gone)
 
 
-async def remove(ledger: Ledger, ids: list[int]) -> None:
+async def remove_works(ledger: Ledger, ids: list[int]) -> None:
     """Remove works with their flags and verdicts, in transactions of REMOVED_AT_ONCE."""
     for start in range(0, len(ids), REMOVED_AT_ONCE):
         await ledger.do(stories.erase, ids[start : start + REMOVED_AT_ONCE])

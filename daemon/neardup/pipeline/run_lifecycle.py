@@ -1,16 +1,20 @@
-"""A time limit that begins when work is asked to stop."""
+"""The life cycle of a run or a sweep: lock, prepare, record the start, work, record the outcome, call hooks.
+
+Flags, watermark and exit code are final once the outcome is recorded; hooks (export, gauges, webhook) are called later
+and cannot change them.  A hook that fails adds a warning to the run.  Work that is asked to stop has a grace period.
+"""
 
 import asyncio
 import time
-from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
+from collections.abc import AsyncIterator, Awaitable, Callable, Coroutine, Sequence
 from contextlib import asynccontextmanager, suppress
 from dataclasses import dataclass
-from typing import Protocol, TypeVar
+from typing import Any, Protocol, TypeVar
 
 from structlog.contextvars import bind_contextvars
 
 from neardup.core.native.page import WHY_UNREAD
-from neardup.errors import NeardupError
+from neardup.errors import NeardupError, Stopped
 from neardup.ledger import Ledger, now_ms, runs
 from neardup.ledger.lock import only_one
 from neardup.pipeline.summary import Summary
@@ -18,69 +22,7 @@ from neardup.telemetry.log import log
 from neardup.telemetry.metrics import RUN_FAILURES, RUNNING
 
 T = TypeVar("T")
-
-
-class GracePeriodOver(Exception):
-    """The work did not end within its grace period and was cancelled."""
-
-
-async def within_grace_period(work: Awaitable[T], stop: asyncio.Event, seconds: float) -> T:
-    """Await `work`; cancel it and raise GracePeriodOver if it has not ended `seconds` after `stop` is set."""
-
-    async def start_when_stopped() -> None:
-        await stop.wait()
-        deadline.reschedule(asyncio.get_running_loop().time() + seconds)
-
-    try:
-        async with asyncio.timeout(None) as deadline:
-            watcher = asyncio.create_task(start_when_stopped())
-            try:
-                return await work
-            finally:
-                watcher.cancel()
-    except TimeoutError as error:
-        if deadline.expired():
-            raise GracePeriodOver from error
-        raise  # a TimeoutError of the work itself
-
-
-# Hooks, called after a run is recorded: export, gauges, webhook. A hook that fails adds a warning to the run.
-
 GRACE_SECONDS = 5.0  # for a hook to end after a signal to stop
-
-
-@dataclass(frozen=True, slots=True)
-class Hook:
-    """A call after each run; warnings give its `name`.  After a signal to stop, only `vital` hooks are called."""
-
-    name: str
-    call: Callable[[Summary], Awaitable[None]]
-    vital: bool = False
-
-
-async def run_hooks(hooks: Sequence[Hook], summary: Summary, stop: asyncio.Event) -> None:
-    """Call the hooks in order; a failure is added to `summary.warnings` and logged."""
-    for hook in hooks:
-        if stop.is_set() and not hook.vital:
-            continue
-        try:
-            await within_grace_period(hook.call(summary), stop, GRACE_SECONDS)
-        except GracePeriodOver:
-            why = f"not finished {GRACE_SECONDS:.0f} seconds after the signal to stop"
-        except NeardupError as error:
-            why = str(error)
-        except Exception as error:
-            log.exception("a hook raised an unexpected error", hook=hook.name)
-            why = f"{type(error).__name__}: {error}"
-        else:
-            continue
-        summary.warnings[hook.name] = why
-        log.warning("a hook failed after the run", hook=hook.name, why=why)
-
-
-# The life cycle of a run or a sweep: lock, prepare, record the start, work, record the outcome, call hooks. Flags,
-# watermark and exit code are final once the outcome is recorded; hooks are called later and cannot change them.
-
 Summary_co = TypeVar("Summary_co", bound=Summary, covariant=True)
 
 
@@ -108,6 +50,15 @@ class Job(Protocol[Summary_co]):
         ...
 
 
+@dataclass(frozen=True, slots=True)
+class Hook:
+    """A call after each run; warnings give its `name`.  After a signal to stop, only `vital` hooks are called."""
+
+    name: str
+    call: Callable[[Summary], Awaitable[None]]
+    vital: bool = False
+
+
 async def carry_out(
     job: Job[Summary_co],
     ledger: Ledger,
@@ -128,7 +79,7 @@ async def carry_out(
         log.warning("the reference in Python runs, which is slower", reason=WHY_UNREAD)
     with only_one(ledger.path, summary.command):
         await job.prepare()
-        async with _recorded(ledger, summary) as run_id:
+        async with _record_run(ledger, summary) as run_id:
             log.info("run started", command=summary.command, version=release, **await job.facts())
             began = time.perf_counter()
             ended = await _work_until_stopped(job, run_id, stop, shutdown_seconds)
@@ -151,7 +102,7 @@ async def _work_until_stopped(job: Job[Summary], run_id: int, stop: asyncio.Even
 
 
 @asynccontextmanager
-async def _recorded(ledger: Ledger, summary: Summary) -> AsyncIterator[int]:
+async def _record_run(ledger: Ledger, summary: Summary) -> AsyncIterator[int]:
     """Record the start of a run and yield its id; record an error as its failure, and raise the error's cause."""
     command = summary.command
     run_id = await ledger.do(runs.begin, command)
@@ -178,3 +129,61 @@ def _cause(error: BaseException) -> BaseException:
     while isinstance(error, BaseExceptionGroup):
         error = error.exceptions[0]
     return error
+
+
+async def run_hooks(hooks: Sequence[Hook], summary: Summary, stop: asyncio.Event) -> None:
+    """Call the hooks in order; a failure is added to `summary.warnings` and logged."""
+    for hook in hooks:
+        if stop.is_set() and not hook.vital:
+            continue
+        try:
+            await within_grace_period(hook.call(summary), stop, GRACE_SECONDS)
+        except GracePeriodOver:
+            why = f"not finished {GRACE_SECONDS:.0f} seconds after the signal to stop"
+        except NeardupError as error:
+            why = str(error)
+        except Exception as error:
+            log.exception("a hook raised an unexpected error", hook=hook.name)
+            why = f"{type(error).__name__}: {error}"
+        else:
+            continue
+        summary.warnings[hook.name] = why
+        log.warning("a hook failed after the run", hook=hook.name, why=why)
+
+
+class GracePeriodOver(Exception):
+    """The work did not end within its grace period and was cancelled."""
+
+
+async def within_grace_period(work: Awaitable[T], stop: asyncio.Event, seconds: float) -> T:
+    """Await `work`; cancel it and raise GracePeriodOver if it has not ended `seconds` after `stop` is set."""
+
+    async def start_when_stopped() -> None:
+        await stop.wait()
+        deadline.reschedule(asyncio.get_running_loop().time() + seconds)
+
+    try:
+        async with asyncio.timeout(None) as deadline:
+            watcher = asyncio.create_task(start_when_stopped())
+            try:
+                return await work
+            finally:
+                watcher.cancel()
+    except TimeoutError as error:
+        if deadline.expired():
+            raise GracePeriodOver from error
+        raise  # a TimeoutError of the work itself
+
+
+async def unless_stopped(work: Coroutine[Any, Any, None], stop: asyncio.Event) -> None:
+    """Await `work`.  If `stop` is set before it is done, cancel it and raise Stopped."""
+    work_task = asyncio.create_task(work)
+    stop_task = asyncio.create_task(stop.wait())
+    try:
+        await asyncio.wait((work_task, stop_task), return_when=asyncio.FIRST_COMPLETED)
+        if not work_task.done():
+            raise Stopped("stopped before the run began")
+        await work_task
+    finally:
+        work_task.cancel()
+        stop_task.cancel()

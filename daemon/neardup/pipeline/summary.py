@@ -1,12 +1,14 @@
-"""The script health of a run: by language, what its pages and texts are like on average.
+"""What a run or a sweep counts, shows while it works, and reports at its end.
 
-`ledger.script_health` compares the means with those of earlier runs, since a change of a template or an encoding
-upstream shows in them at once.
+`Counts` are those of a run over a listing, with its script health: by language, what its pages and texts are like on
+average.  `ledger.script_health` compares the means with those of earlier runs, since a change of a template or an
+encoding upstream shows in them at once.  `Progress` is what a progress bar or a log line shows, `RunSummary` and
+`SweepSummary` are what the ledger and the command's output have in the end.
 """
 
 from abc import ABC, abstractmethod
 from collections import Counter, defaultdict
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable
 from dataclasses import asdict, dataclass, field
 from typing import Literal
 
@@ -14,7 +16,6 @@ import numpy as np
 import numpy.typing as npt
 
 from neardup.core.columns import Outcomes
-from neardup.index.protocol import LookupResult
 from neardup.ledger import Ledger, script_health
 from neardup.ledger.script_health import Measure, Reading
 from neardup.records import DeadLettered, Kind, Language, MarkReason, Skip, Skipped
@@ -22,7 +23,6 @@ from neardup.telemetry.log import log
 from neardup.telemetry.metrics import CAPPED, CAPPED_BUCKETS
 
 Sums = npt.NDArray[np.float64]
-
 TEXT_MEASURES = (
     Measure.TOKENS,
     Measure.SIGNS,
@@ -33,6 +33,16 @@ TEXT_MEASURES = (
 )
 # Skipped for these reasons, a page was read and has no story.
 NO_STORY = {Skip.EMPTY, Skip.NOT_TEXT, Skip.NO_BODY, Skip.TOO_SHORT, Skip.OVER_BUDGET}
+READABLE = {Skip.UNCHANGED, Skip.SUPERSEDED, Skip.FORGOTTEN}  # skipped whether their pages can be read or not
+Phase = Literal[
+    "reading passages again",
+    "reading",
+    "importing",
+    "building the index",
+    "comparing",
+    "comparing passages",
+    "verifying",
+]
 
 
 class ScriptHealth:
@@ -71,19 +81,6 @@ class ScriptHealth:
         return found | {Measure.EMPTY: Reading.of(n + without, without, without)}
 
 
-async def report_unusual_texts(ledger: Ledger) -> list[str]:
-    """What is unusual about the texts of the last run, a line each; also logged."""
-    found = await ledger.do(script_health.unusual_in_last_run)
-    for one in found:
-        log.warning(
-            "the texts of a run are unusual", language=one.language, measure=one.measure, mean=one.mean, band=one.band
-        )
-    return list(map(str, found))
-
-
-# MERGED: What the comparisons of index and ledger found in a run.
-
-
 @dataclass(slots=True)
 class IndexFaults:
     """What the comparisons of a run found and did.
@@ -98,67 +95,6 @@ class IndexFaults:
     restored: int = 0
     rebuilds: int = 0
     looked_up_again: int = 0
-
-
-# Counts the capped buckets of a run: those of which its lookups read only `max_bucket` members.
-
-
-@dataclass(slots=True)
-class _CappedBuckets:
-    """How often the lookups of a language read a capped bucket, and the fullest of these buckets."""
-
-    times: int = 0
-    fullest: str = ""
-    members: int = 0  # of the fullest
-
-
-class BucketCaps:
-    """The capped buckets that the lookups of a run read, by language."""
-
-    def __init__(self) -> None:
-        self._by_language: dict[Language, _CappedBuckets] = {}
-
-    def count(self, languages: Sequence[Language], results: Sequence[LookupResult]) -> None:
-        """Count the capped buckets in the results of lookups; `languages` has the language of each."""
-        for language, result in zip(languages, results, strict=True):
-            if not result.capped:
-                continue
-            CAPPED_BUCKETS.labels(language).inc(len(result.capped))
-            capped = self._by_language.setdefault(language, _CappedBuckets())
-            capped.times += len(result.capped)
-            fullest = max(result.capped, key=lambda bucket: result.capped[bucket])
-            if result.capped[fullest] > capped.members:
-                capped.fullest, capped.members = str(fullest), result.capped[fullest]
-
-    def log(self) -> None:
-        """Log one line for each language with capped buckets."""
-        for language, capped in self._by_language.items():
-            log.warning(
-                "max_bucket reached",
-                language=language,
-                times=capped.times,
-                fullest=capped.fullest,
-                members=capped.members,
-            )
-
-
-# Counts and logs what the caps of [detection] kept a sweep from comparing.
-
-
-def log_caps(language: Language, left_out: int, capped: dict[str, int]) -> None:
-    """Count the matches of a language that max_matches left out, and the buckets, name -> size, over max_bucket."""
-    if left_out:
-        CAPPED.labels(language).inc(left_out)
-        log.warning("max_matches reached", language=language, left_out=left_out)
-    if capped:
-        CAPPED_BUCKETS.labels(language).inc(len(capped))
-        longest = max(capped, key=lambda name: capped[name])
-        log.warning("max_bucket reached", runs=len(capped), longest=f"{language} {longest}", members=capped[longest])
-
-
-# The counts and the outcome of a run or a sweep.
-
-READABLE = {Skip.UNCHANGED, Skip.SUPERSEDED, Skip.FORGOTTEN}  # skipped whether their pages can be read or not
 
 
 @dataclass(slots=True)
@@ -304,19 +240,6 @@ class SweepSummary(Summary):
         }
 
 
-# MERGED: The progress of a run, for a progress bar or a log line.
-
-Phase = Literal[
-    "reading passages again",
-    "reading",
-    "importing",
-    "building the index",
-    "comparing",
-    "comparing passages",
-    "verifying",
-]
-
-
 @dataclass(slots=True)
 class Progress:
     """The counts of a run so far, its phase, and its position in it.
@@ -341,3 +264,24 @@ Watch = Callable[[Progress], None]
 
 def ignore_progress(_: Progress) -> None:
     """Ignore the progress."""
+
+
+def log_caps(language: Language, left_out: int, capped: dict[str, int]) -> None:
+    """Count the matches of a language that max_matches left out, and the buckets, name -> size, over max_bucket."""
+    if left_out:
+        CAPPED.labels(language).inc(left_out)
+        log.warning("max_matches reached", language=language, left_out=left_out)
+    if capped:
+        CAPPED_BUCKETS.labels(language).inc(len(capped))
+        longest = max(capped, key=lambda name: capped[name])
+        log.warning("max_bucket reached", runs=len(capped), longest=f"{language} {longest}", members=capped[longest])
+
+
+async def report_unusual_texts(ledger: Ledger) -> list[str]:
+    """What is unusual about the texts of the last run, a line each; also logged."""
+    found = await ledger.do(script_health.unusual_in_last_run)
+    for one in found:
+        log.warning(
+            "the texts of a run are unusual", language=one.language, measure=one.measure, mean=one.mean, band=one.band
+        )
+    return list(map(str, found))

@@ -1,4 +1,10 @@
-"""What an interrupted sweep has done, so that the next one continues there."""
+"""`neardup sweep`: flags the pairs among all stories of the ledger, without an index.
+
+All fingerprints are read into memory, 89 bytes per story.  Then, language by language, the sweep nominates the pairs
+that lookups would have nominated, records them and verifies them.  Last come the pairs that share passages (see
+neardup.pipeline.passage_sweep).  A sweep that was interrupted resumes with the languages and the passages that are
+left, unless stories or thresholds have changed since.
+"""
 
 import asyncio
 import json
@@ -34,6 +40,10 @@ from neardup.pipeline.verifier import NewFlags, Verifier
 from neardup.records import Language
 
 KEY = "sweep"
+STORIES_PER_READ = 2_000  # larger pages do not fit in the processor's cache
+PAIRS_PER_COMMIT = 5_000
+PENDING_PAIRS = 50_000  # by passages, before they are verified
+STEP_SECONDS = 0.2  # of nominating, before the stop event is checked again
 
 
 @dataclass(slots=True)
@@ -71,11 +81,6 @@ class SweepCheckpoint:
         await ledger.do(runs.put, KEY, "{}")
 
 
-# Reads the fingerprints that a sweep compares.
-
-STORIES_PER_READ = 2_000  # larger pages do not fit in the processor's cache
-
-
 async def load_fingerprints(
     ledger: Ledger, sizes: Mapping[Language, int], stop: asyncio.Event
 ) -> dict[Language, LanguageFingerprints]:
@@ -99,17 +104,6 @@ async def load_fingerprints(
                 getattr(array, name)[read] = getattr(selected, name)
             ends[language] = read.stop
     return arrays
-
-
-# `neardup sweep`: flags the pairs among all stories of the ledger, without an index. All fingerprints are read into
-# memory, 89 bytes per story. Then, language by language, the sweep nominates the pairs that lookups would have
-# nominated, records them and verifies them. Last come the pairs that share passages (see
-# neardup.pipeline.passage_sweep). A sweep that was interrupted resumes with the languages and the passages that are
-# left, unless stories or thresholds have changed since.
-
-PAIRS_PER_COMMIT = 5_000
-PENDING_PAIRS = 50_000  # by passages, before they are verified
-STEP_SECONDS = 0.2  # of nominating, before the stop event is checked again
 
 
 class Sweep:

@@ -1,7 +1,9 @@
-"""Looks up submitted stories once more, in indexes that are in step with the ledger.
+"""Looks up submitted stories once more, and keeps the indexes in step with the ledger while no run does.
 
-A run and a submission write at the same time, and neither sees what the other is about to write.  The second lookup
-finds these pairs, and the passages that have become common by a submission.
+A run and a submission write at the same time, and neither sees what the other is about to write.  The second lookup, in
+indexes that are in step with the ledger, finds these pairs, and the passages that have become common by a submission.
+A run makes it at its end; `Upkeep` makes it in a process that stores submitted stories, while no other command has the
+ledger's lock.
 """
 
 import asyncio
@@ -28,65 +30,6 @@ from neardup.records import BandedFingerprint
 from neardup.telemetry.log import log
 
 STORIES_PER_LOOKUP = 256
-
-
-async def settle_all(index: Index, passages: PassageSync, ledger: Ledger, detection: Detection) -> None:
-    """Call `settle` until all are settled."""
-    while await settle(index, passages, ledger, detection):
-        pass
-
-
-async def settle(index: Index, passages: PassageSync, ledger: Ledger, detection: Detection) -> list[int]:
-    """Look up the next unsettled stories, and record their candidates; returns their ids.
-
-    Returns none once all are settled, or if the index has lost data: the next run repairs it.  Raises Transient if an
-    index does not answer, PassagesDamaged.
-    """
-    some = await ledger.do(submissions.list_unsettled, STORIES_PER_LOOKUP)
-    if not some:
-        return []
-    nominees = await nominees_of(index, ledger, detection, [(one.story_id, one.banded) for one in some])
-    if nominees is None:
-        return []
-    nomination = PassageNomination(passages, ledger, detection, CommonPassages(passages, ledger))
-    by_passages = await nomination.nominate(await nomination.look_up_probes(_probes(some)))
-    whole = {one.story_id: one.matches for one in nominees}
-    matches = [
-        Matches(
-            one.story_id,
-            whole[one.story_id],
-            detection.of(one.banded.language).max_matches,
-            by_passages[one.story_id].ids,
-        )
-        for one in some
-    ]
-    await ledger.do(submissions.settle, some, matches)
-    return [one.story_id for one in some]
-
-
-async def nominees_of(
-    index: Index, ledger: Ledger, detection: Detection, stories: Sequence[tuple[int, BandedFingerprint]]
-) -> list[Nominee] | None:
-    """Look up stories that the index holds; None if the index has lost data or is far behind the ledger."""
-    ids_of: dict[BandedFingerprint, list[int]] = {}
-    for story_id, banded in stories:
-        ids_of.setdefault(banded, []).append(story_id)
-    groups: list[StoryGroup] = [(ids, banded) for banded, ids in ids_of.items()]
-    applied, found = await index.lookup(list(ids_of))
-    arrays = None if applied is None else await ledger.do(versions.fingerprints_for_nomination, found, applied)
-    if arrays is None:
-        return None
-    held, unindexed = arrays
-    thresholds = {banded.language: detection.of(banded.language) for banded in ids_of}
-    return await asyncio.to_thread(nominate, groups, found, held, thresholds, unindexed)
-
-
-def _probes(some: Sequence[Unsettled]) -> list[Probe]:
-    return [Probe(one.story_id, one.banded.language, np.frombuffer(one.passages, np.uint32)) for one in some]
-
-
-# Upkeep of the indexes by a process that stores submitted stories, while no other command has the ledger's lock.
-
 EVERY_SECONDS = 10.0
 
 
@@ -142,3 +85,58 @@ class Upkeep:
         await verifier.verify(fitting(await self._ledger.do(candidates.pending, BEFORE_ALL, BATCH)))
         await self._ledger.do(outbox.prune_changes, KEEP_CHANGES)
         await self._ledger.do(submitted_pages.remove_unused, self._ledger.path)
+
+
+async def settle_all(index: Index, passages: PassageSync, ledger: Ledger, detection: Detection) -> None:
+    """Call `settle` until all are settled."""
+    while await settle(index, passages, ledger, detection):
+        pass
+
+
+async def settle(index: Index, passages: PassageSync, ledger: Ledger, detection: Detection) -> list[int]:
+    """Look up the next unsettled stories, and record their candidates; returns their ids.
+
+    Returns none once all are settled, or if the index has lost data: the next run repairs it.  Raises Transient if an
+    index does not answer, PassagesDamaged.
+    """
+    some = await ledger.do(submissions.list_unsettled, STORIES_PER_LOOKUP)
+    if not some:
+        return []
+    nominees = await nominees_of(index, ledger, detection, [(one.story_id, one.banded) for one in some])
+    if nominees is None:
+        return []
+    nomination = PassageNomination(passages, ledger, detection, CommonPassages(passages, ledger))
+    by_passages = await nomination.nominate(await nomination.look_up_probes(_probes(some)))
+    whole = {one.story_id: one.matches for one in nominees}
+    matches = [
+        Matches(
+            one.story_id,
+            whole[one.story_id],
+            detection.of(one.banded.language).max_matches,
+            by_passages[one.story_id].ids,
+        )
+        for one in some
+    ]
+    await ledger.do(submissions.settle, some, matches)
+    return [one.story_id for one in some]
+
+
+async def nominees_of(
+    index: Index, ledger: Ledger, detection: Detection, stories: Sequence[tuple[int, BandedFingerprint]]
+) -> list[Nominee] | None:
+    """Look up stories that the index holds; None if the index has lost data or is far behind the ledger."""
+    ids_of: dict[BandedFingerprint, list[int]] = {}
+    for story_id, banded in stories:
+        ids_of.setdefault(banded, []).append(story_id)
+    groups: list[StoryGroup] = [(ids, banded) for banded, ids in ids_of.items()]
+    applied, found = await index.lookup(list(ids_of))
+    arrays = None if applied is None else await ledger.do(versions.fingerprints_for_nomination, found, applied)
+    if arrays is None:
+        return None
+    held, unindexed = arrays
+    thresholds = {banded.language: detection.of(banded.language) for banded in ids_of}
+    return await asyncio.to_thread(nominate, groups, found, held, thresholds, unindexed)
+
+
+def _probes(some: Sequence[Unsettled]) -> list[Probe]:
+    return [Probe(one.story_id, one.banded.language, np.frombuffer(one.passages, np.uint32)) for one in some]

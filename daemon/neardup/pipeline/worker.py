@@ -1,6 +1,7 @@
 """The work on listed stories: to skip those that are known to be unchanged, and to read the pages of the others.
 
-Each row has one outcome.
+Each row has one outcome.  In the end it is judged whether the run could read its stories: a wrong setting must not look
+like a run without trouble.
 """
 
 import sqlite3
@@ -43,6 +44,27 @@ from neardup.telemetry.log import log
 
 Known = StoredVersion | Skip  # Skip.FORGOTTEN for a forgotten story
 Deliver = Callable[[Outcomes], Awaitable[None]]
+LEAST_SHARE = 0.01  # of the stories that had to be read; with less, a setting is wrong
+FEW = 10  # stories of a partial listing, such as one quiet day: their pages may all be gone
+# Reason -> the settings to look at, which are those of the platform's stories or `of` the reference.
+SETTINGS: dict[str, str] = {
+    Skip.MISSING: "{of}content.url, {of}content.key and the paths that the listing names",
+    Skip.EMPTY: "{of}content.url, {of}extract.body and {of}extract.strip",
+    Skip.NOT_TEXT: "{of}content.url and the paths that the listing names",
+    Skip.NO_BODY: "{of}extract.body",
+    Skip.TOO_SHORT: "{of}extract.body and {of}extract.strip",
+    Skip.OVER_BUDGET: "the log lines before this one",
+    Dead.BAD_ROW: "the listing that [{listing}] names",
+    Dead.BAD_ID: "the column id of the listing",
+    Dead.BAD_LANGUAGE: "the column language of the listing, and [languages]",
+    Dead.BAD_TIME: "the time columns of the listing",
+    Dead.BAD_PATH: "the column path of the listing",
+    Dead.STORE_ERROR: "{of}content.url and {of}content.endpoint",
+    Dead.FORBIDDEN: "{of}content.url and the credentials",
+    Dead.CRASHED: "the log lines before this one",
+    Dead.QUARANTINED: "the log lines before this one, and `neardup retry KEY`",
+}
+EMPTY_LISTING = "the listing has no stories; look at source.manifest, or source.backfill_sql for Athena"
 
 
 @dataclass(frozen=True, slots=True)
@@ -244,32 +266,6 @@ def _page_title(listed: str | None, path: str | None, title: str | None, opening
 
 def _crashed(result: PageResult) -> bool:
     return isinstance(result, ReadFailed) and result.reason is Dead.CRASHED
-
-
-# Judges whether a run could read its stories: a wrong setting must not look like a run without trouble.
-
-LEAST_SHARE = 0.01  # of the stories that had to be read; with less, a setting is wrong
-FEW = 10  # stories of a partial listing, such as one quiet day: their pages may all be gone
-
-# Reason -> the settings to look at, which are those of the platform's stories or `of` the reference.
-SETTINGS: dict[str, str] = {
-    Skip.MISSING: "{of}content.url, {of}content.key and the paths that the listing names",
-    Skip.EMPTY: "{of}content.url, {of}extract.body and {of}extract.strip",
-    Skip.NOT_TEXT: "{of}content.url and the paths that the listing names",
-    Skip.NO_BODY: "{of}extract.body",
-    Skip.TOO_SHORT: "{of}extract.body and {of}extract.strip",
-    Skip.OVER_BUDGET: "the log lines before this one",
-    Dead.BAD_ROW: "the listing that [{listing}] names",
-    Dead.BAD_ID: "the column id of the listing",
-    Dead.BAD_LANGUAGE: "the column language of the listing, and [languages]",
-    Dead.BAD_TIME: "the time columns of the listing",
-    Dead.BAD_PATH: "the column path of the listing",
-    Dead.STORE_ERROR: "{of}content.url and {of}content.endpoint",
-    Dead.FORBIDDEN: "{of}content.url and the credentials",
-    Dead.CRASHED: "the log lines before this one",
-    Dead.QUARANTINED: "the log lines before this one, and `neardup retry KEY`",
-}
-EMPTY_LISTING = "the listing has no stories; look at source.manifest, or source.backfill_sql for Athena"
 
 
 def refuse_unreadable(summary: RunSummary, *, whole_listing: bool) -> None:

@@ -1,4 +1,13 @@
-"""The metrics and log lines of a batch that was written."""
+"""Writes batches: looks them up, nominates candidates, commits stories and candidates, inserts stories in the index.
+
+The ledger commits first.  The index is then updated by the replay that also repairs it after a crash
+(neardup.pipeline.index_sync).  So there is only one way to write to it, and a failed insert loses nothing.
+
+While one batch is written, the next ones are looked up already.  A batch is therefore also compared, one by one, with
+the stories that the index did not hold yet when the batch was looked up.
+
+What was written is counted in the metrics; dead letters and caps that were reached are logged.
+"""
 
 import asyncio
 from collections import Counter, defaultdict
@@ -24,67 +33,11 @@ from neardup.pipeline.passage_nomination import (
     PassageNomination,
 )
 from neardup.pipeline.passage_sync import PassageSync
-from neardup.pipeline.summary import BucketCaps, Counts
+from neardup.pipeline.summary import Counts
 from neardup.records import BadRow, BandedFingerprint, Checkpoint, DeadLettered, Language, Skipped, Story
 from neardup.telemetry.lazy_metrics import observe_all
 from neardup.telemetry.log import log
-from neardup.telemetry.metrics import CANDIDATES, CAPPED, INDEX_LAG, MARKED, STAGE_SECONDS, STORIES
-
-
-def count_outcomes(batch: Outcomes) -> None:
-    """Count the outcomes of a batch, and log its dead letters."""
-    made = batch.made
-    signed = zip(made.stories.languages, made.pages.signed.tolist(), strict=True)
-    counts = Counter(  # added at once: an increment takes 5 us
-        {
-            (language, "fingerprinted", "" if is_signed else FEW_SHINGLES): n
-            for (language, is_signed), n in Counter(signed).items()
-        }
-    )
-    marked = Counter(
-        (language, mark.reason)
-        for language, marks in zip(made.stories.languages, made.pages.marks, strict=True)
-        for mark in marks
-    )
-    for outcome in batch.others:
-        language = outcome.story.language if isinstance(outcome.story, Story) else Language("unknown")
-        match outcome:
-            case Skipped():
-                marked.update((language, mark.reason) for mark in outcome.marks or ())
-                counts[language, "skipped", outcome.reason] += 1
-            case DeadLettered():
-                counts[language, "dead_lettered", outcome.reason] += 1
-                story = (
-                    outcome.story.key if isinstance(outcome.story, BadRow) else outcome.story.name or outcome.story.id
-                )
-                log.warning("dead-lettered", story=story, reason=outcome.reason, why=outcome.error)
-    for labels, count in counts.items():
-        STORIES.labels(*labels).inc(count)
-    for (language, reason), count in marked.items():
-        MARKED.labels(language, reason).inc(count)
-
-
-class MatchMetrics:
-    """Counts the matches of one run, and logs once a language that stories have more than max_matches."""
-
-    def __init__(self) -> None:
-        self._capped_languages: set[Language] = set()
-
-    def count(self, matched: Iterable[tuple[int, Language, int, int]]) -> None:
-        """Count stories: id, language, number of matches, number of matches left out."""
-        found = defaultdict[Language, list[int]](list)
-        for story_id, language, matches, left_out in matched:
-            found[language].append(matches)
-            if left_out:
-                CAPPED.labels(language).inc(left_out)
-                if language not in self._capped_languages:
-                    self._capped_languages.add(language)
-                    log.warning("max_matches reached", language=language, first=story_id)
-        for language, numbers in found.items():
-            observe_all(CANDIDATES.labels(language), numbers)
-
-
-# MERGED: Writes batches: looks them up, nominates candidates, commits stories and candidates, inserts stories in the index. The ledger commits first. The index is then updated by the replay that also repairs it after a crash (neardup.pipeline.index_sync). So there is only one way to write to it, and a failed insert loses nothing. While one batch is written, the next ones are looked up already. A batch is therefore also compared, one by one, with the stories that the index did not hold yet when the batch was looked up.
+from neardup.telemetry.metrics import CANDIDATES, CAPPED, CAPPED_BUCKETS, INDEX_LAG, MARKED, STAGE_SECONDS, STORIES
 
 
 @dataclass(frozen=True, slots=True)
@@ -282,3 +235,95 @@ class Writer:
                 await catch_up(index, self._ledger, self._version)
             finally:
                 self._repairs += 1
+
+
+def count_outcomes(batch: Outcomes) -> None:
+    """Count the outcomes of a batch, and log its dead letters."""
+    made = batch.made
+    signed = zip(made.stories.languages, made.pages.signed.tolist(), strict=True)
+    counts = Counter(  # added at once: an increment takes 5 us
+        {
+            (language, "fingerprinted", "" if is_signed else FEW_SHINGLES): n
+            for (language, is_signed), n in Counter(signed).items()
+        }
+    )
+    marked = Counter(
+        (language, mark.reason)
+        for language, marks in zip(made.stories.languages, made.pages.marks, strict=True)
+        for mark in marks
+    )
+    for outcome in batch.others:
+        language = outcome.story.language if isinstance(outcome.story, Story) else Language("unknown")
+        match outcome:
+            case Skipped():
+                marked.update((language, mark.reason) for mark in outcome.marks or ())
+                counts[language, "skipped", outcome.reason] += 1
+            case DeadLettered():
+                counts[language, "dead_lettered", outcome.reason] += 1
+                story = (
+                    outcome.story.key if isinstance(outcome.story, BadRow) else outcome.story.name or outcome.story.id
+                )
+                log.warning("dead-lettered", story=story, reason=outcome.reason, why=outcome.error)
+    for labels, count in counts.items():
+        STORIES.labels(*labels).inc(count)
+    for (language, reason), count in marked.items():
+        MARKED.labels(language, reason).inc(count)
+
+
+class MatchMetrics:
+    """Counts the matches of one run, and logs once a language that stories have more than max_matches."""
+
+    def __init__(self) -> None:
+        self._capped_languages: set[Language] = set()
+
+    def count(self, matched: Iterable[tuple[int, Language, int, int]]) -> None:
+        """Count stories: id, language, number of matches, number of matches left out."""
+        found = defaultdict[Language, list[int]](list)
+        for story_id, language, matches, left_out in matched:
+            found[language].append(matches)
+            if left_out:
+                CAPPED.labels(language).inc(left_out)
+                if language not in self._capped_languages:
+                    self._capped_languages.add(language)
+                    log.warning("max_matches reached", language=language, first=story_id)
+        for language, numbers in found.items():
+            observe_all(CANDIDATES.labels(language), numbers)
+
+
+@dataclass(slots=True)
+class _CappedBuckets:
+    """How often the lookups of a language read a capped bucket, and the fullest of these buckets."""
+
+    times: int = 0
+    fullest: str = ""
+    members: int = 0  # of the fullest
+
+
+class BucketCaps:
+    """The capped buckets that the lookups of a run read, by language."""
+
+    def __init__(self) -> None:
+        self._by_language: dict[Language, _CappedBuckets] = {}
+
+    def count(self, languages: Sequence[Language], results: Sequence[LookupResult]) -> None:
+        """Count the capped buckets in the results of lookups; `languages` has the language of each."""
+        for language, result in zip(languages, results, strict=True):
+            if not result.capped:
+                continue
+            CAPPED_BUCKETS.labels(language).inc(len(result.capped))
+            capped = self._by_language.setdefault(language, _CappedBuckets())
+            capped.times += len(result.capped)
+            fullest = max(result.capped, key=lambda bucket: result.capped[bucket])
+            if result.capped[fullest] > capped.members:
+                capped.fullest, capped.members = str(fullest), result.capped[fullest]
+
+    def log(self) -> None:
+        """Log one line for each language with capped buckets."""
+        for language, capped in self._by_language.items():
+            log.warning(
+                "max_bucket reached",
+                language=language,
+                times=capped.times,
+                fullest=capped.fullest,
+                members=capped.members,
+            )

@@ -1,4 +1,8 @@
-"""What is checked, and what a check finds: the matches of a text, its similarity and the verdict."""
+"""Checks a text against the stories of a ledger, without storing anything: its matches, its similarity and the verdict.
+
+`Checker` looks the text up, reads the stories that may match and verifies the pairs; `result_of` makes the answer of
+what was found.
+"""
 
 import asyncio
 import sqlite3
@@ -42,6 +46,10 @@ from neardup.records import (
 CheckVerdict = Literal["clear", "review", "copy"]
 CopiedSpan = tuple[int, int, int, int]  # the words [start, end) of the text, and the words [start, end) of the match
 NO_ID = 2**63 - 1  # of a text that has none: it sorts behind every story
+CHECKED_ID = -(2**63)  # the id of a text that has none; no story has it
+COPIED = ("open", "plagiarism", "quotation")  # the statuses that count as copied, as in the ledger's view `sources`
+Assessed = tuple[Candidate, Assessment | None]  # the text is side a of both
+Rows = Mapping[int, Mapping[str, Any]]  # of the ledger's view `described`, by id
 
 
 @dataclass(frozen=True, slots=True)
@@ -216,15 +224,6 @@ def _match(one: Verified) -> Match:
 
 def _copied_words(signals: Signals) -> int | None:
     return int(signals.extra[COPIED_WORDS]) if COPIED_WORDS in signals.extra else None
-
-
-# Check a text against the stories of a ledger, without storing anything.
-
-CHECKED_ID = -(2**63)  # the id of a text that has none; no story has it
-COPIED = ("open", "plagiarism", "quotation")  # the statuses that count as copied, as in the ledger's view `sources`
-
-Assessed = tuple[Candidate, Assessment | None]  # the text is side a of both
-Rows = Mapping[int, Mapping[str, Any]]  # of the ledger's view `described`, by id
 
 
 @dataclass(frozen=True, slots=True)

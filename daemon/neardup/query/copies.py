@@ -1,4 +1,8 @@
-"""Finds the copies among texts in memory: those that `neardup scan` finds among the same texts."""
+"""Finds copies among texts in memory, all of them at once or those of one text.
+
+`find_copies` finds the copies that `neardup scan` finds among the same texts.  `Index` is an index in memory: texts are
+added to it, and a text is looked up in it.
+"""
 
 from collections import defaultdict
 from collections.abc import Hashable, Iterable, Iterator, Mapping, Sequence
@@ -18,6 +22,7 @@ from neardup.query.texts import DETECTION, Copy, NotComparable, PairVerifier, Pr
 from neardup.records import BandedFingerprint, Language
 
 THREADS = 2  # fingerprinting runs without the interpreter lock
+LOOKED_UP = 0  # the number of the text that is looked up; those of the index count from 1
 
 
 @dataclass(frozen=True, slots=True)
@@ -84,11 +89,6 @@ def _prepared(
         [one for one in results if isinstance(one, PreparedText)],
         {key: str(one) for (key, _), one in zip(texts, results, strict=True) if isinstance(one, NotComparable)},
     )
-
-
-# MERGED: An index in memory: texts are added to it, and a text is looked up in it.
-
-LOOKED_UP = 0  # the number of the text that is looked up; those of the index count from 1
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,4 +1,7 @@
-"""One story of a pair that is compared: its text, if it can be read, and its facts."""
+"""The evidence for a pair of stories: their facts, and what their texts share.
+
+A story of the pair is loaded, with its text, or cannot be read; then the ledger's row of the pair is the evidence.
+"""
 
 import json
 from collections.abc import Mapping
@@ -20,6 +23,8 @@ from neardup.core.verify.shingled import Shingled, fingerprinted
 from neardup.core.verify.tiers import COMMON_WORDS, COPIED_WORDS, PASSAGE, tier_of
 from neardup.core.verify.tiers import Thresholds as Limits
 from neardup.records import Kind, Language, rfc3339
+
+CONTEXT_WORDS = 8
 
 
 @dataclass(frozen=True)
@@ -92,11 +97,6 @@ def facts_of(story: LoadedStory | UnreadableStory) -> StoryFacts:
         changed=ledger_hash != story.text_hash if ledger_hash and isinstance(story, LoadedStory) else None,
         gone=story.why if isinstance(story, UnreadableStory) else None,
     )
-
-
-# MERGED: The evidence for a pair: what two stories share.
-
-CONTEXT_WORDS = 8
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,7 +1,11 @@
-"""Finds the stories that hold a sentence: the passage index nominates, the texts of the stories decide.
+"""Searches the stories of a ledger: for those that hold a sentence, and by the words of their titles.
 
-The index has a sample of the word 4-grams of each story, and a sentence is looked up by all of its own.  One of 27
-words or more always meets a sample of a story that holds it; a shorter one may be missed.
+The passage index nominates the stories that may hold a sentence, and the texts of the stories decide.  The index has a
+sample of the word 4-grams of each story, and a sentence is looked up by all of its own.  One of 27 words or more always
+meets a sample of a story that holds it; a shorter one may be missed.
+
+The index of titles nominates, and the titles in the ledger decide.  A search fills the index, so that a backfill pays
+nothing for it.
 """
 
 import asyncio
@@ -20,6 +24,11 @@ from neardup.errors import IndexDamaged
 from neardup.index.titles import BEGINNING, Position, TitleIndex
 from neardup.ledger import Ledger, files, read, runs, versions
 from neardup.pipeline.passage_sync import PassageSync, open_passages
+
+ROWS_AT_ONCE = 5_000
+NUMBERS_AT_ONCE = 200
+SEARCH_SECONDS = 1.0  # that a search spends on filling the index, or on reading on among stories that changed
+ATTEMPTS = 2
 
 
 async def nominate(path: Path, words: Sequence[bytes], most_holders: int) -> list[int]:
@@ -40,15 +49,6 @@ def share_held(sentence: Sequence[bytes], story: Sequence[bytes]) -> float:
     """The share, 0 to 1, of the word 4-grams of a sentence that occur in a story."""
     own, others = (grams_of(hash_words(words).hashes) for words in (sentence, story))
     return float(np.isin(own, others).mean()) if len(own) else 0.0
-
-
-# Searches the titles of all stories: the index of titles nominates, the titles in the ledger decide. A search fills
-# the index, so that a backfill pays nothing for it.
-
-ROWS_AT_ONCE = 5_000
-NUMBERS_AT_ONCE = 200
-SEARCH_SECONDS = 1.0  # that a search spends on filling the index, or on reading on among stories that changed
-ATTEMPTS = 2
 
 
 class Reader(Protocol):

@@ -1,6 +1,7 @@
-"""What the processes of a scan do with documents: read, extract, fingerprint, and keep what pairs are compared by.
+"""What the processes of a scan do: they read documents, and verify pairs by the texts that they kept.
 
-A document that a process cannot digest, or dies of, is left to a pool of reader processes, which have a watchdog.
+They read, extract and fingerprint, and keep the texts in scratch files.  A document that a process cannot digest, or
+dies of, is left to a pool of reader processes, which have a watchdog.
 """
 
 import os
@@ -33,6 +34,8 @@ from neardup.scan.workers import lift_time_limit, limit_time
 from neardup.source.documents import Document
 
 WHOLE_PAGE = Extraction()
+HELD_BYTES = CACHE_BYTES // 2  # of texts that are compared at a time
+GRAM_BYTES = 2  # a byte of text, at most: half of the letters of Latin are consonants, and a gram has 4 bytes
 
 
 class KeptText(NamedTuple):
@@ -125,12 +128,6 @@ class Reader:
         if text is None or not isinstance(result, PageFingerprinted):
             return ReadDocument(language, result)
         return ReadDocument(language, result, self._scratch.keep(self._number, text))
-
-
-# What the processes of a scan do with pairs: they verify them by the texts in the scratch files.
-
-HELD_BYTES = CACHE_BYTES // 2  # of texts that are compared at a time
-GRAM_BYTES = 2  # a byte of text, at most: half of the letters of Latin are consonants, and a gram has 4 bytes
 
 
 @dataclass(frozen=True)
