@@ -128,12 +128,12 @@ async def test_a_known_page_is_gone_only_after_two_answers(proxy: Proxy) -> None
     content = Content(url="s3://stories", endpoint=proxy.endpoint, region=REGION, path_style=True)
     story = Story(1, TAMIL, "1.html")
     async with aclosing(ReaderPool(content, Extraction(), 8)) as pool:
-        before = await pool.shingled(story)
+        before = await pool.read_shingled(story)
         proxy.plan({"/stories/1.html": [Fault.NOT_FOUND]})
-        after = await pool.shingled(story)
+        after = await pool.read_shingled(story)
         assert isinstance(before, PageShingled) and isinstance(after, PageShingled)
         assert after.text_hash == before.text_hash
-        for reading_it, answers in ((pool.shingled(story), 2), (pool.read(story, None), 1)):
+        for reading_it, answers in ((pool.read_shingled(story), 2), (pool.read(story, None), 1)):
             proxy.plan({"/stories/1.html": [Fault.NOT_FOUND] * answers})
             assert await reading_it == Unreadable(Skip.MISSING)
 

@@ -72,9 +72,9 @@ async def test_a_process_is_started_once_it_greets(greets: bool) -> None:
     with Connection(reader_end.detach()) as reader:
         if greets:
             reader.send_bytes(pickle.dumps(fingerprint_version.version()))
-            assert await connection.started()
+            assert await connection.wait_until_started()
     if not greets:
-        assert not await connection.started(), "a process that sent no greeting is used"
+        assert not await connection.wait_until_started(), "a process that sent no greeting is used"
     connection.close()
 
 

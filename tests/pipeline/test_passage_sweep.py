@@ -72,7 +72,7 @@ async def looked_up_one_by_one(
         nominated = [Matches(story_id, (), detection.of(made[0]).max_matches, found.ids)]
         await ledger.do(stories.commit, stories.Batch(batch, nominated, 1, {}, None))
         await sync.catch_up()
-        nomination.committed(lookup.probes)
+        nomination.note_commit(lookup.probes)
 
 
 async def committed(ledger: Ledger, corpus: Sequence[tuple[int, Made]]) -> None:

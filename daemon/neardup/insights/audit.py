@@ -247,7 +247,7 @@ async def audit(app: App, sample: int, since: int) -> Audited:
     """
     ids = await app.reader.do(self_checks.draw_latest, since, sample)
     async with aclosing(open_readers(app.config)) as pool:
-        texts = Texts(pool.shingled)
+        texts = Texts(pool.read_shingled)
         hashes = await _passages_of(app, texts, ids)
         found = {story_id: Nominated() for story_id in hashes}
         ones = await app.reader.do(versions.existing_fingerprints, hashes, ())

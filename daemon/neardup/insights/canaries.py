@@ -55,7 +55,7 @@ async def look_up_canaries(app: App) -> list[Trial]:
     drawn = await app.reader.do(self_checks.draw_stories, app.config.run.canaries, WORDS)
     tried: list[Trial] = []
     async with aclosing(open_readers(app.config)) as pool:
-        texts = Texts(pool.shingled)
+        texts = Texts(pool.read_shingled)
         checker = Checker(app.index, app.passages, app.reader, texts, app.config.detection, app.version)
         for stories in drawn.values():
             originals = await _read(pool, stories)

@@ -43,7 +43,7 @@ class SearchSummary:
 
 async def search(config: Config, parts: Parts, readers: ReaderPool, stop: asyncio.Event) -> SearchSummary:
     """Search for the stories whose vectors are new until done or `stop` is set.  Raises Fatal."""
-    summary, texts = SearchSummary(), Texts(readers.shingled)
+    summary, texts = SearchSummary(), Texts(readers.read_shingled)
     least = margins.thresholds(await parts.vectors.do(neighbours.read_distributions), parts.section.false_alarms)
     with closing(Ledger(config.ledger.path)) as ledger:
         while not stop.is_set() and (ids := await parts.vectors.do(neighbours.read_unsearched, BATCH_STORIES)):

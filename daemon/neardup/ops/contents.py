@@ -139,5 +139,5 @@ def submission_status(db: sqlite3.Connection, ledger: Path) -> SubmissionStatus:
 
 def submission_summary(db: sqlite3.Connection, ledger: Path) -> str:
     """The pages on disk in one line, for `doctor`."""
-    unused = sum(1 for _ in submitted_pages.unused(db, ledger))
+    unused = sum(1 for _ in submitted_pages.list_unused(db, ledger))
     return f"{len(submitted_pages.kept(ledger)):,} pages of submitted stories, {unused:,} files that no story needs"

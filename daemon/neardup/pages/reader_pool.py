@@ -138,7 +138,7 @@ class ReaderPool:
         Results are delivered as they arrive.  A page that fails is read again by itself.
         """
         parts = (slice(at, at + PAGES_A_REQUEST) for at in range(0, len(stories), PAGES_A_REQUEST))
-        await _gathered(self._read_some(stories[part], etags[part], deliver) for part in parts)
+        await _run_together(self._read_some(stories[part], etags[part], deliver) for part in parts)
 
     async def _read_some(self, stories: StoryColumns, etags: Sequence[str | None], deliver: Deliver) -> None:
         """Fingerprint pages by one process."""
@@ -159,7 +159,7 @@ class ReaderPool:
                         await deliver(PagesRead(stories.take(answers.at), _pages_of(answers), results))
         finally:
             self.concurrency.leave(left)
-        await _gathered(self._read_again(stories.story(n), etags[n], error, deliver) for n, error in failed.items())
+        await _run_together(self._read_again(stories.story(n), etags[n], error, deliver) for n, error in failed.items())
 
     async def _read_again(self, story: Story, etag: str | None, error: NeardupError, deliver: Deliver) -> None:
         """Read a page whose first attempt ended with this error."""
@@ -173,7 +173,7 @@ class ReaderPool:
         """
         return cast("PageResult", await self._read(FINGERPRINT, story, etag, alone=alone))
 
-    async def shingled(self, story: Story) -> ShingledResult:
+    async def read_shingled(self, story: Story) -> ShingledResult:
         """Read a story's text, in the form in which texts are compared."""
         return cast("ShingledResult", await self._read(SHINGLE, story))
 
@@ -183,13 +183,13 @@ class ReaderPool:
 
     async def split(self, page: bytes) -> TextResult:
         """Find the story's text and its normalised words in a page at hand, which may be as hostile as any other."""
-        return cast("TextResult", await self._given(SPLIT, page))
+        return cast("TextResult", await self._request_given(SPLIT, page))
 
     async def prepare(self, page: bytes) -> PreparedResult:
         """As `split`, for a check of the story."""
-        return cast("PreparedResult", await self._given(PREPARE, page))
+        return cast("PreparedResult", await self._request_given(PREPARE, page))
 
-    async def _given(self, operation: str, page: bytes) -> object:
+    async def _request_given(self, operation: str, page: bytes) -> object:
         """Carry out an operation on a page at hand."""
         try:
             return await self._request(Request(operation, [page]), nullcontext)
@@ -198,7 +198,7 @@ class ReaderPool:
 
     async def read_with_text(self, story: Story, page: bytes | None = None) -> tuple[PageResult, str | None]:
         """Fingerprint a story's page, which may be at hand; also returns the story's text, None without a story."""
-        result = await self._read(READ, story) if page is None else await self._given(READ, page)
+        result = await self._read(READ, story) if page is None else await self._request_given(READ, page)
         return cast("tuple[PageResult, str | None]", result if isinstance(result, tuple) else (result, None))
 
     def _take_note(self, answers: Answers) -> None:
@@ -338,7 +338,7 @@ class ReaderPool:
         await end_readers(started)
 
 
-async def _gathered(tasks: Iterable[Coroutine[Any, Any, None]]) -> None:
+async def _run_together(tasks: Iterable[Coroutine[Any, Any, None]]) -> None:
     """Run tasks at the same time.  Raises the first error, once the others are cancelled."""
     running = [asyncio.create_task(task) for task in tasks]
     try:

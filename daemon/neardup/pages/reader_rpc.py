@@ -97,7 +97,7 @@ class ReaderConnection(asyncio.Protocol):
         """The request under way that the page with this number belongs to."""
         return next((asked for asked in self._pending.values() if number - asked.first in asked.left), None)
 
-    async def started(self) -> bool:
+    async def wait_until_started(self) -> bool:
         """Wait until the process has sent its greeting or has ended; returns whether it runs.
 
         Raises the reason to refuse it.

@@ -62,7 +62,7 @@ async def _wait_until_started(connection: ReaderConnection, server: int) -> None
     while True:
         with suppress(TimeoutError):
             async with asyncio.timeout(START_CHECK_SECONDS):
-                await connection.started()
+                await connection.wait_until_started()
                 return
         if connection.pid not in {None, stillness.pid}:
             stillness = Stillness(connection.pid)

@@ -188,11 +188,11 @@ class Get:
             raise error
         if "content-range" in headers:
             raise self._lie("200 OK with a part of the object")
-        if not self._verified(body, headers) and not headers.keys() & {"content-length", "transfer-encoding"}:
+        if not self._matches_etag(body, headers) and not headers.keys() & {"content-length", "transfer-encoding"}:
             raise self._lie("200 OK with a body of unknown length")
         return body, headers
 
-    def _verified(self, body: bytes, headers: dict[str, str]) -> bool:
+    def _matches_etag(self, body: bytes, headers: dict[str, str]) -> bool:
         """Whether the ETag is the MD5 of the body; False where the ETag is no MD5.  Raises Transient."""
         found = MD5_ETAG.fullmatch(headers.get("etag", ""))
         encrypted = headers.get(KMS_HEADER, "").startswith(KMS) or CUSTOMER_KEY_HEADER in headers

@@ -31,7 +31,7 @@ Text = Shingled | NoText
 
 
 class Texts:
-    """Reads the texts of candidates; `read_shingled` reads one, as `ReaderPool.shingled` does."""
+    """Reads the texts of candidates; `read_shingled` reads one, as `ReaderPool.read_shingled` does."""
 
     def __init__(self, read_shingled: Callable[[Story], Awaitable[ShingledResult]]) -> None:
         self._read_shingled = read_shingled

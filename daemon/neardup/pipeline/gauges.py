@@ -130,21 +130,22 @@ def _set_recalls(
 ) -> None:
     """Set what a self-check measured last; `recall` and `interval` give the gauge with some labels."""
     _, measured = self_checks.latest_recalls(db, measure) or (0, ())
-    for one in measured:
-        labels = one.recall.language, one.recall.subject
-        recall(*labels).set(one.recall.share)
+    for result in measured:
+        labels = result.recall.language, result.recall.subject
+        recall(*labels).set(result.recall.share)
         if self_checks.ALL in labels:
-            bounds = ("low", one.interval.low), ("high", one.interval.high)
-            for bound, value in (*bounds, ("month_low", one.month.low), ("month_high", one.month.high)):
+            bounds = ("low", result.interval.low), ("high", result.interval.high)
+            for bound, value in (*bounds, ("month_low", result.month.low), ("month_high", result.month.high)):
                 interval(*labels, bound).set(value)
 
 
 def _set_script_health_gauges(db: sqlite3.Connection) -> None:
-    for one in script_health.latest(db):
-        SCRIPT_HEALTH.labels(one.language, one.measure).set(one.mean)
-        if one.band is not None:
-            SCRIPT_HEALTH_LOW.labels(one.language, one.measure).set(one.band[0])
-            SCRIPT_HEALTH_HIGH.labels(one.language, one.measure).set(one.band[1])
+    for measured in script_health.latest(db):
+        labels = measured.language, measured.measure
+        SCRIPT_HEALTH.labels(*labels).set(measured.mean)
+        if measured.band is not None:
+            SCRIPT_HEALTH_LOW.labels(*labels).set(measured.band[0])
+            SCRIPT_HEALTH_HIGH.labels(*labels).set(measured.band[1])
 
 
 async def keep_gauges(ledger: Ledger, index: Index, passages: PassageIndex) -> None:

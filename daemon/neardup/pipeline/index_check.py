@@ -131,8 +131,8 @@ async def matches_of(
     nominees = await nominees_of(index, ledger, detection, list(banded.items()))
     if nominees is None:
         return None
-    most = {story_id: detection.of(one.language).max_matches for story_id, one in banded.items()}
-    return [Matches(one.story_id, one.matches, most[one.story_id]) for one in nominees]
+    most = {story_id: detection.of(fingerprint.language).max_matches for story_id, fingerprint in banded.items()}
+    return [Matches(nominee.story_id, nominee.matches, most[nominee.story_id]) for nominee in nominees]
 
 
 def is_widespread(sample: Sequence[Change], incomplete: Sequence[Change]) -> bool:
@@ -219,19 +219,19 @@ async def _scrub_stories(index: Index, ledger: Ledger, detection: Detection) -> 
 async def _scrub_passages(passages: PassageIndex, ledger: Ledger) -> None:
     """Compare the checksums of the next segments, one at least, until time or the round are over."""
     state = await ledger.do(outbox.read_scrubbing)
-    checked = await asyncio.to_thread(_checked, passages, state.passages)
-    for one in checked:
-        if one.damage:
-            await drop_damaged_segment(passages, one.damage)
-    damaged = sum(one.damage is not None for one in checked)
+    checked = await asyncio.to_thread(_check_segments, passages, state.passages)
+    for segment in checked:
+        if segment.damage:
+            await drop_damaged_segment(passages, segment.damage)
+    damaged = sum(segment.damage is not None for segment in checked)
     last = checked[-1].last if checked else 0
     await ledger.do(outbox.put_scrubbing, replace(state, passages=last, damaged=state.damaged + damaged))
 
 
-def _checked(passages: PassageIndex, after: int) -> list[Checked]:
+def _check_segments(passages: PassageIndex, after: int) -> list[Checked]:
     end, checked = time.monotonic() + SCRUB_SECONDS, list[Checked]()
-    for one in passages.checked(after):
-        checked.append(one)
+    for segment in passages.checked(after):
+        checked.append(segment)
         if time.monotonic() > end:
             break
     return checked

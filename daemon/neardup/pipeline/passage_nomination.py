@@ -74,12 +74,12 @@ class CommonPassages:
         That more stories hold a known one is written with the next new one, or by `write`.
         """
         new = set[int]()
-        for probe, one in zip(probes, found, strict=True):
-            if not len(one.common):
+        for probe, result in zip(probes, found, strict=True):
+            if not len(result.common):
                 continue
-            known = await self._known(probe.language)
-            COMMON_PASSAGES.labels(probe.language).inc(len(one.common))
-            for hash_, holders in zip(one.common.tolist(), one.holders.tolist(), strict=True):
+            known = await self._known_holders(probe.language)
+            COMMON_PASSAGES.labels(probe.language).inc(len(result.common))
+            for hash_, holders in zip(result.common.tolist(), result.holders.tolist(), strict=True):
                 if hash_ not in known:
                     new.add(hash_)
                 if holders > known.get(hash_, 0):
@@ -103,7 +103,7 @@ class CommonPassages:
             numbers = await self._passages.ask(lambda: self._passages.index.holders(hashes, MAX_HOLDERS))
             await self._ledger.do(verification.request_reverification, numbers.tolist())
 
-    async def _known(self, language: Language) -> dict[int, int]:
+    async def _known_holders(self, language: Language) -> dict[int, int]:
         if language not in self._holders:
             self._holders[language] = await self._ledger.do(passages.common_holders, language)
         return self._holders[language]
@@ -178,7 +178,7 @@ class PassageNomination:
         ids = await self._ledger.do(versions.ids_of, numbers) if numbers else {}
         return await asyncio.to_thread(_nominate, lookup, ids, latest, self._detection)
 
-    def committed(self, probes: list[Probe]) -> None:
+    def note_commit(self, probes: list[Probe]) -> None:
         """Note that a batch is committed, and in the index."""
         self._recent.append(probes)
         self._batches += 1
@@ -218,7 +218,7 @@ def probes_of(batch: Outcomes) -> list[Probe]:
 
 
 def _numbers(found: Sequence[Found]) -> list[int]:
-    return list(np.unique(np.concatenate([np.empty(0, np.uint32), *(one.numbers for one in found)])).tolist())
+    return list(np.unique(np.concatenate([np.empty(0, np.uint32), *(result.numbers for result in found)])).tolist())
 
 
 def _nominate(
@@ -236,9 +236,9 @@ def _nominate(
     everyone = [*probes, *others]
     pairs = sharing_pairs([probe.hashes for probe in everyone], detection.common_passage)
     for left, right, shared in zip(*(column.tolist() for column in pairs), strict=True):
-        for one, other in ((left, right), (right, left)):
-            if one < len(probes):
-                score, story_id = scores[one], everyone[other].story_id
+        for place, other in ((left, right), (right, left)):
+            if place < len(probes):
+                score, story_id = scores[place], everyone[other].story_id
                 score[story_id] = max(shared, score.get(story_id, 0))
     return {
         probe.story_id: _best(probe, score, detection.of(probe.language).max_matches)

@@ -45,7 +45,7 @@ REPAIRS = 3  # of one question; where the fourth attempt finds damage, the disk 
 FLUSH_STORIES = 50_000  # that are held in memory before a segment is written: about 13 MB
 T = TypeVar("T")
 STORIES_AT_A_TIME = 500  # whose pages are read before the next ones are begun
-READ, CHANGED = "read", "changed"
+READ, CHANGED = "read", "changed"  # results of reading a page again; the others are reasons of failures
 NO_HASHES = np.empty(0, np.uint32)
 
 
@@ -225,13 +225,13 @@ class PassageReading:
         """
         unwritten, after, in_memory = first, first - 1, 0
         while stories := await self._ledger.do(passages.next_missing, after + 1, last, STORIES_AT_A_TIME):
-            results = await self._read_all([one.story for one in stories], stop)
+            results = await self._read_all([missing.story for missing in stories], stop)
             if results is None:
                 await self._flush(unwritten, after)
                 return False
-            rows = [self._row(one, result) for one, result in zip(stories, results, strict=True)]
+            rows = [self._row(missing, result) for missing, result in zip(stories, results, strict=True)]
             await asyncio.to_thread(self._sync.index.insert, [row for row in rows if row is not None])
-            for number in (one.number for one, row in zip(stories, rows, strict=True) if row is None):
+            for number in (missing.number for missing, row in zip(stories, rows, strict=True) if row is None):
                 await self._flush(unwritten, number - 1)
                 unwritten = number + 1
             after, in_memory = stories[-1].number, in_memory + len(stories)

@@ -179,7 +179,7 @@ class Run:
         parts, before = self._parts, stage_seconds()
         self._enter("reading")
         source, readers = await parts.open_source(self._write_checkpoint), parts.open_readers()
-        verifier = Verifier(parts.ledger, parts.detection, algorithm(), Texts(readers.shingled), self._flagged)
+        verifier = Verifier(parts.ledger, parts.detection, algorithm(), Texts(readers.read_shingled), self._count_flags)
         try:
             ended = await self._read_missing_passages(readers)
             ended = ended and await self._process(run_id, source, readers, verifier)
@@ -229,7 +229,7 @@ class Run:
 
         quarantine = Quarantine(parts.ledger, readers, lambda: readers.costly_stories, retry=self._options.dead_letters)
         breaker = CircuitBreaker(quarantine.read_all, section.breaker_share, section.breaker_after)
-        worker = Worker(self._known, breaker, parts.languages)
+        worker = Worker(self._read_known, breaker, parts.languages)
         pipeline: Pipeline[Jobs, Outcomes, BatchLookup | None] = Pipeline(
             worker.admit,
             worker.work,
@@ -296,7 +296,7 @@ class Run:
                 self._newest = max([self._newest or 0, *times]) if times else self._newest
             yield Jobs.of(block)
 
-    async def _known(self, ids: Sequence[int]) -> Mapping[int, StoredVersion | Skip]:
+    async def _read_known(self, ids: Sequence[int]) -> Mapping[int, StoredVersion | Skip]:
         return await self._parts.reader.do(known_stories, ids)
 
     @property
@@ -313,7 +313,7 @@ class Run:
         if self._is_backfill:
             await self._parts.ledger.do(runs.put_checkpoint, checkpoint)
 
-    def _flagged(self, new_flags: NewFlags, pairs: int) -> None:
+    def _count_flags(self, new_flags: NewFlags, pairs: int) -> None:
         self.summary.counts.add_flags(new_flags.items())
         self._advance(self._progress.position + (pairs if self._progress.phase == "verifying" else 0))
 

@@ -85,7 +85,7 @@ def _files(ledger: Path) -> list[Path]:
 def remove_unused(db: sqlite3.Connection, ledger: Path) -> None:
     """Remove the files that no story needs, and that are not about to be needed."""
     before = time.time() - UNUSED_SECONDS
-    for file in list(unused(db, ledger)):
+    for file in list(list_unused(db, ledger)):
         try:
             if file.stat().st_mtime < before:
                 file.unlink()
@@ -93,7 +93,7 @@ def remove_unused(db: sqlite3.Connection, ledger: Path) -> None:
             continue
 
 
-def unused(db: sqlite3.Connection, ledger: Path) -> Iterator[Path]:
+def list_unused(db: sqlite3.Connection, ledger: Path) -> Iterator[Path]:
     """The files that are not the page of a story."""
     found = _files(ledger)
     for at in range(0, len(found), IDS_A_QUERY):

@@ -280,8 +280,12 @@ def log_caps(language: Language, left_out: int, capped: dict[str, int]) -> None:
 async def report_unusual_texts(ledger: Ledger) -> list[str]:
     """What is unusual about the texts of the last run, a line each; also logged."""
     found = await ledger.do(script_health.unusual_in_last_run)
-    for one in found:
+    for unusual in found:
         log.warning(
-            "the texts of a run are unusual", language=one.language, measure=one.measure, mean=one.mean, band=one.band
+            "the texts of a run are unusual",
+            language=unusual.language,
+            measure=unusual.measure,
+            mean=unusual.mean,
+            band=unusual.band,
         )
     return list(map(str, found))

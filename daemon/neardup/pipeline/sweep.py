@@ -150,8 +150,8 @@ class Sweep:
                 reading = PassageReading.of_pool(sync, self._ledger, readers, self._section)
                 if not await mend_passages(sync, reading, self._stop, self._show_reading):
                     return False
-                texts = Texts(readers.shingled)
-                verifier = Verifier(self._ledger, self._detection, algorithm(), texts, self._flagged)
+                texts = Texts(readers.read_shingled)
+                verifier = Verifier(self._ledger, self._detection, algorithm(), texts, self._count_flags)
                 ended = await self._sweep(verifier, sync, scratch)
         if ended:
             await self._ledger.do(runs.owe_sweep, owed=False)
@@ -263,7 +263,7 @@ class Sweep:
         self._progress.enter("verifying", await self._ledger.do(candidates.pending_count))
         await verifier.drain()
 
-    def _flagged(self, new_flags: NewFlags, pairs: int) -> None:
+    def _count_flags(self, new_flags: NewFlags, pairs: int) -> None:
         self._progress.position += pairs
         for (_, kind), n in new_flags.items():
             self.summary.flagged[kind] += n

@@ -99,26 +99,26 @@ async def settle(index: Index, passages: PassageSync, ledger: Ledger, detection:
     Returns none once all are settled, or if the index has lost data: the next run repairs it.  Raises Transient if an
     index does not answer, PassagesDamaged.
     """
-    some = await ledger.do(submissions.list_unsettled, STORIES_PER_LOOKUP)
-    if not some:
+    unsettled = await ledger.do(submissions.list_unsettled, STORIES_PER_LOOKUP)
+    if not unsettled:
         return []
-    nominees = await nominees_of(index, ledger, detection, [(one.story_id, one.banded) for one in some])
+    nominees = await nominees_of(index, ledger, detection, [(story.story_id, story.banded) for story in unsettled])
     if nominees is None:
         return []
     nomination = PassageNomination(passages, ledger, detection, CommonPassages(passages, ledger))
-    by_passages = await nomination.nominate(await nomination.look_up_probes(_probes(some)))
-    whole = {one.story_id: one.matches for one in nominees}
+    by_passages = await nomination.nominate(await nomination.look_up_probes(_probes(unsettled)))
+    whole = {nominee.story_id: nominee.matches for nominee in nominees}
     matches = [
         Matches(
-            one.story_id,
-            whole[one.story_id],
-            detection.of(one.banded.language).max_matches,
-            by_passages[one.story_id].ids,
+            story.story_id,
+            whole[story.story_id],
+            detection.of(story.banded.language).max_matches,
+            by_passages[story.story_id].ids,
         )
-        for one in some
+        for story in unsettled
     ]
-    await ledger.do(submissions.settle, some, matches)
-    return [one.story_id for one in some]
+    await ledger.do(submissions.settle, unsettled, matches)
+    return [story.story_id for story in unsettled]
 
 
 async def nominees_of(
@@ -138,5 +138,7 @@ async def nominees_of(
     return await asyncio.to_thread(nominate, groups, found, held, thresholds, unindexed)
 
 
-def _probes(some: Sequence[Unsettled]) -> list[Probe]:
-    return [Probe(one.story_id, one.banded.language, np.frombuffer(one.passages, np.uint32)) for one in some]
+def _probes(unsettled: Sequence[Unsettled]) -> list[Probe]:
+    return [
+        Probe(story.story_id, story.banded.language, np.frombuffer(story.passages, np.uint32)) for story in unsettled
+    ]

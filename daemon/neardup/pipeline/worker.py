@@ -164,9 +164,11 @@ class Worker:
 
         async def receive(read: PagesRead) -> None:
             unread.difference_update(read.ids)
-            if not last and (again := [story for story, result in read.others if _crashed(result)]):
+            if not last and (again := [story for story, result in read.others if _has_crashed(result)]):
                 crashed.extend(again)
-                read = replace(read, others=[(story, result) for story, result in read.others if not _crashed(result)])
+                read = replace(
+                    read, others=[(story, result) for story, result in read.others if not _has_crashed(result)]
+                )
             if read.ids:
                 await deliver(outcomes_of(read, jobs.known, self._languages))
 
@@ -202,7 +204,7 @@ def outcomes_of(read: PagesRead, known: Mapping[int, StoredVersion], languages: 
     if None in listed.titles:
         titles = list(map(_page_title, listed.titles, listed.paths, pages.titles, pages.openings))
     made = FingerprintedStories(listed, pages, titles)
-    if known and (unchanged := _unchanged(known, made)):
+    if known and (unchanged := _find_unchanged(known, made)):
         others += [Skipped(listed.story(n), Skip.UNCHANGED, pages.etags[n], marks=pages.marks[n]) for n in unchanged]
         made = made.take([n for n in range(len(made)) if n not in unchanged])
     return Outcomes(made, others)
@@ -223,7 +225,7 @@ def _without_reading(story: Story, known: Known) -> Skipped | DeadLettered | Non
     return Skipped(story, Skip.UNCHANGED, was_asked=False) if unchanged else None
 
 
-def _unchanged(known: Mapping[int, StoredVersion], made: FingerprintedStories) -> set[int]:
+def _find_unchanged(known: Mapping[int, StoredVersion], made: FingerprintedStories) -> set[int]:
     """The places of the stories that have the texts on record."""
     hashes = zip(made.stories.ids, made.pages.text_hashes, strict=True)
     pairs = ((n, known.get(story_id), text_hash) for n, (story_id, text_hash) in enumerate(hashes))
@@ -264,7 +266,7 @@ def _page_title(listed: str | None, path: str | None, title: str | None, opening
     return title or (opening if path is None else None)
 
 
-def _crashed(result: PageResult) -> bool:
+def _has_crashed(result: PageResult) -> bool:
     return isinstance(result, ReadFailed) and result.reason is Dead.CRASHED
 
 

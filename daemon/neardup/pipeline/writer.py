@@ -164,7 +164,7 @@ class Writer:
             await self.finish_insert()
             self._insert_task = asyncio.create_task(self._insert(index), name="index")
         await self._passages.keep_up()
-        self._nomination.committed([] if lookup is None else lookup.passages.probes)
+        self._nomination.note_commit([] if lookup is None else lookup.passages.probes)
         if index is not None:
             self._match_metrics.count(
                 (story_id, banded.language, len({*matches.matches, *passages.ids}), capped)
@@ -187,7 +187,7 @@ class Writer:
         held, unindexed = arrays
         thresholds = {banded.language: self._detection.of(banded.language) for _, banded in lookup.groups}
         nominees = await asyncio.to_thread(nominate, lookup.groups, lookup.found, held, thresholds, unindexed)
-        return {one.story_id: one for one in nominees}
+        return {nominee.story_id: nominee for nominee in nominees}
 
     async def _look_up(self, index: Index, probes: Sequence[BandedFingerprint]) -> tuple[int, list[LookupResult]]:
         """Look up, after a repair if the index has no position; returns the last change applied, and the results."""

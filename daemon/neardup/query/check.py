@@ -143,15 +143,15 @@ def result_of(
     reasons: Sequence[str],
 ) -> CheckResult:
     """The result of a check that found these stories, and did without something for these `reasons`."""
-    shown = sorted((one for one in verified if not _is_hidden(one, submission, detection)), key=_rank)
+    shown = sorted((story for story in verified if not _is_hidden(story, submission, detection)), key=_rank)
     words = submission.text.fingerprint.words
-    sources = [one for one in shown if _is_by_another(one, submission) and _is_earlier(one, submission)]
-    copied = np.concatenate([NO_SPANS, *(one.assessment.spans_a for one in sources)])
+    sources = [story for story in shown if _is_by_another(story, submission) and _is_earlier(story, submission)]
+    copied = np.concatenate([NO_SPANS, *(source.assessment.spans_a for source in sources)])
     similarity = share_of(words_in(copied), words)
     return CheckResult(
         verdict=_verdict(submission, shown, similarity >= detection.copy_similarity),
         similarity=similarity,
-        matches=[_match(one) for one in shown],
+        matches=[_match(story) for story in shown],
         estimated=bool(reasons),
         reasons=tuple(reasons),
         fingerprint_version=version,
@@ -162,47 +162,47 @@ def result_of(
 def _verdict(submission: Submission, shown: Sequence[Verified], is_similar: bool) -> CheckVerdict:
     whole = tier_of(SIMILAR).severity
     is_copy = any(
-        tier_of(one.kind).severity <= whole
-        and _is_by_another(one, submission)
-        and not _is_known_to_be_later(one, submission)
-        for one in shown
+        tier_of(story.kind).severity <= whole
+        and _is_by_another(story, submission)
+        and not _is_known_to_be_later(story, submission)
+        for story in shown
     )
     if is_copy or is_similar:
         return "copy"
     return "review" if shown else "clear"
 
 
-def _is_by_another(one: Verified, submission: Submission) -> bool:
+def _is_by_another(story: Verified, submission: Submission) -> bool:
     """Whether the authors differ; an author who is not known counts as another."""
-    return submission.author_id is None or one.row["author_id"] != submission.author_id
+    return submission.author_id is None or story.row["author_id"] != submission.author_id
 
 
-def _is_hidden(one: Verified, submission: Submission, detection: Detection) -> bool:
-    own_text_expected = detection.same_author == "hide" and tier_of(one.kind).own_text_expected
-    return own_text_expected and not _is_by_another(one, submission)
+def _is_hidden(story: Verified, submission: Submission, detection: Detection) -> bool:
+    own_text_expected = detection.same_author == "hide" and tier_of(story.kind).own_text_expected
+    return own_text_expected and not _is_by_another(story, submission)
 
 
-def _is_earlier(one: Verified, submission: Submission) -> bool:
+def _is_earlier(story: Verified, submission: Submission) -> bool:
     """Whether the story comes before the text in the order of the ledger's view `sources`."""
     story_id = NO_ID if submission.story_id is None else submission.story_id
-    return sort_key(one.row["published_at"], one.row["id"]) < sort_key(submission.published_at, story_id)
+    return sort_key(story.row["published_at"], story.row["id"]) < sort_key(submission.published_at, story_id)
 
 
-def _is_known_to_be_later(one: Verified, submission: Submission) -> bool:
-    story = Dates(one.row["published_at"], catalogue=one.row["catalogue"])
-    return earlier(Dates(submission.published_at), story) == "a"
+def _is_known_to_be_later(story: Verified, submission: Submission) -> bool:
+    dates = Dates(story.row["published_at"], catalogue=story.row["catalogue"])
+    return earlier(Dates(submission.published_at), dates) == "a"
 
 
-def _rank(one: Verified) -> tuple[int, float, int]:
+def _rank(story: Verified) -> tuple[int, float, int]:
     """The sort key, in the order of an export: the most severe kind first, and within a kind the strongest match."""
-    tier = tier_of(one.kind)
-    return tier.severity, -tier.strength(one.assessment.signals), one.row["id"]
+    tier = tier_of(story.kind)
+    return tier.severity, -tier.strength(story.assessment.signals), story.row["id"]
 
 
-def _match(one: Verified) -> Match:
-    row, signals = one.row, one.assessment.signals
+def _match(story: Verified) -> Match:
+    row, signals = story.row, story.assessment.signals
     return Match(
-        kind=one.kind,
+        kind=story.kind,
         story_id=row["id"],
         hamming=signals.hamming,
         jaccard=signals.jaccard,
@@ -218,7 +218,7 @@ def _match(one: Verified) -> Match:
         name=row["name"],
         catalogue=row["catalogue"],
         licence=row["licence"],
-        spans=one.spans,
+        spans=story.spans,
     )
 
 
@@ -285,15 +285,17 @@ class Checker:
         texts, assessed, verified = dict[bytes, Text](), list[Assessed](), list[Verified]()
         if pairs:
             texts, known_common = await asyncio.gather(
-                self._texts.read((one.b for one in pairs if one.b.text_hash != own.text_hash), until),
+                self._texts.read((pair.b for pair in pairs if pair.b.text_hash != own.text_hash), until),
                 self._common.of(language),
             )
             common = np.union1d(nominated.common, known_common)
             assessed, spans = await asyncio.to_thread(self._assess, pairs, text, texts, common)
-            flagged = await self._ledger.do(_flagged, assessed)
+            flagged = await self._ledger.do(_find_flagged, assessed)
             verified = [Verified(rows[other], kind, assessment, spans[other]) for other, kind, assessment in flagged]
         reasons = (*_truncations(submission), *nominated.reasons, *_reasons(texts, verified))
-        known = [(pair, one) for pair, one in assessed if texts.get(pair.b.text_hash) is not NoText.UNANSWERED]
+        known = [
+            (pair, assessment) for pair, assessment in assessed if texts.get(pair.b.text_hash) is not NoText.UNANSWERED
+        ]
         result = result_of(submission, verified, self._detection, self._version, reasons)
         return Examined(own, text, probe, facts.last_change, nominated, known, result)
 
@@ -322,7 +324,7 @@ def _paired_story(row: Mapping[str, Any]) -> PairedStory:
     return PairedStory(**{name: row[name] for name in PairedStory.__slots__})
 
 
-def _flagged(db: sqlite3.Connection, assessed: Sequence[Assessed]) -> list[tuple[int, Kind, Assessment]]:
+def _find_flagged(db: sqlite3.Connection, assessed: Sequence[Assessed]) -> list[tuple[int, Kind, Assessment]]:
     """The matches, by id, that are copies and that no verdict says to be something else."""
     found = []
     for pair, assessment in assessed:
@@ -355,7 +357,7 @@ def _truncations(submission: Submission) -> list[str]:
 
 def _reasons(texts: Mapping[bytes, Text], verified: Sequence[Verified]) -> list[str]:
     unanswered = sum(text is NoText.UNANSWERED for text in texts.values())
-    gone = sum(texts.get(one.row["text_hash"]) is NoText.GONE for one in verified)
+    gone = sum(texts.get(story.row["text_hash"]) is NoText.GONE for story in verified)
     reasons = []
     if unanswered:
         reasons.append(f"{unanswered:,} of {len(texts):,} texts to compare with could not be read, or not in time")

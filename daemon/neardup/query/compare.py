@@ -35,7 +35,7 @@ class Comparer:
     detection: Detection
 
 
-async def compare(comparer: Comparer, one: str, other: str) -> Evidence:
+async def compare(comparer: Comparer, first: str, second: str) -> Evidence:
     """Two stories, each given as an id or as the path of a page or plain text -> what they share.
 
     Digits are an id.  Other text is a path, or else the name of a story.
@@ -43,7 +43,7 @@ async def compare(comparer: Comparer, one: str, other: str) -> Evidence:
     Raises Misuse for arguments that do not name two stories, Fatal for a story whose text cannot be read, Transient
     for a store that does not answer.
     """
-    a, b = await load_pair(comparer, one, other)
+    a, b = await load_pair(comparer, first, second)
     for story in (a, b):
         if isinstance(story, UnreadableStory):
             raise Fatal(f"story {story.known['name'] or story.known['id']}: {story.why}")
@@ -62,16 +62,16 @@ def common_of(db: sqlite3.Connection, *pair: LoadedStory | UnreadableStory) -> P
     return NO_HASHES if language is None else passages.common_of_language(db, language)
 
 
-async def load_pair(comparer: Comparer, one: str, other: str) -> list[LoadedStory | UnreadableStory]:
+async def load_pair(comparer: Comparer, first: str, second: str) -> list[LoadedStory | UnreadableStory]:
     """Load the two stories of `compare`; raises as it does, except for a story whose text cannot be read."""
-    names = [_id_or_path(comparer, one), _id_or_path(comparer, other)]
+    names = [_id_or_path(comparer, first), _id_or_path(comparer, second)]
     if len({name if isinstance(name, int) else name.resolve() for name in names}) == 1:
-        raise Misuse(f"{one} and {other} are the same story")
+        raise Misuse(f"{first} and {second} are the same story")
     if all(isinstance(name, Path) for name in names):
-        return [_load_file(comparer.extraction, Path(name)) for name in (one, other)]
+        return [_load_file(comparer.extraction, Path(name)) for name in (first, second)]
     if comparer.ledger is None or comparer.open_pool is None:
         raise Misuse("the id of a story needs a configuration, and there is no config.toml here")
-    ids = {name: argument for name, argument in zip(names, (one, other), strict=True) if isinstance(name, int)}
+    ids = {name: argument for name, argument in zip(names, (first, second), strict=True) if isinstance(name, int)}
     known = _ledger_rows(comparer.ledger, ids)
     async with aclosing(comparer.open_pool()) as pool:
         return [

@@ -52,7 +52,7 @@ def find_copies(texts: Any, *, keys: Iterable[Hashable] | None = None, language:
     if isinstance(texts, str):
         raise TypeError("texts is a single text: give a list of texts, or use compare for two of them")
     spoken = None if language is None else SHIPPED.find(language)
-    prepared, not_compared = _prepared(list(_keyed(texts, keys)), spoken)
+    prepared, not_compared = _prepare_all(list(_with_keys(texts, keys)), spoken)
     nominated = nominate_pairs(prepared, DETECTION)
     common = np.unique(nominated.common.hashes)
     pairs = ((prepared[left], prepared[right]) for left, right in nominated.pairs)
@@ -60,7 +60,7 @@ def find_copies(texts: Any, *, keys: Iterable[Hashable] | None = None, language:
     return Copies(tuple(sorted(copies, key=by_severity)), not_compared)
 
 
-def _keyed(texts: Any, keys: Iterable[Hashable] | None) -> Iterator[tuple[Hashable, str]]:
+def _with_keys(texts: Any, keys: Iterable[Hashable] | None) -> Iterator[tuple[Hashable, str]]:
     """The texts with their keys."""
     items = getattr(texts, "items", None)  # of a mapping, or of a column of pandas
     values = texts.to_pylist() if hasattr(texts, "to_pylist") else texts  # Arrow iterates over scalars
@@ -72,22 +72,26 @@ def _keyed(texts: Any, keys: Iterable[Hashable] | None) -> Iterator[tuple[Hashab
         yield from enumerate(values)
 
 
-def _prepared(
+def _prepare_all(
     texts: Sequence[tuple[Hashable, str]], language: Language | None
 ) -> tuple[list[PreparedText], dict[Hashable, str]]:
     """The texts that can be compared, and the reasons of the others."""
 
-    def prepare_one(item: tuple[Hashable, str]) -> PreparedText | NotComparable:
+    def prepare_or_refuse(item: tuple[Hashable, str]) -> PreparedText | NotComparable:
         try:
             return prepare(*item, language)
         except NotComparable as error:
             return error
 
     with ThreadPoolExecutor(THREADS) as executor:
-        results = list(executor.map(prepare_one, texts))
+        results = list(executor.map(prepare_or_refuse, texts))
     return (
-        [one for one in results if isinstance(one, PreparedText)],
-        {key: str(one) for (key, _), one in zip(texts, results, strict=True) if isinstance(one, NotComparable)},
+        [result for result in results if isinstance(result, PreparedText)],
+        {
+            key: str(result)
+            for (key, _), result in zip(texts, results, strict=True)
+            if isinstance(result, NotComparable)
+        },
     )
 
 
@@ -142,7 +146,7 @@ class Index:
 
     def _alike(self, text: PreparedText) -> tuple[int, ...]:
         """The numbers of the texts whose SimHashes or signatures are alike, the best DETECTION.max_matches."""
-        arrays, banded = self._arrays_of(text.language), _banded(text)
+        arrays, banded = self._arrays_of(text.language), _banded_fingerprint(text)
         none = arrays.where(np.zeros(len(arrays), np.bool_))
         [found] = nominate([([LOOKED_UP], banded)], [_NothingFound()], none, {text.language: DETECTION}, arrays)
         return found.matches
@@ -171,5 +175,5 @@ class Index:
         return sharing[shared >= MIN_SHARED], hashes[is_common]
 
 
-def _banded(text: PreparedText) -> BandedFingerprint:
+def _banded_fingerprint(text: PreparedText) -> BandedFingerprint:
     return BandedFingerprint(text.language, text.fingerprint.simhash, text.fingerprint.signature)

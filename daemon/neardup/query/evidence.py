@@ -185,7 +185,7 @@ def evidence(a: LoadedStory, b: LoadedStory, thresholds: Limits, common: Passage
         containment=signals.containment_a,
         matched_containment=signals.containment_b,
         longest_run_words=signals.longest_run_words,
-        **_copied(signals.extra),
+        **_copied_counts(signals.extra),
         estimated=False,
         earlier=earlier(_dates(a.known), _dates(b.known)),
         same_author=_same(a.known.get("author_id"), b.known.get("author_id")),
@@ -222,7 +222,7 @@ def evidence_from_ledger(
         containment=containments[0],
         matched_containment=containments[1],
         longest_run_words=row.get("longest_run_words"),
-        **_copied(json.loads(row.get("signals") or "{}")),
+        **_copied_counts(json.loads(row.get("signals") or "{}")),
         estimated=bool(row.get("estimated")),
         earlier=earlier(_dates(a.known), _dates(b.known)),
         same_author=_same(a.known.get("author_id"), b.known.get("author_id")),
@@ -244,7 +244,7 @@ def _passages(kind: Kind | None, a: Shingled, b: Shingled) -> list[Passage]:
     return passages(a.words, b.words)
 
 
-def _copied(extra: Mapping[str, float]) -> dict[str, Any]:
+def _copied_counts(extra: Mapping[str, float]) -> dict[str, Any]:
     """The counts of copied words and of common words, where there are any."""
     return {name: extra.get(name) for name in (COPIED_WORDS, COMMON_WORDS)}
 

@@ -143,7 +143,7 @@ def _among_whole_texts(
     return nominee.matches, uncovered
 
 
-def unseen(db: sqlite3.Connection, text: Text, seen: int, detection: Detection) -> Matches:
+def find_unseen(db: sqlite3.Connection, text: Text, seen: int, detection: Detection) -> Matches:
     """The matches of a text among the stories that were written after a change, which its lookups may have missed."""
     language, most = text.banded.language, detection.of(text.banded.language).max_matches
     late = versions.fingerprints_after(db, seen, MAX_UNINDEXED)

@@ -100,8 +100,8 @@ class Submissions:
             outcome,
             page,
             Matches(outcome.story.id, nominated.whole, most, nominated.by_passages),
-            [_ordered(*one) for one in examined.assessed],
-            partial(lookups.unseen, text=examined.probe, seen=examined.seen, detection=self._detection),
+            [_order_pair(pair, assessment) for pair, assessment in examined.assessed],
+            partial(lookups.find_unseen, text=examined.probe, seen=examined.seen, detection=self._detection),
         )
         stored = await self._ledger.do(submissions.commit, submitted, algorithm(), again=again)
         self._texts.keep(examined.fingerprint.text_hash, examined.text)
@@ -146,7 +146,7 @@ def _story(submission: Submission, path: str | None) -> Story:
         raise Misuse(str(error)) from None
 
 
-def _ordered(pair: Candidate, assessment: Assessment | None) -> Assessed:
+def _order_pair(pair: Candidate, assessment: Assessment | None) -> Assessed:
     """The pair with the lower id first, and its assessment accordingly."""
     if pair.a.id < pair.b.id:
         return pair, assessment

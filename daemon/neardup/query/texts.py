@@ -173,7 +173,9 @@ class PairVerifier:
         copies, left = list[Copy](), iter(pairs)
         while some := list(islice(left, PAIRS_AT_A_TIME)):
             compared = [
-                ComparedPair(Candidate(_paired(1, a), _paired(2, b)), self._shingled(a.text), self._shingled(b.text))
+                ComparedPair(
+                    Candidate(_paired_story(1, a), _paired_story(2, b)), self._shingled(a.text), self._shingled(b.text)
+                )
                 for a, b in some
             ]
             assessed = assess_all(compared, lambda _: DETECTION, lambda _: common)
@@ -209,7 +211,7 @@ def by_severity(copy: Copy) -> tuple[int, float]:
     return tier_of(copy.kind).severity, -max(copy.containment_a, copy.containment_b)
 
 
-def _paired(number: int, text: PreparedText) -> PairedStory:
+def _paired_story(number: int, text: PreparedText) -> PairedStory:
     fingerprint = text.fingerprint
     return PairedStory(
         number,

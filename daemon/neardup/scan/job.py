@@ -43,7 +43,7 @@ from neardup.records import (
     Story,
 )
 from neardup.scan.documents import KeptText, ReadDocument, Reader, Scratch, Verifier
-from neardup.scan.workers import Operations, WorkerDied, Workers, forked
+from neardup.scan.workers import Operations, WorkerDied, Workers, fork_workers
 from neardup.source.documents import BadDocument, Document, Documents, Listed
 from neardup.source.parse import UNPRINTABLE
 
@@ -92,7 +92,7 @@ def scan_processes(config: Config) -> Iterator[Processes]:
             read = Reader(content, scratches[number], number).read_all
             return {READ: read, BEGIN: verifier.begin, VERIFY: verifier.verify}
 
-        yield Processes(stack.enter_context(forked(operations)), reader, verifier)
+        yield Processes(stack.enter_context(fork_workers(operations)), reader, verifier)
 
 
 async def scan_documents(
@@ -186,7 +186,7 @@ class Scan:
 
     async def _read_listed(self, run_id: int, listed: Listed) -> None:
         results, refused = list[tuple[Story, PageResult]](), list[DeadLettered]()
-        async for read in self._in_order(self._read(some) async for some in _batched(listed)):
+        async for read in self._in_order(self._read(some) async for some in _batch(listed)):
             for document, found in read:
                 match self._result_of(document, found):
                     case DeadLettered() as outcome:
@@ -334,7 +334,7 @@ def _side(document: ComparedDocument) -> PairedStory:
     )
 
 
-async def _batched(listed: Listed) -> AsyncIterator[list[Document | BadDocument]]:
+async def _batch(listed: Listed) -> AsyncIterator[list[Document | BadDocument]]:
     """The documents, DOCUMENTS_AT_A_TIME."""
     some: list[Document | BadDocument] = []
     async for document in listed:

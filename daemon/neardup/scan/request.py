@@ -81,12 +81,12 @@ def list_documents(request: Request, spool_file: Path, stdin: Path | None) -> It
         return
     with Spool(spool_file) as spool:
         several = len(files) + len(reference) > 1
-        read = partial(_spooled, request=request, spool=spool, stdin=stdin, several=several)
+        read = partial(_spool_documents, request=request, spool=spool, stdin=stdin, several=several)
         documents = Documents(read(files), read(reference) if request.reference else None, 0)
         yield Listing(documents, f"texts:{spool_file}", left_out)
 
 
-async def _spooled(
+async def _spool_documents(
     files: Sequence[Path], request: Request, spool: Spool, stdin: Path | None, *, several: bool
 ) -> Listed:
     """The documents of files, of which each is a table or a single text, with their texts in the spool."""

@@ -72,7 +72,7 @@ class Workers:
 
 
 @contextmanager
-def forked(operations_of: Callable[[int], Operations]) -> Iterator[Workers]:
+def fork_workers(operations_of: Callable[[int], Operations]) -> Iterator[Workers]:
     """PROCESSES that have the operations of their numbers, from 0; they end with the block, or with this process."""
     collect_seldom()
     pids, owned = list[int](), list[Connection]()
@@ -102,11 +102,11 @@ def _serve(owner: Connection, operations: Operations) -> NoReturn:
     with suppress(EOFError, OSError):
         while True:
             name, arguments = owner.recv()
-            owner.send(_carried_out(operations[name], arguments))
+            owner.send(_carry_out(operations[name], arguments))
     os._exit(0)
 
 
-def _carried_out(operation: Callable[..., object], arguments: tuple[object, ...]) -> tuple[object, Exception | None]:
+def _carry_out(operation: Callable[..., object], arguments: tuple[object, ...]) -> tuple[object, Exception | None]:
     try:
         return operation(*arguments), None
     except MemoryError:
