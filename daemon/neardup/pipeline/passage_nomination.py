@@ -10,8 +10,9 @@ verified again, so the order in which stories arrive makes no difference.
 
 import asyncio
 from collections import deque
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, replace
+from typing import Protocol, TypeVar
 
 import numpy as np
 
@@ -19,17 +20,25 @@ from neardup.config import Detection
 from neardup.core.candidates.passage_groups import sharing_pairs
 from neardup.core.columns import Outcomes
 from neardup.core.fingerprint.word_hashes import PassageHashes
+from neardup.index.passages.index import PassageIndex
 from neardup.index.passages.lookup import Found
 from neardup.ledger import Ledger, candidates, passages, verification, versions
 from neardup.ledger.passages import CommonPassage
-from neardup.pipeline.passage_sync import PassageSync
-from neardup.pipeline.stages import MAX_BATCHES
 from neardup.records import Language
 from neardup.telemetry.metrics import COMMON_PASSAGES, STAGE_SECONDS
 
+T = TypeVar("T")
 MAX_HOLDERS = 5_000  # stories of a hash that has just become common; it was found common long before it has more
 MAX_MATCHED = 20_000  # stories
 RECHECKED_AT_ONCE = 500  # stories
+
+
+class Passages(Protocol):
+    """A passage index, and how it is asked a question; see `pipeline.passage_sync.PassageSync`."""
+
+    @property
+    def index(self) -> PassageIndex: ...
+    async def ask(self, question: Callable[[], T], /) -> T: ...
 
 
 @dataclass(frozen=True, slots=True)
@@ -62,7 +71,7 @@ class CommonHashes:
 class CommonPassages:
     """The common passages that one process has found."""
 
-    def __init__(self, passages: PassageSync, ledger: Ledger) -> None:
+    def __init__(self, passages: Passages, ledger: Ledger) -> None:
         self._passages = passages
         self._ledger = ledger
         self._holders: dict[Language, dict[int, int]] = {}  # by hash
@@ -129,17 +138,24 @@ class PassageMatches:
 class PassageNomination:
     """Looks up and nominates the batches of one run, in their order, or single texts.
 
-    Without `common` the common passages that it finds are not recorded.
+    Without `common` the common passages that it finds are not recorded.  A lookup that lacks more than the
+    `most_recent` batches is repeated.
     """
 
     def __init__(
-        self, passages: PassageSync, ledger: Ledger, detection: Detection, common: CommonPassages | None = None
+        self,
+        passages: Passages,
+        ledger: Ledger,
+        detection: Detection,
+        common: CommonPassages | None = None,
+        *,
+        most_recent: int = 0,
     ) -> None:
         self._passages = passages
         self._ledger = ledger
         self._detection = detection
         self._batches = 0  # committed so far, and in the index
-        self._recent: deque[list[Probe]] = deque(maxlen=2 * MAX_BATCHES)  # the last of these
+        self._recent: deque[list[Probe]] = deque(maxlen=most_recent)  # the last of these
         self._common = common
         self._matched: list[Probe] = []  # stories with matches, whose passages may have become common since
         self._capped: set[int] = set()  # the ids of those with more than max_matches

@@ -33,6 +33,7 @@ from neardup.pipeline.passage_nomination import (
     PassageNomination,
 )
 from neardup.pipeline.passage_sync import PassageSync
+from neardup.pipeline.stages import MAX_BATCHES
 from neardup.pipeline.summary import Counts
 from neardup.records import BadRow, BandedFingerprint, Checkpoint, DeadLettered, Language, Skipped, Story
 from neardup.telemetry.lazy_metrics import observe_all
@@ -82,7 +83,7 @@ class Writer:
         self._index = index
         self._passages = passages
         self._common = CommonPassages(passages, ledger)
-        self._nomination = PassageNomination(passages, ledger, detection, self._common)
+        self._nomination = PassageNomination(passages, ledger, detection, self._common, most_recent=2 * MAX_BATCHES)
         self._detection = detection
         self._version = version
         self._index_wait = index_wait
