@@ -19,8 +19,8 @@ from neardup.errors import Fatal
 from neardup.index.passages import join
 from neardup.ledger import Ledger, candidates, passages, stories
 from neardup.ledger.candidates import Matches
+from neardup.nomination.passages import CommonPassages, PassageNomination
 from neardup.pipeline import passage_sweep
-from neardup.pipeline.passage_nomination import CommonPassages, PassageNomination
 from neardup.pipeline.passage_sweep import PassageSweep
 from neardup.pipeline.passage_sync import PassageSync, open_passages
 from neardup.pipeline.scratch import scratch_folder

@@ -3,7 +3,7 @@
 import numpy as np
 from neardup.core.page import Page, StoryText, text_of
 from neardup.core.text.extraction import Extraction
-from neardup.query.pairs_in_memory import nominate_pairs
+from neardup.nomination.in_memory import nominate_pairs
 from neardup.query.texts import DETECTION, NotComparable, PairVerifier, prepare
 from neardup.records import Language
 

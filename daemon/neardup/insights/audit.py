@@ -28,8 +28,8 @@ from neardup.index.protocol import Completeness, read_bucket_sizes
 from neardup.ledger import Ledger, now_ms, self_checks, stories, versions
 from neardup.ledger.passages import hashes_after
 from neardup.ledger.self_checks import Measure, OnRecord, Pair, Recall, Trial
+from neardup.nomination.passages import CommonHashes
 from neardup.pages.text_cache import Texts
-from neardup.pipeline.passage_nomination import CommonHashes
 from neardup.records import Assessment, BandedFingerprint, Candidate, Change, PairedStory, is_work
 
 STORIES_PER_READ = 2_000  # larger pages do not fit in the processor's cache

@@ -39,7 +39,7 @@ from neardup.ledger import (
     versions,
 )
 from neardup.ledger.passages import CommonPassage
-from neardup.pipeline.passage_nomination import CommonPassages
+from neardup.nomination.passages import CommonPassages
 from neardup.pipeline.passage_sync import PassageSync
 from neardup.pipeline.scratch import scratch_errors
 from neardup.records import Language

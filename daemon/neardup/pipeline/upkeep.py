@@ -20,10 +20,10 @@ from neardup.index.protocol import Index
 from neardup.ledger import Ledger, candidates, lock, outbox, submissions, versions
 from neardup.ledger.candidates import Matches
 from neardup.ledger.submissions import Unsettled
+from neardup.nomination.passages import CommonPassages, PassageNomination, Probe
 from neardup.pages.text_cache import Texts
 from neardup.pipeline import submitted_pages
 from neardup.pipeline.index_sync import KEEP_CHANGES, catch_up
-from neardup.pipeline.passage_nomination import CommonPassages, PassageNomination, Probe
 from neardup.pipeline.passage_sync import PassageSync
 from neardup.pipeline.verifier import BATCH, BEFORE_ALL, Verifier, fitting
 from neardup.records import BandedFingerprint

@@ -13,8 +13,8 @@ from neardup.config import Detection
 from neardup.core.verify.scores import ComparedPair, assess_all
 from neardup.core.verify.shingled import Shingled
 from neardup.ledger import Ledger, candidates, passages, verification
+from neardup.nomination.passages import CommonHashes
 from neardup.pages.text_cache import NoText, Texts
-from neardup.pipeline.passage_nomination import CommonHashes
 from neardup.records import Assessment, Candidate, Kind, Language
 from neardup.telemetry.metrics import ESTIMATED, FLAGS, NEAR_MISSES, STAGE_SECONDS
 

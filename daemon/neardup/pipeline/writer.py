@@ -24,14 +24,9 @@ from neardup.errors import IndexDamaged, NeardupError, Transient
 from neardup.index.protocol import Index, LookupResult
 from neardup.ledger import Ledger, stories, versions
 from neardup.ledger.candidates import Matches
+from neardup.nomination.passages import CommonPassages, PassageLookup, PassageMatches, PassageNomination
 from neardup.pipeline.index_sync import catch_up, replay
 from neardup.pipeline.index_wait import IndexWait
-from neardup.pipeline.passage_nomination import (
-    CommonPassages,
-    PassageLookup,
-    PassageMatches,
-    PassageNomination,
-)
 from neardup.pipeline.passage_sync import PassageSync
 from neardup.pipeline.stages import MAX_BATCHES
 from neardup.pipeline.summary import Counts

@@ -25,8 +25,8 @@ from neardup.index.passages.index import PassageIndex
 from neardup.index.protocol import Index
 from neardup.ledger import Ledger, active_verdicts, candidates, stories
 from neardup.ledger.similarities import share_of, words_in
+from neardup.nomination.passages import CommonHashes
 from neardup.pages.text_cache import NoText, Text, Texts
-from neardup.pipeline.passage_nomination import CommonHashes
 from neardup.query import lookups
 from neardup.query.lookups import Lookups, Nominated
 from neardup.records import (

@@ -17,7 +17,7 @@ from neardup.core.candidates.select import NO_NUMBERS, nominate
 from neardup.core.fingerprint.word_hashes import MIN_SHARED, PassageHashes
 from neardup.index.passages.tail import Tail
 from neardup.languages import SHIPPED
-from neardup.query.pairs_in_memory import nominate_pairs, passages_of
+from neardup.nomination.in_memory import nominate_pairs, passages_of
 from neardup.query.texts import DETECTION, Copy, NotComparable, PairVerifier, PreparedText, by_severity, prepare
 from neardup.records import BandedFingerprint, Language
 

@@ -21,8 +21,8 @@ from neardup.index.protocol import Index, LookupResult
 from neardup.ledger import Ledger, outbox, passages, runs, stories, versions
 from neardup.ledger.candidates import Matches
 from neardup.ledger.languages import stories_by_language
+from neardup.nomination.passages import PassageLookup, PassageNomination, Probe
 from neardup.pipeline.index_sync import refuse_index_mismatch
-from neardup.pipeline.passage_nomination import PassageLookup, PassageNomination, Probe
 from neardup.pipeline.passage_sync import PassageSync
 from neardup.records import BandedFingerprint
 from neardup.retry import retry_call

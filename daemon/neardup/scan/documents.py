@@ -24,11 +24,11 @@ from neardup.core.verify.scores import ComparedPair, assess_all
 from neardup.core.verify.shingled import Shingled, shingled_text
 from neardup.core.verify.skeletons import Grams, distinct_grams
 from neardup.errors import NeardupError
+from neardup.nomination.in_memory import Pair
 from neardup.pages.local import PlainContent
 from neardup.pages.results import Failure, failure_of
 from neardup.pages.store import Pages
 from neardup.pages.text_cache import CACHE_BYTES
-from neardup.query.pairs_in_memory import Pair
 from neardup.records import Assessment, Candidate, Language, PairedStory
 from neardup.scan.workers import lift_time_limit, limit_time
 from neardup.source.documents import Document

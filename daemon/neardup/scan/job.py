@@ -22,6 +22,7 @@ from neardup.core.text.scripts import ENGLISH
 from neardup.errors import Fatal
 from neardup.ledger import Ledger, cases, connect, languages, passages, similarities, stories, transaction, verification
 from neardup.ledger.passages import CommonPassage
+from neardup.nomination.in_memory import Nominated, Pair, nominate_pairs
 from neardup.pages.local import PlainContent
 from neardup.pages.reader_pool import PROCESSES, ReaderPool
 from neardup.pages.results import NotModified, PageResult, results_of
@@ -29,7 +30,6 @@ from neardup.pages.store import location_of
 from neardup.pipeline.run_lifecycle import Hook, carry_out
 from neardup.pipeline.summary import Counts, Phase, Progress, RunSummary, Summary, Watch, log_caps
 from neardup.pipeline.worker import keep_examples, outcomes_of
-from neardup.query.pairs_in_memory import Nominated, Pair, nominate_pairs
 from neardup.records import (
     Assessment,
     BadRow,

@@ -30,7 +30,7 @@ from neardup.insights.evaluate.corpus import Corpus, write_manifest
 from neardup.insights.evaluate.edits import OTHER_SCRIPT
 from neardup.insights.evaluate.truth import FALSE_BELOW
 from neardup.ledger import stories, versions
-from neardup.pipeline.passage_nomination import PassageNomination, Probe
+from neardup.nomination.passages import PassageNomination, Probe
 from neardup.pipeline.passage_sync import PassageSync
 from neardup.pipeline.summary import Watch
 from neardup.records import BandedFingerprint, Kind, Language
