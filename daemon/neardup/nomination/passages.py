@@ -24,6 +24,7 @@ from neardup.index.passages.index import PassageIndex
 from neardup.index.passages.lookup import Found
 from neardup.ledger import Ledger, candidates, passages, verification, versions
 from neardup.ledger.passages import CommonPassage
+from neardup.nomination.matches import matches_of
 from neardup.records import Language
 from neardup.telemetry.metrics import COMMON_PASSAGES, STAGE_SECONDS
 
@@ -218,10 +219,9 @@ class PassageNomination:
 
     async def _nominate_again(self, probes: list[Probe], found: list[Found]) -> None:
         matches = await self._matches(PassageLookup(probes, found, self._batches), [])
-        most = [self._detection.of(probe.language).max_matches for probe in probes]
         nominated = [
-            candidates.Matches(probe.story_id, (), limit, matches[probe.story_id].ids)
-            for probe, limit in zip(probes, most, strict=True)
+            matches_of(probe.story_id, probe.language, self._detection, (), matches[probe.story_id].ids)
+            for probe in probes
         ]
         await self._ledger.do(candidates.nominate_all, nominated)
 

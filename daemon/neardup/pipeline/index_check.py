@@ -25,10 +25,11 @@ from neardup.index.protocol import BucketStatistics, Completeness, Index
 from neardup.ledger import Ledger, outbox, runs, versions
 from neardup.ledger.candidates import Matches, nominate_all
 from neardup.ledger.languages import stories_by_language
+from neardup.nomination.fingerprints import look_up_and_nominate
+from neardup.nomination.matches import matches_of
 from neardup.pipeline.index_sync import catch_up, rebuild
 from neardup.pipeline.passage_sync import drop_damaged_segment
 from neardup.pipeline.summary import IndexFaults
-from neardup.pipeline.upkeep import nominees_of
 from neardup.records import Change
 from neardup.telemetry.log import log
 from neardup.telemetry.metrics import INDEX_MISSING, INDEX_REPAIRS, SCRUBBED
@@ -112,7 +113,7 @@ class IndexCheck:
         """Look up and nominate the stories that were looked up since the index was last known to be whole."""
         number = await self._ledger.do(outbox.proven_number)
         while page := await self._ledger.do(versions.inserts_after, number, STORIES_PER_LOOKUP):
-            matches = await matches_of(self._index, self._ledger, self._detection, page)
+            matches = await find_matches(self._index, self._ledger, self._detection, page)
             if matches is None:
                 await catch_up(self._index, self._ledger, self._version)
                 raise Transient("the index has lost data meanwhile", "index_lost")
@@ -123,16 +124,18 @@ class IndexCheck:
             log.info("stories were looked up again", stories=self.faults.looked_up_again)
 
 
-async def matches_of(
+async def find_matches(
     index: Index, ledger: Ledger, detection: Detection, stories: Sequence[Change]
 ) -> list[Matches] | None:
     """What stories of the index match when they are looked up again; None if the index has lost its data."""
     banded = {story.story_id: story.new for story in stories if story.new is not None}
-    nominees = await nominees_of(index, ledger, detection, list(banded.items()))
+    nominees = await look_up_and_nominate(index, ledger, detection, list(banded.items()))
     if nominees is None:
         return None
-    most = {story_id: detection.of(fingerprint.language).max_matches for story_id, fingerprint in banded.items()}
-    return [Matches(nominee.story_id, nominee.matches, most[nominee.story_id]) for nominee in nominees]
+    return [
+        matches_of(nominee.story_id, banded[nominee.story_id].language, detection, nominee.matches)
+        for nominee in nominees
+    ]
 
 
 def is_widespread(sample: Sequence[Change], incomplete: Sequence[Change]) -> bool:
@@ -202,7 +205,7 @@ async def _scrub_stories(index: Index, ledger: Ledger, detection: Detection) -> 
             await index.restore(incomplete)
             INDEX_MISSING.inc(sum(missing))
             INDEX_REPAIRS.labels("restored").inc()
-            await ledger.do(nominate_all, await matches_of(index, ledger, detection, incomplete) or [])
+            await ledger.do(nominate_all, await find_matches(index, ledger, detection, incomplete) or [])
         SCRUBBED.inc(len(stories))
         state = replace(
             state,

@@ -11,8 +11,6 @@ import time
 from collections import Counter
 from collections.abc import AsyncGenerator, Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from itertools import groupby
-from operator import itemgetter
 from pathlib import Path
 
 import numpy as np
@@ -29,16 +27,14 @@ from neardup.core.candidates.passage_groups import (
 from neardup.index.passages.join import JoinStep
 from neardup.ledger import (
     Ledger,
-    active_verdicts,
-    candidates,
     languages,
     outbox,
     passages,
-    transaction,
     verification,
     versions,
 )
 from neardup.ledger.passages import CommonPassage
+from neardup.nomination.matches import NominatedPair, record_pairs, shortlist_limit
 from neardup.nomination.passages import CommonPassages
 from neardup.pipeline.passage_sync import PassageSync
 from neardup.pipeline.scratch import scratch_errors
@@ -48,8 +44,6 @@ STORIES_PER_READ = 20_000
 ROWS_PER_COMMIT = 5_000
 BEFORE_ALL = -(2**63)  # sorts before every story's id
 STEP_SECONDS = 0.2  # of the join, before the stop event is checked again
-
-Pair = tuple[int, int, Language]  # the ids of a story and its match, and their language
 
 
 @dataclass(frozen=True, slots=True)
@@ -124,7 +118,8 @@ class PassageSweep:
             for start in range(0, len(pairs), ROWS_PER_COMMIT):
                 if self._stop.is_set():
                     return
-                full += await self._ledger.do(_put, pairs[start : start + ROWS_PER_COMMIT], self._detection)
+                some = pairs[start : start + ROWS_PER_COMMIT]
+                full += await self._ledger.do(record_pairs, some, self._detection, by_passages=True)
             yield Nominated(len(pairs) - full.total(), left_out + full, steps[-1].through)
             self._show(steps[-1].done)
 
@@ -149,16 +144,10 @@ class PassageSweep:
         return ids
 
     async def _shortlist_limits(self) -> Counts:
-        """How many matches of a story to nominate, by the number of its language.
-
-        Pairs with a verdict do not count towards `max_matches`; the limit keeps a story with many from
-        listing all
-        pairs.
-        """
+        """The limit of matches of a story to nominate, by the number of its language."""
         limits = np.zeros(max(self._names, default=0) + 1, np.int64)
         for number, language in self._names.items():
-            most = self._detection.of(language).max_matches
-            limits[number] = most + min(await self._ledger.do(active_verdicts.most_of_a_story, language), most)
+            limits[number] = await self._ledger.do(shortlist_limit, language, self._detection)
         return limits
 
     def _next_steps(self) -> list[JoinStep]:
@@ -171,7 +160,7 @@ class PassageSweep:
                     break
         return steps
 
-    def _best(self, pairs: SharedHashes, ids: Ids, limits: Counts, left_out: Counter[Language]) -> list[Pair]:
+    def _best(self, pairs: SharedHashes, ids: Ids, limits: Counts, left_out: Counter[Language]) -> list[NominatedPair]:
         """The best matches of each story, best first; counts the others in `left_out`."""
         language_of = self._language_of[pairs.right]
         best = best_matches(pairs, ids, limits[language_of])
@@ -193,16 +182,3 @@ def _put_common(db: sqlite3.Connection, rows: Sequence[tuple[int, int, int]]) ->
         for story_id, language in [stories[example]]
     ]
     return passages.record_new_common(db, described)
-
-
-def _put(db: sqlite3.Connection, pairs: Sequence[Pair], detection: Detection) -> Counter[Language]:
-    """Record pairs, `max_matches` per story; returns how many were left out, by language."""
-    left_out = Counter[Language]()
-    with transaction(db):
-        for story_id, matches in groupby(pairs, itemgetter(0)):
-            by_passages, of_languages = zip(*((match, language) for _, match, language in matches), strict=True)
-            most = detection.of(of_languages[0]).max_matches
-            left_out[of_languages[0]] += candidates.nominate(
-                db, candidates.Matches(story_id, (), most, by_passages=by_passages)
-            )
-    return left_out

@@ -8,14 +8,11 @@ left, unless stories or thresholds have changed since.
 
 import asyncio
 import json
-import sqlite3
 import time
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from contextlib import aclosing, closing
 from dataclasses import dataclass, field
-from itertools import groupby
-from operator import itemgetter
 from pathlib import Path
 from typing import Any, Self
 
@@ -27,8 +24,9 @@ from neardup.core.candidates.all_pairs import PairChunk
 from neardup.core.candidates.top_k import MAX_STORIES, LanguageFingerprints, Shortlist, nominated_pairs
 from neardup.core.fingerprint.version import algorithm
 from neardup.errors import Fatal
-from neardup.ledger import Ledger, active_verdicts, candidates, outbox, runs, transaction, versions
+from neardup.ledger import Ledger, candidates, outbox, runs, versions
 from neardup.ledger.languages import stories_by_language
+from neardup.nomination.matches import record_pairs, shortlist_limit
 from neardup.pages.reader_pool import OpenReaderPool
 from neardup.pages.text_cache import Texts
 from neardup.pipeline.index_sync import refuse_ledger_mismatch
@@ -206,16 +204,16 @@ class Sweep:
 
     async def _sweep_language(self, language: Language, stories: LanguageFingerprints) -> bool:
         """Record the candidates of a language; False if `stop` was set before the end."""
-        most = self._detection.of(language).max_matches
-        # Pairs with a verdict do not count towards `most`; the limit keeps a story with many from listing all pairs.
-        with_verdict = await self._ledger.do(active_verdicts.most_of_a_story, language)
-        shortlist = Shortlist(stories, most + min(with_verdict, most))
+        limit = await self._ledger.do(shortlist_limit, language, self._detection)
+        shortlist = Shortlist(stories, limit)
         capped = await self._nominate(language, stories, shortlist)
         shortlisted, full = await asyncio.to_thread(len, shortlist), 0
         for page in shortlist.pages(PAIRS_PER_COMMIT):
             if self._stop.is_set():
                 break
-            full += await self._ledger.do(_put, page, most)
+            pairs = [(story_id, match, language) for story_id, match in page]
+            left_out = await self._ledger.do(record_pairs, pairs, self._detection, by_passages=False)
+            full += left_out[language]
         if self._stop.is_set():
             return False
         self.summary.stories += len(stories.ids)
@@ -269,12 +267,3 @@ class Sweep:
             self.summary.flagged[kind] += n
         self._progress.counts.add_flags(new_flags.items())
         self._watch(self._progress)
-
-
-def _put(db: sqlite3.Connection, pairs: Sequence[tuple[int, int]], most: int) -> int:
-    """Record pairs of a story and its match, `most` per story; returns how many were left out."""
-    with transaction(db):
-        return sum(
-            candidates.nominate(db, candidates.Matches(story_id, [match for _, match in matches], most))
-            for story_id, matches in groupby(pairs, itemgetter(0))
-        )

@@ -12,21 +12,20 @@ from collections.abc import Sequence
 import numpy as np
 
 from neardup.config import Detection
-from neardup.core.candidates.select import Nominee, StoryGroup, nominate
 from neardup.core.fingerprint.version import algorithm
 from neardup.errors import NeardupError, Transient
 from neardup.index.passages.index import PassageIndex
 from neardup.index.protocol import Index
-from neardup.ledger import Ledger, candidates, lock, outbox, submissions, versions
-from neardup.ledger.candidates import Matches
+from neardup.ledger import Ledger, candidates, lock, outbox, submissions
 from neardup.ledger.submissions import Unsettled
+from neardup.nomination.fingerprints import look_up_and_nominate
+from neardup.nomination.matches import matches_of
 from neardup.nomination.passages import CommonPassages, PassageNomination, Probe
 from neardup.pages.text_cache import Texts
 from neardup.pipeline import submitted_pages
 from neardup.pipeline.index_sync import KEEP_CHANGES, catch_up
 from neardup.pipeline.passage_sync import PassageSync
 from neardup.pipeline.verifier import BATCH, BEFORE_ALL, Verifier, fitting
-from neardup.records import BandedFingerprint
 from neardup.telemetry.log import log
 
 STORIES_PER_LOOKUP = 256
@@ -102,40 +101,26 @@ async def settle(index: Index, passages: PassageSync, ledger: Ledger, detection:
     unsettled = await ledger.do(submissions.list_unsettled, STORIES_PER_LOOKUP)
     if not unsettled:
         return []
-    nominees = await nominees_of(index, ledger, detection, [(story.story_id, story.banded) for story in unsettled])
+    nominees = await look_up_and_nominate(
+        index, ledger, detection, [(story.story_id, story.banded) for story in unsettled]
+    )
     if nominees is None:
         return []
     nomination = PassageNomination(passages, ledger, detection, CommonPassages(passages, ledger))
     by_passages = await nomination.nominate(await nomination.look_up_probes(_probes(unsettled)))
     whole = {nominee.story_id: nominee.matches for nominee in nominees}
     matches = [
-        Matches(
+        matches_of(
             story.story_id,
+            story.banded.language,
+            detection,
             whole[story.story_id],
-            detection.of(story.banded.language).max_matches,
             by_passages[story.story_id].ids,
         )
         for story in unsettled
     ]
     await ledger.do(submissions.settle, unsettled, matches)
     return [story.story_id for story in unsettled]
-
-
-async def nominees_of(
-    index: Index, ledger: Ledger, detection: Detection, stories: Sequence[tuple[int, BandedFingerprint]]
-) -> list[Nominee] | None:
-    """Look up stories that the index holds; None if the index has lost data or is far behind the ledger."""
-    ids_of: dict[BandedFingerprint, list[int]] = {}
-    for story_id, banded in stories:
-        ids_of.setdefault(banded, []).append(story_id)
-    groups: list[StoryGroup] = [(ids, banded) for banded, ids in ids_of.items()]
-    applied, found = await index.lookup(list(ids_of))
-    arrays = None if applied is None else await ledger.do(versions.fingerprints_for_nomination, found, applied)
-    if arrays is None:
-        return None
-    held, unindexed = arrays
-    thresholds = {banded.language: detection.of(banded.language) for banded in ids_of}
-    return await asyncio.to_thread(nominate, groups, found, held, thresholds, unindexed)
 
 
 def _probes(unsettled: Sequence[Unsettled]) -> list[Probe]:

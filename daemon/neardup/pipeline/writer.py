@@ -17,13 +17,14 @@ from dataclasses import dataclass, replace
 from typing import Self
 
 from neardup.config import Detection
-from neardup.core.candidates.select import Nominee, StoryGroup, nominate
+from neardup.core.candidates.select import Nominee, StoryGroup
 from neardup.core.columns import Outcomes
 from neardup.core.fingerprint.minhash import FEW_SHINGLES
 from neardup.errors import IndexDamaged, NeardupError, Transient
 from neardup.index.protocol import Index, LookupResult
-from neardup.ledger import Ledger, stories, versions
-from neardup.ledger.candidates import Matches
+from neardup.ledger import Ledger, stories
+from neardup.nomination.fingerprints import group_stories, nominate_groups
+from neardup.nomination.matches import matches_of
 from neardup.nomination.passages import CommonPassages, PassageLookup, PassageMatches, PassageNomination
 from neardup.pipeline.index_sync import catch_up, replay
 from neardup.pipeline.index_wait import IndexWait
@@ -113,10 +114,7 @@ class Writer:
         if self._index is None or not len(batch.made):
             return None
         fresh = list(zip(batch.made.stories.ids, batch.made.banded(), strict=True))
-        ids_of = dict[BandedFingerprint, list[int]]()
-        for story_id, banded in fresh:
-            ids_of.setdefault(banded, []).append(story_id)
-        groups: list[StoryGroup] = [(ids, banded) for banded, ids in ids_of.items()]
+        groups = group_stories(fresh)
         applied, found = await self._look_up_groups(self._index, groups)
         return BatchLookup(fresh, groups, applied, found, await self._nomination.look_up(batch))
 
@@ -142,10 +140,11 @@ class Writer:
                 stories.Batch(
                     outcomes=batch,
                     matches=[
-                        Matches(
+                        matches_of(
                             story_id,
+                            banded.language,
+                            self._detection,
                             nominees[story_id].matches,
-                            self._detection.of(banded.language).max_matches,
                             by_passages[story_id].ids,
                         )
                         for story_id, banded in fresh
@@ -173,17 +172,13 @@ class Writer:
 
     async def _nominate(self, index: Index, lookup: BatchLookup) -> dict[int, Nominee]:
         """For each story looked up, its matches among the stories found, those not indexed yet, and its own batch."""
-        # None: the index is too far behind the ledger
-        while (
-            arrays := await self._ledger.do(versions.fingerprints_for_nomination, lookup.found, lookup.applied)
-        ) is None:
+        while True:
+            nominees = await nominate_groups(self._ledger, self._detection, lookup.groups, lookup.found, lookup.applied)
+            if nominees is not None:
+                return {nominee.story_id: nominee for nominee in nominees}
             await self._index_wait.until_answered("index", lambda: self._repair(index))
             applied, found = await self._look_up_groups(index, lookup.groups)
             lookup = replace(lookup, applied=applied, found=found)
-        held, unindexed = arrays
-        thresholds = {banded.language: self._detection.of(banded.language) for _, banded in lookup.groups}
-        nominees = await asyncio.to_thread(nominate, lookup.groups, lookup.found, held, thresholds, unindexed)
-        return {nominee.story_id: nominee for nominee in nominees}
 
     async def _look_up(self, index: Index, probes: Sequence[BandedFingerprint]) -> tuple[int, list[LookupResult]]:
         """Look up, after a repair if the index has no position; returns the last change applied, and the results."""

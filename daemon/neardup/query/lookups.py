@@ -21,6 +21,7 @@ from neardup.index.protocol import Index, LookupResult
 from neardup.ledger import Ledger, outbox, passages, runs, stories, versions
 from neardup.ledger.candidates import Matches
 from neardup.ledger.languages import stories_by_language
+from neardup.nomination.matches import matches_of
 from neardup.nomination.passages import PassageLookup, PassageNomination, Probe
 from neardup.pipeline.index_sync import refuse_index_mismatch
 from neardup.pipeline.passage_sync import PassageSync
@@ -157,7 +158,7 @@ def find_unseen(db: sqlite3.Connection, text: Text, seen: int, detection: Detect
     numbers = [rows[nth][0] for nth in np.flatnonzero(shared >= MIN_SHARED).tolist()]
     ids = [story_id for story_id in versions.ids_of(db, numbers).values() if story_id != text.story_id]
     by_passages = [story_id for story_id in ids[:most] if story_id not in nominee.matches]
-    return Matches(text.story_id, nominee.matches, most, by_passages)
+    return matches_of(text.story_id, language, detection, nominee.matches, by_passages)
 
 
 async def in_time(work: Awaitable[T], until: float | None, late: str) -> T:

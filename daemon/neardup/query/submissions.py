@@ -20,8 +20,8 @@ from neardup.core.text.scripts import script_of_most
 from neardup.errors import Misuse, TooLarge
 from neardup.languages import Languages
 from neardup.ledger import Ledger, candidates, stories, submissions
-from neardup.ledger.candidates import Matches
 from neardup.ledger.submissions import Stored, Submitted
+from neardup.nomination.matches import matches_of
 from neardup.pages.text_cache import Texts
 from neardup.pipeline import submitted_pages
 from neardup.pipeline.verifier import Verifier, count_assessed
@@ -94,12 +94,13 @@ class Submissions:
         return await self.checker.check(submission, deadline=deadline)
 
     async def _store(self, outcome: Fingerprinted, page: str, examined: Examined, *, again: bool) -> Stored:
-        most = self._detection.of(outcome.story.language).max_matches
         nominated = examined.nominated
         submitted = Submitted(
             outcome,
             page,
-            Matches(outcome.story.id, nominated.whole, most, nominated.by_passages),
+            matches_of(
+                outcome.story.id, outcome.story.language, self._detection, nominated.whole, nominated.by_passages
+            ),
             [_order_pair(pair, assessment) for pair, assessment in examined.assessed],
             partial(lookups.find_unseen, text=examined.probe, seen=examined.seen, detection=self._detection),
         )

@@ -53,7 +53,7 @@ STEPS: dict[str, list[tuple[Any, str]]] = {
     "rebuild": [(run, "rebuild"), (index_sync, "rebuild")],
     "prune passage hashes": [(passages, "prune_hashes")],
     "owe a sweep": [(runs, "owe_sweep")],
-    "nominate in a sweep": [(sweep, "_put")],
+    "nominate in a sweep": [(sweep, "record_pairs")],
     "sweep": [(app, "sweep")],
     "forget": [(stories, "forget")],
     "judge": [(verdicts, "decide")],
