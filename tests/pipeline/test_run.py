@@ -1,4 +1,4 @@
-"""Law: a listing of works removes those on record that it does not list, unless a row may be one of them."""
+"""A run's listing of works, and when a run proposes --fresh."""
 
 import tempfile
 from collections.abc import AsyncIterator, Iterable
@@ -11,9 +11,11 @@ from hypothesis import strategies as st
 from neardup.core.columns import ListedBlock, StoryColumns
 from neardup.errors import Fatal
 from neardup.ledger import Ledger, works
-from neardup.pipeline.run import EMPTY_LISTING, WorksListing
+from neardup.pipeline.run import EMPTY_LISTING, FRESH_PAYS, FreshProposal, Options, WorksListing
+from neardup.pipeline.summary import Counts, Progress
 from neardup.records import BadRow, Checkpoint, Dead, Fingerprinted, ListedRow, Story
 from neardup.source import rows_of
+from structlog.testing import capture_logs
 
 from tests.support.builders import commit, fingerprint_of
 from tests.support.languages import HINDI
@@ -90,3 +92,31 @@ async def test_an_empty_listing_fails_and_removes_nothing(tmp_path: Path) -> Non
             _ = [row async for row in rows_of(WorksListing(Rows([]), ledger))]
         assert str(refused.value) == EMPTY_LISTING
         assert await ledger.do(works.ids_of, "classics") == [-1]
+
+
+def proposed(options: Options, stories: int, held: int = 0) -> list[int]:
+    """The sizes for which `--fresh` is proposed while a listing of so many stories is read."""
+    proposal = FreshProposal(options)
+    with capture_logs() as lines:
+        for listed in (0, stories // 10, stories):
+            progress = Progress(Counts(fingerprinted=listed), position=40 * listed, size=40 * stories)
+            proposal.consider(progress, held)
+    return [line["about"] for line in lines]
+
+
+def test_a_large_first_backfill_is_proposed_fresh_once() -> None:
+    assert proposed(Options("backfill"), FRESH_PAYS) == [FRESH_PAYS]
+
+
+@pytest.mark.parametrize(
+    ("options", "stories", "held"),
+    [
+        (Options("backfill"), FRESH_PAYS - 10, 0),
+        (Options("backfill"), FRESH_PAYS, 1),
+        (Options("backfill", fresh=True), FRESH_PAYS, 0),
+        (Options("daily"), FRESH_PAYS, 0),
+        (Options("retry", dead_letters=True), FRESH_PAYS, 0),
+    ],
+)
+def test_no_other_run_is_proposed_fresh(options: Options, stories: int, held: int) -> None:
+    assert proposed(options, stories, held) == []

@@ -19,7 +19,7 @@ from neardup.index.sqlite import SqliteIndex
 from neardup.languages import LANGUAGES
 from neardup.ledger import Ledger, candidates, outbox, passages, stories, versions
 from neardup.ledger.outbox import Scrubbing
-from neardup.pipeline import index_check as scrub_module
+from neardup.pipeline import index_check
 from neardup.pipeline.index_check import scrub
 from neardup.pipeline.index_sync import rebuild, replay
 from neardup.pipeline.passage_sync import PassageSync, open_passages
@@ -113,8 +113,8 @@ async def test_thirty_whole_nights_find_nothing(scene: Scene) -> None:
 
 
 async def test_each_story_is_compared_once_a_round(scene: Scene, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(scrub_module, "STORIES_PER_STEP", 32)
-    monkeypatch.setattr(scrub_module, "STORIES_A_NIGHT", 64)
+    monkeypatch.setattr(index_check, "STORIES_PER_STEP", 32)
+    monkeypatch.setattr(index_check, "STORIES_A_NIGHT", 64)
     buckets = scene.damaged.keys("*:*:????")
     scene.damaged.delete(buckets[:1])
     lost, places = await scene.lacking(), [0]
