@@ -14,13 +14,13 @@ from neardup.core.candidates.passage_groups import (
     NO_COMMON_HASHES,
     CommonHashes,
     SharedHashes,
-    best_matches,
     join_stories,
 )
 from neardup.core.candidates.top_k import LanguageFingerprints, Shortlist, nominated_pairs, of_new_and_old
 from neardup.core.fingerprint.minhash import signature_rows
 from neardup.core.fingerprint.word_hashes import PassageHashes
 from neardup.core.verify.scores import hash_rows
+from neardup.nomination.matches import select_best
 from neardup.records import Fingerprint, Language
 
 PAGE = 10_000  # pairs
@@ -135,8 +135,6 @@ def _nominate_by_passages(
         wanted = of_new_and_old(pairs.left.astype(np.int64), pairs.right.astype(np.int64), first_new)
         pairs = SharedHashes(pairs.left[wanted], pairs.right[wanted], pairs.shared[wanted])
     limits = np.array([detection.of(language).max_matches for language in languages], np.int64)
-    spoken = language_of[pairs.right]
-    best = best_matches(pairs, np.arange(len(texts)), limits[spoken])
-    excess = np.bincount(spoken, minlength=len(languages)) - np.bincount(spoken[best], minlength=len(languages))
+    best, excess = select_best(pairs, np.arange(len(texts)), language_of, limits)
     found.left_out.update(dict(zip(languages, excess.tolist(), strict=True)))
     found.by_passages = set(zip(pairs.left[best].tolist(), pairs.right[best].tolist(), strict=True)) - found.alike

@@ -22,7 +22,6 @@ from neardup.core.candidates.passage_groups import (
     Ids,
     LanguageOf,
     SharedHashes,
-    best_matches,
 )
 from neardup.index.passages.join import JoinStep
 from neardup.ledger import (
@@ -34,7 +33,7 @@ from neardup.ledger import (
     versions,
 )
 from neardup.ledger.passages import CommonPassage
-from neardup.nomination.matches import NominatedPair, record_pairs, shortlist_limit
+from neardup.nomination.matches import NominatedPair, record_pairs, select_best, shortlist_limit
 from neardup.nomination.passages import CommonPassages
 from neardup.pipeline.passage_sync import PassageSync
 from neardup.pipeline.scratch import scratch_errors
@@ -162,11 +161,9 @@ class PassageSweep:
 
     def _best(self, pairs: SharedHashes, ids: Ids, limits: Counts, left_out: Counter[Language]) -> list[NominatedPair]:
         """The best matches of each story, best first; counts the others in `left_out`."""
-        language_of = self._language_of[pairs.right]
-        best = best_matches(pairs, ids, limits[language_of])
-        excess = np.bincount(language_of, minlength=len(limits)) - np.bincount(language_of[best], minlength=len(limits))
+        best, excess = select_best(pairs, ids, self._language_of, limits)
         left_out.update({self._names[number]: int(excess[number]) for number in np.flatnonzero(excess).tolist()})
-        rows = ids[pairs.right[best]], ids[pairs.left[best]], language_of[best]
+        rows = ids[pairs.right[best]], ids[pairs.left[best]], self._language_of[pairs.right[best]]
         return [
             (story, match, self._names[language])
             for story, match, language in zip(*(column.tolist() for column in rows), strict=True)

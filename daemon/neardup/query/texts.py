@@ -33,10 +33,10 @@ class Comparison:
     """What two texts have in common; `kind` is by the default thresholds, None if neither is a copy.
 
     `jaccard` and the containments, 0 to 1, compare their sets of word 2-shingles, or of consonant 8-grams for the
-    kind `transliterated`; `containment_a` is the share of a's
-    shingles that occur in b.  `hamming` is the Hamming distance of their SimHashes, 0 to 128.  `copied_words` are the
-    words of passages that stand in both, edits and repetitions not counted.  `spans_a` and `spans_b` are these passages
-    with their edits: characters [start, end) of each text in NFC, the Unicode form of most texts.
+    kind `transliterated`; `containment_a` is the share of a's shingles that occur in b.  `hamming` is the Hamming
+    distance of their SimHashes, 0 to 128.  `copied_words` are the words of passages that stand in both, edits and
+    repetitions not counted.  `spans_a` and `spans_b` are these passages with their edits: characters [start, end) of
+    each text in NFC, the Unicode form of most texts.
     """
 
     language: Language
