@@ -15,12 +15,12 @@ from neardup.core.candidates.passage_groups import (
     CommonHashes,
     SharedHashes,
     join_stories,
+    select_best,
 )
 from neardup.core.candidates.top_k import LanguageFingerprints, Shortlist, nominated_pairs, of_new_and_old
 from neardup.core.fingerprint.minhash import signature_rows
 from neardup.core.fingerprint.word_hashes import PassageHashes
 from neardup.core.verify.scores import hash_rows
-from neardup.nomination.matches import select_best
 from neardup.records import Fingerprint, Language
 
 PAGE = 10_000  # pairs

@@ -6,10 +6,7 @@ from collections.abc import Iterable, Sequence
 from itertools import groupby
 from operator import itemgetter
 
-import numpy as np
-
 from neardup.config import Detection
-from neardup.core.candidates.passage_groups import Counts, Ids, LanguageOf, Positions, SharedHashes, best_matches
 from neardup.ledger import active_verdicts, candidates, transaction
 from neardup.ledger.candidates import Matches
 from neardup.records import Language
@@ -47,15 +44,3 @@ def shortlist_limit(db: sqlite3.Connection, language: Language, detection: Detec
     """
     most = detection.of(language).max_matches
     return most + min(active_verdicts.most_of_a_story(db, language), most)
-
-
-def select_best(pairs: SharedHashes, ids: Ids, language_of: LanguageOf, limits: Counts) -> tuple[Positions, Counts]:
-    """The best pairs of each story that share passages, as places in `pairs`, and the number of the others by language.
-
-    `ids` and `language_of` hold for the numbers in `pairs`, of which the right one is the story's; `limits` are the
-    most matches of a story, by the number of its language.
-    """
-    languages = language_of[pairs.right]
-    best = best_matches(pairs, ids, limits[languages])
-    excess = np.bincount(languages, minlength=len(limits)) - np.bincount(languages[best], minlength=len(limits))
-    return best, excess

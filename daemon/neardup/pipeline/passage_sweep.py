@@ -22,6 +22,7 @@ from neardup.core.candidates.passage_groups import (
     Ids,
     LanguageOf,
     SharedHashes,
+    select_best,
 )
 from neardup.index.passages.join import JoinStep
 from neardup.ledger import (
@@ -33,7 +34,7 @@ from neardup.ledger import (
     versions,
 )
 from neardup.ledger.passages import CommonPassage
-from neardup.nomination.matches import NominatedPair, record_pairs, select_best, shortlist_limit
+from neardup.nomination.matches import NominatedPair, record_pairs, shortlist_limit
 from neardup.nomination.passages import CommonPassages
 from neardup.pipeline.passage_sync import PassageSync
 from neardup.pipeline.scratch import scratch_errors

@@ -166,3 +166,15 @@ def best_matches(pairs: SharedHashes, ids: Ids, most: Counts) -> Positions:
     starts = np.flatnonzero(np.append(True, stories[1:] != stories[:-1])[: len(stories)])
     ranks = np.arange(len(order)) - np.repeat(starts, np.diff(np.append(starts, len(order))))
     return order[ranks < most[order]]
+
+
+def select_best(pairs: SharedHashes, ids: Ids, language_of: LanguageOf, limits: Counts) -> tuple[Positions, Counts]:
+    """The best pairs of each story that share passages, as places in `pairs`, and the number of the others by language.
+
+    `ids` and `language_of` hold for the numbers in `pairs`, of which the right one is the story's; `limits` are the
+    most matches of a story, by the number of its language.
+    """
+    languages = language_of[pairs.right]
+    best = best_matches(pairs, ids, limits[languages])
+    excess = np.bincount(languages, minlength=len(limits)) - np.bincount(languages[best], minlength=len(limits))
+    return best, excess
