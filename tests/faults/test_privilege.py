@@ -95,7 +95,9 @@ def give_verdict(address: str) -> None:
             return str(answer.read().decode())
 
     request("/name", {**hidden(request("/name")), "name": "Asha"})
-    link = re.search(r'"(/pair/\d+/\d+)', request("/pairs"))
+    case = re.search(r'"(/case/\d+)', request("/"))
+    assert case
+    link = re.search(r'"(/pair/\d+/\d+)', request(case[1]))
     assert link
     form = hidden(request(link[1]).partition('class="judge"')[2].partition("</form>")[0])
     request(f"{link[1]}/verdict", {**form, "verdict": "template", "note": ""})

@@ -1,5 +1,5 @@
 """Laws of the desk's queues: the address of a queue round-trips to its selection; whatever others decide meanwhile, a
-moderator continues with the next undecided pair, and the queue ends after the last one.
+moderator continues with the next open case, and the queue ends after the last one.
 """
 
 import sqlite3
@@ -16,10 +16,12 @@ from msgspec.structs import replace
 from neardup.config import Config, Content, Detection, Source
 from neardup.core.verify.tiers import kinds
 from neardup.languages import LANGUAGES
-from neardup.ledger import flags, verdicts
+from neardup.ledger import case_queue, cases, verdicts
+from neardup.ledger.case_queue import Order
 from neardup.ledger.flags import Selection
+from neardup.moderation.desk.case_query import EVERY_CASE, CaseQueue
 from neardup.moderation.desk.pages import MAX_TITLE_LENGTH, short
-from neardup.moderation.desk.position import position_of
+from neardup.moderation.desk.position import case_position_of
 from neardup.moderation.desk.query import STATUSES, Queue, number, query_of, queue_of
 from neardup.records import Language, Verdict
 
@@ -32,12 +34,9 @@ selections = st.builds(
     languages=st.just(()) | st.tuples(st.sampled_from(LANGUAGES)),
     kinds=st.just(()) | st.tuples(st.sampled_from(kinds())),
     statuses=st.sampled_from(list(STATUSES.values())),
-    score=st.none() | st.floats(0, 1),
     author=st.none() | st.text(st.characters(codec="utf-8"), min_size=1).filter(lambda text: text == text.strip()),
     story=one_or_none,
-    case=one_or_none,
     catalogue=st.none() | st.sampled_from(["Classics", "पुनर्मुद्रण & more"]),
-    similarity=st.none() | st.floats(0, 1),
     same_author=st.booleans(),
 )
 queues = st.builds(Queue, selections)
@@ -62,9 +61,8 @@ def test_pairs_of_one_author_are_in_every_queue_if_they_are_kept(queue: Queue) -
 @pytest.mark.parametrize(
     "query",
     [
-        {"language": "klingon"}, {"kind": "EXACT"}, {"status": "withdrawn"}, {"status": "x"}, {"score": "2"},
-        {"score": "nan"}, {"score": "-1"}, {"score": "x"}, {"story": "x" * 10_000}, {"story": "a\x00b"},
-        {"case": "a\nb"}, {"similarity": "91"}, {"similarity": "nan"}, {"same_author": "1"},
+        {"language": "klingon"}, {"kind": "EXACT"}, {"status": "withdrawn"}, {"status": "x"}, {"story": "x" * 10_000},
+        {"story": "a\x00b"}, {"story": "a\nb"}, {"same_author": "1"},
     ],
 )  # fmt: skip
 def test_invalid_filters_are_rejected(query: dict[str, str]) -> None:
@@ -73,7 +71,7 @@ def test_invalid_filters_are_rejected(query: dict[str, str]) -> None:
 
 
 def test_empty_form_fields_filter_nothing() -> None:
-    names = "language", "kind", "status", "score", "author", "story", "case", "similarity", "same_author"
+    names = "language", "kind", "status", "author", "story", "same_author"
     assert queue_of(dict.fromkeys(names, " "), CONFIG) == Queue()
 
 
@@ -83,65 +81,68 @@ def test_invalid_numbers_are_rejected(text: str) -> None:
         number({"at": text}, "at")
 
 
-def queue(db: sqlite3.Connection) -> list[tuple[int, int]]:
-    return [(min(pair), max(pair)) for pair in ((row["story_id"], row["matched_id"]) for row in flags.select(db))]
+def queue(db: sqlite3.Connection) -> list[int]:
+    cases.refresh(db)
+    return case_queue.select_ids(db, EVERY_CASE, Order.SIMILARITY, limit=-1, offset=0)
 
 
-def ledger(pairs: int) -> sqlite3.Connection:
-    """A ledger with this many open flags between separate pairs of stories."""
+def ledger(size: int) -> sqlite3.Connection:
+    """A ledger with this many cases, each of one open flag between two stories."""
     db = ledger_in_memory()
-    for n in range(pairs):
+    for n in range(size):
         commit(db, fingerprinted(2 * n, n), fingerprinted(2 * n + 1, n), pairs=[(2 * n, 2 * n + 1)])
     verify_pending(db)
+    cases.refresh(db)
     return db
 
 
-def decide(db: sqlite3.Connection, pair: tuple[int, int], verdict: Verdict = Verdict.QUOTATION) -> None:
-    flag = flags.of_pair(db, *pair)
-    assert flag is not None
-    verdicts.decide(db, [flag["flag_id"]], verdict, "", "Asha", verdicts.state(db, [flag["flag_id"]]))
+def decide(db: sqlite3.Connection, case_id: int) -> None:
+    ids = cases.flags_of(db, case_id)
+    verdicts.decide(db, ids, Verdict.QUOTATION, "", "Asha", verdicts.state(db, ids))
+    cases.refresh(db)
 
 
 @settings(deadline=None, max_examples=50)
 @given(st.integers(2, 12), st.data())
-def test_next_pair_is_the_next_undecided_one(size: int, data: st.DataObject) -> None:
+def test_next_case_is_the_next_open_one(size: int, data: st.DataObject) -> None:
     with closing(ledger(size)) as db:
         before = queue(db)
         at = data.draw(st.integers(0, size - 1))
-        shown_pair = before[at]
-        others = [pair for pair in before if pair != shown_pair]
-        for pair in data.draw(st.lists(st.sampled_from(others), unique=True)):
-            decide(db, pair)  # by another moderator, after the page of `shown_pair` was rendered
-        position = position_of(db, Queue(), shown_pair, at)
-        decide(db, shown_pair)
+        shown = before[at]
+        others = [case_id for case_id in before if case_id != shown]
+        for case_id in data.draw(st.lists(st.sampled_from(others), unique=True)):
+            decide(db, case_id)  # by another moderator, after the page of `shown` was rendered
+        position = case_position_of(db, CaseQueue(), shown, at)
+        decide(db, shown)
         after = queue(db)
-        expected = next((pair for pair in before[at + 1 :] if pair in after), None)
+        expected = next((case_id for case_id in before[at + 1 :] if case_id in after), None)
         assert position.after == expected
-        if position.after:
-            assert position_of(db, Queue(), position.after, position.at).at == after.index(position.after)
-            assert position_of(db, Queue(), shown_pair, position.at).after == expected, "a repeated request differs"
+        if position.after is not None:
+            assert case_position_of(db, CaseQueue(), position.after, position.at).at == after.index(position.after)
+            again = case_position_of(db, CaseQueue(), shown, position.at)
+            assert again.after == expected, "a repeated request differs"
 
 
 @settings(deadline=None, max_examples=30)
 @given(st.integers(1, 8))
 def test_queue_can_be_walked_from_end_to_end(size: int) -> None:
     with closing(ledger(size)) as db:
-        pairs = queue(db)
-        for at, pair in enumerate(pairs):
-            position = position_of(db, Queue(), pair, at)
+        found = queue(db)
+        for at, case_id in enumerate(found):
+            position = case_position_of(db, CaseQueue(), case_id, at)
             assert position.in_queue and position.at == at
-            assert position.before == (pairs[at - 1] if at else None)
-            assert position.after == (pairs[at + 1] if at + 1 < size else None)
+            assert position.before == (found[at - 1] if at else None)
+            assert position.after == (found[at + 1] if at + 1 < size else None)
 
 
-def test_pair_outside_the_queue_keeps_its_position() -> None:
+def test_case_outside_the_queue_keeps_its_position() -> None:
     with closing(ledger(3)) as db:
-        decide(db, (0, 1))
-        every = Queue().only(statuses=STATUSES["every"])
-        assert position_of(db, every, (0, 1), 0).in_queue
-        assert not position_of(db, Queue(), (0, 1), 0).in_queue
-        assert position_of(db, Queue(), (0, 1), 0).after == (2, 3)
-        assert position_of(db, Queue(), (7, 8), 10_000).after is None
+        decide(db, 0)
+        every = CaseQueue().only(status="every")
+        assert case_position_of(db, every, 0, 0).in_queue
+        assert not case_position_of(db, CaseQueue(), 0, 0).in_queue
+        assert case_position_of(db, CaseQueue(), 0, 0).after == queue(db)[0]
+        assert case_position_of(db, CaseQueue(), 7, 10_000).after is None
 
 
 @pytest.mark.parametrize("language", LANGUAGES)

@@ -25,7 +25,7 @@ async def test_pairs_of_one_author_are_in_the_queues_only_if_they_are_kept(tmp_p
         retold = MeaningFlag(1, 3, RETOLD, 0.5, [ChunkPair(0, 0, 0.7)], hash_of[1], hash_of[3])
         meaning_flags.put(db, [retold], "m")
     async with named_client(tmp_path, detection=Detection(same_author="keep" if keeps else "hide")) as client:
-        for queue, listed_at in (("/", "/case/1"), ("/pairs", "/pair/1/2"), ("/meaning", "/meaning/1/3")):
+        for queue, listed_at in (("/", "/case/1"), ("/meaning", "/meaning/1/3")):
             _, page = await get(client, queue)
             assert (f'href="{listed_at}' in page) == keeps, queue
             assert ("left out" in page or "is not shown" in page) != keeps, queue

@@ -12,9 +12,7 @@ from pathlib import Path
 import pytest
 from neardup.core.fingerprint.version import version
 from neardup.core.verify.tiers import EXACT, PARTIAL
-from neardup.ledger import connect, flags, runs
-from neardup.ledger.flags import Selection
-from neardup.moderation.desk.query import EVERY
+from neardup.ledger import connect, runs
 
 from tests.support.copying_story import CopiedFrom, write_copying_story
 from tests.support.desk_client import get, hidden_fields, named_client, send
@@ -86,7 +84,6 @@ async def test_titles_and_authors_are_text(tmp_path: Path) -> None:
         for path in (
             f"/story/{COPYING}",
             "/",
-            "/pairs",
             f"/case/{COPYING}",
             f"/pair/1000/{COPYING}?word=60",
         ):
@@ -240,25 +237,3 @@ async def test_queues_list_and_count_by_the_same_filters(tmp_path: Path, ledger:
         for query, n in (("similarity=0.75", 1), ("language=HINDI", 2), (f"kind={PARTIAL}", 2), ("status=judged", 0)):
             _, page = await get(client, f"/?{query}")
             assert page.count('class="row"') == n, query
-        _, page = await get(client, "/pairs")
-        assert f"story {COPYING} is 58\N{NO-BREAK SPACE}% copied" in page
-        _, page = await get(client, "/pairs?similarity=0.55")
-        assert page.count('class="row"') == 4
-        assert "0 of 4 decided" in page
-    assert flags.count(ledger, Selection(statuses=EVERY, similarity=0.55)) == 4
-
-
-@pytest.mark.usefixtures("ledger")
-async def test_pairs_of_one_author_are_shown_on_request(tmp_path: Path) -> None:
-    async with named_client(tmp_path) as client:
-        _, page = await get(client, "/pairs")
-        assert "/pair/3000/3002" not in page
-        assert "0 of 5 decided" in page
-        assert "1 pair of one author is not shown" in page
-        assert re.findall(r"Hindi <span class=\"n\">(\d)", page) == ["4"]
-        [link] = re.findall(r'<a href="([^"]*)">Show</a>', page)
-        _, page = await get(client, link)
-        assert "/pair/3000/3002" in page
-        assert "0 of 6 decided" in page
-        assert re.findall(r"Hindi <span class=\"n\">(\d)", page) == ["5"]
-        assert '<a href="/pairs">Hide</a>' in page

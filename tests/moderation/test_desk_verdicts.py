@@ -58,6 +58,18 @@ async def test_verdict_is_stored_with_its_note(tmp_path: Path, ledger: sqlite3.C
     assert verdicts_on(ledger) == [("template", f"{NOTE}\nline 2", "Asha")]
 
 
+async def test_pairs_of_a_case_are_walked_through_to_the_case(tmp_path: Path, ledger: sqlite3.Connection) -> None:
+    decide_as_ravi(ledger, 1, 3)
+    async with named_client(tmp_path) as client:
+        form = await form_on(client, "/pair/2/3?sort=date&at=1", verdict="template")
+        status, target, _ = await send(client, "/pair/2/3/verdict", form)
+        assert (status, target) == (303, "/pair/1/2?sort=date&at=1&done=2"), "not the pair without a verdict"
+        form = await form_on(client, target, verdict="template")
+        status, target, _ = await send(client, f"{PAIR}/verdict", form)
+        assert (status, target) == (303, f"{CASE}?sort=date&at=1&done=3"), "the last pair does not lead to its case"
+    assert verdicts_on(ledger, 1, 3)[0][0] == "quotation", "a verdict was replaced unasked"
+
+
 async def test_locked_ledger_loses_no_input(
     tmp_path: Path, ledger: sqlite3.Connection, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -161,7 +173,7 @@ async def test_new_flag_is_shown_with_a_verdict_beside_it(tmp_path: Path, ledger
     commit(ledger, fingerprinted(4, 7), pairs=[(1, 4)])
     verify_pending(ledger)
     async with named_client(tmp_path) as client:
-        async with client.get("/pairs") as answer:
+        async with client.get(CASE) as answer:
             assert "matches a story with the verdict template" in await answer.text()
         async with client.get("/pair/1/4") as answer:
             page = await answer.text()

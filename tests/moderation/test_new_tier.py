@@ -128,10 +128,12 @@ def test_new_tier_is_counted_in_its_place(db: sqlite3.Connection) -> None:
 async def test_desk_shows_new_tier_with_its_evidence(tmp_path: Path) -> None:
     async with desk(tmp_path) as client:
         assert await post(client, "/name", {"name": "Asha"}) == 303
-        async with client.get("/pairs") as answer:
+        async with client.get("/case/6") as answer:
             page = unescape(await answer.text()).replace("\N{NO-BREAK SPACE}", " ")
+        async with client.get("/?kind=quoted") as answer:
+            cases = await answer.text()
     assert '<span class="badge mild" title="50 lines, 25 % of the text">Quoted at length</span>' in page
-    assert ">Quoted" in page, "the queue offers the kind as a filter"
+    assert ">Quoted" in cases, "the queue offers the kind as a filter"
 
 
 def test_commands_and_metrics_name_new_tier() -> None:

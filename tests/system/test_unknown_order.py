@@ -41,8 +41,8 @@ def undated(folder: Path, date_of: Callable[[int], str]) -> str:
 
 
 def desk_pages(neardup: Neardup, pairs: list[tuple[int, int]], author: str) -> dict[str, str]:
-    """The queues, and the pages of pairs, of their cases and stories, and of an author, by their addresses."""
-    addresses = ["/", "/pairs", "/statistics", "/authors", f"/author/{author}"]
+    """The queue, and the pages of pairs, of their cases and stories, and of an author, by their addresses."""
+    addresses = ["/", "/statistics", "/authors", f"/author/{author}"]
     for a, b in pairs:
         addresses += [f"/case/{a}", f"/pair/{min(a, b)}/{max(a, b)}", f"/story/{a}", f"/story/{b}"]
     shown: dict[str, str] = {}

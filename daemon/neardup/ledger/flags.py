@@ -33,11 +33,10 @@ class Selection:
 
     `statuses` are "open", "withdrawn" or verdicts.  `score`, 0 to 1, is a minimum for the largest of Jaccard
     similarity and the containments; a pair without these scores the share of equal bits.  `author` and `story`
-    match either side; `cluster` is a member of the cluster to select, `case` the id of a case, `catalogue` that of the
-    work that is copied.  `since` (inclusive) and `until` (exclusive) limit `flagged_at`, in milliseconds.  `only_new`
-    matches flags that were never exported.
-    `similarity`, 0 to 1, is a minimum for the similarity of either story.  `same_author` admits the flags between
-    stories of one author that `detection.same_author = "hide"` leaves out.
+    match either side; `cluster` is a member of the cluster to select, `catalogue` that of the work that is copied.
+    `since` (inclusive) and `until` (exclusive) limit `flagged_at`, in milliseconds.  `only_new` matches flags that
+    were never exported.  `similarity`, 0 to 1, is a minimum for the similarity of either story.  `same_author` admits
+    the flags between stories of one author that `detection.same_author = "hide"` leaves out.
     """
 
     languages: tuple[Language, ...] = ()
@@ -47,7 +46,6 @@ class Selection:
     author: str | None = None
     story: int | None = None
     cluster: int | None = None
-    case: int | None = None
     catalogue: str | None = None
     since: int | None = None
     until: int | None = None
@@ -68,7 +66,7 @@ def conditions(db: sqlite3.Connection, selection: Selection, *, by_flag_id: bool
     numbers = [number_of.get(language) for language in selection.languages]  # NULL, which no flag has, if unknown
     members = None if selection.cluster is None else json_list(sorted(members_of(db, selection.cluster)))
     # The unary + keeps SQLite from scanning the index by status where the stories lead to a few rows.
-    leads = by_flag_id or (selection.cluster, selection.case, selection.story) != (None, None, None)
+    leads = by_flag_id or (selection.cluster, selection.story) != (None, None)
     status = "+status" if leads else "status"
     holding: list[tuple[str, list[object]]] = [("language IS NOT NULL", [])]
     holding += [
@@ -89,8 +87,6 @@ def conditions(db: sqlite3.Connection, selection: Selection, *, by_flag_id: bool
         holding.append(("exported_at IS NULL", []))
     if selection.story is not None:
         holding.append(("(a = ? OR b = ?)", [selection.story, selection.story]))
-    if selection.case is not None:
-        holding.append(("case_id = ?", [selection.case]))
     if selection.catalogue is not None:
         of_catalogue = "EXISTS (SELECT 1 FROM works w WHERE w.story_id = flags.a AND w.catalogue = ?)"
         holding.append((of_catalogue, [selection.catalogue]))

@@ -65,11 +65,6 @@ def open_flags(db: sqlite3.Connection, since: int = 0) -> dict[str, int]:
     return dict(rows.fetchall())
 
 
-def names(db: sqlite3.Connection) -> list[str]:
-    """The names of all catalogues, in their order."""
-    return list(counts(db))
-
-
 def count(db: sqlite3.Connection) -> int:
     """The number of works."""
     return int(db.execute("SELECT count(*) FROM works").fetchone()[0])

@@ -13,7 +13,6 @@ from tests.support.desk_browser import NARROW, WIDE, Desk, Moderator, signed_in
 PAGES = (
     "/",
     "/?status=every&story=4104002",
-    "/pairs",
     "/pair/4100001/4100007?at=11",
     "/case/4104002",
     "/story/4100007?at=0",

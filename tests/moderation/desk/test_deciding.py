@@ -2,6 +2,7 @@
 each can be undone: by keyboard, by mouse, and without scripts.
 """
 
+import re
 import sqlite3
 from collections.abc import Iterator
 from contextlib import closing
@@ -79,11 +80,11 @@ def pair_on(page: Page) -> tuple[int, int]:
 
 
 def test_verdict_is_given_and_undone_by_keys_alone(asha: Moderator, desk: Desk) -> None:
-    page = asha.go("/pairs?language=HINDI")
-    page.keyboard.press("j")
-    page.keyboard.press("j")
-    page.keyboard.press("k")
-    page.keyboard.press("Enter")
+    page = asha.go("/?language=HINDI")
+    for key in ("j", "j", "k", "Enter"):
+        page.keyboard.press(key)
+    page.wait_for_url("**/case/**")
+    page.locator("section.evidence a.row").first.press("Enter")
     page.wait_for_url("**/pair/**")
     first = pair_on(page)
     page.keyboard.press("c")
@@ -92,7 +93,7 @@ def test_verdict_is_given_and_undone_by_keys_alone(asha: Moderator, desk: Desk) 
     before = now_ms()
     page.keyboard.press("1")
     page.wait_for_url("**done=**")
-    assert pair_on(page) != first, "the desk did not continue with the next pair"
+    assert "/pair/{}/{}?".format(*first) not in page.url, "the desk did not go on"
     expect(page.get_by_role("status")).to_contain_text(f"Stories {first[0]} and {first[1]}: plagiarism")
     asha.shot("decided", whole=False)
     (row,) = history(desk, first)
@@ -116,20 +117,40 @@ def test_each_verdict_has_its_key(asha: Moderator, desk: Desk, key: str, verdict
     assert statuses(desk)[4104002, 4104005] == verdict
 
 
-def test_whole_queue_is_worked_through(asha: Moderator, desk: Desk) -> None:
-    page = asha.go("/pairs?language=TAMIL")
-    pairs = page.locator("a.row").count()
-    page.locator("a.row").first.click()
-    for _ in range(pairs):
-        page.get_by_role("button", name="Quotation").click()
-        page.wait_for_url("**done=**")
-    expect(page.get_by_text("All decided.")).to_be_visible()
-    expect(page.get_by_text(f"{pairs} of {pairs} decided")).to_be_visible()
-    assert list(statuses(desk).values()).count("quotation") == pairs
-    page.get_by_role("button", name="Undo").click()
-    page.wait_for_url("**/pair/**")
-    page.get_by_role("navigation", name="The queue").get_by_role("link", name="Pairs").click()
-    expect(page.get_by_text(f"{pairs - 1} of {pairs} decided")).to_be_visible()
+def test_case_is_worked_through_pair_by_pair(browser: Browser, desk_of_copies: Desk, shots: Path | None) -> None:
+    desk = desk_of_copies
+    in_case = {pair for pair in statuses(desk) if pair[0] < 200}
+    with signed_in(browser, desk, shots) as asha:
+        page = asha.go("/case/100?sort=stories&at=0")
+        page.locator("section.evidence a.row").first.click()
+        for _ in in_case:
+            page.wait_for_url("**/pair/**")
+            pair = pair_on(page)
+            page.get_by_role("button", name="Quotation").click()
+            expect(page).not_to_have_url(re.compile("/pair/{}/{}[?]".format(*pair)))
+        page.wait_for_url("**/case/100?sort=stories&at=0&done=**")
+        assert {pair for pair, status in statuses(desk).items() if status == "quotation"} == in_case
+        page.get_by_role("button", name="Undo").click()
+        page.wait_for_url("**/pair/**")
+        page.get_by_role("navigation", name="Case").get_by_role("link", name="Case", exact=True).click()
+        expect(page.get_by_text("It is given on the one open pair.")).to_be_visible()
+
+
+def test_neighbours_of_a_pair_are_those_of_its_case(browser: Browser, desk_of_copies: Desk, shots: Path | None) -> None:
+    with signed_in(browser, desk_of_copies, shots) as asha:
+        page = asha.go("/case/100?sort=stories&at=0")
+        hrefs = [row.get_attribute("href") or "" for row in page.locator("section.evidence a.row").all()]
+        assert len(hrefs) > 2
+        page.goto(asha.address + hrefs[0])
+        expect(page.get_by_role("link", name="Previous")).to_have_count(0)
+        for href in hrefs[1:]:
+            page.get_by_role("link", name="Next").click()
+            page.wait_for_url(f"{asha.address}{href}")
+        expect(page.get_by_role("link", name="Next")).to_have_count(0)
+        page.get_by_role("link", name="Previous").click()
+        page.wait_for_url(f"{asha.address}{hrefs[-2]}")
+        page.get_by_role("navigation", name="Case").get_by_role("link", name="Case", exact=True).click()
+        page.wait_for_url(f"{asha.address}/case/100?sort=stories&at=0")
 
 
 def test_text_typed_into_a_field_triggers_no_shortcuts(asha: Moderator, desk: Desk) -> None:
@@ -248,7 +269,7 @@ def test_desk_works_without_scripts(browser: Browser, desk: Desk, shots: Path | 
         page.get_by_label("Story, author").fill("4104002")
         page.get_by_role("button", name="Search").click()
         page.wait_for_url("**/story/4104002")
-        page = asha.go("/pairs?status=every&story=4104002")
+        page.get_by_role("link", name="Case", exact=True).click()
         page.locator("a.row").click()
         first = pair_on(page)
         page.locator(".story mark[id^=a] .jump").first.click()
@@ -264,8 +285,7 @@ def test_desk_works_without_scripts(browser: Browser, desk: Desk, shots: Path | 
         page.get_by_role("button", name="Template").click()
         page.wait_for_url("**done=**")
         assert statuses(desk)[first] == "template"
-        page.goto(f"{desk.address}/pairs?language=TAMIL&status=judged")
-        page.locator("a.row").click()
+        page.goto(f"{desk.address}/pair/{first[0]}/{first[1]}")
         expect(page.locator(".notice")).to_contain_text("Verdict: template")
 
 

@@ -6,8 +6,8 @@ from pathlib import Path
 
 import pytest
 from neardup.core.verify.tiers import NEAR
-from neardup.ledger import flags, read
-from neardup.ledger.flags import Selection
+from neardup.ledger import case_queue, read
+from neardup.ledger.case_queue import CaseSelection, Order
 from neardup.records import Language
 from playwright.sync_api import Browser, expect
 
@@ -21,28 +21,26 @@ def asha(browser: Browser, desk: Desk, shots: Path | None) -> Iterator[Moderator
         yield moderator
 
 
-def count(desk: Desk, selection: Selection) -> int:
+def listed(desk: Desk, selection: CaseSelection) -> list[int]:
     with closing(read(desk.neardup.ledger)) as db:
-        return flags.count(db, selection)
+        return case_queue.select_ids(db, selection, Order.SIMILARITY, limit=-1, offset=0)
 
 
-def test_queue_lists_every_flag_worst_first(asha: Moderator, desk: Desk) -> None:
-    page = asha.go("/pairs")
-    with closing(read(desk.neardup.ledger)) as db:
-        expected = [sorted((row["story_id"], row["matched_id"])) for row in flags.select(db, Selection())]
-    rows = page.locator("a.row")
-    assert [row.get_attribute("href") for row in rows.all()] == [
-        f"/pair/{a}/{b}?at={n}" for n, (a, b) in enumerate(expected)
-    ]
-    expect(page.get_by_text(f"0 of {len(expected)} decided")).to_be_visible()
+def test_queue_lists_every_case_the_most_similar_first(asha: Moderator, desk: Desk) -> None:
+    page = asha.go("/")
+    expected = listed(desk, CaseSelection())
+    hrefs = [row.get_attribute("href") for row in page.locator("a.row").all()]
+    assert hrefs == [f"/case/{case_id}?at={n}" for n, case_id in enumerate(expected)][:50]
 
 
 @pytest.mark.parametrize("language", SAMPLED)
 def test_pair_in_each_language(asha: Moderator, language: Language) -> None:
-    page = asha.go("/pairs")
+    page = asha.go("/")
     page.get_by_role("navigation", name="Languages").get_by_role("link", name=language.title()).click()
-    titles = page.locator("a.row").first.locator("bdi").all_inner_texts()
     page.locator("a.row").first.click()
+    row = page.locator("section.evidence a.row").first
+    titles = row.locator("bdi").all_inner_texts()
+    row.click()
     expect(page.locator("h1")).to_contain_text("also in")
     for side, title in zip("ab", titles, strict=True):
         article = page.locator(f"article[data-side={side}]")
@@ -66,7 +64,6 @@ def test_every_page_fits_its_window(browser: Browser, desk: Desk, shots: Path | 
             "pair": "/pair/4104002/4104005?at=19",
             "near": "/pair/4100001/4100007?at=11",
             "case": "/case/4104002?at=0",
-            "pairs": "/pairs",
             "story": "/story/4100007?at=0",
             "author": "/author/7020",
             "authors": "/authors",
@@ -85,36 +82,19 @@ def test_every_page_fits_its_window(browser: Browser, desk: Desk, shots: Path | 
 
 
 def test_filters_limit_the_queue(asha: Moderator, desk: Desk) -> None:
-    page = asha.go("/pairs")
+    page = asha.go("/")
     page.get_by_role("navigation", name="Kinds").get_by_role("link", name="Near copy").click()
-    expect(page.locator("a.row")).to_have_count(count(desk, Selection(kinds=(NEAR,))))
-    expect(page.get_by_role("navigation", name="Kinds").locator("[aria-current]")).to_have_text("Near copy")
+    expect(page.locator("a.row")).to_have_count(len(listed(desk, CaseSelection(kind=NEAR))))
+    expect(page.get_by_role("navigation", name="Kinds").locator("[aria-current]")).to_contain_text("Near copy")
     page.get_by_role("navigation", name="Languages").get_by_role("link", name="Hindi").click()
-    both = Selection(languages=(HINDI,), kinds=(NEAR,))
-    expect(page.locator("a.row")).to_have_count(count(desk, both))
-    asha.go("/pairs")
+    expect(page.locator("a.row")).to_have_count(len(listed(desk, CaseSelection(languages=(HINDI,), kind=NEAR))))
+    asha.go("/")
     page.get_by_text("Filters").click()
     page.get_by_label("Score, at least").fill("0.6")
-    page.get_by_label("Verdict", exact=True).select_option("any or none")
     page.get_by_role("button", name="Filter").click()
-    expect(page.locator("a.row")).to_have_count(count(desk, Selection(score=0.6)))
-    page.get_by_role("link", name="All", exact=True).click()
-    expect(page.locator("a.row")).to_have_count(count(desk, Selection()))
-
-
-def test_neighbours_of_a_pair_follow_its_queue(asha: Moderator) -> None:
-    page = asha.go("/pairs?kind=near")
-    hrefs = [row.get_attribute("href") for row in page.locator("a.row").all()]
-    page.locator("a.row").first.click()
-    expect(page.get_by_role("link", name="Previous")).to_have_count(0)
-    for href in hrefs[1:]:
-        page.get_by_role("link", name="Next").click()
-        page.wait_for_url(f"{asha.address}{href}")
-    expect(page.get_by_role("link", name="Next")).to_have_count(0)
-    page.get_by_role("link", name="Previous").click()
-    page.wait_for_url(f"{asha.address}{hrefs[-2]}")
-    page.get_by_role("navigation", name="The queue").get_by_role("link", name="Pairs").click()
-    page.wait_for_url(f"{asha.address}/pairs?kind=near")
+    expect(page.locator("a.row")).to_have_count(len(listed(desk, CaseSelection(score=0.6))[:50]))
+    page.get_by_role("link", name="All", exact=True).first.click()
+    expect(page.locator("a.row")).to_have_count(len(listed(desk, CaseSelection())[:50]))
 
 
 def test_search_leads_to_a_story_or_an_author(asha: Moderator) -> None:

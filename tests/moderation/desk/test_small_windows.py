@@ -24,7 +24,6 @@ MOST_PIXELS = 8_000
 DECIDED = "long case", "long pair", "pair of two whole stories"
 PAGES = {
     "queue": "/",
-    "pairs": "/pairs?status=every",
     "case": "/case/4104002?at=0",
     "story": "/story/4100007",
     "pair": "/pair/4104002/4104005",

@@ -2,11 +2,10 @@
 
     /                               the cases; ?language= kind= status= score= similarity= author= authors= since=
                                     until= inbox= sort= page=
-    /case/ID                        the case of a story, with the query of a queue of cases and the position at=
-    /pairs                          the pairs; ?view= language= kind= status= score= similarity= author= story= case=
-                                    same_author= page=
+    /case/ID                        the case of a story, with the query of the queue of cases and the position at=;
+                                    page= of its pairs
     /search?q=                      a story or an author by id, stories by words of the title, or by a sentence
-    /pair/A/B                       the evidence for a pair and its verdicts; takes a queue's query, at= and word=
+    /pair/A/B                       the evidence for a pair and its verdicts; takes the query of its case, and word=
     /story/ID                       the similarity report of a story
     /story/ID/file                  the case file of a story as a page to keep; /story/ID/file.pdf as PDF
     /author/ID                      an author's flagged stories, whom they copied and who copied them; ?with= page=

@@ -8,12 +8,13 @@ from aiohttp import web
 
 from neardup.ledger import authors, marks
 from neardup.ledger.authors import FlaggedAuthor, History
-from neardup.ledger.flags import Selection
+from neardup.ledger.case_queue import EVERY, CaseSelection
 from neardup.ledger.marks import MarkedAuthor, MarkFilter
 from neardup.moderation.desk.access import require_moderator
+from neardup.moderation.desk.case_query import CaseQueue, case_query_of
 from neardup.moderation.desk.desk import desk_of
 from neardup.moderation.desk.pages import page
-from neardup.moderation.desk.query import EVERY, Queue, number
+from neardup.moderation.desk.query import number
 from neardup.moderation.interface import marked
 from neardup.moderation.wording import author_history
 
@@ -52,7 +53,7 @@ async def show(request: web.Request) -> web.Response:
         other=other,
         at=at,
         last=_last_page(details.stories, "stories"),
-        pairs=Queue(Selection(statuses=EVERY, author=author_id, same_author=True)),
+        cases_query=case_query_of(CaseQueue(CaseSelection(author=author_id, status=EVERY))),
     )
 
 

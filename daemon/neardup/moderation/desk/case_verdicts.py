@@ -103,9 +103,7 @@ def _queue(request: web.Request, moderator: Moderator) -> tuple[CaseQueue, int |
     return case_queue_of(query, desk_of(request).config, moderator), number(query, "at")
 
 
-async def _claim_next(
-    ledger: Connections, queue: CaseQueue, position: QueuePosition[int], moderator: str
-) -> int | None:
+async def _claim_next(ledger: Connections, queue: CaseQueue, position: QueuePosition, moderator: str) -> int | None:
     """Lease the case that follows, so that two who decide at the same time go on to different ones."""
     after = position.after
     while after is not None and queue.selection.status == OPEN:

@@ -22,13 +22,14 @@ from neardup.moderation.desk.pages import page
 from neardup.moderation.desk.pair import pair_of
 from neardup.moderation.desk.position import Pair
 from neardup.moderation.desk.query import STATUSES, Queue, number, query_of, queue_of
-from neardup.moderation.desk.queue import PAGE_SIZE
 from neardup.moderation.desk.texts import load_text
 from neardup.moderation.interface import marked
 from neardup.query.compare import describe_stories
 from neardup.query.evidence import LoadedStory
 from neardup.records import Verdict
 from neardup.telemetry.log import log
+
+PAGE_SIZE = 50
 
 
 class AlignedChunks(NamedTuple):

@@ -12,11 +12,12 @@ from neardup.core.fingerprint.word_hashes import PassageHashes
 from neardup.ledger import authors, flags, passages, similarities, verdicts
 from neardup.ledger.authors import History
 from neardup.moderation.desk.access import require_moderator
+from neardup.moderation.desk.case_query import case_query_of, case_queue_of
 from neardup.moderation.desk.decision import Decision, decision
 from neardup.moderation.desk.desk import Desk, desk_of
 from neardup.moderation.desk.pages import page
-from neardup.moderation.desk.position import Pair, QueuePosition, position_of
-from neardup.moderation.desk.query import Queue, number, queue_of
+from neardup.moderation.desk.position import Pair, PlaceInCase, place_in_case
+from neardup.moderation.desk.query import number
 from neardup.moderation.desk.texts import load_text
 from neardup.moderation.evidence.graph import Graph
 from neardup.moderation.evidence.page import cluster_graph, passage_at, template_values
@@ -30,7 +31,7 @@ from neardup.source.parse import id_of
 
 @dataclass(frozen=True, slots=True)
 class PairDetails:
-    """A pair in the ledger: its flag (a row of the view `pairs`), both stories by id, and its position in the queue.
+    """A pair in the ledger: its flag (a row of the view `pairs`), both stories by id, and its place in its case.
 
     `similarity` is that of the later story, None if it has none.  `seen` identifies the state of the flag, for
     detecting conflicts.  `common` are the hashes of common passages in their language.
@@ -41,7 +42,7 @@ class PairDetails:
     stories: Mapping[int, dict[str, Any]]
     seen: str
     history: list[sqlite3.Row]
-    position: QueuePosition[Pair]
+    place: PlaceInCase
     graph: Graph | None
     done: Decision | None
     common: PassageHashes
@@ -58,11 +59,15 @@ def pair_of(request: web.Request) -> Pair:
 
 
 async def show(request: web.Request) -> web.Response:
-    """GET /pair/A/B: the story published earlier is shown as A, if that is known; word= is a word of B to begin at."""
+    """GET /pair/A/B: the story published earlier is shown as A, if that is known; word= is a word of B to begin at.
+
+    The rest of the query is that of the case, which says where the case stands in the queue of cases.
+    """
     moderator, desk, pair = require_moderator(request), desk_of(request), pair_of(request)
-    queue, at = queue_of(request.query, desk.config), number(request.query, "at") or 0
+    queue, at = case_queue_of(request.query, desk.config, moderator), number(request.query, "at")
     word, done = number(request.query, "word"), number(request.query, "done")
-    details = await desk.ledger.read(_details, pair, queue, at, done)
+    await desk.ledger.refresh_cases()
+    details = await desk.ledger.read(_details, pair, done)
     if details is None:
         raise web.HTTPNotFound(reason=marked("These two stories are not flagged as a pair"))
     sides = details.flag["matched_id"], details.flag["story_id"]
@@ -75,13 +80,13 @@ async def show(request: web.Request) -> web.Response:
         may_decide=moderator.may_decide(details.flag["language"]),
         action="/pair/{}/{}/verdict".format(*pair),
         layout="desk.html.j2",
-        queue=queue,
+        query=case_query_of(queue, at=at),
         story_url="/story/{}".format,
         histories={author: author_history(one) for author, one in details.histories.items()},
     )
 
 
-def _details(db: sqlite3.Connection, pair: Pair, queue: Queue, at: int, done: int | None) -> PairDetails | None:
+def _details(db: sqlite3.Connection, pair: Pair, done: int | None) -> PairDetails | None:
     row = flags.of_pair(db, *pair)
     if row is None:
         return None
@@ -91,7 +96,7 @@ def _details(db: sqlite3.Connection, pair: Pair, queue: Queue, at: int, done: in
         describe_stories(db, list(pair)),
         verdicts.state(db, [row["flag_id"]]),
         verdicts.of_pair(db, *pair),
-        position_of(db, queue, pair, at),
+        place_in_case(db, pair),
         cluster_graph(db, (row["matched_id"], row["story_id"])),
         None if done is None else decision(db, done),
         passages.common_of_language(db, Language(row["language"])),

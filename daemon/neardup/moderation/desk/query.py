@@ -1,4 +1,4 @@
-"""Queues of pairs and their addresses: what a queue lists, and the query string that says so."""
+"""Queues of translated and retold pairs and their addresses: what a queue lists, and the query string that says so."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
@@ -30,7 +30,7 @@ MAX_NUMBER = 10_000_000
 
 @dataclass(frozen=True, slots=True)
 class Queue:
-    """A queue of pairs: the selection of its flags, the most severe first."""
+    """A queue of translated and retold pairs: their selection, the widest margin first."""
 
     selection: Selection = OPEN_FLAGS
 
@@ -42,25 +42,21 @@ class Queue:
 def queue_of(query: Mapping[str, str], config: Config) -> Queue:
     """The queue of a query, with the pairs of one author if `detection.same_author` keeps them.
 
-    Raises HTTPBadRequest if a language, kind, status, share or id is invalid.
+    Raises HTTPBadRequest if a language, kind, status or id is invalid.
     """
 
     def value(name: str) -> str | None:
         return query.get(name, "").strip() or None
 
     try:
-        language, kind, status, score = value("language"), value("kind"), value("status"), value("score")
-        story, case, similarity = value("story"), value("case"), value("similarity")
+        language, kind, status, story = value("language"), value("kind"), value("status"), value("story")
         selection = Selection(
             languages=(config.registry.find(language),) if language else (),
             kinds=(tier_of(kind).kind,) if kind else (),
             statuses=STATUSES[status or "open"],
-            score=share_of(score) if score else None,
             author=value("author"),
             story=id_of(story) if story else None,
-            case=id_of(case) if case else None,
             catalogue=value("catalogue"),
-            similarity=share_of(similarity) if similarity else None,
             same_author={None: config.detection.same_author == "keep", SHOWN: True}[value("same_author")],
         )
         return Queue(selection)
@@ -84,12 +80,9 @@ def query_of(queue: Queue, **more: object) -> str:
         "language": language[0] if language else None,
         "kind": selection.kinds[0] if selection.kinds else None,
         "status": next(name for name, statuses in STATUSES.items() if statuses == selection.statuses),
-        "score": selection.score,
         "author": selection.author,
         "story": selection.story,
-        "case": selection.case,
         "catalogue": selection.catalogue,
-        "similarity": selection.similarity,
         "same_author": SHOWN if selection.same_author else None,
     } | more
     if parameters["status"] == "open":
@@ -99,7 +92,7 @@ def query_of(queue: Queue, **more: object) -> str:
 
 
 def at_word(query: str, word: int | None) -> str:
-    """A query as `query_of` returns it, with the word that a pair's page begins at; many links differ only in it."""
+    """A query string with the word that a pair's page begins at; many links differ only in it."""
     return query if word is None else f"{query}{'&' if query else '?'}word={word}"
 
 

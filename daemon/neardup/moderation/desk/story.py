@@ -10,14 +10,13 @@ from typing import Any
 from aiohttp import web
 
 from neardup.core.fingerprint.word_hashes import hash_words
-from neardup.ledger import authors, cases, flags, marks, similarities
+from neardup.ledger import authors, cases, marks, similarities
 from neardup.ledger.authors import History
-from neardup.ledger.flags import Selection
 from neardup.ledger.similarities import Similarity
 from neardup.moderation.desk.access import require_moderator
 from neardup.moderation.desk.desk import Desk, desk_of
 from neardup.moderation.desk.pages import page
-from neardup.moderation.desk.query import EVERY, Queue, at_word, query_of
+from neardup.moderation.desk.query import at_word
 from neardup.moderation.desk.texts import load_text
 from neardup.moderation.evidence.common_text import common_text
 from neardup.moderation.evidence.story_report import COLOURS, story_report
@@ -31,12 +30,11 @@ from neardup.source.parse import id_of
 
 @dataclass(frozen=True, slots=True)
 class StoryDetails:
-    """A story in the ledger: its similarity, its row of `described`, and its case; `pairs` counts all its flags."""
+    """A story in the ledger: its similarity, its row of `described`, and its case."""
 
     found: Similarity
     known: dict[str, Any]
     case_id: int | None
-    pairs: int
     history: History | None
     marks: Marks
 
@@ -60,8 +58,7 @@ async def show(request: web.Request) -> web.Response:
     return page(
         request,
         "story.html.j2",
-        **await report_values(desk, details, partial(at_word, query_of(Queue()))),
-        pairs=Queue(Selection(statuses=EVERY, story=story_id, same_author=True)),
+        **await report_values(desk, details, partial(at_word, "")),
     )
 
 
@@ -96,7 +93,6 @@ def story_details(db: sqlite3.Connection, story_id: int) -> StoryDetails | None:
         found,
         describe_stories(db, [story_id])[story_id],
         cases.of_story(db, story_id),
-        flags.count(db, Selection(statuses=EVERY, story=story_id, same_author=True)),
         authors.histories(db, [found.author_id]).get(found.author_id or ""),
         marks.of_stories(db, [story_id]).get(story_id, ()),
     )

@@ -1,4 +1,4 @@
-"""The verdict form of a pair, which leads to the next pair, and the form that undoes a decision."""
+"""The verdict form of a pair, which leads to the next pair of its case, and the form that undoes a decision."""
 
 import sqlite3
 from typing import Any
@@ -14,16 +14,16 @@ from neardup.moderation.desk.decision import Decision, decision
 from neardup.moderation.desk.desk import FORM, desk_of
 from neardup.moderation.desk.forms import conflict_page, given_in, query_in
 from neardup.moderation.desk.pair import pair_of
-from neardup.moderation.desk.position import Pair, position_of
-from neardup.moderation.desk.query import number, query_of, queue_of
+from neardup.moderation.desk.position import Pair, place_in_case
+from neardup.moderation.desk.query import number
 from neardup.records import Verdict
 from neardup.telemetry.log import log
 
 
 async def decide_pair(request: web.Request) -> web.StreamResponse:
-    """POST /pair/A/B/verdict: fields `verdict`, `note`, `seen` and the queue's `query`.
+    """POST /pair/A/B/verdict: fields `verdict`, `note`, `seen` and `query`.
 
-    It leads to the queue's next pair; after the last pair of a case, back to the case.
+    It leads to the next pair of the case without a verdict; after the last one, back to the case.
     """
     desk, form, pair = desk_of(request), request[FORM], pair_of(request)
     ledger = desk.ledger
@@ -31,23 +31,22 @@ async def decide_pair(request: web.Request) -> web.StreamResponse:
     if isinstance(given, web.Response):
         return given
     query = query_in(request)
-    queue, at = queue_of(query, desk.config), number(query, "at")
-    await ledger.refresh_cases()
-    position = await ledger.read(position_of, queue, pair, at or 0)
+    queue, at = case_queue_of(query, desk.config, given.moderator), number(query, "at")
     try:
         done = await ledger.write(deciding.decide_pair, pair, given)
     except Conflict as error:
         state = await ledger.read(_pair_state, pair)
         kept = form | {"verdict": given.verdict, "note": given.note}
-        return conflict_page(request, error, "/pair/{}/{}".format(*pair), kept | state)
+        return conflict_page(request, error, _path_of_pair(pair), kept | state)
     announce(desk, done, "verdict")
     log.info("a verdict was stored", decision=done, verdict=str(given.verdict))
-    if position.after is not None:
-        at = position.at + (given.verdict in queue.selection.statuses)
-        raise web.HTTPSeeOther("/pair/{}/{}{}".format(*position.after, query_of(queue, at=at, done=done)))
-    if queue.selection.case is not None:
-        raise web.HTTPSeeOther(f"/case/{queue.selection.case}?done={done}")
-    raise web.HTTPSeeOther(f"/pairs{query_of(queue, done=done)}")
+    await ledger.refresh_cases()
+    place = await ledger.read(place_in_case, pair)
+    if place.next_open is not None:
+        following = _path_of_pair(place.next_open)
+    else:
+        following = _path_of_pair(pair) if place.case_id is None else f"/case/{place.case_id}"
+    raise web.HTTPSeeOther(f"{following}{case_query_of(queue, at=at, done=done)}")
 
 
 async def undo(request: web.Request) -> web.StreamResponse:
@@ -66,16 +65,17 @@ async def undo(request: web.Request) -> web.StreamResponse:
     log.info("a verdict was undone", decision=done)
     announce(desk, done, "undo")
     query = query_in(request)
-    if len(undone.pairs) == 1:
-        back = query_of(queue_of(query, desk.config), at=number(query, "at"))
-    else:
-        back = case_query_of(case_queue_of(query, desk.config, given.moderator), at=number(query, "at"))
-    raise web.HTTPSeeOther(f"{_path_of(undone)}{back}")
+    queue, at = case_queue_of(query, desk.config, given.moderator), number(query, "at")
+    raise web.HTTPSeeOther(f"{_path_of(undone)}{case_query_of(queue, at=at)}")
+
+
+def _path_of_pair(pair: Pair) -> str:
+    return "/pair/{}/{}".format(*pair)
 
 
 def _path_of(decision: Decision) -> str:
     if len(decision.pairs) == 1:
-        return "/pair/{}/{}".format(*decision.pairs[0])
+        return _path_of_pair(decision.pairs[0])
     return f"/case/{next(iter(decision.cases))}" if len(decision.cases) == 1 else "/"
 
 
