@@ -14,7 +14,6 @@ from neardup.config import Config, Content, Detection, Ledger, Source
 from neardup.config.section import Secret
 from neardup.config.sections import Review
 from neardup.ledger import connect
-from neardup.moderation.desk import texts
 from neardup.moderation.desk.app import application, open_desk
 
 TOKEN = "a token of some length"
@@ -41,7 +40,7 @@ async def desk(
         review=Review(token=Secret(token), moderators=moderators),
         detection=detection,
     )
-    with patch.object(texts, "READ_SECONDS", BUSY_SECONDS):
+    with patch("neardup.moderation.desk.texts.READ_SECONDS", BUSY_SECONDS):
         async with open_desk(config, lambda: open_readers(config), listen) as parts:
             server = TestServer(application(parts))
             async with TestClient(server, cookie_jar=CookieJar(unsafe=True)) as client:

@@ -4,8 +4,8 @@ import asyncio
 from collections.abc import Callable
 from typing import TypeVar
 
+from neardup import errors
 from neardup.app import ServiceParts
-from neardup.errors import Forgotten, Misuse
 from neardup.problem_types import INVALID
 from neardup.query.check import CheckResult, Submission
 from neardup.query.check import Match as FoundMatch
@@ -52,9 +52,9 @@ async def put(parts: ServiceParts, story_id: StoryId, request: PutRequest, deadl
     page = None if request.html is None else request.html.encode()
     try:
         result = await parts.submissions.put(submission, page, path, again=request.restore, deadline=deadline.left)
-    except Forgotten as error:
+    except errors.Forgotten as error:
         raise Refused(FORGOTTEN, str(error)) from None
-    except Misuse as error:
+    except errors.Misuse as error:
         raise Refused(NO_STORY, str(error), reason=Skip.NOT_TEXT) from None
     return _answer_of(result, story_id, deadline)
 

@@ -10,7 +10,7 @@ the schema.
 
 from collections.abc import Iterable
 from types import TracebackType
-from typing import Self, TypeVar, Unpack
+from typing import Self, Unpack
 
 import aiohttp
 import stamina
@@ -18,7 +18,6 @@ import urllib3
 
 from neardup.serve import calls
 from neardup.serve.answers import (
-    Answer,
     CheckAnswer,
     CompareAnswer,
     Forgotten,
@@ -26,9 +25,8 @@ from neardup.serve.answers import (
     Problem,
     Stored,
 )
-from neardup.serve.calls import Call, ServiceError, Side, Story, is_worth_retrying
+from neardup.serve.calls import A, Call, ServiceError, Side, Story, is_worth_retrying
 
-A = TypeVar("A", bound=Answer)
 TIMEOUT_SECONDS = 10.0
 ATTEMPTS = 4
 MOST_WAIT_SECONDS = 2.0

@@ -14,13 +14,13 @@ from neardup.ledger.marks import of_stories
 from neardup.moderation.desk.access import require_moderator
 from neardup.moderation.desk.case_query import CaseQueue, case_query_of, case_queue_of, day
 from neardup.moderation.desk.deciding import mark_of
-from neardup.moderation.desk.decision import NAMES, Decision, decision
+from neardup.moderation.desk.decision import Decision, decision
 from neardup.moderation.desk.desk import desk_of
 from neardup.moderation.desk.moderators import Moderator
 from neardup.moderation.desk.pages import page
 from neardup.moderation.desk.query import number
 from neardup.moderation.interface import marked
-from neardup.moderation.wording import case_headline
+from neardup.moderation.wording import VERDICT_NAMES, case_headline
 from neardup.records import DECIDING
 
 PAGE_SIZE = 50
@@ -46,7 +46,7 @@ STATUSES: dict[str, str] = {
     OPEN: marked("Open"),
     JUDGED: marked("Decided"),
     EVERY: marked("All"),
-    **{verdict: NAMES[verdict] for verdict in DECIDING},
+    **{verdict: VERDICT_NAMES[verdict] for verdict in DECIDING},
 }
 
 

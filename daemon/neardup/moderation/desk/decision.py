@@ -4,10 +4,8 @@ import sqlite3
 from dataclasses import dataclass
 
 from neardup.ledger import verdicts
-from neardup.moderation.wording import VERDICT_NAMES
 from neardup.records import DECIDING, Verdict
 
-NAMES = VERDICT_NAMES
 OFFERED = (*DECIDING, Verdict.UNSURE)
 
 

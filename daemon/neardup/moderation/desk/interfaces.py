@@ -22,7 +22,7 @@ Handler = Callable[[web.Request], Awaitable[web.StreamResponse]]
 def interfaces() -> Mapping[str, Interface]:
     """The languages by their codes, English first; English alone without the extra `translations`."""
     try:
-        from neardup.moderation.desk.translated import translated  # noqa: PLC0415 - its library is optional
+        from neardup.moderation.desk.translated import translated
     except ImportError:
         return {ENGLISH.code: ENGLISH}
     return {ENGLISH.code: ENGLISH} | {one.code: one for one in translated()}

@@ -14,13 +14,10 @@ from neardup.moderation.interface import marked
 from neardup.records import DECIDING, Language
 from neardup.source.parse import id_of
 
-OPEN = ("open",)
-DECIDED = DECIDING
-EVERY = (*OPEN, *DECIDED)  # withdrawn flags need no verdict
 STATUSES: dict[str, tuple[str, ...]] = {
-    "open": OPEN,
-    "judged": DECIDED,
-    "every": EVERY,
+    "open": ("open",),
+    "judged": DECIDING,
+    "every": ("open", *DECIDING),
     **{verdict: (verdict,) for verdict in DECIDING},
 }
 SHOWN = "shown"  # the value of `same_author` that admits the hidden flags between stories of one author

@@ -3,13 +3,14 @@
 from collections.abc import Iterable
 from contextlib import suppress
 from pathlib import Path
-
-from xlsxwriter import Workbook  # type: ignore[import-untyped]
-from xlsxwriter.exceptions import FileCreateError  # type: ignore[import-untyped]
-from xlsxwriter.worksheet import Worksheet  # type: ignore[import-untyped]
+from typing import TYPE_CHECKING
 
 from neardup.errors import Fatal
 from neardup.moderation.export.table import ExportRow, Table
+
+if TYPE_CHECKING:
+    from xlsxwriter import Workbook  # type: ignore[import-untyped]
+    from xlsxwriter.worksheet import Worksheet  # type: ignore[import-untyped]
 
 MAX_ROWS = 1_048_575  # of a sheet, beside the header
 WORKBOOK_OPTIONS = {
@@ -27,6 +28,8 @@ def write_xlsx(path: Path, rows: Iterable[ExportRow], table: Table) -> None:
 
     Raises Fatal if there are more rows than a sheet holds, OSError if the file cannot be written.
     """
+    from xlsxwriter.exceptions import FileCreateError  # type: ignore[import-untyped] # noqa: PLC0415 - it is optional
+
     try:
         _write(path, rows, table)
     except FileCreateError as error:
@@ -34,6 +37,8 @@ def write_xlsx(path: Path, rows: Iterable[ExportRow], table: Table) -> None:
 
 
 def _write(path: Path, rows: Iterable[ExportRow], table: Table) -> None:
+    from xlsxwriter import Workbook  # noqa: PLC0415 - as above
+
     book = Workbook(path, WORKBOOK_OPTIONS)
     sheet = book.add_worksheet(table.rows)
     try:
@@ -46,7 +51,7 @@ def _write(path: Path, rows: Iterable[ExportRow], table: Table) -> None:
         raise
 
 
-def _write_rows(book: Workbook, sheet: Worksheet, rows: Iterable[ExportRow], table: Table) -> None:
+def _write_rows(book: "Workbook", sheet: "Worksheet", rows: Iterable[ExportRow], table: Table) -> None:
     sheet.freeze_panes(1, 0)
     for n, column in enumerate(table.columns):
         width = ID_WIDTH if column in table.ids else table.widths.get(column, DEFAULT_WIDTH)
@@ -61,7 +66,7 @@ def _write_rows(book: Workbook, sheet: Worksheet, rows: Iterable[ExportRow], tab
     sheet.autofilter(0, 0, last, len(table.columns) - 1)
 
 
-def _write_cell(sheet: Worksheet, row: int, column: int, value: object) -> None:
+def _write_cell(sheet: "Worksheet", row: int, column: int, value: object) -> None:
     match value:
         case bool():
             sheet.write_boolean(row, column, value)

@@ -37,6 +37,7 @@ from neardup.moderation.export.passages import copied_passages
 from neardup.moderation.export.stories import STORIES, story_row
 from neardup.moderation.export.stories_page import MAX_STORIES_SHOWN, write_members_page, write_stories_page
 from neardup.moderation.export.table import ExportRow, Table
+from neardup.moderation.export.workbook import write_xlsx
 from neardup.option_values import Format, Target
 from neardup.pages.reader_pool import OpenReaderPool
 from neardup.telemetry.log import log
@@ -174,8 +175,6 @@ def _write_rows(file: Path, rows: Iterable[ExportRow], table: Table, options: Ex
         case "jsonl":
             write_jsonl(file, rows)
         case "xlsx":
-            from neardup.moderation.export.workbook import write_xlsx  # noqa: PLC0415 - loads xlsxwriter
-
             write_xlsx(file, rows, table)
         case "parquet":
             write_parquet(file, rows, table)
