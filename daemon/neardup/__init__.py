@@ -21,8 +21,7 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from neardup.query.copies import Copies, Index, find_copies
     from neardup.query.texts import Comparison, Copy, compare, fingerprint
-    from neardup.serve.calls import ServiceError
-    from neardup.serve.client import AsyncClient, Client
+    from neardup.serve.client import AsyncClient, Client, ServiceError
 
 __version__ = "0.1.0"
 __all__ = [
@@ -47,7 +46,7 @@ MODULES = {
     "Copies": "neardup.query.copies",
     "Copy": "neardup.query.texts",
     "Index": "neardup.query.copies",
-    "ServiceError": "neardup.serve.calls",
+    "ServiceError": "neardup.serve.client",
     "compare": "neardup.query.texts",
     "find_copies": "neardup.query.copies",
     "fingerprint": "neardup.query.texts",

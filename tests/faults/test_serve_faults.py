@@ -5,7 +5,7 @@ from collections.abc import Callable
 from pathlib import Path
 
 import neardup as client_library
-from neardup.serve.answers import CheckAnswer
+from neardup.serve.messages import CheckAnswer
 
 from tests.support.command import Neardup, embedded
 from tests.support.faults.small_disks import mounted

@@ -23,8 +23,17 @@ from neardup.core.text.extraction import Extraction
 from neardup.errors import Misuse
 from neardup.languages import SHIPPED
 from neardup.ledger import connect, marks, runs, verdicts
-from neardup.moderation.case_file.content import CaseFile, case_file, case_record, live_link
-from neardup.moderation.case_file.render import digest_of, notice_languages, render_html, render_notice, render_pdf
+from neardup.moderation.case_file import (
+    CaseFile,
+    case_file,
+    case_record,
+    digest_of,
+    live_link,
+    notice_languages,
+    render_html,
+    render_notice,
+    render_pdf,
+)
 from neardup.moderation.wording import percent
 from neardup.query.evidence import LoadedStory
 from neardup.records import Language, Mark, MarkReason, Skip, Skipped, Story, Verdict

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from neardup.core.fingerprint.word_hashes import GRAM, WINDOW, sample_grams
 from neardup.ledger import passages
 from neardup.ledger.passages import CommonPassage
-from neardup.moderation.evidence.common_text import common_text
+from neardup.moderation.evidence.story_report import common_text
 
 from tests.support.builders import ledger_in_memory
 from tests.support.languages import HINDI, TAMIL

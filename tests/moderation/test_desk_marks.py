@@ -9,7 +9,7 @@ import pytest
 from neardup.core.columns import NONE_MADE
 from neardup.core.fingerprint.version import version
 from neardup.ledger import connect, marks, runs
-from neardup.moderation.mark_wording import NAMES
+from neardup.moderation.wording import MARK_NAMES
 from neardup.records import Language, Mark, MarkReason, Marks, Skip, Skipped, Story
 
 from tests.support.copying_story import CopiedFrom, write_copying_story
@@ -43,13 +43,15 @@ async def test_pages_show_the_marks_of_a_story_and_no_others(tmp_path: Path, led
             story_id, reason = 1001 + 10 * n, list(MarkReason)[n % len(MarkReason)]
             paths = [path.format(story_id) for path in PAGES]
             for path in paths:
-                assert NAMES[reason] not in (await get(client, path))[1], f"{path} has a mark that the story has not"
+                assert MARK_NAMES[reason] not in (await get(client, path))[1], (
+                    f"{path} has a mark that the story has not"
+                )
             mark(ledger, story_id, language, f"a{n}", (Mark(reason, "63 %"),))
             for path in paths:
                 status, page = await get(client, path)
-                assert status == 200 and f'<span class="badge">{NAMES[reason]} 63\N{NO-BREAK SPACE}%</span>' in page, (
-                    path
-                )
+                assert (
+                    status == 200 and f'<span class="badge">{MARK_NAMES[reason]} 63\N{NO-BREAK SPACE}%</span>' in page
+                ), path
             mark(ledger, story_id, language, f"a{n}", ())
 
 
@@ -57,12 +59,12 @@ async def test_every_mark_has_a_name_in_each_language_of_the_desk(tmp_path: Path
     mark(ledger, 1001, SAMPLED[0], "a0", ALL_MARKS)
     async with named_client(tmp_path) as client:
         _, english = await get(client, "/story/1001")
-        assert all(f">{name}" in english for name in NAMES.values())
+        assert all(f">{name}" in english for name in MARK_NAMES.values())
         assert "size" not in english.partition("Marks of the page:")[2].partition("</li>")[0]
         for code in ("hi", "ur"):
             async with client.get("/story/1001", headers={"Accept-Language": code}) as answer:
                 page = await answer.text()
-            assert not [name for name in NAMES.values() if f">{name}" in page], code
+            assert not [name for name in MARK_NAMES.values() if f">{name}" in page], code
 
 
 async def test_page_of_an_author_counts_the_marks(tmp_path: Path, ledger: sqlite3.Connection) -> None:

@@ -13,20 +13,20 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from neardup.core.verify.tiers import EXACT
 from neardup.errors import Misuse
+from neardup.http.tokens import digest_of
 from neardup.languages import LANGUAGES, SHIPPED
 from neardup.ledger import connect
 from neardup.moderation.desk.moderators import (
     Moderator,
     NotPermitted,
     Right,
+    clean_name,
     languages_of,
     new_token,
     open_moderators,
     rights_of,
 )
-from neardup.moderation.desk.user_input import clean_name
 from neardup.records import Language
-from neardup.token_file import digest_of
 
 from tests.support.builders import flag_pair
 from tests.support.desk_client import Client, desk, get, hidden_fields, send, sign_in

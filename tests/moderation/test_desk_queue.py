@@ -19,10 +19,17 @@ from neardup.languages import LANGUAGES
 from neardup.ledger import case_queue, cases, verdicts
 from neardup.ledger.case_queue import Order
 from neardup.ledger.flags import Selection
-from neardup.moderation.desk.case_query import EVERY_CASE, CaseQueue
 from neardup.moderation.desk.pages import MAX_TITLE_LENGTH, short
-from neardup.moderation.desk.position import case_position_of
-from neardup.moderation.desk.query import STATUSES, Queue, number, query_of, queue_of
+from neardup.moderation.desk.queues import (
+    EVERY_CASE,
+    MEANING_STATUSES,
+    CaseQueue,
+    MeaningQueue,
+    case_position_of,
+    meaning_query_of,
+    meaning_queue_of,
+    number_in,
+)
 from neardup.records import Language, Verdict
 
 from tests.support.builders import commit, fingerprinted, ledger_in_memory, verify_pending
@@ -33,29 +40,29 @@ selections = st.builds(
     Selection,
     languages=st.just(()) | st.tuples(st.sampled_from(LANGUAGES)),
     kinds=st.just(()) | st.tuples(st.sampled_from(kinds())),
-    statuses=st.sampled_from(list(STATUSES.values())),
+    statuses=st.sampled_from(list(MEANING_STATUSES.values())),
     author=st.none() | st.text(st.characters(codec="utf-8"), min_size=1).filter(lambda text: text == text.strip()),
     story=one_or_none,
     catalogue=st.none() | st.sampled_from(["Classics", "पुनर्मुद्रण & more"]),
     same_author=st.booleans(),
 )
-queues = st.builds(Queue, selections)
+queues = st.builds(MeaningQueue, selections)
 CONFIG = Config(source=Source(manifest=Path("none.csv")), content=Content(url="file:/none"))
 KEEPING = replace(CONFIG, detection=Detection(same_author="keep"))
 
 
 @given(queues)
-def test_address_round_trips_to_its_queue(queue: Queue) -> None:
-    query = query_of(queue)
-    assert queue_of(dict(parse_qsl(query.removeprefix("?"), keep_blank_values=True)), CONFIG) == queue
+def test_address_round_trips_to_its_queue(queue: MeaningQueue) -> None:
+    query = meaning_query_of(queue)
+    assert meaning_queue_of(dict(parse_qsl(query.removeprefix("?"), keep_blank_values=True)), CONFIG) == queue
     assert query.isascii()
-    assert (query == "") == (queue == Queue())
+    assert (query == "") == (queue == MeaningQueue())
 
 
 @given(queues)
-def test_pairs_of_one_author_are_in_every_queue_if_they_are_kept(queue: Queue) -> None:
-    query = dict(parse_qsl(query_of(queue).removeprefix("?"), keep_blank_values=True))
-    assert queue_of(query, KEEPING) == queue.only(same_author=True)
+def test_pairs_of_one_author_are_in_every_queue_if_they_are_kept(queue: MeaningQueue) -> None:
+    query = dict(parse_qsl(meaning_query_of(queue).removeprefix("?"), keep_blank_values=True))
+    assert meaning_queue_of(query, KEEPING) == queue.only(same_author=True)
 
 
 @pytest.mark.parametrize(
@@ -67,18 +74,18 @@ def test_pairs_of_one_author_are_in_every_queue_if_they_are_kept(queue: Queue) -
 )  # fmt: skip
 def test_invalid_filters_are_rejected(query: dict[str, str]) -> None:
     with pytest.raises(web.HTTPBadRequest):
-        queue_of(query, CONFIG)
+        meaning_queue_of(query, CONFIG)
 
 
 def test_empty_form_fields_filter_nothing() -> None:
     names = "language", "kind", "status", "author", "story", "same_author"
-    assert queue_of(dict.fromkeys(names, " "), CONFIG) == Queue()
+    assert meaning_queue_of(dict.fromkeys(names, " "), CONFIG) == MeaningQueue()
 
 
 @pytest.mark.parametrize("text", ["-1", "x", "1.0", "٣", "9" * 13, "99999999"])
 def test_invalid_numbers_are_rejected(text: str) -> None:
     with pytest.raises(web.HTTPBadRequest):
-        number({"at": text}, "at")
+        number_in({"at": text}, "at")
 
 
 def queue(db: sqlite3.Connection) -> list[int]:

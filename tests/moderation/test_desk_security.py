@@ -11,9 +11,9 @@ from hypothesis import strategies as st
 from neardup.config.address import is_loopback
 from neardup.ledger import connect
 from neardup.moderation.desk import sessions
+from neardup.moderation.desk.moderators import MAX_NAME_LENGTH, clean_name, clean_note, local_path
 from neardup.moderation.desk.security import MAX_BODY_BYTES
 from neardup.moderation.desk.sessions import Keys
-from neardup.moderation.desk.user_input import MAX_NAME_LENGTH, clean_name, clean_note, local_path
 
 from tests.support.desk_client import TOKEN, desk, form_token, origin, post
 

@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 from neardup.ledger import connect, flags, verdicts
-from neardup.moderation.desk import connections
+from neardup.moderation.desk import parts
 from neardup.records import Verdict
 
 from tests.support.builders import commit, fingerprinted, verify_pending
@@ -73,7 +73,7 @@ async def test_pairs_of_a_case_are_walked_through_to_the_case(tmp_path: Path, le
 async def test_locked_ledger_loses_no_input(
     tmp_path: Path, ledger: sqlite3.Connection, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(connections, "BUSY_MS", 50)
+    monkeypatch.setattr(parts, "BUSY_MS", 50)
     async with named_client(tmp_path) as client:
         form = await form_on(client, PAIR, verdict="template", note=NOTE)
         ledger.execute("BEGIN IMMEDIATE")

@@ -18,12 +18,9 @@ from botocore.exceptions import ClientError
 from msgspec.structs import replace
 from neardup.config import Content
 from neardup.errors import Fatal, Transient
-from neardup.moderation.export.columnar import write_parquet
 from neardup.moderation.export.destination import write_atomically, write_to_target
-from neardup.moderation.export.files import write_csv, write_jsonl
-from neardup.moderation.export.pairs import PAIRS
-from neardup.moderation.export.table import ExportRow
-from neardup.moderation.export.workbook import write_xlsx
+from neardup.moderation.export.formats import write_csv, write_jsonl, write_parquet, write_xlsx
+from neardup.moderation.export.tables import PAIRS, ExportRow
 from neardup.option_values import FORMATS, Format
 from neardup.s3.objects import _part
 

@@ -16,20 +16,18 @@ from neardup.languages import LANGUAGES
 from neardup.moderation.evidence.alignment import (
     CONTEXT_WORDS,
     MAX_EDIT_WORDS,
-    MIN_FOLDED_WORDS,
-    Mark,
-    Stretch,
-    chains,
-    stretches,
-)
-from neardup.moderation.evidence.fragments import (
     MAX_PASSAGE_PAIRS,
+    MIN_FOLDED_WORDS,
     AlignedStories,
     Fold,
     Fragment,
+    Mark,
     Paragraph,
     Side,
+    Stretch,
     align_stories,
+    chains,
+    stretches,
 )
 from neardup.query.evidence import LoadedStory, evidence
 from neardup.records import Language

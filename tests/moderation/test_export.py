@@ -19,8 +19,8 @@ from neardup.languages import LANGUAGES, SHIPPED
 from neardup.ledger import cases, flags, stories
 from neardup.ledger.flags import Selection
 from neardup.moderation.export.destination import write_atomically
-from neardup.moderation.export.guard import guarded
-from neardup.moderation.export.pairs import COLUMNS
+from neardup.moderation.export.formats import guarded
+from neardup.moderation.export.tables import PAIR_COLUMNS
 from neardup.moderation.export.write import ExportOptions, write
 from neardup.option_values import FORMATS, Format
 from neardup.records import Fingerprinted, Language, Story, rfc3339
@@ -123,7 +123,7 @@ def test_times_read_back_unchanged(milliseconds: int) -> None:
 @pytest.mark.parametrize("form", ["csv", "jsonl"])
 def test_columns_follow_the_contract_in_order(form: Format) -> None:
     db = ledger(Story(1, HINDI), Story(2, HINDI))
-    assert list(COLUMNS) == COLUMN_CONTRACT.split()
+    assert list(PAIR_COLUMNS) == COLUMN_CONTRACT.split()
     assert [list(row) for row in exported(db, form)] == [COLUMN_CONTRACT.split()]
 
 

@@ -11,7 +11,7 @@ from neardup.core.verify.clusters import POLICIES, Policy
 from neardup.core.verify.tiers import NEAR, PASSAGE
 from neardup.languages import LANGUAGES, SHIPPED
 from neardup.ledger.flags import Selection
-from neardup.moderation.export.members import MEMBERS
+from neardup.moderation.export.tables import MEMBERS
 from neardup.moderation.export.write import ExportOptions, write_members
 from neardup.option_values import FORMATS, Format
 from neardup.records import Fingerprinted, Story

@@ -15,8 +15,8 @@ from neardup.core.verify.tiers import EXACT, NEAR, PARTIAL, SIMILAR
 from neardup.languages import LANGUAGES, SHIPPED
 from neardup.ledger import cases
 from neardup.moderation.export import cases as listing
-from neardup.moderation.export.fair_shares import fair_shares
-from neardup.moderation.export.table import ExportRow
+from neardup.moderation.export.cases import fair_shares
+from neardup.moderation.export.tables import ExportRow
 from neardup.moderation.export.write import ExportOptions, write
 from neardup.moderation.templating import visible
 from neardup.records import Fingerprinted, Kind, Language, Signals, Story

@@ -12,7 +12,7 @@ from neardup.core.verify.tiers import NEAR, PARTIAL
 from neardup.languages import SHIPPED
 from neardup.ledger import verdicts
 from neardup.ledger.flags import Selection
-from neardup.moderation.export.stories import STORIES
+from neardup.moderation.export.tables import STORIES
 from neardup.moderation.export.write import ExportOptions, write_stories
 from neardup.option_values import FORMATS, Format
 from neardup.records import Fingerprinted, Story, Verdict, rfc3339

@@ -9,11 +9,8 @@ import openpyxl  # type: ignore[import-untyped]
 import pytest
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
-from neardup.moderation.export.columnar import write_parquet
-from neardup.moderation.export.files import write_csv, write_jsonl
-from neardup.moderation.export.pairs import COLUMNS, IDS, PAIRS, TIMES
-from neardup.moderation.export.table import ExportRow
-from neardup.moderation.export.workbook import MAX_ROWS, write_xlsx
+from neardup.moderation.export.formats import MAX_ROWS, write_csv, write_jsonl, write_parquet, write_xlsx
+from neardup.moderation.export.tables import PAIR_COLUMNS, PAIR_IDS, PAIR_TIMES, PAIRS, ExportRow
 from neardup.option_values import FORMATS, Format, format_of, target_of
 from openpyxl.utils.escape import unescape  # type: ignore[import-untyped]
 from pyarrow import parquet  # type: ignore[import-untyped]
@@ -26,7 +23,7 @@ from tests.support.exported_pairs import ATTACKING, of_csv, of_xlsx, pair, pairs
 @given(st.lists(pairs_of, max_size=5))
 @example(ATTACKING)
 def test_every_format_returns_the_same_pairs(pairs: list[ExportRow]) -> None:
-    pairs = [{column: one[column] for column in COLUMNS} for one in pairs]
+    pairs = [{column: one[column] for column in PAIR_COLUMNS} for one in pairs]
     with TemporaryDirectory() as folder:
         path = Path(folder) / "pairs"
 
@@ -37,18 +34,20 @@ def test_every_format_returns_the_same_pairs(pairs: list[ExportRow]) -> None:
         assert read_csv(path) == [{column: of_csv(value) for column, value in one.items()} for one in pairs]
 
         write_parquet(path, pairs, PAIRS)
-        wanted = [{n: datetime.fromisoformat(v) if n in TIMES and v else v for n, v in one.items()} for one in pairs]
+        wanted = [
+            {n: datetime.fromisoformat(v) if n in PAIR_TIMES and v else v for n, v in one.items()} for one in pairs
+        ]
         assert parquet.read_table(path).to_pylist() == wanted
 
         write_xlsx(path.with_suffix(".xlsx"), pairs, PAIRS)
         header, *rows = read_xlsx(path.with_suffix(".xlsx"))
-        assert [cell.value for cell in header] == list(COLUMNS)
+        assert [cell.value for cell in header] == list(PAIR_COLUMNS)
         for one, row in zip(pairs, rows, strict=True):
             for (column, value), cell in zip(one.items(), row, strict=True):
                 assert cell.data_type != "f", f"{column} is a formula: {cell.value!a}"
                 if isinstance(value, str):
                     assert unescape(cell.value or "") == of_xlsx(value)
-                elif column in IDS:
+                elif column in PAIR_IDS:
                     assert cell.value == (None if value is None else str(value)), "a spreadsheet would round it"
                 else:
                     assert cell.value == (pytest.approx(value, rel=1e-15) if isinstance(value, float) else value)
@@ -82,7 +81,7 @@ def test_sheet_has_a_frozen_header_and_a_filter(tmp_path: Path) -> None:
     sheet = openpyxl.load_workbook(tmp_path / "pairs.xlsx").active
     assert (sheet.freeze_panes, sheet.auto_filter.ref) == (
         "A2",
-        f"A1:{openpyxl.utils.get_column_letter(len(COLUMNS))}3",
+        f"A1:{openpyxl.utils.get_column_letter(len(PAIR_COLUMNS))}3",
     )
     assert MAX_ROWS == 2**20 - 1
 

@@ -10,7 +10,7 @@ import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 from neardup.languages import LANGUAGES
-from neardup.moderation.export.guard import guarded
+from neardup.moderation.export.formats import guarded
 from neardup.records import Language
 
 from tests.support.hostile_titles import TITLES

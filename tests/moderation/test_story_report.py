@@ -9,8 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from neardup.core.text.normalize import located, tokens
 from neardup.ledger.similarities import Similarity, Source, union_of_spans, words_in
-from neardup.moderation.evidence.alignment import Mark
-from neardup.moderation.evidence.fragments import Fold, Paragraph
+from neardup.moderation.evidence.alignment import Fold, Mark, Paragraph
 from neardup.moderation.evidence.story_report import COLOURS, StoryReport, story_report
 from neardup.query.evidence import LoadedStory
 from neardup.records import Spans

@@ -19,7 +19,7 @@ from neardup.languages import SHIPPED
 from neardup.ledger import connect, runs
 from neardup.ledger import marks as mark_table
 from neardup.moderation.catalogue import TRANSLATIONS, messages
-from neardup.moderation.desk.interfaces import interfaces, preferred
+from neardup.moderation.desk.pages import interfaces, preferred_interface
 from neardup.moderation.interface import CURRENT
 from neardup.moderation.templating import language_name
 from neardup.records import Mark, MarkReason, Skip, Skipped, Story, Verdict
@@ -97,7 +97,7 @@ def test_translations_have_the_placeholders_of_their_messages(path: Path) -> Non
     | st.lists(st.sampled_from(["hi", "hi-IN", "en", "ta", "*", ";q=0.5", ";q=0", ","])).map("".join)
 )
 def test_every_preference_leads_to_a_language_of_the_desk(accepted: str) -> None:
-    assert preferred(accepted) in interfaces().values()
+    assert preferred_interface(accepted) in interfaces().values()
 
 
 @pytest.mark.parametrize(
@@ -112,7 +112,7 @@ def test_every_preference_leads_to_a_language_of_the_desk(accepted: str) -> None
     ],
 )
 def test_the_browsers_preference_decides(accepted: str, code: str) -> None:
-    assert preferred(accepted).code == code
+    assert preferred_interface(accepted).code == code
 
 
 def test_hindi_groups_digits_and_names_languages_as_in_india() -> None:

@@ -17,8 +17,8 @@ from neardup.core.verify.tiers import RETOLD
 from neardup.errors import NeardupError, Transient
 from neardup.ledger import connect, meaning_flags, verdicts
 from neardup.ledger.meaning_flags import ChunkPair, MeaningFlag
-from neardup.moderation.desk.announcements import announce
 from neardup.moderation.desk.app import application, open_desk
+from neardup.moderation.desk.parts import announce
 from neardup.moderation.webhook import notify_embedding, notify_webhook
 from neardup.records import Verdict
 

@@ -7,8 +7,7 @@ from typing import Any
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from neardup.moderation.publication_wording import duration
-from neardup.moderation.wording import findings, headline, kind, percent, scores, share, warnings
+from neardup.moderation.wording import duration, findings, headline, kind, percent, scores, share, warnings
 from neardup.query.evidence import Evidence, LoadedStory, UnreadableStory, evidence, evidence_from_ledger
 
 from tests.support.compared_stories import THRESHOLDS, sample, story_of

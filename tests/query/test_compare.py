@@ -16,7 +16,7 @@ from neardup.core.verify.passages import MIN_PASSAGE
 from neardup.core.verify.shingled import shingled
 from neardup.core.verify.tiers import PARTIAL, PASSAGE, SIMILAR
 from neardup.languages import LANGUAGES
-from neardup.moderation.evidence.side_by_side import SHOWN_PASSAGES, side_by_side
+from neardup.moderation.evidence.terminal import SHOWN_PASSAGES, side_by_side
 from neardup.query.evidence import CONTEXT_WORDS, Evidence, Excerpt, LoadedStory, evidence
 from neardup.records import Language
 from rich.cells import cell_len

@@ -9,7 +9,7 @@ from urllib.parse import quote
 
 import pytest
 from neardup.records import Language
-from neardup.serve.answers import BatchAnswer, CheckAnswer, CompareAnswer, MatchesAnswer, Problem, Stored
+from neardup.serve.messages import BatchAnswer, CheckAnswer, CompareAnswer, MatchesAnswer, Problem, Stored
 
 from tests.support.http_service import HttpClient, configuration, http_service, problem_of
 from tests.support.languages import CODES, SAMPLED

@@ -11,8 +11,8 @@ import pytest
 import stamina
 from aiohttp import web
 from aiohttp.test_utils import TestServer
-from neardup.serve import calls
-from neardup.serve.answers import CheckAnswer
+from neardup.serve import client
+from neardup.serve.messages import CheckAnswer
 from neardup.serve.operations import OPERATIONS
 from pydantic import ValidationError
 
@@ -120,19 +120,19 @@ async def test_a_service_that_is_not_there_fails_open(check: Check) -> None:
 
 
 def test_every_call_has_its_method_and_path() -> None:
-    story: calls.Story = {"language": "hi", "text": "एक"}
-    made: list[calls.Call[Any]] = [
-        calls.check(None, story),
-        calls.check_batch([story]),
-        calls.compare({"story_id": 1}, {"text": "एक"}),
-        calls.put(1, "a/1.html", story),
-        calls.story(1),
-        calls.matches(1),
-        calls.forget(1),
+    story: client.Story = {"language": "hi", "text": "एक"}
+    made: list[client.Call[Any]] = [
+        client.check_call(None, story),
+        client.batch_call([story]),
+        client.compare_call({"story_id": 1}, {"text": "एक"}),
+        client.put_call(1, "a/1.html", story),
+        client.story_call(1),
+        client.matches_call(1),
+        client.forget_call(1),
     ]
     assert {(call.method, call.path.replace("/1", "/{id}"), call.answer) for call in made} == {
         (one.method, one.path, one.answer) for one in OPERATIONS
     }
     assert json.loads(made[3].body or b"") == {"language": "hi", "text": "एक", "path": "a/1.html", "restore": False}
     with pytest.raises(ValidationError, match="give either"):
-        calls.check(None, {"language": "hi"})
+        client.check_call(None, {"language": "hi"})

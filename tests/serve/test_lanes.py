@@ -5,10 +5,10 @@ import asyncio
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from neardup.problem_types import UNAVAILABLE
-from neardup.serve import lanes
-from neardup.serve.lanes import Deadline, Lane
+from neardup.http.problems import UNAVAILABLE
+from neardup.serve import service
 from neardup.serve.problems import BUSY, Refused
+from neardup.serve.service import Deadline, Lane
 
 LONG = 3600.0
 
@@ -50,7 +50,7 @@ async def test_a_request_without_a_turn_by_its_deadline_fails_open() -> None:
 
 async def test_late_work_is_answered_for_and_keeps_its_slot(monkeypatch: pytest.MonkeyPatch) -> None:
     """Its threads cannot be stopped, so another request must not begin beside them."""
-    monkeypatch.setattr(lanes, "LATE_SECONDS", 0)
+    monkeypatch.setattr(service, "LATE_SECONDS", 0)
     lane, gate, ended = Lane("test", 1, 5), asyncio.Event(), []
 
     async def work() -> None:

@@ -8,10 +8,10 @@ from typing import Any
 
 import pytest
 from jsonschema import Draft202012Validator
+from neardup.serve.messages import CheckRequest, ComparedStory, PutRequest
 from neardup.serve.openapi import document
 from neardup.serve.operations import OPERATIONS
 from neardup.serve.problems import TYPES
-from neardup.serve.requests import CheckRequest, ComparedStory, PutRequest
 from openapi_spec_validator import OpenAPIV31SpecValidator
 from pydantic import BaseModel, ValidationError
 

@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Any
 from urllib.parse import quote
 
-from neardup.moderation.desk.user_input import NAME_COOKIE
+from neardup.moderation.desk.moderators import NAME_COOKIE
 from playwright.sync_api import Browser, BrowserContext, ConsoleMessage, Dialog, Page, expect, sync_playwright
 
 from tests.support.command import Neardup

@@ -40,7 +40,7 @@ async def desk(
         review=Review(token=Secret(token), moderators=moderators),
         detection=detection,
     )
-    with patch("neardup.moderation.desk.texts.READ_SECONDS", BUSY_SECONDS):
+    with patch("neardup.moderation.desk.parts.READ_SECONDS", BUSY_SECONDS):
         async with open_desk(config, lambda: open_readers(config), listen) as parts:
             server = TestServer(application(parts))
             async with TestClient(server, cookie_jar=CookieJar(unsafe=True)) as client:

@@ -14,10 +14,9 @@ from neardup.languages import LANGUAGES, SHIPPED
 from neardup.ledger.case_queue import FlaggedCase
 from neardup.ledger.similarities import Similarity
 from neardup.moderation.export.cases import ListedCase, Tally
-from neardup.moderation.export.guard import guarded
+from neardup.moderation.export.formats import guarded
 from neardup.moderation.export.page import write_page
-from neardup.moderation.export.pairs import COLUMNS, TIMES
-from neardup.moderation.export.table import ExportRow
+from neardup.moderation.export.tables import PAIR_COLUMNS, PAIR_TIMES, ExportRow
 from neardup.records import NO_SPANS, rfc3339
 
 from tests.support.hostile_titles import TITLES
@@ -27,11 +26,11 @@ ids = st.integers(0, 2**63 - 1)
 share = st.floats(0, 1)
 times = st.none() | st.integers(-2_208_988_800_000, 4_102_444_800_000).map(rfc3339)
 pairs_of = st.fixed_dictionaries(
-    dict.fromkeys(COLUMNS, st.none())
+    dict.fromkeys(PAIR_COLUMNS, st.none())
     | dict.fromkeys(("flag_id", "story_id", "matched_id"), ids)
     | dict.fromkeys(("earlier_id", "cluster_id"), st.none() | ids)
     | dict.fromkeys(("jaccard", "containment", "matched_containment"), share)
-    | dict.fromkeys(TIMES, times)
+    | dict.fromkeys(PAIR_TIMES, times)
     | {
         "kind": st.sampled_from(kinds()),
         "language": st.sampled_from(LANGUAGES),
@@ -55,7 +54,7 @@ pairs_of = st.fixed_dictionaries(
 
 def pair(**known: object) -> ExportRow:
     required = {"flag_id": 1, "kind": "exact", "language": "HINDI", "story_id": 2, "matched_id": 1, "hamming": 0}
-    return dict.fromkeys(COLUMNS) | required | {"estimated": False, "status": "open"} | known
+    return dict.fromkeys(PAIR_COLUMNS) | required | {"estimated": False, "status": "open"} | known
 
 
 ATTACKING = [pair(story_title=title, matched_title=title, story_author_id=title) for title in TITLES]

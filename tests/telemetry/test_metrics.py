@@ -14,8 +14,8 @@ from pathlib import Path
 import aiohttp
 from hypothesis import given
 from hypothesis import strategies as st
+from neardup.http.server import served
 from neardup.telemetry import metrics
-from neardup.telemetry.http import served
 from neardup.telemetry.lazy_metrics import Metric, observe_all
 from prometheus_client import Histogram
 from prometheus_client.parser import text_string_to_metric_families

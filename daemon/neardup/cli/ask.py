@@ -66,7 +66,7 @@ def compare(config: "Config | None", a: str, b: str, html: Path | None, as_json:
     from neardup.cli import output
     from neardup.languages import SHIPPED
     from neardup.moderation.evidence.page import write_evidence
-    from neardup.moderation.evidence.side_by_side import side_by_side
+    from neardup.moderation.evidence.terminal import side_by_side
     from neardup.query.compare import compare as compare_texts
 
     if html is not None:
@@ -93,7 +93,7 @@ def show(config: "Config", story: str, as_json: bool) -> None:
     """
     from neardup.app import open_readers
     from neardup.cli import output
-    from neardup.moderation.evidence.similarity_bars import similarity_bars
+    from neardup.moderation.evidence.terminal import similarity_bars
     from neardup.query.similarity import similarity_of
 
     number = story_id(story)

@@ -37,7 +37,7 @@ if TYPE_CHECKING:
     from neardup.core.verify.clusters import Policy
     from neardup.ledger.flags import Selection
     from neardup.ledger.marks import MarkedAuthor, MarkedStory
-    from neardup.moderation.case_file.content import CaseFile
+    from neardup.moderation.case_file import CaseFile
     from neardup.option_values import Format, Target
     from neardup.query.evidence import LoadedStory, UnreadableStory
 
@@ -192,7 +192,7 @@ def export(
     """
     from neardup.app import open_readers
     from neardup.ledger import connect, flags, meaning_flags, translate_errors
-    from neardup.moderation.export.meaning import is_of_meaning
+    from neardup.moderation.export.tables import is_of_meaning
     from neardup.moderation.export.write import ExportOptions
     from neardup.moderation.export.write import export as write_export
     from neardup.option_values import format_of, unknown_ending
@@ -247,7 +247,7 @@ def case(config: "Config", story: str, form: Form | None, output: str) -> None:
 
     The file has the sources, the copied passages, the dates and the verdicts, on at most three pages and an appendix.
     """
-    from neardup.moderation.case_file.render import check_pdf
+    from neardup.moderation.case_file import check_pdf
 
     target = output_target(output)
     chosen = form or ("pdf" if output.lower().endswith(".pdf") else "html")
@@ -264,7 +264,7 @@ async def _write_case(config: "Config", story: str, form: Form, target: "Target 
 
     from neardup.app import open_readers
     from neardup.ledger import marks, read, snapshot, translate_errors
-    from neardup.moderation.case_file.content import case_file, case_record
+    from neardup.moderation.case_file import case_file, case_record
     from neardup.moderation.export.destination import write_to_target
     from neardup.query.compare import load_story
 
@@ -284,7 +284,7 @@ async def _write_case(config: "Config", story: str, form: Form, target: "Target 
 
 
 def _content(config: "Config", found: "CaseFile", form: Form) -> bytes:
-    from neardup.moderation.case_file.render import render_html, render_notice, render_pdf
+    from neardup.moderation.case_file import render_html, render_notice, render_pdf
 
     if form == "notice":
         return render_notice(found, config.registry).encode()
@@ -397,7 +397,7 @@ def _stories_table(stories: "Sequence[MarkedStory]") -> "Table":
     from rich.text import Text
 
     from neardup.ledger import marks
-    from neardup.moderation.evidence.side_by_side import plain
+    from neardup.moderation.evidence.terminal import plain
 
     table = _table("story", "language", "author", "title", "reasons", "marked at")
     for story in stories:
@@ -412,7 +412,7 @@ def _authors_table(authors: "Sequence[MarkedAuthor]") -> "Table":
     from rich.text import Text
 
     from neardup.cli import output
-    from neardup.moderation.evidence.side_by_side import plain
+    from neardup.moderation.evidence.terminal import plain
 
     table = _table("author", "stories", "reasons")
     for author in authors:

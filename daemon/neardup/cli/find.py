@@ -23,9 +23,9 @@ if TYPE_CHECKING:
 
     from neardup.config import Config
     from neardup.core.verify.clusters import Policy
-    from neardup.moderation.evidence.fragments import Fragment
+    from neardup.moderation.evidence.alignment import Fragment
     from neardup.moderation.export.passages import CopiedPassages
-    from neardup.moderation.export.table import ExportRow
+    from neardup.moderation.export.tables import ExportRow
     from neardup.option_values import Format
     from neardup.pages.reader_pool import OpenReaderPool
     from neardup.pipeline.summary import Counts
@@ -139,8 +139,8 @@ async def show_copies(config: "Config", open_pool: "OpenReaderPool") -> None:
     At most MOST_PAIRS pairs are printed, of which the first MAX_PAIRS_WITH_PASSAGES have their passages.
     """
     from neardup.ledger import clusters, flags, read, snapshot, translate_errors
-    from neardup.moderation.export.pairs import export_row
     from neardup.moderation.export.passages import MAX_PAIRS_WITH_PASSAGES, copied_passages
+    from neardup.moderation.export.tables import export_row
 
     path = config.ledger.path
     with closing(read(path)) as db, translate_errors(path), snapshot(db):
@@ -182,7 +182,7 @@ def _heading(pairs: "Sequence[ExportRow]", number: int) -> Iterator[str]:
 
 def _pair(pair: "ExportRow", copied: "CopiedPassages | None") -> Iterator[str]:
     from neardup.cli.output import larger_containment
-    from neardup.moderation.evidence.side_by_side import abridged, plain
+    from neardup.moderation.evidence.terminal import abridged, plain
 
     names = (plain(pair[f"{side}_title"]) for side in ("story", "matched"))
     words = "" if pair["copied_words"] is None else f"{pair['copied_words']:,} words"

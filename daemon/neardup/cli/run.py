@@ -156,7 +156,7 @@ def _flagged_since(db: "sqlite3.Connection", since: int, *, same_author: bool) -
     from neardup.cli import output
     from neardup.ledger import clusters, flags, snapshot
     from neardup.ledger.flags import Selection
-    from neardup.moderation.export.pairs import export_row
+    from neardup.moderation.export.tables import export_row
 
     with snapshot(db):
         cluster_of = clusters.by_story(db)

@@ -13,14 +13,20 @@ from jinja2 import Environment, PackageLoader, StrictUndefined
 from neardup.core.verify.tiers import tier_of
 from neardup.languages import Languages
 from neardup.moderation.interface import CURRENT, gettext, ngettext, number
-from neardup.moderation.mark_wording import counted_marked, mark_in_words, mark_name
-from neardup.moderation.publication_wording import dated, dates_of, dates_of_row, row_order, source_order
 from neardup.moderation.wording import (
     counted_cases,
+    counted_marked,
     counted_pairs,
     counted_stories,
+    dated,
+    dates_of,
+    dates_of_row,
     evidence,
+    mark_in_words,
+    mark_name,
     percent,
+    row_order,
+    source_order,
     status_name,
     verdict_name,
 )

@@ -12,13 +12,13 @@ from structlog.contextvars import unbind_contextvars
 from neardup.app import App, run_once
 from neardup.config.schedule import Schedule, next_run
 from neardup.errors import IndexDamaged, NeardupError, Stopped, Transient
+from neardup.http.server import served
 from neardup.ledger import now_ms, runs
 from neardup.ledger.lock import only_daemon
 from neardup.pipeline.gauges import refresh_gauges
 from neardup.pipeline.index_wait import IndexWait
 from neardup.pipeline.run_lifecycle import Hook
 from neardup.pipeline.summary import Progress
-from neardup.telemetry.http import served
 from neardup.telemetry.log import log
 from neardup.telemetry.metrics import RETRIES, WAITING
 from neardup.telemetry.systemd import notify, notifying_watchdog

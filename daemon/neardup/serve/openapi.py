@@ -5,7 +5,7 @@ from typing import Any
 from pydantic.json_schema import models_json_schema
 
 from neardup import __version__
-from neardup.problem_types import (
+from neardup.http.problems import (
     CONTENT_TYPE,
     FAILED,
     FORBIDDEN,
@@ -17,7 +17,7 @@ from neardup.problem_types import (
     UNAVAILABLE,
     ProblemType,
 )
-from neardup.serve.answers import Problem
+from neardup.serve.messages import Problem
 from neardup.serve.operations import OPERATIONS, Operation
 from neardup.serve.problems import BUSY, OTHER_HOST
 from neardup.source.parse import LONGEST_NAME

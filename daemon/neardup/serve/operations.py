@@ -1,21 +1,318 @@
-"""The operations of the API as one table; the routes and the OpenAPI document are made from it."""
+"""The text of a story in a request, or of a story on record."""
 
-from collections.abc import Awaitable, Callable
-from dataclasses import dataclass
-from typing import Any, Literal
+import asyncio
+import sqlite3
+from collections.abc import Awaitable, Callable, Mapping
+from dataclasses import asdict, dataclass, replace
+from typing import Any, Literal, TypeVar
 
 from pydantic import BaseModel
 
+from neardup import errors
 from neardup.app import ServiceParts
-from neardup.problem_types import ProblemType
-from neardup.serve import answers, requests
-from neardup.serve.checks import check, check_batch, put
-from neardup.serve.comparing import compare
-from neardup.serve.lanes import Deadline
-from neardup.serve.problems import FORGOTTEN, NO_STORY, UNKNOWN_STORY
-from neardup.serve.recorded import forget, matches_of, story_of
-from neardup.serve.story_ids import StoryId
+from neardup.core.page import PageText, PreparedStory, Unreadable, prepare_story, split_story
+from neardup.http.problems import INVALID, TOO_LARGE, ProblemType
+from neardup.ledger import flags, similarities, snapshot, stories
+from neardup.ledger.flags import JOINING, Selection
+from neardup.moderation.export.tables import earlier_of
+from neardup.pages.results import Failure, ReadFailed, explain
+from neardup.query.check import CheckResult, Submission
+from neardup.query.check import Match as FoundMatch
+from neardup.query.compare import common_of, describe_stories, load_story
+from neardup.query.evidence import LoadedStory, evidence, thresholds_of
+from neardup.records import Limit, Mark, MarkReason, Skip, Spans, rfc3339
+from neardup.serve import messages
+from neardup.serve.messages import (
+    BatchAnswer,
+    BatchRequest,
+    CheckAnswer,
+    CheckRequest,
+    CompareAnswer,
+    ComparedStory,
+    CompareRequest,
+    CopiedPassage,
+    Forgotten,
+    InvalidMember,
+    Match,
+    MatchesAnswer,
+    Problem,
+    PutRequest,
+    RecordedMatch,
+    Scores,
+    Span,
+    Stored,
+    StoryId,
+    StoryRequest,
+    shown_id,
+    story_id_of,
+)
+from neardup.serve.problems import FORGOTTEN, NO_STORY, UNKNOWN_STORY, Refused, problem_of
+from neardup.serve.service import Deadline
 from neardup.serve.tokens import Right
+from neardup.source.parse import parse_time, path_of, printable, refuse_work
+from neardup.telemetry.metrics import CHECKS
+
+S = TypeVar("S", PageText, PreparedStory)
+MOST_WORDS = 500_000  # five novels
+
+
+async def prepared_story(parts: ServiceParts, text: str | None, html: str | None) -> PreparedStory:
+    """A story to check that is given as a text or as a page.  Raises Refused if there is none."""
+    found = await _read(parts, text, html, prepare_story, parts.pool.prepare)
+    _refuse_novels(found.fingerprint.words)
+    return found
+
+
+async def text_of(parts: ServiceParts, text: str | None, html: str | None) -> PageText:
+    """The text and the words of a story that is given as a text or as a page.  Raises Refused if there is none."""
+    found = await _read(parts, text, html, split_story, parts.pool.split)
+    _refuse_novels(len(found.words))
+    return found
+
+
+def _refuse_novels(words: int) -> None:
+    if words > MOST_WORDS:
+        raise Refused(TOO_LARGE, f"the story has more than {MOST_WORDS:,} words")
+
+
+async def _read(
+    parts: ServiceParts,
+    text: str | None,
+    html: str | None,
+    read_text: Callable[[str], S | Unreadable],
+    read_page: Callable[[bytes], Awaitable[S | Failure]],
+) -> S:
+    """What is read from a text or from a page; `read_page` does it in a reader process.
+
+    Hostile markup can keep a parser busy for hours.  Raises Refused if there is no story.
+    """
+    given = html if text is None else text
+    assert given is not None
+    encoded, most = given.encode(), parts.config.content.max_bytes
+    if text is None:
+        found = await read_page(encoded[:most])
+    else:
+        found = await asyncio.to_thread(read_text, encoded[:most].decode(errors="ignore"))
+    if isinstance(found, Unreadable | ReadFailed):
+        raise Refused(NO_STORY, explain(found), reason=found.reason)
+    return replace(found, marks=(Mark(MarkReason.TRUNCATED, Limit.SIZE),)) if len(encoded) > most else found
+
+
+async def story_on_record(parts: ServiceParts, story_id: StoryId) -> LoadedStory:
+    """The current text of a story on record.
+
+    Raises Refused if there is no such story or its page yields no text, Transient if the store does not answer.
+    """
+    known = await parts.reader.do(describe_stories, [story_id.number])
+    if story_id.number not in known:
+        raise Refused(UNKNOWN_STORY, f"story {story_id.shown} is not on record")
+    story = await load_story(parts.pool, known[story_id.number])
+    if not isinstance(story, LoadedStory):
+        raise Refused(NO_STORY, f"story {story_id.shown}: {story.why}")
+    return story
+
+
+async def compared_story(parts: ServiceParts, side: ComparedStory) -> LoadedStory:
+    """One side of a comparison.  Raises as `text_of` and `story_on_record` do."""
+    if side.story_id is not None:
+        return await story_on_record(parts, story_id_of(side.story_id))
+    found = await text_of(parts, side.text, side.html)
+    return LoadedStory(found.text, found.words, {})
+
+
+# MERGED: The operations that check a story: `check`, `check_batch` and `put`.
+
+T = TypeVar("T")
+V = TypeVar("V")
+AT_ONCE = 2  # stories of a batch
+
+
+async def check(parts: ServiceParts, request: CheckRequest, deadline: Deadline) -> CheckAnswer:
+    """POST /v1/check.  Raises Refused."""
+    story_id = None if request.id is None else story_id_of(request.id)
+    submission = await _submission_of(parts, request, story_id)
+    return _answer_of(await parts.checker.check(submission, deadline=deadline.left), story_id, deadline)
+
+
+async def check_batch(parts: ServiceParts, request: BatchRequest, deadline: Deadline) -> BatchAnswer:
+    """POST /v1/check:batch.  A story that cannot be checked has a problem in place of a result."""
+    slots = asyncio.Semaphore(AT_ONCE)
+
+    async def result_of(story: CheckRequest) -> CheckAnswer | Problem:
+        async with slots:
+            try:
+                return await check(parts, story, deadline)
+            except Refused as refused:
+                return problem_of(refused)
+
+    return BatchAnswer(results=await asyncio.gather(*map(result_of, request.stories)))
+
+
+async def put(parts: ServiceParts, story_id: StoryId, request: PutRequest, deadline: Deadline) -> CheckAnswer:
+    """PUT /v1/stories/{id}.  Raises Refused."""
+    path = None if request.path is None else _valid("path", path_of, request.path)
+    submission = await _submission_of(parts, request, story_id)
+    page = None if request.html is None else request.html.encode()
+    try:
+        result = await parts.submissions.put(submission, page, path, again=request.restore, deadline=deadline.left)
+    except errors.Forgotten as error:
+        raise Refused(FORGOTTEN, str(error)) from None
+    except errors.Misuse as error:
+        raise Refused(NO_STORY, str(error), reason=Skip.NOT_TEXT) from None
+    return _answer_of(result, story_id, deadline)
+
+
+async def _submission_of(parts: ServiceParts, request: StoryRequest, story_id: StoryId | None) -> Submission:
+    """The submission that a request describes, its members as a listing would have them.  Raises Refused."""
+    if story_id is not None:
+        _valid("id", refuse_work, str(story_id.shown))
+    return Submission(
+        language=_valid("language", parts.config.registry.find, request.language),
+        text=await prepared_story(parts, request.text, request.html),
+        story_id=None if story_id is None else story_id.number,
+        name=None if story_id is None else story_id.name,
+        author_id=printable(request.author_id),
+        title=printable(request.title),
+        published_at=None if request.published_at is None else parse_time(request.published_at),
+    )
+
+
+def _valid(member: str, parse: Callable[[V], T], value: V) -> T:
+    """The parsed member of a request.  Raises Refused where `parse` raises ValueError."""
+    try:
+        return parse(value)
+    except ValueError as error:
+        raise Refused(INVALID, str(error), errors=(InvalidMember(where=member, what=str(error)),)) from None
+
+
+def _answer_of(result: CheckResult, story_id: StoryId | None, deadline: Deadline) -> CheckAnswer:
+    CHECKS.labels(result.verdict, str(result.estimated).lower()).inc()
+    return CheckAnswer(
+        story_id=None if story_id is None else story_id.shown,
+        verdict=result.verdict,
+        similarity=result.similarity,
+        matches=[_match_of(match) for match in result.matches],
+        words=result.words,
+        fingerprint_version=result.fingerprint_version,
+        estimated=result.estimated,
+        reasons=list(result.reasons),
+        took_ms=round(1000 * deadline.taken, 1),
+    )
+
+
+def _match_of(match: FoundMatch) -> Match:
+    return Match(
+        story_id=shown_id(match.story_id, match.name),
+        title=match.title,
+        author_id=match.author_id,
+        path=match.path,
+        published_at=rfc3339(match.published_at),
+        catalogue=match.catalogue,
+        kind=match.kind,
+        scores=Scores.model_validate(match, from_attributes=True),
+        estimated=match.estimated,
+        spans=[
+            Span(start=start, end=end, match_start=match_start, match_end=match_end, words=end - start)
+            for start, end, match_start, match_end in match.spans
+        ],
+    )
+
+
+# MERGED: The operation `compare`.
+
+
+async def compare(parts: ServiceParts, request: CompareRequest, deadline: Deadline) -> CompareAnswer:
+    """POST /v1/compare.  Raises as `texts.compared_story` does."""
+    a, b = await asyncio.gather(compared_story(parts, request.a), compared_story(parts, request.b))
+    common = await parts.reader.do(common_of, a, b)
+    found = await asyncio.to_thread(evidence, a, b, thresholds_of(parts.config.detection, a, b), common)
+    return CompareAnswer(
+        kind=found.kind,
+        scores=Scores.model_validate(found, from_attributes=True),
+        share_a=found.share_a or 0.0,
+        share_b=found.share_b or 0.0,
+        passages=[CopiedPassage.model_validate(asdict(passage)) for passage in found.passages],
+        took_ms=round(1000 * deadline.taken, 1),
+    )
+
+
+# MERGED: The operations on a story that is on record: `story_of`, `matches_of` and `forget`.
+
+
+async def story_of(parts: ServiceParts, story_id: StoryId, _: Deadline) -> Stored:
+    """GET /v1/stories/{id}.  Raises Refused if there is no such story."""
+    found = await parts.reader.do(similarities.of_story, story_id.number)
+    if found is None:
+        raise _unknown(story_id)
+    return Stored(
+        story_id=shown_id(found.story_id, found.name),
+        language=found.language,
+        title=found.title,
+        author_id=found.author_id,
+        path=found.path,
+        published_at=rfc3339(found.published_at),
+        words=found.words,
+        copied_words=found.copied_words,
+        similarity=found.similarity,
+    )
+
+
+async def matches_of(parts: ServiceParts, story_id: StoryId, _: Deadline) -> MatchesAnswer:
+    """GET /v1/stories/{id}/matches.  Raises Refused if there is no such story."""
+    same_author = parts.config.detection.same_author == "keep"
+    matches = await parts.reader.do(_matches, story_id, same_author=same_author)
+    return MatchesAnswer(story_id=story_id.shown, matches=matches)
+
+
+async def forget(parts: ServiceParts, story_id: StoryId, _: Deadline) -> Forgotten:
+    """DELETE /v1/stories/{id}."""
+    return Forgotten(story_id=story_id.shown, forgotten=await parts.submissions.forget(story_id.number))
+
+
+def _unknown(story_id: StoryId) -> Refused:
+    return Refused(UNKNOWN_STORY, f"story {story_id.shown} is not on record")
+
+
+def _matches(db: sqlite3.Connection, story_id: StoryId, *, same_author: bool) -> list[RecordedMatch]:
+    with snapshot(db):
+        if story_id.number not in stories.describe(db, [story_id.number]):
+            raise _unknown(story_id)
+        copied = similarities.spans_of_flags(db, story_id.number)
+        rows = flags.select(db, Selection(statuses=JOINING, story=story_id.number, same_author=same_author))
+        return [_recorded_match(dict(row), story_id.number, *copied[row["flag_id"]]) for row in rows]
+
+
+def _recorded_match(row: Mapping[str, Any], story_id: int, own: Spans, other: Spans) -> RecordedMatch:
+    """The row of a pair in the view `pairs`, as a match of one of its stories."""
+    is_later = row["story_id"] == story_id
+    side = "matched" if is_later else "story"
+    containments = row["containment"], row["matched_containment"]
+    earlier = earlier_of(row)
+    return RecordedMatch(
+        story_id=shown_id(row[f"{side}_id"], row[f"{side}_name"]),
+        title=row[f"{side}_title"],
+        author_id=row[f"{side}_author_id"],
+        path=row[f"{side}_path"],
+        published_at=rfc3339(row[f"{side}_published_at"]),
+        catalogue=row["catalogue"] if is_later else None,
+        kind=row["kind"],
+        status=row["status"],
+        scores=Scores(
+            hamming=row["hamming"],
+            jaccard=row["jaccard"],
+            containment=containments[0 if is_later else 1],
+            matched_containment=containments[1 if is_later else 0],
+            longest_run_words=row["longest_run_words"],
+            copied_words=row["copied_words"],
+        ),
+        estimated=bool(row["estimated"]),
+        earlier=None if earlier is None else earlier == row[f"{side}_id"],
+        spans=own.tolist(),
+        match_spans=other.tolist(),
+    )
+
+
+# MERGED: The operations of the API as one table; the routes and the OpenAPI document are made from it.
 
 
 @dataclass(frozen=True, slots=True)
@@ -31,8 +328,8 @@ class Operation:
     summary: str
     right: Right
     request: type[BaseModel] | None
-    answer: type[answers.Answer]
-    work: Callable[..., Awaitable[answers.Answer]]
+    answer: type[messages.Answer]
+    work: Callable[..., Awaitable[messages.Answer]]
     lane: Literal["by size", "short", "long"] = "short"
     problems: tuple[ProblemType, ...] = ()
 
@@ -43,7 +340,7 @@ class Operation:
 
     def begin(
         self, parts: ServiceParts, story_id: StoryId | None, body: Any, deadline: Deadline
-    ) -> Awaitable[answers.Answer]:
+    ) -> Awaitable[messages.Answer]:
         """Begin the work."""
         taken = [one for one in (story_id, body) if one is not None]
         return self.work(parts, *taken, deadline)
@@ -55,8 +352,8 @@ OPERATIONS = (
         "/v1/check",
         "Check a story against those on record; nothing is stored",
         Right.CHECK,
-        requests.CheckRequest,
-        answers.CheckAnswer,
+        messages.CheckRequest,
+        messages.CheckAnswer,
         check,
         "by size",
         (NO_STORY,),
@@ -64,10 +361,10 @@ OPERATIONS = (
     Operation(
         "POST",
         "/v1/check:batch",
-        f"Check up to {requests.MOST_STORIES} stories, each by itself",
+        f"Check up to {messages.MOST_STORIES} stories, each by itself",
         Right.CHECK,
-        requests.BatchRequest,
-        answers.BatchAnswer,
+        messages.BatchRequest,
+        messages.BatchAnswer,
         check_batch,
         "long",
     ),
@@ -76,8 +373,8 @@ OPERATIONS = (
         "/v1/compare",
         "Compare two stories",
         Right.CHECK,
-        requests.CompareRequest,
-        answers.CompareAnswer,
+        messages.CompareRequest,
+        messages.CompareAnswer,
         compare,
         "long",
         (NO_STORY, UNKNOWN_STORY),
@@ -88,7 +385,7 @@ OPERATIONS = (
         "Show a story on record",
         Right.CHECK,
         None,
-        answers.Stored,
+        messages.Stored,
         story_of,
         problems=(UNKNOWN_STORY,),
     ),
@@ -98,7 +395,7 @@ OPERATIONS = (
         "Show the flagged pairs of a story on record",
         Right.CHECK,
         None,
-        answers.MatchesAnswer,
+        messages.MatchesAnswer,
         matches_of,
         problems=(UNKNOWN_STORY,),
     ),
@@ -107,8 +404,8 @@ OPERATIONS = (
         "/v1/stories/{id}",
         "Check a story and store it; the same request again changes nothing",
         Right.STORE,
-        requests.PutRequest,
-        answers.CheckAnswer,
+        messages.PutRequest,
+        messages.CheckAnswer,
         put,
         "by size",
         (NO_STORY, FORGOTTEN),
@@ -119,7 +416,7 @@ OPERATIONS = (
         "Forget a story; a later listing does not bring it back",
         Right.FORGET,
         None,
-        answers.Forgotten,
+        messages.Forgotten,
         forget,
     ),
 )

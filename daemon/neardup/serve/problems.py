@@ -3,7 +3,7 @@
 from aiohttp import web
 
 from neardup.errors import NeardupError
-from neardup.problem_types import (
+from neardup.http.problems import (
     CONTENT_TYPE,
     FAILED,
     FORBIDDEN,
@@ -17,7 +17,7 @@ from neardup.problem_types import (
     UNAVAILABLE,
     ProblemType,
 )
-from neardup.serve.answers import InvalidMember, Problem
+from neardup.serve.messages import InvalidMember, Problem
 
 UNKNOWN_STORY = ProblemType("unknown-story", 404, "The story is not on record")
 FORGOTTEN = ProblemType("forgotten", 409, "The story was forgotten on request")

@@ -5,9 +5,9 @@ from dataclasses import dataclass
 from enum import StrEnum
 from pathlib import Path
 
-from neardup import token_file
 from neardup.errors import Misuse
-from neardup.token_file import TokenFile, read_entries
+from neardup.http import tokens
+from neardup.http.tokens import TokenFile, read_entries
 
 NAME = re.compile(r"[A-Za-z0-9_-]{1,64}")
 KEY = "serve.tokens"
@@ -55,4 +55,4 @@ def new_token(path: Path, name: str, rights: frozenset[Right]) -> str:
     """
     if not NAME.fullmatch(name):
         raise Misuse(f"--new-token: {name!r}: a name has up to 64 letters, digits, hyphens and underscores")
-    return token_file.new_token(path, KEY, name, {"rights": [right for right in Right if right in rights]})
+    return tokens.new_token(path, KEY, name, {"rights": [right for right in Right if right in rights]})

@@ -19,9 +19,8 @@ from pyspark.sql import functions as f
 
 from neardup.core.verify.clusters import Policy
 from neardup.ledger.similarities import row_of
-from neardup.moderation.export.columnar import schema_of, typed
-from neardup.moderation.export.members import MEMBERS
-from neardup.moderation.export.stories import STORIES, story_row
+from neardup.moderation.export.formats import schema_of, typed
+from neardup.moderation.export.tables import MEMBERS, STORIES, story_row
 from neardup.records import NO_SPANS, Spans
 from neardup.spark.session import Batches, in_microseconds, spark_schema
 

@@ -17,8 +17,8 @@ from neardup.core.verify.alignment import NO_HASHES
 from neardup.core.verify.scores import ComparedPair, assess_all
 from neardup.core.verify.shingled import Shingled, shingled_text
 from neardup.core.verify.tiers import COPIED_WORDS, kinds_of_passages, tier_of
-from neardup.moderation.export.columnar import schema_of, typed
-from neardup.moderation.export.pairs import PAIRS, WHOLE_PAIRS, export_row
+from neardup.moderation.export.formats import schema_of, typed
+from neardup.moderation.export.tables import PAIRS, WHOLE_PAIRS, export_row
 from neardup.records import Assessment, Candidate, Language, PairedStory, Spans
 from neardup.spark.session import Batches, in_microseconds, spark_schema
 

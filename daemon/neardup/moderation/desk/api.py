@@ -1,44 +1,154 @@
-"""The JSON API of the desk: the cases, leases and verdicts of its pages, for programs that bring a moderator's token.
+"""Cases and decisions as JSON objects, for the API of the desk."""
 
-GET  /api/cases                 a queue of cases; the query is that of the page /, with first= and limit=
-GET  /api/cases/ID              the case of a story
-POST /api/cases/ID/lease        hold the case, or hold it longer
-POST /api/cases/ID/verdict      give one verdict on the open pairs of the case, or on all but some
-POST /api/cases/ID/reopen       take back the verdicts on the case, for a reason
-GET  /api/decisions/N           a decision
-POST /api/decisions/N/undo      undo it
-"""
-
+import json
 import sqlite3
 from collections.abc import Callable
-from typing import Annotated, TypeVar
+from dataclasses import asdict
+from typing import Annotated, Any, TypeVar
 
 from aiohttp import web
 from pydantic import AfterValidator, BaseModel, ConfigDict, Field, ValidationError
 
-from neardup.ledger import cases
-from neardup.moderation.desk import deciding
-from neardup.moderation.desk.announcements import announce
-from neardup.moderation.desk.api_answers import (
-    Json,
-    case_object,
-    decision_object,
-    lease_object,
-    queue_object,
-)
-from neardup.moderation.desk.api_problems import NO_CASE, NO_DECISION, Refused
-from neardup.moderation.desk.case_query import case_queue_of
-from neardup.moderation.desk.deciding import Given
-from neardup.moderation.desk.decision import OFFERED
-from neardup.moderation.desk.desk import desk_of
-from neardup.moderation.desk.moderators import Moderator
-from neardup.moderation.desk.query import number
+from neardup.http.problems import INVALID, MALFORMED, NOT_JSON, UNAUTHENTICATED, ProblemType
+from neardup.http.tokens import find
+from neardup.ledger import case_queue, cases, flags, meaning_flags, verdicts
+from neardup.ledger.case_queue import Counts
+from neardup.ledger.cases import Lease
+from neardup.ledger.marks import of_stories
+from neardup.moderation.desk import deciding, meaning
+from neardup.moderation.desk.api_problems import NO_CASE, NO_DECISION, NO_PAIR, Refused
+from neardup.moderation.desk.deciding import OFFERED, Given, decision
+from neardup.moderation.desk.moderators import MAX_NOTE_LENGTH, Moderator, clean_note
+from neardup.moderation.desk.pair import pair_of
+from neardup.moderation.desk.parts import announce, desk_of
+from neardup.moderation.desk.queues import CaseQueue, MeaningQueue, Pair, case_queue_of, meaning_queue_of, number_in
 from neardup.moderation.desk.story import story_of
-from neardup.moderation.desk.user_input import MAX_NOTE_LENGTH, clean_note
-from neardup.problem_types import INVALID, MALFORMED, NOT_JSON, UNAUTHENTICATED, ProblemType
-from neardup.records import Verdict
+from neardup.moderation.export.tables import meaning_row
+from neardup.records import Marks, Verdict, rfc3339
 from neardup.telemetry.log import log
-from neardup.token_file import find
+
+SHOWN_PAIRS = 1_000
+PAIR_FIELDS = (
+    "flag_id",
+    "kind",
+    "status",
+    "story_id",
+    "story_name",
+    "story_title",
+    "story_author_id",
+    "matched_id",
+    "matched_name",
+    "matched_title",
+    "matched_author_id",
+    "copied_words",
+)
+Json = dict[str, Any]
+
+
+def queue_object(db: sqlite3.Connection, queue: CaseQueue, first: int, limit: int) -> Json:
+    """A part of a queue of cases, from position `first`, with how many cases there are."""
+    rows = case_queue.select(db, queue.selection, queue.order, limit=limit, offset=first)
+    held = cases.leases_held(db, [row["case_id"] for row in rows])
+    marks = of_stories(db, [row["lead"] for row in rows])
+    return {
+        "counts": _counts(case_queue.counts(db, queue.selection)),
+        "cases": [_case(row, held.get(row["case_id"]), marks.get(row["lead"], ())) for row in rows],
+    }
+
+
+def case_object(db: sqlite3.Connection, case_id: int) -> Json | None:
+    """A case with the first of its pairs, the open ones first, and the decisions on it, the newest first."""
+    row = case_queue.read_case(db, case_id)
+    if row is None:
+        return None
+    is_open, decided = deciding.open_and_decided(db, case_id)
+    pairs = flags.list_pairs(db, [*is_open, *decided][:SHOWN_PAIRS])
+    marks = of_stories(db, [row["lead"]]).get(row["lead"], ())
+    return _case(row, cases.leases_held(db, [case_id]).get(case_id), marks) | {
+        "seen": verdicts.state(db, is_open),
+        "decided_seen": verdicts.state(db, decided),
+        "evidence": [{name: pair[name] for name in PAIR_FIELDS} for pair in pairs],
+        "decisions": [_given(given) for given in verdicts.of_case(db, case_id)],
+    }
+
+
+def decision_object(db: sqlite3.Connection, number: int) -> Json | None:
+    """A decision with the pairs that it is about; `seen` is what undoing it asks for."""
+    found = decision(db, number)
+    if found is None:
+        return None
+    return {
+        "decision": number,
+        "verdict": found.verdict,
+        "moderator": found.moderator,
+        "is_undone": found.is_undone,
+        "cases": sorted(found.cases),
+        "pairs": [list(pair) for pair in found.pairs],
+        "seen": found.seen,
+    }
+
+
+def lease_object(lease: Lease) -> Json:
+    """Who holds a case, and until when."""
+    return {"moderator": lease.moderator, "until": rfc3339(lease.until)}
+
+
+def _case(row: sqlite3.Row, lease: Lease | None, marks: Marks) -> Json:
+    return {
+        "case_id": row["case_id"],
+        "language": row["language"],
+        "lead": {
+            "story_id": row["lead"],
+            "name": row["name"],
+            "title": row["title"],
+            "author_id": row["author"],
+            "published_at": None if row["published_at"] is None else rfc3339(row["published_at"]),
+            "words": row["words"],
+            "marks": list(map(asdict, marks)),
+        },
+        "similarity": row["similarity"],
+        "score": row["score"],
+        "kinds": row["kinds"].strip(",").split(","),
+        "statuses": row["statuses"].strip(",").split(","),
+        "catalogues": [name for name in row["catalogues"].split(",") if name],
+        "pairs": row["flags"],
+        "open_pairs": row["open_flags"],
+        "stories": row["stories"],
+        "same_author": bool(row["same_author"]),
+        "order_known": bool(row["is_ordered"]),
+        "author_cases_of_plagiarism": row["history"],
+        "flagged_at": rfc3339(row["flagged_at"]),
+        "second_opinion_asked_by": json.loads(row["unsure"]),
+        "lease": lease and lease_object(lease),
+    }
+
+
+def _given(row: sqlite3.Row) -> Json:
+    return {
+        "decision": row["decision"],
+        "verdict": row["verdict"],
+        "note": row["note"],
+        "moderator": row["moderator"],
+        "decided_at": rfc3339(row["decided_at"]),
+        "undone_at": None if row["undone_at"] is None else rfc3339(row["undone_at"]),
+        "undone_by": row["undone_by"],
+        "pairs": row["pairs"],
+    }
+
+
+def _counts(counts: Counts) -> Json:
+    return {
+        "total": counts.total,
+        "hidden": counts.hidden,
+        "languages": dict(counts.languages),
+        "kinds": dict(counts.kinds),
+        "statuses": dict(counts.statuses),
+        "authors": dict(counts.authors),
+        "catalogues": dict(counts.catalogues),
+    }
+
+
+# MERGED: The JSON API of the desk: the cases, leases and verdicts of its pages, for programs that bring a moderator's token. GET /api/cases a queue of cases; the query is that of the page /, with first= and limit= GET /api/cases/ID the case of a story POST /api/cases/ID/lease hold the case, or hold it longer POST /api/cases/ID/verdict give one verdict on the open pairs of the case, or on all but some POST /api/cases/ID/reopen take back the verdicts on the case, for a reason GET /api/decisions/N a decision POST /api/decisions/N/undo undo it
 
 PAGE_SIZE, LARGEST_PAGE = 50, 200
 SCHEME = "Bearer "
@@ -82,7 +192,7 @@ async def list_cases(request: web.Request) -> web.Response:
     """GET /api/cases."""
     moderator, desk = authorize(request), desk_of(request)
     queue = case_queue_of(request.query, desk.config, moderator)
-    first, limit = number(request.query, "first") or 0, number(request.query, "limit") or PAGE_SIZE
+    first, limit = number_in(request.query, "first") or 0, number_in(request.query, "limit") or PAGE_SIZE
     await desk.ledger.refresh_cases()
     return web.json_response(await desk.ledger.read(queue_object, queue, first, min(limit, LARGEST_PAGE)))
 
@@ -93,13 +203,13 @@ async def show_case(request: web.Request) -> web.Response:
     return await _answered(request, case_object, await _case_id(request), NO_CASE)
 
 
-async def lease(request: web.Request) -> web.Response:
+async def hold_case(request: web.Request) -> web.Response:
     """POST /api/cases/ID/lease."""
     moderator, case_id = authorize(request), await _case_id(request)
     return web.json_response(lease_object(await desk_of(request).ledger.write(deciding.hold_case, case_id, moderator)))
 
 
-async def decide(request: web.Request) -> web.Response:
+async def decide_case(request: web.Request) -> web.Response:
     """POST /api/cases/ID/verdict."""
     moderator, case_id, body = authorize(request), await _case_id(request), await body_of(request, VerdictBody)
     given = Given(body.verdict, body.note, moderator, body.seen)
@@ -109,7 +219,7 @@ async def decide(request: web.Request) -> web.Response:
     return await _answered(request, decision_object, done, NO_DECISION)
 
 
-async def reopen(request: web.Request) -> web.Response:
+async def reopen_case(request: web.Request) -> web.Response:
     """POST /api/cases/ID/reopen."""
     moderator, case_id, body = authorize(request), await _case_id(request), await body_of(request, ReopenBody)
     given = Given(Verdict.REOPENED, body.note, moderator, body.seen)
@@ -125,7 +235,7 @@ async def show_decision(request: web.Request) -> web.Response:
     return await _answered(request, decision_object, _decision(request), NO_DECISION)
 
 
-async def undo(request: web.Request) -> web.Response:
+async def undo_decision(request: web.Request) -> web.Response:
     """POST /api/decisions/N/undo."""
     moderator, done, body = authorize(request), _decision(request), await body_of(request, Body)
     await _read(request, decision_object, done, NO_DECISION)
@@ -158,7 +268,7 @@ async def _case_id(request: web.Request) -> int:
 
 
 def _decision(request: web.Request) -> int:
-    return number(request.match_info, "decision") or 0
+    return number_in(request.match_info, "decision") or 0
 
 
 async def body_of(request: web.Request, model: type[M]) -> M:
@@ -193,9 +303,84 @@ async def _answered(
 ROUTES = (
     web.get("/api/cases", list_cases),
     web.get("/api/cases/{story}", show_case),
-    web.post("/api/cases/{story}/lease", lease),
-    web.post("/api/cases/{story}/verdict", decide),
-    web.post("/api/cases/{story}/reopen", reopen),
+    web.post("/api/cases/{story}/lease", hold_case),
+    web.post("/api/cases/{story}/verdict", decide_case),
+    web.post("/api/cases/{story}/reopen", reopen_case),
     web.get("/api/decisions/{decision}", show_decision),
-    web.post("/api/decisions/{decision}/undo", undo),
+    web.post("/api/decisions/{decision}/undo", undo_decision),
+)
+
+
+# MERGED: Translated and retold pairs in the JSON API of the desk: at addresses of their own, as they are no flags. GET /api/meaning the queue; the query is that of the page /meaning, with first= and limit= GET /api/meaning/A/B a pair POST /api/meaning/A/B/verdict give a verdict on it POST /api/meaning/A/B/undo undo the latest verdict
+
+
+class MeaningVerdictBody(Body):
+    """A verdict on a pair, whose `seen` is that of the pair as it was read."""
+
+    verdict: Annotated[Verdict, AfterValidator(offered)]
+    note: Note = ""
+
+
+async def list_meaning_pairs(request: web.Request) -> web.Response:
+    """GET /api/meaning."""
+    authorize(request)
+    desk, queue = desk_of(request), meaning_queue_of(request.query, desk_of(request).config)
+    first, limit = number_in(request.query, "first") or 0, number_in(request.query, "limit") or PAGE_SIZE
+    return web.json_response(await desk.ledger.read(_meaning_queue_object, queue, first, min(limit, LARGEST_PAGE)))
+
+
+async def show_meaning_pair(request: web.Request) -> web.Response:
+    """GET /api/meaning/A/B."""
+    authorize(request)
+    return await _answered_meaning_pair(request, pair_of(request))
+
+
+async def decide_meaning_pair(request: web.Request) -> web.Response:
+    """POST /api/meaning/A/B/verdict."""
+    moderator, pair, body = authorize(request), pair_of(request), await body_of(request, MeaningVerdictBody)
+    given = Given(body.verdict, body.note, moderator, body.seen)
+    done = await desk_of(request).ledger.write(meaning.decide_pair, pair, given)
+    announce(desk_of(request), done, "verdict")
+    log.info("a verdict was stored", decision=done, verdict=str(body.verdict))
+    return await _answered_meaning_pair(request, pair)
+
+
+async def undo_meaning_pair(request: web.Request) -> web.Response:
+    """POST /api/meaning/A/B/undo."""
+    moderator, pair, body = authorize(request), pair_of(request), await body_of(request, Body)
+    given = Given(Verdict.REOPENED, "", moderator, body.seen)
+    undone = await desk_of(request).ledger.write(meaning.undo_latest, pair, given)
+    announce(desk_of(request), undone, "undo")
+    log.info("a verdict was undone", decision=undone)
+    return await _answered_meaning_pair(request, pair)
+
+
+async def _answered_meaning_pair(request: web.Request, pair: Pair) -> web.Response:
+    found = await desk_of(request).ledger.read(_meaning_pair_object, pair)
+    if found is None:
+        raise Refused(NO_PAIR, NO_PAIR.title)
+    return web.json_response(found)
+
+
+def _meaning_queue_object(db: sqlite3.Connection, queue: MeaningQueue, first: int, limit: int) -> Json:
+    rows = list(meaning_flags.select(db, queue.selection, limit=limit, offset=first))
+    return {"total": meaning_flags.count(db, queue.selection), "pairs": [_meaning_object(db, row) for row in rows]}
+
+
+def _meaning_pair_object(db: sqlite3.Connection, pair: Pair) -> Json | None:
+    row = meaning_flags.of_pair(db, *pair)
+    return None if row is None else _meaning_object(db, row)
+
+
+def _meaning_object(db: sqlite3.Connection, row: sqlite3.Row) -> Json:
+    """The columns of the export, and `seen`, which a verdict asks for."""
+    chunks = [dict(zip(("a", "b", "cosine"), one, strict=True)) for one in json.loads(row["chunks"])]
+    return {**meaning_row(row), "chunks": chunks, "seen": str(meaning_flags.state(db, row["a"], row["b"]))}
+
+
+MEANING_ROUTES = (
+    web.get("/api/meaning", list_meaning_pairs),
+    web.get("/api/meaning/{a}/{b}", show_meaning_pair),
+    web.post("/api/meaning/{a}/{b}/verdict", decide_meaning_pair),
+    web.post("/api/meaning/{a}/{b}/undo", undo_meaning_pair),
 )

@@ -4,9 +4,7 @@ from aiohttp import web
 from aiohttp.typedefs import Handler
 
 from neardup.errors import Conflict, NeardupError, Transient
-from neardup.ledger.cases import CaseHeld
-from neardup.moderation.desk.moderators import NotPermitted
-from neardup.problem_types import (
+from neardup.http.problems import (
     CONTENT_TYPE,
     FAILED,
     FORBIDDEN,
@@ -18,7 +16,9 @@ from neardup.problem_types import (
     UNAVAILABLE,
     ProblemType,
 )
-from neardup.telemetry.http import innermost_frames, route_of
+from neardup.http.server import innermost_frames, route_of
+from neardup.ledger.cases import CaseHeld
+from neardup.moderation.desk.moderators import NotPermitted
 from neardup.telemetry.log import log
 
 PREFIX = "/api/"

@@ -10,35 +10,29 @@ from aiohttp import web
 from neardup.config import Config
 from neardup.config.address import is_loopback
 from neardup.errors import Misuse, NeardupError
+from neardup.http.server import listening
+from neardup.http.tokens import digest_of
 from neardup.moderation.desk import (
     api,
     authors,
-    case,
-    case_files,
-    case_queue,
-    case_verdicts,
-    interfaces,
-    login,
+    cases,
     meaning,
-    meaning_api,
+    pages,
     pair,
     search,
+    security,
     statistics,
     story,
     verdict_forms,
 )
-from neardup.moderation.desk.announcements import announcing
-from neardup.moderation.desk.connections import Connections
-from neardup.moderation.desk.desk import DESK, Desk, desk_of
 from neardup.moderation.desk.moderators import Moderator, open_moderators
+from neardup.moderation.desk.parts import DESK, Connections, Desk, announcing, desk_of
 from neardup.moderation.desk.security import MAX_BODY_BYTES, MIDDLEWARES, set_headers
 from neardup.moderation.desk.sessions import Keys
 from neardup.moderation.templating import font_rules
 from neardup.pages.reader_pool import OpenReaderPool
 from neardup.query.search import TitleSearch, open_titles
-from neardup.telemetry.http import listening
 from neardup.telemetry.log import log
-from neardup.token_file import digest_of
 
 READ_TITLES_SECONDS = 60
 STATIC = Path(__file__).parents[1] / "static"
@@ -108,35 +102,35 @@ def application(desk: Desk) -> web.Application:
     app.on_response_prepare.append(set_headers)
     app.add_routes(
         [
-            web.get("/login", login.ask_login),
-            web.post("/login", login.log_in),
-            web.post("/logout", login.log_out),
-            web.get("/name", login.ask_name),
-            web.post("/name", login.save_name),
-            web.get("/", case_queue.show),
-            web.post("/cases/verdict", case_verdicts.decide_chosen),
-            web.get("/case/{story}", case.show),
-            web.post("/case/{story}/verdict", case_verdicts.decide),
-            web.post("/case/{story}/reopen", case_verdicts.reopen),
+            web.get("/login", security.ask_login),
+            web.post("/login", security.log_in),
+            web.post("/logout", security.log_out),
+            web.get("/name", security.ask_name),
+            web.post("/name", security.save_name),
+            web.get("/", cases.show_cases),
+            web.post("/cases/verdict", verdict_forms.decide_chosen_cases),
+            web.get("/case/{story}", cases.show_case),
+            web.post("/case/{story}/verdict", verdict_forms.decide_case),
+            web.post("/case/{story}/reopen", verdict_forms.reopen_case),
             web.get("/search", search.show),
-            web.get("/language/{code}", interfaces.choose),
+            web.get("/language/{code}", pages.save_language),
             web.get("/pair/{a}/{b}", pair.show),
             web.post("/pair/{a}/{b}/verdict", verdict_forms.decide_pair),
             web.get("/meaning", meaning.show_queue),
             web.get("/meaning/{a}/{b}", meaning.show),
             web.post("/meaning/{a}/{b}/verdict", meaning.decide),
             web.post("/meaning/{a}/{b}/undo", meaning.undo),
-            web.get("/story/{story}", story.show),
-            web.get("/story/{story}/file", case_files.show),
-            web.get("/story/{story}/file.pdf", case_files.show_pdf),
+            web.get("/story/{story}", story.show_story),
+            web.get("/story/{story}/file", story.show_file),
+            web.get("/story/{story}/file.pdf", story.show_file_as_pdf),
             web.get("/statistics", statistics.show),
             web.get("/authors", authors.list_offenders),
             web.get("/author/{author}", authors.show),
-            web.post("/undo/{decision}", verdict_forms.undo),
+            web.post("/undo/{decision}", verdict_forms.undo_decision),
             web.get("/static/fonts.css", fonts),
             web.static("/static", STATIC),
             *api.ROUTES,
-            *meaning_api.ROUTES,
+            *api.MEANING_ROUTES,
         ]
     )
     return app

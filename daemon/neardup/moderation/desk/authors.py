@@ -10,11 +10,9 @@ from neardup.ledger import authors, marks
 from neardup.ledger.authors import FlaggedAuthor, History
 from neardup.ledger.case_queue import EVERY, CaseSelection
 from neardup.ledger.marks import MarkedAuthor, MarkFilter
-from neardup.moderation.desk.access import require_moderator
-from neardup.moderation.desk.case_query import CaseQueue, case_query_of
-from neardup.moderation.desk.desk import desk_of
-from neardup.moderation.desk.pages import page
-from neardup.moderation.desk.query import number
+from neardup.moderation.desk.pages import page, require_moderator
+from neardup.moderation.desk.parts import desk_of
+from neardup.moderation.desk.queues import CaseQueue, case_query_of, number_in
 from neardup.moderation.interface import marked
 from neardup.moderation.wording import author_history
 
@@ -41,7 +39,7 @@ async def show(request: web.Request) -> web.Response:
     """GET /author/ID: the flagged stories of an author, by the flags with one other author if `with` names one."""
     require_moderator(request)
     author_id, other = request.match_info["author"], request.query.get("with") or None
-    at = max(number(request.query, "page") or 1, 1)
+    at = max(number_in(request.query, "page") or 1, 1)
     details = await desk_of(request).ledger.read(_details, author_id, other, (at - 1) * PAGE_SIZE)
     if details is None:
         raise web.HTTPNotFound(reason=marked("No story of this author is flagged"))
@@ -60,7 +58,7 @@ async def show(request: web.Request) -> web.Response:
 async def list_offenders(request: web.Request) -> web.Response:
     """GET /authors: those with several stories that copy."""
     require_moderator(request)
-    at = max(number(request.query, "page") or 1, 1)
+    at = max(number_in(request.query, "page") or 1, 1)
     first = (at - 1) * PAGE_SIZE
     rows = await desk_of(request).ledger.read(authors.repeat_offenders, limit=PAGE_SIZE, offset=first)
     return page(request, "authors.html.j2", rows=rows, first=first, at=at, last=_last_page(rows, "authors"))

@@ -12,17 +12,20 @@ from neardup.core.text.chunks import chunks
 from neardup.core.verify.tiers import kinds_of_meaning
 from neardup.errors import Conflict
 from neardup.ledger import meaning_flags, verdicts
-from neardup.moderation.desk.access import require_moderator
-from neardup.moderation.desk.announcements import announce
 from neardup.moderation.desk.deciding import Given
-from neardup.moderation.desk.desk import Desk, desk_of
-from neardup.moderation.desk.forms import conflict_page, given_in, query_in
 from neardup.moderation.desk.moderators import Moderator
-from neardup.moderation.desk.pages import page
+from neardup.moderation.desk.pages import page, require_moderator
 from neardup.moderation.desk.pair import pair_of
-from neardup.moderation.desk.position import Pair
-from neardup.moderation.desk.query import STATUSES, Queue, number, query_of, queue_of
-from neardup.moderation.desk.texts import load_text
+from neardup.moderation.desk.parts import Desk, announce, desk_of, load_text
+from neardup.moderation.desk.queues import (
+    MEANING_STATUSES,
+    MeaningQueue,
+    Pair,
+    meaning_query_of,
+    meaning_queue_of,
+    number_in,
+)
+from neardup.moderation.desk.verdict_forms import conflict_page, given_in, query_in
 from neardup.moderation.interface import marked
 from neardup.query.compare import describe_stories
 from neardup.query.evidence import LoadedStory
@@ -57,8 +60,8 @@ class MeaningPair:
 async def show_queue(request: web.Request) -> web.Response:
     """GET /meaning: the widest margin first."""
     require_moderator(request)
-    desk, at = desk_of(request), number(request.query, "page") or 1
-    queue, first = queue_of(request.query, desk.config), max(at - 1, 0) * PAGE_SIZE
+    desk, at = desk_of(request), number_in(request.query, "page") or 1
+    queue, first = meaning_queue_of(request.query, desk.config), max(at - 1, 0) * PAGE_SIZE
 
     def read(db: sqlite3.Connection) -> tuple[list[sqlite3.Row], int, int]:
         found = meaning_flags.select(db, queue.selection, limit=PAGE_SIZE, offset=first)
@@ -78,14 +81,14 @@ async def show_queue(request: web.Request) -> web.Response:
         at=at,
         last=max(-(-total // PAGE_SIZE), 1),
         kinds=kinds_of_meaning(),
-        statuses=STATUSES,
+        statuses=MEANING_STATUSES,
     )
 
 
 async def show(request: web.Request) -> web.Response:
     """GET /meaning/A/B: the story published earlier is shown first, if that is known."""
     moderator, desk, pair = require_moderator(request), desk_of(request), pair_of(request)
-    queue = queue_of(request.query, desk.config)
+    queue = meaning_queue_of(request.query, desk.config)
     found = await desk.ledger.read(_meaning_pair, pair, queue)
     if found is None:
         raise web.HTTPNotFound(reason=marked("These two stories are not flagged as a pair"))
@@ -102,7 +105,7 @@ async def show(request: web.Request) -> web.Response:
     )
 
 
-def _meaning_pair(db: sqlite3.Connection, pair: Pair, queue: Queue) -> MeaningPair | None:
+def _meaning_pair(db: sqlite3.Connection, pair: Pair, queue: MeaningQueue) -> MeaningPair | None:
     row = meaning_flags.of_pair(db, *pair)
     if row is None:
         return None
@@ -139,7 +142,7 @@ async def decide(request: web.Request) -> web.StreamResponse:
     given = given_in(request)
     if isinstance(given, web.Response):
         return given
-    queue = queue_of(query_in(request), desk.config)
+    queue = meaning_queue_of(query_in(request), desk.config)
     before = await desk.ledger.read(_meaning_pair, pair, queue)
     try:
         done = await desk.ledger.write(decide_pair, pair, given)
@@ -149,7 +152,7 @@ async def decide(request: web.Request) -> web.StreamResponse:
     log.info("a verdict was stored", decision=done, verdict=str(given.verdict))
     after = before and before.after
     path = "/meaning/{}/{}".format(*after) if after else "/meaning"
-    raise web.HTTPSeeOther(f"{path}{query_of(queue)}")
+    raise web.HTTPSeeOther(f"{path}{meaning_query_of(queue)}")
 
 
 def decide_pair(db: sqlite3.Connection, pair: Pair, given: Given) -> int:
@@ -171,8 +174,8 @@ async def undo(request: web.Request) -> web.StreamResponse:
         return conflict_page(request, error, "/meaning/{}/{}".format(*pair))
     announce(desk, undone, "undo")
     log.info("a verdict was undone", decision=undone)
-    queue = queue_of(query_in(request), desk.config)
-    raise web.HTTPSeeOther("/meaning/{}/{}{}".format(*pair, query_of(queue)))
+    queue = meaning_queue_of(query_in(request), desk.config)
+    raise web.HTTPSeeOther("/meaning/{}/{}{}".format(*pair, meaning_query_of(queue)))
 
 
 def undo_latest(db: sqlite3.Connection, pair: Pair, given: Given) -> int:

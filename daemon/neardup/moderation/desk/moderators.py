@@ -1,16 +1,60 @@
-"""Who may open the desk: the moderators of a file, or any person who has the desk's one token and enters a name."""
+"""Cleaning of user input: names, notes and addresses."""
 
+import re
+import unicodedata
 from collections.abc import Iterable
 from dataclasses import dataclass
 from enum import StrEnum
 from pathlib import Path
+from urllib.parse import quote
 
-from neardup import token_file
+from aiohttp import web
+
 from neardup.errors import Misuse, NeardupError
+from neardup.http import tokens
+from neardup.http.tokens import Entry, TokenFile, read_entries
 from neardup.languages import Languages
-from neardup.moderation.desk.user_input import clean_name
+from neardup.moderation.desk.sessions import set_cookie
 from neardup.records import Language
-from neardup.token_file import Entry, TokenFile, read_entries
+
+NAME_COOKIE = "neardup_name"
+NAME_SECONDS = 365 * 86_400
+MAX_NAME_LENGTH = 60  # characters
+MAX_NOTE_LENGTH = 2_000
+JOINERS = "\u200c\u200d"  # zero-width (non-)joiners, which names in many scripts need
+LOCAL_PATH = re.compile(r"/(?![/\\])[^\s\\]*")
+
+
+def clean_name(text: str) -> str:
+    """A name on one line; "" if the input has no visible character."""
+    return " ".join(_visible(text, JOINERS).split())[:MAX_NAME_LENGTH].strip()
+
+
+def clean_note(text: str) -> str:
+    """A note without invisible characters and with \\n as line ends.  It may exceed MAX_NOTE_LENGTH."""
+    return _visible(re.sub(r"\r\n?", "\n", text), JOINERS + "\n\t").strip()
+
+
+def _visible(text: str, kept: str) -> str:
+    """NFC without control, format and surrogate characters other than those in `kept`."""
+    normalized = unicodedata.normalize("NFC", text)
+    return "".join(
+        character
+        for character in normalized
+        if character in kept or unicodedata.category(character) not in ("Cc", "Cf", "Cs")
+    )
+
+
+def local_path(address: str) -> str:
+    """The address if it is a path of this desk, else "/"."""
+    return address if LOCAL_PATH.fullmatch(address) else "/"
+
+
+def set_name_cookie(request: web.Request, response: web.Response, name: str) -> None:
+    set_cookie(request, response, NAME_COOKIE, quote(name), NAME_SECONDS)
+
+
+# MERGED: Who may open the desk: the moderators of a file, or any person who has the desk's one token and enters a name.
 
 KEY = "review.moderators"
 
@@ -87,4 +131,4 @@ def new_token(path: Path, moderator: Moderator) -> str:
     if not moderator.name or clean_name(moderator.name) != moderator.name:
         raise Misuse(f"--new-token: {moderator.name!r}: a name has up to 60 characters, all of them visible")
     fields: dict[str, Iterable[str]] = {"rights": [right for right in Right if right in moderator.rights]}
-    return token_file.new_token(path, KEY, moderator.name, fields | {"languages": moderator.languages})
+    return tokens.new_token(path, KEY, moderator.name, fields | {"languages": moderator.languages})

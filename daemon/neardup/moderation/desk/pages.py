@@ -1,24 +1,105 @@
-"""The desk's pages, rendered from Jinja templates that escape every value and reject undefined names."""
+"""Who sends a request: a moderator who logged in, or one who has entered a name at a desk without moderators."""
 
 import unicodedata
+from collections.abc import Awaitable, Callable, Mapping
 from functools import cache
 from http import HTTPStatus
 from typing import Any
-from urllib.parse import quote
+from urllib.parse import quote, unquote
 
 from aiohttp import web
 from jinja2 import ChoiceLoader, Environment, PackageLoader
 
 from neardup.languages import Languages
 from neardup.moderation.desk import sessions
-from neardup.moderation.desk.access import login_of, moderator_of
-from neardup.moderation.desk.decision import OFFERED
-from neardup.moderation.desk.desk import FORM, SESSION, desk_of
-from neardup.moderation.desk.interfaces import interfaces
-from neardup.moderation.desk.query import query_of
-from neardup.moderation.interface import gettext
+from neardup.moderation.desk.api_problems import is_of_api
+from neardup.moderation.desk.deciding import OFFERED
+from neardup.moderation.desk.moderators import NAME_COOKIE, Moderator, clean_name, local_path
+from neardup.moderation.desk.parts import FORM, SESSION, desk_of
+from neardup.moderation.desk.queues import meaning_query_of
+from neardup.moderation.desk.sessions import LOGIN_COOKIE, set_cookie
+from neardup.moderation.interface import CURRENT, ENGLISH, Interface, gettext
 from neardup.moderation.templating import environment
 from neardup.records import rfc3339
+
+
+def login_of(request: web.Request) -> Moderator | None:
+    """Who has logged in from this browser; None too where the desk needs no login."""
+    desk = desk_of(request)
+    session = request.get(SESSION)
+    if session is None or not desk.needs_login:
+        return None
+    return sessions.login_of(desk.keys, session, request.cookies.get(LOGIN_COOKIE, ""), desk.moderators())
+
+
+def moderator_of(request: web.Request) -> Moderator | None:
+    """The moderator who sends a request; None if the desk does not know."""
+    if desk_of(request).has_moderators:
+        return login_of(request)
+    name = clean_name(unquote(request.cookies.get(NAME_COOKIE, "")))
+    return Moderator(name) if name else None
+
+
+def require_moderator(request: web.Request) -> Moderator:
+    """The moderator.  Raises HTTPSeeOther, to the page that asks for the name, if it is not known."""
+    moderator = moderator_of(request)
+    if moderator is None:
+        raise web.HTTPSeeOther(f"/name?back={quote(request.path_qs if request.method == 'GET' else '/')}")
+    return moderator
+
+
+# MERGED: The languages of the desk's interface: English, and one for each catalogue of messages in `translations`. A moderator chooses one by a link in the header; until then the browser's preferences decide.
+
+LANGUAGE_COOKIE = "neardup_language"
+LANGUAGE_SECONDS = 365 * 86_400
+Handler = Callable[[web.Request], Awaitable[web.StreamResponse]]
+
+
+@cache
+def interfaces() -> Mapping[str, Interface]:
+    """The languages by their codes, English first; English alone without the extra `translations`."""
+    try:
+        from neardup.moderation.catalogue import translated
+    except ImportError:
+        return {ENGLISH.code: ENGLISH}
+    return {ENGLISH.code: ENGLISH} | {one.code: one for one in translated()}
+
+
+@web.middleware
+async def choose_interface(request: web.Request, handler: Handler) -> web.StreamResponse:
+    """Answer in the language of the moderator's cookie, or else of the browser's preferences; the API is English."""
+    if is_of_api(request):
+        CURRENT.set(ENGLISH)
+        return await handler(request)
+    chosen = interfaces().get(request.cookies.get(LANGUAGE_COOKIE, ""))
+    CURRENT.set(chosen or preferred_interface(request.headers.get("Accept-Language", "")))
+    return await handler(request)
+
+
+def preferred_interface(accepted: str) -> Interface:
+    """The language that an Accept-Language header (RFC 9110) prefers among those of the interface, else English."""
+    weighted = []
+    for n, one in enumerate(accepted.split(",")):
+        tag, _, quality = one.partition(";q=")
+        try:
+            weighted.append((-float(quality or 1), n, tag.strip().lower()))
+        except ValueError:
+            continue
+    languages = (tag.partition("-")[0] for weight, _, tag in sorted(weighted) if weight)
+    return next((interfaces()[one] for one in languages if one in interfaces()), ENGLISH)
+
+
+async def save_language(request: web.Request) -> web.StreamResponse:
+    """GET /language/CODE?back=ADDRESS: keep the language in a cookie."""
+    code = request.match_info["code"]
+    if code not in interfaces():
+        raise web.HTTPNotFound
+    response = web.Response(status=303, headers={"Location": local_path(request.query.get("back", "/"))})
+    set_cookie(request, response, LANGUAGE_COOKIE, code, LANGUAGE_SECONDS)
+    return response
+
+
+# MERGED: The desk's pages, rendered from Jinja templates that escape every value and reject undefined names.
 
 MAX_TITLE_LENGTH = 160  # characters
 # The zero-width joiner and the viramas, which join the letters around them.
@@ -32,7 +113,7 @@ def _templates(languages: Languages) -> Environment:
     made.filters = made.filters | {"rfc3339": rfc3339, "short": short}
     made.globals = made.globals | {
         "offered": OFFERED,
-        "query_of": query_of,
+        "query_of": meaning_query_of,
         "author_url": author_url,
         "interfaces": interfaces,
     }

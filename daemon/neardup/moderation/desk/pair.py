@@ -11,14 +11,10 @@ from aiohttp import web
 from neardup.core.fingerprint.word_hashes import PassageHashes
 from neardup.ledger import authors, flags, passages, similarities, verdicts
 from neardup.ledger.authors import History
-from neardup.moderation.desk.access import require_moderator
-from neardup.moderation.desk.case_query import case_query_of, case_queue_of
-from neardup.moderation.desk.decision import Decision, decision
-from neardup.moderation.desk.desk import Desk, desk_of
-from neardup.moderation.desk.pages import page
-from neardup.moderation.desk.position import Pair, PlaceInCase, place_in_case
-from neardup.moderation.desk.query import number
-from neardup.moderation.desk.texts import load_text
+from neardup.moderation.desk.deciding import Decision, decision
+from neardup.moderation.desk.pages import page, require_moderator
+from neardup.moderation.desk.parts import Desk, desk_of, load_text
+from neardup.moderation.desk.queues import Pair, PlaceInCase, case_query_of, case_queue_of, number_in, place_in_case
 from neardup.moderation.evidence.graph import Graph
 from neardup.moderation.evidence.page import cluster_graph, passage_at, template_values
 from neardup.moderation.interface import marked
@@ -64,8 +60,8 @@ async def show(request: web.Request) -> web.Response:
     The rest of the query is that of the case, which says where the case stands in the queue of cases.
     """
     moderator, desk, pair = require_moderator(request), desk_of(request), pair_of(request)
-    queue, at = case_queue_of(request.query, desk.config, moderator), number(request.query, "at")
-    word, done = number(request.query, "word"), number(request.query, "done")
+    queue, at = case_queue_of(request.query, desk.config, moderator), number_in(request.query, "at")
+    word, done = number_in(request.query, "word"), number_in(request.query, "done")
     await desk.ledger.refresh_cases()
     details = await desk.ledger.read(_details, pair, done)
     if details is None:

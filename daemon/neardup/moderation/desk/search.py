@@ -11,10 +11,8 @@ from aiohttp import web
 from neardup.core.text.normalize import tokens
 from neardup.errors import NeardupError
 from neardup.ledger import authors, flags, stories
-from neardup.moderation.desk.access import require_moderator
-from neardup.moderation.desk.desk import Desk, desk_of
-from neardup.moderation.desk.pages import author_url, page
-from neardup.moderation.desk.texts import load_text
+from neardup.moderation.desk.pages import author_url, page, require_moderator
+from neardup.moderation.desk.parts import Desk, desk_of, load_text
 from neardup.query.compare import describe_stories
 from neardup.query.evidence import LoadedStory
 from neardup.query.search import nominate, share_held

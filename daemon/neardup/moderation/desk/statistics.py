@@ -10,12 +10,10 @@ from aiohttp import web
 from neardup.core.verify.tiers import kinds
 from neardup.ledger import meaning_flags, moderation_statistics, now_ms, verdicts
 from neardup.ledger.moderation_statistics import DAY_MS, Agreement, Waiting
-from neardup.moderation.desk.access import require_moderator
-from neardup.moderation.desk.desk import desk_of
-from neardup.moderation.desk.pages import page
+from neardup.moderation.desk.pages import page, require_moderator
+from neardup.moderation.desk.parts import desk_of
 from neardup.moderation.interface import CURRENT
-from neardup.moderation.publication_wording import duration
-from neardup.moderation.wording import percent
+from neardup.moderation.wording import duration, percent
 from neardup.records import Kind, Language
 
 DAYS = 30

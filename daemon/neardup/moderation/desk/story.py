@@ -13,14 +13,12 @@ from neardup.core.fingerprint.word_hashes import hash_words
 from neardup.ledger import authors, cases, marks, similarities
 from neardup.ledger.authors import History
 from neardup.ledger.similarities import Similarity
-from neardup.moderation.desk.access import require_moderator
-from neardup.moderation.desk.desk import Desk, desk_of
-from neardup.moderation.desk.pages import page
-from neardup.moderation.desk.query import at_word
-from neardup.moderation.desk.texts import load_text
-from neardup.moderation.evidence.common_text import common_text
-from neardup.moderation.evidence.story_report import COLOURS, story_report
-from neardup.moderation.interface import marked
+from neardup.moderation.case_file import case_file, case_record, check_pdf, render_html, render_pdf
+from neardup.moderation.desk.pages import page, require_moderator
+from neardup.moderation.desk.parts import Desk, desk_of, load_text
+from neardup.moderation.desk.queues import at_word
+from neardup.moderation.evidence.story_report import COLOURS, common_text, story_report
+from neardup.moderation.interface import CURRENT, ENGLISH, marked
 from neardup.moderation.wording import author_history, similarity_findings, similarity_headline
 from neardup.query.compare import describe_stories
 from neardup.query.evidence import LoadedStory
@@ -47,7 +45,7 @@ def story_of(request: web.Request) -> int:
         raise web.HTTPNotFound from None
 
 
-async def show(request: web.Request) -> web.Response:
+async def show_story(request: web.Request) -> web.Response:
     """GET /story/ID."""
     require_moderator(request)
     desk, story_id = desk_of(request), story_of(request)
@@ -108,3 +106,36 @@ def _is_compared(story: LoadedStory) -> bool:
         return bool(len(story.words) == known["words"])
     recorded: bytes = known["text_hash"]
     return recorded == story.text_hash
+
+
+# MERGED: The case file of a story, as a page and as PDF, for downloading.
+
+
+async def show_file(request: web.Request) -> web.Response:
+    """GET /story/ID/file."""
+    return _download(request, (await _file_page(request)).encode(), "html", "text/html")
+
+
+async def show_file_as_pdf(request: web.Request) -> web.Response:
+    """GET /story/ID/file.pdf."""
+    check_pdf()
+    pdf = await asyncio.to_thread(render_pdf, await _file_page(request))
+    return _download(request, pdf, "pdf", "application/pdf")
+
+
+async def _file_page(request: web.Request) -> str:
+    require_moderator(request)
+    CURRENT.set(ENGLISH)  # a case file is a document: it does not depend on who downloads it
+    desk = desk_of(request)
+    record = await desk.ledger.read(case_record, story_of(request))
+    if record is None:
+        raise web.HTTPNotFound(reason=marked("This story is not in the ledger"))
+    case = await case_file(record, desk.config, partial(load_text, desk))
+    return await asyncio.to_thread(render_html, case, desk.config.registry)
+
+
+def _download(request: web.Request, content: bytes, ending: str, content_type: str) -> web.Response:
+    """A file to keep: its styles are its own, which the policy of the desk's pages forbids."""
+    name = f"case-{story_of(request)}.{ending}"
+    headers = {"Content-Disposition": f'attachment; filename="{name}"', "Content-Type": content_type}
+    return web.Response(body=content, headers=headers)

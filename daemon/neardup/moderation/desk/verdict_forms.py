@@ -1,23 +1,184 @@
-"""The verdict form of a pair, which leads to the next pair of its case, and the form that undoes a decision."""
+"""What the forms that give a verdict have in common: reading their fields, and the page of a conflict."""
 
+import re
 import sqlite3
+from collections.abc import Mapping
 from typing import Any
+from urllib.parse import parse_qsl
 
 from aiohttp import web
 
 from neardup.errors import Conflict
-from neardup.ledger import flags, verdicts
+from neardup.ledger import cases, flags, verdicts
+from neardup.ledger.case_queue import OPEN
+from neardup.ledger.cases import CaseHeld
 from neardup.moderation.desk import deciding
-from neardup.moderation.desk.announcements import announce
-from neardup.moderation.desk.case_query import case_query_of, case_queue_of
-from neardup.moderation.desk.decision import Decision, decision
-from neardup.moderation.desk.desk import FORM, desk_of
-from neardup.moderation.desk.forms import conflict_page, given_in, query_in
+from neardup.moderation.desk.deciding import OFFERED, Decision, Given, decision
+from neardup.moderation.desk.moderators import MAX_NOTE_LENGTH, Moderator, clean_note
+from neardup.moderation.desk.pages import moderator_of, page, send_again_page
 from neardup.moderation.desk.pair import pair_of
-from neardup.moderation.desk.position import Pair, place_in_case
-from neardup.moderation.desk.query import number
+from neardup.moderation.desk.parts import FORM, Connections, announce, desk_of
+from neardup.moderation.desk.queues import (
+    CaseQueue,
+    Pair,
+    QueuePosition,
+    case_position_of,
+    case_query_of,
+    case_queue_of,
+    number_in,
+    place_in_case,
+)
+from neardup.moderation.desk.story import story_of
+from neardup.moderation.interface import gettext, marked, number
 from neardup.records import Verdict
 from neardup.telemetry.log import log
+
+EXCEPTED = "except-"  # the fields of pairs that are left out of a verdict begin so
+
+
+def _verdict_in(form: dict[str, str]) -> Verdict:
+    for verdict in OFFERED:
+        if verdict == form.get("verdict"):
+            return verdict
+    raise web.HTTPBadRequest(reason=marked("Unknown verdict"))
+
+
+def query_in(request: web.Request) -> dict[str, str]:
+    """The query string of the queue, which the form has in its field `query`."""
+    return dict(parse_qsl(request[FORM].get("query", "").removeprefix("?"), max_num_fields=32))
+
+
+def given_in(request: web.Request, verdict: Verdict | None = None) -> Given | web.Response:
+    """The verdict in a form with the fields `verdict`, `note` and `seen`, or a page that says why it is not taken.
+
+    The page keeps the input.  Raises HTTPBadRequest for an unknown verdict.
+    """
+    form, moderator = request[FORM], moderator_of(request)
+    given_verdict = verdict or _verdict_in(form)
+    note = clean_note(form.get("note", ""))
+    if len(note) > MAX_NOTE_LENGTH:
+        limit = gettext("The limit is %(n)s characters.") % {"n": number(MAX_NOTE_LENGTH)}
+        return send_again_page(request, 400, marked("The note is too long"), limit)
+    if moderator is None:
+        message = marked("The desk no longer knows your name. Enter it at /name in another tab, then send this again.")
+        return send_again_page(request, 403, marked("Who are you?"), message)
+    return Given(given_verdict, note, moderator, form.get("seen", ""))
+
+
+def conflict_page(request: web.Request, error: Conflict, back: str, form: dict[str, Any] | None = None) -> web.Response:
+    """The page of a conflict, with a way back; it keeps the input, in a form for the state that is current now."""
+    fields = form and {"query": "", "action": request.path} | form
+    kept = {name: value for name, value in (form or {}).items() if name.startswith(EXCEPTED)}
+    return page(
+        request,
+        "conflict.html.j2",
+        409,
+        is_held=isinstance(error, CaseHeld),
+        message=str(error),
+        form=fields,
+        back=back,
+        kept=kept,
+    )
+
+
+# MERGED: The forms of cases: one verdict on a case or on several, and reopening; they lead on through the queue.
+
+CHOSEN = "case-"  # the fields of chosen cases begin so
+
+
+async def decide_case(request: web.Request) -> web.StreamResponse:
+    """POST /case/ID/verdict: fields `verdict`, `note`, `seen`, `query`, and except-FLAG for what stays open."""
+    ledger, form, case_id = desk_of(request).ledger, request[FORM], story_of(request)
+    given = given_in(request)
+    if isinstance(given, web.Response):
+        return given
+    queue, at = _queue(request, given.moderator)
+    excepted = _numbers_after(EXCEPTED, form)
+    await ledger.refresh_cases()
+    position = None if at is None else await ledger.read(case_position_of, queue, case_id, at)
+    try:
+        done = await ledger.write(deciding.decide_case, case_id, excepted, given)
+    except Conflict as error:
+        state = await ledger.read(_case_state, case_id)
+        back = f"/case/{case_id}{case_query_of(queue, at=at)}"
+        return conflict_page(request, error, back, form | {"verdict": given.verdict, "note": given.note} | state)
+    announce(desk_of(request), done, "verdict")
+    log.info("a verdict was stored", decision=done, verdict=str(given.verdict))
+    await ledger.refresh_cases()
+    following = None if position is None else await _claim_next(ledger, queue, position, given.moderator.name)
+    if position is None or following is None:
+        raise web.HTTPSeeOther(f"/{case_query_of(queue, done=done)}")
+    after = await ledger.read(case_position_of, queue, following, position.at)
+    raise web.HTTPSeeOther(f"/case/{following}{case_query_of(queue, at=after.at, done=done)}")
+
+
+async def reopen_case(request: web.Request) -> web.StreamResponse:
+    """POST /case/ID/reopen: fields `note`, the reason, and `query`; takes back the verdicts on a case."""
+    ledger, case_id = desk_of(request).ledger, story_of(request)
+    given = given_in(request, Verdict.REOPENED)
+    if isinstance(given, web.Response):
+        return given
+    if not given.note:
+        return send_again_page(request, 400, "A reason is needed", "Say why the case is opened again.")
+    queue, at = _queue(request, given.moderator)
+    try:
+        done = await ledger.write(deciding.reopen_case, case_id, given)
+    except Conflict as error:
+        return conflict_page(request, error, f"/case/{case_id}{case_query_of(queue, at=at)}")
+    announce(desk_of(request), done, "verdict")
+    log.info("a case was reopened", decision=done)
+    raise web.HTTPSeeOther(f"/case/{case_id}{case_query_of(queue, at=at, done=done)}")
+
+
+async def decide_chosen_cases(request: web.Request) -> web.StreamResponse:
+    """POST /cases/verdict: fields `verdict`, `note`, `query`, and case-ID with the mark of the case."""
+    ledger, form = desk_of(request).ledger, request[FORM]
+    given = given_in(request)
+    if isinstance(given, web.Response):
+        return given
+    queue, _ = _queue(request, given.moderator)
+    marks = {case_id: form[f"{CHOSEN}{case_id}"] for case_id in _numbers_after(CHOSEN, form)}
+    if not marks:
+        return send_again_page(request, 400, "No case was chosen", "Mark the cases that the verdict is for.")
+    await ledger.refresh_cases()
+    try:
+        done = await ledger.write(deciding.decide_cases, marks, given)
+    except Conflict as error:
+        return conflict_page(request, error, f"/{case_query_of(queue)}")
+    announce(desk_of(request), done, "verdict")
+    log.info("a verdict was stored", decision=done, verdict=str(given.verdict), cases=len(marks))
+    raise web.HTTPSeeOther(f"/{case_query_of(queue, done=done)}")
+
+
+def _numbers_after(prefix: str, form: Mapping[str, str]) -> list[int]:
+    """The ids in the names of the fields that begin with a prefix."""
+    names = [name.removeprefix(prefix) for name in form if name.startswith(prefix)]
+    return [int(name) for name in names if re.fullmatch(r"0|[1-9][0-9]{0,17}", name)]
+
+
+def _queue(request: web.Request, moderator: Moderator) -> tuple[CaseQueue, int | None]:
+    """The queue in the form's field `query`, and the position in it."""
+    query = query_in(request)
+    return case_queue_of(query, desk_of(request).config, moderator), number_in(query, "at")
+
+
+async def _claim_next(ledger: Connections, queue: CaseQueue, position: QueuePosition, moderator: str) -> int | None:
+    """Lease the case that follows, so that two who decide at the same time go on to different ones."""
+    after = position.after
+    while after is not None and queue.selection.status == OPEN:
+        lease = await ledger.write(cases.take_lease, after, moderator)
+        if lease.moderator == moderator:
+            break
+        after = (await ledger.read(case_position_of, queue, after, position.at)).after
+    return after
+
+
+def _case_state(db: sqlite3.Connection, case_id: int) -> dict[str, Any]:
+    is_open = deciding.open_flags(db, case_id)
+    return {"seen": verdicts.state(db, is_open), "history": verdicts.of_case(db, case_id), "flagged": len(is_open)}
+
+
+# MERGED: The verdict form of a pair, which leads to the next pair of its case, and the form that undoes a decision.
 
 
 async def decide_pair(request: web.Request) -> web.StreamResponse:
@@ -31,7 +192,7 @@ async def decide_pair(request: web.Request) -> web.StreamResponse:
     if isinstance(given, web.Response):
         return given
     query = query_in(request)
-    queue, at = case_queue_of(query, desk.config, given.moderator), number(query, "at")
+    queue, at = case_queue_of(query, desk.config, given.moderator), number_in(query, "at")
     try:
         done = await ledger.write(deciding.decide_pair, pair, given)
     except Conflict as error:
@@ -49,9 +210,9 @@ async def decide_pair(request: web.Request) -> web.StreamResponse:
     raise web.HTTPSeeOther(f"{following}{case_query_of(queue, at=at, done=done)}")
 
 
-async def undo(request: web.Request) -> web.StreamResponse:
+async def undo_decision(request: web.Request) -> web.StreamResponse:
     """POST /undo/DECISION: fields `seen` and `query`; leads back to the pair, the case, or the queue of cases."""
-    desk, done = desk_of(request), number(request.match_info, "decision") or 0
+    desk, done = desk_of(request), number_in(request.match_info, "decision") or 0
     given = given_in(request, Verdict.REOPENED)
     if isinstance(given, web.Response):
         return given
@@ -65,7 +226,7 @@ async def undo(request: web.Request) -> web.StreamResponse:
     log.info("a verdict was undone", decision=done)
     announce(desk, done, "undo")
     query = query_in(request)
-    queue, at = case_queue_of(query, desk.config, given.moderator), number(query, "at")
+    queue, at = case_queue_of(query, desk.config, given.moderator), number_in(query, "at")
     raise web.HTTPSeeOther(f"{_path_of(undone)}{case_query_of(queue, at=at)}")
 
 

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from neardup.core.verify.clusters import Cluster, Edge
-from neardup.moderation.publication_wording import cluster_order
+from neardup.moderation.wording import cluster_order
 
 Stories = Mapping[int, Mapping[str, Any] | sqlite3.Row]
 

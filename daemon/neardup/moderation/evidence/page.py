@@ -9,9 +9,8 @@ from neardup.core.verify.alignment import NO_HASHES
 from neardup.languages import Languages
 from neardup.ledger import clusters, flags, read, stories, translate_errors
 from neardup.moderation import wording
-from neardup.moderation.evidence.fragments import align_stories
+from neardup.moderation.evidence.alignment import align_stories, marks_of_stories
 from neardup.moderation.evidence.graph import Graph, drawn_stories, graph
-from neardup.moderation.evidence.legend import marks_of_stories
 from neardup.moderation.export.destination import write_atomically
 from neardup.moderation.templating import environment, inline_assets
 from neardup.query.compare import Comparer, common_of, load_pair

@@ -1,20 +1,36 @@
-"""The similarity report of a story: its text once, with each copied passage marked by its source.
+"""Which words of a story stand in common passages, so that its report can tell them apart."""
 
-Where several sources hold the same words, the words belong to the source that holds the largest share of the story.
-"""
-
+import sqlite3
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
 import numpy as np
 import numpy.typing as npt
 
+from neardup.core.fingerprint.word_hashes import GRAM, Hashes, sample_grams
+from neardup.ledger import passages
 from neardup.ledger.similarities import Similarity, Source, union_of_spans
-from neardup.moderation.evidence.alignment import Mark, Stretch, with_folds
-from neardup.moderation.evidence.common_text import Mask
-from neardup.moderation.evidence.fragments import Fold, Paragraph, blocks, marked_spans
+from neardup.moderation.evidence.alignment import Fold, Mark, Paragraph, Stretch, blocks, marked_spans, with_folds
 from neardup.query.evidence import LoadedStory
-from neardup.records import Spans
+from neardup.records import Language, Spans
+
+Mask = npt.NDArray[np.bool_]  # (words,)
+
+
+def common_text(db: sqlite3.Connection, language: Language, words: Hashes) -> Mask:
+    """Word hashes (n,) of a story -> (n,) which words stand in common passages of its language.
+
+    A common passage reaches from one of its samples to the next.  A sample alone is a phrase that many stories use.
+    """
+    hashes, places = sample_grams(words)
+    found = np.zeros(len(words), bool)
+    is_common = np.isin(hashes, passages.common_among(db, language, np.unique(hashes)))
+    for n in np.flatnonzero(is_common[1:] & is_common[:-1]).tolist():
+        found[places[n] : places[n + 1] + GRAM] = True
+    return found
+
+
+# MERGED: The similarity report of a story: its text once, with each copied passage marked by its source. Where several sources hold the same words, the words belong to the source that holds the largest share of the story.
 
 COLOURS = 8  # the sources with the largest shares have one each; all others share the colour 0
 MOST_BARS = 400  # drawn of a source; more could not be told apart

@@ -4,14 +4,13 @@ import sqlite3
 from collections import Counter
 from collections.abc import Mapping
 from dataclasses import dataclass
+from typing import TypeVar
 
 from neardup.ledger import case_queue, clusters, flags, similarities
 from neardup.ledger.case_queue import FlaggedCase
 from neardup.ledger.flags import Selection
 from neardup.ledger.similarities import Similarity
-from neardup.moderation.export.fair_shares import fair_shares
-from neardup.moderation.export.pairs import export_row
-from neardup.moderation.export.table import ExportRow
+from neardup.moderation.export.tables import ExportRow, export_row
 from neardup.records import Kind, Language
 
 MAX_CASES_SHOWN = 200  # shared by languages and kinds; reading the texts of more would burden the store
@@ -55,3 +54,22 @@ def listed(db: sqlite3.Connection, chosen: Mapping[FlaggedCase, list[int]]) -> l
         if found is not None and pairs:
             cases.append(ListedCase(case, found, pairs, case.flags - len(pairs)))
     return cases
+
+
+# MERGED: Dividing a limited number of places among groups, so that no group keeps another from being shown.
+
+T = TypeVar("T")
+
+
+def fair_shares(sizes: Mapping[T, int], places: int) -> Counter[T]:
+    """The number of places of each group, in the order of `sizes`, in all at most `places`.
+
+    No group gets a place that it cannot fill while another still needs it, and a group that does not get all it needs
+    has at most one place less than any other (max-min fairness: Bertsekas and Gallager, Data Networks, 1992, 6.5.2).
+    """
+    granted: Counter[T] = Counter()
+    smallest_first = sorted(sizes, key=lambda group: sizes[group])
+    for n, group in enumerate(smallest_first):
+        granted[group] = min(sizes[group], places // (len(sizes) - n))
+        places -= granted[group]
+    return Counter({group: granted[group] for group in sizes})

@@ -6,10 +6,11 @@ The page is streamed case by case.  The template escapes every value, so no mark
 import base64
 import hashlib
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from functools import cache
 from importlib.resources import files
-from itertools import chain, product
+from itertools import chain, groupby, product
+from operator import itemgetter
 from pathlib import Path
 from typing import Any
 
@@ -18,10 +19,10 @@ from neardup.core.verify import tiers
 from neardup.languages import Languages
 from neardup.ledger import now_ms
 from neardup.moderation import wording
-from neardup.moderation.evidence.legend import marks_of
+from neardup.moderation.evidence.alignment import marks_of
 from neardup.moderation.export.cases import ListedCase, Tally
 from neardup.moderation.export.passages import CopiedPassages
-from neardup.moderation.export.table import ExportRow
+from neardup.moderation.export.tables import ExportRow
 from neardup.moderation.templating import environment, font_rules
 from neardup.query.evidence import Evidence, StoryFacts
 from neardup.records import Kind, Language, rfc3339
@@ -120,3 +121,41 @@ def _style(languages: list[Language], kinds: list[Kind], tally: Tally) -> str:
 @cache
 def _template(languages: Languages) -> Any:
     return environment(languages).get_template(TEMPLATE, globals={"facts_of": facts_of, "wording": wording})
+
+
+# MERGED: Exports of stories as one self-contained HTML page, without scripts and without requests.
+
+MAX_STORIES_SHOWN = 5000
+
+
+def write_stories_page(path: Path, stories: Iterable[ExportRow], chosen: int, *, registry: Languages) -> None:
+    """Write the page of these stories that copy, the first of `chosen` that were selected."""
+    _write_list(path, "stories.html.j2", registry, stories=list(stories), chosen=chosen)
+
+
+def write_members_page(path: Path, members: Iterable[ExportRow], chosen: int, *, registry: Languages) -> None:
+    """Write the page of these members of clusters, the first of `chosen` that were selected."""
+    shown = list(members)
+    clusters = [list(rows) for _, rows in groupby(shown, itemgetter("cluster_id"))]
+    _write_list(path, "members.html.j2", registry, clusters=clusters, shown=len(shown), chosen=chosen)
+
+
+def _write_list(path: Path, template: str, registry: Languages, **values: object) -> None:
+    style = _list_style() + font_rules(registry)
+    page = (
+        environment(registry)
+        .get_template(template)
+        .render(
+            version=__version__,
+            made_at=rfc3339(now_ms()),
+            style=style,
+            style_hash=base64.b64encode(hashlib.sha256(style.encode()).digest()).decode(),
+            **values,
+        )
+    )
+    path.write_text(page, encoding="utf-8")
+
+
+def _list_style() -> str:
+    static = files("neardup.moderation") / "static"
+    return "".join((static / name).read_text(encoding="utf-8") for name in ("review.css", "export.css"))

@@ -9,7 +9,7 @@ from typing import Any
 from neardup.config import Config
 from neardup.errors import Transient
 from neardup.ledger import read, stories, translate_errors
-from neardup.moderation.evidence.fragments import PassagePair, align_stories
+from neardup.moderation.evidence.alignment import PassagePair, align_stories
 from neardup.pages.reader_pool import OpenReaderPool, ReaderPool
 from neardup.query.compare import load_story
 from neardup.query.evidence import LoadedStory, UnreadableStory, evidence, thresholds_of

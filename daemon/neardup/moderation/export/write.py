@@ -26,18 +26,31 @@ from neardup.ledger import (
 )
 from neardup.ledger.flags import Selection
 from neardup.moderation.export.cases import choose, listed
-from neardup.moderation.export.columnar import write_parquet
 from neardup.moderation.export.destination import write_to_target
-from neardup.moderation.export.files import write_csv, write_jsonl
-from neardup.moderation.export.meaning import MEANING_PAIRS, is_of_meaning, meaning_row
-from neardup.moderation.export.members import MEMBERS, member_rows
-from neardup.moderation.export.page import Passages, write_page
-from neardup.moderation.export.pairs import PAIRS, WHOLE_PAIRS, export_row, whole_row
+from neardup.moderation.export.formats import write_csv, write_jsonl, write_parquet, write_xlsx
+from neardup.moderation.export.page import (
+    MAX_STORIES_SHOWN,
+    Passages,
+    write_members_page,
+    write_page,
+    write_stories_page,
+)
 from neardup.moderation.export.passages import copied_passages
-from neardup.moderation.export.stories import STORIES, story_row
-from neardup.moderation.export.stories_page import MAX_STORIES_SHOWN, write_members_page, write_stories_page
-from neardup.moderation.export.table import ExportRow, Table
-from neardup.moderation.export.workbook import write_xlsx
+from neardup.moderation.export.tables import (
+    MEANING_PAIRS,
+    MEMBERS,
+    PAIRS,
+    STORIES,
+    WHOLE_PAIRS,
+    ExportRow,
+    Table,
+    export_row,
+    is_of_meaning,
+    meaning_row,
+    member_rows,
+    story_row,
+    whole_row,
+)
 from neardup.option_values import Format, Target
 from neardup.pages.reader_pool import OpenReaderPool
 from neardup.telemetry.log import log

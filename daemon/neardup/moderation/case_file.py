@@ -1,25 +1,49 @@
-"""What a case file holds, gathered from the ledger and from the current texts."""
+"""The case file of a story: what was found and decided, on a few pages that stand by themselves, and the notice.
+
+The case is a story with its sources.  `content` gathers it, `render` makes HTML, PDF, and the notice to the author.
+"""
 
 import asyncio
+import base64
+import hashlib
+import logging
 import sqlite3
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass
+from functools import cache
+from importlib.resources import files
 from typing import Any
 from urllib.parse import quote
 
+from jinja2 import Environment, PackageLoader, StrictUndefined
+
+from neardup import __version__
 from neardup.config import Config
 from neardup.core.fingerprint.word_hashes import PassageHashes
 from neardup.core.publication_order import Dates
-from neardup.ledger import flags, marks, passages, similarities, verdicts
+from neardup.errors import Misuse, needs_extra
+from neardup.languages import Languages
+from neardup.ledger import flags, marks, now_ms, passages, similarities, verdicts
 from neardup.ledger.flags import Selection
 from neardup.ledger.similarities import Similarity, Source
 from neardup.ledger.verdicts import Event
-from neardup.moderation.evidence.fragments import PassagePair, align_stories
-from neardup.moderation.publication_wording import dates_of_row, row_order, source_order
-from neardup.moderation.wording import warnings
+from neardup.moderation.evidence.alignment import PassagePair, align_stories
+from neardup.moderation.templating import environment, font_rules
+from neardup.moderation.wording import (
+    VERDICT_NAMES,
+    dates_of_row,
+    percent,
+    row_order,
+    similarity_findings,
+    similarity_headline,
+    source_order,
+    warnings,
+)
 from neardup.query.compare import describe_stories
 from neardup.query.evidence import LoadedStory, UnreadableStory, evidence, thresholds_of
-from neardup.records import DECIDING, Kind, Marks, is_work
+from neardup.records import DECIDING, Kind, Marks, is_work, rfc3339
+
+# MERGED: What a case file holds, gathered from the ledger and from the current texts.
 
 COMPARED_SOURCES = 8  # whose texts are read; the others are listed
 LISTED_OTHERS = 20
@@ -219,3 +243,101 @@ def live_link(config: Config, language: str, story_id: int, name: str | None) ->
         listed, content = listed.partition("/")[2], config.reference.content
     link = content.link
     return link and link.format(language=quote(language, safe=""), id=quote(listed, safe=""))
+
+
+# MERGED: The case file as HTML and as PDF, and the notice to the author of the story.
+
+ARTICLE, PAGE = "case_article.html.j2", "case_file.html.j2"
+NOTICE_OF_OTHERS = "en"  # the language of the notice where there is none in the author's
+PANGO = "Pango, a system library: apt-get install libpango-1.0-0 libpangoft2-1.0-0 libharfbuzz-subset0"
+
+
+def render_html(case: CaseFile, languages: Languages) -> str:
+    """The case file as one self-contained page, which prints the SHA-256 of its own element <article>, in UTF-8."""
+    jinja = environment(languages)
+    article = jinja.get_template(ARTICLE).render(
+        case=case,
+        found=case.found,
+        verdict_names=VERDICT_NAMES,
+        headline=similarity_headline(case.found),
+        findings=similarity_findings(case.found),
+    )
+    style = (files("neardup.moderation") / "static" / "case_file.css").read_text(encoding="utf-8")
+    style += font_rules(languages)
+    return jinja.get_template(PAGE).render(
+        case=case,
+        article=article,
+        digest=digest_of(article),
+        made_at=rfc3339(now_ms()),
+        version=__version__,
+        style=style,
+        style_hash=base64.b64encode(hashlib.sha256(style.encode()).digest()).decode(),
+    )
+
+
+def digest_of(article: str) -> str:
+    """The SHA-256 of the element <article> of a case file, in hexadecimal."""
+    return hashlib.sha256(article.strip().encode()).hexdigest()
+
+
+def render_pdf(page: str) -> bytes:
+    """The page of a case file as PDF, with its fonts embedded.
+
+    Raises Misuse if the extra or its system library is missing.
+    """
+    check_pdf()
+    logging.getLogger("weasyprint").setLevel(logging.ERROR)  # it warns of CSS that only browsers know
+    from weasyprint import HTML  # type: ignore[import-untyped] # noqa: PLC0415 - it is optional, and takes half a second
+
+    written: bytes = HTML(string=page, url_fetcher=_refuse).write_pdf()
+    return written
+
+
+def check_pdf() -> None:
+    """Raises Misuse if the extra for PDF or its system library is missing."""
+    try:
+        with needs_extra("pdf", "a PDF"):
+            import weasyprint  # noqa: F401, PLC0415 - as above
+    except OSError as error:
+        raise Misuse(f"a PDF needs {PANGO}") from error
+
+
+def _refuse(url: str) -> dict[str, Any]:
+    raise ValueError(f"a case file loads nothing: {url}")
+
+
+def render_notice(case: CaseFile, languages: Languages) -> str:
+    """The notice to the author, in the language of the story.  Raises Misuse for a story without a source."""
+    if not case.found.copied_words:
+        raise Misuse("there is nothing to notify: no part of this story is known to be copied")
+    entry = languages.get(case.found.language)
+    code = entry.code if entry and entry.code in notice_languages() else NOTICE_OF_OTHERS
+    return (
+        _notices()
+        .get_template(f"{code}.txt")
+        .render(
+            title=case.found.title,
+            share=percent(case.found.similarity),
+            sources=case.sources,
+            link=case.link,
+            reference=case.found.name or case.found.story_id,
+        )
+    )
+
+
+def notice_languages() -> set[str]:
+    """The ISO codes of the languages that have a notice."""
+    folder = files("neardup.moderation") / "notices"
+    return {file.name.removesuffix(".txt") for file in folder.iterdir() if file.name.endswith(".txt")}
+
+
+@cache
+def _notices() -> Environment:
+    return Environment(
+        loader=PackageLoader("neardup.moderation", "notices"),
+        autoescape=False,  # noqa: S701 - a notice is plain text
+        undefined=StrictUndefined,
+        trim_blocks=True,
+        lstrip_blocks=True,
+        keep_trailing_newline=True,
+    )

@@ -6,13 +6,15 @@ The text of a story is never interpreted, neither as Rich markup nor as terminal
 import re
 from itertools import zip_longest
 
+from rich.bar import Bar
 from rich.console import Group, RenderableType
 from rich.table import Table
 from rich.text import Text
 
-from neardup.moderation.publication_wording import dated, dates_of, pair_order
-from neardup.moderation.wording import percent
+from neardup.ledger.marks import in_words
+from neardup.moderation.wording import dated, dates_of, pair_order, percent, stories_by_others
 from neardup.query.evidence import Evidence, Excerpt, StoryFacts
+from neardup.query.similarity import PassageOfStory, SimilarityReport, SourceReport
 from neardup.records import readable_time
 
 SHOWN_PASSAGES = 10
@@ -24,7 +26,7 @@ BLANK = re.compile(r"[\s\x00-\x1f\x7f-\x9f\u202a-\u202e\u2066-\u2069]+")
 
 def side_by_side(facts: Evidence) -> Group:
     """The evidence for a pair, laid out for a terminal."""
-    parts: list[RenderableType] = [_header(facts), Text(), *map(Text, _findings(facts))]
+    parts: list[RenderableType] = [_pair_header(facts), Text(), *map(Text, _findings(facts))]
     for n, passage in enumerate(facts.passages[:SHOWN_PASSAGES], 1):
         positions = f"from word {passage.a.word + 1:,} of A and word {passage.b.word + 1:,} of B"
         excerpts = _columns()
@@ -43,7 +45,7 @@ def _columns() -> Table:
     return table
 
 
-def _header(facts: Evidence) -> Table:
+def _pair_header(facts: Evidence) -> Table:
     table = _columns()
     a, b = facts.a, facts.b
     table.add_row(Text(f"A: {_name(a)}", "bold"), Text(f"B: {_name(b)}", "bold"))
@@ -113,3 +115,75 @@ def abridged(text: str, first: int = FIRST_WORDS, last: int = LAST_WORDS) -> str
 def plain(text: str) -> str:
     """A text on one line, without characters that a terminal would interpret."""
     return BLANK.sub(" ", text)
+
+
+# MERGED: The similarity of a story on a terminal: a bar for each source, then the passages that stand in it. The text of a story is never interpreted, neither as Rich markup nor as terminal escape sequences.
+
+BAR_WIDTH = 24
+SHOWN_OF_A_SOURCE = 5  # of a source, the longest
+
+
+def similarity_bars(report: SimilarityReport) -> Group:
+    """A report, laid out for a terminal."""
+    parts: list[RenderableType] = [*_story_header(report)]
+    if report.sources:
+        parts += [Text(), _bars(report)]
+    for n, source in enumerate(report.sources, 1):
+        parts += _passages(n, source)
+    if report.no_text:
+        parts += [Text(), Text(f"the passages have no text: {plain(report.no_text)}")]
+    return Group(*parts)
+
+
+def _story_header(report: SimilarityReport) -> list[Text]:
+    published = readable_time(report.published_at) if report.published_at else None
+    facts = [
+        report.language,
+        f"{report.words:,} words",
+        *([f"author {plain(report.author_id)}"] if report.author_id else []),
+        *([f"published {published}"] if published else []),
+    ]
+    if report.copied_words:
+        stand = f"{report.copied_words:,} of its words stand in {stories_by_others(report)}"
+    else:
+        stand = "none of its words is known to be copied from a story by others"
+    return [
+        Text(plain(f"story {report.name or report.story_id}  {report.title}"), "bold"),
+        Text(", ".join(facts)),
+        Text(f"similarity {percent(report.similarity)}: {stand}"),
+        *([Text(f"marked as {in_words(report.marks)}")] if report.marks else []),
+    ]
+
+
+def _bars(report: SimilarityReport) -> Table:
+    table = Table(box=None, header_style="bold", padding=(0, 1))
+    for column in ("", "share", "", "words", "kind", "source", "author", "published"):
+        table.add_column(column, overflow="fold", justify="right" if column in {"share", "words"} else "left")
+    for n, source in enumerate(report.sources, 1):
+        table.add_row(
+            f"{n}.",
+            percent(source.share),
+            Bar(1, 0, source.share, width=BAR_WIDTH),
+            f"{source.copied_words:,}",
+            Text(source.kind if source.status == "open" else f"{source.kind}, {source.status.replace('_', ' ')}"),
+            Text(plain(f"{source.name or source.story_id} {source.title}")),
+            Text(plain(source.author_id or "")),
+            Text(readable_time(source.published_at) if source.published_at else "not known"),
+        )
+    return table
+
+
+def _passages(n: int, source: SourceReport) -> list[RenderableType]:
+    longest = sorted(source.passages, key=lambda passage: passage.start - passage.end)[:SHOWN_OF_A_SOURCE]
+    parts: list[RenderableType] = [Text(), Text(plain(f"{n}. In story {source.name or source.story_id}"), "bold")]
+    parts += [_passage(passage) for passage in sorted(longest, key=lambda passage: passage.start)]
+    if not source.passages:
+        parts.append(Text("its passages are not known: a text was not available when the pair was verified"))
+    if more := len(source.passages) - len(longest):
+        parts.append(Text(f"and {more:,} more"))
+    return parts
+
+
+def _passage(passage: PassageOfStory) -> Text:
+    where = f"words {passage.start + 1:,} to {passage.end:,}"
+    return Text(where) if passage.text is None else Text.assemble(f"{where}  ", (f"«{abridged(passage.text)}»", COPIED))

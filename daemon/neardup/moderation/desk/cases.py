@@ -1,0 +1,237 @@
+"""The first page of the desk: the cases of a selection, fifty a page, and the form for one verdict on chosen ones."""
+
+import json
+import sqlite3
+from dataclasses import dataclass
+from functools import partial
+from typing import Any
+
+from aiohttp import web
+
+from neardup.core.verify.tiers import kinds
+from neardup.ledger import case_queue, cases, clusters, flags, stories, verdicts
+from neardup.ledger.case_queue import EVERY, JUDGED, OPEN, Authors, Counts, Inbox, Order
+from neardup.ledger.cases import Lease
+from neardup.ledger.marks import of_stories
+from neardup.moderation.desk import deciding
+from neardup.moderation.desk.deciding import Decision, decision, mark_of
+from neardup.moderation.desk.moderators import Moderator
+from neardup.moderation.desk.pages import page, require_moderator
+from neardup.moderation.desk.parts import desk_of
+from neardup.moderation.desk.queues import (
+    CaseQueue,
+    QueuePosition,
+    at_word,
+    case_position_of,
+    case_query_of,
+    case_queue_of,
+    day,
+    number_in,
+)
+from neardup.moderation.desk.story import StoryDetails, report_values, story_details, story_of
+from neardup.moderation.evidence.graph import Graph, drawn_stories, graph
+from neardup.moderation.interface import marked
+from neardup.moderation.wording import VERDICT_NAMES, case_headline, cluster_order
+from neardup.records import DECIDING
+
+PAGE_SIZE = 50
+LEAST_SIMILARITIES = (0.25, 0.5, 0.75)  # offered as filters
+ORDERS = {
+    Order.SIMILARITY: marked("Most similar"),
+    Order.DATE: marked("Latest"),
+    Order.HISTORY: marked("Author’s history"),
+    Order.STORIES: marked("Most stories"),
+}
+INBOXES: dict[Inbox | None, str] = {
+    None: marked("All cases"),
+    Inbox.MINE: marked("Mine"),
+    Inbox.FREE: marked("Free"),
+    Inbox.SECOND: marked("Second opinion asked"),
+}
+AUTHORS: dict[Authors | None, str] = {
+    None: marked("Any authors"),
+    Authors.OTHER: marked("Other authors"),
+    Authors.SAME: marked("Same author"),
+}
+STATUSES: dict[str, str] = {
+    OPEN: marked("Open"),
+    JUDGED: marked("Decided"),
+    EVERY: marked("All"),
+    **{verdict: VERDICT_NAMES[verdict] for verdict in DECIDING},
+}
+
+
+@dataclass(frozen=True, slots=True)
+class CasesPage:
+    """One page of a queue of cases; `inboxes` counts the cases of each inbox, `done` is the decision that led here."""
+
+    rows: list[dict[str, Any]]
+    counts: Counts
+    inboxes: dict[Inbox | None, int]
+    done: Decision | None
+
+
+async def show_cases(request: web.Request) -> web.Response:
+    """GET /: the query is that of a queue of cases, with page= and done=."""
+    moderator, desk = require_moderator(request), desk_of(request)
+    queue = case_queue_of(request.query, desk.config, moderator)
+    at = max(number_in(request.query, "page") or 1, 1)
+    first = (at - 1) * PAGE_SIZE
+    await desk.ledger.refresh_cases()
+    cases_page = await desk.ledger.read(_cases_page, queue, moderator, first, number_in(request.query, "done"))
+    return page(
+        request,
+        "cases.html.j2",
+        cases_page=cases_page,
+        queue=queue,
+        first=first,
+        own_languages=moderator.languages,
+        at=at,
+        last=max(-(-cases_page.counts.total // PAGE_SIZE), 1),
+        languages=desk.config.registry,
+        kinds=kinds(),
+        statuses=STATUSES,
+        orders=ORDERS,
+        inboxes=INBOXES,
+        authors=AUTHORS,
+        least_similarities=LEAST_SIMILARITIES,
+        case_query_of=case_query_of,
+        day=day,
+    )
+
+
+def _cases_page(
+    db: sqlite3.Connection, queue: CaseQueue, moderator: Moderator, first: int, done: int | None
+) -> CasesPage:
+    rows = [dict(row) for row in case_queue.select(db, queue.selection, queue.order, limit=PAGE_SIZE, offset=first)]
+    held = cases.leases_held(db, [row["case_id"] for row in rows])
+    marks = of_stories(db, [row["lead"] for row in rows])
+    for row in rows:
+        row["marks"] = marks.get(row["lead"], ())
+        row["lease"] = held.get(row["case_id"])
+        row["is_held"] = row["lease"] is not None and row["lease"].moderator != moderator.name
+        row["is_offered"] = row["open_flags"] and not row["is_held"] and moderator.may_decide(row["language"])
+        row["mark"] = mark_of(row)
+        row["headline"] = case_headline(row)
+        row["asking"] = json.loads(row["unsure"])
+        for name in ("kinds", "statuses", "catalogues"):
+            row[name] = [one for one in row[name].split(",") if one]
+    return CasesPage(
+        rows,
+        case_queue.counts(db, queue.selection),
+        {inbox: case_queue.count(db, queue.only(inbox=inbox).selection) for inbox in INBOXES},
+        None if done is None else decision(db, done),
+    )
+
+
+# MERGED: The page of a case: the report of its lead, its pairs as evidence, its cluster, and the form for one verdict.
+
+SHOWN_PAIRS = 50
+SHOWN_STORIES = 100
+DRAWN_FROM = 3  # stories: a cluster of two is not drawn
+
+
+@dataclass(frozen=True, slots=True)
+class ClusterDetails:
+    """The cluster of a case: `size` stories in an `order` that is said in words, of which the first are `shown`."""
+
+    size: int
+    order: str
+    shown: list[dict[str, Any]]
+    graph: Graph
+
+
+@dataclass(frozen=True, slots=True)
+class CaseDetails:
+    """A case (a row of `case_queue.read_case`), its lead, and its position in the queue of `total` cases it came from.
+
+    `seen` and `decided_seen` identify the state of its open and its decided flags, for detecting conflicts; `pairs` are
+    SHOWN_PAIRS of its flags, the open ones first, from the one at `first_pair` on.
+    """
+
+    row: sqlite3.Row
+    lead: StoryDetails
+    lease: Lease | None
+    pairs: list[dict[str, Any]]
+    first_pair: int
+    seen: str
+    decided_seen: str
+    decisions: list[sqlite3.Row]
+    cluster: ClusterDetails | None
+    position: QueuePosition | None
+    total: int
+    done: Decision | None
+
+
+async def show_case(request: web.Request) -> web.Response:
+    """GET /case/ID: the case of a story, with the query of its queue, at=, page= of its pairs; leases an open one."""
+    moderator, desk = require_moderator(request), desk_of(request)
+    queue, at = case_queue_of(request.query, desk.config, moderator), number_in(request.query, "at")
+    done, pairs_page = number_in(request.query, "done"), max(number_in(request.query, "page") or 1, 1)
+    first_pair = (pairs_page - 1) * SHOWN_PAIRS
+    await desk.ledger.refresh_cases()
+    case_id = await desk.ledger.read(cases.of_story, story_of(request))
+    if case_id is None:
+        raise web.HTTPNotFound(reason=marked("This story is in no case"))
+    details = await desk.ledger.read(_details, case_id, queue, at, done, first_pair=first_pair)
+    if details is None:
+        raise web.HTTPNotFound(reason=marked("This story is in no case"))
+    may_decide = moderator.may_decide(details.row["language"])
+    lease = details.lease
+    if details.row["open_flags"] and may_decide:
+        lease = await desk.ledger.write(cases.take_lease, case_id, moderator.name)
+    query = case_query_of(queue, at=at)
+    return page(
+        request,
+        "case.html.j2",
+        **await report_values(desk, details.lead, partial(at_word, query))
+        | {"headline": case_headline(dict(details.row))},
+        case=details,
+        may_decide=may_decide,
+        holder=None if lease is None or lease.moderator == moderator.name else lease,
+        queue=queue,
+        query=query,
+        pairs_page=pairs_page,
+        last_pairs_page=max(-(-details.row["flags"] // SHOWN_PAIRS), 1),
+        at=at,
+        case_query_of=case_query_of,
+        story_url="/story/{}".format,
+    )
+
+
+def _details(
+    db: sqlite3.Connection, case_id: int, queue: CaseQueue, at: int | None, done: int | None, *, first_pair: int
+) -> CaseDetails | None:
+    row = case_queue.read_case(db, case_id)
+    if row is None or (lead := story_details(db, row["lead"])) is None:
+        return None
+    is_open, decided = deciding.open_and_decided(db, case_id)
+    return CaseDetails(
+        row,
+        lead,
+        cases.leases_held(db, [case_id]).get(case_id),
+        flags.list_pairs(db, [*is_open, *decided][first_pair : first_pair + SHOWN_PAIRS]),
+        first_pair,
+        verdicts.state(db, is_open),
+        verdicts.state(db, decided),
+        verdicts.of_case(db, case_id),
+        _cluster(db, case_id),
+        None if at is None else case_position_of(db, queue, case_id, at),
+        0 if at is None else case_queue.count(db, queue.selection),
+        None if done is None else decision(db, done),
+    )
+
+
+def _cluster(db: sqlite3.Connection, case_id: int) -> ClusterDetails | None:
+    found = clusters.of_case(db, case_id)
+    if found is None or len(found[0].stories) < DRAWN_FROM:
+        return None
+    cluster, edges = found
+    shown = cluster.stories[:SHOWN_STORIES]
+    known = stories.describe(db, {*shown, *drawn_stories(cluster, ())})
+    return ClusterDetails(
+        len(cluster.stories),
+        cluster_order(cluster),
+        [dict(known[story]) for story in shown],
+        graph(cluster, edges, (), known),
+    )

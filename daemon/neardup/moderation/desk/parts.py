@@ -1,0 +1,187 @@
+"""The desk's connections to the ledger, to which a run may be writing at the same time."""
+
+import asyncio
+import sqlite3
+from collections.abc import AsyncIterator, Callable, Mapping, Sequence
+from contextlib import asynccontextmanager, suppress
+from contextvars import copy_context
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any, Concatenate, ParamSpec, TypeVar
+
+from aiohttp import web
+
+from neardup.config import Config
+from neardup.errors import NeardupError, Transient
+from neardup.http.login_limit import LoginLimit
+from neardup.ledger import Ledger, cases, connect, read, snapshot, verdicts
+from neardup.moderation.desk.moderators import Moderator
+from neardup.moderation.desk.sessions import Keys
+from neardup.moderation.interface import gettext
+from neardup.moderation.webhook import notify_verdict
+from neardup.pages.reader_pool import ReaderPool
+from neardup.query.compare import load_story
+from neardup.query.evidence import LoadedStory, UnreadableStory
+from neardup.query.search import TitleSearch
+from neardup.telemetry.log import log
+
+P = ParamSpec("P")
+T = TypeVar("T")
+READERS = 4
+BUSY_MS = 5_000  # shorter than a run waits, because a moderator is waiting for the page
+
+
+class Connections:
+    """A few connections for reading and one for writing, each used by one request at a time."""
+
+    def __init__(self, path: Path) -> None:
+        """Open the connections.  Raises Fatal, for example if there is no ledger, and Transient if it is locked."""
+        if path.exists():  # an older schema is migrated
+            connect(path).close()
+        self._readers = [Ledger(path, read) for _ in range(READERS)]
+        self._idle: asyncio.LifoQueue[Ledger] = asyncio.LifoQueue()
+        for reader in self._readers:
+            self._idle.put_nowait(reader)
+        self._writer = Ledger(path, _connect)
+
+    async def read(self, work: Callable[Concatenate[sqlite3.Connection, P], T], *args: P.args, **kwargs: P.kwargs) -> T:
+        """The result of `work(connection, ...)` on one snapshot of the ledger.  Raises as `Ledger.do` does."""
+        context = copy_context()  # with the language of the interface: the work may put something into words
+
+        def call(db: sqlite3.Connection) -> T:
+            with snapshot(db):
+                return context.run(work, db, *args, **kwargs)
+
+        reader = await self._idle.get()
+        try:
+            return await reader.do(call)
+        finally:
+            self._idle.put_nowait(reader)
+
+    async def write(
+        self, work: Callable[Concatenate[sqlite3.Connection, P], T], *args: P.args, **kwargs: P.kwargs
+    ) -> T:
+        """Like `read`, on the writing connection.  Raises Transient if another process keeps the ledger locked."""
+        return await self._writer.do(work, *args, **kwargs)
+
+    async def refresh_cases(self) -> None:
+        """Bring the cases up to date before they are read, unless another process keeps the ledger locked."""
+        if await self.read(cases.is_due):
+            with suppress(Transient):
+                await self.write(cases.refresh)
+
+    def close(self) -> None:
+        for ledger in (*self._readers, self._writer):
+            ledger.close()
+
+
+def _connect(path: Path) -> sqlite3.Connection:
+    db = connect(path)
+    db.execute(f"PRAGMA busy_timeout = {BUSY_MS}")
+    return db
+
+
+# MERGED: The desk object that every request handler uses.
+
+MAX_CONCURRENT_READS = 8  # texts of stories
+MAX_ANNOUNCEMENTS = 1_000  # that wait for a slow webhook
+
+
+@dataclass(frozen=True, slots=True)
+class Desk:
+    """The parts of an open desk; if `is_local_only`, other machines cannot reach it.
+
+    `moderators` are those who may log in; without `has_moderators`, it is one without a name, who has the desk's token.
+    """
+
+    config: Config
+    ledger: Connections
+    pool: ReaderPool
+    keys: Keys
+    is_local_only: bool
+    moderators: Callable[[], Sequence[Moderator]]
+    titles: TitleSearch
+    login_limit: LoginLimit = field(default_factory=LoginLimit)
+    announcements: asyncio.Queue[tuple[int, str]] = field(default_factory=lambda: asyncio.Queue(MAX_ANNOUNCEMENTS))
+    reads: asyncio.Semaphore = field(default_factory=lambda: asyncio.Semaphore(MAX_CONCURRENT_READS))
+
+    @property
+    def has_moderators(self) -> bool:
+        """Whether each moderator has a token, and so a name that cannot be typed."""
+        return self.config.review.moderators is not None
+
+    @property
+    def needs_login(self) -> bool:
+        return self.has_moderators or not self.is_local_only
+
+
+DESK = web.AppKey("desk", Desk)
+SESSION = web.RequestKey("session", str)
+FORM = web.RequestKey("form", dict[str, str])
+
+
+def desk_of(request: web.Request) -> Desk:
+    return request.app[DESK]
+
+
+# MERGED: Reading the current texts of stories for a page, while a moderator waits for it.
+
+READ_SECONDS = 10.0
+
+
+async def load_text(desk: Desk, known: Mapping[str, Any]) -> LoadedStory | UnreadableStory:
+    """A story with its text, or without it if the store fails or does not answer in time.
+
+    `known` is its row of `query.compare.describe_stories`.
+    """
+    try:
+        async with desk.reads, asyncio.timeout(READ_SECONDS):
+            return await load_story(desk.pool, known)
+    except TimeoutError:
+        return UnreadableStory(known, gettext("the store takes too long to answer"))
+    except NeardupError as error:
+        return UnreadableStory(known, str(error))
+
+
+# MERGED: Posts each verdict and each undo to `review.webhook`, in their order, after they are stored. One that cannot be posted is a warning in the log; the verdict stays, and `neardup verdicts` has it.
+
+CLOSING_SECONDS = 10  # for what is still to be posted when the desk closes
+
+
+def announce(desk: Desk, decision: int, event: str) -> None:
+    """Have the "verdict" or the "undo" of a decision posted, if there is a webhook."""
+    if not desk.config.review.webhook:
+        return
+    try:
+        desk.announcements.put_nowait((decision, event))
+    except asyncio.QueueFull:
+        log.warning("review.webhook is too slow: a verdict was not posted", decision=decision)
+
+
+@asynccontextmanager
+async def announcing(desk: Desk) -> AsyncIterator[None]:
+    """Post what is announced meanwhile."""
+    posting = asyncio.create_task(_post(desk), name="announcements")
+    try:
+        yield
+        try:
+            async with asyncio.timeout(CLOSING_SECONDS):
+                await desk.announcements.join()
+        except TimeoutError:
+            log.warning("the desk closes before all verdicts are posted", left=desk.announcements.qsize() + 1)
+    finally:
+        posting.cancel()
+        await asyncio.gather(posting, return_exceptions=True)
+
+
+async def _post(desk: Desk) -> None:
+    while True:
+        decision, event = await desk.announcements.get()
+        try:
+            for one in await desk.ledger.read(verdicts.events_of_decision, decision):
+                if one["event"] == event:
+                    await notify_verdict(desk.config.review, one)
+        except NeardupError as error:
+            log.warning("a verdict was not posted", decision=decision, why=str(error))
+        finally:
+            desk.announcements.task_done()

@@ -1,0 +1,272 @@
+"""Queues of translated and retold pairs and their addresses: what a queue lists, and the query string that says so."""
+
+import sqlite3
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+from datetime import UTC, date, datetime, time
+from typing import Any, Self
+from urllib.parse import urlencode
+
+from aiohttp import web
+
+from neardup.config import Config
+from neardup.core.verify.tiers import tier_of
+from neardup.ledger import case_queue, cases, flags
+from neardup.ledger.case_queue import EVERY, JUDGED, OPEN, Authors, CaseSelection, Inbox, Order
+from neardup.ledger.flags import Selection
+from neardup.moderation.desk.moderators import Moderator
+from neardup.moderation.interface import marked
+from neardup.records import DECIDING, Language
+from neardup.source.parse import id_of
+
+MEANING_STATUSES: dict[str, tuple[str, ...]] = {
+    "open": ("open",),
+    "judged": DECIDING,
+    "every": ("open", *DECIDING),
+    **{verdict: (verdict,) for verdict in DECIDING},
+}
+SHOWN = "shown"  # the value of `same_author` that admits the hidden flags between stories of one author
+OPEN_FLAGS = Selection()
+MAX_NUMBER = 10_000_000
+
+
+@dataclass(frozen=True, slots=True)
+class MeaningQueue:
+    """A queue of translated and retold pairs: their selection, the widest margin first."""
+
+    selection: Selection = OPEN_FLAGS
+
+    def only(self, **filters: Any) -> Self:
+        """The queue with other values for these fields of its selection."""
+        return replace(self, selection=replace(self.selection, **filters))
+
+
+def meaning_queue_of(query: Mapping[str, str], config: Config) -> MeaningQueue:
+    """The queue of a query, with the pairs of one author if `detection.same_author` keeps them.
+
+    Raises HTTPBadRequest if a language, kind, status or id is invalid.
+    """
+
+    def value(name: str) -> str | None:
+        return query.get(name, "").strip() or None
+
+    try:
+        language, kind, status, story = value("language"), value("kind"), value("status"), value("story")
+        selection = Selection(
+            languages=(config.registry.find(language),) if language else (),
+            kinds=(tier_of(kind).kind,) if kind else (),
+            statuses=MEANING_STATUSES[status or "open"],
+            author=value("author"),
+            story=id_of(story) if story else None,
+            catalogue=value("catalogue"),
+            same_author={None: config.detection.same_author == "keep", SHOWN: True}[value("same_author")],
+        )
+        return MeaningQueue(selection)
+    except (ValueError, KeyError):
+        raise web.HTTPBadRequest(reason=marked("The address has an invalid filter")) from None
+
+
+def share_of(text: str) -> float:
+    """A share, 0 to 1.  Raises ValueError."""
+    share = float(text)
+    if not 0 <= share <= 1:
+        raise ValueError(text)
+    return share
+
+
+def meaning_query_of(queue: MeaningQueue, **more: object) -> str:
+    """The query string of a queue and of further parameters; "" if all have their defaults."""
+    selection = queue.selection
+    language: tuple[Language, ...] = selection.languages
+    parameters = {
+        "language": language[0] if language else None,
+        "kind": selection.kinds[0] if selection.kinds else None,
+        "status": next(name for name, statuses in MEANING_STATUSES.items() if statuses == selection.statuses),
+        "author": selection.author,
+        "story": selection.story,
+        "catalogue": selection.catalogue,
+        "same_author": SHOWN if selection.same_author else None,
+    } | more
+    if parameters["status"] == "open":
+        del parameters["status"]
+    given = {name: value for name, value in parameters.items() if value is not None}
+    return f"?{urlencode(given)}" if given else ""
+
+
+def at_word(query: str, word: int | None) -> str:
+    """A query string with the word that a pair's page begins at; many links differ only in it."""
+    return query if word is None else f"{query}{'&' if query else '?'}word={word}"
+
+
+def number_in(query: Mapping[str, str], name: str) -> int | None:
+    """A parameter that is a number from 0 to MAX_NUMBER; None if it is missing.  Raises HTTPBadRequest."""
+    text = query.get(name, "")
+    if not text:
+        return None
+    if not (text.isascii() and text.isdecimal() and len(text) <= 12 and int(text) <= MAX_NUMBER):
+        raise web.HTTPBadRequest(reason=marked("The address has an invalid number"))
+    return int(text)
+
+
+# MERGED: Queues of cases and their addresses.
+
+STATUSES = (OPEN, JUDGED, EVERY, *DECIDING)
+EVERY_CASE = CaseSelection()
+
+
+@dataclass(frozen=True, slots=True)
+class CaseQueue:
+    """A queue of cases: its selection and its order."""
+
+    selection: CaseSelection = EVERY_CASE
+    order: Order = Order.SIMILARITY
+
+    def only(self, **filters: Any) -> Self:
+        """The queue with other values for these fields of its selection."""
+        return replace(self, selection=replace(self.selection, **filters))
+
+    def ordered_by(self, order: Order) -> Self:
+        """The queue in another order."""
+        return replace(self, order=order)
+
+
+def case_queue_of(query: Mapping[str, str], config: Config, moderator: Moderator) -> CaseQueue:
+    """The queue of a query; without a language, that of the languages of the moderator.
+
+    It has the cases of one author if `detection.same_author` keeps them.
+
+    Raises HTTPBadRequest if a filter is invalid.
+    """
+
+    def value(name: str) -> str | None:
+        return query.get(name, "").strip() or None
+
+    language, kind, status, authors = value("language"), value("kind"), value("status"), value("authors")
+    score, similarity, since, until = value("score"), value("similarity"), value("since"), value("until")
+    inbox = value("inbox")
+    try:
+        selection = CaseSelection(
+            languages=(config.registry.find(language),) if language else moderator.languages,
+            kind=tier_of(kind).kind if kind else None,
+            status=STATUSES[STATUSES.index(status or OPEN)],
+            score=share_of(score) if score else None,
+            similarity=share_of(similarity) if similarity else None,
+            author=value("author"),
+            authors=Authors(authors) if authors else None,
+            catalogue=value("catalogue"),
+            since=_midnight(since) if since else None,
+            until=_midnight(until) if until else None,
+            inbox=Inbox(inbox) if inbox else None,
+            moderator=moderator.name,
+            hidden=config.detection.same_author == "keep",
+        )
+        return CaseQueue(selection, Order(value("sort") or Order.SIMILARITY))
+    except (ValueError, KeyError):
+        raise web.HTTPBadRequest(reason=marked("The address has an invalid filter")) from None
+
+
+def _midnight(text: str) -> int:
+    """The milliseconds at which a day begins in UTC."""
+    return int(datetime.combine(date.fromisoformat(text), time(), UTC).timestamp() * 1000)
+
+
+def day(milliseconds: int) -> str:
+    """The inverse of `_midnight`."""
+    return datetime.fromtimestamp(milliseconds / 1000, UTC).date().isoformat()
+
+
+def case_query_of(queue: CaseQueue, **more: object) -> str:
+    """The query string of a queue and of further parameters; "" if all have their defaults."""
+    selection = queue.selection
+    parameters = {
+        "language": selection.languages[0] if len(selection.languages) == 1 else None,
+        "kind": selection.kind,
+        "status": None if selection.status == OPEN else selection.status,
+        "score": selection.score,
+        "similarity": selection.similarity,
+        "author": selection.author,
+        "authors": selection.authors,
+        "catalogue": selection.catalogue,
+        "since": None if selection.since is None else day(selection.since),
+        "until": None if selection.until is None else day(selection.until),
+        "inbox": selection.inbox,
+        "sort": None if queue.order is Order.SIMILARITY else queue.order,
+    } | more
+    given = {name: value for name, value in parameters.items() if value is not None}
+    return f"?{urlencode(given)}" if given else ""
+
+
+# MERGED: The position of a case in its queue, and of a pair in its case, which moderators change while they work.
+
+MAX_SHIFT = 50  # positions that a case may have moved in the queue since its page was rendered
+
+Pair = tuple[int, int]
+
+
+@dataclass(frozen=True, slots=True)
+class QueuePosition:
+    """The position of a case in a queue, from 0, and its neighbours, which are cases that no other moderator holds.
+
+    If it is not `in_queue`, the position is the one that it would have.
+    """
+
+    at: int
+    in_queue: bool
+    before: int | None
+    after: int | None
+
+
+@dataclass(frozen=True, slots=True)
+class PlaceInCase:
+    """The case of a pair, its neighbours among the pairs of the case, and the next one without a verdict.
+
+    There are no neighbours of a pair that does not count in the case, and no case of a flag that was withdrawn.
+    """
+
+    case_id: int | None
+    before: Pair | None = None
+    after: Pair | None = None
+    next_open: Pair | None = None
+
+
+def case_position_of(db: sqlite3.Connection, queue: CaseQueue, case_id: int, at: int) -> QueuePosition:
+    """The current position of a case that was at position `at`.
+
+    A case that has left the queue keeps its place before the case that is there now.
+    """
+    first = max(at - MAX_SHIFT, 0)
+    found = case_queue.select_ids(db, queue.selection, queue.order, limit=2 * MAX_SHIFT + 2, offset=first)
+    mine = queue.selection.moderator
+    held = {n for n, lease in cases.leases_held(db, found).items() if lease.moderator != mine} - {case_id}
+    in_queue = case_id in found
+    n = found.index(case_id) if in_queue else min(at - first, len(found))
+    return QueuePosition(
+        first + n,
+        in_queue,
+        before=next((other for other in reversed(found[:n]) if other not in held), None),
+        after=next((other for other in found[n + in_queue :] if other not in held), None),
+    )
+
+
+def place_in_case(db: sqlite3.Connection, pair: Pair) -> PlaceInCase:
+    """The place of a pair, a < b, in its case, whose most severe pairs come first.
+
+    The pairs without a verdict are walked through from this one to the last, and then from the first one on.
+    """
+    row = flags.of_pair(db, *pair)
+    case_id = None if row is None else cases.of_story(db, row["story_id"])
+    if row is None or case_id is None:
+        return PlaceInCase(None)
+    statuses = cases.statuses_of(db, case_id)
+    ids = list(statuses)
+    n = ids.index(row["flag_id"]) if row["flag_id"] in statuses else len(ids)
+    to_decide = [flag_id for flag_id in (*ids[n + 1 :], *ids[:n]) if statuses[flag_id] == "open"]
+    places = (ids[n - 1 : n] if n < len(ids) else [], ids[n + 1 : n + 2], to_decide[:1])
+    described = flags.list_pairs(db, [flag_id for place in places for flag_id in place])
+    pair_of = {flag["flag_id"]: _pair(flag) for flag in described}
+    return PlaceInCase(case_id, *(pair_of[place[0]] if place else None for place in places))
+
+
+def _pair(flag: Mapping[str, Any]) -> Pair:
+    a, b = sorted((flag["story_id"], flag["matched_id"]))
+    return a, b

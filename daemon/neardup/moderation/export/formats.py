@@ -1,0 +1,188 @@
+"""The text formats: CSV for spreadsheets and scripts, JSONL for programs."""
+
+import csv
+import json
+import re
+import unicodedata
+from collections.abc import Iterable
+from contextlib import suppress
+from datetime import datetime
+from itertools import islice
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from neardup.errors import Fatal
+from neardup.moderation.export.tables import ExportRow, Table
+
+if TYPE_CHECKING:
+    from pyarrow import Schema  # type: ignore[import-untyped]
+    from xlsxwriter import Workbook  # type: ignore[import-untyped]
+    from xlsxwriter.worksheet import Worksheet  # type: ignore[import-untyped]
+
+
+BOM = "\ufeff"
+
+
+def write_csv(path: Path, rows: Iterable[ExportRow], table: Table, *, bom: bool = False) -> None:
+    """Write CSV by RFC 4180, in UTF-8, with every text quoted and guarded against spreadsheet formulas.
+
+    Excel needs the byte order mark (`bom`) to recognise UTF-8.
+    """
+    with path.open("w", encoding="utf-8", newline="") as out:
+        if bom:
+            out.write(BOM)
+        writer = csv.writer(out, quoting=csv.QUOTE_NONNUMERIC)
+        writer.writerow(table.columns)
+        for row in rows:
+            writer.writerow([_cell(value) for value in row.values()])
+
+
+def _cell(value: object) -> object:
+    if isinstance(value, bool):
+        return str(value).lower()
+    return guarded(value) if isinstance(value, str) else value
+
+
+def write_jsonl(path: Path, rows: Iterable[ExportRow]) -> None:
+    """Write one JSON object per line, in UTF-8."""
+    with path.open("w", encoding="utf-8", newline="\n") as out:
+        for row in rows:
+            out.write(json.dumps(row, ensure_ascii=False) + "\n")
+
+
+# MERGED: Protection against CSV injection: no cell of a CSV file is run as a formula by a spreadsheet. Excel, LibreOffice and Google Sheets run a cell that begins with = + - or @, some also with the full-width forms. They trim or skip different characters before it: blanks, control characters, byte order marks, zero-width characters. In locales with a decimal comma, Excel splits rows at semicolons and line ends even inside quotes, and pasted text is split at tabs. The text after each of these characters is therefore guarded like a cell of its own.
+
+SIGNS = frozenset("=+-@\u2212")  # LibreOffice also accepts U+2212, the minus sign
+MAY_BE_FORMULA = re.compile(r"[^\w\s.,:!?()\u0900-\u0dff]|^[\t\r\n]")  # a fast test that most texts do not match
+CELL_STARTS = re.compile(r"(?<=[;\t\r\n])")
+IGNORED_CATEGORIES = frozenset("CMZ")  # Unicode categories: control, format and unassigned; marks; separators
+
+
+def guarded(text: str) -> str:
+    """The text with an apostrophe before each part that a spreadsheet could run, which makes it plain text."""
+    if not MAY_BE_FORMULA.search(text):
+        return text
+    first, *rest = CELL_STARTS.split(text)
+    prefix = "'" if _may_be_formula(text) or text.startswith(("\t", "\r", "\n")) else ""
+    return prefix + first + "".join(f"'{part}" if _may_be_formula(part) else part for part in rest)
+
+
+def _may_be_formula(text: str) -> bool:
+    """Whether the first visible character other than a quote begins a formula."""
+    for character in text:
+        if character != '"' and unicodedata.category(character)[0] not in IGNORED_CATEGORIES:
+            return unicodedata.normalize("NFKC", character)[0] in SIGNS
+    return False
+
+
+# MERGED: Parquet, written by pyarrow, which is an optional dependency.
+
+ROWS_PER_GROUP = 10_000
+
+
+def write_parquet(path: Path, rows: Iterable[ExportRow], table: Table) -> None:
+    """Write typed columns: ids are 64-bit integers, times are in milliseconds and UTC, unknown values are null."""
+    import pyarrow as pa  # noqa: PLC0415 - it is optional, and takes a third of a second
+    from pyarrow import parquet  # noqa: PLC0415
+
+    schema = schema_of(table)
+    source = iter(rows)
+    with parquet.ParquetWriter(path, schema, compression="zstd") as out:
+        while group := [typed(row, table) for row in islice(source, ROWS_PER_GROUP)]:
+            out.write_table(pa.Table.from_pylist(group, schema))
+
+
+def schema_of(table: Table) -> "Schema":
+    """The typed columns of an export."""
+    import pyarrow as pa  # noqa: PLC0415 - it is optional, and takes a third of a second
+
+    def type_of(column: str) -> "pa.DataType":
+        if column in table.times:
+            return pa.timestamp("ms", tz="UTC")
+        if column in table.booleans:
+            return pa.bool_()
+        if column in table.integers | table.ids:
+            return pa.int64()
+        return pa.float64() if column in table.floats else pa.string()
+
+    return pa.schema([(column, type_of(column)) for column in table.columns])
+
+
+def typed(row: ExportRow, table: Table) -> ExportRow:
+    """The row with its times as such."""
+    return {
+        column: datetime.fromisoformat(value) if column in table.times and value else value
+        for column, value in row.items()
+    }
+
+
+# MERGED: XLSX: one sheet, streamed row by row.
+
+MAX_ROWS = 1_048_575  # of a sheet, beside the header
+WORKBOOK_OPTIONS = {
+    "constant_memory": True,
+    "strings_to_formulas": False,
+    "strings_to_urls": False,
+    "strings_to_numbers": False,
+}
+ID_WIDTH, DEFAULT_WIDTH = 18, 14  # characters
+REPLACED_CHARACTERS = str.maketrans("\ufffe\uffff", "\ufffd\ufffd")  # XML forbids them
+
+
+def write_xlsx(path: Path, rows: Iterable[ExportRow], table: Table) -> None:
+    """Write a workbook of one sheet.  Ids are texts, since spreadsheets round numbers of more than 15 digits.
+
+    Raises Fatal if there are more rows than a sheet holds, OSError if the file cannot be written.
+    """
+    from xlsxwriter.exceptions import FileCreateError  # type: ignore[import-untyped] # noqa: PLC0415 - it is optional
+
+    try:
+        _write(path, rows, table)
+    except FileCreateError as error:
+        raise error.args[0] from error  # the OSError that XlsxWriter wrapped
+
+
+def _write(path: Path, rows: Iterable[ExportRow], table: Table) -> None:
+    from xlsxwriter import Workbook  # noqa: PLC0415 - as above
+
+    book = Workbook(path, WORKBOOK_OPTIONS)
+    sheet = book.add_worksheet(table.rows)
+    try:
+        _write_rows(book, sheet, rows, table)
+        book.close()
+    except BaseException:  # to close the book would read back its temporary file, which may end within a character
+        with suppress(OSError):
+            sheet.row_data_fh.close()
+        Path(sheet.row_data_filename).unlink(missing_ok=True)
+        raise
+
+
+def _write_rows(book: "Workbook", sheet: "Worksheet", rows: Iterable[ExportRow], table: Table) -> None:
+    sheet.freeze_panes(1, 0)
+    for n, column in enumerate(table.columns):
+        width = ID_WIDTH if column in table.ids else table.widths.get(column, DEFAULT_WIDTH)
+        sheet.set_column(n, n, width)
+    sheet.write_row(0, 0, table.columns, book.add_format({"bold": True}))
+    last = 0
+    for last, row in enumerate(rows, 1):
+        if last > MAX_ROWS:
+            raise Fatal(f"an XLSX sheet holds {MAX_ROWS:,} {table.rows}: select fewer, or use another format")
+        for n, (column, value) in enumerate(row.items()):
+            _write_cell(sheet, last, n, str(value) if column in table.ids and value is not None else value)
+    sheet.autofilter(0, 0, last, len(table.columns) - 1)
+
+
+def _write_cell(sheet: "Worksheet", row: int, column: int, value: object) -> None:
+    match value:
+        case bool():
+            sheet.write_boolean(row, column, value)
+        case int() | float():
+            sheet.write_number(row, column, value)
+        case str():
+            sheet.write_string(row, column, _cell_text(value))
+
+
+def _cell_text(text: str) -> str:
+    """A text as a cell can hold it.  XlsxWriter itself truncates long texts and escapes control characters."""
+    # XlsxWriter would write <r>...</r> unescaped, as rich text; a space in front prevents that
+    return f" {text}" if text.startswith("<r>") else text.translate(REPLACED_CHARACTERS)

@@ -1,0 +1,336 @@
+"""The columns of an export, with what the formats need to know about them."""
+
+import json
+import sqlite3
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, replace
+from typing import Any
+
+from neardup.core.publication_order import Dates, earlier, sort_key
+from neardup.core.verify.clusters import Member, Policy, choose_kept
+from neardup.core.verify.tiers import kinds_of_meaning
+from neardup.errors import Misuse
+from neardup.ledger import clusters
+from neardup.ledger.flags import Selection
+from neardup.ledger.similarities import unpack_spans
+from neardup.moderation.wording import row_order, top_source_order
+from neardup.records import rfc3339
+
+ExportRow = dict[str, Any]  # the columns of a table, in their order; None if a value is unknown
+
+
+@dataclass(frozen=True, slots=True)
+class Table:
+    """The columns of an export by name, in their order; those in none of the sets are texts.
+
+    `rows` is what the rows are, in the plural.  `widths` are in characters, for spreadsheets.
+    """
+
+    rows: str
+    columns: tuple[str, ...]
+    ids: frozenset[str]
+    times: frozenset[str]
+    floats: frozenset[str]
+    integers: frozenset[str]
+    booleans: frozenset[str]
+    widths: Mapping[str, int]
+
+
+# MERGED: The row of a pair in an export, the same in every format.
+
+PAIR_COLUMNS = (
+    "flag_id",
+    "kind",
+    "language",
+    "story_id",
+    "matched_id",
+    "hamming",
+    "jaccard",
+    "containment",
+    "matched_containment",
+    "longest_run_words",
+    "story_title",
+    "matched_title",
+    "story_author_id",
+    "matched_author_id",
+    "same_author",
+    "story_published_at",
+    "matched_published_at",
+    "earlier_id",
+    "status",
+    "flagged_at",
+    "fingerprint_version",
+    "cluster_id",
+    "cluster_size",
+    "estimated",
+    "context",
+    "story_path",
+    "matched_path",
+    "copied_words",
+    "story_name",
+    "matched_name",
+    "publication_order",
+    "story_updated_at",
+    "matched_updated_at",
+    "story_known_since",
+    "matched_known_since",
+    "verdict",
+    "moderator",
+    "note",
+    "decided_at",
+    "undone_at",
+    "undone_by",
+    "catalogue",
+    "licence",
+)
+PAIR_IDS = frozenset({"flag_id", "story_id", "matched_id", "earlier_id", "cluster_id"})
+PAIR_TIMES = frozenset(
+    {
+        *(f"{side}_{date}" for side in ("story", "matched") for date in ("published_at", "updated_at", "known_since")),
+        "flagged_at",
+        "decided_at",
+        "undone_at",
+    }
+)
+PAIRS = Table(
+    rows="pairs",
+    columns=PAIR_COLUMNS,
+    ids=PAIR_IDS,
+    times=PAIR_TIMES,
+    floats=frozenset({"jaccard", "containment", "matched_containment"}),
+    integers=frozenset({"hamming", "longest_run_words", "cluster_size", "copied_words"}),
+    booleans=frozenset({"same_author", "estimated"}),
+    widths={"kind": 9, "language": 12, "story_title": 40, "matched_title": 40, "publication_order": 40, "note": 40},
+)
+# What an import needs of a flag beside these columns; Parquet has them, since programs read it.
+WHOLE_PAIRS = replace(
+    PAIRS,
+    columns=(*PAIR_COLUMNS, "by_passages", "signals", "story_spans", "matched_spans"),
+    booleans=PAIRS.booleans | {"by_passages"},
+)
+
+ClusterOfStory = Mapping[int, tuple[int, int]]  # story id -> (its first story, size) of its cluster
+NO_CLUSTER = (None, None)
+
+
+def earlier_of(row: Mapping[str, Any]) -> int | None:
+    """The story of a row of the view `pairs` that was published before the other; None if that is not known."""
+    matched = Dates(row["matched_published_at"], catalogue=row["catalogue"])
+    side = earlier(matched, Dates(row["story_published_at"]))
+    return None if side is None else row["matched_id" if side == "a" else "story_id"]
+
+
+def export_row(row: sqlite3.Row | dict[str, Any], cluster_of: ClusterOfStory) -> ExportRow:
+    """Convert a row of the view `pairs` to the columns of the export."""
+    pair = dict(row)
+    cluster = cluster_of.get(pair["story_id"], NO_CLUSTER)
+    # a flag that was withdrawn, or decided as not similar, puts its stories in no common cluster
+    share_cluster = cluster == cluster_of.get(pair["matched_id"])
+    pair["cluster_id"], pair["cluster_size"] = cluster if share_cluster else NO_CLUSTER
+    pair["estimated"] = bool(pair["estimated"])
+    authors = pair["story_author_id"], pair["matched_author_id"]
+    pair["same_author"] = authors[0] == authors[1] if None not in authors else None
+    pair["earlier_id"] = earlier_of(pair)
+    pair["publication_order"] = row_order(pair)
+    for column in PAIR_TIMES:
+        pair[column] = rfc3339(pair[column])
+    return {column: pair[column] for column in PAIR_COLUMNS}
+
+
+def whole_row(db: sqlite3.Connection, row: ExportRow) -> ExportRow:
+    """A row of an export with the further columns of WHOLE_PAIRS.
+
+    `signals` is a JSON object, and spans are JSON arrays of [start, end) in words, counted from 0; None if there are
+    none.
+    """
+    by_passages, signals, *spans = db.execute(
+        "SELECT by_passages, signals, spans_a, spans_b FROM flags WHERE flag_id = ?", (row["flag_id"],)
+    ).fetchone()
+    if row["story_id"] > row["matched_id"]:
+        spans.reverse()
+    story, matched = (None if packed is None else json.dumps(unpack_spans(packed).tolist()) for packed in spans)
+    further = {"by_passages": bool(by_passages), "signals": signals, "story_spans": story, "matched_spans": matched}
+    return row | further
+
+
+# MERGED: The row of a translated or retold pair in an export, the same in every format.
+
+MEANING_TIMES = frozenset(
+    {
+        "story_published_at",
+        "matched_published_at",
+        "flagged_at",
+        "story_known_since",
+        "matched_known_since",
+        "decided_at",
+    }
+)
+MEANING_PAIRS = Table(
+    rows="pairs",
+    columns=(
+        "flag_id",
+        "kind",
+        "margin",
+        "language",
+        "matched_language",
+        "story_id",
+        "matched_id",
+        "story_title",
+        "matched_title",
+        "story_author_id",
+        "matched_author_id",
+        "same_author",
+        "story_published_at",
+        "matched_published_at",
+        "earlier_id",
+        "status",
+        "flagged_at",
+        "model",
+        "chunks",
+        "story_path",
+        "matched_path",
+        "story_name",
+        "matched_name",
+        "story_known_since",
+        "matched_known_since",
+        "moderator",
+        "note",
+        "decided_at",
+        "catalogue",
+        "licence",
+    ),
+    ids=frozenset({"flag_id", "story_id", "matched_id", "earlier_id"}),
+    times=MEANING_TIMES,
+    floats=frozenset({"margin"}),
+    integers=frozenset(),
+    booleans=frozenset({"same_author"}),
+    widths={"kind": 10, "language": 12, "matched_language": 12, "story_title": 40, "matched_title": 40, "note": 40},
+)
+
+
+def is_of_meaning(selection: Selection) -> bool:
+    """Whether a selection asks for translated or retold pairs.
+
+    Raises Misuse if it asks for others as well, or has a filter that these pairs do not have.
+    """
+    asked = set(selection.kinds) & set(kinds_of_meaning())
+    if not asked:
+        return False
+    if len(asked) < len(set(selection.kinds)):
+        raise Misuse(f"--kind: {' and '.join(sorted(asked))} cannot be exported together with kinds of verified copies")
+    for option, value in (
+        ("--min-score", selection.score),
+        ("--min-similarity", selection.similarity),
+        ("--cluster", selection.cluster),
+    ):
+        if value is not None:
+            raise Misuse(f"{option}: {' and '.join(sorted(asked))} pairs have none")
+    return True
+
+
+def meaning_row(row: sqlite3.Row) -> ExportRow:
+    """Convert a row of the view `meaning_pairs` to the columns of the export.
+
+    `chunks` is the JSON array of the aligned chunks, counted from 0: that of the lower id, that of the higher, cosine.
+    """
+    pair = dict(row) | {"earlier_id": earlier_of(dict(row)), "same_author": bool(row["same_author"])}
+    if None in (row["story_author_id"], row["matched_author_id"]):
+        pair["same_author"] = None
+    for column in MEANING_TIMES:
+        pair[column] = rfc3339(pair[column])
+    return {column: pair[column] for column in MEANING_PAIRS.columns}
+
+
+# MERGED: The row of a story that copies, in an export by story, the same in every format.
+
+STORY_TIMES = frozenset({"published_at", "updated_at", "known_since", "decided_at", "undone_at"})
+STORIES = Table(
+    rows="stories",
+    columns=(
+        "story_id",
+        "language",
+        "title",
+        "author_id",
+        "published_at",
+        "similarity",
+        "copied_words",
+        "words",
+        "sources",
+        "top_source_id",
+        "top_source_title",
+        "top_source_author_id",
+        "top_share",
+        "kinds",
+        "path",
+        "name",
+        "top_source_name",
+        "publication_order",
+        "updated_at",
+        "known_since",
+        "verdict",
+        "moderator",
+        "note",
+        "decided_at",
+        "undone_at",
+        "undone_by",
+        "top_source_catalogue",
+        "top_source_licence",
+    ),
+    ids=frozenset({"story_id", "top_source_id"}),
+    times=STORY_TIMES,
+    floats=frozenset({"similarity", "top_share"}),
+    integers=frozenset({"copied_words", "words", "sources"}),
+    booleans=frozenset(),
+    widths={"title": 40, "top_source_title": 40, "kinds": 20, "publication_order": 40, "note": 40},
+)
+
+
+def story_row(row: sqlite3.Row | dict[str, Any]) -> ExportRow:
+    """Convert a row of `similarities.select` to the columns of the export."""
+    story = dict(row)
+    story["publication_order"] = top_source_order(story)
+    for column in STORY_TIMES:
+        story[column] = rfc3339(story[column])
+    return {column: story[column] for column in STORIES.columns}
+
+
+# MERGED: The rows of an export of the members of clusters, the same in every format.
+
+MEMBER_TIMES = frozenset({"published_at", "updated_at", "known_since"})
+MEMBERS = Table(
+    rows="members",
+    columns=(
+        "cluster_id",
+        "cluster_size",
+        "story_id",
+        "keep",
+        "language",
+        "title",
+        "author_id",
+        "published_at",
+        "updated_at",
+        "known_since",
+        "words",
+        "path",
+        "name",
+        "catalogue",
+        "licence",
+    ),
+    ids=frozenset({"cluster_id", "story_id"}),
+    times=MEMBER_TIMES,
+    floats=frozenset(),
+    integers=frozenset({"cluster_size", "words"}),
+    booleans=frozenset({"keep"}),
+    widths={"language": 12, "title": 40},
+)
+
+
+def member_rows(db: sqlite3.Connection, selection: Selection, policy: Policy) -> Iterator[ExportRow]:
+    """A row for each member of the selected clusters: the largest cluster first, in it those to keep first."""
+    for cluster_id, members in clusters.select_members(db, selection):
+        keep = choose_kept([Member(one["id"], one["published_at"], one["words"]) for one in members], policy)
+        ascending = sorted(members, key=lambda one: (one["id"] not in keep, sort_key(one["published_at"], one["id"])))
+        for one in ascending:
+            row = dict(one) | {"cluster_id": cluster_id, "cluster_size": len(members), "story_id": one["id"]}
+            row |= {"keep": one["id"] in keep} | {column: rfc3339(one[column]) for column in MEMBER_TIMES}
+            yield {column: row[column] for column in MEMBERS.columns}
