@@ -5,10 +5,9 @@ import asyncio
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from neardup.http.problems import UNAVAILABLE
+from neardup.http.problems import UNAVAILABLE, Refused
 from neardup.serve import service
-from neardup.serve.problems import BUSY, Refused
-from neardup.serve.service import Deadline, Lane
+from neardup.serve.service import BUSY, Deadline, Lane
 
 LONG = 3600.0
 

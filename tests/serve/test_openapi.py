@@ -8,10 +8,10 @@ from typing import Any
 
 import pytest
 from jsonschema import Draft202012Validator
+from neardup.http.problems import METHOD_NOT_ALLOWED, NOT_FOUND
 from neardup.serve.messages import CheckRequest, ComparedStory, PutRequest
-from neardup.serve.openapi import document
+from neardup.serve.openapi import ALWAYS, WITH_BODY, document
 from neardup.serve.operations import OPERATIONS
-from neardup.serve.problems import TYPES
 from openapi_spec_validator import OpenAPIV31SpecValidator
 from pydantic import BaseModel, ValidationError
 
@@ -19,6 +19,7 @@ from tests.support.deploy_files import DEPLOY
 
 VALUES = (None, "", "a", "कथा", "HINDI", "2026-11-20T02:00:00Z", -1, 0, 1, 2**63 - 1, 2**63, 0.5, True)
 MODELS = (CheckRequest, PutRequest, ComparedStory)
+OF_OPERATIONS = {*ALWAYS, *WITH_BODY, *(kind for operation in OPERATIONS for kind in operation.problems)}
 
 
 @pytest.fixture(scope="module")
@@ -35,8 +36,7 @@ def test_it_describes_every_operation_and_problem(described: dict[str, Any]) -> 
     operations = {(path, method.upper()) for path, methods in described["paths"].items() for method in methods}
     assert operations == {(one.path, one.method) for one in OPERATIONS}
     found = set(re.findall(r"urn:neardup:problem:([\w-]+)", json.dumps(described["paths"])))
-    general = {"not-found", "method-not-allowed"}  # no operation ends in them
-    assert found == {kind.name for kind in TYPES} - general
+    assert found == {kind.name for kind in OF_OPERATIONS}
 
 
 def bodies(model: type[BaseModel]) -> Iterator[dict[str, object]]:
@@ -66,4 +66,4 @@ def test_schema_and_model_accept_the_same_members(described: dict[str, Any], mod
 def test_the_documentation_explains_every_problem() -> None:
     table = (DEPLOY / "docs" / "serve.md").read_text(encoding="utf-8").partition("## Problems")[2].partition("\n## ")[0]
     explained = dict(re.findall(r"(?m)^\| `([\w-]+)` \| (\d+) \|", table))
-    assert explained == {kind.name: str(kind.status) for kind in TYPES}
+    assert explained == {kind.name: str(kind.status) for kind in {*OF_OPERATIONS, NOT_FOUND, METHOD_NOT_ALLOWED}}

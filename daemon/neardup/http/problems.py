@@ -1,12 +1,23 @@
-"""The kinds of failures that HTTP requests end in, answered as application/problem+json by RFC 9457.
+"""The failures that HTTP requests end in, answered as application/problem+json by RFC 9457.
 
-The types are stable: a client may decide by them.
+A handler raises Refused; `answer_or_problem` turns that, and every other failure, into an answer.  The types are
+stable: a client may decide by them.  Those that only one server knows stand beside what it refuses by them.
 """
 
+from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import dataclass
+from typing import Any, NamedTuple
+
+from aiohttp import web
+
+from neardup.errors import NeardupError, Transient
+from neardup.http.server import log_failure
+from neardup.telemetry.log import log
 
 CONTENT_TYPE = "application/problem+json"
 RETRY_SECONDS = "1"
+
+Handler = Callable[[web.Request], Awaitable[web.StreamResponse]]
 
 
 @dataclass(frozen=True, slots=True)
@@ -44,3 +55,70 @@ NOT_JSON = ProblemType("unsupported-media-type", 415, "The Content-Type is not a
 INVALID = ProblemType("invalid", 422, "The request does not fit the schema")
 FAILED = ProblemType("failed", 500, "The service failed")
 UNAVAILABLE = ProblemType("unavailable", 503, "The service cannot answer now", may_pass=True)
+OF_STATUS = {400: INVALID, 404: NOT_FOUND, 405: METHOD_NOT_ALLOWED, 413: TOO_LARGE}  # of what aiohttp raises
+
+
+class WrongMember(NamedTuple):
+    """A member of a request that is wrong: its place, "" for the whole, and what is wrong with it."""
+
+    where: str
+    what: str
+
+
+class Refused(NeardupError):
+    """Ends a request with a problem; `reason` says why a page or text yields no story."""
+
+    def __init__(
+        self, problem: ProblemType, detail: str, *, reason: str | None = None, errors: tuple[WrongMember, ...] = ()
+    ) -> None:
+        super().__init__(detail)
+        self.problem = problem
+        self.reason = reason
+        self.errors = errors
+
+    @property
+    def members(self) -> dict[str, Any]:
+        """The members that RFC 9457 gives every problem."""
+        kind = self.problem
+        return {"type": kind.uri, "title": kind.title, "status": kind.status, "detail": str(self)}
+
+
+async def answer_or_problem(
+    request: web.Request,
+    handler: Handler,
+    body_of: Callable[[Refused], str],
+    problem_of: Mapping[type[NeardupError], ProblemType],
+) -> web.StreamResponse:
+    """The answer of a handler, or the problem that it ends in, whose JSON `body_of` makes.
+
+    `problem_of` has the problems of the server's own errors, of which the first that fits holds; one that only an
+    operator can mend is logged, and is that of NeardupError.  The content of requests and stories is never logged.
+    """
+    try:
+        return await handler(request)
+    except Refused as error:
+        refused = error
+    except web.HTTPException as error:
+        kind = OF_STATUS.get(error.status, MALFORMED if error.status < 500 else FAILED)
+        refused = Refused(kind, kind.title if kind.status == error.status else error.reason)
+        response = problem_response(refused, body_of)
+        if "Allow" in error.headers:
+            response.headers["Allow"] = error.headers["Allow"]
+        return response
+    except Transient as error:
+        refused = Refused(UNAVAILABLE, str(error))
+    except NeardupError as error:
+        found = next(known for known in problem_of if isinstance(error, known))
+        if found is NeardupError:
+            log.error("a request failed", why=str(error))
+        refused = Refused(problem_of[found], str(error))
+    except Exception as error:  # noqa: BLE001 - its message may quote a story
+        log_failure(request, error)
+        refused = Refused(FAILED, "an internal error occurred; the log has the details")
+    return problem_response(refused, body_of)
+
+
+def problem_response(refused: Refused, body_of: Callable[[Refused], str]) -> web.Response:
+    """The answer to a request that is refused."""
+    kind = refused.problem
+    return web.Response(status=kind.status, text=body_of(refused), content_type=CONTENT_TYPE, headers=kind.headers)

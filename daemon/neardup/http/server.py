@@ -1,4 +1,4 @@
-"""HTTP servers, what their log lines say, and the application with /metrics and /healthz."""
+"""HTTP servers: listening, the metrics and the health that they answer with, and what their log lines may say."""
 
 from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
@@ -8,6 +8,7 @@ from aiohttp import web
 from prometheus_client import CONTENT_TYPE_LATEST, generate_latest
 
 from neardup.errors import Fatal
+from neardup.telemetry.log import log
 from neardup.telemetry.metrics import STARTED, make_metrics
 
 LONGEST_LINE = 65_536  # bytes of a request's first line; the path of a story with a long name takes 12,000
@@ -27,7 +28,7 @@ async def served(listen: str, command: str, health: Health) -> AsyncIterator[Non
     STARTED.labels(command).set_to_current_time()
 
     async def metrics(_: web.Request) -> web.Response:
-        return web.Response(body=generate_latest(), headers={"Content-Type": CONTENT_TYPE_LATEST})
+        return metrics_response()
 
     async def healthz(_: web.Request) -> web.Response:
         state = health()
@@ -37,6 +38,11 @@ async def served(listen: str, command: str, health: Health) -> AsyncIterator[Non
     app.add_routes([web.get("/metrics", metrics), web.get("/healthz", healthz)])
     async with listening(app, listen, "metrics.listen"):
         yield
+
+
+def metrics_response() -> web.Response:
+    """The metrics of the process, as Prometheus reads them."""
+    return web.Response(body=generate_latest(), headers={"Content-Type": CONTENT_TYPE_LATEST})
 
 
 @asynccontextmanager
@@ -70,8 +76,12 @@ def route_of(request: web.Request) -> str:
     return resource.canonical if resource else "unknown"
 
 
-def innermost_frames(error: BaseException) -> str:
-    """Where an error was raised, for a log line: its message may quote a story, and is left out."""
+def log_failure(request: web.Request, error: Exception) -> None:
+    """Log that a request failed, and where: the message of the error may quote a story, and is left out."""
+    log.error("a request failed", route=route_of(request), error=type(error).__name__, where=_innermost_frames(error))
+
+
+def _innermost_frames(error: BaseException) -> str:
     frames, frame = list[str](), error.__traceback__
     while frame is not None:
         frames.append(f"{frame.tb_frame.f_code.co_filename.rpartition('/daemon/')[2]}:{frame.tb_lineno}")

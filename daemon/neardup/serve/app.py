@@ -1,40 +1,43 @@
-"""What every request passes: its id, its metrics, its log line, and failures as problems."""
+"""`neardup serve` as a web application: what every request passes, the endpoint of an operation, and the server.
+
+observe             the request's id, its log line and its metrics; failures become problems
+refuse_other_hosts  without tokens, the service answers to this machine only
+endpoint            the right of the token, the body, a turn in a lane, and the answer of the operation
+"""
 
 import asyncio
 import re
 import sys
 import time
 import uuid
-from collections.abc import AsyncIterator, Awaitable, Callable
+from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
+from functools import partial
 from pathlib import Path
-from typing import Any
 
 from aiohttp import web
-from prometheus_client import CONTENT_TYPE_LATEST, generate_latest
-from pydantic import BaseModel, ValidationError
 from structlog.contextvars import bound_contextvars
 
 from neardup.app import open_service_parts
 from neardup.config import Config
-from neardup.config.address import is_loopback, named_host
-from neardup.errors import Misuse, NeardupError, Transient
+from neardup.config.address import is_loopback
+from neardup.errors import Misuse, NeardupError
 from neardup.http.problems import (
-    FAILED,
     FORBIDDEN,
     INVALID,
-    MALFORMED,
-    NOT_JSON,
-    TOO_LARGE,
-    UNAUTHENTICATED,
     UNAVAILABLE,
+    Handler,
+    ProblemType,
+    Refused,
+    WrongMember,
+    answer_or_problem,
 )
-from neardup.http.server import innermost_frames, listening, route_of
-from neardup.serve.messages import Answer, InvalidMember, StoryId, story_id_of
+from neardup.http.requests import expect_json, holder_of_token, names_this_machine, parse_json
+from neardup.http.server import listening, metrics_response, route_of
+from neardup.serve.messages import Answer, StoryId, problem_of, story_id_of
 from neardup.serve.openapi import document
 from neardup.serve.operations import OPERATIONS, Operation
-from neardup.serve.problems import OTHER_HOST, Refused, of_http_error, response_of
-from neardup.serve.service import LATE_SECONDS, SERVICE, Deadline, Lane, Service
+from neardup.serve.service import LATE_SECONDS, OTHER_HOST, SERVICE, Deadline, Lane, Service
 from neardup.serve.tokens import Right, open_tokens
 from neardup.telemetry.log import log
 from neardup.telemetry.metrics import HTTP_REQUESTS, HTTP_SECONDS, STARTED, make_metrics
@@ -51,8 +54,7 @@ HEADERS = {
 }
 METHODS = {"GET", "HEAD", "POST", "PUT", "DELETE"}
 TOKEN_NAME = web.RequestKey("token_name", str)
-
-Handler = Callable[[web.Request], Awaitable[web.StreamResponse]]
+PROBLEM_OF: dict[type[NeardupError], ProblemType] = {NeardupError: UNAVAILABLE}
 
 
 @web.middleware
@@ -63,7 +65,7 @@ async def observe(request: web.Request, handler: Handler) -> web.StreamResponse:
     route, method = route_of(request), request.method if request.method in METHODS else "other"
     began = time.perf_counter()
     with bound_contextvars(request=request_id):
-        response = await _answer(request, handler, request_id)
+        response = await answer_or_problem(request, handler, partial(_body_of, request_id=request_id), PROBLEM_OF)
         seconds = time.perf_counter() - began
         if route.startswith("/v1/"):
             log.info(
@@ -81,37 +83,19 @@ async def observe(request: web.Request, handler: Handler) -> web.StreamResponse:
     return response
 
 
-async def _answer(request: web.Request, handler: Handler, request_id: str) -> web.StreamResponse:
-    """The answer, or the problem that prevents it.  The content of requests and stories is never logged."""
-    try:
-        _refuse_other_hosts(request)
-        return await handler(request)
-    except Refused as refused:
-        return response_of(refused, request_id)
-    except web.HTTPException as error:
-        response = response_of(of_http_error(error), request_id)
-        if "Allow" in error.headers:
-            response.headers["Allow"] = error.headers["Allow"]
-        return response
-    except NeardupError as error:
-        if not isinstance(error, Transient):
-            log.error("a request failed", why=str(error))
-        return response_of(Refused(UNAVAILABLE, str(error)), request_id)
-    except Exception as error:  # noqa: BLE001 - its message may quote a story
-        log.error("a request failed", error=type(error).__name__, where=innermost_frames(error))
-        return response_of(Refused(FAILED, "an internal error occurred; the log has the details"), request_id)
+def _body_of(refused: Refused, request_id: str) -> str:
+    return problem_of(refused, request_id).model_dump_json(exclude_none=True)
 
 
-def _refuse_other_hosts(request: web.Request) -> None:
-    """Reject host names of other sites that resolve to this machine (DNS rebinding).  Raises Refused."""
-    if request.app[SERVICE].tokens is None and not is_loopback(named_host(request.host)):
+@web.middleware
+async def refuse_other_hosts(request: web.Request, handler: Handler) -> web.StreamResponse:
+    """Without tokens, reject host names of other sites that resolve to this machine.  Raises Refused."""
+    if request.app[SERVICE].tokens is None and not names_this_machine(request):
         raise Refused(OTHER_HOST, f"{request.host} is not a name of this machine alone")
+    return await handler(request)
 
-
-# MERGED: Between HTTP and an operation: the right of the token, the body, a turn in a lane, and the answer.
 
 LONG_BODY_BYTES = 131_072  # a story of 5,000 words in UTF-8
-SCHEME = "Bearer "
 
 
 def endpoint(operation: Operation) -> Handler:
@@ -123,11 +107,11 @@ def endpoint(operation: Operation) -> Handler:
         authorize(request, operation.right)
         story_id = _story_id(request) if operation.takes_id else None
         if operation.request is not None:
-            _expect_json(request, service.section.max_body_bytes)
+            expect_json(request)
         parts = service.parts
 
         async def work() -> Answer:
-            body = None if operation.request is None else _parsed(operation.request, await request.read())
+            body = None if operation.request is None else parse_json(operation.request, await request.read())
             return await operation.begin(parts, story_id, body, deadline)
 
         answer = await _lane(service, operation, request).carry_out(work(), deadline)
@@ -141,10 +125,7 @@ def authorize(request: web.Request, right: Right | None) -> None:
     tokens = request.app[SERVICE].tokens
     if tokens is None:
         return
-    given = request.headers.get("Authorization", "")
-    token = tokens.find(given.removeprefix(SCHEME)) if given.startswith(SCHEME) else None
-    if token is None:
-        raise Refused(UNAUTHENTICATED, "send the header `Authorization: Bearer TOKEN` with a valid token")
+    token = holder_of_token(request, tokens.holders())
     request[TOKEN_NAME] = token.name
     if right is not None and right not in token.rights:
         raise Refused(FORBIDDEN, f"the token {token.name} does not have the right {right}")
@@ -154,14 +135,7 @@ def _story_id(request: web.Request) -> StoryId:
     try:
         return story_id_of(request.match_info["id"])
     except ValueError as error:
-        raise Refused(INVALID, str(error), errors=(InvalidMember(where="id", what=str(error)),)) from None
-
-
-def _expect_json(request: web.Request, max_bytes: int) -> None:
-    if request.content_type != "application/json":
-        raise Refused(NOT_JSON, "send the header `Content-Type: application/json`")
-    if (request.content_length or 0) > max_bytes:
-        raise Refused(TOO_LARGE, f"a body has at most {max_bytes:,} bytes")
+        raise Refused(INVALID, str(error), errors=(WrongMember("id", str(error)),)) from None
 
 
 def _lane(service: Service, operation: Operation, request: web.Request) -> Lane:
@@ -170,26 +144,7 @@ def _lane(service: Service, operation: Operation, request: web.Request) -> Lane:
     return service.long if is_long else service.short
 
 
-def _parsed(model: type[BaseModel], body: bytes) -> BaseModel:
-    """The body as a model.  Raises Refused, which names every wrong member, and never quotes the story."""
-    try:
-        return model.model_validate_json(body)
-    except ValidationError as error:
-        wrong = error.errors(include_url=False, include_input=False, include_context=False)
-    if any(one["type"] == "json_invalid" for one in wrong):
-        raise Refused(MALFORMED, wrong[0]["msg"])
-    errors = tuple(_invalid_member(one) for one in wrong)
-    raise Refused(
-        INVALID, "; ".join(f"{one.where}: {one.what}" if one.where else one.what for one in errors), errors=errors
-    )
-
-
-def _invalid_member(error: Any) -> InvalidMember:
-    what = "unknown member" if error["type"] == "extra_forbidden" else str(error["msg"]).removeprefix("Value error, ")
-    return InvalidMember(where=".".join(map(str, error["loc"])), what=what)
-
-
-# MERGED: The addresses besides the API: the page to try it, its description, and what operators and Prometheus read.
+# The addresses besides the API: the page to try it, its description, and what operators and Prometheus read.
 
 STATIC = Path(__file__).with_name("static")
 
@@ -214,10 +169,8 @@ async def readyz(request: web.Request) -> web.Response:
 async def metrics(request: web.Request) -> web.Response:
     """GET /metrics, for any token."""
     authorize(request, None)
-    return web.Response(body=generate_latest(), headers={"Content-Type": CONTENT_TYPE_LATEST})
+    return metrics_response()
 
-
-# MERGED: `neardup serve`: the web application, and its server.
 
 # For how long a thread may keep the interpreter while others wait.  A check changes threads twenty times: with Python's
 # own 5 ms, checks beside each other take a half longer.
@@ -267,7 +220,7 @@ async def serving(
 
 def application(service: Service) -> web.Application:
     """The web application with every route."""
-    app = web.Application(middlewares=[observe], client_max_size=service.section.max_body_bytes)
+    app = web.Application(middlewares=[observe, refuse_other_hosts], client_max_size=service.section.max_body_bytes)
     app[SERVICE] = service
     described = document()
 

@@ -1,4 +1,12 @@
-"""The calls of the API as a client makes them: what to send, what to make of the answer, and when to send again."""
+"""Clients of the HTTP service: `neardup.Client`, and `neardup.AsyncClient` for programs with an event loop.
+
+    with neardup.Client("http://127.0.0.1:8766", token=TOKEN) as client:
+        answer = client.check(language="hi", text=draft)
+
+Both send a call again while the service is busy or cannot be reached, up to `attempts` times, and wait as long as it
+asks.  Every call may be repeated without harm.  They raise ServiceError, and ValueError for a request that does not fit
+the schema.  What a call sends, and what its answer means, is the same for both: a `Call`.
+"""
 
 from collections.abc import Iterable
 from dataclasses import dataclass
@@ -129,8 +137,6 @@ def _posted(path: str, request: BaseModel, answer: type[A]) -> Call[A]:
 def _body(request: BaseModel) -> bytes:
     return request.model_dump_json(exclude_none=True).encode()
 
-
-# MERGED: Clients of the HTTP service: `neardup.Client`, and `neardup.AsyncClient` for programs with an event loop. with neardup.Client("http://127.0.0.1:8766", token=TOKEN) as client: answer = client.check(language="hi", text=draft) Both send a call again while the service is busy or cannot be reached, up to `attempts` times, and wait as long as it asks. Every call may be repeated without harm. They raise ServiceError, and ValueError for a request that does not fit the schema.
 
 TIMEOUT_SECONDS = 10.0
 ATTEMPTS = 4

@@ -1,10 +1,17 @@
-"""Ids of stories in the API: an integer, or the name of a story that is listed with another id."""
+"""The messages of the HTTP API as models: the ids of stories, what a client sends, and what the service answers.
 
-from typing import Annotated, Any, Literal, NamedTuple, Self
+The OpenAPI document, the service and the clients share them.  A request is strict: nothing is converted, and an unknown
+member is an error.  Answers may get further members: a client ignores those that it does not know.
+"""
+
+from typing import TYPE_CHECKING, Annotated, Any, Literal, NamedTuple, Self
 
 from pydantic import AfterValidator, BaseModel, ConfigDict, Field, PlainValidator, WithJsonSchema, model_validator
 
 from neardup.source.parse import LONGEST_NAME, MAX_ID, id_of, name_of, parse_time
+
+if TYPE_CHECKING:
+    from neardup.http.problems import Refused
 
 ShownId = int | str
 
@@ -31,7 +38,7 @@ def shown_id(number: int, name: str | None) -> ShownId:
     return number if name is None else name
 
 
-# MERGED: The requests of the HTTP API: the OpenAPI document, the service and the clients share these models.
+# What a client sends.
 
 MOST_STORIES = 100  # in one batch
 
@@ -137,7 +144,7 @@ class CompareRequest(Request):
     b: ComparedStory
 
 
-# MERGED: The answers of the HTTP API: the OpenAPI document, the service and the clients share these models.
+# What the service answers.
 
 Verdict = Literal["clear", "review", "copy"]
 
@@ -293,6 +300,17 @@ class Problem(Answer):
     fail_open: bool = False
     reason: str | None = Field(default=None, description="Why a page or text yields no story, such as `too_short`.")
     errors: list[InvalidMember] = Field(default_factory=list)
+
+
+def problem_of(refused: "Refused", request_id: str | None = None) -> Problem:
+    """A refusal as an answer.  A failure of the service itself fails open: it says nothing about the story."""
+    return Problem(
+        **refused.members,
+        request_id=request_id,
+        fail_open=refused.problem.status in (429, 500, 503),
+        reason=refused.reason,
+        errors=[InvalidMember(where=wrong.where, what=wrong.what) for wrong in refused.errors],
+    )
 
 
 class BatchAnswer(Answer):

@@ -19,7 +19,7 @@ from neardup.http.problems import (
 )
 from neardup.serve.messages import Problem
 from neardup.serve.operations import OPERATIONS, Operation
-from neardup.serve.problems import BUSY, OTHER_HOST
+from neardup.serve.service import BUSY, OTHER_HOST
 from neardup.source.parse import LONGEST_NAME
 
 REFERENCE = "#/components/schemas/{model}"

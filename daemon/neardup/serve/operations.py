@@ -1,4 +1,8 @@
-"""The text of a story in a request, or of a story on record."""
+"""The operations of the API: what each does, and the one table of them.
+
+An operation is a function of the open parts, the id and the body that it takes, and a deadline; it returns its answer,
+or raises Refused.  The routes and the OpenAPI document are made from the table at the end.
+"""
 
 import asyncio
 import sqlite3
@@ -11,7 +15,7 @@ from pydantic import BaseModel
 from neardup import errors
 from neardup.app import ServiceParts
 from neardup.core.page import PageText, PreparedStory, Unreadable, prepare_story, split_story
-from neardup.http.problems import INVALID, TOO_LARGE, ProblemType
+from neardup.http.problems import INVALID, TOO_LARGE, ProblemType, Refused, WrongMember
 from neardup.ledger import flags, similarities, snapshot, stories
 from neardup.ledger.flags import JOINING, Selection
 from neardup.moderation.export.tables import earlier_of
@@ -32,7 +36,6 @@ from neardup.serve.messages import (
     CompareRequest,
     CopiedPassage,
     Forgotten,
-    InvalidMember,
     Match,
     MatchesAnswer,
     Problem,
@@ -43,10 +46,10 @@ from neardup.serve.messages import (
     Stored,
     StoryId,
     StoryRequest,
+    problem_of,
     shown_id,
     story_id_of,
 )
-from neardup.serve.problems import FORGOTTEN, NO_STORY, UNKNOWN_STORY, Refused, problem_of
 from neardup.serve.service import Deadline
 from neardup.serve.tokens import Right
 from neardup.source.parse import parse_time, path_of, printable, refuse_work
@@ -54,6 +57,9 @@ from neardup.telemetry.metrics import CHECKS
 
 S = TypeVar("S", PageText, PreparedStory)
 MOST_WORDS = 500_000  # five novels
+UNKNOWN_STORY = ProblemType("unknown-story", 404, "The story is not on record")
+FORGOTTEN = ProblemType("forgotten", 409, "The story was forgotten on request")
+NO_STORY = ProblemType("no-story", 422, "The text or the page yields no story to compare")
 
 
 async def prepared_story(parts: ServiceParts, text: str | None, html: str | None) -> PreparedStory:
@@ -120,7 +126,7 @@ async def compared_story(parts: ServiceParts, side: ComparedStory) -> LoadedStor
     return LoadedStory(found.text, found.words, {})
 
 
-# MERGED: The operations that check a story: `check`, `check_batch` and `put`.
+# Checks.
 
 T = TypeVar("T")
 V = TypeVar("V")
@@ -182,7 +188,7 @@ def _valid(member: str, parse: Callable[[V], T], value: V) -> T:
     try:
         return parse(value)
     except ValueError as error:
-        raise Refused(INVALID, str(error), errors=(InvalidMember(where=member, what=str(error)),)) from None
+        raise Refused(INVALID, str(error), errors=(WrongMember(member, str(error)),)) from None
 
 
 def _answer_of(result: CheckResult, story_id: StoryId | None, deadline: Deadline) -> CheckAnswer:
@@ -218,7 +224,7 @@ def _match_of(match: FoundMatch) -> Match:
     )
 
 
-# MERGED: The operation `compare`.
+# Comparisons.
 
 
 async def compare(parts: ServiceParts, request: CompareRequest, deadline: Deadline) -> CompareAnswer:
@@ -236,7 +242,7 @@ async def compare(parts: ServiceParts, request: CompareRequest, deadline: Deadli
     )
 
 
-# MERGED: The operations on a story that is on record: `story_of`, `matches_of` and `forget`.
+# Stories on record.
 
 
 async def story_of(parts: ServiceParts, story_id: StoryId, _: Deadline) -> Stored:
@@ -312,7 +318,7 @@ def _recorded_match(row: Mapping[str, Any], story_id: int, own: Spans, other: Sp
     )
 
 
-# MERGED: The operations of the API as one table; the routes and the OpenAPI document are made from it.
+# The table.
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,6 +1,8 @@
-"""Lanes: how many requests are worked on at a time, how many wait for their turn, and how long.
+"""The HTTP service while it runs: its parts, which are opened when they can be, and the lanes of its requests.
 
-Short texts and long ones have a lane each, so that a novel does not hold up the stories behind it.
+A lane says how many requests are worked on at a time, how many wait for their turn, and how long.  Short texts and long
+ones have a lane each, so that a novel does not hold up the stories behind it.  Work that has begun is never cancelled:
+its threads would go on, beside those of the request that takes its place.
 """
 
 import asyncio
@@ -14,14 +16,15 @@ from aiohttp import web
 from neardup.app import ServiceParts
 from neardup.config import Serve
 from neardup.errors import Transient
-from neardup.http.problems import UNAVAILABLE
+from neardup.http.problems import UNAVAILABLE, ProblemType, Refused
 from neardup.http.tokens import TokenFile
-from neardup.serve.problems import BUSY, Refused
 from neardup.serve.tokens import Token
 from neardup.telemetry.log import log
 from neardup.telemetry.metrics import QUEUE_DEPTH, RETRIES
 
 T = TypeVar("T")
+OTHER_HOST = ProblemType("other-host", 421, "Without tokens, the service answers to localhost only")
+BUSY = ProblemType("busy", 429, "Too many requests are waiting", may_pass=True)
 LATE_SECONDS = 0.5  # after its deadline, work may still say what it has
 
 
@@ -96,8 +99,6 @@ class Lane:
         if not task.cancelled():
             task.exception()  # marks it as seen: no caller waits for work that is late
 
-
-# MERGED: The parts of the HTTP service: opened when they can be, and kept open until the last request has ended.
 
 OPEN_RETRY_SECONDS = 5.0
 SHORT_SLOTS = 16  # most of a check is spent waiting for the store

@@ -1,4 +1,20 @@
-"""Cases and decisions as JSON objects, for the API of the desk."""
+"""The JSON API of the desk: the cases, leases and verdicts of its pages, for programs that bring a moderator's token.
+
+GET  /api/cases                 a queue of cases; the query is that of the page /, with first= and limit=
+GET  /api/cases/ID              the case of a story
+POST /api/cases/ID/lease        hold the case, or hold it longer
+POST /api/cases/ID/verdict      give one verdict on the open pairs of the case, or on all but some
+POST /api/cases/ID/reopen       take back the verdicts on the case, for a reason
+GET  /api/decisions/N           a decision
+POST /api/decisions/N/undo      undo it
+
+Translated and retold pairs have addresses of their own, as they are no flags:
+
+GET  /api/meaning               the queue; the query is that of the page /meaning, with first= and limit=
+GET  /api/meaning/A/B           a pair
+POST /api/meaning/A/B/verdict   give a verdict on it
+POST /api/meaning/A/B/undo      undo the latest verdict
+"""
 
 import json
 import sqlite3
@@ -7,16 +23,15 @@ from dataclasses import asdict
 from typing import Annotated, Any, TypeVar
 
 from aiohttp import web
-from pydantic import AfterValidator, BaseModel, ConfigDict, Field, ValidationError
+from pydantic import AfterValidator, BaseModel, ConfigDict, Field
 
-from neardup.http.problems import INVALID, MALFORMED, NOT_JSON, UNAUTHENTICATED, ProblemType
-from neardup.http.tokens import find
+from neardup.http.problems import UNAUTHENTICATED, ProblemType, Refused
+from neardup.http.requests import expect_json, holder_of_token, parse_json
 from neardup.ledger import case_queue, cases, flags, meaning_flags, verdicts
 from neardup.ledger.case_queue import Counts
 from neardup.ledger.cases import Lease
 from neardup.ledger.marks import of_stories
 from neardup.moderation.desk import deciding, meaning
-from neardup.moderation.desk.api_problems import NO_CASE, NO_DECISION, NO_PAIR, Refused
 from neardup.moderation.desk.deciding import OFFERED, Given, decision
 from neardup.moderation.desk.moderators import MAX_NOTE_LENGTH, Moderator, clean_note
 from neardup.moderation.desk.pair import pair_of
@@ -148,10 +163,12 @@ def _counts(counts: Counts) -> Json:
     }
 
 
-# MERGED: The JSON API of the desk: the cases, leases and verdicts of its pages, for programs that bring a moderator's token. GET /api/cases a queue of cases; the query is that of the page /, with first= and limit= GET /api/cases/ID the case of a story POST /api/cases/ID/lease hold the case, or hold it longer POST /api/cases/ID/verdict give one verdict on the open pairs of the case, or on all but some POST /api/cases/ID/reopen take back the verdicts on the case, for a reason GET /api/decisions/N a decision POST /api/decisions/N/undo undo it
+# Requests.
 
 PAGE_SIZE, LARGEST_PAGE = 50, 200
-SCHEME = "Bearer "
+NO_CASE = ProblemType("no-case", 404, "The story is in no case")
+NO_PAIR = ProblemType("no-pair", 404, "The two stories are no translated or retold pair")
+NO_DECISION = ProblemType("no-decision", 404, "There is no such decision")
 
 M = TypeVar("M", bound=BaseModel)
 
@@ -250,11 +267,7 @@ def authorize(request: web.Request) -> Moderator:
     desk = desk_of(request)
     if not desk.has_moderators:
         raise Refused(UNAUTHENTICATED, "the API takes the tokens of moderators: name their file as review.moderators")
-    given = request.headers.get("Authorization", "")
-    moderator = find(desk.moderators(), given.removeprefix(SCHEME)) if given.startswith(SCHEME) else None
-    if moderator is None:
-        raise Refused(UNAUTHENTICATED, "send the header `Authorization: Bearer TOKEN` with a moderator's token")
-    return moderator
+    return holder_of_token(request, desk.moderators())
 
 
 async def _case_id(request: web.Request) -> int:
@@ -273,15 +286,8 @@ def _decision(request: web.Request) -> int:
 
 async def body_of(request: web.Request, model: type[M]) -> M:
     """The body of a request.  Raises Refused, which names every wrong member."""
-    if request.content_type != "application/json":
-        raise Refused(NOT_JSON, "send the header `Content-Type: application/json`")
-    try:
-        return model.model_validate_json(await request.read())
-    except ValidationError as error:
-        wrong = error.errors(include_url=False, include_input=False, include_context=False)
-    if any(one["type"] == "json_invalid" for one in wrong):
-        raise Refused(MALFORMED, wrong[0]["msg"])
-    raise Refused(INVALID, "; ".join(": ".join([*map(str, one["loc"]), one["msg"]]) for one in wrong))
+    expect_json(request)
+    return parse_json(model, await request.read())
 
 
 async def _read(
@@ -311,7 +317,7 @@ ROUTES = (
 )
 
 
-# MERGED: Translated and retold pairs in the JSON API of the desk: at addresses of their own, as they are no flags. GET /api/meaning the queue; the query is that of the page /meaning, with first= and limit= GET /api/meaning/A/B a pair POST /api/meaning/A/B/verdict give a verdict on it POST /api/meaning/A/B/undo undo the latest verdict
+# Translated and retold pairs.
 
 
 class MeaningVerdictBody(Body):

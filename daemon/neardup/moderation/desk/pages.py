@@ -1,4 +1,9 @@
-"""Who sends a request: a moderator who logged in, or one who has entered a name at a desk without moderators."""
+"""What every page of the desk needs: the moderator who asks, the language of the interface, and the rendering.
+
+A moderator has logged in, or has entered a name at a desk without moderators.  The interface speaks English, and the
+language of each catalogue in `translations`: a moderator chooses one by a link in the header, and until then the
+browser's preferences decide.  The templates escape every value, and reject undefined names.
+"""
 
 import unicodedata
 from collections.abc import Awaitable, Callable, Mapping
@@ -12,7 +17,6 @@ from jinja2 import ChoiceLoader, Environment, PackageLoader
 
 from neardup.languages import Languages
 from neardup.moderation.desk import sessions
-from neardup.moderation.desk.api_problems import is_of_api
 from neardup.moderation.desk.deciding import OFFERED
 from neardup.moderation.desk.moderators import NAME_COOKIE, Moderator, clean_name, local_path
 from neardup.moderation.desk.parts import FORM, SESSION, desk_of
@@ -48,8 +52,6 @@ def require_moderator(request: web.Request) -> Moderator:
     return moderator
 
 
-# MERGED: The languages of the desk's interface: English, and one for each catalogue of messages in `translations`. A moderator chooses one by a link in the header; until then the browser's preferences decide.
-
 LANGUAGE_COOKIE = "neardup_language"
 LANGUAGE_SECONDS = 365 * 86_400
 Handler = Callable[[web.Request], Awaitable[web.StreamResponse]]
@@ -59,10 +61,15 @@ Handler = Callable[[web.Request], Awaitable[web.StreamResponse]]
 def interfaces() -> Mapping[str, Interface]:
     """The languages by their codes, English first; English alone without the extra `translations`."""
     try:
-        from neardup.moderation.catalogue import translated
+        from neardup.moderation.catalogue import translated  # noqa: PLC0415 - its library is optional
     except ImportError:
         return {ENGLISH.code: ENGLISH}
     return {ENGLISH.code: ENGLISH} | {one.code: one for one in translated()}
+
+
+def is_of_api(request: web.Request) -> bool:
+    """Whether a request is for the JSON API, which has no cookies, no forms, and no language but English."""
+    return request.path.startswith("/api/")
 
 
 @web.middleware
@@ -98,8 +105,6 @@ async def save_language(request: web.Request) -> web.StreamResponse:
     set_cookie(request, response, LANGUAGE_COOKIE, code, LANGUAGE_SECONDS)
     return response
 
-
-# MERGED: The desk's pages, rendered from Jinja templates that escape every value and reject undefined names.
 
 MAX_TITLE_LENGTH = 160  # characters
 # The zero-width joiner and the viramas, which join the letters around them.

@@ -1,22 +1,26 @@
-"""The middlewares between a request and a page: access control, protection against CSRF, and security headers.
+"""What stands between a request and a page: the middlewares, the login, and the name of the moderator.
 
-Forms of other sites are rejected twice: by headers that only browsers can set (Fetch Metadata), and by a token
-(OWASP, Cross-Site Request Forgery Prevention, "Signed Double-Submit Cookie").
+Forms of other sites are rejected twice: by headers that only browsers can set (Fetch Metadata), and by a token (OWASP,
+Cross-Site Request Forgery Prevention, "Signed Double-Submit Cookie").  A moderator logs in with a token where the desk
+needs one, and enters a name where moderators have no tokens of their own.  The JSON API has neither cookies nor forms:
+of all this, it has the problems that its failures become.
 """
 
+import json
 from urllib.parse import parse_qsl, quote
 
 from aiohttp import web
 from aiohttp.typedefs import Handler, Middleware
 
-from neardup.config.address import is_loopback, named_host
-from neardup.errors import NeardupError, Transient
-from neardup.http.server import innermost_frames, route_of
+from neardup.errors import Conflict, NeardupError, Transient
+from neardup.http.problems import FAILED, FORBIDDEN, ProblemType, Refused, answer_or_problem
+from neardup.http.requests import client_address, names_this_machine
+from neardup.http.server import log_failure, route_of
 from neardup.http.tokens import find
+from neardup.ledger.cases import CaseHeld
 from neardup.moderation.desk import sessions
-from neardup.moderation.desk.api_problems import answer_problems, is_of_api
 from neardup.moderation.desk.moderators import NAME_COOKIE, NotPermitted, clean_name, local_path, set_name_cookie
-from neardup.moderation.desk.pages import choose_interface, error_page, login_of, page, send_again_page
+from neardup.moderation.desk.pages import choose_interface, error_page, is_of_api, login_of, page, send_again_page
 from neardup.moderation.desk.parts import FORM, SESSION, desk_of
 from neardup.moderation.desk.sessions import LOGIN_COOKIE, LOGIN_SECONDS, SESSION_COOKIE, is_over_tls, set_cookie
 from neardup.moderation.interface import gettext, marked
@@ -47,6 +51,28 @@ async def set_headers(request: web.Request, response: web.StreamResponse) -> Non
     response.headers["Cache-Control"] = "no-cache" if request.path.startswith(STATIC) else "no-store"
 
 
+CONFLICT = ProblemType("conflict", 409, "The flags are not as they were read")
+HELD = ProblemType("held", 409, "Another moderator holds the case")
+PROBLEM_OF: dict[type[NeardupError], ProblemType] = {
+    CaseHeld: HELD,
+    Conflict: CONFLICT,
+    NotPermitted: FORBIDDEN,
+    NeardupError: FAILED,
+}
+
+
+@web.middleware
+async def answer_problems(request: web.Request, handler: Handler) -> web.StreamResponse:
+    """Turn every failure of the JSON API into a problem."""
+    if not is_of_api(request):
+        return await handler(request)
+    return await answer_or_problem(request, handler, _body_of, PROBLEM_OF)
+
+
+def _body_of(refused: Refused) -> str:
+    return json.dumps(refused.members)
+
+
 @web.middleware
 async def show_errors(request: web.Request, handler: Handler) -> web.StreamResponse:
     """Turn every failure into a plain page.  The content of requests and stories is never logged."""
@@ -68,17 +94,17 @@ async def show_errors(request: web.Request, handler: Handler) -> web.StreamRespo
     except NotPermitted as error:
         return send_again_page(request, 403, "This is not among your rights", f"{error}.".capitalize())
     except NeardupError as error:
-        log.error("a page failed", page=route_of(request), why=str(error))
+        log.error("a request failed", route=route_of(request), why=str(error))
         return error_page(request, 500, str(error))
     except Exception as error:  # noqa: BLE001 - its message may quote a story
-        log.error("a page failed", page=route_of(request), error=type(error).__name__, where=innermost_frames(error))
+        log_failure(request, error)
         return error_page(request, 500, marked("An internal error occurred; the log has the details."))
 
 
 @web.middleware
 async def refuse_other_hosts(request: web.Request, handler: Handler) -> web.StreamResponse:
     """Reject host names of other sites that resolve to this machine (DNS rebinding)."""
-    if desk_of(request).is_local_only and not is_loopback(named_host(request.host)):
+    if desk_of(request).is_local_only and not names_this_machine(request):
         raise web.HTTPMisdirectedRequest(reason=marked("This desk answers to localhost only"))
     return await handler(request)
 
@@ -160,7 +186,7 @@ PAGES = (show_errors, refuse_other_hosts, ensure_session, check_forms, require_l
 MIDDLEWARES = (choose_interface, answer_problems, *map(_of_pages, PAGES))
 
 
-# MERGED: Logging in with a token, if the desk needs one, and entering a name where moderators have no tokens of their own.
+# The login and the name.
 
 
 async def ask_login(request: web.Request) -> web.Response:
@@ -202,13 +228,6 @@ def renew_session(request: web.Request, response: web.StreamResponse) -> str:
     request[SESSION] = sessions.new_session()
     set_cookie(request, response, SESSION_COOKIE, request[SESSION])
     return request[SESSION]
-
-
-def client_address(request: web.Request) -> str:
-    """The address of the browser: that of the peer, or what a proxy on this machine appended to X-Forwarded-For."""
-    peer = request.remote or ""
-    forwarded = request.headers.getall("X-Forwarded-For", [])
-    return forwarded[-1].rpartition(",")[2].strip() if forwarded and is_loopback(peer) else peer
 
 
 async def ask_name(request: web.Request) -> web.Response:
