@@ -1,6 +1,7 @@
 """The case file of a story: what was found and decided, on a few pages that stand by themselves, and the notice.
 
-The case is a story with its sources.  `content` gathers it, `render` makes HTML, PDF, and the notice to the author.
+The case is a story with its sources.  Its record is read from the ledger, and the texts from the store; it is rendered
+as HTML and as PDF.  The notice tells the author of the story what was found, in the story's language.
 """
 
 import asyncio
@@ -42,8 +43,6 @@ from neardup.moderation.wording import (
 from neardup.query.compare import describe_stories
 from neardup.query.evidence import LoadedStory, UnreadableStory, evidence, thresholds_of
 from neardup.records import DECIDING, Kind, Marks, is_work, rfc3339
-
-# MERGED: What a case file holds, gathered from the ledger and from the current texts.
 
 COMPARED_SOURCES = 8  # whose texts are read; the others are listed
 LISTED_OTHERS = 20
@@ -245,7 +244,7 @@ def live_link(config: Config, language: str, story_id: int, name: str | None) ->
     return link and link.format(language=quote(language, safe=""), id=quote(listed, safe=""))
 
 
-# MERGED: The case file as HTML and as PDF, and the notice to the author of the story.
+# HTML, PDF, and the notice.
 
 ARTICLE, PAGE = "case_article.html.j2", "case_file.html.j2"
 NOTICE_OF_OTHERS = "en"  # the language of the notice where there is none in the author's

@@ -1,4 +1,10 @@
-"""The languages of the desk's interface besides English, as Babel and the catalogues in `translations` make them."""
+"""The catalogues of messages in `translations`: one file for each language of the interface besides English.
+
+    python -m neardup.moderation.catalogue
+
+adds to every catalogue the messages that it lacks, and removes those that are no longer used.  The desk reads them as
+they are, with Babel, which also writes numbers, times and the names of languages.
+"""
 
 from collections.abc import Iterator
 from datetime import datetime
@@ -51,8 +57,6 @@ def _time(locale: Locale, time: str | None) -> str:
         return ""
     return f"{format_datetime(datetime.fromisoformat(time), 'd MMMM y, HH:mm', locale=locale)} UTC"
 
-
-# MERGED: The catalogues of messages in `translations`: one file for each language of the interface besides English. python -m neardup.moderation.catalogue adds to every catalogue the messages that it lacks, and removes those that are no longer used.
 
 ROOM = Path(__file__).parent
 TRANSLATIONS = ROOM / "translations"

@@ -1,4 +1,8 @@
-"""The evidence for a pair (`query.evidence`) and the similarity of a story in words, for the pages of moderators."""
+"""The findings in words: the evidence for a pair, the similarity of a story, the order of publication, and marks.
+
+Pages, exports and commands say the same of the same facts.  What is said of an order of publication is what
+`core.publication_order` decides, and no word of an order is said where the order is not known.
+"""
 
 import json
 from collections.abc import Iterator, Mapping
@@ -223,7 +227,7 @@ def scores(facts: Evidence) -> list[tuple[str, str]]:
     return named
 
 
-# MERGED: The order of publication in words, and why one story is called earlier: `core.publication_order` decides. No word of an order is said where the order is not known.
+# The order of publication.
 
 DAY = timedelta(days=1)
 SECOND = timedelta(seconds=1)
@@ -362,7 +366,7 @@ def cluster_order(cluster: Cluster) -> str:
     return unknown % {"undated": number(cluster.undated), "stories": number(len(cluster.stories))}
 
 
-# MERGED: The marks of stories in words.
+# Marks.
 
 MARK_NAMES = {
     MarkReason.MISLABELLED: marked("written in another script"),

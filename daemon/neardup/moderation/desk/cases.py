@@ -1,4 +1,8 @@
-"""The first page of the desk: the cases of a selection, fifty a page, and the form for one verdict on chosen ones."""
+"""The first page of the desk, the cases of a selection; and the page of a case.
+
+The list has fifty cases a page, and a form for one verdict on chosen ones.  The page of a case has the report of its
+lead, its pairs as evidence, its cluster, and the form for one verdict.
+"""
 
 import json
 import sqlite3
@@ -123,8 +127,6 @@ def _cases_page(
         None if done is None else decision(db, done),
     )
 
-
-# MERGED: The page of a case: the report of its lead, its pairs as evidence, its cluster, and the form for one verdict.
 
 SHOWN_PAIRS = 50
 SHOWN_STORIES = 100

@@ -1,4 +1,8 @@
-"""A decision: one verdict on a pair, on a case, or on several cases."""
+"""Decisions within the rights of their moderators: one verdict on a pair, on a case or on several; and taking it back.
+
+A decision is stored as it was seen: what others did in between is a Conflict, as `ledger.verdicts` raises it.  A
+verdict without the right to it raises NotPermitted.
+"""
 
 import sqlite3
 from collections.abc import Collection, Mapping, Sequence
@@ -42,9 +46,6 @@ def decision(db: sqlite3.Connection, number: int) -> Decision | None:
     seen = verdicts.state(db, verdicts.flags_of(db, number))
     is_undone = first["undone_at"] is not None
     return Decision(number, Verdict(first["verdict"]), first["moderator"], pairs, cases, is_undone, seen)
-
-
-# MERGED: Verdicts within the rights of their moderators: on pairs, on cases, and taken back. All of these functions raise NotPermitted, and Conflict as `ledger.verdicts` does.
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,4 +1,7 @@
-"""Cleaning of user input: names, notes and addresses."""
+"""Who may open the desk: the moderators of a file, or any person who has the desk's one token and enters a name.
+
+What people type, names and notes, is cleaned of characters that cannot be seen.
+"""
 
 import re
 import unicodedata
@@ -53,8 +56,6 @@ def local_path(address: str) -> str:
 def set_name_cookie(request: web.Request, response: web.Response, name: str) -> None:
     set_cookie(request, response, NAME_COOKIE, quote(name), NAME_SECONDS)
 
-
-# MERGED: Who may open the desk: the moderators of a file, or any person who has the desk's one token and enters a name.
 
 KEY = "review.moderators"
 

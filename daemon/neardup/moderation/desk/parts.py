@@ -1,4 +1,9 @@
-"""The desk's connections to the ledger, to which a run may be writing at the same time."""
+"""The parts of an open desk: its connections to the ledger, the texts it reads, and the verdicts it announces.
+
+A run may be writing to the ledger at the same time.  Each verdict and each undo is posted to `review.webhook`, in their
+order, after they are stored.  One that cannot be posted is a warning in the log; the verdict stays, and `neardup
+verdicts` has it.
+"""
 
 import asyncio
 import sqlite3
@@ -81,8 +86,6 @@ def _connect(path: Path) -> sqlite3.Connection:
     return db
 
 
-# MERGED: The desk object that every request handler uses.
-
 MAX_CONCURRENT_READS = 8  # texts of stories
 MAX_ANNOUNCEMENTS = 1_000  # that wait for a slow webhook
 
@@ -124,8 +127,6 @@ def desk_of(request: web.Request) -> Desk:
     return request.app[DESK]
 
 
-# MERGED: Reading the current texts of stories for a page, while a moderator waits for it.
-
 READ_SECONDS = 10.0
 
 
@@ -142,8 +143,6 @@ async def load_text(desk: Desk, known: Mapping[str, Any]) -> LoadedStory | Unrea
     except NeardupError as error:
         return UnreadableStory(known, str(error))
 
-
-# MERGED: Posts each verdict and each undo to `review.webhook`, in their order, after they are stored. One that cannot be posted is a warning in the log; the verdict stays, and `neardup verdicts` has it.
 
 CLOSING_SECONDS = 10  # for what is still to be posted when the desk closes
 

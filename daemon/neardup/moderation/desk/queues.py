@@ -1,4 +1,9 @@
-"""Queues of translated and retold pairs and their addresses: what a queue lists, and the query string that says so."""
+"""The queues of the desk, their addresses, and the place of a case or a pair in them.
+
+Moderators work through the queue of cases; the translated and retold pairs have one of their own.  The query string of
+an address says what a queue lists, in which order, and where in it the page stands.  Other moderators decide cases
+meanwhile, so a position is looked up again, around the one at which the page was rendered.
+"""
 
 import sqlite3
 from collections.abc import Mapping
@@ -108,8 +113,6 @@ def number_in(query: Mapping[str, str], name: str) -> int | None:
     return int(text)
 
 
-# MERGED: Queues of cases and their addresses.
-
 STATUSES = (OPEN, JUDGED, EVERY, *DECIDING)
 EVERY_CASE = CaseSelection()
 
@@ -195,8 +198,6 @@ def case_query_of(queue: CaseQueue, **more: object) -> str:
     given = {name: value for name, value in parameters.items() if value is not None}
     return f"?{urlencode(given)}" if given else ""
 
-
-# MERGED: The position of a case in its queue, and of a pair in its case, which moderators change while they work.
 
 MAX_SHIFT = 50  # positions that a case may have moved in the queue since its page was rendered
 

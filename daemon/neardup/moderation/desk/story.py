@@ -1,4 +1,4 @@
-"""The page of a story: its similarity report, which is also the heart of the page of a case."""
+"""The page of a story, its similarity report, which is also the heart of the page of a case; and its case file."""
 
 import asyncio
 import sqlite3
@@ -106,9 +106,6 @@ def _is_compared(story: LoadedStory) -> bool:
         return bool(len(story.words) == known["words"])
     recorded: bytes = known["text_hash"]
     return recorded == story.text_hash
-
-
-# MERGED: The case file of a story, as a page and as PDF, for downloading.
 
 
 async def show_file(request: web.Request) -> web.Response:

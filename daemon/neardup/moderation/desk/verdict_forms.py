@@ -1,4 +1,9 @@
-"""What the forms that give a verdict have in common: reading their fields, and the page of a conflict."""
+"""The forms of verdicts: on a case, on several, on a pair; reopening a case, and undoing a decision.
+
+A form has the state that its moderator saw, and the query of the queue of cases.  It leads on through the queue: from a
+case to the next one that no other moderator holds, from a pair to the next one of its case, and from the last pair to
+the case.  A form that is refused comes back with its input.
+"""
 
 import re
 import sqlite3
@@ -80,8 +85,6 @@ def conflict_page(request: web.Request, error: Conflict, back: str, form: dict[s
         kept=kept,
     )
 
-
-# MERGED: The forms of cases: one verdict on a case or on several, and reopening; they lead on through the queue.
 
 CHOSEN = "case-"  # the fields of chosen cases begin so
 
@@ -176,9 +179,6 @@ async def _claim_next(ledger: Connections, queue: CaseQueue, position: QueuePosi
 def _case_state(db: sqlite3.Connection, case_id: int) -> dict[str, Any]:
     is_open = deciding.open_flags(db, case_id)
     return {"seen": verdicts.state(db, is_open), "history": verdicts.of_case(db, case_id), "flagged": len(is_open)}
-
-
-# MERGED: The verdict form of a pair, which leads to the next pair of its case, and the form that undoes a decision.
 
 
 async def decide_pair(request: web.Request) -> web.StreamResponse:

@@ -1,4 +1,9 @@
-"""Two stories aligned word by word: copied passages, the edits between them, and other text."""
+"""Two stories aligned word by word: their copied passages, the edits between them, and other text.
+
+The words become stretches, each with a mark; the stretches cut the texts into fragments for a page, and into the pairs
+of passages that a report quotes.  Every cut is one of `core.text.Located.cuts`: never inside a word or a grapheme
+cluster.
+"""
 
 import itertools
 import re
@@ -112,7 +117,7 @@ def with_folds(marked: list[Stretch], words: int) -> list[Stretch]:
     return folded
 
 
-# MERGED: The texts of two stories, cut into marked fragments for a page, and the passages that they share in pairs. Every cut is one of `core.text.Located.cuts`: never inside a word or a grapheme cluster.
+# The texts, cut into marked fragments.
 
 SPACE = re.compile(r"\s")
 MAX_PASSAGE_PAIRS = 30
@@ -345,7 +350,7 @@ def _bars(marked: Sequence[Stretch], words: int) -> tuple[Bar, ...]:
     )
 
 
-# MERGED: Which marks a page shows, so that its legend explains these and no others.
+# The legend of a page.
 
 COPIED_MARKS = {Mark.COPIED, Mark.UNCHANGED}
 

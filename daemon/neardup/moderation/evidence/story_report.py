@@ -1,4 +1,8 @@
-"""Which words of a story stand in common passages, so that its report can tell them apart."""
+"""The similarity report of a story: its text once, with each copied passage marked by its source.
+
+Where several sources hold the same words, the words belong to the source that holds the largest share of the story.
+Words in common passages are told apart, and count as no part copied.
+"""
 
 import sqlite3
 from collections.abc import Iterator, Sequence
@@ -29,8 +33,6 @@ def common_text(db: sqlite3.Connection, language: Language, words: Hashes) -> Ma
         found[places[n] : places[n + 1] + GRAM] = True
     return found
 
-
-# MERGED: The similarity report of a story: its text once, with each copied passage marked by its source. Where several sources hold the same words, the words belong to the source that holds the largest share of the story.
 
 COLOURS = 8  # the sources with the largest shares have one each; all others share the colour 0
 MOST_BARS = 400  # drawn of a source; more could not be told apart

@@ -1,4 +1,4 @@
-"""Two stories side by side on a terminal: their metadata, what they share, and the copied passages.
+"""The evidence on a terminal: two stories side by side, or a bar for each source of a story and the passages in it.
 
 The text of a story is never interpreted, neither as Rich markup nor as terminal escape sequences.
 """
@@ -117,7 +117,7 @@ def plain(text: str) -> str:
     return BLANK.sub(" ", text)
 
 
-# MERGED: The similarity of a story on a terminal: a bar for each source, then the passages that stand in it. The text of a story is never interpreted, neither as Rich markup nor as terminal escape sequences.
+# The similarity of a story.
 
 BAR_WIDTH = 24
 SHOWN_OF_A_SOURCE = 5  # of a source, the longest

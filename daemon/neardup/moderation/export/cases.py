@@ -1,4 +1,8 @@
-"""The cases that the page of an export lists, each with the pairs that show it best."""
+"""The cases that the page of an export lists, each with the pairs that show it best.
+
+A page has room for a few cases.  Each language and kind gets a fair share of the places, so that none keeps another
+from being shown.
+"""
 
 import sqlite3
 from collections import Counter
@@ -55,8 +59,6 @@ def listed(db: sqlite3.Connection, chosen: Mapping[FlaggedCase, list[int]]) -> l
             cases.append(ListedCase(case, found, pairs, case.flags - len(pairs)))
     return cases
 
-
-# MERGED: Dividing a limited number of places among groups, so that no group keeps another from being shown.
 
 T = TypeVar("T")
 

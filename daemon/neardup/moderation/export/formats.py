@@ -1,4 +1,13 @@
-"""The text formats: CSV for spreadsheets and scripts, JSONL for programs."""
+"""The formats of an export's rows: CSV for spreadsheets and scripts, JSONL for programs, Parquet, and XLSX.
+
+The libraries of Parquet and XLSX are optional, and load when a file is written.
+
+CSV is guarded against injection: no cell is run as a formula by a spreadsheet.  Excel, LibreOffice and Google Sheets
+run a cell that begins with = + - or @, some also with the full-width forms.  They trim or skip different characters
+before it: blanks, control characters, byte order marks, zero-width characters.  In locales with a decimal comma, Excel
+splits rows at semicolons and line ends even inside quotes, and pasted text is split at tabs.  The text after each of
+these characters is therefore guarded like a cell of its own.
+"""
 
 import csv
 import json
@@ -50,8 +59,6 @@ def write_jsonl(path: Path, rows: Iterable[ExportRow]) -> None:
             out.write(json.dumps(row, ensure_ascii=False) + "\n")
 
 
-# MERGED: Protection against CSV injection: no cell of a CSV file is run as a formula by a spreadsheet. Excel, LibreOffice and Google Sheets run a cell that begins with = + - or @, some also with the full-width forms. They trim or skip different characters before it: blanks, control characters, byte order marks, zero-width characters. In locales with a decimal comma, Excel splits rows at semicolons and line ends even inside quotes, and pasted text is split at tabs. The text after each of these characters is therefore guarded like a cell of its own.
-
 SIGNS = frozenset("=+-@\u2212")  # LibreOffice also accepts U+2212, the minus sign
 MAY_BE_FORMULA = re.compile(r"[^\w\s.,:!?()\u0900-\u0dff]|^[\t\r\n]")  # a fast test that most texts do not match
 CELL_STARTS = re.compile(r"(?<=[;\t\r\n])")
@@ -74,8 +81,6 @@ def _may_be_formula(text: str) -> bool:
             return unicodedata.normalize("NFKC", character)[0] in SIGNS
     return False
 
-
-# MERGED: Parquet, written by pyarrow, which is an optional dependency.
 
 ROWS_PER_GROUP = 10_000
 
@@ -115,8 +120,6 @@ def typed(row: ExportRow, table: Table) -> ExportRow:
         for column, value in row.items()
     }
 
-
-# MERGED: XLSX: one sheet, streamed row by row.
 
 MAX_ROWS = 1_048_575  # of a sheet, beside the header
 WORKBOOK_OPTIONS = {

@@ -1,6 +1,7 @@
-"""The export as one self-contained HTML page of cases, without scripts and without requests.
+"""Exports as self-contained HTML pages, without scripts and without requests: of cases, of stories, of members of
+clusters.
 
-The page is streamed case by case.  The template escapes every value, so no markup of a story survives.
+The page of cases is streamed case by case.  The templates escape every value, so no markup of a story survives.
 """
 
 import base64
@@ -122,8 +123,6 @@ def _style(languages: list[Language], kinds: list[Kind], tally: Tally) -> str:
 def _template(languages: Languages) -> Any:
     return environment(languages).get_template(TEMPLATE, globals={"facts_of": facts_of, "wording": wording})
 
-
-# MERGED: Exports of stories as one self-contained HTML page, without scripts and without requests.
 
 MAX_STORIES_SHOWN = 5000
 

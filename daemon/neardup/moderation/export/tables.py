@@ -1,4 +1,9 @@
-"""The columns of an export, with what the formats need to know about them."""
+"""The tables of an export: the columns of each in their order, and its rows, the same in every format.
+
+They are the verified pairs, the translated and retold pairs, the stories that copy, and the members of clusters.
+Programs rely on the order of the columns, so a new one is appended.  Times are in RFC 3339, and unknown values are
+None.
+"""
 
 import json
 import sqlite3
@@ -36,7 +41,7 @@ class Table:
     widths: Mapping[str, int]
 
 
-# MERGED: The row of a pair in an export, the same in every format.
+# Verified pairs.
 
 PAIR_COLUMNS = (
     "flag_id",
@@ -153,7 +158,7 @@ def whole_row(db: sqlite3.Connection, row: ExportRow) -> ExportRow:
     return row | further
 
 
-# MERGED: The row of a translated or retold pair in an export, the same in every format.
+# Translated and retold pairs.
 
 MEANING_TIMES = frozenset(
     {
@@ -241,7 +246,7 @@ def meaning_row(row: sqlite3.Row) -> ExportRow:
     return {column: pair[column] for column in MEANING_PAIRS.columns}
 
 
-# MERGED: The row of a story that copies, in an export by story, the same in every format.
+# Stories that copy.
 
 STORY_TIMES = frozenset({"published_at", "updated_at", "known_since", "decided_at", "undone_at"})
 STORIES = Table(
@@ -294,7 +299,7 @@ def story_row(row: sqlite3.Row | dict[str, Any]) -> ExportRow:
     return {column: story[column] for column in STORIES.columns}
 
 
-# MERGED: The rows of an export of the members of clusters, the same in every format.
+# Members of clusters.
 
 MEMBER_TIMES = frozenset({"published_at", "updated_at", "known_since"})
 MEMBERS = Table(
