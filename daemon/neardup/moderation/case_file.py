@@ -5,7 +5,6 @@ as HTML and as PDF.  The notice tells the author of the story what was found, in
 """
 
 import asyncio
-import base64
 import hashlib
 import logging
 import sqlite3
@@ -18,18 +17,17 @@ from urllib.parse import quote
 
 from jinja2 import Environment, PackageLoader, StrictUndefined
 
-from neardup import __version__
 from neardup.config import Config
 from neardup.core.fingerprint.word_hashes import PassageHashes
 from neardup.core.publication_order import Dates
 from neardup.errors import Misuse, needs_extra
 from neardup.languages import Languages
-from neardup.ledger import flags, marks, now_ms, passages, similarities, verdicts
+from neardup.ledger import flags, marks, passages, similarities, verdicts
 from neardup.ledger.flags import Selection
 from neardup.ledger.similarities import Similarity, Source
 from neardup.ledger.verdicts import Event
 from neardup.moderation.evidence.alignment import PassagePair, align_stories
-from neardup.moderation.templating import environment, font_rules
+from neardup.moderation.templating import environment, font_rules, page_values, static_text
 from neardup.moderation.wording import (
     VERDICT_NAMES,
     dates_of_row,
@@ -41,8 +39,9 @@ from neardup.moderation.wording import (
     warnings,
 )
 from neardup.query.compare import describe_stories
-from neardup.query.evidence import LoadedStory, UnreadableStory, evidence, thresholds_of
-from neardup.records import DECIDING, Kind, Marks, is_work, rfc3339
+from neardup.query.compared_story import LoadedStory, UnreadableStory
+from neardup.query.evidence import evidence, thresholds_of
+from neardup.records import DECIDING, Kind, Marks, is_work
 
 COMPARED_SOURCES = 8  # whose texts are read; the others are listed
 LISTED_OTHERS = 20
@@ -261,16 +260,11 @@ def render_html(case: CaseFile, languages: Languages) -> str:
         headline=similarity_headline(case.found),
         findings=similarity_findings(case.found),
     )
-    style = (files("neardup.moderation") / "static" / "case_file.css").read_text(encoding="utf-8")
-    style += font_rules(languages)
     return jinja.get_template(PAGE).render(
         case=case,
         article=article,
         digest=digest_of(article),
-        made_at=rfc3339(now_ms()),
-        version=__version__,
-        style=style,
-        style_hash=base64.b64encode(hashlib.sha256(style.encode()).digest()).decode(),
+        **page_values(static_text("case_file.css") + font_rules(languages)),
     )
 
 

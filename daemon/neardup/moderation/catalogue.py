@@ -11,7 +11,6 @@ from datetime import datetime
 from functools import partial
 from gettext import GNUTranslations
 from http import HTTPStatus
-from importlib.resources import files
 from io import BytesIO
 from pathlib import Path
 
@@ -26,18 +25,19 @@ from babel.numbers import format_decimal
 from neardup.core.verify.tiers import TIERS
 from neardup.moderation.interface import Interface
 
-CATALOGUES = files("neardup.moderation") / "translations"
+ROOM = Path(__file__).parent
+TRANSLATIONS = ROOM / "translations"
 
 
 def translated() -> Iterator[Interface]:
     """The language of each catalogue, by code."""
-    yield from map(_interface, sorted(file.name for file in CATALOGUES.iterdir() if file.name.endswith(".po")))
+    yield from map(_interface, sorted(TRANSLATIONS.glob("*.po")))
 
 
-def _interface(name: str) -> Interface:
-    locale = Locale.parse(name.removesuffix(".po"))
+def _interface(path: Path) -> Interface:
+    locale = Locale.parse(path.stem)
     compiled = BytesIO()
-    with (CATALOGUES / name).open("rb") as file:
+    with path.open("rb") as file:
         write_mo(compiled, read_po(file, locale))
     compiled.seek(0)
     return Interface(
@@ -58,8 +58,6 @@ def _time(locale: Locale, time: str | None) -> str:
     return f"{format_datetime(datetime.fromisoformat(time), 'd MMMM y, HH:mm', locale=locale)} UTC"
 
 
-ROOM = Path(__file__).parent
-TRANSLATIONS = ROOM / "translations"
 METHODS = {".py": "python", ".j2": "jinja2"}
 KEYWORDS = {**DEFAULT_KEYWORDS, "marked": None}
 OPTIONS = {"extensions": "jinja2.ext.i18n", "trimmed": "true", "silent": "false"}

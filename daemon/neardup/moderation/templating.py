@@ -10,8 +10,10 @@ from typing import Any
 
 from jinja2 import Environment, PackageLoader, StrictUndefined
 
+from neardup import __version__
 from neardup.core.verify.tiers import tier_of
 from neardup.languages import Languages
+from neardup.ledger import now_ms
 from neardup.moderation.interface import CURRENT, gettext, ngettext, number
 from neardup.moderation.wording import (
     counted_cases,
@@ -30,7 +32,7 @@ from neardup.moderation.wording import (
     status_name,
     verdict_name,
 )
-from neardup.records import Language
+from neardup.records import Language, rfc3339
 
 # Control characters, bidirectional formatting, interlinear annotation, and lone surrogates.
 INVISIBLE = re.compile("[\x00-\x08\x0b-\x1f\x7f-\x9f\u202a-\u202e\u2066-\u2069\ufff9-\ufffb\ud800-\udfff]")
@@ -106,14 +108,27 @@ def _visible_form(found: re.Match[str]) -> str:
     return "\ufffd" if 0xD800 <= code < 0xE000 else f"[U+{code:04X}]"
 
 
+def static_text(*names: str) -> str:
+    """The text of some files of the folder `static`, one after the other."""
+    static = files("neardup.moderation") / "static"
+    return "".join((static / name).read_text(encoding="utf-8") for name in names)
+
+
+def csp_hash(text: str) -> str:
+    """The SHA-256 by which a Content Security Policy allows an inline style or script, in base64."""
+    return base64.b64encode(hashlib.sha256(text.encode()).digest()).decode()
+
+
+def page_values(style: str) -> dict[str, Any]:
+    """What every self-contained page shows of itself: version, time, and its one style with the hash that allows it."""
+    return {"version": __version__, "made_at": rfc3339(now_ms()), "style": style, "style_hash": csp_hash(style)}
+
+
 @cache
 def inline_assets(languages: Languages) -> InlineAssets:
     """The style sheet and the script for embedding in a page."""
-    static = files("neardup.moderation") / "static"
-    style, script = ((static / name).read_text(encoding="utf-8") for name in ("review.css", "review.js"))
-    style += font_rules(languages)
-    allowed = [base64.b64encode(hashlib.sha256(text.encode()).digest()).decode() for text in (style, script)]
-    policy = f"default-src 'none'; style-src 'sha256-{allowed[0]}'; script-src 'sha256-{allowed[1]}'"
+    style, script = static_text("review.css") + font_rules(languages), static_text("review.js")
+    policy = f"default-src 'none'; style-src 'sha256-{csp_hash(style)}'; script-src 'sha256-{csp_hash(script)}'"
     return InlineAssets(style, script, policy)
 
 

@@ -4,31 +4,29 @@ clusters.
 The page of cases is streamed case by case.  The templates escape every value, so no markup of a story survives.
 """
 
-import base64
-import hashlib
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from functools import cache
-from importlib.resources import files
 from itertools import chain, groupby, product
 from operator import itemgetter
 from pathlib import Path
 from typing import Any
 
-from neardup import __version__
 from neardup.core.verify import tiers
 from neardup.languages import Languages
-from neardup.ledger import now_ms
 from neardup.moderation import wording
 from neardup.moderation.evidence.alignment import marks_of
 from neardup.moderation.export.cases import ListedCase, Tally
 from neardup.moderation.export.passages import CopiedPassages
 from neardup.moderation.export.tables import ExportRow
-from neardup.moderation.templating import environment, font_rules
-from neardup.query.evidence import Evidence, StoryFacts
-from neardup.records import Kind, Language, rfc3339
+from neardup.moderation.templating import environment, font_rules, page_values, static_text
+from neardup.query.compared_story import StoryFacts
+from neardup.query.evidence import Evidence
+from neardup.records import Kind, Language
 
 TEMPLATE = "export.html.j2"
+SHEETS = "review.css", "export.css"
+MAX_STORIES_SHOWN = 5000  # on a page of stories, or of members
 BUFFERED_CHUNKS = 64  # chunks of the template's output that are written together
 
 Passages = Mapping[int, CopiedPassages]  # by flag id
@@ -41,12 +39,8 @@ def write_page(
     tally = Counter((one.case.language, one.case.kind) for one in cases)
     languages = [language for language in registry if any(language == tallied for tallied, _ in tally)]
     kinds = [kind for kind in tiers.kinds() if any(kind == tallied for _, tallied in tally)]
-    style = _style(languages, kinds, tally) + font_rules(registry)
     page = _template(registry).stream(
-        version=__version__,
-        made_at=rfc3339(now_ms()),
-        style=style,
-        style_hash=base64.b64encode(hashlib.sha256(style.encode()).digest()).decode(),
+        **page_values(_style(languages, kinds, tally) + font_rules(registry)),
         languages={one: sum(n for (language, _), n in tally.items() if language == one) for one in languages},
         kinds={one: sum(n for (_, kind), n in tally.items() if kind == one) for one in kinds},
         chosen=chosen.total(),
@@ -105,8 +99,6 @@ def facts_of(pair: ExportRow, copied: CopiedPassages | None) -> Evidence:
 
 def _style(languages: list[Language], kinds: list[Kind], tally: Tally) -> str:
     """The style sheets, and rules that hide the cases of other languages and kinds than those chosen."""
-    static = files("neardup.moderation") / "static"
-    sheets = "".join((static / name).read_text(encoding="utf-8") for name in ("review.css", "export.css"))
     chosen = [*(f"language-{one}" for one in languages), *(f"kind-{one}" for one in kinds)]
     rules = [f"body:has(#{one}:checked) .flag:not(.{one})" for one in chosen]
     hidden = f"{', '.join(rules)} {{ display: none }}\n" if rules else ""
@@ -116,15 +108,12 @@ def _style(languages: list[Language], kinds: list[Kind], tally: Tally) -> str:
         if not tally[language, kind]
     ]
     shown = f"{', '.join(empty)} {{ display: block }}\n" if empty else ""
-    return sheets + hidden + shown
+    return static_text(*SHEETS) + hidden + shown
 
 
 @cache
 def _template(languages: Languages) -> Any:
     return environment(languages).get_template(TEMPLATE, globals={"facts_of": facts_of, "wording": wording})
-
-
-MAX_STORIES_SHOWN = 5000
 
 
 def write_stories_page(path: Path, stories: Iterable[ExportRow], chosen: int, *, registry: Languages) -> None:
@@ -140,21 +129,6 @@ def write_members_page(path: Path, members: Iterable[ExportRow], chosen: int, *,
 
 
 def _write_list(path: Path, template: str, registry: Languages, **values: object) -> None:
-    style = _list_style() + font_rules(registry)
-    page = (
-        environment(registry)
-        .get_template(template)
-        .render(
-            version=__version__,
-            made_at=rfc3339(now_ms()),
-            style=style,
-            style_hash=base64.b64encode(hashlib.sha256(style.encode()).digest()).decode(),
-            **values,
-        )
-    )
+    style = static_text(*SHEETS) + font_rules(registry)
+    page = environment(registry).get_template(template).render(**page_values(style), **values)
     path.write_text(page, encoding="utf-8")
-
-
-def _list_style() -> str:
-    static = files("neardup.moderation") / "static"
-    return "".join((static / name).read_text(encoding="utf-8") for name in ("review.css", "export.css"))
