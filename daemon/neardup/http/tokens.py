@@ -108,7 +108,7 @@ def _entry(path: Path, key: str, name: str, table: object) -> Entry:
 
 
 def _is_list(value: object) -> bool:
-    return isinstance(value, list) and all(isinstance(one, str) for one in value)
+    return isinstance(value, list) and all(isinstance(name, str) for name in value)
 
 
 def new_token(path: Path, key: str, name: str, fields: Mapping[str, Iterable[str]]) -> str:

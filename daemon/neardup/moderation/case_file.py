@@ -124,7 +124,7 @@ class CaseFile:
     def verdicts(self) -> list[Event]:
         """The verdicts that stand, the latest at the top, each with the pairs on which no later one stands."""
         undone = {event["decision"] for event in self.events if event["event"] == "undo"}
-        given = [one for one in self.events if one["event"] == "verdict" and one["decision"] not in undone]
+        given = [event for event in self.events if event["event"] == "verdict" and event["decision"] not in undone]
         standing: list[Event] = []
         decided: set[tuple[int, int]] = set()
         for event in reversed(given):
@@ -182,7 +182,7 @@ def _composed(record: CaseRecord, config: Config, texts: Mapping[int, LoadedStor
         sources.append(FiledSource(number, about, source_order(found, about), link, problem))
     if isinstance(story, UnreadableStory):
         changed[f"The text of the story is not available ({story.why})"] = None
-    passages.sort(key=lambda one: -one.pair.words)
+    passages.sort(key=lambda passage: -passage.pair.words)
     shown = _fitting(passages)
     return CaseFile(
         found,
@@ -225,8 +225,8 @@ def _named(warning: str, source: int) -> str:
 def _fitting(passages: Sequence[FiledPassage]) -> int:
     """How many of these passages fit before the appendix; at least one, which is itself abridged."""
     characters = 0
-    for n, one in enumerate(passages):
-        characters += sum(len(fragment.text) for fragment in (*one.pair.a, *one.pair.b))
+    for n, passage in enumerate(passages):
+        characters += sum(len(fragment.text) for fragment in (*passage.pair.a, *passage.pair.b))
         if characters > MAIN_CHARACTERS:
             return max(n, 1)
     return len(passages)

@@ -337,7 +337,7 @@ def stories_by_others(found: Similarity | SimilarityReport) -> str:
 def of_unknown_order(found: Similarity | SimilarityReport) -> int:
     """The number of sources of which it is not known that they were published before the story."""
     story = Dates(_milliseconds(found.published_at))
-    sources = [Dates(_milliseconds(one.published_at), catalogue=one.catalogue) for one in found.sources]
+    sources = [Dates(_milliseconds(source.published_at), catalogue=source.catalogue) for source in found.sources]
     return sum(earlier(source, story) != "a" for source in sources)
 
 

@@ -227,7 +227,7 @@ def application(service: Service) -> web.Application:
     async def openapi(_: web.Request) -> web.Response:
         return web.json_response(described)
 
-    app.add_routes([web.route(one.method, one.path, endpoint(one)) for one in OPERATIONS])
+    app.add_routes([web.route(operation.method, operation.path, endpoint(operation)) for operation in OPERATIONS])
     app.add_routes(
         [
             web.get("/", try_page),

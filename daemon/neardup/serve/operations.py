@@ -348,7 +348,7 @@ class Operation:
         self, parts: ServiceParts, story_id: StoryId | None, body: Any, deadline: Deadline
     ) -> Awaitable[messages.Answer]:
         """Begin the work."""
-        taken = [one for one in (story_id, body) if one is not None]
+        taken = [argument for argument in (story_id, body) if argument is not None]
         return self.work(parts, *taken, deadline)
 
 

@@ -380,7 +380,7 @@ def _meaning_pair_object(db: sqlite3.Connection, pair: Pair) -> Json | None:
 
 def _meaning_object(db: sqlite3.Connection, row: sqlite3.Row) -> Json:
     """The columns of the export, and `seen`, which a verdict asks for."""
-    chunks = [dict(zip(("a", "b", "cosine"), one, strict=True)) for one in json.loads(row["chunks"])]
+    chunks = [dict(zip(("a", "b", "cosine"), chunk_pair, strict=True)) for chunk_pair in json.loads(row["chunks"])]
     return {**meaning_row(row), "chunks": chunks, "seen": str(meaning_flags.state(db, row["a"], row["b"]))}
 
 

@@ -119,7 +119,7 @@ def _cases_page(
         row["headline"] = case_headline(row)
         row["asking"] = json.loads(row["unsure"])
         for name in ("kinds", "statuses", "catalogues"):
-            row[name] = [one for one in row[name].split(",") if one]
+            row[name] = [part for part in row[name].split(",") if part]
     return CasesPage(
         rows,
         case_queue.counts(db, queue.selection),

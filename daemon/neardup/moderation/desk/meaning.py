@@ -109,7 +109,10 @@ def _meaning_pair(db: sqlite3.Connection, pair: Pair, queue: MeaningQueue) -> Me
     row = meaning_flags.of_pair(db, *pair)
     if row is None:
         return None
-    listed = [(one["a"], one["b"]) for one in meaning_flags.select(db, queue.selection, limit=2 * PAGE_SIZE)]
+    listed = [
+        (listed_pair["a"], listed_pair["b"])
+        for listed_pair in meaning_flags.select(db, queue.selection, limit=2 * PAGE_SIZE)
+    ]
     after = listed[listed.index(pair) + 1 :] if pair in listed else listed
     return MeaningPair(
         dict(row),
@@ -123,11 +126,11 @@ def _meaning_pair(db: sqlite3.Connection, pair: Pair, queue: MeaningQueue) -> Me
 async def _aligned(desk: Desk, found: MeaningPair) -> list[AlignedChunks]:
     row, sides = found.row, ("matched_id", "story_id")
     loaded = await asyncio.gather(*(load_text(desk, found.stories[row[side]]) for side in sides))
-    matched, story = (chunks(one.text) if isinstance(one, LoadedStory) else [] for one in loaded)
+    matched, story = (chunks(text.text) if isinstance(text, LoadedStory) else [] for text in loaded)
     is_swapped = row["matched_id"] != row["a"]
     aligned = list[AlignedChunks]()
-    for one, other, cosine in json.loads(row["chunks"]):
-        first, second = (other, one) if is_swapped else (one, other)
+    for one_place, other_place, cosine in json.loads(row["chunks"]):
+        first, second = (other_place, one_place) if is_swapped else (one_place, other_place)
         aligned.append(AlignedChunks(cosine, _at(matched, first), _at(story, second)))
     return aligned
 

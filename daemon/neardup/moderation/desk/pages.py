@@ -64,7 +64,7 @@ def interfaces() -> Mapping[str, Interface]:
         from neardup.moderation.catalogue import translated  # noqa: PLC0415 - its library is optional
     except ImportError:
         return {ENGLISH.code: ENGLISH}
-    return {ENGLISH.code: ENGLISH} | {one.code: one for one in translated()}
+    return {ENGLISH.code: ENGLISH} | {interface.code: interface for interface in translated()}
 
 
 def is_of_api(request: web.Request) -> bool:
@@ -86,14 +86,14 @@ async def choose_interface(request: web.Request, handler: Handler) -> web.Stream
 def preferred_interface(accepted: str) -> Interface:
     """The language that an Accept-Language header (RFC 9110) prefers among those of the interface, else English."""
     weighted = []
-    for n, one in enumerate(accepted.split(",")):
-        tag, _, quality = one.partition(";q=")
+    for n, entry in enumerate(accepted.split(",")):
+        tag, _, quality = entry.partition(";q=")
         try:
             weighted.append((-float(quality or 1), n, tag.strip().lower()))
         except ValueError:
             continue
     languages = (tag.partition("-")[0] for weight, _, tag in sorted(weighted) if weight)
-    return next((interfaces()[one] for one in languages if one in interfaces()), ENGLISH)
+    return next((interfaces()[code] for code in languages if code in interfaces()), ENGLISH)
 
 
 async def save_language(request: web.Request) -> web.StreamResponse:

@@ -78,7 +78,7 @@ async def show(request: web.Request) -> web.Response:
         layout="desk.html.j2",
         query=case_query_of(queue, at=at),
         story_url="/story/{}".format,
-        histories={author: author_history(one) for author, one in details.histories.items()},
+        histories={author: author_history(history) for author, history in details.histories.items()},
     )
 
 

@@ -177,9 +177,9 @@ async def _post(desk: Desk) -> None:
     while True:
         decision, event = await desk.announcements.get()
         try:
-            for one in await desk.ledger.read(verdicts.events_of_decision, decision):
-                if one["event"] == event:
-                    await notify_verdict(desk.config.review, one)
+            for record in await desk.ledger.read(verdicts.events_of_decision, decision):
+                if record["event"] == event:
+                    await notify_verdict(desk.config.review, record)
         except NeardupError as error:
             log.warning("a verdict was not posted", decision=decision, why=str(error))
         finally:

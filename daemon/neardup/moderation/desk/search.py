@@ -92,7 +92,7 @@ async def _holders(desk: Desk, words: list[bytes]) -> Holders:
         if isinstance(text, LoadedStory)
     }
     return Holders(
-        {n: share for n, share in sorted(shares.items(), key=lambda one: -one[1]) if share >= HELD},
+        {n: share for n, share in sorted(shares.items(), key=lambda found: -found[1]) if share >= HELD},
         [story_id for story_id in known if story_id not in shares],
         max(len(ids) - MOST_TEXTS, 0),
     )

@@ -87,7 +87,7 @@ def log_out(keys: Keys, session: str) -> None:
 def login_of(keys: Keys, session: str, text: str, holders: Iterable[H]) -> H | None:
     """Which of these holders a login cookie of this session belongs to; None if it is not valid."""
     claimed = text.rsplit(".", 2)[0]  # what is signed, before the time and the signature
-    holder = next((one for one in holders if _signed(session, one) == claimed), None)
+    holder = next((known for known in holders if _signed(session, known) == claimed), None)
     if holder is None or session in keys.ended:
         return None
     try:

@@ -204,7 +204,7 @@ class MarkedSpan:
 
 def align_stories(facts: Evidence, a: LoadedStory, b: LoadedStory) -> AlignedStories:
     """Mark the passages of `query.evidence` in both texts.  Passages are numbered from 1, in A's order."""
-    shared = [Passage(one.a.word, one.b.word, one.words) for one in facts.passages]
+    shared = [Passage(passage.a.word, passage.b.word, passage.words) for passage in facts.passages]
     shared.sort(key=lambda passage: passage.start_a)
     marked_a, marked_b = stretches(shared, a.words, b.words)
     text_a, text_b = a.located, b.located

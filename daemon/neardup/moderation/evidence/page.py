@@ -55,7 +55,9 @@ def template_values(
 def passage_at(facts: Evidence, word: int) -> int | None:
     """The number of the passage that holds a word of B, or else of the nearest one; None without passages."""
     numbered = enumerate(sorted(facts.passages, key=lambda passage: passage.a.word), 1)
-    distances = [(max(one.b.word - word, word - one.b.word - one.words + 1, 0), n) for n, one in numbered]
+    distances = [
+        (max(passage.b.word - word, word - passage.b.word - passage.words + 1, 0), n) for n, passage in numbered
+    ]
     return min(distances)[1] if distances else None
 
 

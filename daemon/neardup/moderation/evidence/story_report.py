@@ -111,17 +111,19 @@ def story_report(found: Similarity, story: LoadedStory | None, common: Mask | No
         for n, source in enumerate(found.sources)
     )
     stretches = [stretch for _, stretch in marked]
-    passages = tuple(_passages(sources, owners, [one for one in stretches if one.passage is not None]))
+    passages = tuple(_passages(sources, owners, [stretch for stretch in stretches if stretch.passage is not None]))
     return StoryReport(
         sources,
         passages,
         tuple(
             bar
-            for one in passages
-            for bar in _bars(np.array([[one.word, one.word + one.words]]), found.words, one.source.colour)
+            for passage in passages
+            for bar in _bars(
+                np.array([[passage.word, passage.word + passage.words]]), found.words, passage.source.colour
+            )
         ),
         () if story is None else _blocks(story, stretches if common is not None else []),
-        has_common=any(one.mark is Mark.COMMON for one in stretches),
+        has_common=any(stretch.mark is Mark.COMMON for stretch in stretches),
     )
 
 
@@ -153,8 +155,8 @@ def _stretches(found: Similarity, common: Mask) -> list[tuple[int | None, Stretc
 def _passages(
     sources: Sequence[ReportedSource], owners: Sequence[int], stretches: Sequence[Stretch]
 ) -> Iterator[ReportedPassage]:
-    starts = np.array([one.first for one in stretches], np.int64)
-    ends = np.array([one.end for one in stretches], np.int64)
+    starts = np.array([stretch.first for stretch in stretches], np.int64)
+    ends = np.array([stretch.end for stretch in stretches], np.int64)
     others: list[list[int]] = [[] for _ in stretches]
     for source in sources:
         held = _covered_before(source.about.spans, ends) - _covered_before(source.about.spans, starts)

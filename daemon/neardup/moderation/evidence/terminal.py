@@ -34,7 +34,7 @@ def side_by_side(facts: Evidence) -> Group:
         parts += [Text(), Text(f"{n}. {passage.words:,} words, {positions}", "bold"), excerpts]
     rest = facts.passages[SHOWN_PASSAGES:]
     if rest:
-        parts += [Text(), Text(f"and {len(rest):,} more, of {sum(one.words for one in rest):,} words together")]
+        parts += [Text(), Text(f"and {len(rest):,} more, of {sum(passage.words for passage in rest):,} words together")]
     return Group(*parts)
 
 
@@ -54,7 +54,7 @@ def _pair_header(facts: Evidence) -> Table:
         if any(values):
             table.add_row(*(Text(template.format(plain(value)) if value else "") for value in values))
     for dates in zip_longest(dated(dates_of(a)), dated(dates_of(b))):
-        table.add_row(*(Text(f"{one[0]} {readable_time(one[1])} ({one[2]})" if one else "") for one in dates))
+        table.add_row(*(Text(f"{date[0]} {readable_time(date[1])} ({date[2]})" if date else "") for date in dates))
     table.add_row(*(Text(f"{side.words:,} words {side.language or ''}") for side in (a, b)))
     return table
 

@@ -36,13 +36,13 @@ def write_page(
     path: Path, cases: Sequence[ListedCase], chosen: Tally, passages: Passages, *, registry: Languages
 ) -> None:
     """Write the page of these cases; `chosen` counts all selected ones, shown or not."""
-    tally = Counter((one.case.language, one.case.kind) for one in cases)
+    tally = Counter((listed.case.language, listed.case.kind) for listed in cases)
     languages = [language for language in registry if any(language == tallied for tallied, _ in tally)]
     kinds = [kind for kind in tiers.kinds() if any(kind == tallied for _, tallied in tally)]
     page = _template(registry).stream(
         **page_values(_style(languages, kinds, tally) + font_rules(registry)),
-        languages={one: sum(n for (language, _), n in tally.items() if language == one) for one in languages},
-        kinds={one: sum(n for (_, kind), n in tally.items() if kind == one) for one in kinds},
+        languages={shown: sum(n for (language, _), n in tally.items() if language == shown) for shown in languages},
+        kinds={shown: sum(n for (_, kind), n in tally.items() if kind == shown) for shown in kinds},
         chosen=chosen.total(),
         left_out=[
             (language, kind, tally[language, kind], chosen[language, kind])
@@ -99,8 +99,8 @@ def facts_of(pair: ExportRow, copied: CopiedPassages | None) -> Evidence:
 
 def _style(languages: list[Language], kinds: list[Kind], tally: Tally) -> str:
     """The style sheets, and rules that hide the cases of other languages and kinds than those chosen."""
-    chosen = [*(f"language-{one}" for one in languages), *(f"kind-{one}" for one in kinds)]
-    rules = [f"body:has(#{one}:checked) .flag:not(.{one})" for one in chosen]
+    chosen = [*(f"language-{name}" for name in languages), *(f"kind-{name}" for name in kinds)]
+    rules = [f"body:has(#{name}:checked) .flag:not(.{name})" for name in chosen]
     hidden = f"{', '.join(rules)} {{ display: none }}\n" if rules else ""
     empty = [
         f"body:has(#language-{language}:checked):has(#kind-{kind}:checked) .none"

@@ -333,9 +333,11 @@ MEMBERS = Table(
 def member_rows(db: sqlite3.Connection, selection: Selection, policy: Policy) -> Iterator[ExportRow]:
     """A row for each member of the selected clusters: the largest cluster first, in it those to keep first."""
     for cluster_id, members in clusters.select_members(db, selection):
-        keep = choose_kept([Member(one["id"], one["published_at"], one["words"]) for one in members], policy)
-        ascending = sorted(members, key=lambda one: (one["id"] not in keep, sort_key(one["published_at"], one["id"])))
-        for one in ascending:
-            row = dict(one) | {"cluster_id": cluster_id, "cluster_size": len(members), "story_id": one["id"]}
-            row |= {"keep": one["id"] in keep} | {column: rfc3339(one[column]) for column in MEMBER_TIMES}
+        keep = kept([Member(member["id"], member["published_at"], member["words"]) for member in members], policy)
+        ascending = sorted(
+            members, key=lambda member: (member["id"] not in keep, sort_key(member["published_at"], member["id"]))
+        )
+        for member in ascending:
+            row = dict(member) | {"cluster_id": cluster_id, "cluster_size": len(members), "story_id": member["id"]}
+            row |= {"keep": member["id"] in keep} | {column: rfc3339(member[column]) for column in MEMBER_TIMES}
             yield {column: row[column] for column in MEMBERS.columns}
