@@ -49,6 +49,9 @@ PASSAGES_OF_A_SOURCE = 10
 MAIN_CHARACTERS = 4_000  # of passages before the appendix, so that they end on its third page
 
 LoadText = Callable[[Mapping[str, Any]], Awaitable[LoadedStory | UnreadableStory]]
+ARTICLE, PAGE = "case_article.html.j2", "case_file.html.j2"
+NOTICE_OF_OTHERS = "en"  # the language of the notice where there is none in the author's
+PANGO = "Pango, a system library: apt-get install libpango-1.0-0 libpangoft2-1.0-0 libharfbuzz-subset0"
 
 
 @dataclass(frozen=True, slots=True)
@@ -244,10 +247,6 @@ def live_link(config: Config, language: str, story_id: int, name: str | None) ->
 
 
 # HTML, PDF, and the notice.
-
-ARTICLE, PAGE = "case_article.html.j2", "case_file.html.j2"
-NOTICE_OF_OTHERS = "en"  # the language of the notice where there is none in the author's
-PANGO = "Pango, a system library: apt-get install libpango-1.0-0 libpangoft2-1.0-0 libharfbuzz-subset0"
 
 
 def render_html(case: CaseFile, languages: Languages) -> str:

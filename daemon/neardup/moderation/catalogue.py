@@ -27,6 +27,21 @@ from neardup.moderation.interface import Interface
 
 ROOM = Path(__file__).parent
 TRANSLATIONS = ROOM / "translations"
+METHODS = {".py": "python", ".j2": "jinja2"}
+KEYWORDS = {**DEFAULT_KEYWORDS, "marked": None}
+OPTIONS = {"extensions": "jinja2.ext.i18n", "trimmed": "true", "silent": "false"}
+WIDTH = 120
+ERRORS = (  # whose phrases are the titles of error pages
+    HTTPStatus.BAD_REQUEST,
+    HTTPStatus.FORBIDDEN,
+    HTTPStatus.NOT_FOUND,
+    HTTPStatus.METHOD_NOT_ALLOWED,
+    HTTPStatus.REQUEST_ENTITY_TOO_LARGE,
+    HTTPStatus.UNSUPPORTED_MEDIA_TYPE,
+    HTTPStatus.MISDIRECTED_REQUEST,
+    HTTPStatus.INTERNAL_SERVER_ERROR,
+    HTTPStatus.SERVICE_UNAVAILABLE,
+)
 
 
 def translated() -> Iterator[Interface]:
@@ -56,23 +71,6 @@ def _time(locale: Locale, time: str | None) -> str:
     if time is None:
         return ""
     return f"{format_datetime(datetime.fromisoformat(time), 'd MMMM y, HH:mm', locale=locale)} UTC"
-
-
-METHODS = {".py": "python", ".j2": "jinja2"}
-KEYWORDS = {**DEFAULT_KEYWORDS, "marked": None}
-OPTIONS = {"extensions": "jinja2.ext.i18n", "trimmed": "true", "silent": "false"}
-WIDTH = 120
-ERRORS = (  # whose phrases are the titles of error pages
-    HTTPStatus.BAD_REQUEST,
-    HTTPStatus.FORBIDDEN,
-    HTTPStatus.NOT_FOUND,
-    HTTPStatus.METHOD_NOT_ALLOWED,
-    HTTPStatus.REQUEST_ENTITY_TOO_LARGE,
-    HTTPStatus.UNSUPPORTED_MEDIA_TYPE,
-    HTTPStatus.MISDIRECTED_REQUEST,
-    HTTPStatus.INTERNAL_SERVER_ERROR,
-    HTTPStatus.SERVICE_UNAVAILABLE,
-)
 
 
 def messages() -> Catalog:

@@ -32,6 +32,27 @@ COPIED = {"open", Verdict.PLAGIARISM, Verdict.QUOTATION}  # the statuses that co
 SAME_AUTHOR = marked("The same author wrote every story of this case")
 NOTHING_COPIED = marked("No part of this story is known to be copied from a story by others")
 SHARE_UNKNOWN = marked("How much of this story stands in other stories is not known")
+DAY = timedelta(days=1)
+SECOND = timedelta(seconds=1)
+UNITS = {  # of a plural
+    marked("%(n)s years"): 365 * DAY,
+    marked("%(n)s months"): 30 * DAY,
+    marked("%(n)s days"): DAY,
+    marked("%(n)s hours"): timedelta(hours=1),
+    marked("%(n)s minutes"): timedelta(minutes=1),
+    marked("%(n)s seconds"): SECOND,
+}
+LISTING, OWN_CLOCK = marked("listing"), marked("neardup’s clock")
+MARK_NAMES = {
+    MarkReason.MISLABELLED: marked("written in another script"),
+    MarkReason.TRUNCATED: marked("read in part"),
+    MarkReason.HIDDEN: marked("hidden text"),
+    MarkReason.LOOK_ALIKES: marked("look-alike or unseen letters"),
+    MarkReason.CONTROLS: marked("control characters"),
+    MarkReason.EMPTY: marked("page without text"),
+    MarkReason.NOT_TEXT: marked("page that is no text"),
+    MarkReason.OVER_BUDGET: marked("page that takes too long to read"),
+}
 
 
 def percent(share: float) -> str:
@@ -229,18 +250,6 @@ def scores(facts: Evidence) -> list[tuple[str, str]]:
 
 # The order of publication.
 
-DAY = timedelta(days=1)
-SECOND = timedelta(seconds=1)
-UNITS = {  # of a plural
-    marked("%(n)s years"): 365 * DAY,
-    marked("%(n)s months"): 30 * DAY,
-    marked("%(n)s days"): DAY,
-    marked("%(n)s hours"): timedelta(hours=1),
-    marked("%(n)s minutes"): timedelta(minutes=1),
-    marked("%(n)s seconds"): SECOND,
-}
-LISTING, OWN_CLOCK = marked("listing"), marked("neardup’s clock")
-
 
 def duration(length: timedelta) -> str:
     """A duration in the largest unit of which it has at least two: 3 days, 36 hours."""
@@ -367,17 +376,6 @@ def cluster_order(cluster: Cluster) -> str:
 
 
 # Marks.
-
-MARK_NAMES = {
-    MarkReason.MISLABELLED: marked("written in another script"),
-    MarkReason.TRUNCATED: marked("read in part"),
-    MarkReason.HIDDEN: marked("hidden text"),
-    MarkReason.LOOK_ALIKES: marked("look-alike or unseen letters"),
-    MarkReason.CONTROLS: marked("control characters"),
-    MarkReason.EMPTY: marked("page without text"),
-    MarkReason.NOT_TEXT: marked("page that is no text"),
-    MarkReason.OVER_BUDGET: marked("page that takes too long to read"),
-}
 
 
 def mark_name(reason: str) -> str:

@@ -55,6 +55,11 @@ HEADERS = {
 METHODS = {"GET", "HEAD", "POST", "PUT", "DELETE"}
 TOKEN_NAME = web.RequestKey("token_name", str)
 PROBLEM_OF: dict[type[NeardupError], ProblemType] = {NeardupError: UNAVAILABLE}
+LONG_BODY_BYTES = 131_072  # a story of 5,000 words in UTF-8
+STATIC = Path(__file__).with_name("static")
+# For how long a thread may keep the interpreter while others wait.  A check changes threads twenty times: with Python's
+# own 5 ms, checks beside each other take a half longer.
+THREAD_SECONDS = 0.0005
 
 
 @web.middleware
@@ -93,9 +98,6 @@ async def refuse_other_hosts(request: web.Request, handler: Handler) -> web.Stre
     if request.app[SERVICE].tokens is None and not names_this_machine(request):
         raise Refused(OTHER_HOST, f"{request.host} is not a name of this machine alone")
     return await handler(request)
-
-
-LONG_BODY_BYTES = 131_072  # a story of 5,000 words in UTF-8
 
 
 def endpoint(operation: Operation) -> Handler:
@@ -146,8 +148,6 @@ def _lane(service: Service, operation: Operation, request: web.Request) -> Lane:
 
 # The addresses besides the API: the page to try it, its description, and what operators and Prometheus read.
 
-STATIC = Path(__file__).with_name("static")
-
 
 async def try_page(_: web.Request) -> web.FileResponse:
     """GET /: a page to try the API."""
@@ -170,11 +170,6 @@ async def metrics(request: web.Request) -> web.Response:
     """GET /metrics, for any token."""
     authorize(request, None)
     return metrics_response()
-
-
-# For how long a thread may keep the interpreter while others wait.  A check changes threads twenty times: with Python's
-# own 5 ms, checks beside each other take a half longer.
-THREAD_SECONDS = 0.0005
 
 
 async def serve(config: Config, listen: str, stop: asyncio.Event) -> None:

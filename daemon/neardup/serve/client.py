@@ -25,6 +25,9 @@ from neardup.serve.messages import CheckAnswer, CompareAnswer, Forgotten, Matche
 
 A = TypeVar("A", bound=messages.Answer)
 RETRIED = {429, 503}
+TIMEOUT_SECONDS = 10.0
+ATTEMPTS = 4
+MOST_WAIT_SECONDS = 2.0
 
 
 class Story(TypedDict):
@@ -136,11 +139,6 @@ def _posted(path: str, request: BaseModel, answer: type[A]) -> Call[A]:
 
 def _body(request: BaseModel) -> bytes:
     return request.model_dump_json(exclude_none=True).encode()
-
-
-TIMEOUT_SECONDS = 10.0
-ATTEMPTS = 4
-MOST_WAIT_SECONDS = 2.0
 
 
 def _headers(token: str | None) -> dict[str, str]:

@@ -14,6 +14,14 @@ if TYPE_CHECKING:
     from neardup.http.problems import Refused
 
 ShownId = int | str
+MOST_STORIES = 100  # in one batch
+ID_SCHEMA = {
+    "anyOf": [
+        {"type": "integer", "minimum": 0, "maximum": MAX_ID},
+        {"type": "string", "minLength": 1, "maxLength": LONGEST_NAME},
+    ]
+}
+Verdict = Literal["clear", "review", "copy"]
 
 
 class StoryId(NamedTuple):
@@ -40,8 +48,6 @@ def shown_id(number: int, name: str | None) -> ShownId:
 
 # What a client sends.
 
-MOST_STORIES = 100  # in one batch
-
 
 def _time(value: str) -> str:
     try:
@@ -58,12 +64,6 @@ def _id(value: object) -> ShownId:
     raise ValueError(f"neither an integer from 0 to {MAX_ID} nor a text")
 
 
-ID_SCHEMA = {
-    "anyOf": [
-        {"type": "integer", "minimum": 0, "maximum": MAX_ID},
-        {"type": "string", "minLength": 1, "maxLength": LONGEST_NAME},
-    ]
-}
 ListedId = Annotated[ShownId, PlainValidator(_id), WithJsonSchema(ID_SCHEMA)]
 Time = Annotated[str, AfterValidator(_time), Field(json_schema_extra={"format": "date-time"})]
 
@@ -145,8 +145,6 @@ class CompareRequest(Request):
 
 
 # What the service answers.
-
-Verdict = Literal["clear", "review", "copy"]
 
 
 class Answer(BaseModel):

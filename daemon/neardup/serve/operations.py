@@ -60,6 +60,9 @@ MOST_WORDS = 500_000  # five novels
 UNKNOWN_STORY = ProblemType("unknown-story", 404, "The story is not on record")
 FORGOTTEN = ProblemType("forgotten", 409, "The story was forgotten on request")
 NO_STORY = ProblemType("no-story", 422, "The text or the page yields no story to compare")
+T = TypeVar("T")
+V = TypeVar("V")
+AT_ONCE = 2  # stories of a batch
 
 
 async def prepared_story(parts: ServiceParts, text: str | None, html: str | None) -> PreparedStory:
@@ -127,10 +130,6 @@ async def compared_story(parts: ServiceParts, side: ComparedStory) -> LoadedStor
 
 
 # Checks.
-
-T = TypeVar("T")
-V = TypeVar("V")
-AT_ONCE = 2  # stories of a batch
 
 
 async def check(parts: ServiceParts, request: CheckRequest, deadline: Deadline) -> CheckAnswer:

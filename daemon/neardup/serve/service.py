@@ -26,6 +26,9 @@ T = TypeVar("T")
 OTHER_HOST = ProblemType("other-host", 421, "Without tokens, the service answers to localhost only")
 BUSY = ProblemType("busy", 429, "Too many requests are waiting", may_pass=True)
 LATE_SECONDS = 0.5  # after its deadline, work may still say what it has
+OPEN_RETRY_SECONDS = 5.0
+SHORT_SLOTS = 16  # most of a check is spent waiting for the store
+LONG_SLOTS = 1  # a novel occupies a core for seconds
 
 
 class Deadline:
@@ -98,11 +101,6 @@ class Lane:
         self._free.release()
         if not task.cancelled():
             task.exception()  # marks it as seen: no caller waits for work that is late
-
-
-OPEN_RETRY_SECONDS = 5.0
-SHORT_SLOTS = 16  # most of a check is spent waiting for the store
-LONG_SLOTS = 1  # a novel occupies a core for seconds
 
 
 class Service:

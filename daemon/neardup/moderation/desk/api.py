@@ -58,6 +58,12 @@ PAIR_FIELDS = (
     "copied_words",
 )
 Json = dict[str, Any]
+PAGE_SIZE, LARGEST_PAGE = 50, 200
+NO_CASE = ProblemType("no-case", 404, "The story is in no case")
+NO_PAIR = ProblemType("no-pair", 404, "The two stories are no translated or retold pair")
+NO_DECISION = ProblemType("no-decision", 404, "There is no such decision")
+M = TypeVar("M", bound=BaseModel)
+Note = Annotated[str, AfterValidator(clean_note), Field(max_length=MAX_NOTE_LENGTH)]
 
 
 def queue_object(db: sqlite3.Connection, queue: CaseQueue, first: int, limit: int) -> Json:
@@ -165,22 +171,12 @@ def _counts(counts: Counts) -> Json:
 
 # Requests.
 
-PAGE_SIZE, LARGEST_PAGE = 50, 200
-NO_CASE = ProblemType("no-case", 404, "The story is in no case")
-NO_PAIR = ProblemType("no-pair", 404, "The two stories are no translated or retold pair")
-NO_DECISION = ProblemType("no-decision", 404, "There is no such decision")
-
-M = TypeVar("M", bound=BaseModel)
-
 
 def offered(value: Verdict) -> Verdict:
     """A verdict that a client may give.  Raises ValueError."""
     if value not in OFFERED:
         raise ValueError(f"a verdict is one of {', '.join(OFFERED)}")
     return value
-
-
-Note = Annotated[str, AfterValidator(clean_note), Field(max_length=MAX_NOTE_LENGTH)]
 
 
 class Body(BaseModel):

@@ -63,6 +63,9 @@ STATUSES: dict[str, str] = {
     EVERY: marked("All"),
     **{verdict: VERDICT_NAMES[verdict] for verdict in DECIDING},
 }
+SHOWN_PAIRS = 50
+SHOWN_STORIES = 100
+DRAWN_FROM = 3  # stories: a cluster of two is not drawn
 
 
 @dataclass(frozen=True, slots=True)
@@ -126,11 +129,6 @@ def _cases_page(
         {inbox: case_queue.count(db, queue.only(inbox=inbox).selection) for inbox in INBOXES},
         None if done is None else decision(db, done),
     )
-
-
-SHOWN_PAIRS = 50
-SHOWN_STORIES = 100
-DRAWN_FROM = 3  # stories: a cluster of two is not drawn
 
 
 @dataclass(frozen=True, slots=True)

@@ -26,6 +26,7 @@ MAX_NAME_LENGTH = 60  # characters
 MAX_NOTE_LENGTH = 2_000
 JOINERS = "\u200c\u200d"  # zero-width (non-)joiners, which names in many scripts need
 LOCAL_PATH = re.compile(r"/(?![/\\])[^\s\\]*")
+KEY = "review.moderators"
 
 
 def clean_name(text: str) -> str:
@@ -55,9 +56,6 @@ def local_path(address: str) -> str:
 
 def set_name_cookie(request: web.Request, response: web.Response, name: str) -> None:
     set_cookie(request, response, NAME_COOKIE, quote(name), NAME_SECONDS)
-
-
-KEY = "review.moderators"
 
 
 class NotPermitted(NeardupError):

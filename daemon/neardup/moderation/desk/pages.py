@@ -6,7 +6,7 @@ browser's preferences decide.  The templates escape every value, and reject unde
 """
 
 import unicodedata
-from collections.abc import Awaitable, Callable, Mapping
+from collections.abc import Mapping
 from functools import cache
 from http import HTTPStatus
 from typing import Any
@@ -15,6 +15,7 @@ from urllib.parse import quote, unquote
 from aiohttp import web
 from jinja2 import ChoiceLoader, Environment, PackageLoader
 
+from neardup.http.problems import Handler
 from neardup.languages import Languages
 from neardup.moderation.desk import sessions
 from neardup.moderation.desk.deciding import OFFERED
@@ -25,6 +26,12 @@ from neardup.moderation.desk.sessions import LOGIN_COOKIE, set_cookie
 from neardup.moderation.interface import CURRENT, ENGLISH, Interface, gettext
 from neardup.moderation.templating import environment
 from neardup.records import rfc3339
+
+LANGUAGE_COOKIE = "neardup_language"
+LANGUAGE_SECONDS = 365 * 86_400
+MAX_TITLE_LENGTH = 160  # characters
+# The zero-width joiner and the viramas, which join the letters around them.
+JOINING_CHARACTERS = "\u200d\u094d\u09cd\u0a4d\u0acd\u0b4d\u0bcd\u0c4d\u0d4d"
 
 
 def login_of(request: web.Request) -> Moderator | None:
@@ -50,11 +57,6 @@ def require_moderator(request: web.Request) -> Moderator:
     if moderator is None:
         raise web.HTTPSeeOther(f"/name?back={quote(request.path_qs if request.method == 'GET' else '/')}")
     return moderator
-
-
-LANGUAGE_COOKIE = "neardup_language"
-LANGUAGE_SECONDS = 365 * 86_400
-Handler = Callable[[web.Request], Awaitable[web.StreamResponse]]
 
 
 @cache
@@ -104,11 +106,6 @@ async def save_language(request: web.Request) -> web.StreamResponse:
     response = web.Response(status=303, headers={"Location": local_path(request.query.get("back", "/"))})
     set_cookie(request, response, LANGUAGE_COOKIE, code, LANGUAGE_SECONDS)
     return response
-
-
-MAX_TITLE_LENGTH = 160  # characters
-# The zero-width joiner and the viramas, which join the letters around them.
-JOINING_CHARACTERS = "\u200d\u094d\u09cd\u0a4d\u0acd\u0b4d\u0bcd\u0c4d\u0d4d"
 
 
 @cache

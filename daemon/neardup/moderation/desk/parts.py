@@ -34,6 +34,12 @@ P = ParamSpec("P")
 T = TypeVar("T")
 READERS = 4
 BUSY_MS = 5_000  # shorter than a run waits, because a moderator is waiting for the page
+MAX_CONCURRENT_READS = 8  # texts of stories
+MAX_ANNOUNCEMENTS = 1_000  # that wait for a slow webhook
+SESSION = web.RequestKey("session", str)
+FORM = web.RequestKey("form", dict[str, str])
+READ_SECONDS = 10.0
+CLOSING_SECONDS = 10  # for what is still to be posted when the desk closes
 
 
 class Connections:
@@ -86,10 +92,6 @@ def _connect(path: Path) -> sqlite3.Connection:
     return db
 
 
-MAX_CONCURRENT_READS = 8  # texts of stories
-MAX_ANNOUNCEMENTS = 1_000  # that wait for a slow webhook
-
-
 @dataclass(frozen=True, slots=True)
 class Desk:
     """The parts of an open desk; if `is_local_only`, other machines cannot reach it.
@@ -119,15 +121,10 @@ class Desk:
 
 
 DESK = web.AppKey("desk", Desk)
-SESSION = web.RequestKey("session", str)
-FORM = web.RequestKey("form", dict[str, str])
 
 
 def desk_of(request: web.Request) -> Desk:
     return request.app[DESK]
-
-
-READ_SECONDS = 10.0
 
 
 async def load_text(desk: Desk, known: Mapping[str, Any]) -> LoadedStory | UnreadableStory:
@@ -142,9 +139,6 @@ async def load_text(desk: Desk, known: Mapping[str, Any]) -> LoadedStory | Unrea
         return UnreadableStory(known, gettext("the store takes too long to answer"))
     except NeardupError as error:
         return UnreadableStory(known, str(error))
-
-
-CLOSING_SECONDS = 10  # for what is still to be posted when the desk closes
 
 
 def announce(desk: Desk, decision: int, event: str) -> None:

@@ -33,6 +33,10 @@ MEANING_STATUSES: dict[str, tuple[str, ...]] = {
 SHOWN = "shown"  # the value of `same_author` that admits the hidden flags between stories of one author
 OPEN_FLAGS = Selection()
 MAX_NUMBER = 10_000_000
+STATUSES = (OPEN, JUDGED, EVERY, *DECIDING)
+EVERY_CASE = CaseSelection()
+MAX_SHIFT = 50  # positions that a case may have moved in the queue since its page was rendered
+Pair = tuple[int, int]
 
 
 @dataclass(frozen=True, slots=True)
@@ -111,10 +115,6 @@ def number_in(query: Mapping[str, str], name: str) -> int | None:
     if not (text.isascii() and text.isdecimal() and len(text) <= 12 and int(text) <= MAX_NUMBER):
         raise web.HTTPBadRequest(reason=marked("The address has an invalid number"))
     return int(text)
-
-
-STATUSES = (OPEN, JUDGED, EVERY, *DECIDING)
-EVERY_CASE = CaseSelection()
 
 
 @dataclass(frozen=True, slots=True)
@@ -197,11 +197,6 @@ def case_query_of(queue: CaseQueue, **more: object) -> str:
     } | more
     given = {name: value for name, value in parameters.items() if value is not None}
     return f"?{urlencode(given)}" if given else ""
-
-
-MAX_SHIFT = 50  # positions that a case may have moved in the queue since its page was rendered
-
-Pair = tuple[int, int]
 
 
 @dataclass(frozen=True, slots=True)

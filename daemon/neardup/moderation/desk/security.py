@@ -43,14 +43,6 @@ HEADERS = {
     "Cross-Origin-Resource-Policy": "same-origin",
     "Server": "neardup",
 }
-
-
-async def set_headers(request: web.Request, response: web.StreamResponse) -> None:
-    """Set the security headers of every response."""
-    response.headers.update(HEADERS)
-    response.headers["Cache-Control"] = "no-cache" if request.path.startswith(STATIC) else "no-store"
-
-
 CONFLICT = ProblemType("conflict", 409, "The flags are not as they were read")
 HELD = ProblemType("held", 409, "Another moderator holds the case")
 PROBLEM_OF: dict[type[NeardupError], ProblemType] = {
@@ -59,6 +51,12 @@ PROBLEM_OF: dict[type[NeardupError], ProblemType] = {
     NotPermitted: FORBIDDEN,
     NeardupError: FAILED,
 }
+
+
+async def set_headers(request: web.Request, response: web.StreamResponse) -> None:
+    """Set the security headers of every response."""
+    response.headers.update(HEADERS)
+    response.headers["Cache-Control"] = "no-cache" if request.path.startswith(STATIC) else "no-store"
 
 
 @web.middleware

@@ -39,6 +39,7 @@ from neardup.records import Verdict
 from neardup.telemetry.log import log
 
 EXCEPTED = "except-"  # the fields of pairs that are left out of a verdict begin so
+CHOSEN = "case-"  # the fields of chosen cases begin so
 
 
 def _verdict_in(form: dict[str, str]) -> Verdict:
@@ -84,9 +85,6 @@ def conflict_page(request: web.Request, error: Conflict, back: str, form: dict[s
         back=back,
         kept=kept,
     )
-
-
-CHOSEN = "case-"  # the fields of chosen cases begin so
 
 
 async def decide_case(request: web.Request) -> web.StreamResponse:

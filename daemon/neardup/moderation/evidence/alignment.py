@@ -21,6 +21,10 @@ from neardup.query.evidence import Evidence, LoadedStory
 MAX_EDIT_WORDS = 60  # words between two passages, on each side; a longer gap is other text, not an edit
 CONTEXT_WORDS = 20  # words of other text left open beside marked text, and at both ends of a story
 MIN_FOLDED_WORDS = 25  # folding fewer words would save no space
+SPACE = re.compile(r"\s")
+MAX_PASSAGE_PAIRS = 30
+MIN_PAIR_WORDS = 40  # passages separated only by edits are joined in one pair until it has this many words
+FIRST_WORDS, LAST_WORDS, SURROUNDING_WORDS = 40, 15, 8  # the words shown of a long passage, and around it
 
 
 class Mark(StrEnum):
@@ -118,11 +122,6 @@ def with_folds(marked: list[Stretch], words: int) -> list[Stretch]:
 
 
 # The texts, cut into marked fragments.
-
-SPACE = re.compile(r"\s")
-MAX_PASSAGE_PAIRS = 30
-MIN_PAIR_WORDS = 40  # passages separated only by edits are joined in one pair until it has this many words
-FIRST_WORDS, LAST_WORDS, SURROUNDING_WORDS = 40, 15, 8  # the words shown of a long passage, and around it
 
 
 @dataclass(frozen=True, slots=True)

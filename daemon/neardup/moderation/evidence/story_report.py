@@ -19,6 +19,9 @@ from neardup.query.evidence import LoadedStory
 from neardup.records import Language, Spans
 
 Mask = npt.NDArray[np.bool_]  # (words,)
+COLOURS = 8  # the sources with the largest shares have one each; all others share the colour 0
+MOST_BARS = 400  # drawn of a source; more could not be told apart
+Places = npt.NDArray[np.int64]
 
 
 def common_text(db: sqlite3.Connection, language: Language, words: Hashes) -> Mask:
@@ -32,12 +35,6 @@ def common_text(db: sqlite3.Connection, language: Language, words: Hashes) -> Ma
     for n in np.flatnonzero(is_common[1:] & is_common[:-1]).tolist():
         found[places[n] : places[n + 1] + GRAM] = True
     return found
-
-
-COLOURS = 8  # the sources with the largest shares have one each; all others share the colour 0
-MOST_BARS = 400  # drawn of a source; more could not be told apart
-
-Places = npt.NDArray[np.int64]
 
 
 @dataclass(frozen=True, slots=True)

@@ -22,6 +22,8 @@ FIRST_WORDS, LAST_WORDS = 60, 20  # shown of a passage that is longer than both 
 COPIED, CONTEXT = "black on yellow", "dim"
 # White space, control characters, and bidirectional formatting, which would reverse the text that follows.
 BLANK = re.compile(r"[\s\x00-\x1f\x7f-\x9f\u202a-\u202e\u2066-\u2069]+")
+BAR_WIDTH = 24
+SHOWN_OF_A_SOURCE = 5  # of a source, the longest
 
 
 def side_by_side(facts: Evidence) -> Group:
@@ -118,9 +120,6 @@ def plain(text: str) -> str:
 
 
 # The similarity of a story.
-
-BAR_WIDTH = 24
-SHOWN_OF_A_SOURCE = 5  # of a source, the longest
 
 
 def similarity_bars(report: SimilarityReport) -> Group:

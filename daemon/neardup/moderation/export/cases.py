@@ -21,6 +21,7 @@ MAX_CASES_SHOWN = 200  # shared by languages and kinds; reading the texts of mor
 PAIRS_OF_A_CASE = 5
 
 Tally = Counter[tuple[Language, Kind]]  # number of cases by (language, kind)
+T = TypeVar("T")
 
 
 @dataclass(frozen=True, slots=True)
@@ -58,9 +59,6 @@ def listed(db: sqlite3.Connection, chosen: Mapping[FlaggedCase, list[int]]) -> l
         if found is not None and pairs:
             cases.append(ListedCase(case, found, pairs, case.flags - len(pairs)))
     return cases
-
-
-T = TypeVar("T")
 
 
 def fair_shares(sizes: Mapping[T, int], places: int) -> Counter[T]:

@@ -30,6 +30,20 @@ if TYPE_CHECKING:
 
 
 BOM = "\ufeff"
+SIGNS = frozenset("=+-@\u2212")  # LibreOffice also accepts U+2212, the minus sign
+MAY_BE_FORMULA = re.compile(r"[^\w\s.,:!?()\u0900-\u0dff]|^[\t\r\n]")  # a fast test that most texts do not match
+CELL_STARTS = re.compile(r"(?<=[;\t\r\n])")
+IGNORED_CATEGORIES = frozenset("CMZ")  # Unicode categories: control, format and unassigned; marks; separators
+ROWS_PER_GROUP = 10_000
+MAX_ROWS = 1_048_575  # of a sheet, beside the header
+WORKBOOK_OPTIONS = {
+    "constant_memory": True,
+    "strings_to_formulas": False,
+    "strings_to_urls": False,
+    "strings_to_numbers": False,
+}
+ID_WIDTH, DEFAULT_WIDTH = 18, 14  # characters
+REPLACED_CHARACTERS = str.maketrans("\ufffe\uffff", "\ufffd\ufffd")  # XML forbids them
 
 
 def write_csv(path: Path, rows: Iterable[ExportRow], table: Table, *, bom: bool = False) -> None:
@@ -59,12 +73,6 @@ def write_jsonl(path: Path, rows: Iterable[ExportRow]) -> None:
             out.write(json.dumps(row, ensure_ascii=False) + "\n")
 
 
-SIGNS = frozenset("=+-@\u2212")  # LibreOffice also accepts U+2212, the minus sign
-MAY_BE_FORMULA = re.compile(r"[^\w\s.,:!?()\u0900-\u0dff]|^[\t\r\n]")  # a fast test that most texts do not match
-CELL_STARTS = re.compile(r"(?<=[;\t\r\n])")
-IGNORED_CATEGORIES = frozenset("CMZ")  # Unicode categories: control, format and unassigned; marks; separators
-
-
 def guarded(text: str) -> str:
     """The text with an apostrophe before each part that a spreadsheet could run, which makes it plain text."""
     if not MAY_BE_FORMULA.search(text):
@@ -80,9 +88,6 @@ def _may_be_formula(text: str) -> bool:
         if character != '"' and unicodedata.category(character)[0] not in IGNORED_CATEGORIES:
             return unicodedata.normalize("NFKC", character)[0] in SIGNS
     return False
-
-
-ROWS_PER_GROUP = 10_000
 
 
 def write_parquet(path: Path, rows: Iterable[ExportRow], table: Table) -> None:
@@ -119,17 +124,6 @@ def typed(row: ExportRow, table: Table) -> ExportRow:
         column: datetime.fromisoformat(value) if column in table.times and value else value
         for column, value in row.items()
     }
-
-
-MAX_ROWS = 1_048_575  # of a sheet, beside the header
-WORKBOOK_OPTIONS = {
-    "constant_memory": True,
-    "strings_to_formulas": False,
-    "strings_to_urls": False,
-    "strings_to_numbers": False,
-}
-ID_WIDTH, DEFAULT_WIDTH = 18, 14  # characters
-REPLACED_CHARACTERS = str.maketrans("\ufffe\uffff", "\ufffd\ufffd")  # XML forbids them
 
 
 def write_xlsx(path: Path, rows: Iterable[ExportRow], table: Table) -> None:
