@@ -9,19 +9,14 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from enum import StrEnum
 from pathlib import Path
-from urllib.parse import quote
-
-from aiohttp import web
 
 from neardup.errors import Misuse, NeardupError
 from neardup.http import tokens
 from neardup.http.tokens import Entry, TokenFile, read_entries
 from neardup.languages import Languages
-from neardup.moderation.desk.sessions import set_cookie
 from neardup.records import Language
 
 NAME_COOKIE = "neardup_name"
-NAME_SECONDS = 365 * 86_400
 MAX_NAME_LENGTH = 60  # characters
 MAX_NOTE_LENGTH = 2_000
 JOINERS = "\u200c\u200d"  # zero-width (non-)joiners, which names in many scripts need
@@ -52,10 +47,6 @@ def _visible(text: str, kept: str) -> str:
 def local_path(address: str) -> str:
     """The address if it is a path of this desk, else "/"."""
     return address if LOCAL_PATH.fullmatch(address) else "/"
-
-
-def set_name_cookie(request: web.Request, response: web.Response, name: str) -> None:
-    set_cookie(request, response, NAME_COOKIE, quote(name), NAME_SECONDS)
 
 
 class NotPermitted(NeardupError):

@@ -19,7 +19,7 @@ from neardup.http.server import log_failure, route_of
 from neardup.http.tokens import find
 from neardup.ledger.cases import CaseHeld
 from neardup.moderation.desk import sessions
-from neardup.moderation.desk.moderators import NAME_COOKIE, NotPermitted, clean_name, local_path, set_name_cookie
+from neardup.moderation.desk.moderators import NAME_COOKIE, NotPermitted, clean_name, local_path
 from neardup.moderation.desk.pages import choose_interface, error_page, is_of_api, login_of, page, send_again_page
 from neardup.moderation.desk.parts import FORM, SESSION, desk_of
 from neardup.moderation.desk.sessions import LOGIN_COOKIE, LOGIN_SECONDS, SESSION_COOKIE, is_over_tls, set_cookie
@@ -28,6 +28,7 @@ from neardup.telemetry.log import log
 
 STATIC = "/static/"
 OPEN_FOLDERS = STATIC, "/language/"
+NAME_SECONDS = 365 * 86_400
 MAX_BODY_BYTES = 65_536
 MAX_FORM_FIELDS = 100
 RETRY_SECONDS = 5
@@ -242,7 +243,7 @@ async def save_name(request: web.Request) -> web.StreamResponse:
     if not name:
         return page(request, "name.html.j2", 400, back=back, refused=True)
     response = web.Response(status=303, headers={"Location": back})
-    set_name_cookie(request, response, name)
+    set_cookie(request, response, NAME_COOKIE, quote(name), NAME_SECONDS)
     return response
 
 

@@ -9,12 +9,14 @@ import re
 import secrets
 from collections.abc import Iterable
 from dataclasses import dataclass, field
-from typing import Any, Protocol, Self, TypeVar
+from typing import Any, Self
 from urllib.parse import quote
 
 from aiohttp import web
 from cachetools import TTLCache
 from itsdangerous import BadSignature, Signer, TimestampSigner
+
+from neardup.moderation.desk.moderators import Moderator
 
 SESSION_COOKIE = "neardup_session"
 LOGIN_COOKIE = "neardup_login"
@@ -22,18 +24,6 @@ SESSION_FORMAT = re.compile(r"[\w-]{43}", re.ASCII)
 LOGIN_SECONDS = 7 * 86_400
 MOST_ENDED = 10_000
 SIGNER_OPTIONS: dict[str, Any] = {"key_derivation": "hmac", "digest_method": hashlib.sha256}
-
-
-class Holder(Protocol):
-    """The people who may log in, by the digest of their token."""
-
-    @property
-    def name(self) -> str: ...
-    @property
-    def digest(self) -> str: ...
-
-
-H = TypeVar("H", bound=Holder)
 
 
 @dataclass(frozen=True, slots=True)
@@ -74,9 +64,9 @@ def is_form_token(keys: Keys, session: str, text: str) -> bool:
     return keys.forms.verify_signature(session.encode(), text.encode(errors="replace"))
 
 
-def login(keys: Keys, session: str, holder: Holder) -> str:
-    """The login cookie for a session that entered the token of this holder; valid for LOGIN_SECONDS."""
-    return _signer(keys, holder).sign(_signed(session, holder)).decode()
+def login(keys: Keys, session: str, moderator: Moderator) -> str:
+    """The login cookie for a session that entered the token of this moderator; valid for LOGIN_SECONDS."""
+    return _signer(keys, moderator).sign(_signed(session, moderator)).decode()
 
 
 def log_out(keys: Keys, session: str) -> None:
@@ -84,25 +74,25 @@ def log_out(keys: Keys, session: str) -> None:
     keys.ended[session] = None
 
 
-def login_of(keys: Keys, session: str, text: str, holders: Iterable[H]) -> H | None:
-    """Which of these holders a login cookie of this session belongs to; None if it is not valid."""
+def login_of(keys: Keys, session: str, text: str, moderators: Iterable[Moderator]) -> Moderator | None:
+    """Which of these moderators a login cookie of this session belongs to; None if it is not valid."""
     claimed = text.rsplit(".", 2)[0]  # what is signed, before the time and the signature
-    holder = next((known for known in holders if _signed(session, known) == claimed), None)
-    if holder is None or session in keys.ended:
+    moderator = next((known for known in moderators if _signed(session, known) == claimed), None)
+    if moderator is None or session in keys.ended:
         return None
     try:
-        _signer(keys, holder).unsign(text.encode(errors="replace"), max_age=LOGIN_SECONDS)
+        _signer(keys, moderator).unsign(text.encode(errors="replace"), max_age=LOGIN_SECONDS)
     except BadSignature:  # raised for expired logins, too
         return None
-    return holder
+    return moderator
 
 
-def _signed(session: str, holder: Holder) -> str:
-    return f"{session}.{quote(holder.name)}"
+def _signed(session: str, moderator: Moderator) -> str:
+    return f"{session}.{quote(moderator.name)}"
 
 
-def _signer(keys: Keys, holder: Holder) -> TimestampSigner:
-    return TimestampSigner(keys.logins, f"neardup login {holder.digest}", **SIGNER_OPTIONS)
+def _signer(keys: Keys, moderator: Moderator) -> TimestampSigner:
+    return TimestampSigner(keys.logins, f"neardup login {moderator.digest}", **SIGNER_OPTIONS)
 
 
 def set_cookie(

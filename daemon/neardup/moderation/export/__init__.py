@@ -1,1 +1,4 @@
-"""Exports of the flagged pairs: the columns, the file formats, and writing to the destination."""
+"""Exports of what was flagged: `write` selects, `tables` has the columns, `formats` and `page` the files.
+
+`destination` puts a file in its place, atomically; other rooms use it, too.
+"""
