@@ -18,7 +18,7 @@ from neardup.errors import NeardupError, Transient
 from neardup.ledger import connect, meaning_flags, verdicts
 from neardup.ledger.meaning_flags import ChunkPair, MeaningFlag
 from neardup.moderation.desk.app import application, open_desk
-from neardup.moderation.desk.parts import announce
+from neardup.moderation.desk.parts import announce_undo, announce_verdict
 from neardup.moderation.webhook import notify_embedding, notify_webhook
 from neardup.records import Verdict
 
@@ -124,9 +124,9 @@ async def test_every_verdict_and_undo_is_posted_in_order_and_a_failure_changes_n
                 for verdict in (Verdict.PLAGIARISM, Verdict.TEMPLATE):
                     seen = await desk.ledger.read(verdicts.state, [1])
                     done = await desk.ledger.write(verdicts.decide, [1], verdict, "नोट", "Asha", seen)
-                    announce(desk, done, "verdict")
+                    announce_verdict(desk, done, verdict)
                 await desk.ledger.write(verdicts.undo, done, "Ravi", await desk.ledger.read(verdicts.state, [1]))
-                announce(desk, done, "undo")
+                announce_undo(desk, done)
                 with closing(connect(tmp_path / "neardup.db")) as db:
                     log = list(verdicts.events_since(db))
     assert [{name: value for name, value in one.items() if name != "text"} for one in received] == log

@@ -35,12 +35,11 @@ from neardup.moderation.desk import deciding, meaning
 from neardup.moderation.desk.deciding import OFFERED, Given, decision
 from neardup.moderation.desk.moderators import MAX_NOTE_LENGTH, Moderator, clean_note
 from neardup.moderation.desk.pair import pair_of
-from neardup.moderation.desk.parts import announce, desk_of
+from neardup.moderation.desk.parts import announce_undo, announce_verdict, desk_of
 from neardup.moderation.desk.queues import CaseQueue, MeaningQueue, Pair, case_queue_of, meaning_queue_of, number_in
 from neardup.moderation.desk.story import story_of
 from neardup.moderation.export.tables import meaning_row
 from neardup.records import Marks, Verdict, rfc3339
-from neardup.telemetry.log import log
 
 SHOWN_PAIRS = 1_000
 PAIR_FIELDS = (
@@ -227,8 +226,7 @@ async def decide_case(request: web.Request) -> web.Response:
     moderator, case_id, body = authorize(request), await _case_id(request), await body_of(request, VerdictBody)
     given = Given(body.verdict, body.note, moderator, body.seen)
     done = await desk_of(request).ledger.write(deciding.decide_case, case_id, body.leave_out, given)
-    announce(desk_of(request), done, "verdict")
-    log.info("a verdict was stored", decision=done, verdict=str(body.verdict))
+    announce_verdict(desk_of(request), done, body.verdict)
     return await _answered(request, decision_object, done, NO_DECISION)
 
 
@@ -237,8 +235,7 @@ async def reopen_case(request: web.Request) -> web.Response:
     moderator, case_id, body = authorize(request), await _case_id(request), await body_of(request, ReopenBody)
     given = Given(Verdict.REOPENED, body.note, moderator, body.seen)
     done = await desk_of(request).ledger.write(deciding.reopen_case, case_id, given)
-    announce(desk_of(request), done, "verdict")
-    log.info("a case was reopened", decision=done)
+    announce_verdict(desk_of(request), done, given.verdict)
     return await _answered(request, decision_object, done, NO_DECISION)
 
 
@@ -253,8 +250,7 @@ async def undo_decision(request: web.Request) -> web.Response:
     moderator, done, body = authorize(request), _decision(request), await body_of(request, Body)
     await _read(request, decision_object, done, NO_DECISION)
     await desk_of(request).ledger.write(deciding.undo, done, moderator, body.seen)
-    announce(desk_of(request), done, "undo")
-    log.info("a verdict was undone", decision=done)
+    announce_undo(desk_of(request), done)
     return await _answered(request, decision_object, done, NO_DECISION)
 
 
@@ -342,8 +338,7 @@ async def decide_meaning_pair(request: web.Request) -> web.Response:
     moderator, pair, body = authorize(request), pair_of(request), await body_of(request, MeaningVerdictBody)
     given = Given(body.verdict, body.note, moderator, body.seen)
     done = await desk_of(request).ledger.write(meaning.decide_pair, pair, given)
-    announce(desk_of(request), done, "verdict")
-    log.info("a verdict was stored", decision=done, verdict=str(body.verdict))
+    announce_verdict(desk_of(request), done, body.verdict)
     return await _answered_meaning_pair(request, pair)
 
 
@@ -352,8 +347,7 @@ async def undo_meaning_pair(request: web.Request) -> web.Response:
     moderator, pair, body = authorize(request), pair_of(request), await body_of(request, Body)
     given = Given(Verdict.REOPENED, "", moderator, body.seen)
     undone = await desk_of(request).ledger.write(meaning.undo_latest, pair, given)
-    announce(desk_of(request), undone, "undo")
-    log.info("a verdict was undone", decision=undone)
+    announce_undo(desk_of(request), undone)
     return await _answered_meaning_pair(request, pair)
 
 

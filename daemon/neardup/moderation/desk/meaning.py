@@ -16,7 +16,7 @@ from neardup.moderation.desk.deciding import Given
 from neardup.moderation.desk.moderators import Moderator
 from neardup.moderation.desk.pages import page, require_moderator
 from neardup.moderation.desk.pair import pair_of
-from neardup.moderation.desk.parts import Desk, announce, desk_of, load_text
+from neardup.moderation.desk.parts import Desk, announce_undo, announce_verdict, desk_of, load_text
 from neardup.moderation.desk.queues import (
     MEANING_STATUSES,
     MeaningQueue,
@@ -30,7 +30,6 @@ from neardup.moderation.interface import marked
 from neardup.query.compare import describe_stories
 from neardup.query.evidence import LoadedStory
 from neardup.records import Verdict
-from neardup.telemetry.log import log
 
 PAGE_SIZE = 50
 
@@ -151,8 +150,7 @@ async def decide(request: web.Request) -> web.StreamResponse:
         done = await desk.ledger.write(decide_pair, pair, given)
     except Conflict as error:
         return conflict_page(request, error, "/meaning/{}/{}".format(*pair))
-    announce(desk, done, "verdict")
-    log.info("a verdict was stored", decision=done, verdict=str(given.verdict))
+    announce_verdict(desk, done, given.verdict)
     after = before and before.after
     path = "/meaning/{}/{}".format(*after) if after else "/meaning"
     raise web.HTTPSeeOther(f"{path}{meaning_query_of(queue)}")
@@ -175,8 +173,7 @@ async def undo(request: web.Request) -> web.StreamResponse:
         undone = await desk.ledger.write(undo_latest, pair, given)
     except Conflict as error:
         return conflict_page(request, error, "/meaning/{}/{}".format(*pair))
-    announce(desk, undone, "undo")
-    log.info("a verdict was undone", decision=undone)
+    announce_undo(desk, undone)
     queue = meaning_queue_of(query_in(request), desk.config)
     raise web.HTTPSeeOther("/meaning/{}/{}{}".format(*pair, meaning_query_of(queue)))
 

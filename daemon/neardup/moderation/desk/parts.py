@@ -28,6 +28,7 @@ from neardup.pages.reader_pool import ReaderPool
 from neardup.query.compare import load_story
 from neardup.query.evidence import LoadedStory, UnreadableStory
 from neardup.query.search import TitleSearch
+from neardup.records import Verdict
 from neardup.telemetry.log import log
 
 P = ParamSpec("P")
@@ -141,8 +142,19 @@ async def load_text(desk: Desk, known: Mapping[str, Any]) -> LoadedStory | Unrea
         return UnreadableStory(known, str(error))
 
 
-def announce(desk: Desk, decision: int, event: str) -> None:
-    """Have the "verdict" or the "undo" of a decision posted, if there is a webhook."""
+def announce_verdict(desk: Desk, decision: int, verdict: Verdict) -> None:
+    """Log a verdict that was stored, and have it posted."""
+    log.info("a verdict was stored", decision=decision, verdict=str(verdict))
+    _announce(desk, decision, "verdict")
+
+
+def announce_undo(desk: Desk, decision: int) -> None:
+    """Log that a decision was undone, and have that posted."""
+    log.info("a verdict was undone", decision=decision)
+    _announce(desk, decision, "undo")
+
+
+def _announce(desk: Desk, decision: int, event: str) -> None:
     if not desk.config.review.webhook:
         return
     try:

@@ -22,7 +22,7 @@ from neardup.moderation.desk.deciding import OFFERED, Decision, Given, decision
 from neardup.moderation.desk.moderators import MAX_NOTE_LENGTH, Moderator, clean_note
 from neardup.moderation.desk.pages import moderator_of, page, send_again_page
 from neardup.moderation.desk.pair import pair_of
-from neardup.moderation.desk.parts import FORM, Connections, announce, desk_of
+from neardup.moderation.desk.parts import FORM, Connections, announce_undo, announce_verdict, desk_of
 from neardup.moderation.desk.queues import (
     CaseQueue,
     Pair,
@@ -36,7 +36,6 @@ from neardup.moderation.desk.queues import (
 from neardup.moderation.desk.story import story_of
 from neardup.moderation.interface import gettext, marked, number
 from neardup.records import Verdict
-from neardup.telemetry.log import log
 
 EXCEPTED = "except-"  # the fields of pairs that are left out of a verdict begin so
 CHOSEN = "case-"  # the fields of chosen cases begin so
@@ -103,8 +102,7 @@ async def decide_case(request: web.Request) -> web.StreamResponse:
         state = await ledger.read(_case_state, case_id)
         back = f"/case/{case_id}{case_query_of(queue, at=at)}"
         return conflict_page(request, error, back, form | {"verdict": given.verdict, "note": given.note} | state)
-    announce(desk_of(request), done, "verdict")
-    log.info("a verdict was stored", decision=done, verdict=str(given.verdict))
+    announce_verdict(desk_of(request), done, given.verdict)
     await ledger.refresh_cases()
     following = None if position is None else await _claim_next(ledger, queue, position, given.moderator.name)
     if position is None or following is None:
@@ -126,8 +124,7 @@ async def reopen_case(request: web.Request) -> web.StreamResponse:
         done = await ledger.write(deciding.reopen_case, case_id, given)
     except Conflict as error:
         return conflict_page(request, error, f"/case/{case_id}{case_query_of(queue, at=at)}")
-    announce(desk_of(request), done, "verdict")
-    log.info("a case was reopened", decision=done)
+    announce_verdict(desk_of(request), done, given.verdict)
     raise web.HTTPSeeOther(f"/case/{case_id}{case_query_of(queue, at=at, done=done)}")
 
 
@@ -146,8 +143,7 @@ async def decide_chosen_cases(request: web.Request) -> web.StreamResponse:
         done = await ledger.write(deciding.decide_cases, marks, given)
     except Conflict as error:
         return conflict_page(request, error, f"/{case_query_of(queue)}")
-    announce(desk_of(request), done, "verdict")
-    log.info("a verdict was stored", decision=done, verdict=str(given.verdict), cases=len(marks))
+    announce_verdict(desk_of(request), done, given.verdict)
     raise web.HTTPSeeOther(f"/{case_query_of(queue, done=done)}")
 
 
@@ -197,8 +193,7 @@ async def decide_pair(request: web.Request) -> web.StreamResponse:
         state = await ledger.read(_pair_state, pair)
         kept = form | {"verdict": given.verdict, "note": given.note}
         return conflict_page(request, error, _path_of_pair(pair), kept | state)
-    announce(desk, done, "verdict")
-    log.info("a verdict was stored", decision=done, verdict=str(given.verdict))
+    announce_verdict(desk, done, given.verdict)
     await ledger.refresh_cases()
     place = await ledger.read(place_in_case, pair)
     if place.next_open is not None:
@@ -221,8 +216,7 @@ async def undo_decision(request: web.Request) -> web.StreamResponse:
         await desk.ledger.write(deciding.undo, done, given.moderator, given.seen)
     except Conflict as error:
         return conflict_page(request, error, _path_of(undone))
-    log.info("a verdict was undone", decision=done)
-    announce(desk, done, "undo")
+    announce_undo(desk, done)
     query = query_in(request)
     queue, at = case_queue_of(query, desk.config, given.moderator), number_in(query, "at")
     raise web.HTTPSeeOther(f"{_path_of(undone)}{case_query_of(queue, at=at)}")
