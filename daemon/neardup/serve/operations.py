@@ -227,7 +227,7 @@ def _match_of(match: FoundMatch) -> Match:
 
 
 async def compare(parts: ServiceParts, request: CompareRequest, deadline: Deadline) -> CompareAnswer:
-    """POST /v1/compare.  Raises as `texts.compared_story` does."""
+    """POST /v1/compare.  Raises as `compared_story` does."""
     a, b = await asyncio.gather(compared_story(parts, request.a), compared_story(parts, request.b))
     common = await parts.reader.do(common_of, a, b)
     found = await asyncio.to_thread(evidence, a, b, thresholds_of(parts.config.detection, a, b), common)

@@ -49,7 +49,7 @@ def rights_of(names: list[str]) -> frozenset[Right]:
 
 
 def new_token(path: Path, name: str, rights: frozenset[Right]) -> str:
-    """Add a token to the file and return its secret, as `token_file.new_token` does.
+    """Add a token to the file and return its secret, as `http.tokens.new_token` does.
 
     Raises Misuse for a name that is not one, or is taken.
     """

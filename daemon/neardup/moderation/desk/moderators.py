@@ -114,7 +114,7 @@ def languages_of(names: Iterable[str], languages: Languages) -> tuple[Language, 
 
 
 def new_token(path: Path, moderator: Moderator) -> str:
-    """Add a moderator to the file and return the token, as `token_file.new_token` does.
+    """Add a moderator to the file and return the token, as `http.tokens.new_token` does.
 
     Raises Misuse for a name that is not one, or is taken.
     """
