@@ -39,8 +39,7 @@ from neardup.moderation.wording import (
     warnings,
 )
 from neardup.query.compare import describe_stories
-from neardup.query.compared_story import LoadedStory, UnreadableStory
-from neardup.query.evidence import evidence, thresholds_of
+from neardup.query.evidence import LoadedStory, UnreadableStory, evidence, thresholds_of
 from neardup.records import DECIDING, Kind, Marks, is_work
 
 COMPARED_SOURCES = 8  # whose texts are read; the others are listed

@@ -20,8 +20,7 @@ from neardup.moderation.export.cases import ListedCase, Tally
 from neardup.moderation.export.passages import CopiedPassages
 from neardup.moderation.export.tables import ExportRow
 from neardup.moderation.templating import environment, font_rules, page_values, static_text
-from neardup.query.compared_story import StoryFacts
-from neardup.query.evidence import Evidence
+from neardup.query.evidence import Evidence, StoryFacts
 from neardup.records import Kind, Language
 
 TEMPLATE = "export.html.j2"

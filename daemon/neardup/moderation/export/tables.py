@@ -12,7 +12,7 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from neardup.core.publication_order import Dates, earlier, sort_key
-from neardup.core.verify.clusters import Member, Policy, choose_kept
+from neardup.core.verify.clusters import Member, Policy
 from neardup.core.verify.tiers import kinds_of_meaning
 from neardup.errors import Misuse
 from neardup.ledger import clusters
@@ -333,7 +333,9 @@ MEMBERS = Table(
 def member_rows(db: sqlite3.Connection, selection: Selection, policy: Policy) -> Iterator[ExportRow]:
     """A row for each member of the selected clusters: the largest cluster first, in it those to keep first."""
     for cluster_id, members in clusters.select_members(db, selection):
-        keep = kept([Member(member["id"], member["published_at"], member["words"]) for member in members], policy)
+        keep = choose_kept(
+            [Member(member["id"], member["published_at"], member["words"]) for member in members], policy
+        )
         ascending = sorted(
             members, key=lambda member: (member["id"] not in keep, sort_key(member["published_at"], member["id"]))
         )
