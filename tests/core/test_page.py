@@ -35,7 +35,7 @@ from neardup.core.text.extraction import Extraction
 from neardup.core.text.html import opening, visible_text
 from neardup.core.text.normalize import tokens
 from neardup.core.text.scripts import characters
-from neardup.core.verify.shingled import fingerprinted
+from neardup.core.verify.shingled import fingerprint_and_shingle
 from neardup.languages import LANGUAGES, SHIPPED
 from neardup.records import Language, Limit, Mark, MarkReason, Marks, Skip
 
@@ -70,7 +70,7 @@ def test_a_page_and_its_text_give_one_fingerprint(language: Language) -> None:
     assert isinstance(shingled, PageShingled)
     assert shingled.text_hash == fingerprint(words).text_hash
     assert split_file(text.encode(), WHOLE) == split_story(text) == PageText(text, words, marks)
-    prepared, compared = prepare_file(text.encode(), WHOLE), fingerprinted(words)[1]
+    prepared, compared = prepare_file(text.encode(), WHOLE), fingerprint_and_shingle(words)[1]
     assert isinstance(prepared, PreparedStory)
     assert (prepared.text, prepared.fingerprint, prepared.marks) == (text, fingerprint(words), marks)
     same = map(np.array_equal, astuple(prepared.shingled), astuple(compared))
@@ -95,8 +95,8 @@ def test_a_page_that_the_parser_fails_on_is_compared_by_its_text(
 ) -> None:
     page = Page(f"<p style='color: red'>{2 * TEXTS[language]}</p>".encode(), "text/html; charset=utf-8")
     read = fingerprint_page(page, WHOLE)
-    for parse in ("parsed", "briefly_parsed"):
-        monkeypatch.setattr(f"neardup.core.text.html.{parse}", lambda _: 1 // 0)
+    for name in ("parse", "parse_briefly"):
+        monkeypatch.setattr(f"neardup.core.text.html.{name}", lambda _: 1 // 0)
     made, checked = fingerprint_page(page, WHOLE), prepare_file(page.body, WHOLE)
     assert isinstance(read, PageFingerprinted) and isinstance(made, PageFingerprinted), "the copy is hidden"
     assert isinstance(checked, PreparedStory), "the copy is hidden from a check"
@@ -106,11 +106,11 @@ def test_a_page_that_the_parser_fails_on_is_compared_by_its_text(
 
 
 def test_a_page_is_not_blamed_for_a_lack_of_memory(monkeypatch: pytest.MonkeyPatch) -> None:
-    def parsed(_: object) -> None:
+    def fail(_: object) -> None:
         raise MemoryError
 
-    for parse in ("parsed", "briefly_parsed"):
-        monkeypatch.setattr(f"neardup.core.text.html.{parse}", parsed)
+    for name in ("parse", "parse_briefly"):
+        monkeypatch.setattr(f"neardup.core.text.html.{name}", fail)
     with pytest.raises(MemoryError):
         fingerprint_page(Page(b"<p>some words</p>"), WHOLE)
 

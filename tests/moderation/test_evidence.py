@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from neardup.core.fingerprint.word_hashes import hash_words
-from neardup.core.text.normalize import located, tokens
+from neardup.core.text.normalize import locate_words, tokens
 from neardup.core.verify.passages import MIN_PASSAGE, passages
 from neardup.languages import LANGUAGES
 from neardup.moderation.evidence.alignment import (
@@ -63,7 +63,7 @@ def assert_shown(found: AlignedStories, stories: tuple[LoadedStory, ...]) -> Non
         for one in shown:
             edges.add(max(edges) + len(one.text))
         assert edges <= boundaries(text), "a fragment boundary is inside a grapheme cluster"
-        words = located(text)
+        words = locate_words(text)
         inside = {at for start, end in zip(words.starts, words.ends, strict=True) for at in range(start + 1, end)}
         assert not edges & inside, "a fragment boundary is inside a word"
         numbers.append([one.passage for one in shown if one.begins])

@@ -7,7 +7,7 @@ import unicodedata
 import numpy as np
 from hypothesis import given
 from hypothesis import strategies as st
-from neardup.core.text.normalize import located, tokens
+from neardup.core.text.normalize import locate_words, tokens
 from neardup.ledger.similarities import Similarity, Source, union_of_spans, words_in
 from neardup.moderation.evidence.alignment import Fold, Mark, Paragraph
 from neardup.moderation.evidence.story_report import COLOURS, StoryReport, story_report
@@ -138,4 +138,4 @@ def test_marks_in_a_script_from_right_to_left_keep_the_text() -> None:
     words = len(tokens(text))
     found = similarity([np.array([[0, words // 2]], np.int32)], words)
     report = story_report(found, story_of(text), np.zeros(words, bool))
-    assert "".join(one.text for line in lines_of(report) for one in line.fragments) == located(text).text
+    assert "".join(one.text for line in lines_of(report) for one in line.fragments) == locate_words(text).text

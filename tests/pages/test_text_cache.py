@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from hypothesis import example, given
 from hypothesis import strategies as st
 from neardup.core.page import PageShingled, Unreadable
-from neardup.core.verify.shingled import shingled
+from neardup.core.verify.shingled import shingle_words
 from neardup.pages.results import ReadFailed, ShingledResult
 from neardup.pages.text_cache import MIN_TEXTS_TO_WARN, NoText, Texts
 from neardup.records import Dead, PairedStory, Skip, Story
@@ -14,7 +14,7 @@ from structlog.testing import capture_logs
 
 from tests.support.languages import HINDI
 
-TEXT = shingled([b"a", b"b", b"c"])
+TEXT = shingle_words([b"a", b"b", b"c"])
 WARNING = "most texts are gone, so signatures decide: is [content] right?"
 Failure = tuple[ShingledResult, NoText]
 FAILURES: list[Failure] = [  # what reading a page gives, and why it gives no text

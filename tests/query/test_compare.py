@@ -11,9 +11,9 @@ from hypothesis import strategies as st
 from neardup.config import Thresholds
 from neardup.core.fingerprint.word_hashes import passage_hashes
 from neardup.core.publication_order import Side
-from neardup.core.text.normalize import located, tokens
+from neardup.core.text.normalize import locate_words, tokens
 from neardup.core.verify.passages import MIN_PASSAGE
-from neardup.core.verify.shingled import shingled
+from neardup.core.verify.shingled import shingle_words
 from neardup.core.verify.tiers import PARTIAL, PASSAGE, SIMILAR
 from neardup.languages import LANGUAGES
 from neardup.moderation.evidence.terminal import SHOWN_PASSAGES, side_by_side
@@ -40,7 +40,7 @@ def assert_evidence(facts: Evidence, stories: tuple[LoadedStory, LoadedStory]) -
     covered = sum(passage.words for passage in facts.passages)
     for side, story in zip(PAIR, stories, strict=True):
         assert facts.shares[side] == covered / len(story.words)
-        whole = located(story.text)
+        whole = locate_words(story.text)
         for passage in facts.passages:
             found: Excerpt = getattr(passage, side)
             first, end = found.word, found.word + passage.words
@@ -141,7 +141,7 @@ def test_a_passage_is_shown_without_runs_by_chance(language: Language) -> None:
     assert len(facts.passages) == 2
     text = " ".join(shown(facts).split())
     assert f"{found} words copied, the longest run {facts.longest_run_words}" in text
-    common = passage_hashes(shingled(tokens(" ".join(words))).words)
+    common = passage_hashes(shingle_words(tokens(" ".join(words))).words)
     facts = evidence(a, b, THRESHOLDS, common)
     assert facts.kind is None and facts.common_words is not None
     assert 0.8 * found <= facts.common_words <= found

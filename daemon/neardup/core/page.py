@@ -10,14 +10,14 @@ from dataclasses import dataclass
 from typing import NamedTuple, Self
 
 from neardup.core.fingerprint.compute import fingerprint_text, text_hash
-from neardup.core.text.decoding import MOST_CHARACTERS, REPLACEMENT, NoStoryText, decode, unparsed_text
+from neardup.core.text.decoding import MOST_CHARACTERS, REPLACEMENT, NoStoryText, decode, read_unparsed
 from neardup.core.text.disguise import disguise
 from neardup.core.text.extraction import Extraction
 from neardup.core.text.html import Extracted, extract_file, extract_page, opening, page_title
 from neardup.core.text.normalize import tokens
 from neardup.core.text.reading_order import in_reading_order, overrides_direction
 from neardup.core.text.scripts import Characters, characters, script_of
-from neardup.core.verify.shingled import Shingled, fingerprinted_text, shingled_text
+from neardup.core.verify.shingled import Shingled, fingerprint_and_shingle_text, shingle_text
 from neardup.records import Fingerprint, Limit, Mark, MarkReason, Marks, Skip, TextMeasures
 
 MOST_HIDDEN = 0.5  # of the characters of a page; one in a hundred real pages hides more
@@ -159,7 +159,7 @@ def _extract(page: Page, extraction: Extraction) -> Extracted:
 
 def _read_unparsed(page: Page) -> str:
     text = decode(page.body, None if page.is_text else page.content_type)
-    return text[:MOST_CHARACTERS] if page.is_text else unparsed_text(text)
+    return text[:MOST_CHARACTERS] if page.is_text else read_unparsed(text)
 
 
 def _extract_or_read(extract: Callable[[], Extracted], unparsed: Callable[[], str]) -> Extracted:
@@ -200,7 +200,7 @@ def _measures(story: StoryText, words: int) -> TextMeasures:
 
 def shingle_story(text: str) -> PageShingled | Unreadable:
     """A story's text -> the form in which texts are compared, however short the text is."""
-    shingled = shingled_text(text)
+    shingled = shingle_text(text)
     return _too_short(0) if shingled is None else PageShingled(text_hash(shingled.normalised), shingled)
 
 
@@ -216,7 +216,7 @@ def split_story(text: str, marks: Marks = ()) -> PageText | Unreadable:
 
 def prepare_story(text: str, marks: Marks = ()) -> PreparedStory | Unreadable:
     """As `split_story`, for a check: by the native core, so that a long text holds up no other thread."""
-    found = fingerprinted_text(text)
+    found = fingerprint_and_shingle_text(text)
     marks += text_marks(text, characters(text))
     if found is None:
         return _too_short(0, marks)
@@ -240,7 +240,7 @@ def prepare_file(body: bytes, extraction: Extraction) -> PreparedStory | Unreada
 
 def _story_of_file(body: bytes, extraction: Extraction) -> StoryText | Unreadable:
     try:
-        found = _extract_or_read(lambda: extract_file(body, extraction), lambda: unparsed_text(decode(body, None)))
+        found = _extract_or_read(lambda: extract_file(body, extraction), lambda: read_unparsed(decode(body, None)))
     except NoStoryText as error:
         return Unreadable(error.reason)
     return _story_text(found, page_marks(found))

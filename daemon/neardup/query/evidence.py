@@ -13,13 +13,13 @@ from neardup.config import Detection, Thresholds
 from neardup.core.fingerprint.compute import text_hash
 from neardup.core.fingerprint.word_hashes import PassageHashes
 from neardup.core.publication_order import Dates, Side, earlier
-from neardup.core.text.normalize import Located, located
+from neardup.core.text.normalize import Located, locate_words
 from neardup.core.text.scripts import most_frequent_script
 from neardup.core.verify import skeletons
 from neardup.core.verify.alignment import NO_HASHES, align
 from neardup.core.verify.passages import Passage, passages
 from neardup.core.verify.scores import examine, hamming, hash_rows
-from neardup.core.verify.shingled import Shingled, fingerprinted
+from neardup.core.verify.shingled import Shingled, fingerprint_and_shingle
 from neardup.core.verify.tiers import COMMON_WORDS, COPIED_WORDS, PASSAGE, tier_of
 from neardup.core.verify.tiers import Thresholds as Limits
 from neardup.records import Kind, Language, rfc3339
@@ -44,7 +44,7 @@ class LoadedStory:
     @cached_property
     def located(self) -> Located:
         """The places of its words, which take several milliseconds for a long text."""
-        return located(self.text)
+        return locate_words(self.text)
 
 
 @dataclass(frozen=True, slots=True)
@@ -160,7 +160,10 @@ def evidence(a: LoadedStory, b: LoadedStory, thresholds: Limits, common: Passage
 
     `common` are the hashes of common passages in their language, ascending.
     """
-    (fingerprint_a, shingles_a), (fingerprint_b, shingles_b) = fingerprinted(a.words), fingerprinted(b.words)
+    (fingerprint_a, shingles_a), (fingerprint_b, shingles_b) = (
+        fingerprint_and_shingle(a.words),
+        fingerprint_and_shingle(b.words),
+    )
     [distance] = hamming(hash_rows([fingerprint_a.simhash]), hash_rows([fingerprint_b.simhash])).tolist()
     same_text = fingerprint_a.text_hash == fingerprint_b.text_hash
     found = examine(

@@ -14,10 +14,10 @@ from neardup.core.fingerprint.compute import fingerprint as fingerprint_words
 from neardup.core.fingerprint.compute import fingerprint_text
 from neardup.core.fingerprint.word_hashes import PassageHashes
 from neardup.core.page import MIN_WORDS, is_too_short
-from neardup.core.text.normalize import Located, located, tokens
+from neardup.core.text.normalize import Located, locate_words, tokens
 from neardup.core.text.scripts import UnknownScript, detect_language, most_frequent_script
 from neardup.core.verify.scores import ComparedPair, assess_all, examine, hamming, hash_rows
-from neardup.core.verify.shingled import Shingled, shingled
+from neardup.core.verify.shingled import Shingled, shingle_words
 from neardup.core.verify.tiers import COPIED_WORDS, tier_of
 from neardup.languages import SHIPPED
 from neardup.records import Assessment, Candidate, Fingerprint, Kind, Language, PairedStory, Spans
@@ -77,7 +77,7 @@ def compare(text_a: str, text_b: str, language: str | None = None) -> Comparison
     spoken = detect_language(text_a) if language is None else SHIPPED.find(language)
     words_a, words_b = _words(text_a, "text_a"), _words(text_b, "text_b")
     a, b = fingerprint_words(words_a), fingerprint_words(words_b)
-    shingled_a, shingled_b = shingled(words_a), shingled(words_b)
+    shingled_a, shingled_b = shingle_words(words_a), shingle_words(words_b)
     [distance] = hamming(hash_rows([a.simhash]), hash_rows([b.simhash])).tolist()
     assessment = examine(
         shingled_a,
@@ -97,8 +97,8 @@ def compare(text_a: str, text_b: str, language: str | None = None) -> Comparison
         hamming=distance,
         longest_run_words=signals.longest_run_words or 0,
         copied_words=int(signals.extra.get(COPIED_WORDS, 0)),
-        spans_a=character_spans(located(text_a), spans_a),
-        spans_b=character_spans(located(text_b), spans_b),
+        spans_a=character_spans(locate_words(text_a), spans_a),
+        spans_b=character_spans(locate_words(text_b), spans_b),
     )
 
 
@@ -162,8 +162,8 @@ class PairVerifier:
     """Verifies pairs; it caches the texts that it has split into words."""
 
     def __init__(self) -> None:
-        self._shingled: Callable[[str], Shingled] = lru_cache(CACHED_TEXTS)(lambda text: shingled(tokens(text)))
-        self._located: Callable[[str], Located] = lru_cache(CACHED_TEXTS)(located)
+        self._shingled: Callable[[str], Shingled] = lru_cache(CACHED_TEXTS)(lambda text: shingle_words(tokens(text)))
+        self._located: Callable[[str], Located] = lru_cache(CACHED_TEXTS)(locate_words)
 
     def copies_of(self, pairs: Iterable[tuple[PreparedText, PreparedText]], common: PassageHashes) -> list[Copy]:
         """Those of pairs of texts that are copies, with what they have in common.

@@ -21,7 +21,7 @@ from neardup.core.text.extraction import Extraction
 from neardup.core.text.scripts import ENGLISH, UnknownScript, detect_language, script_of_most
 from neardup.core.verify.alignment import NO_HASHES
 from neardup.core.verify.scores import ComparedPair, assess_all
-from neardup.core.verify.shingled import Shingled, shingled_text
+from neardup.core.verify.shingled import Shingled, shingle_text
 from neardup.core.verify.skeletons import Grams, distinct_grams
 from neardup.errors import NeardupError
 from neardup.nomination.in_memory import Pair
@@ -198,7 +198,7 @@ class Verifier:
     def _text(self, place: int) -> ComparedText:
         if (text := self._cache.get(place)) is None:
             kept = self._kept[place]
-            shingled = shingled_text(self._scratches[kept.file].load(kept))
+            shingled = shingle_text(self._scratches[kept.file].load(kept))
             assert shingled is not None  # for it has a fingerprint
             text = ComparedText(shingled.words, shingled.shingles, shingled.normalised, shingled.skeleton_hashes)
             if text.nbytes <= CACHE_BYTES:

@@ -15,7 +15,7 @@ from neardup.core.fingerprint.word_hashes import PassageHashes
 from neardup.core.publication_order import sort_key
 from neardup.core.verify.alignment import NO_HASHES
 from neardup.core.verify.scores import ComparedPair, assess_all
-from neardup.core.verify.shingled import Shingled, shingled_text
+from neardup.core.verify.shingled import Shingled, shingle_text
 from neardup.core.verify.tiers import COPIED_WORDS, kinds_of_passages, tier_of
 from neardup.moderation.export.formats import schema_of, typed
 from neardup.moderation.export.tables import PAIRS, WHOLE_PAIRS, export_row
@@ -122,7 +122,7 @@ def _text_bytes(works: DataFrame) -> int:
 def _verifier(config: Config, shared: Any, flagged_at: int) -> Callable[[Batches], Batches]:
     def verify(batches: Batches) -> Batches:
         schema, common = verified_schema(), shared.value
-        shingled = lru_cache(TEXTS_HELD)(shingled_text)
+        shingled = lru_cache(TEXTS_HELD)(shingle_text)
         for batch in batches:
             for start in range(0, len(batch), PAIRS_AT_A_TIME):
                 rows = batch.slice(start, PAIRS_AT_A_TIME).to_pylist()

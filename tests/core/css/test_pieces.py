@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from neardup.core.css.pieces import collapse_spaces, read_spaced_text, read_spaced_text_in_python, visible_length
-from neardup.core.text.parsing import parsed
+from neardup.core.text.parsing import parse
 
 WHITE_SPACE = "".join(filter(str.isspace, map(chr, range(0x3100))))
 texts = st.text(st.sampled_from(f" \n\t\f\v{WHITE_SPACE}aé\u0915\u093f\U0001f600") | st.characters(codec="utf-8"))
@@ -21,7 +21,7 @@ def test_runs_of_white_space_of_html_are_single_spaces(text: str) -> None:
 @pytest.mark.native
 @given(st.lists(texts, max_size=4))
 def test_both_implementations_write_the_same_text_of_an_element(parts: list[str]) -> None:
-    root = parsed("<!doctype html><p>" + "<b>".join(part.replace("<", "").replace("&", "") for part in parts))
+    root = parse("<!doctype html><p>" + "<b>".join(part.replace("<", "").replace("&", "") for part in parts))
     assert root is not None
     for element in root.traverse():
         assert read_spaced_text(element) == read_spaced_text_in_python(element)

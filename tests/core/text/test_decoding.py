@@ -4,7 +4,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from neardup.core.page import Page, PageFingerprinted, StoryText, fingerprint_page, text_of
-from neardup.core.text.decoding import MOST_CHARACTERS, unparsed_text
+from neardup.core.text.decoding import MOST_CHARACTERS, read_unparsed
 from neardup.core.text.extraction import Extraction
 from neardup.core.text.html import MOST_TAGS, extract_page, visible_text
 from neardup.core.text.normalize import tokens
@@ -29,17 +29,17 @@ PIECES = st.one_of(
 
 @given(st.lists(PIECES).map("".join))
 def test_the_words_are_those_of_the_parsed_page(markup: str) -> None:
-    assert tokens(unparsed_text(markup)) == tokens(visible_text(f"<body>{markup}", WHOLE))
+    assert tokens(read_unparsed(markup)) == tokens(visible_text(f"<body>{markup}", WHOLE))
 
 
 @pytest.mark.parametrize("unclosed", ["<!-- ", "<script>", "<style> ", "<textarea><script></textarea>", '<a title="'])
 def test_what_does_not_end_hides_no_story(unclosed: str) -> None:
     story = tokens(TEXTS[LANGUAGES[0]])
-    assert tokens(unparsed_text(f"{unclosed}{TEXTS[LANGUAGES[0]]}"))[-len(story) + 1 :] == story[1:]
+    assert tokens(read_unparsed(f"{unclosed}{TEXTS[LANGUAGES[0]]}"))[-len(story) + 1 :] == story[1:]
 
 
 def test_a_text_is_read_up_to_its_limit() -> None:
-    assert len(unparsed_text("अ " * MOST_CHARACTERS)) == MOST_CHARACTERS
+    assert len(read_unparsed("अ " * MOST_CHARACTERS)) == MOST_CHARACTERS
 
 
 @pytest.mark.parametrize("language", LANGUAGES)

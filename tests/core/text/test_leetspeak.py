@@ -4,7 +4,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from neardup.core.text.look_alikes import DIGITS, SIGNS
-from neardup.core.text.normalize import located, tokens
+from neardup.core.text.normalize import locate_words, tokens
 from neardup.records import Language
 
 from tests.support.languages import ENGLISH, SAMPLED
@@ -95,6 +95,6 @@ def test_only_words_from_a_to_z_are_read_in_another_way(language: Language) -> N
 @unhurried
 @given(st.text(st.sampled_from("ab0@$ \u200b\u0336éक"), max_size=12))
 def test_the_places_of_words_are_those_of_the_tokens(text: str) -> None:
-    places = located(text)
+    places = locate_words(text)
     found = [tokens(places.text[start:end]) for start, end in zip(places.starts, places.ends, strict=True)]
     assert found == [[word] for word in tokens(text)]

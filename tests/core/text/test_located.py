@@ -1,4 +1,4 @@
-"""Laws: `located` gives the offsets of a text's words, in order; and no cut splits a word or a grapheme cluster.
+"""Laws: `locate_words` gives the offsets of a text's words, in order; and no cut splits a word or a grapheme cluster.
 
 The `regex` package is the reference for grapheme clusters.
 """
@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from neardup.core.text.normalize import Located, located, tokens
+from neardup.core.text.normalize import Located, locate_words, tokens
 from neardup.languages import LANGUAGES
 from neardup.records import Language
 
@@ -38,7 +38,7 @@ any_text = st.one_of(
 
 
 def assert_located(text: str) -> Located:
-    found = located(text)
+    found = locate_words(text)
     places = list(zip(found.starts.tolist(), found.ends.tolist(), strict=True))
     assert found.text == unicodedata.normalize("NFC", text)
     assert [tokens(found.text[start:end]) for start, end in places] == [[word] for word in tokens(text)]
@@ -61,7 +61,7 @@ def test_located_offsets_are_those_of_the_words(text: str) -> None:
 @unhurried
 @given(any_text, st.data())
 def test_a_span_contains_its_words_and_has_cuts_at_both_ends(text: str, data: st.DataObject) -> None:
-    found, words = located(text), tokens(text)
+    found, words = locate_words(text), tokens(text)
     first = data.draw(st.integers(0, len(words)))
     end = data.draw(st.integers(first, len(words)))
     if first == end:
@@ -101,12 +101,12 @@ def test_characters_beside_a_word_are_not_split(sign: str) -> None:
 
 
 def test_a_span_includes_the_base_of_an_initial_mark() -> None:
-    found = located("अ 😀\u0301ब")
+    found = locate_words("अ 😀\u0301ब")
     assert found.text[slice(*found.span(1, 2))] == "😀\u0301ब"
 
 
 def test_a_family_before_a_word_stays_whole() -> None:
-    found = located(f"क {FAMILY}ख {FAMILY}\u200dग")
+    found = locate_words(f"क {FAMILY}ख {FAMILY}\u200dग")
     assert [found.text[slice(*found.span(n, n + 1))] for n in range(3)] == ["क", "ख", f"{FAMILY}\u200dग"]
 
 
@@ -115,7 +115,7 @@ def test_no_cut_splits_any_grapheme_cluster_of_unicode() -> None:
         chr(code) for code in range(sys.maxunicode + 1) if unicodedata.category(chr(code)) not in ("Cn", "Cs", "Co")
     ]
     text = "".join(f" {c}x{c}." for c in drawn)
-    found = located(text)
+    found = locate_words(text)
     assert not set(found.cuts.tolist()) - boundaries(found.text)
 
 

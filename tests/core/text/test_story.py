@@ -9,7 +9,7 @@ from neardup.core.native import page as native_page
 from neardup.core.page import Page, PageFingerprinted, StoryText, Unreadable, fingerprint_page, text_of
 from neardup.core.text.decoding import is_plain
 from neardup.core.text.extraction import Extraction
-from neardup.core.text.parsing import briefly_parsed, parsed
+from neardup.core.text.parsing import parse, parse_briefly
 from selectolax.lexbor import LexborHTMLParser
 
 from tests.support.random_pages import random_page
@@ -35,8 +35,8 @@ def both_ways(
     native = fingerprint_page(page, extraction), text_of(page, extraction)
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr("neardup.core.text.html.read_plain_story", lambda *_: None)
-        patch.setattr("neardup.core.text.html.briefly_parsed", lambda _: None)
-        patch.setattr("neardup.core.text.html.briefly_parsed", lambda *_, **__: None)
+        patch.setattr("neardup.core.text.html.parse_briefly", lambda _: None)
+        patch.setattr("neardup.core.text.html.parse_briefly", lambda *_, **__: None)
         return [native, (fingerprint_page(page, extraction), text_of(page, extraction))]
 
 
@@ -50,9 +50,9 @@ def test_both_roads_make_the_same_of_any_page(body: bytes, extraction: Extractio
 @given(st.lists(pages, min_size=1, max_size=4))
 def test_a_page_is_parsed_alike_whatever_was_parsed_before(bodies: list[bytes]) -> None:
     for body in bodies:
-        brief, root = briefly_parsed(body), parsed(body)
+        brief, root = parse_briefly(body), parse(body)
         assert brief is None or (root is not None and brief.html == root.html)
-        brief, root = briefly_parsed(body, scripting=False), LexborHTMLParser(body).root
+        brief, root = parse_briefly(body, scripting=False), LexborHTMLParser(body).root
         assert brief is None or (root is not None and brief.html == root.html)
 
 

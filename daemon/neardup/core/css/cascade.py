@@ -12,7 +12,7 @@ from neardup.core.css.declarations import Declaration, declarations, substitute_
 from neardup.core.css.page_styles import MOST_WORK, StyleSheet
 from neardup.core.css.sheets import MOST_RULES
 from neardup.core.css.values import GLOBAL, expand
-from neardup.core.text.parsing import matching
+from neardup.core.text.parsing import find_matching
 
 # Important, of a style attribute, rank of the cascade layer, specificity, order.
 Key = tuple[bool, bool, int, tuple[int, int, int], int]
@@ -68,7 +68,7 @@ class Sheets:
         self.pseudos: dict[int, set[str]] = {}
         self.acting: dict[int, LexborNode] = {}
         self.moved: dict[int, LexborNode] = {}
-        elements = len(matching("*", root))
+        elements = len(find_matching("*", root))
         room, work = MOST_MATCHES, MOST_WORK
         rules = self._rules = [rule for sheet in sheets for rule in sheet.rules][:MOST_RULES]
         self.marking = [mark for sheet in sheets for mark in sheet.marking]
@@ -82,7 +82,7 @@ class Sheets:
                 if rule.declarations.acts:
                     self.slotted.append(rule.selector)
                 continue
-            nodes = matching(rule.selector, root)
+            nodes = find_matching(rule.selector, root)
             room -= len(nodes)
             if room < 0:
                 self.is_whole = False

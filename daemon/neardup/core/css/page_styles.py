@@ -14,7 +14,7 @@ from selectolax.lexbor import LexborNode, SelectolaxError
 
 from neardup.core.css.declarations import MARKING, Declaration, Declarations, declarations, possible_values
 from neardup.core.css.sheets import MOST_RULES, Rule, applies, data_url, rules
-from neardup.core.text.parsing import matching, parsed
+from neardup.core.text.parsing import find_matching, parse
 
 MOST_WORK = 100_000_000  # comparisons of an element and a selector; each takes about 10 ns
 LONG_MARKS = 100  # characters of the marks of lists and quotes; fewer are no part of a story
@@ -24,7 +24,7 @@ PARSING = 50  # comparisons take as long as to parse a selector
 LISTABLE = re.compile(r"(?:[\w\s.#:>+~*-]|\[[\w\s\"'=~|^$*-]*\]|\([\w\s.#+-]*\))+")
 # The tag, or the first class or id, that an element must have which a plain selector matches.
 SUBJECT = re.compile(r"(?:[\w\s.#>+~*-]*[\s>+~])?(?:\*?([.#][\w-]++)|([\w-]++))[\w.#-]*+")
-EMPTY_PAGE = parsed("<p>")
+EMPTY_PAGE = parse("<p>")
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -56,7 +56,7 @@ STYLE_SHEETS: dict[str, StyleSheet] = {}
 def style_sheets(root: LexborNode) -> list[StyleSheet]:
     """The style sheets of a page that apply to a screen, wherever they stand."""
     sheets = []
-    for node in matching("style, link[href]", root):
+    for node in find_matching("style, link[href]", root):
         attributes = node.attributes
         linked = data_url(attributes["href"]) if node.tag == "link" else None
         is_css = (attributes.get("type") or "text/css").lower() == "text/css"
@@ -102,7 +102,7 @@ def _is_selector(selector: str) -> bool:
     if EMPTY_PAGE is None:
         return False
     try:
-        matching(selector, EMPTY_PAGE)
+        find_matching(selector, EMPTY_PAGE)
     except (SelectolaxError, UnicodeEncodeError):  # an escape may stand for half a character
         return False
     return True
@@ -155,12 +155,13 @@ def act_on(
     if _show_marks(sheets) or _are_too_many(sheets, len(bodies), html):
         return True
     within = chain.from_iterable(sheet.within for sheet in sheets)
-    if any(matching(selectors, body) for selectors in within for body in bodies):
+    if any(find_matching(selectors, body) for selectors in within for body in bodies):
         return True
     names = _names(around.values())
     outside = [(selector, unknown) for sheet in sheets for name, selector, unknown in sheet.around if name in names]
     return any(
-        any(node.mem_id in around for node in matching(selector, root)) and _may_act(unknown, sheets, around.values())
+        any(node.mem_id in around for node in find_matching(selector, root))
+        and _may_act(unknown, sheets, around.values())
         for selector, unknown in outside
     )
 

@@ -60,7 +60,7 @@ from neardup.core.css.pieces import (
     visible_length,
     write_text,
 )
-from neardup.core.text.parsing import insert_after, insert_before, matching, parsed
+from neardup.core.text.parsing import find_matching, insert_after, insert_before, parse
 from neardup.core.text.story import BREAKS, TEMPLATES, Parts, Story, parts_of, story_of
 
 Page = TypeVar("Page")
@@ -143,7 +143,7 @@ def render(root: LexborNode, story: Story) -> Rendered:
     among the others, and if they are many once more, apart from these.  A page that hides much more than it shows may
     show it by a script, or in a way that is not known here, so the hidden texts follow those that are shown.
     """
-    signs = [signs_of_counters(sheet.text_lexbor()) for sheet in matching("style", root)]
+    signs = [signs_of_counters(sheet.text_lexbor()) for sheet in find_matching("style", root)]
     page = _page(root, story)
     signs.append(marks(page.sheets.marking, {}))
     pieces = [_show(" ".join(signs).strip(), START.doubted("signs"), page), *_pieces(root, page)]
@@ -432,7 +432,7 @@ def _page_within(markup: str, style: Style, page: _Page) -> Iterator[Part]:
     """A page that stands in an element, with the style that it inherits."""
     if page.depth == DEEPEST:
         page.left_out.append(markup)
-    elif (root := parsed(markup)) is not None:
+    elif (root := parse(markup)) is not None:
         inside = _page(root, story_of([root]))
         inside = inside._replace(
             depth=page.depth + 1, left_out=page.left_out, characters=page.characters, host=page.host

@@ -34,24 +34,24 @@ def fingerprint_text(text: str | bytes) -> Fingerprint | None:
 
 
 def _native_hashed_text(text: str | bytes) -> HashedText | None:
-    return _by_native_core(hashed_text_of_utf8, hashed_text.reference, text)
+    return _by_native_core(hashed_text_of_utf8, hash_text.reference, text)
 
 
 @in_c(_native_hashed_text)
-def hashed_text(text: str | bytes) -> HashedText | None:
+def hash_text(text: str | bytes) -> HashedText | None:
     """A story's text -> what it is compared by; None for a text without words.  Bytes are UTF-8.  Thread-safe."""
     words = tokens(text if isinstance(text, str) else text.decode())
-    return hashed_words(words) if words else None
+    return hash_text_of_words(words) if words else None
 
 
 def _native_hashed_words(words: Sequence[bytes]) -> HashedText:
     made = hashed_text_of_utf8(b" ".join(words), is_normalised=True)
-    return hashed_words.reference(words) if isinstance(made, int) else made
+    return hash_text_of_words.reference(words) if isinstance(made, int) else made
 
 
 @in_c(_native_hashed_words)
-def hashed_words(words: Sequence[bytes]) -> HashedText:
-    """As `hashed_text`, of normalised UTF-8 words, at least one."""
+def hash_text_of_words(words: Sequence[bytes]) -> HashedText:
+    """As `hash_text`, of normalised UTF-8 words, at least one."""
     normalised = b" ".join(words)
     return HashedText(normalised, hash_words(words).hashes, skeleton_hashes_of(normalised))
 

@@ -12,7 +12,7 @@ from functools import cache
 
 import xxhash
 
-from neardup.core.fingerprint.compute import fingerprint, fingerprint_text, hashed_text
+from neardup.core.fingerprint.compute import fingerprint, fingerprint_text, hash_text
 from neardup.core.native import LIBRARY
 from neardup.core.native.fingerprint import fingerprint_of_utf8
 from neardup.core.text.normalize import are_kept, tokens
@@ -109,7 +109,7 @@ def check_native_core() -> None:
 
 def _words(golden: str) -> list[bytes]:
     """As `tokens`, by the native core where there is one: every command waits for the digests."""
-    found = None if LIBRARY is None else hashed_text(golden)
+    found = None if LIBRARY is None else hash_text(golden)
     return tokens(golden) if found is None else found.normalised.split()
 
 

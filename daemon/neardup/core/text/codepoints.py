@@ -114,7 +114,7 @@ def table() -> Codes:
     word = np.isin(np.frombuffer(categories, "S1")[::2], [b"L", b"M", b"N"])
     out = np.full(TABLE_END, SEPARATOR, np.uint32)
     out[:LETTERS_END][word] = np.flatnonzero(word)
-    for code in _cased():
+    for code in _cased_codes():
         folded = chr(code).casefold()
         if word[code] and folded != chr(code):
             out[code] = ord(folded) if len(folded) == 1 else EXPANDS
@@ -143,7 +143,7 @@ def flagged_table() -> Codes:
     normal_forms = table()
     flags = np.zeros(TABLE_END, np.uint32)
     classes = np.zeros(LETTERS_END, np.uint8)
-    classes[_cased()] = np.fromiter(map(unicodedata.combining, map(chr, _cased())), np.uint8)
+    classes[_cased_codes()] = np.fromiter(map(unicodedata.combining, map(chr, _cased_codes())), np.uint8)
     flags[:LETTERS_END][classes != 0] = COMBINING
     flags[:LETTERS_END][(classes != 0) & (classes != VIRAMA_CLASS)] |= BEYOND_TABLE | LONE_MARK
     flags[list(JAMO)] = BEYOND_TABLE
@@ -188,7 +188,7 @@ def _is_second(code: int) -> bool:
 @cache
 def _decompositions() -> list[tuple[tuple[int, ...], int]]:
     """Canonical decompositions: one or two code points, and the code point equivalent to them; without Hangul."""
-    decompositions = [(unicodedata.decomposition(chr(code)), code) for code in _cased()]
+    decompositions = [(unicodedata.decomposition(chr(code)), code) for code in _cased_codes()]
     return [
         (tuple(int(part, 16) for part in parts.split()), code)
         for parts, code in decompositions
@@ -196,7 +196,7 @@ def _decompositions() -> list[tuple[tuple[int, ...], int]]:
     ]
 
 
-def _cased() -> list[int]:
+def _cased_codes() -> list[int]:
     """The code points that are not UNCASED."""
     cased = np.ones(LETTERS_END, np.bool_)
     for uncased in UNCASED:

@@ -1,6 +1,6 @@
 """Bytes of a page -> its text, in whatever encoding it is; also whether it is text at all.
 
-Where a parser takes too long, `unparsed_text` reads a page without one, in time linear in its length.  No selector
+Where a parser takes too long, `read_unparsed` reads a page without one, in time linear in its length.  No selector
 applies then, and hidden text counts as shown.  A comment, script or style that does not end is read as text, so that it
 cannot hide the story.  Texts in like elements form a layer (see `core.css.computed_style`): some of them may be hidden.
 """
@@ -131,7 +131,7 @@ def _labels(body: bytes, content_type: str | None) -> Iterator[webencodings.Enco
             yield encoding
 
 
-def unparsed_text(markup: str) -> str:
+def read_unparsed(markup: str) -> str:
     """Markup -> its text outside tags, with line breaks between blocks, up to MOST_CHARACTERS."""
     for begin, end in JUNK:
         # a search for an end that is not there would be repeated at each beginning

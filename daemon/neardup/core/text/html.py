@@ -17,9 +17,9 @@ from selectolax.lexbor import LexborHTMLParser, LexborNode
 from neardup.core.css.own_texts import is_marker
 from neardup.core.css.pieces import visible_length
 from neardup.core.css.rendering import render
-from neardup.core.text.decoding import REPLACEMENT, NoStoryText, decode, is_plain, unparsed_text
+from neardup.core.text.decoding import REPLACEMENT, NoStoryText, decode, is_plain, read_unparsed
 from neardup.core.text.extraction import Extraction
-from neardup.core.text.parsing import briefly_parsed, insert_after, insert_before, matching, parsed
+from neardup.core.text.parsing import find_matching, insert_after, insert_before, parse, parse_briefly
 from neardup.core.text.scripts import Characters
 from neardup.core.text.story import BREAKS, INVISIBLE, SUPERSCRIPT, Story, read_plain_story, reason_to_render, story_of
 from neardup.records import Limit, Skip
@@ -94,7 +94,7 @@ def extract_file(body: bytes, extraction: Extraction) -> Extracted:
 
 def _of_markup(html: str, extraction: Extraction) -> Extracted:
     if html.count("<") > MOST_TAGS:
-        return Extracted(unparsed_text(html).encode(), Limit.TAGS)
+        return Extracted(read_unparsed(html).encode(), Limit.TAGS)
     return extract_markup(html, extraction)
 
 
@@ -106,7 +106,7 @@ def visible_text(html: str | bytes, extraction: Extraction) -> str:
 def extract_markup(html: str | bytes, extraction: Extraction) -> Extracted:
     """Markup (bytes are UTF-8) -> the story that a browser shows.  Raises NoStoryText."""
     page = html if isinstance(html, bytes) else html.encode(errors="replace")
-    root = briefly_parsed(page) or parsed(page)
+    root = parse_briefly(page) or parse(page)
     if root is None:
         raise NoStoryText(Skip.EMPTY)
     if not _strip(root, extraction.strip):
@@ -162,7 +162,7 @@ def _seen_bodies(story: Story) -> list[LexborNode]:
 
 def _render_anew(html: str | bytes, extraction: Extraction) -> Extracted | None:
     """The story of a page that shows next to nothing, rendered; None if there is too little of it."""
-    if _is_short(html) or (root := parsed(html)) is None or not _strip(root, extraction.strip):
+    if _is_short(html) or (root := parse(html)) is None or not _strip(root, extraction.strip):
         return None
     story = story_of(_bodies(root, extraction.body))
     if extraction.body and all(_is_short(body.html or "") for body in story.bodies):
@@ -189,7 +189,7 @@ def _strip(root: LexborNode, selectors: Iterable[str]) -> bool:
     """Remove what the selectors match, and leave line breaks for blocks; False if the whole page is among it."""
     for selector in selectors:
         # Each node once, though it may match twice; children first, because removing a parent frees them.
-        for node in reversed({node.mem_id: node for node in matching(selector, root)}.values()):
+        for node in reversed({node.mem_id: node for node in find_matching(selector, root)}.values()):
             if node.mem_id == root.mem_id:
                 return False
             if node.tag_id in BREAKS:
@@ -203,7 +203,7 @@ def _bodies(root: LexborNode, selector: str) -> list[LexborNode]:
     """The outermost nodes that match; the root if there is no selector.  Raises NoStoryText if none matches."""
     if not selector:
         return [root]
-    matches = {node.mem_id: node for node in matching(selector, root)}  # each once, though it may match twice
+    matches = {node.mem_id: node for node in find_matching(selector, root)}  # each once, though it may match twice
     if not matches:
         raise NoStoryText(Skip.NO_BODY)
     ids, outside = set(matches), set[int]()
@@ -240,7 +240,7 @@ def _first_of(selectors: Sequence[str], markup: bytes, content_type: str | None)
         return None
     if (plain := PLAIN_TITLE.match(html)) and (title := _one_line(plain[1])):
         return title
-    root = briefly_parsed(html.encode(), scripting=False) or LexborHTMLParser(html).root
+    root = parse_briefly(html.encode(), scripting=False) or LexborHTMLParser(html).root
     if root is None:
         return None
     return next(filter(None, (_text(root.css_first(selector)) for selector in selectors)), None)

@@ -177,7 +177,7 @@ def _ba_with_nukta() -> re.Pattern[str]:
     return re.compile(f"{chr(BA)}[{dropped}]*{chr(NUKTA)}")
 
 
-def located(text: str) -> Located:
+def locate_words(text: str) -> Located:
     """Text -> the offsets of `tokens(text)`, in order; the tokens of `text[start:end]` are that token alone."""
     text = nfc(text)
     codes = codes_of(text)

@@ -31,7 +31,7 @@ class _Parsers(threading.local):
 _parsers = _Parsers() if WHY_UNREAD is None else None
 
 
-def parsed(html: str | bytes) -> LexborNode | None:
+def parse(html: str | bytes) -> LexborNode | None:
     """Markup (bytes are UTF-8) -> its root, if it has one.
 
     What stands in `noscript` is one text, as in a browser that runs scripts; otherwise an unclosed element in it would
@@ -40,7 +40,7 @@ def parsed(html: str | bytes) -> LexborNode | None:
     return LexborHTMLParser(html, scripting=True).root
 
 
-def matching(selector: str, within: LexborNode) -> list[LexborNode]:
+def find_matching(selector: str, within: LexborNode) -> list[LexborNode]:
     """The elements that a selector matches among an element and those within it; one may be there twice.
 
     What the selector says of other elements is looked for in the whole page.  Raises SelectolaxError for what is no
@@ -49,8 +49,8 @@ def matching(selector: str, within: LexborNode) -> list[LexborNode]:
     return SELECTOR.find(selector, within)
 
 
-def briefly_parsed(html: bytes, *, scripting: bool = True) -> LexborNode | None:
-    """As `parsed`, in half the time, but until the next page is parsed so; None if this cannot be done.
+def parse_briefly(html: bytes, *, scripting: bool = True) -> LexborNode | None:
+    """As `parse`, in half the time, but until the next page is parsed so; None if this cannot be done.
 
     Unless `scripting`, what stands in `noscript` is parsed, too.
     """

@@ -27,7 +27,7 @@ from neardup.core.native.page import (
     TagClass,
     read_story,
 )
-from neardup.core.text.parsing import matching
+from neardup.core.text.parsing import find_matching
 
 
 def _tag_ids(names: str) -> frozenset[int]:
@@ -133,7 +133,7 @@ def _of_elements(story: Story) -> str | None:
 
 def _of_attributes(story: Story) -> str | None:
     for body in story.bodies:
-        for node in matching(WITH_PECULIAR_ATTRIBUTES, body):
+        for node in find_matching(WITH_PECULIAR_ATTRIBUTES, body):
             if name := acting_attribute(node.attributes):
                 return f"attribute {name}"
     return None
@@ -168,8 +168,8 @@ def parts_of(story: Story, acting: Iterable[LexborNode], moved: Iterable[LexborN
     parted = [*acting]
     parted += [node for node in story.invisible if node.tag_id in ALWAYS_IN_PARTS or node.tag_id in FRAMES]
     parted += [node for node in story.others if node.tag_id in ALWAYS_IN_PARTS or acting_attribute(node.attributes)]
-    peculiar = [node for body in story.bodies for node in matching(READ_IN_PARTS, body) if _has_parts(node)]
-    drawn = [node for body in story.bodies for node in matching(", ".join(DRAWN), body)]
+    peculiar = [node for body in story.bodies for node in find_matching(READ_IN_PARTS, body) if _has_parts(node)]
+    drawn = [node for body in story.bodies for node in find_matching(", ".join(DRAWN), body)]
     moved_in: dict[int, list[LexborNode]] = {}
     for node in {node.mem_id: node for node in (*moved, *drawn, *filter(_moves, peculiar))}.values():
         if (parent := node.parent) is not None:

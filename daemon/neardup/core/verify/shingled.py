@@ -5,7 +5,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from neardup.core.fingerprint.compute import fingerprint_of, fingerprint_text, hashed_text, hashed_words
+from neardup.core.fingerprint.compute import fingerprint_of, fingerprint_text, hash_text, hash_text_of_words
 from neardup.core.fingerprint.minhash import shingles
 from neardup.core.fingerprint.skeleton import Skeleton, skeleton_of
 from neardup.core.fingerprint.word_hashes import Hashes, PassageHashes, hash_words
@@ -49,30 +49,30 @@ class Shingled:
         return self.words.nbytes + self.shingles.nbytes + len(self.normalised) + self.skeleton_hashes.nbytes
 
 
-def shingled(words: Sequence[bytes]) -> Shingled:
+def shingle_words(words: Sequence[bytes]) -> Shingled:
     """Normalised UTF-8 words, at least one -> the hashes by which texts are compared."""
-    return _shingled(hashed_words(words))
+    return _shingle(hash_text_of_words(words))
 
 
-def shingled_text(text: str | bytes) -> Shingled | None:
+def shingle_text(text: str | bytes) -> Shingled | None:
     """A text -> the hashes by which it is compared; None for a text without words.  Bytes are UTF-8."""
-    found = hashed_text(text)
-    return None if found is None else _shingled(found)
+    found = hash_text(text)
+    return None if found is None else _shingle(found)
 
 
-def fingerprinted(words: Sequence[bytes]) -> tuple[Fingerprint, Shingled]:
+def fingerprint_and_shingle(words: Sequence[bytes]) -> tuple[Fingerprint, Shingled]:
     """Normalised UTF-8 words, at least one -> the fingerprint of the text, and what it is compared by."""
-    text = shingled(words)
+    text = shingle_words(words)
     return fingerprint_of(text.normalised, hash_words(words), text.shingles, text.skeleton_hashes), text
 
 
-def fingerprinted_text(text: str) -> tuple[Fingerprint, Shingled] | None:
-    """As `fingerprinted`, of a text, in half the time and without the GIL; None for a text without words."""
-    fingerprint, compared = fingerprint_text(text), shingled_text(text)
+def fingerprint_and_shingle_text(text: str) -> tuple[Fingerprint, Shingled] | None:
+    """As `fingerprint_and_shingle`, of a text, in half the time and without the GIL; None for a text without words."""
+    fingerprint, compared = fingerprint_text(text), shingle_text(text)
     return None if fingerprint is None or compared is None else (fingerprint, compared)
 
 
-def _shingled(text: HashedText) -> Shingled:
+def _shingle(text: HashedText) -> Shingled:
     return Shingled(text.words, shingles(text.words), text.normalised, text.skeleton_hashes)
 
 
