@@ -12,7 +12,7 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from neardup.core.publication_order import Dates, earlier, sort_key
-from neardup.core.verify.clusters import Member, Policy
+from neardup.core.verify.clusters import Member, Policy, choose_kept
 from neardup.core.verify.tiers import kinds_of_meaning
 from neardup.errors import Misuse
 from neardup.ledger import clusters
