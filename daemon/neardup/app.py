@@ -262,12 +262,12 @@ async def run_once(
 
 def _measuring_hooks(app: App, job: "Run", *, scrubs: bool) -> "list[Hook]":
     """The hooks that add to the summary of a run: the health of scripts, and of the index if it `scrubs`."""
-    from neardup.pipeline import summary
     from neardup.pipeline.index_check import scrub
     from neardup.pipeline.run_lifecycle import Hook
+    from neardup.pipeline.summary import report_unusual_texts
 
     async def report_texts(_: "Summary") -> None:
-        job.summary.unusual_texts = await summary.report_unusual_texts(app.ledger)
+        job.summary.unusual_texts = await report_unusual_texts(app.ledger)
 
     async def scrub_index(_: "Summary") -> None:
         await scrub(app.index, app.passages, app.ledger, app.config.detection, job.summary.index_faults)
