@@ -45,7 +45,7 @@ async def notify_embedding(section: Export, status: str, found: Mapping[Kind, in
 
 
 async def notify_verdict(section: Review, event: Mapping[str, Any]) -> None:
-    """POST an event of `ledger.verdict_log` as JSON, with `text`, a line for a chat room.
+    """POST an event of `ledger.verdicts` as JSON, with `text`, a line for a chat room.
 
     Raises as `notify_webhook` does.
     """
