@@ -25,6 +25,7 @@ settings.register_profile("untimed", deadline=None, max_examples=50 * CHAOS)
 settings.load_profile("untimed")
 
 
+DEFAULT_INTSET_ENTRIES = 512  # of a Redis
 MOST_FILES = 65_536  # that a worker may have open, with all the servers, ledgers and processes of its tests
 FILES_AT_MOST = resource.getrlimit(resource.RLIMIT_NOFILE)[1]
 resource.setrlimit(resource.RLIMIT_NOFILE, (min(MOST_FILES, FILES_AT_MOST), FILES_AT_MOST))
@@ -83,6 +84,7 @@ def empty_server(shared_servers: Callable[[str], str]) -> Callable[[str], str]:
     def emptied(program: str) -> str:
         with redis.Redis.from_url(shared_servers(program)) as client:
             client.flushall()
+            client.config_set("set-max-intset-entries", DEFAULT_INTSET_ENTRIES)  # a test before may have raised it
         return shared_servers(program)
 
     return emptied
