@@ -17,6 +17,8 @@ SUDO    := $(if $(filter 0,$(shell id -u)),,sudo)
 
 # Without bytecode each of the many processes of a test would compile the program again.
 unexport PYTHONDONTWRITEBYTECODE
+# The script that builds a Go program may take the name of the compiler from this.
+unexport GO
 
 .DEFAULT_GOAL := help
 .PHONY: help venv run run-meaning test check docs chaos soak bench bench-detection bench-candidates bench-scale bench-desk bench-serve lock clean tools wheel fuzz aarch64 nginx
