@@ -1,5 +1,6 @@
 """Laws of the pages of submitted stories on disk: a backup has them, and what no story needs is removed."""
 
+import asyncio
 import os
 from collections.abc import AsyncIterator
 from pathlib import Path
@@ -8,6 +9,7 @@ import pytest
 from neardup.errors import Fatal
 from neardup.ledger import files
 from neardup.ops.backup import back_up
+from neardup.ops.contents import submission_difference
 from neardup.pipeline import submitted_pages
 
 from tests.support.checked_ledger import CheckedLedger, checked_ledger, words_of
@@ -53,6 +55,28 @@ async def test_only_what_no_story_needs_is_removed(platform: CheckedLedger) -> N
         os.utime(file, (LONG_AGO, LONG_AGO))
     await platform.ledger.do(submitted_pages.remove_unused, ledger)
     assert set(files.submitted_folder(ledger).iterdir()) == {needed, recent}, "a recent one may be about to be needed"
+
+
+async def test_submissions_of_one_story_at_once_keep_its_page(platform: CheckedLedger, tmp_path: Path) -> None:
+    """By two processes, as an edit and its undo: the file of a text that comes back is not removed with the edit."""
+    ledger = platform.ledger.path
+    texts = [words_of(ODIA, name) for name in ("a", "b")]
+    async with checked_ledger(tmp_path) as other:
+        for turn in range(10):
+            await asyncio.gather(platform.put(ODIA, 1, texts[turn % 2]), other.put(ODIA, 1, texts[(turn + 1) % 2]))
+            assert await platform.ledger.do(submission_difference, ledger) is None
+    assert len(names(ledger)) == 1, "pages that no story needs are left"
+
+
+async def test_a_page_that_was_lost_is_named_and_comes_back_with_its_story(platform: CheckedLedger) -> None:
+    ledger = platform.ledger.path
+    for story_id in (1, 2):
+        await platform.put(ODIA, story_id, words_of(ODIA, f"a{story_id}"))
+    [lost] = [page for page in submitted_pages.kept(ledger) if page.name.startswith("2-")]
+    lost.unlink()
+    assert "1 stories have lost their page: 2;" in str(await platform.ledger.do(submission_difference, ledger))
+    await platform.put(ODIA, 2, words_of(ODIA, "a2"))
+    assert await platform.ledger.do(submission_difference, ledger) is None
 
 
 async def test_a_page_that_cannot_be_written_is_one_line(platform: CheckedLedger) -> None:

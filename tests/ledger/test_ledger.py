@@ -94,8 +94,8 @@ def test_forgetting_a_story_removes_all_its_records(db: sqlite3.Connection) -> N
     commit(db, fingerprinted(1, 1), fingerprinted(2, 1), pairs={(1, 2)})
     verify_pending(db)
     commit(db, DeadLettered(Story(3, HINDI), Dead.STORE_ERROR, "why"))
-    assert all(stories.forget(db, n) for n in (2, 3))
-    assert not stories.forget(db, 99)
+    assert all(stories.forget(db, n).known for n in (2, 3))
+    assert not stories.forget(db, 99).known
     assert db.execute("SELECT count(*) FROM flags").fetchone() == (0,)
     assert dead_letters.counts(db) == {}
     assert set(stories.fingerprints(db, [1, 2])) == {1}

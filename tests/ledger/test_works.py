@@ -164,7 +164,7 @@ def test_refingerprinting_keeps_the_catalogues() -> None:
 def test_a_forgotten_work_is_in_no_catalogue() -> None:
     with closing(ledger_in_memory()) as db:
         add(db, {1: None, -1: None}, {(-1, 1)})
-        assert stories.forget(db, -1)
+        assert stories.forget(db, -1).known
         assert works.catalogues(db) == []
 
 

@@ -2,12 +2,17 @@
 that was only checked.
 """
 
+import asyncio
+import json
 from collections.abc import AsyncIterator
+from contextlib import closing
 from pathlib import Path
 from typing import Any
 from urllib.parse import quote
 
 import pytest
+from neardup.ledger import connect
+from neardup.ops.contents import submission_difference
 from neardup.records import Language
 from neardup.serve.messages import BatchAnswer, CheckAnswer, CompareAnswer, MatchesAnswer, Problem, Stored
 
@@ -107,15 +112,38 @@ async def test_a_stored_copy_is_on_record_on_both_sides_until_it_is_forgotten(
     assert (source.spans, source.match_spans) == (copy.match_spans, copy.spans) != ([], [])
     recorded = Stored.model_validate_json(await send(client, "GET", path))
     assert (recorded.similarity, recorded.words, recorded.language) == (first.similarity, first.words, language)
-    assert '"forgotten":true' in await send(client, "DELETE", path)
-    assert '"forgotten":false' in await send(client, "DELETE", "/v1/stories/3")
-    status, problem = await problem_of(client, "GET", path)
-    assert (status, problem["type"]) == (404, "urn:neardup:problem:unknown-story")
+    assert json.loads(await send(client, "DELETE", path)) == {"story_id": copy_id}
+    for unknown in (path, "/v1/stories/3"):
+        status, problem = await problem_of(client, "DELETE", unknown)
+        assert (status, problem["type"]) == (404, "urn:neardup:problem:unknown-story")
+    assert (await put(client, 3, language, excerpt(SAMPLED[1]))).words, "an id that was unknown is refused now"
     body = {"language": language, "text": excerpt(language)}
     status, problem = await problem_of(client, "PUT", path, json=body)
     assert (status, problem["type"]) == (409, "urn:neardup:problem:forgotten")
     await send(client, "PUT", path, **body, restore=True)
     await send(client, "GET", path)
+
+
+async def test_the_last_of_several_submissions_of_a_story_holds(tmp_path: Path) -> None:
+    """An edit and its undo, sent before the edit is answered, and a long text, which waits longer than a short one."""
+    text = original(SAMPLED[0])
+    versions = [text, f"{text} {excerpt(SAMPLED[1])}", f"{text} " * 100, text]
+    async with http_service(configuration(tmp_path, deadline_seconds=30)) as (client, _):
+        for turn in range(4):
+            order = [*versions[turn % 3 :], versions[0]]
+            sending = []
+            for version in order:
+                sending.append(asyncio.create_task(put(client, 1, SAMPLED[0], version)))
+                await asyncio.sleep(0.01)
+            words = [answer.words for answer in await asyncio.gather(*sending)]
+            stored = Stored.model_validate_json(await send(client, "GET", "/v1/stories/1"))
+            assert stored.words == words[-1], "an earlier submission replaced a later one"
+            found = CheckAnswer.model_validate_json(
+                await send(client, "POST", "/v1/check", language=SAMPLED[0], text=excerpt(SAMPLED[0]))
+            )
+            assert [match.estimated for match in found.matches] == [False], "the page of the story is lost"
+    with closing(connect(tmp_path / "neardup.db")) as db:
+        assert submission_difference(db, tmp_path / "neardup.db") is None
 
 
 async def test_a_page_and_its_text_have_the_same_answer(client: HttpClient) -> None:

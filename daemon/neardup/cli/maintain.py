@@ -151,8 +151,8 @@ def forget(config: "Config", listed_id: str, *, undo: bool, as_json: bool) -> No
             async with open_app(config) as app:
                 await catch_up(app.index, app.ledger, app.version)
                 await PassageSync(app.passages, app.ledger).start()
-                known = await app.ledger.do(stories.forget, story_id)
-                submitted_pages.remove_story(config.ledger.path, story_id)
+                known, path = await app.ledger.do(stories.forget, story_id)
+                submitted_pages.remove(config.ledger.path, path)
                 await catch_up(app.index, app.ledger, app.version)
                 return known
 

@@ -14,7 +14,7 @@ import sqlite3
 from collections.abc import Collection, Iterable, Sequence
 from dataclasses import dataclass
 from itertools import chain, islice
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 from neardup.errors import Forgotten
 from neardup.ledger import (
@@ -75,6 +75,13 @@ class Batch:
     counts: dict[str, object]
     checkpoint: Checkpoint | None
     common_passages: Sequence[CommonPassage] = ()
+
+
+class Removed(NamedTuple):
+    """Whether the ledger held anything of a story that was removed, and the path of its page."""
+
+    known: bool
+    path: str | None
 
 
 def commit(db: sqlite3.Connection, batch: Batch) -> list[int]:
@@ -160,14 +167,18 @@ def update(db: sqlite3.Connection, unchanged: Sequence[Skipped]) -> None:
     works.put(db, ((outcome.story.id, outcome.story.catalogue, outcome.story.licence) for outcome in unchanged))
 
 
-def forget(db: sqlite3.Connection, story_id: int) -> bool:
-    """Remove a story from the ledger, and keep listings from bringing it back; returns whether it held anything of it.
+def forget(db: sqlite3.Connection, story_id: int, *, known_only: bool = False) -> Removed:
+    """Remove a story from the ledger, and keep listings from bringing it back.
 
-    Its id and SimHash remain in the changes, by which indexes learn of the removal, until these are pruned.
+    With `known_only`, nothing is kept of one that the ledger did not hold.  Its id and SimHash remain in the changes,
+    by which indexes learn of the removal, until these are pruned.
     """
     with transaction(db):
-        record_forgotten(db, story_id)
-        return _erase(db, [story_id]) > 0
+        row = db.execute("SELECT path FROM stories WHERE id = ?", (story_id,)).fetchone()
+        known = _erase(db, [story_id]) > 0
+        if known or not known_only:
+            record_forgotten(db, story_id)
+    return Removed(known, row and row[0])
 
 
 def erase(db: sqlite3.Connection, ids: Collection[int]) -> None:

@@ -42,12 +42,14 @@ from neardup.records import (
 class Submitted:
     """A submitted story with its matches, and those of the pairs that were verified, a.id < b.id.
 
-    `page` is the path of the submitted page, for a story whose path is not given.  `unseen` returns the matches that
-    the lookups may have missed because they were written meanwhile; it is called while no other process can write.
+    `page` is the path of the submitted page, for a story whose path is not given; `is_kept` says whether a path on
+    record still has its page.  `unseen` returns the matches that the lookups may have missed because they were written
+    meanwhile; it is called while no other process can write.
     """
 
     outcome: Fingerprinted
     page: str
+    is_kept: Callable[[str], bool]
     matches: Matches
     assessed: Sequence[tuple[Candidate, Assessment | None]]
     unseen: Callable[[sqlite3.Connection], Matches]
@@ -118,7 +120,10 @@ def _outcome(submitted: Submitted, before: sqlite3.Row | None) -> Fingerprinted 
     story = _complete(made.story, before)
     if (before["text_hash"], before["language"]) != (made.fingerprint.text_hash, story.language):
         return replace(made, story=replace(story, path=path))
-    unchanged = replace(story, path=made.story.path or before["path"], updated_at=before["updated_at"])
+    held = before["path"]
+    if held is not None and not submitted.is_kept(held):
+        held = submitted.page
+    unchanged = replace(story, path=made.story.path or held, updated_at=before["updated_at"])
     return Skipped(unchanged, Skip.UNCHANGED, marks=made.marks)
 
 

@@ -137,6 +137,15 @@ def submission_status(db: sqlite3.Connection, ledger: Path) -> SubmissionStatus:
     )
 
 
+def submission_difference(db: sqlite3.Connection, ledger: Path) -> str | None:
+    """The stories whose submitted page is gone, and what to do, in one line; None if there are none."""
+    missing = [name or str(story_id) for story_id, name in submitted_pages.list_missing(db, ledger)]
+    if not missing:
+        return None
+    named = ", ".join(missing[:MOST_NAMED]) + (", and others" if len(missing) > MOST_NAMED else "")
+    return f"{len(missing):,} stories have lost their page: {named}; submit them again, or list them with a path"
+
+
 def submission_summary(db: sqlite3.Connection, ledger: Path) -> str:
     """The pages on disk in one line, for `doctor`."""
     unused = sum(1 for _ in submitted_pages.list_unused(db, ledger))

@@ -207,6 +207,8 @@ async def _titles(config: Config) -> str:
 
 async def _submitted_pages(config: Config) -> str:
     with closing(connect(config.ledger.path)) as db:
+        if (difference := contents.submission_difference(db, config.ledger.path)) is not None:
+            raise NeedsRepair(difference)
         return contents.submission_summary(db, config.ledger.path)
 
 

@@ -1,7 +1,8 @@
 """The files of submitted pages, in a folder beside the ledger.
 
-A file is written durably before its story is committed, and is never changed: its name has a digest of its content.  It
-is removed when its story is forgotten, or has another path.
+A file is written durably before its story is committed, and is never changed.  Each submission has a file of its own:
+of two at the same time with the same text, neither removes the file of the other.  A file is removed when its story is
+forgotten, or has another path.
 """
 
 import json
@@ -10,8 +11,8 @@ import sqlite3
 import stat
 import time
 from collections.abc import Iterator
-from hashlib import blake2b
 from pathlib import Path
+from secrets import token_hex
 from typing import TYPE_CHECKING
 
 from neardup.errors import Fatal
@@ -22,7 +23,7 @@ from neardup.sqlite import sync_folder
 if TYPE_CHECKING:  # its module parses pages, which `status` does not
     from neardup.core.page import Page
 
-DIGEST_BYTES = 8
+RANDOM_BYTES = 8  # in the name of a file
 UNUSED_SECONDS = 3600.0  # after which a file that no story needs was left by a process that was killed
 IDS_A_QUERY = 1000
 
@@ -31,11 +32,10 @@ def write(ledger: Path, story_id: int, page: "Page") -> str:
     """Keep a page durably; returns its path.  Raises Fatal if the file cannot be written."""
     folder = files.submitted_folder(ledger)
     ending = TEXT_ENDING if page.is_text else ".html"
-    target = folder / f"{story_id}-{blake2b(page.body, digest_size=DIGEST_BYTES).hexdigest()}{ending}"
+    target = folder / f"{story_id}-{token_hex(RANDOM_BYTES)}{ending}"
     try:
         files.make_folder(folder)
-        if not target.exists():
-            _write(target, page.body)
+        _write(target, page.body)
     except OSError as error:
         raise Fatal(f"cannot keep the page of story {story_id}: {target}: {error.strerror}") from error
     return f"{SUBMITTED}{target.name}"
@@ -65,10 +65,9 @@ def remove(ledger: Path, path: str | None) -> None:
         (files.submitted_folder(ledger) / path.removeprefix(SUBMITTED)).unlink(missing_ok=True)
 
 
-def remove_story(ledger: Path, story_id: int) -> None:
-    """Remove all pages of a story."""
-    for file in files.submitted_folder(ledger).glob(f"{story_id}-*"):
-        file.unlink(missing_ok=True)
+def is_kept(ledger: Path, path: str) -> bool:
+    """Whether the file of a path is there; paths elsewhere are taken to be."""
+    return not path.startswith(SUBMITTED) or (files.submitted_folder(ledger) / path.removeprefix(SUBMITTED)).exists()
 
 
 def kept(ledger: Path) -> list[Path]:
@@ -91,6 +90,12 @@ def remove_unused(db: sqlite3.Connection, ledger: Path) -> None:
                 file.unlink()
         except FileNotFoundError:  # its story was forgotten meanwhile
             continue
+
+
+def list_missing(db: sqlite3.Connection, ledger: Path) -> Iterator[tuple[int, str | None]]:
+    """The stories whose submitted page is gone: id and name."""
+    rows = db.execute(f"SELECT id, name, path FROM stories WHERE path GLOB '{SUBMITTED}*'")
+    yield from ((story_id, name) for story_id, name, path in rows if not is_kept(ledger, path))
 
 
 def list_unused(db: sqlite3.Connection, ledger: Path) -> Iterator[Path]:

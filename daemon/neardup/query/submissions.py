@@ -17,7 +17,7 @@ from neardup.core.text.extraction import Extraction
 from neardup.core.text.html import opening, page_title
 from neardup.core.text.normalize import tokens
 from neardup.core.text.scripts import script_of_most
-from neardup.errors import Misuse, TooLarge
+from neardup.errors import Forgotten, Misuse, TooLarge
 from neardup.languages import Languages
 from neardup.ledger import Ledger, candidates, stories, submissions
 from neardup.ledger.submissions import Stored, Submitted
@@ -87,7 +87,11 @@ class Submissions:
         title = page_title(kept.body, None) if not kept.is_text else None
         marks = submission.text.marks + label_marks(story.language, script_of_most(text), self._languages)
         outcome = Fingerprinted(story, examined.fingerprint, None, title or opening(text), marks)
-        stored = await self._store(outcome, kept_path, examined, again=again)
+        try:
+            stored = await self._store(outcome, kept_path, examined, again=again)
+        except Forgotten:  # meanwhile
+            await asyncio.to_thread(submitted_pages.remove, self._ledger.path, kept_path)
+            raise
         if not stored.unseen.ids and not stored.unseen.by_passages:
             return examined.result
         await self._verify_rest(story.id, deadline)
@@ -98,6 +102,7 @@ class Submissions:
         submitted = Submitted(
             outcome,
             page,
+            partial(submitted_pages.is_kept, self._ledger.path),
             matches_of(
                 outcome.story.id, outcome.story.language, self._detection, nominated.whole, nominated.by_passages
             ),
@@ -121,9 +126,12 @@ class Submissions:
                 await verifier.verify(await self._ledger.do(candidates.pending_of, [story_id]))
 
     async def forget(self, story_id: int) -> bool:
-        """Remove a story, and keep listings from bringing it back; returns whether the ledger held anything of it."""
-        known = await self._ledger.do(stories.forget, story_id)
-        await asyncio.to_thread(submitted_pages.remove_story, self._ledger.path, story_id)
+        """Remove a story, and keep listings from bringing it back; returns whether the ledger held anything of it.
+
+        Nothing is kept of a story that it did not hold.
+        """
+        known, path = await self._ledger.do(stories.forget, story_id, known_only=True)
+        await asyncio.to_thread(submitted_pages.remove, self._ledger.path, path)
         return known
 
 

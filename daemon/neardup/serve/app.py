@@ -116,7 +116,8 @@ def endpoint(operation: Operation) -> Handler:
             body = None if operation.request is None else parse_json(operation.request, await request.read())
             return await operation.begin(parts, story_id, body, deadline)
 
-        answer = await _lane(service, operation, request).carry_out(work(), deadline)
+        turn = service.turn_of(story_id.number) if operation.writes and story_id is not None else None
+        answer = await _lane(service, operation, request).carry_out(work(), deadline, turn)
         return web.Response(text=answer.model_dump_json(), content_type="application/json")
 
     return handle

@@ -274,7 +274,6 @@ class Forgotten(Answer):
     """The story is not on record any more."""
 
     story_id: ShownId
-    forgotten: bool = Field(description="Whether anything of it was on record.")
 
 
 class InvalidMember(Answer):

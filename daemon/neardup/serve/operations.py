@@ -270,8 +270,10 @@ async def matches_of(parts: ServiceParts, story_id: StoryId, _: Deadline) -> Mat
 
 
 async def forget(parts: ServiceParts, story_id: StoryId, _: Deadline) -> Forgotten:
-    """DELETE /v1/stories/{id}."""
-    return Forgotten(story_id=story_id.shown, forgotten=await parts.submissions.forget(story_id.number))
+    """DELETE /v1/stories/{id}.  Raises Refused if there is no such story."""
+    if not await parts.submissions.forget(story_id.number):
+        raise _unknown(story_id)
+    return Forgotten(story_id=story_id.shown)
 
 
 def _unknown(story_id: StoryId) -> Refused:
@@ -325,7 +327,7 @@ class Operation:
     """One operation: `work` does it, given the parts, the body and the id that it takes, and the deadline.
 
     `lane` is "by size" where the size of the body tells short from long.  `problems` are those that concern the story;
-    every operation may end in the others.
+    every operation may end in the others.  One that `writes` a story waits for those on it that came before.
     """
 
     method: str
@@ -337,6 +339,7 @@ class Operation:
     work: Callable[..., Awaitable[messages.Answer]]
     lane: Literal["by size", "short", "long"] = "short"
     problems: tuple[ProblemType, ...] = ()
+    writes: bool = False
 
     @property
     def takes_id(self) -> bool:
@@ -414,6 +417,7 @@ OPERATIONS = (
         put,
         "by size",
         (NO_STORY, FORGOTTEN),
+        writes=True,
     ),
     Operation(
         "DELETE",
@@ -423,5 +427,7 @@ OPERATIONS = (
         None,
         messages.Forgotten,
         forget,
+        writes=True,
+        problems=(UNKNOWN_STORY,),
     ),
 )

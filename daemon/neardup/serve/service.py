@@ -9,7 +9,9 @@ import asyncio
 import time
 from collections.abc import Callable, Coroutine
 from contextlib import AbstractAsyncContextManager, suppress
+from functools import partial
 from typing import Any, TypeVar
+from weakref import WeakValueDictionary
 
 from aiohttp import web
 
@@ -59,20 +61,21 @@ class Lane:
         self._depth = QUEUE_DEPTH.labels(name)
         self._tasks: set[asyncio.Task[Any]] = set()
 
-    async def carry_out(self, work: Coroutine[Any, Any, T], deadline: Deadline) -> T:
-        """The result of `work`, once it had its turn.
+    async def carry_out(self, work: Coroutine[Any, Any, T], deadline: Deadline, story: asyncio.Lock | None = None) -> T:
+        """The result of `work`, once it had its turn, and the turn of its `story`, which it holds until it ends.
 
         Raises Refused: BUSY if too many wait, UNAVAILABLE if the deadline passes.  Work that has begun is never
         cancelled: its threads would go on, and a new request would take its place beside them.
         """
+        story = story or asyncio.Lock()
         try:
-            await self._turn(deadline)
+            await self._turn(story, deadline)
         except BaseException:
             work.close()
             raise
         task = asyncio.create_task(work)
         self._tasks.add(task)
-        task.add_done_callback(self._ended)
+        task.add_done_callback(partial(self._ended, story))
         await asyncio.wait({task}, timeout=max(deadline.left, 0) + LATE_SECONDS)
         if not task.done():
             raise Refused(UNAVAILABLE, "the check takes longer than serve.deadline_seconds")
@@ -82,23 +85,29 @@ class Lane:
         """Wait for the work under way."""
         await asyncio.gather(*self._tasks, return_exceptions=True)
 
-    async def _turn(self, deadline: Deadline) -> None:
-        if self._free.locked() and self._waiting >= self._queue:
+    async def _turn(self, story: asyncio.Lock, deadline: Deadline) -> None:
+        if (self._free.locked() or story.locked()) and self._waiting >= self._queue:
             raise Refused(BUSY, f"{self._waiting} requests are waiting")
         self._waiting += 1
         self._depth.set(self._waiting)
         try:
             async with asyncio.timeout(max(deadline.left, 0)):
-                await self._free.acquire()
+                await story.acquire()
+                try:
+                    await self._free.acquire()
+                except BaseException:
+                    story.release()
+                    raise
         except TimeoutError:
             raise Refused(UNAVAILABLE, "the request had no turn within serve.deadline_seconds") from None
         finally:
             self._waiting -= 1
             self._depth.set(self._waiting)
 
-    def _ended(self, task: asyncio.Task[Any]) -> None:
+    def _ended(self, story: asyncio.Lock, task: asyncio.Task[Any]) -> None:
         self._tasks.discard(task)
         self._free.release()
+        story.release()
         if not task.cancelled():
             task.exception()  # marks it as seen: no caller waits for work that is late
 
@@ -121,6 +130,7 @@ class Service:
         self.tokens = tokens
         self.short = Lane("serve", SHORT_SLOTS, section.queue)
         self.long = Lane("serve_long", LONG_SLOTS, section.queue)
+        self._stories = WeakValueDictionary[int, asyncio.Lock]()
         self._open_parts = open_parts
         self._stop = stop
         self._announce = announce
@@ -134,6 +144,10 @@ class Service:
         if self._parts is None:
             raise Refused(UNAVAILABLE, self._doing)
         return self._parts
+
+    def turn_of(self, story_id: int) -> asyncio.Lock:
+        """The turn of a story: those that write it hold it one after the other, in the order in which they came."""
+        return self._stories.setdefault(story_id, asyncio.Lock())
 
     @property
     def state(self) -> tuple[bool, str]:
