@@ -49,6 +49,13 @@ class PassagesDamaged(Transient):
         return type(self), (self.segment, self.first, self.last)
 
 
+class LedgerReplaced(Transient):
+    """Another file has the name of the ledger, or none has: what is written to the open one is lost."""
+
+    def __init__(self, message: str, reason: str = "ledger_replaced") -> None:
+        super().__init__(message, reason)
+
+
 class Stopped(NeardupError):
     """The command was asked to stop before it began its work."""
 

@@ -47,7 +47,7 @@ async def http_service(
         return context
 
     tokens = None if config.serve.tokens is None else open_tokens(config.serve.tokens)
-    service = Service(config.serve, open_parts, tokens, stop, lambda _: announced.set())
+    service = Service(config.serve, open_parts, tokens, stop, announce=lambda _: announced.set())
     opening = asyncio.create_task(service.keep_open())
     async with TestClient(TestServer(application(service))) as client:
         await announced.wait()

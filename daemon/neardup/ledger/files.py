@@ -59,9 +59,23 @@ def make_folder(path: Path) -> None:
     path.chmod(SHARED_FOLDER_MODE if mode & stat.S_ISGID else PRIVATE_FOLDER_MODE)
 
 
+def identity(path: Path) -> tuple[int, int] | None:
+    """The device and the inode of a file; None if there is none."""
+    try:
+        status = path.stat()
+    except FileNotFoundError:
+        return None
+    return status.st_dev, status.st_ino
+
+
 def is_read_only(path: Path) -> bool:
     """Whether the file system of a file is mounted read-only."""
     return bool(os.statvfs(path).f_flag & os.ST_RDONLY)
+
+
+def log_file(path: Path) -> Path:
+    """The write-ahead log of a ledger."""
+    return path.with_name(f"{path.name}-wal")
 
 
 def passages_folder(ledger: Path) -> Path:

@@ -13,7 +13,7 @@ from neardup.app import App, run_once
 from neardup.config.schedule import Schedule, next_run
 from neardup.errors import IndexDamaged, NeardupError, Stopped, Transient
 from neardup.http.server import served
-from neardup.ledger import now_ms, runs
+from neardup.ledger import Ledger, now_ms, runs
 from neardup.ledger.lock import only_daemon
 from neardup.pipeline.gauges import refresh_gauges
 from neardup.pipeline.index_wait import IndexWait
@@ -51,7 +51,8 @@ class Service:
         self._open_app = open_app
         self._stop = stop
         self._hooks = hooks
-        self._index_wait: IndexWait | None = None  # while the app is open
+        self._index_wait: IndexWait | None = None  # once the app was open
+        self._former: Ledger | None = None  # likewise
         self._doing = "starting"
         self._failure: str | None = None
 
@@ -77,7 +78,10 @@ class Service:
     async def _serve(self) -> None:
         while not self._stop.is_set():
             try:
+                if self._former is not None:
+                    self._former.refuse_successor()
                 async with self._open_app() as app:
+                    self._former = app.ledger
                     WAITING.labels("start").set(0)
                     self._index_wait = app.index_wait
                     await self._keep_schedule(app)

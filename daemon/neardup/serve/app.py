@@ -21,7 +21,7 @@ from structlog.contextvars import bound_contextvars
 from neardup.app import open_service_parts
 from neardup.config import Config
 from neardup.config.address import is_loopback
-from neardup.errors import Misuse, NeardupError
+from neardup.errors import LedgerReplaced, Misuse, NeardupError
 from neardup.http.problems import (
     FORBIDDEN,
     INVALID,
@@ -110,14 +110,19 @@ def endpoint(operation: Operation) -> Handler:
         story_id = _story_id(request) if operation.takes_id else None
         if operation.request is not None:
             expect_json(request)
-        parts = service.parts
+        _ = service.parts  # which the work takes once it has its turn: they may be opened again meanwhile
 
         async def work() -> Answer:
+            parts = service.parts
             body = None if operation.request is None else parse_json(operation.request, await request.read())
             return await operation.begin(parts, story_id, body, deadline)
 
         turn = service.turn_of(story_id.number) if operation.writes and story_id is not None else None
-        answer = await _lane(service, operation, request).carry_out(work(), deadline, turn)
+        try:
+            answer = await _lane(service, operation, request).carry_out(work(), deadline, turn)
+        except LedgerReplaced as error:
+            service.reopen(error)
+            raise
         return web.Response(text=answer.model_dump_json(), content_type="application/json")
 
     return handle
@@ -202,7 +207,8 @@ async def serving(
             f"serve.tokens: {listen} can be reached by other machines: name a file of tokens, and make one with"
             " `neardup serve --new-token NAME`"
         )
-    service = Service(config.serve, lambda: open_service_parts(config), tokens, stop, announce)
+    open_parts = partial(open_service_parts, config)
+    service = Service(config.serve, open_parts, tokens, stop, announce=announce)
     opening = asyncio.create_task(service.keep_open(), name="service")
     seconds_to_finish = config.serve.deadline_seconds + LATE_SECONDS
     try:

@@ -17,9 +17,10 @@ from aiohttp import web
 
 from neardup.app import ServiceParts
 from neardup.config import Serve
-from neardup.errors import Transient
+from neardup.errors import LedgerReplaced, Transient
 from neardup.http.problems import UNAVAILABLE, ProblemType, Refused
 from neardup.http.tokens import TokenFile
+from neardup.ledger import Ledger
 from neardup.serve.tokens import Token
 from neardup.telemetry.log import log
 from neardup.telemetry.metrics import QUEUE_DEPTH, RETRIES
@@ -124,6 +125,7 @@ class Service:
         open_parts: Callable[[], AbstractAsyncContextManager[ServiceParts]],
         tokens: TokenFile[Token] | None,
         stop: asyncio.Event,
+        *,
         announce: Callable[[str], None] = lambda _: None,
     ) -> None:
         self.section = section
@@ -134,7 +136,8 @@ class Service:
         self._open_parts = open_parts
         self._stop = stop
         self._announce = announce
-        self._drained = asyncio.Event()
+        self._closing = asyncio.Event()  # the parts: for good, or to open them again
+        self._is_drained = False
         self._parts: ServiceParts | None = None
         self._doing = "starting"
 
@@ -157,32 +160,50 @@ class Service:
         return self._parts is not None, self._doing
 
     async def keep_open(self) -> None:
-        """Open the parts, again and again while that fails, and close them after `close`.
+        """Open the parts, again and again while that fails and after `reopen`, and close them after `close`.
 
         An error that only an operator can mend sets `stop` and is raised.
         """
+        former: Ledger | None = None
         try:
-            while not self._drained.is_set():
+            while not self._is_drained:
+                self._closing.clear()
                 try:
+                    if former is not None:
+                        former.refuse_successor()
                     async with self._open_parts() as parts:
-                        self._parts = parts
+                        self._parts, former = parts, parts.reader
                         self._set_doing("serving")
-                        await self._drained.wait()
+                        await self._closing.wait()
+                        self._parts = None
+                        await self._drain()
                 except Transient as error:
                     RETRIES.labels("open", error.reason).inc()
                     self._set_doing(f"waiting: {error}")
                     log.warning("the service waits", why=str(error))
                     with suppress(TimeoutError):
-                        await asyncio.wait_for(self._drained.wait(), OPEN_RETRY_SECONDS)
+                        await asyncio.wait_for(self._closing.wait(), OPEN_RETRY_SECONDS)
         finally:
             self._parts = None
             self._stop.set()
 
+    def reopen(self, why: LedgerReplaced) -> None:
+        """Close the parts once the work under way has ended, and open them again."""
+        if self._parts is not None:
+            log.warning("the service opens its ledger again", why=str(why))
+            self._parts = None
+            self._set_doing(f"waiting: {why}")
+            self._closing.set()
+
     async def close(self) -> None:
         """Wait for the work under way; then `keep_open` closes the parts."""
+        await self._drain()
+        self._is_drained = True
+        self._closing.set()
+
+    async def _drain(self) -> None:
         await self.short.drain()
         await self.long.drain()
-        self._drained.set()
 
     def _set_doing(self, doing: str) -> None:
         self._doing = doing

@@ -17,7 +17,7 @@ from typing import Any, Concatenate, ParamSpec, TypeVar
 from aiohttp import web
 
 from neardup.config import Config
-from neardup.errors import NeardupError, Transient
+from neardup.errors import LedgerReplaced, NeardupError, Transient
 from neardup.http.login_limit import LoginLimit
 from neardup.ledger import Ledger, cases, connect, read, snapshot, verdicts
 from neardup.moderation.desk.moderators import Moderator
@@ -44,17 +44,21 @@ CLOSING_SECONDS = 10  # for what is still to be posted when the desk closes
 
 
 class Connections:
-    """A few connections for reading and one for writing, each used by one request at a time."""
+    """A few connections for reading and one for writing, each used by one request at a time.
+
+    If another file replaces the ledger, they are opened again: what is read is read from the new one, and a verdict
+    that went to the old one is refused, so that the moderator sends it again.
+    """
 
     def __init__(self, path: Path) -> None:
         """Open the connections.  Raises Fatal, for example if there is no ledger, and Transient if it is locked."""
         if path.exists():  # an older schema is migrated
             connect(path).close()
-        self._readers = [Ledger(path, read) for _ in range(READERS)]
         self._idle: asyncio.LifoQueue[Ledger] = asyncio.LifoQueue()
-        for reader in self._readers:
-            self._idle.put_nowait(reader)
+        for _ in range(READERS):
+            self._idle.put_nowait(Ledger(path, read))
         self._writer = Ledger(path, _connect)
+        self._writing = asyncio.Lock()
 
     async def read(self, work: Callable[Concatenate[sqlite3.Connection, P], T], *args: P.args, **kwargs: P.kwargs) -> T:
         """The result of `work(connection, ...)` on one snapshot of the ledger.  Raises as `Ledger.do` does."""
@@ -66,15 +70,36 @@ class Connections:
 
         reader = await self._idle.get()
         try:
-            return await reader.do(call)
+            try:
+                return await reader.do(call)
+            except LedgerReplaced:
+                reader = await asyncio.to_thread(self._open_again, reader, read)
+                return await reader.do(call)
         finally:
             self._idle.put_nowait(reader)
 
     async def write(
         self, work: Callable[Concatenate[sqlite3.Connection, P], T], *args: P.args, **kwargs: P.kwargs
     ) -> T:
-        """Like `read`, on the writing connection.  Raises Transient if another process keeps the ledger locked."""
-        return await self._writer.do(work, *args, **kwargs)
+        """Like `read`, on the writing connection.
+
+        Raises Transient if another process keeps the ledger locked, LedgerReplaced, after which the next call may
+        succeed.
+        """
+        async with self._writing:
+            try:
+                return await self._writer.do(work, *args, **kwargs)
+            except LedgerReplaced:
+                self._writer = await asyncio.to_thread(self._open_again, self._writer, _connect)
+                raise
+
+    @staticmethod
+    def _open_again(former: Ledger, opened: Callable[[Path], sqlite3.Connection]) -> Ledger:
+        """The ledger that has the name now.  Raises LedgerReplaced if there is none, and as `connect` and `read` do."""
+        former.refuse_successor()
+        ledger = Ledger(former.path, opened)
+        former.close()
+        return ledger
 
     async def refresh_cases(self) -> None:
         """Bring the cases up to date before they are read, unless another process keeps the ledger locked."""
@@ -83,8 +108,9 @@ class Connections:
                 await self.write(cases.refresh)
 
     def close(self) -> None:
-        for ledger in (*self._readers, self._writer):
-            ledger.close()
+        while not self._idle.empty():
+            self._idle.get_nowait().close()
+        self._writer.close()
 
 
 def _connect(path: Path) -> sqlite3.Connection:

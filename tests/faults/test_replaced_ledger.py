@@ -1,0 +1,161 @@
+"""A ledger that is restored or moved away under running processes: what they say they stored is in the file that has
+its name, and no file is made while there is none.
+"""
+
+import asyncio
+from collections.abc import AsyncIterator, Callable
+from contextlib import asynccontextmanager, closing
+from pathlib import Path
+
+import pytest
+from neardup.app import App, open_app
+from neardup.config import Config
+from neardup.config.schedule import parse_schedule
+from neardup.errors import LedgerReplaced
+from neardup.ledger import Ledger, connect, files, runs, verdicts
+from neardup.ops import service
+from neardup.ops.backup import back_up
+from neardup.serve import service as serve_service
+
+from tests.support.builders import commit, fingerprinted, verify_pending
+from tests.support.desk_client import hidden_fields, named_client, send
+from tests.support.http_service import configuration, http_service
+from tests.support.languages import SAMPLED
+from tests.support.sample_texts import STORIES
+from tests.support.servers import free_port
+
+FILES = ("", "-wal", "-shm")
+
+
+def move_away(ledger: Path) -> None:
+    """As the runbook says."""
+    for ending in FILES:
+        path = ledger.with_name(ledger.name + ending)
+        if path.exists():
+            path.rename(path.with_name(f"away{ending}"))
+
+
+def restore(ledger: Path, copy: Path) -> None:
+    move_away(ledger)
+    copy.rename(ledger)
+
+
+def stored(ledger: Path) -> set[int]:
+    with closing(connect(ledger)) as db:
+        return {story_id for (story_id,) in db.execute("SELECT id FROM stories")}
+
+
+async def test_each_call_notices_and_a_later_one_never_writes_to_the_old_file(tmp_path: Path) -> None:
+    path, copy = tmp_path / "neardup.db", tmp_path / "copy.db"
+    with closing(Ledger(path)) as ledger:
+        await ledger.do(runs.put, "key", "old")
+        back_up(path, copy)
+        await ledger.do(runs.put, "key", "newer")
+
+        def restored_meanwhile(db: object) -> None:
+            restore(path, copy)
+
+        for work in (restored_meanwhile, lambda _: pytest.fail("the old file is still written to")):
+            with pytest.raises(LedgerReplaced, match="was replaced by another file"):
+                await ledger.do(work)
+    with closing(connect(path)) as db:
+        assert runs.get(db, "key") == "old"
+
+
+async def test_a_file_beside_the_log_of_another_one_is_not_opened(tmp_path: Path) -> None:
+    """SQLite would read the pages of the log as those of the file."""
+    path, copy = tmp_path / "neardup.db", tmp_path / "copy.db"
+    with closing(Ledger(path)) as ledger:
+        back_up(path, copy)
+        await ledger.do(runs.put, "key", "newer")
+        copy.rename(path)
+        with pytest.raises(
+            LedgerReplaced, match="beside the log of the former one: stop neardup, move .*neardup.db-wal"
+        ):
+            ledger.refuse_successor()
+        files.log_file(path).rename(tmp_path / "away-wal")
+        ledger.refuse_successor()
+
+
+async def test_the_service_stores_what_it_answers_for(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(serve_service, "OPEN_RETRY_SECONDS", 0.1)
+    config, copy = configuration(tmp_path, deadline_seconds=30), tmp_path / "copy.db"
+    ledger = config.ledger.path
+    texts = {n: (language, STORIES[language][0]) for n, language in enumerate(SAMPLED, 1)}
+    async with http_service(config) as (client, _):
+
+        async def put(story_id: int) -> int:
+            language, text = texts[story_id]
+            async with client.put(f"/v1/stories/{story_id}", json={"language": language, "text": text}) as answer:
+                return answer.status
+
+        async def put_until_stored(story_id: int) -> None:
+            async with asyncio.timeout(60):
+                while await put(story_id) != 200:
+                    await asyncio.sleep(0.05)
+
+        assert await put(1) == 200
+        back_up(ledger, copy)
+        assert await put(2) == 200
+        restore(ledger, copy)
+        assert await put(3) == 503, "the story went to a file that is away"
+        await put_until_stored(3)
+        assert stored(ledger) == {1, 3}
+        back_up(ledger, copy)
+        move_away(ledger)
+        assert [await put(4) for _ in range(3)] == [503] * 3
+        assert not ledger.exists(), "an empty ledger was made where one is about to be restored"
+        copy.rename(ledger)
+        await put_until_stored(4)
+    assert stored(ledger) == {1, 3, 4}
+
+
+async def test_a_verdict_is_stored_where_the_desk_says(tmp_path: Path) -> None:
+    ledger, copy = tmp_path / "neardup.db", tmp_path / "copy.db"
+    with closing(connect(ledger)) as db:
+        commit(db, fingerprinted(1, 7), fingerprinted(2, 7), pairs=[(1, 2)])
+        verify_pending(db)
+    back_up(ledger, copy)
+    async with named_client(tmp_path) as client:
+        async with client.get("/pair/1/2") as answer:
+            form = hidden_fields(await answer.text()) | {"verdict": "template"}
+        restore(ledger, copy)
+        statuses = [(await send(client, "/pair/1/2/verdict", form))[0] for _ in range(2)]
+        assert statuses == [503, 303], "the verdict went to a file that is away, or the desk does not open the new one"
+        with closing(connect(ledger)) as db:
+            assert [row["verdict"] for row in verdicts.of_pair(db, 1, 2)] == ["template"]
+
+
+async def test_the_daemon_opens_the_file_that_replaced_its_ledger(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(service, "REFRESH_SECONDS", 0.05)
+    monkeypatch.setattr(service, "OPEN_RETRY_SECONDS", 0.05)
+    ledger, copy, stop = tmp_path / "neardup.db", tmp_path / "copy.db", asyncio.Event()
+    config = configuration(tmp_path)
+    with closing(connect(ledger)) as db:
+        runs.finish(db, runs.begin(db, "daily"), "done", counts={}, watermark=1)
+    opened = list[App]()
+
+    @asynccontextmanager
+    async def noting(config: Config) -> AsyncIterator[App]:
+        async with open_app(config) as app:
+            opened.append(app)
+            yield app
+
+    async def wait_for(condition: Callable[[], bool]) -> None:
+        async with asyncio.timeout(60):
+            while not condition():
+                await asyncio.sleep(0.02)
+
+    daemon = service.Service(ledger, f"127.0.0.1:{free_port()}", parse_schedule("03:00"), lambda: noting(config), stop)
+    running = asyncio.create_task(daemon.run())
+    await wait_for(lambda: len(opened) == 1)
+    back_up(ledger, copy)
+    move_away(ledger)
+    await asyncio.sleep(0.3)
+    assert (len(opened), ledger.exists()) == (1, False), "an empty ledger was made where one is about to be restored"
+    copy.rename(ledger)
+    await wait_for(lambda: len(opened) == 2)
+    stop.set()
+    await running
