@@ -69,9 +69,7 @@ async def test_a_file_beside_the_log_of_another_one_is_not_opened(tmp_path: Path
         back_up(path, copy)
         await ledger.do(runs.put, "key", "newer")
         copy.rename(path)
-        with pytest.raises(
-            LedgerReplaced, match="beside the log of the former one: stop neardup, move .*neardup.db-wal"
-        ):
+        with pytest.raises(LedgerReplaced, match="beside the log of the former one: stop neardup, move "):
             ledger.refuse_successor()
         files.log_file(path).rename(tmp_path / "away-wal")
         ledger.refuse_successor()
@@ -89,25 +87,19 @@ async def test_the_service_stores_what_it_answers_for(tmp_path: Path, monkeypatc
             async with client.put(f"/v1/stories/{story_id}", json={"language": language, "text": text}) as answer:
                 return answer.status
 
-        async def put_until_stored(story_id: int) -> None:
-            async with asyncio.timeout(60):
-                while await put(story_id) != 200:
-                    await asyncio.sleep(0.05)
-
         assert await put(1) == 200
         back_up(ledger, copy)
         assert await put(2) == 200
-        restore(ledger, copy)
-        assert await put(3) == 503, "the story went to a file that is away"
-        await put_until_stored(3)
-        assert stored(ledger) == {1, 3}
-        back_up(ledger, copy)
         move_away(ledger)
-        assert [await put(4) for _ in range(3)] == [503] * 3
+        assert [await put(3) for _ in range(3)] == [503] * 3, "the story went to a file that is away"
+        await asyncio.sleep(0.3)
         assert not ledger.exists(), "an empty ledger was made where one is about to be restored"
         copy.rename(ledger)
-        await put_until_stored(4)
-    assert stored(ledger) == {1, 3, 4}
+        for _ in range(1_000):
+            if await put(3) == 200:
+                break
+            await asyncio.sleep(0.05)
+    assert stored(ledger) == {1, 3}
 
 
 async def test_a_verdict_is_stored_where_the_desk_says(tmp_path: Path) -> None:
@@ -144,9 +136,11 @@ async def test_the_daemon_opens_the_file_that_replaced_its_ledger(
             yield app
 
     async def wait_for(condition: Callable[[], bool]) -> None:
-        async with asyncio.timeout(60):
-            while not condition():
-                await asyncio.sleep(0.02)
+        for _ in range(3_000):
+            if condition():
+                return
+            await asyncio.sleep(0.02)
+        pytest.fail("the daemon does not open the ledger")
 
     daemon = service.Service(ledger, f"127.0.0.1:{free_port()}", parse_schedule("03:00"), lambda: noting(config), stop)
     running = asyncio.create_task(daemon.run())
