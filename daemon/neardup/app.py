@@ -126,7 +126,7 @@ async def open_checker(config: Config) -> "AsyncIterator[Checker]":
     from neardup.pages.text_cache import Texts
 
     async with aclosing(open_readers(config)) as pool, open_app(config) as app:
-        yield _checker(app, Texts(pool.read_shingled))
+        yield _checker(app, Texts(pool.read_to_compare))
 
 
 def _checker(app: App, texts: "Texts") -> "Checker":
@@ -167,7 +167,7 @@ async def open_service_parts(config: Config) -> AsyncIterator[ServiceParts]:
     async with open_app(config) as app, aclosing(open_readers(config)) as pool:
         await refuse_mismatch(app.index, app.ledger, app.version)
         await pool.start()
-        texts = Texts(pool.read_shingled)
+        texts = Texts(pool.read_to_compare)
         checker = _checker(app, texts)
         upkeep = Upkeep(app.index, app.passages, app.ledger, texts, config.detection, app.version)
         keeping_up = asyncio.create_task(upkeep.run(), name="upkeep")

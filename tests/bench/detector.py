@@ -25,11 +25,12 @@ from neardup.core.candidates.select import worth_comparing
 from neardup.core.columns import Outcomes
 from neardup.core.fingerprint import version as fingerprint_version
 from neardup.core.fingerprint.compute import fingerprint_text
-from neardup.core.page import shingle_story
+from neardup.core.page import comparable
+from neardup.core.verify.text import Text
 from neardup.index.sqlite import SqliteIndex
 from neardup.languages import LANGUAGES
 from neardup.ledger import runs
-from neardup.pages.results import ShingledResult
+from neardup.pages.results import TextResult
 from neardup.pages.text_cache import Texts
 from neardup.pipeline.index_sync import catch_up, rebuild, refuse_mismatch
 from neardup.pipeline.summary import Counts
@@ -61,10 +62,10 @@ def texts_of(documents: Iterable[Document]) -> Texts:
     """The documents' texts, from memory instead of an object store."""
     texts = {document.id: document.text for document in documents}
 
-    async def shingled(story: Story) -> ShingledResult:
-        return shingle_story(texts[story.id])
+    async def read(story: Story) -> TextResult:
+        return comparable(Text(texts[story.id]))
 
-    return Texts(shingled)
+    return Texts(read)
 
 
 async def from_texts(config: Config, corpus: Path) -> Results:

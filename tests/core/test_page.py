@@ -6,10 +6,9 @@ import re
 import subprocess
 import sys
 import unicodedata
-from dataclasses import astuple, replace
+from dataclasses import replace
 from itertools import cycle
 
-import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -18,24 +17,20 @@ from neardup.core.page import (
     MIN_WORDS,
     Page,
     PageFingerprinted,
-    PageShingled,
-    PageText,
-    PreparedStory,
-    StoryText,
+    PageStory,
     Unreadable,
+    comparable,
     fingerprint_page,
-    prepare_file,
-    shingle_story,
-    split_file,
-    split_story,
-    text_marks,
-    text_of,
+    prepare,
+    read_file,
+    story_of,
 )
+from neardup.core.text.disguise import text_marks
 from neardup.core.text.extraction import Extraction
 from neardup.core.text.html import opening, visible_text
 from neardup.core.text.normalize import tokens
 from neardup.core.text.scripts import characters
-from neardup.core.verify.shingled import fingerprint_and_shingle
+from neardup.core.verify.text import Text
 from neardup.languages import LANGUAGES, SHIPPED
 from neardup.records import Language, Limit, Mark, MarkReason, Marks, Skip
 
@@ -66,15 +61,10 @@ def test_a_page_and_its_text_give_one_fingerprint(language: Language) -> None:
     assert replace(made, measures=None) == PageFingerprinted(
         fingerprint(words), '"e"', len(page.body), None, opening(text), SHIPPED[language].script.upper(), marks
     )
-    shingled = shingle_story(text)
-    assert isinstance(shingled, PageShingled)
-    assert shingled.text_hash == fingerprint(words).text_hash
-    assert split_file(text.encode(), WHOLE) == split_story(text) == PageText(text, words, marks)
-    prepared, compared = prepare_file(text.encode(), WHOLE), fingerprint_and_shingle(words)[1]
-    assert isinstance(prepared, PreparedStory)
-    assert (prepared.text, prepared.fingerprint, prepared.marks) == (text, fingerprint(words), marks)
-    same = map(np.array_equal, astuple(prepared.shingled), astuple(compared))
-    assert all(same), "a check compares other words than a run"
+    for read in (read_file(text.encode(), WHOLE), prepare(Text(text)), read_file(page.body, WHOLE)):
+        assert isinstance(read, Text)
+        assert read.written.strip() == text
+        assert (read.words, read.fingerprint, read.marks) == (words, fingerprint(words), marks), "a check reads others"
 
 
 @pytest.mark.parametrize(
@@ -86,7 +76,7 @@ def test_a_page_without_text_gives_its_reason(body: bytes, reason: Skip) -> None
 
 
 def test_a_page_without_the_body_gives_its_reason() -> None:
-    assert text_of(Page(b"<p>some words</p>"), Extraction(".story")) == Unreadable(Skip.NO_BODY)
+    assert story_of(Page(b"<p>some words</p>"), Extraction(".story")) == Unreadable(Skip.NO_BODY)
 
 
 @pytest.mark.parametrize("language", LANGUAGES)
@@ -97,9 +87,9 @@ def test_a_page_that_the_parser_fails_on_is_compared_by_its_text(
     read = fingerprint_page(page, WHOLE)
     for name in ("parse", "parse_briefly"):
         monkeypatch.setattr(f"neardup.core.text.html.{name}", lambda _: 1 // 0)
-    made, checked = fingerprint_page(page, WHOLE), prepare_file(page.body, WHOLE)
+    made, checked = fingerprint_page(page, WHOLE), read_file(page.body, WHOLE)
     assert isinstance(read, PageFingerprinted) and isinstance(made, PageFingerprinted), "the copy is hidden"
-    assert isinstance(checked, PreparedStory), "the copy is hidden from a check"
+    assert isinstance(checked, Text), "the copy is hidden from a check"
     assert made.fingerprint == read.fingerprint == checked.fingerprint
     assert made.marks == checked.marks == (Mark(MarkReason.TRUNCATED, Limit.ERROR), *read.marks)
     assert capsys.readouterr().err.count("ZeroDivisionError") == 2, "the error is not in the log"
@@ -118,12 +108,12 @@ def test_a_page_is_not_blamed_for_a_lack_of_memory(monkeypatch: pytest.MonkeyPat
 @pytest.mark.parametrize("words", [1, MIN_WORDS - 1, MIN_WORDS])
 def test_few_words_are_compared_but_not_fingerprinted(words: int) -> None:
     text = " ".join(f"w{n}" for n in range(words))
-    made, split = fingerprint_page(Page(text.encode()), WHOLE), split_story(text)
-    assert isinstance(shingle_story(text), PageShingled)
+    made, prepared = fingerprint_page(Page(text.encode()), WHOLE), prepare(Text(text))
+    assert isinstance(comparable(Text(text)), Text)
     if words < MIN_WORDS:
-        assert made == split == Unreadable(Skip.TOO_SHORT)
+        assert made == prepared == Unreadable(Skip.TOO_SHORT)
     else:
-        assert isinstance(made, PageFingerprinted) and isinstance(split, PageText)
+        assert isinstance(made, PageFingerprinted) and isinstance(prepared, Text)
 
 
 # Without the joiners and zero-width spaces of the Telugu sample, of which some words would have too many.
@@ -149,7 +139,7 @@ def letter_count(words: list[str]) -> int:
 
 def marks_of(page: str, extraction: Extraction = Extraction()) -> Marks:  # noqa: B008 - frozen
     made = fingerprint_page(Page(page.encode()), extraction)
-    split = split_file(page.encode(), extraction)
+    split = read_file(page.encode(), extraction)
     assert made.marks == split.marks, "a page that is checked has other marks than one that is listed"
     return made.marks
 
@@ -179,10 +169,10 @@ def test_more_than_half_hidden_is_marked_and_less_is_not(
 @pytest.mark.parametrize("language", SAMPLED)
 def test_a_story_within_a_hidden_element_is_hidden(language: Language) -> None:
     text = STORIES[language][0]
-    found = text_of(Page(f"<div style='display:none'><article>{text}</article></div>".encode()), Extraction("article"))
-    assert isinstance(found, StoryText)
-    assert found.marks == (Mark(MarkReason.HIDDEN, "100 %"),)
-    assert tokens(found.text) == tokens(visible_text(text, Extraction())), "a story that alone is hidden is not read"
+    found = story_of(Page(f"<div style='display:none'><article>{text}</article></div>".encode()), Extraction("article"))
+    assert isinstance(found, PageStory)
+    assert found.text.marks == (Mark(MarkReason.HIDDEN, "100 %"),)
+    assert found.text.words == tokens(visible_text(text, Extraction())), "a story that alone is hidden is not read"
 
 
 @pytest.mark.parametrize("language", SAMPLED)
@@ -206,6 +196,6 @@ def test_letters_in_disguise_are_marked(disguise: Disguise) -> None:
 @pytest.mark.parametrize("language", SAMPLED)
 def test_control_characters_are_marked(language: Language) -> None:
     text = STORIES[language][0]
-    made = split_file("\x02".join(text).encode(), Extraction())
-    assert isinstance(made, PageText)
+    made = read_file("\x02".join(text).encode(), Extraction())
+    assert isinstance(made, Text)
     assert made.marks == (Mark(MarkReason.CONTROLS, "50 %"),)

@@ -18,8 +18,9 @@ from neardup.config import Config, Content, Ledger, Reference, Source
 from neardup.config.sections import WorksContent
 from neardup.core.columns import NONE_MADE
 from neardup.core.fingerprint.version import version
-from neardup.core.page import PageText, split_file
+from neardup.core.page import read_file
 from neardup.core.text.extraction import Extraction
+from neardup.core.verify.text import Text
 from neardup.errors import Misuse
 from neardup.languages import SHIPPED
 from neardup.ledger import connect, marks, runs, verdicts
@@ -92,9 +93,9 @@ async def filed(folder: Path, story_id: int) -> CaseFile:
     assert record is not None
 
     async def load(known: Mapping[str, Any]) -> LoadedStory:
-        page = split_file((folder / known["path"]).read_bytes(), Extraction())
-        assert isinstance(page, PageText)
-        return LoadedStory(page.text, page.words, known)
+        text = read_file((folder / known["path"]).read_bytes(), Extraction())
+        assert isinstance(text, Text)
+        return LoadedStory(text, known)
 
     return await case_file(record, config, load)
 

@@ -56,7 +56,7 @@ def fragments(side: Side) -> list[Fragment]:
 def assert_shown(found: AlignedStories, stories: tuple[LoadedStory, ...]) -> None:
     numbers: list[list[int | None]] = []
     for side, story_ in zip((found.a, found.b), stories, strict=True):
-        text = unicodedata.normalize("NFC", story_.text)
+        text = unicodedata.normalize("NFC", story_.text.written)
         shown = fragments(side)
         assert "".join(one.text for one in shown) == text, "the fragments do not add up to the text"
         edges = {0}
@@ -73,7 +73,7 @@ def assert_shown(found: AlignedStories, stories: tuple[LoadedStory, ...]) -> Non
     for pair in found.pairs:
         for excerpt, story_ in zip((pair.a, pair.b), stories, strict=True):
             for run in "".join("\0" if one.mark is Mark.ELIDED else one.text for one in excerpt).split("\0"):
-                assert run in unicodedata.normalize("NFC", story_.text)
+                assert run in unicodedata.normalize("NFC", story_.text.written)
 
 
 @every_planted_pair
@@ -171,7 +171,7 @@ def test_long_other_text_is_folded_between_context_words(language: Language) -> 
     [fold] = [block for block in found.a.blocks if isinstance(block, Fold)]
     folded = tokens("".join(one.text for line in fold.paragraphs for one in line.fragments))
     assert len(folded) == fold.words >= MIN_FOLDED_WORDS
-    assert folded == a.words[CONTEXT_WORDS : CONTEXT_WORDS + fold.words]
+    assert folded == a.text.words[CONTEXT_WORDS : CONTEXT_WORDS + fold.words]
 
 
 def test_fold_starts_and_ends_after_punctuation() -> None:

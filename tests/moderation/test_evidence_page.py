@@ -13,6 +13,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from neardup.core.verify.clusters import clusters
+from neardup.core.verify.text import Text
 from neardup.languages import LANGUAGES, SHIPPED
 from neardup.moderation.evidence.graph import Graph, graph
 from neardup.moderation.evidence.page import render_evidence
@@ -66,7 +67,7 @@ def story_text(story: LexborNode) -> str:
 def assert_complete(page: LexborHTMLParser, *stories: LoadedStory) -> None:
     assert len(stories_of(page)) == len(stories)
     for shown, one in zip(stories_of(page), stories, strict=True):
-        assert story_text(shown) == "".join(visible(unicodedata.normalize("NFC", one.text)).split())
+        assert story_text(shown) == "".join(visible(unicodedata.normalize("NFC", one.text.written)).split())
 
 
 def assert_harmless(page: LexborHTMLParser) -> None:
@@ -92,7 +93,7 @@ def assert_linked(page: LexborHTMLParser) -> None:
 @every_planted_pair
 def test_planted_pairs_have_the_language_of_their_stories(pair: dict[str, Any]) -> None:
     language = LANGUAGES[pair["a"] // 1000 - 4100]
-    a, b = (story_of(sample(pair[side]).text, id=pair[side], language=str(language)) for side in "ab")
+    a, b = (story_of(sample(pair[side]).text.written, id=pair[side], language=str(language)) for side in "ab")
     page = page_of(a, b)
     assert [story.attributes["lang"] for story in stories_of(page)] == [CODES[language]] * 2
     assert_linked(page)
@@ -125,7 +126,7 @@ def test_metadata_is_isolated(name: str) -> None:
 
 
 def test_file_names_are_isolated() -> None:
-    a = LoadedStory("one two three four", [b"one", b"two", b"three", b"four"], {}, "<א>.html")
+    a = LoadedStory(Text("one two three four"), {}, "<א>.html")
     page = page_of(a, story_of("one two three four", id=2))
     assert only(page, "#title-a bdi").text() == "<א>.html"
 
@@ -143,7 +144,7 @@ def test_policy_allows_only_the_embedded_style_and_script() -> None:
 
 
 def test_page_is_complete_without_one_text() -> None:
-    here = story_of(sample(4107000).text, id=1, title="Here", language="ENGLISH")
+    here = story_of(sample(4107000).text.written, id=1, title="Here", language="ENGLISH")
     gone = UnreadableStory({"id": 2, "title": "Gone", "author_id": "8", "language": "ENGLISH"}, "its page is gone: <x>")
     page = LexborHTMLParser(render_evidence(evidence_from_ledger(here, gone, None), here, gone, None, SHIPPED))
     assert_harmless(page)
@@ -151,7 +152,7 @@ def test_page_is_complete_without_one_text() -> None:
     assert "its page is gone: <x>" in only(page, ".warning").text()
     first, second = stories_of(page)
     assert story_text(second) == "Textnotavailable"
-    assert story_text(first) == "".join(here.text.split())
+    assert story_text(first) == "".join(here.text.written.split())
 
 
 def test_cluster_is_drawn_and_listed() -> None:
@@ -181,7 +182,7 @@ def test_template_adds_no_white_space_between_fragments() -> None:
     for link in page.css(".jump"):
         link.decompose()
     [line] = page.css('[data-side="a"] .story p')
-    assert line.text() == unicodedata.normalize("NFC", a.text)
+    assert line.text() == unicodedata.normalize("NFC", a.text.written)
 
 
 def test_readable_time() -> None:

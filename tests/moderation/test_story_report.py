@@ -8,6 +8,7 @@ import numpy as np
 from hypothesis import given
 from hypothesis import strategies as st
 from neardup.core.text.normalize import locate_words, tokens
+from neardup.core.verify.text import Text
 from neardup.ledger.similarities import Similarity, Source, union_of_spans, words_in
 from neardup.moderation.evidence.alignment import Fold, Mark, Paragraph
 from neardup.moderation.evidence.story_report import COLOURS, StoryReport, story_report
@@ -51,7 +52,7 @@ def similarity(of_sources: list[Spans], words: int = WORDS) -> Similarity:
 
 
 def story_of(text: str) -> LoadedStory:
-    return LoadedStory(text, tokens(text), {})
+    return LoadedStory(Text(text), {})
 
 
 TEXT = " ".join(f"शब्द{n}" if n % 9 else f"शब्द{n}\n" for n in range(WORDS))

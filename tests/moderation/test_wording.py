@@ -7,6 +7,7 @@ from typing import Any
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from neardup.core.verify.text import Text
 from neardup.moderation.wording import duration, findings, headline, kind, percent, scores, share, warnings
 from neardup.query.evidence import Evidence, LoadedStory, UnreadableStory, evidence, evidence_from_ledger
 
@@ -101,7 +102,7 @@ def test_changed_page_gives_a_warning() -> None:
 def test_unavailable_text_is_described_from_the_ledger(exchanged: bool) -> None:
     flag = {"story_id": 2, "matched_id": 1, "kind": "partial", "hamming": 40, "jaccard": 0.2, "estimated": 1}
     flag |= {"containment": 0.8, "matched_containment": 0.3, "longest_run_words": None}
-    here: LoadedStory | UnreadableStory = LoadedStory("text", [b"text"], {"id": 1, "published_at": 0, "author_id": "7"})
+    here: LoadedStory | UnreadableStory = LoadedStory(Text("text"), {"id": 1, "published_at": 0, "author_id": "7"})
     gone: LoadedStory | UnreadableStory = UnreadableStory(
         {"id": 2, "published_at": DAY_MS, "author_id": "7"}, "its page is gone: x"
     )

@@ -6,9 +6,10 @@ from pathlib import Path
 
 import pytest
 from neardup.config import Content
-from neardup.core.page import Page, PageText, StoryText, Unreadable, split_story, text_of
+from neardup.core.page import Page, PageStory, Unreadable, story_of
 from neardup.core.text.extraction import Extraction
 from neardup.core.text.normalize import tokens
+from neardup.core.verify.text import Text
 from neardup.languages import LANGUAGES
 from neardup.pages import watchdog
 from neardup.pages.reader_pool import ReaderPool
@@ -28,11 +29,12 @@ async def test_a_page_at_hand_reads_as_one_of_the_store(tmp_path: Path) -> None:
     async with aclosing(ReaderPool(Content(url=f"file:{tmp_path}"), STORY, 8)) as pool:
         for language in LANGUAGES:
             body = page_of(f"{TEXTS[language]} {TEXTS[language]}")
-            text = text_of(Page(body), STORY)
-            assert isinstance(text, StoryText)
-            assert await pool.split(body) == split_story(text.text), language
-        assert await pool.split(b"<p>no article") == Unreadable(Skip.NO_BODY)
-        assert await pool.split(b"") == Unreadable(Skip.EMPTY)
+            story = story_of(Page(body), STORY)
+            found = await pool.prepare(body)
+            assert isinstance(story, PageStory) and isinstance(found, Text)
+            assert (found.written, found.fingerprint) == (story.text.written, story.text.fingerprint), language
+        assert await pool.prepare(b"<p>no article") == Unreadable(Skip.NO_BODY)
+        assert await pool.prepare(b"") == Unreadable(Skip.EMPTY)
 
 
 async def test_a_hostile_page_is_read_without_its_markup_beside_the_others(
@@ -42,11 +44,11 @@ async def test_a_hostile_page_is_read_without_its_markup_beside_the_others(
     async with aclosing(ReaderPool(Content(url=f"file:{tmp_path}"), Extraction(), 8)) as pool:
         await pool.start()
         pages = [page_of(2 * f"{TEXTS[one]} ") for one in LANGUAGES]
-        hostile, *others = await asyncio.gather(*map(pool.split, [HOSTILE + pages[0], *pages]))
-    assert isinstance(hostile, PageText)
+        hostile, *others = await asyncio.gather(*map(pool.prepare, [HOSTILE + pages[0], *pages]))
+    assert isinstance(hostile, Text)
     assert hostile.marks == (Mark(MarkReason.TRUNCATED, Limit.BUDGET),)
     words = tokens(2 * f"{TEXTS[LANGUAGES[0]]} ")
     assert hostile.words[-len(words) :] == words, "the story behind the bomb was not read"
     for one in others:
-        assert isinstance(one, PageText)
+        assert isinstance(one, Text)
         assert MarkReason.TRUNCATED not in {mark.reason for mark in one.marks}

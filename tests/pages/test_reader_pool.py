@@ -14,9 +14,10 @@ import pytest
 import stamina
 from neardup.config import Content
 from neardup.core.fingerprint.compute import fingerprint
-from neardup.core.page import PageFingerprinted, PageShingled, Unreadable
+from neardup.core.page import PageFingerprinted, Unreadable
 from neardup.core.text.extraction import Extraction
 from neardup.core.text.normalize import tokens
+from neardup.core.verify.text import Text
 from neardup.languages import LANGUAGES
 from neardup.pages import fork_server
 from neardup.pages.reader_pool import PROCESSES, ReaderPool
@@ -128,12 +129,12 @@ async def test_a_known_page_is_gone_only_after_two_answers(proxy: Proxy) -> None
     content = Content(url="s3://stories", endpoint=proxy.endpoint, region=REGION, path_style=True)
     story = Story(1, TAMIL, "1.html")
     async with aclosing(ReaderPool(content, Extraction(), 8)) as pool:
-        before = await pool.read_shingled(story)
+        before = await pool.read_to_compare(story)
         proxy.plan({"/stories/1.html": [Fault.NOT_FOUND]})
-        after = await pool.read_shingled(story)
-        assert isinstance(before, PageShingled) and isinstance(after, PageShingled)
+        after = await pool.read_to_compare(story)
+        assert isinstance(before, Text) and isinstance(after, Text)
         assert after.text_hash == before.text_hash
-        for reading_it, answers in ((pool.read_shingled(story), 2), (pool.read(story, None), 1)):
+        for reading_it, answers in ((pool.read_to_compare(story), 2), (pool.read(story, None), 1)):
             proxy.plan({"/stories/1.html": [Fault.NOT_FOUND] * answers})
             assert await reading_it == Unreadable(Skip.MISSING)
 

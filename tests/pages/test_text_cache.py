@@ -5,20 +5,20 @@ from collections.abc import Sequence
 
 from hypothesis import example, given
 from hypothesis import strategies as st
-from neardup.core.page import PageShingled, Unreadable
-from neardup.core.verify.shingled import shingle_words
-from neardup.pages.results import ReadFailed, ShingledResult
+from neardup.core.page import Unreadable
+from neardup.core.verify.text import Text
+from neardup.pages.results import ReadFailed, TextResult
 from neardup.pages.text_cache import MIN_TEXTS_TO_WARN, NoText, Texts
 from neardup.records import Dead, PairedStory, Skip, Story
 from structlog.testing import capture_logs
 
 from tests.support.languages import HINDI
 
-TEXT = shingle_words([b"a", b"b", b"c"])
+TEXTS = [Text(f"text {number}").to_compare() for number in range(4 * MIN_TEXTS_TO_WARN)]
 WARNING = "most texts are gone, so signatures decide: is [content] right?"
-Failure = tuple[ShingledResult, NoText]
+Failure = tuple[TextResult, NoText]
 FAILURES: list[Failure] = [  # what reading a page gives, and why it gives no text
-    (PageShingled(b"another", TEXT), NoText.GONE),
+    (Text("another text").to_compare(), NoText.GONE),
     (Unreadable(Skip.MISSING), NoText.GONE),
     (ReadFailed(Dead.QUARANTINED, "the page ends processes"), NoText.GONE),
     (ReadFailed(Dead.STORE_ERROR, "the store does not answer"), NoText.UNANSWERED),
@@ -38,17 +38,17 @@ def side_of(number: int, text_hash: bytes) -> PairedStory:
 @example([MISSING, None] * MIN_TEXTS_TO_WARN + [MISSING] + [UNANSWERED] * MIN_TEXTS_TO_WARN)
 async def test_each_text_is_read_once_or_gone_or_unanswered(failures: Sequence[Failure | None]) -> None:
     asked: list[int] = []
-    sides = [side_of(number, number.to_bytes(8)) for number in range(len(failures))]
+    sides = [side_of(number, text.text_hash) for number, text in enumerate(TEXTS[: len(failures)])]
 
-    async def read(story: Story) -> ShingledResult:
+    async def read(story: Story) -> TextResult:
         asked.append(story.id)
         failure = failures[story.id]
-        return PageShingled(story.id.to_bytes(8), TEXT) if failure is None else failure[0]
+        return TEXTS[story.id] if failure is None else failure[0]
 
     texts = Texts(read)
     with capture_logs() as logs:
         found = await texts.read(sides)
-    expected = [TEXT if failure is None else failure[1] for failure in failures]
+    expected = [text if failure is None else failure[1] for text, failure in zip(TEXTS, failures, strict=False)]
     assert found == {side.text_hash: text for side, text in zip(sides, expected, strict=True)}
     gone, answered = expected.count(NoText.GONE), len(expected) - expected.count(NoText.UNANSWERED)
     warnings = [(entry["gone"], entry["read"]) for entry in logs if entry["event"] == WARNING]
@@ -61,18 +61,21 @@ async def test_each_text_is_read_once_or_gone_or_unanswered(failures: Sequence[F
 
 @given(st.lists(st.sampled_from([None, *FAILURES]), min_size=1, max_size=4))
 async def test_a_text_is_read_from_any_story_that_has_it(failures: Sequence[Failure | None]) -> None:
-    async def read(story: Story) -> ShingledResult:
+    async def read(story: Story) -> TextResult:
         failure = failures[story.id]
-        return PageShingled(b"text", TEXT) if failure is None else failure[0]
+        return TEXTS[0] if failure is None else failure[0]
 
+    text_hash = TEXTS[0].text_hash
     reasons = {NoText.GONE if failure is None else failure[1] for failure in failures}
-    expected = TEXT if None in failures else NoText.UNANSWERED if NoText.UNANSWERED in reasons else NoText.GONE
-    assert await Texts(read).read([side_of(number, b"text") for number in range(len(failures))]) == {b"text": expected}
+    expected = TEXTS[0] if None in failures else NoText.UNANSWERED if NoText.UNANSWERED in reasons else NoText.GONE
+    assert await Texts(read).read([side_of(number, text_hash) for number in range(len(failures))]) == {
+        text_hash: expected
+    }
 
 
 async def test_a_text_that_is_not_read_in_time_is_unanswered() -> None:
-    async def read(_: Story) -> ShingledResult:
-        answer: asyncio.Future[ShingledResult] = asyncio.get_running_loop().create_future()
+    async def read(_: Story) -> TextResult:
+        answer: asyncio.Future[TextResult] = asyncio.get_running_loop().create_future()
         return await answer
 
     async with asyncio.timeout(60):

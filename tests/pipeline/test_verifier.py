@@ -15,7 +15,7 @@ import pytest
 from neardup.config import Content, Detection
 from neardup.core.columns import Outcomes
 from neardup.core.fingerprint.compute import fingerprint
-from neardup.core.page import StoryText, shingle_story, text_of
+from neardup.core.page import PageStory, comparable, story_of
 from neardup.core.text.extraction import Extraction
 from neardup.core.text.normalize import tokens
 from neardup.core.verify.scores import assess_all
@@ -23,7 +23,7 @@ from neardup.errors import NeardupError
 from neardup.languages import LANGUAGES
 from neardup.ledger import Ledger, candidates, flags, passages, stories, verification
 from neardup.ledger.passages import CommonPassage
-from neardup.pages.results import ReadFailed, ShingledResult, failure_of
+from neardup.pages.results import ReadFailed, TextResult, failure_of
 from neardup.pages.store import Pages
 from neardup.pages.text_cache import Texts
 from neardup.pipeline import verifier
@@ -45,7 +45,7 @@ class Store:
         self.asked, self.answering = asyncio.Event(), asyncio.Event()
         self.answering.set()
 
-    async def shingled(self, story: Story) -> ShingledResult:
+    async def shingled(self, story: Story) -> TextResult:
         self.reads[story.id] += 1
         self.asked.set()
         await self.answering.wait()
@@ -56,8 +56,8 @@ class Store:
         except NeardupError as error:
             return failure_of(error)
         assert page is not None
-        story_text = text_of(page, Extraction())
-        return shingle_story(story_text.text) if isinstance(story_text, StoryText) else story_text
+        found = story_of(page, Extraction())
+        return comparable(found.text) if isinstance(found, PageStory) else found
 
     def write(self, language: Language, story_id: int, words: list[str]) -> None:
         path = self.folder / language / f"{story_id}.html"

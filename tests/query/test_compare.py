@@ -11,9 +11,9 @@ from hypothesis import strategies as st
 from neardup.config import Thresholds
 from neardup.core.fingerprint.word_hashes import passage_hashes
 from neardup.core.publication_order import Side
-from neardup.core.text.normalize import locate_words, tokens
+from neardup.core.text.normalize import tokens
 from neardup.core.verify.passages import MIN_PASSAGE
-from neardup.core.verify.shingled import shingle_words
+from neardup.core.verify.text import Text
 from neardup.core.verify.tiers import PARTIAL, PASSAGE, SIMILAR
 from neardup.languages import LANGUAGES
 from neardup.moderation.evidence.terminal import SHOWN_PASSAGES, side_by_side
@@ -39,8 +39,8 @@ PAIR: tuple[Side, Side] = ("a", "b")
 def assert_evidence(facts: Evidence, stories: tuple[LoadedStory, LoadedStory]) -> None:
     covered = sum(passage.words for passage in facts.passages)
     for side, story in zip(PAIR, stories, strict=True):
-        assert facts.shares[side] == covered / len(story.words)
-        whole = locate_words(story.text)
+        assert facts.shares[side] == covered / len(story.text.words)
+        whole = story.text.located
         for passage in facts.passages:
             found: Excerpt = getattr(passage, side)
             first, end = found.word, found.word + passage.words
@@ -54,7 +54,7 @@ def assert_evidence(facts: Evidence, stories: tuple[LoadedStory, LoadedStory]) -
                 start + len(excerpt),
             }
             assert edges <= boundaries(whole.text), f"{found.text!r} cuts a grapheme"
-            assert b" ".join(story.words[first:end]) in b" ".join(tokens(found.text))
+            assert b" ".join(story.text.words[first:end]) in b" ".join(tokens(found.text))
 
 
 @every_planted_pair
@@ -67,9 +67,9 @@ def test_passages_of_planted_copies_are_equal_in_both_stories(pair: dict[str, An
         assert tokens(passage.a.text) == tokens(passage.b.text)
         for side, story in ((passage.a, a), (passage.b, b)):
             first, end = side.word, side.word + passage.words
-            assert tokens(side.before) == story.words[max(first - CONTEXT_WORDS, 0) : first]
-            assert tokens(side.text) == story.words[first:end]
-            assert tokens(side.after) == story.words[end : end + CONTEXT_WORDS]
+            assert tokens(side.before) == story.text.words[max(first - CONTEXT_WORDS, 0) : first]
+            assert tokens(side.text) == story.text.words[first:end]
+            assert tokens(side.after) == story.text.words[end : end + CONTEXT_WORDS]
     assert facts.longest_run_words == facts.passages[0].words
     assert facts.kind == pair["kind"]
 
@@ -141,7 +141,7 @@ def test_a_passage_is_shown_without_runs_by_chance(language: Language) -> None:
     assert len(facts.passages) == 2
     text = " ".join(shown(facts).split())
     assert f"{found} words copied, the longest run {facts.longest_run_words}" in text
-    common = passage_hashes(shingle_words(tokens(" ".join(words))).words)
+    common = passage_hashes(Text(" ".join(words)).word_hashes)
     facts = evidence(a, b, THRESHOLDS, common)
     assert facts.kind is None and facts.common_words is not None
     assert 0.8 * found <= facts.common_words <= found

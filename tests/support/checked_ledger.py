@@ -9,15 +9,15 @@ from neardup.config import Content, Detection
 from neardup.core.columns import Outcomes
 from neardup.core.fingerprint import version as fingerprint_version
 from neardup.core.fingerprint.compute import fingerprint
-from neardup.core.page import PreparedStory, StoryText, prepare_story, shingle_story
-from neardup.core.page import text_of as page_text_of
+from neardup.core.page import PageStory, comparable, prepare, story_of
 from neardup.core.text.extraction import Extraction
 from neardup.core.text.normalize import tokens
+from neardup.core.verify.text import Text
 from neardup.index.passages.index import PassageIndex
 from neardup.index.sqlite import SqliteIndex
 from neardup.languages import LANGUAGES, SHIPPED
 from neardup.ledger import Ledger, files, stories
-from neardup.pages.results import ReadFailed, ShingledResult
+from neardup.pages.results import ReadFailed, TextResult
 from neardup.pages.store import Pages
 from neardup.pages.text_cache import Texts
 from neardup.pipeline.index_sync import catch_up, refuse_mismatch
@@ -40,9 +40,9 @@ def words_of(language: Language, name: str, n: int = 200) -> list[str]:
     return [f"{words[k % len(words)]}{name}{k}" for k in range(n)]
 
 
-def text_of(words: list[str]) -> PreparedStory:
-    result = prepare_story(" ".join(words))
-    assert isinstance(result, PreparedStory)
+def text_of(words: list[str]) -> Text:
+    result = prepare(Text(" ".join(words)))
+    assert isinstance(result, Text)
     return result
 
 
@@ -60,25 +60,25 @@ class CheckedLedger:
         self.is_available = True
         self.read = self._read
         self._pages = Pages(Content(url=f"file:{ledger.path.parent}"), files.submitted_folder(ledger.path))
-        texts = Texts(self._shingled)
+        texts = Texts(self._to_compare)
         parts = self.index, passages, ledger, texts, detection, VERSION
         self.checker = Checker(*parts)
         self.upkeep = Upkeep(*parts)
         self.submissions = Submissions(self.checker, ledger, texts, detection, MAX_BYTES, languages=SHIPPED)
 
-    async def _shingled(self, story: Story) -> ShingledResult:
+    async def _to_compare(self, story: Story) -> TextResult:
         return await self.read(story)
 
-    async def _read(self, story: Story) -> ShingledResult:
+    async def _read(self, story: Story) -> TextResult:
         self.reads[story.id] += 1
         if not self.is_available:
             return ReadFailed(Dead.STORE_ERROR, "no answer")
         if story.path is None:
-            return shingle_story(self.texts[story.id])
+            return comparable(Text(self.texts[story.id]))
         page = fetch_page(self._pages, story.path)
         assert page is not None
-        story_text = page_text_of(page, Extraction())
-        return shingle_story(story_text.text) if isinstance(story_text, StoryText) else story_text
+        found = story_of(page, Extraction())
+        return comparable(found.text) if isinstance(found, PageStory) else found
 
     async def add(
         self,
@@ -109,7 +109,7 @@ class CheckedLedger:
         again: bool = False,
     ) -> CheckResult:
         text = text_of(words)
-        page = f"<title>title {story_id}</title><p>{text.text}</p>".encode()
+        page = f"<title>title {story_id}</title><p>{text.written}</p>".encode()
         submission = Submission(language, text, story_id, author_id=author)
         return await self.submissions.put(submission, page, again=again)
 

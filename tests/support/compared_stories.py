@@ -5,7 +5,7 @@ from hypothesis import strategies as st
 from neardup.config import Thresholds
 from neardup.core.text.extraction import Extraction
 from neardup.core.text.html import page_text
-from neardup.core.text.normalize import tokens
+from neardup.core.verify.text import Text
 from neardup.query.evidence import LoadedStory
 
 from tests.support.graphemes import GRAPHEME_PARTS
@@ -22,7 +22,7 @@ wild_texts = st.lists(st.sampled_from(_pieces), max_size=8).map("".join)
 
 
 def story_of(text: str, **known: object) -> LoadedStory:
-    return LoadedStory(text, tokens(text), known)
+    return LoadedStory(Text(text), known)
 
 
 def sample(story_id: int) -> LoadedStory:

@@ -9,8 +9,8 @@ from typing import Any
 
 from neardup.app import extraction, open_submissions
 from neardup.config import Config, load
-from neardup.core.page import Page, PreparedStory, StoryText, prepare_story
-from neardup.core.page import text_of as story_of
+from neardup.core.page import Page, PageStory, prepare, story_of
+from neardup.core.verify.text import Text
 from neardup.ledger import files, read, similarities
 from neardup.ledger.similarities import unpack_spans
 from neardup.query.check import CheckResult, Submission
@@ -62,8 +62,9 @@ def submissions(config: Config) -> list[tuple[Submission, bytes]]:
     for row in random.Random(1).sample(ROWS, len(ROWS)):
         page = (SAMPLES / "stories" / row["language"] / f"{row['id']}.html").read_bytes()
         story = story_of(Page(page), extraction(config))
-        text = prepare_story(story.text) if isinstance(story, StoryText) else story
-        assert isinstance(text, PreparedStory)
+        assert isinstance(story, PageStory)
+        text = prepare(story.text)
+        assert isinstance(text, Text)
         published_at = parse_time(row["published_at"]) if row["published_at"] else None
         author, title = row["author_id"] or None, row["title"] or None
         made.append(

@@ -27,20 +27,20 @@ def check(config: "Config", file: IO[bytes], language: str, as_json: bool) -> No
     """Show what FILE (a page or plain text; - is stdin) would be flagged against; stores nothing."""
     from neardup.app import extraction, open_checker
     from neardup.cli import output
-    from neardup.core.page import Unreadable, prepare_file
+    from neardup.core.page import Unreadable, read_file
     from neardup.ledger import read
     from neardup.pages.results import explain
     from neardup.query.check import Submission
 
     text_language = find_language(config.registry, language)
     read(config.ledger.path).close()
-    page = prepare_file(file.read(), extraction(config))
-    if isinstance(page, Unreadable):
-        raise Fatal(f"{file.name}: {explain(page)}")
+    text = read_file(file.read(), extraction(config))
+    if isinstance(text, Unreadable):
+        raise Fatal(f"{file.name}: {explain(text)}")
 
     async def check_page(_: "asyncio.Event") -> "CheckResult":
         async with open_checker(config) as checker:
-            return await checker.check(Submission(text_language, page))
+            return await checker.check(Submission(text_language, text))
 
     with console.show_waiting("check"):
         result = run_async(check_page)

@@ -198,11 +198,11 @@ def _extraction(config: "Config", given: str | None) -> "Extraction":
 
 def _show_story(pages: "list[Page]", extraction: "Extraction") -> None:
     """Print how many pages have a story by these selectors, how one begins, what is removed, and how many are slow."""
-    from neardup.core.page import StoryText, text_of
+    from neardup.core.page import PageStory, story_of
     from neardup.core.text.html import opening
 
-    stories = [text_of(page, extraction) for page in pages]
-    texts = [story.text for story in stories if isinstance(story, StoryText) and story.text.strip()]
+    stories = [story_of(page, extraction) for page in pages]
+    texts = [story.text.written for story in stories if isinstance(story, PageStory) and story.text.given.strip()]
     begins = f", one begins: {opening(texts[0])}" if texts else ""
     click.echo(f"{extraction.body or 'the whole page'}: a story on {len(texts)} of {len(pages)} pages{begins}")
     if extraction.strip:

@@ -19,9 +19,8 @@ from neardup.core.candidates.all_pairs import compare
 from neardup.core.candidates.banding import FingerprintArrays
 from neardup.core.candidates.select import worth_comparing
 from neardup.core.fingerprint.word_hashes import MIN_SHARED, PassageHashes
-from neardup.core.fingerprint.word_hashes import passage_hashes as passage_hashes_of
 from neardup.core.verify.scores import ComparedPair, assess_all
-from neardup.core.verify.shingled import Shingled
+from neardup.core.verify.text import Text
 from neardup.index.passages.index import PassageIndex, scan_segments
 from neardup.index.passages.postings import HASH_SHIFT, Keys, numbers_of
 from neardup.index.protocol import Completeness, read_bucket_sizes
@@ -247,7 +246,7 @@ async def audit(app: App, sample: int, since: int) -> Audited:
     """
     ids = await app.reader.do(self_checks.draw_latest, since, sample)
     async with aclosing(open_readers(app.config)) as pool:
-        texts = Texts(pool.read_shingled)
+        texts = Texts(pool.read_to_compare)
         hashes = await _passages_of(app, texts, ids)
         found = {story_id: Nominated() for story_id in hashes}
         ones = await app.reader.do(versions.existing_fingerprints, hashes, ())
@@ -267,8 +266,8 @@ async def _passages_of(app: App, texts: Texts, ids: Sequence[int]) -> dict[int, 
         sides = (await _sides(app, some)).values()
         read = await texts.read(sides)
         for side in sides:
-            if isinstance(text := read[side.text_hash], Shingled):
-                hashes[side.id] = np.union1d(passage_hashes_of(text.words), text.skeleton_hashes)
+            if isinstance(text := read[side.text_hash], Text):
+                hashes[side.id] = text.passages
     return hashes
 
 
@@ -320,7 +319,7 @@ async def _assess(
 ) -> list[tuple[int, Candidate, Assessment | None]]:
     """Verify pairs; those of which a text could not be read are verified by their signatures."""
     wanted = [side for _, pair in pairs if pair.a.text_hash != pair.b.text_hash for side in (pair.a, pair.b)]
-    read = {text_hash: text for text_hash, text in (await texts.read(wanted)).items() if isinstance(text, Shingled)}
+    read = {text_hash: text for text_hash, text in (await texts.read(wanted)).items() if isinstance(text, Text)}
     of_language = {language: await common.of(language) for language in {pair.language for _, pair in pairs}}
 
     compared = [ComparedPair(pair, read.get(pair.a.text_hash), read.get(pair.b.text_hash)) for _, pair in pairs]

@@ -8,7 +8,8 @@ from collections.abc import Sequence
 from contextlib import aclosing
 
 from neardup.app import App, open_readers
-from neardup.core.page import PageText, PreparedStory, prepare_story
+from neardup.core.page import prepare
+from neardup.core.verify.text import Text
 from neardup.insights.evaluate.corpus import COPIES, Corpus, Original, PlantedStory, plant
 from neardup.insights.evaluate.edits import OTHER_SCRIPT, chapter_name, replaced_name
 from neardup.ledger import now_ms, self_checks
@@ -55,7 +56,7 @@ async def look_up_canaries(app: App) -> list[Trial]:
     drawn = await app.reader.do(self_checks.draw_stories, app.config.run.canaries, WORDS)
     tried: list[Trial] = []
     async with aclosing(open_readers(app.config)) as pool:
-        texts = Texts(pool.read_shingled)
+        texts = Texts(pool.read_to_compare)
         checker = Checker(app.index, app.passages, app.reader, texts, app.config.detection, app.version)
         for stories in drawn.values():
             originals = await _read(pool, stories)
@@ -66,11 +67,11 @@ async def look_up_canaries(app: App) -> list[Trial]:
 
 async def _read(pool: ReaderPool, stories: Sequence[Story]) -> list[Original]:
     """The stories whose pages can be read."""
-    pages = await asyncio.gather(*map(pool.text, stories))
+    texts = await asyncio.gather(*map(pool.read_text, stories))
     return [
-        Original(story.id, story.language, page.text)
-        for story, page in zip(stories, pages, strict=True)
-        if isinstance(page, PageText)
+        Original(story.id, story.language, text.written)
+        for story, text in zip(stories, texts, strict=True)
+        if isinstance(text, Text)
     ]
 
 
@@ -89,10 +90,10 @@ async def _check_copies(checker: Checker, originals: Sequence[Original]) -> list
 async def _check(checker: Checker, corpus: Corpus, story: PlantedStory, text: str) -> list[Trial]:
     """Check one copy, which counts for each story whose text it has; not at all if index or texts did not answer."""
     assert story.copy is not None
-    page = await asyncio.to_thread(prepare_story, text)
-    assert isinstance(page, PreparedStory), "a copy of a story has words"
+    prepared = await asyncio.to_thread(prepare, Text(text))
+    assert isinstance(prepared, Text), "a copy of a story has words"
     language = corpus.originals[0].language
-    result = await checker.check(Submission(language, page))
+    result = await checker.check(Submission(language, prepared))
     if result.estimated:
         log.warning("a canary does not count", why=result.reasons)
         return []

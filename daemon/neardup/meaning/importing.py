@@ -15,8 +15,8 @@ import numpy as np
 
 from neardup.app import open_readers
 from neardup.config import Config
-from neardup.core.page import PageText
 from neardup.core.text.chunks import MOST_CHUNKS, chunks
+from neardup.core.verify.text import Text
 from neardup.errors import Fatal, Misuse
 from neardup.ledger import transaction, versions
 from neardup.meaning import vectors
@@ -109,10 +109,10 @@ async def import_vectors(config: Config, path: Path, stop: asyncio.Event) -> Imp
 
 async def _is_checked(parts: Parts, readers: ReaderPool, story: Imported, version: versions.TextVersion) -> bool:
     """Whether the vectors could be compared with those made here.  Raises Misuse if they differ."""
-    result = await readers.text(version.story)
-    if not isinstance(result, PageText):
+    result = await readers.read_text(version.story)
+    if not isinstance(result, Text):
         return False
-    made = await parts.embedder.embed(chunks(result.text))
+    made = await parts.embedder.embed(chunks(result.written))
     if made.shape != story.chunks.shape or float((made * story.chunks).sum(axis=1).min()) < SAME_MODEL:
         raise Misuse(
             f"the vectors of story {story.story_id} are not those that {parts.embedder.model} gives for its"

@@ -16,8 +16,9 @@ import numpy as np
 
 from neardup.app import open_readers
 from neardup.config import Config
-from neardup.core.page import PageText, Unreadable
+from neardup.core.page import Unreadable
 from neardup.core.text.chunks import chunks
+from neardup.core.verify.text import Text
 from neardup.ledger import now_ms, transaction, versions
 from neardup.meaning import vectors
 from neardup.meaning.codes import Vectors
@@ -97,11 +98,11 @@ async def _embed_batch(parts: Parts, readers: ReaderPool, ids: Sequence[int], su
     settled = set(ids) - {version.story.id for version in wanted}
     summary.unchanged += len(settled & set(known))
     of_story, unreadable = dict[int, list[str]](), Counter(summary.unreadable)
-    read = await asyncio.gather(*(readers.text(version.story) for version in wanted))
+    read = await asyncio.gather(*(readers.read_text(version.story) for version in wanted))
     for version, result in zip(wanted, read, strict=True):
         match result:
-            case PageText(text=text):
-                of_story[version.story.id] = chunks(text)
+            case Text() as text:
+                of_story[version.story.id] = chunks(text.written)
             case Unreadable(reason=reason):
                 unreadable[reason] += 1
                 settled.add(version.story.id)

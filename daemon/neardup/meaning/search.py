@@ -13,7 +13,7 @@ from functools import partial
 from neardup.config import Config, Detection
 from neardup.core.verify.alignment import NO_HASHES
 from neardup.core.verify.scores import ComparedPair, assess_all
-from neardup.core.verify.shingled import Shingled
+from neardup.core.verify.text import Text
 from neardup.core.verify.tiers import RETOLD, TRANSLATED
 from neardup.ledger import Ledger, candidates, meaning_flags
 from neardup.ledger.meaning_flags import MeaningFlag
@@ -22,7 +22,7 @@ from neardup.meaning.margins import chunk_pairs
 from neardup.meaning.neighbours import Compared, Searched
 from neardup.meaning.parts import Parts
 from neardup.pages.reader_pool import ReaderPool
-from neardup.pages.text_cache import Text, Texts
+from neardup.pages.text_cache import FoundText, Texts
 from neardup.records import Candidate, Kind, Language
 
 BATCH_STORIES = 10_000  # searched for in one pass over the codes
@@ -43,7 +43,7 @@ class SearchSummary:
 
 async def search(config: Config, parts: Parts, readers: ReaderPool, stop: asyncio.Event) -> SearchSummary:
     """Search for the stories whose vectors are new until done or `stop` is set.  Raises Fatal."""
-    summary, texts = SearchSummary(), Texts(readers.read_shingled)
+    summary, texts = SearchSummary(), Texts(readers.read_to_compare)
     least = margins.thresholds(await parts.vectors.do(neighbours.read_distributions), parts.section.false_alarms)
     with closing(Ledger(config.ledger.path)) as ledger:
         while not stop.is_set() and (ids := await parts.vectors.do(neighbours.read_unsearched, BATCH_STORIES)):
@@ -117,8 +117,10 @@ async def _without_copies(
     return kept
 
 
-def _not_copied(pairs: Sequence[Candidate], read: Mapping[bytes, Text], detection: Detection) -> list[tuple[int, int]]:
-    texts = {text_hash: text if isinstance(text, Shingled) else None for text_hash, text in read.items()}
+def _not_copied(
+    pairs: Sequence[Candidate], read: Mapping[bytes, FoundText], detection: Detection
+) -> list[tuple[int, int]]:
+    texts = {text_hash: text if isinstance(text, Text) else None for text_hash, text in read.items()}
     compared = [ComparedPair(pair, texts[pair.a.text_hash], texts[pair.b.text_hash]) for pair in pairs]
     assessed = assess_all(compared, detection.of, lambda _: NO_HASHES)
     found = zip(pairs, assessed, strict=True)

@@ -19,16 +19,14 @@ from neardup.errors import Fatal, NeardupError, OverBudget, ReaderDied, Transien
 from neardup.pages.fork_server import start_server
 from neardup.pages.limits import AdaptiveLimit
 from neardup.pages.local import AnyContent, PlainContent
-from neardup.pages.reader_process import FINGERPRINT, PREPARE, READ, SHINGLE, SPLIT, Answers, Request
+from neardup.pages.reader_process import CHECK, COMPARE, FINGERPRINT, READ, SHOW, Answers, Request
 from neardup.pages.reader_rpc import Failures, ReaderConnection
 from neardup.pages.reader_start import end_readers, start_readers
 from neardup.pages.results import (
     Deliver,
     PageResult,
     PagesRead,
-    PreparedResult,
     ReadFailed,
-    ShingledResult,
     TextResult,
     failure_of,
     results_of,
@@ -173,21 +171,17 @@ class ReaderPool:
         """
         return cast("PageResult", await self._read(FINGERPRINT, story, etag, alone=alone))
 
-    async def read_shingled(self, story: Story) -> ShingledResult:
-        """Read a story's text, in the form in which texts are compared."""
-        return cast("ShingledResult", await self._read(SHINGLE, story))
+    async def read_to_compare(self, story: Story) -> TextResult:
+        """Read what a story's text is compared by."""
+        return cast("TextResult", await self._read(COMPARE, story))
 
-    async def text(self, story: Story) -> TextResult:
-        """Read a story's text and its normalised words."""
-        return cast("TextResult", await self._read(SPLIT, story))
+    async def read_text(self, story: Story) -> TextResult:
+        """Read a story's text."""
+        return cast("TextResult", await self._read(SHOW, story))
 
-    async def split(self, page: bytes) -> TextResult:
-        """Find the story's text and its normalised words in a page at hand, which may be as hostile as any other."""
-        return cast("TextResult", await self._request_given(SPLIT, page))
-
-    async def prepare(self, page: bytes) -> PreparedResult:
-        """As `split`, for a check of the story."""
-        return cast("PreparedResult", await self._request_given(PREPARE, page))
+    async def prepare(self, page: bytes) -> TextResult:
+        """Find the story's text in a page at hand, which may be as hostile as any other, and prepare it for a check."""
+        return cast("TextResult", await self._request_given(CHECK, page))
 
     async def _request_given(self, operation: str, page: bytes) -> object:
         """Carry out an operation on a page at hand."""

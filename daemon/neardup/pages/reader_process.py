@@ -27,12 +27,12 @@ from neardup.core.packed_page import Records, pack
 from neardup.core.page import (
     Page,
     PageFingerprinted,
-    StoryText,
+    PageStory,
+    comparable,
     fingerprint_story,
-    prepare_story,
-    shingle_story,
-    split_story,
-    text_of,
+    prepare,
+    refuse_short,
+    story_of,
 )
 from neardup.core.text.extraction import Extraction
 from neardup.errors import Gone, NeardupError
@@ -67,7 +67,7 @@ def contents_of(settings: Settings) -> list[AnyContent]:
 class Request(NamedTuple):
     """One of OPERATIONS, on some pages or their paths, with the last known ETag of each.
 
-    `parsed` is as in `text_of`, and `named` as in `fingerprint_story`.  `most` is how many pages the process may fetch
+    `parsed` is as in `story_of`, and `named` as in `fingerprint_story`.  `most` is how many pages the process may fetch
     at a time from now on.
     """
 
@@ -129,13 +129,13 @@ class PageRequest:
         return self.asked.named is None or self.asked.named[self.place]
 
 
-FINGERPRINT, SHINGLE, SPLIT, PREPARE, READ = "fingerprint", "shingle", "split", "prepare", "read"
-OPERATIONS: dict[str, Callable[[PageRequest, Page, StoryText], object]] = {
+FINGERPRINT, COMPARE, SHOW, CHECK, READ = "fingerprint", "compare", "show", "check", "read"
+OPERATIONS: dict[str, Callable[[PageRequest, Page, PageStory], object]] = {
     FINGERPRINT: lambda request, page, story: fingerprint_story(page, story, named=request.named),
-    SHINGLE: lambda _, __, story: shingle_story(story.text),
-    SPLIT: lambda _, __, story: split_story(story.text, story.marks),
-    PREPARE: lambda _, __, story: prepare_story(story.text, story.marks),
-    READ: lambda request, page, story: (fingerprint_story(page, story, named=request.named), story.text),
+    COMPARE: lambda _, __, story: comparable(story.text),
+    SHOW: lambda _, __, story: refuse_short(story.text),
+    CHECK: lambda _, __, story: prepare(story.text),
+    READ: lambda request, page, story: (fingerprint_story(page, story, named=request.named), story.text.written),
 }
 
 
@@ -274,10 +274,10 @@ class _ReaderProcess:
                 self._add(request, NotModified())
                 answered.fetching.append(fetched - request.began)
                 return
-            story = text_of(page, self._extraction_of(request), parsed=request.asked.parsed)
+            story = story_of(page, self._extraction_of(request), parsed=request.asked.parsed)
             extracted = time.perf_counter()
             operation = OPERATIONS[request.asked.operation]
-            result = operation(request, page, story) if isinstance(story, StoryText) else story
+            result = operation(request, page, story) if isinstance(story, PageStory) else story
             seconds = fetched - request.began, extracted - fetched, time.perf_counter() - extracted
             if request.asked.operation == FINGERPRINT:
                 answered.seconds += seconds

@@ -9,7 +9,8 @@ from typing import Any
 
 from neardup.core.columns import StoryColumns
 from neardup.core.packed_page import NO_PAGES, PackedPages
-from neardup.core.page import PageFingerprinted, PageShingled, PageText, PreparedStory, Unreadable
+from neardup.core.page import PageFingerprinted, Unreadable
+from neardup.core.verify.text import Text
 from neardup.errors import Forbidden, Gone, NeardupError, OverBudget, Transient
 from neardup.records import Dead, Skip, Story
 
@@ -29,9 +30,7 @@ class ReadFailed:
 
 Failure = Unreadable | ReadFailed
 PageResult = PageFingerprinted | NotModified | Failure
-ShingledResult = PageShingled | Failure
-TextResult = PageText | Failure
-PreparedResult = PreparedStory | Failure
+TextResult = Text | Failure
 ReadPage = Callable[[Story, str | None], Awaitable[PageResult]]  # a story, and the last known ETag of its page
 
 

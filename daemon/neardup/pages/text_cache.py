@@ -7,13 +7,12 @@ from operator import attrgetter
 
 from cachetools import LRUCache
 
-from neardup.core.page import PageShingled
-from neardup.core.verify.shingled import Shingled
-from neardup.pages.results import ReadFailed, ShingledResult
+from neardup.core.verify.text import Text
+from neardup.pages.results import ReadFailed, TextResult
 from neardup.records import Dead, PairedStory, Story
 from neardup.telemetry.log import log
 
-CACHE_BYTES = 64_000_000
+CACHE_BYTES = 128_000_000  # half of it is for grams, which few texts need
 MOST_READS = 16  # under way at a time
 MIN_TEXTS_TO_WARN = 20  # fewer texts allow no conclusion about [content]
 
@@ -27,23 +26,23 @@ class NoText(Enum):
 
 RETRIABLE = {Dead.STORE_ERROR, Dead.FORBIDDEN}  # failures after which a later attempt may succeed
 
-Text = Shingled | NoText
+FoundText = Text | NoText
 
 
 class Texts:
-    """Reads the texts of candidates; `read_shingled` reads one, as `ReaderPool.read_shingled` does."""
+    """Reads the texts of candidates; `read` reads one, as `ReaderPool.read_to_compare` does."""
 
-    def __init__(self, read_shingled: Callable[[Story], Awaitable[ShingledResult]]) -> None:
-        self._read_shingled = read_shingled
+    def __init__(self, read: Callable[[Story], Awaitable[TextResult]]) -> None:
+        self._read_one = read
         self._read_slots = asyncio.Semaphore(MOST_READS)
-        self._cache: LRUCache[bytes, Shingled] = LRUCache(CACHE_BYTES, attrgetter("nbytes"))
+        self._cache: LRUCache[bytes, Text] = LRUCache(CACHE_BYTES, attrgetter("nbytes"))
 
-    def keep(self, text_hash: bytes, text: Shingled) -> None:
-        """Keep a text that was read elsewhere in the cache."""
+    def keep(self, text: Text) -> None:
+        """Keep a text to compare in the cache."""
         if text.nbytes <= CACHE_BYTES:
-            self._cache[text_hash] = text
+            self._cache[text.text_hash] = text
 
-    async def read(self, sides: Iterable[PairedStory], until: float | None = None) -> dict[bytes, Text]:
+    async def read(self, sides: Iterable[PairedStory], until: float | None = None) -> dict[bytes, FoundText]:
         """Text hash -> text, for each of these stories.  Raises Fatal.
 
         Stories with the same text hash are read until one of them yields the text.  A text is gone, too, if its page
@@ -52,39 +51,39 @@ class Texts:
         wanted: dict[bytes, dict[int, Story]] = {}
         for side in sides:
             wanted.setdefault(side.text_hash, {})[side.id] = Story(side.id, side.language, side.path)
-        texts: dict[bytes, Text] = {key: self._cache[key] for key in wanted if key in self._cache}
+        texts: dict[bytes, FoundText] = {key: self._cache[key] for key in wanted if key in self._cache}
         missing = [key for key in wanted if key not in texts]
         read = await asyncio.gather(*(self._first_in_time(key, list(wanted[key].values()), until) for key in missing))
-        for key, text in zip(missing, read, strict=True):
-            if isinstance(text, Shingled):
-                self.keep(key, text)
+        for text in read:
+            if isinstance(text, Text):
+                self.keep(text)
         gone, answered = read.count(NoText.GONE), len(read) - read.count(NoText.UNANSWERED)
         if answered >= MIN_TEXTS_TO_WARN and 2 * gone > answered:
             log.warning("most texts are gone, so signatures decide: is [content] right?", gone=gone, read=answered)
         return texts | dict(zip(missing, read, strict=True))
 
-    async def _first_in_time(self, key: bytes, stories: Sequence[Story], until: float | None) -> Text:
+    async def _first_in_time(self, key: bytes, stories: Sequence[Story], until: float | None) -> FoundText:
         try:
             async with asyncio.timeout_at(until):
                 return await self._first_of(key, stories)
         except TimeoutError:
             return NoText.UNANSWERED
 
-    async def _first_of(self, key: bytes, stories: Sequence[Story]) -> Text:
+    async def _first_of(self, key: bytes, stories: Sequence[Story]) -> FoundText:
         """The text with this hash, from the first of these stories whose page still contains it."""
         unanswered = False
         for story in stories:
             text = await self._read(story, key)
-            if isinstance(text, Shingled):
+            if isinstance(text, Text):
                 return text
             unanswered |= text is NoText.UNANSWERED
         return NoText.UNANSWERED if unanswered else NoText.GONE
 
-    async def _read(self, story: Story, key: bytes) -> Text:
+    async def _read(self, story: Story, key: bytes) -> FoundText:
         async with self._read_slots:
-            result = await self._read_shingled(story)
+            result = await self._read_one(story)
         match result:
-            case PageShingled(text_hash, text) if text_hash == key:
+            case Text() as text if text.text_hash == key:
                 return text
             case ReadFailed(reason, error) if reason in RETRIABLE:
                 log.warning("a text could not be read, its candidates wait", story=story.id, why=error)

@@ -179,7 +179,9 @@ class Run:
         parts, before = self._parts, stage_seconds()
         self._enter("reading")
         source, readers = await parts.open_source(self._write_checkpoint), parts.open_readers()
-        verifier = Verifier(parts.ledger, parts.detection, algorithm(), Texts(readers.read_shingled), self._count_flags)
+        verifier = Verifier(
+            parts.ledger, parts.detection, algorithm(), Texts(readers.read_to_compare), self._count_flags
+        )
         try:
             ended = await self._read_missing_passages(readers)
             ended = ended and await self._process(run_id, source, readers, verifier)

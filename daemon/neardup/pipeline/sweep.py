@@ -148,7 +148,7 @@ class Sweep:
                 reading = PassageReading.of_pool(sync, self._ledger, readers, self._section)
                 if not await mend_passages(sync, reading, self._stop, self._show_reading):
                     return False
-                texts = Texts(readers.read_shingled)
+                texts = Texts(readers.read_to_compare)
                 verifier = Verifier(self._ledger, self._detection, algorithm(), texts, self._count_flags)
                 ended = await self._sweep(verifier, sync, scratch)
         if ended:

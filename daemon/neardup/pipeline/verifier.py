@@ -11,7 +11,7 @@ from collections.abc import Callable, Sequence
 
 from neardup.config import Detection
 from neardup.core.verify.scores import ComparedPair, assess_all
-from neardup.core.verify.shingled import Shingled
+from neardup.core.verify.text import Text
 from neardup.ledger import Ledger, candidates, passages, verification
 from neardup.nomination.passages import CommonHashes
 from neardup.pages.text_cache import NoText, Texts
@@ -99,7 +99,7 @@ class Verifier:
         read = await self._texts.read(wanted)
         self._unanswered |= {text_hash for text_hash, text in read.items() if text is NoText.UNANSWERED}
         texts = {
-            text_hash: text if isinstance(text, Shingled) else None
+            text_hash: text if isinstance(text, Text) else None
             for text_hash, text in read.items()
             if text is not NoText.UNANSWERED
         }

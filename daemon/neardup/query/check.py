@@ -14,19 +14,18 @@ import numpy as np
 
 from neardup.config import Detection
 from neardup.core.fingerprint.word_hashes import PassageHashes
-from neardup.core.page import PreparedStory
 from neardup.core.publication_order import Dates, earlier, sort_key
 from neardup.core.verify import skeletons
 from neardup.core.verify.alignment import pair_spans
 from neardup.core.verify.scores import ComparedPair, assess_all
-from neardup.core.verify.shingled import Shingled
+from neardup.core.verify.text import Text
 from neardup.core.verify.tiers import COPIED_WORDS, LANGUAGES, SIMILAR, tier_of
 from neardup.index.passages.index import PassageIndex
 from neardup.index.protocol import Index
 from neardup.ledger import Ledger, active_verdicts, candidates, stories
 from neardup.ledger.similarities import share_of, words_in
 from neardup.nomination.passages import CommonHashes
-from neardup.pages.text_cache import NoText, Text, Texts
+from neardup.pages.text_cache import FoundText, NoText, Texts
 from neardup.query import lookups
 from neardup.query.lookups import Lookups, Nominated
 from neardup.records import (
@@ -34,7 +33,6 @@ from neardup.records import (
     Assessment,
     BandedFingerprint,
     Candidate,
-    Fingerprint,
     Kind,
     Language,
     MarkReason,
@@ -60,7 +58,7 @@ class Submission:
     """
 
     language: Language
-    text: PreparedStory
+    text: Text
     story_id: int | None = None
     name: str | None = None
     author_id: str | None = None
@@ -234,8 +232,6 @@ class Examined:
     `assessed` leaves out the pairs of which the other text could not be read for now.
     """
 
-    fingerprint: Fingerprint
-    text: Shingled
     probe: lookups.Text
     seen: int
     nominated: Nominated
@@ -272,7 +268,8 @@ class Checker:
         until = None if deadline is None else asyncio.get_running_loop().time() + deadline
         language, own_id = submission.language, submission.story_id
         own_id = CHECKED_ID if own_id is None else own_id
-        own, text = submission.text.fingerprint, submission.text.shingled
+        text = submission.text
+        own = text.fingerprint
         facts = await self._ledger.do(lookups.facts_of, own_id)
         banded = BandedFingerprint(language, own.simhash, own.signature)
         probe = lookups.Text(own_id, banded, np.frombuffer(own.passages, np.uint32))
@@ -282,7 +279,7 @@ class Checker:
             own_id, language, None, own.text_hash, own.simhash, own.signature, own.words, own.shingles
         )
         pairs = [Candidate(checked, _paired_story(row)) for row in rows.values()]
-        texts, assessed, verified = dict[bytes, Text](), list[Assessed](), list[Verified]()
+        texts, assessed, verified = dict[bytes, FoundText](), list[Assessed](), list[Verified]()
         if pairs:
             texts, known_common = await asyncio.gather(
                 self._texts.read((pair.b for pair in pairs if pair.b.text_hash != own.text_hash), until),
@@ -297,14 +294,14 @@ class Checker:
             (pair, assessment) for pair, assessment in assessed if texts.get(pair.b.text_hash) is not NoText.UNANSWERED
         ]
         result = result_of(submission, verified, self._detection, self._version, reasons)
-        return Examined(own, text, probe, facts.last_change, nominated, known, result)
+        return Examined(probe, facts.last_change, nominated, known, result)
 
     def _assess(
-        self, pairs: Sequence[Candidate], text: Shingled, texts: Mapping[bytes, Text], common: PassageHashes
+        self, pairs: Sequence[Candidate], text: Text, texts: Mapping[bytes, FoundText], common: PassageHashes
     ) -> tuple[list[Assessed], dict[int, tuple[CopiedSpan, ...]]]:
         """Verify the pairs; returns as well, by the id of the match, the spans of those that are copies."""
         found = (texts.get(pair.b.text_hash) for pair in pairs)
-        others = [other if isinstance(other, Shingled) else None for other in found]
+        others = [other if isinstance(other, Text) else None for other in found]
         compared = [ComparedPair(pair, text, other) for pair, other in zip(pairs, others, strict=True)]
         assessed = list(zip(pairs, assess_all(compared, self._detection.of, lambda _: common), strict=True))
         spans = {
@@ -335,7 +332,7 @@ def _find_flagged(db: sqlite3.Connection, assessed: Sequence[Assessed]) -> list[
     return found
 
 
-def _spans(pair: Candidate, assessment: Assessment, text: Shingled, other: Shingled | None) -> tuple[CopiedSpan, ...]:
+def _spans(pair: Candidate, assessment: Assessment, text: Text, other: Text | None) -> tuple[CopiedSpan, ...]:
     if pair.a.text_hash == pair.b.text_hash:
         return ((0, pair.a.words, 0, pair.b.words),)
     if other is None:
@@ -343,7 +340,7 @@ def _spans(pair: Candidate, assessment: Assessment, text: Shingled, other: Shing
     if LANGUAGES in assessment.signals.extra:
         spans = skeletons.pair_spans(text.skeleton, other.skeleton, assessment.spans_a, assessment.spans_b)
     else:
-        spans = pair_spans(text.words, other.words, assessment.spans_a, assessment.spans_b)
+        spans = pair_spans(text.word_hashes, other.word_hashes, assessment.spans_a, assessment.spans_b)
     return tuple((start, end, match_start, match_end) for start, end, match_start, match_end in spans.tolist())
 
 
@@ -355,7 +352,7 @@ def _truncations(submission: Submission) -> list[str]:
     ]
 
 
-def _reasons(texts: Mapping[bytes, Text], verified: Sequence[Verified]) -> list[str]:
+def _reasons(texts: Mapping[bytes, FoundText], verified: Sequence[Verified]) -> list[str]:
     unanswered = sum(text is NoText.UNANSWERED for text in texts.values())
     gone = sum(texts.get(story.row["text_hash"]) is NoText.GONE for story in verified)
     reasons = []

@@ -10,9 +10,10 @@ from typing import Any
 from neardup.config import Detection
 from neardup.core.fingerprint import version as fingerprint_version
 from neardup.core.fingerprint.word_hashes import PassageHashes
-from neardup.core.page import PageText, Unreadable, split_file
+from neardup.core.page import Unreadable, read_file
 from neardup.core.text.extraction import Extraction
 from neardup.core.verify.alignment import NO_HASHES
+from neardup.core.verify.text import Text
 from neardup.errors import Fatal, Misuse, Transient
 from neardup.ledger import marks, passages, read, runs, stories, translate_errors
 from neardup.pages.reader_pool import OpenReaderPool, ReaderPool
@@ -121,9 +122,9 @@ async def load_story(pool: ReaderPool, known: Mapping[str, Any]) -> LoadedStory 
     Raises Transient if the store does not answer.
     """
     story = Story(known["id"], Language(known["language"]), known["path"])
-    match await pool.text(story):
-        case PageText(text, words):
-            return LoadedStory(text, words, known)
+    match await pool.read_text(story):
+        case Text() as text:
+            return LoadedStory(text, known)
         case Unreadable(Skip.MISSING) as failure:
             return UnreadableStory(known, f"{explain(failure)}: {pool.path_of(story)}")
         case ReadFailed(Dead.STORE_ERROR, error):
@@ -135,9 +136,9 @@ async def load_story(pool: ReaderPool, known: Mapping[str, Any]) -> LoadedStory 
 def _load_file(extraction: Extraction, path: Path) -> LoadedStory:
     name = str(path).encode("utf-8", "replace").decode()  # a name may contain bytes that are not UTF-8
     try:
-        result = split_file(path.read_bytes(), extraction)
+        result = read_file(path.read_bytes(), extraction)
     except (OSError, ValueError) as error:
         raise Misuse(f"cannot read {name}: {getattr(error, 'strerror', None) or error}") from None
     if isinstance(result, Unreadable):
         raise Fatal(f"{name}: {explain(result)}")
-    return LoadedStory(result.text, result.words, {}, name)
+    return LoadedStory(result, {}, name)

@@ -18,7 +18,7 @@ from neardup.core.fingerprint.word_hashes import MIN_SHARED, PassageHashes
 from neardup.index.passages.tail import Tail
 from neardup.languages import SHIPPED
 from neardup.nomination.in_memory import nominate_pairs, passages_of
-from neardup.query.texts import DETECTION, Copy, NotComparable, PairVerifier, PreparedText, by_severity, prepare
+from neardup.query.texts import DETECTION, Copy, KeyedText, NotComparable, PairVerifier, by_severity, prepare
 from neardup.records import BandedFingerprint, Language
 
 THREADS = 2  # fingerprinting runs without the interpreter lock
@@ -74,10 +74,10 @@ def _with_keys(texts: Any, keys: Iterable[Hashable] | None) -> Iterator[tuple[Ha
 
 def _prepare_all(
     texts: Sequence[tuple[Hashable, str]], language: Language | None
-) -> tuple[list[PreparedText], dict[Hashable, str]]:
+) -> tuple[list[KeyedText], dict[Hashable, str]]:
     """The texts that can be compared, and the reasons of the others."""
 
-    def prepare_or_refuse(item: tuple[Hashable, str]) -> PreparedText | NotComparable:
+    def prepare_or_refuse(item: tuple[Hashable, str]) -> KeyedText | NotComparable:
         try:
             return prepare(*item, language)
         except NotComparable as error:
@@ -86,7 +86,7 @@ def _prepare_all(
     with ThreadPoolExecutor(THREADS) as executor:
         results = list(executor.map(prepare_or_refuse, texts))
     return (
-        [result for result in results if isinstance(result, PreparedText)],
+        [result for result in results if isinstance(result, KeyedText)],
         {
             key: str(result)
             for (key, _), result in zip(texts, results, strict=True)
@@ -113,7 +113,7 @@ class Index:
 
     def __init__(self, language: str | None = None) -> None:
         self._language = None if language is None else SHIPPED.find(language)
-        self._texts: list[PreparedText] = []
+        self._texts: list[KeyedText] = []
         self._keys: set[Hashable] = set()
         self._arrays: dict[Language, FingerprintArrays] = {}
         self._added: defaultdict[Language, list[int]] = defaultdict(list)  # numbers that the arrays lack
@@ -144,7 +144,7 @@ class Index:
         pairs = ((self._texts[number - 1], prepared) for number in numbers)
         return sorted(self._verifier.copies_of(pairs, common), key=by_severity)
 
-    def _alike(self, text: PreparedText) -> tuple[int, ...]:
+    def _alike(self, text: KeyedText) -> tuple[int, ...]:
         """The numbers of the texts whose SimHashes or signatures are alike, the best DETECTION.max_matches."""
         arrays, banded = self._arrays_of(text.language), _banded_fingerprint(text)
         none = arrays.where(np.zeros(len(arrays), np.bool_))
@@ -175,5 +175,5 @@ class Index:
         return sharing[shared >= MIN_SHARED], hashes[is_common]
 
 
-def _banded_fingerprint(text: PreparedText) -> BandedFingerprint:
+def _banded_fingerprint(text: KeyedText) -> BandedFingerprint:
     return BandedFingerprint(text.language, text.fingerprint.simhash, text.fingerprint.signature)

@@ -6,20 +6,18 @@ A story of the pair is loaded, with its text, or cannot be read; then the ledger
 import json
 from collections.abc import Mapping
 from dataclasses import dataclass
-from functools import cached_property
 from typing import Any
 
 from neardup.config import Detection, Thresholds
-from neardup.core.fingerprint.compute import text_hash
 from neardup.core.fingerprint.word_hashes import PassageHashes
 from neardup.core.publication_order import Dates, Side, earlier
-from neardup.core.text.normalize import Located, locate_words
+from neardup.core.text.normalize import Located
 from neardup.core.text.scripts import most_frequent_script
 from neardup.core.verify import skeletons
 from neardup.core.verify.alignment import NO_HASHES, align
 from neardup.core.verify.passages import Passage, passages
 from neardup.core.verify.scores import examine, hamming, hash_rows
-from neardup.core.verify.shingled import Shingled, fingerprint_and_shingle
+from neardup.core.verify.text import Text
 from neardup.core.verify.tiers import COMMON_WORDS, COPIED_WORDS, PASSAGE, tier_of
 from neardup.core.verify.tiers import Thresholds as Limits
 from neardup.records import Kind, Language, rfc3339
@@ -27,24 +25,13 @@ from neardup.records import Kind, Language, rfc3339
 CONTEXT_WORDS = 8
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, slots=True)
 class LoadedStory:
-    """A story with its text and its normalised words; `known` is its row of the ledger, empty for a file."""
+    """A story with its text; `known` is its row of the ledger, empty for a file."""
 
-    text: str
-    words: list[bytes]
+    text: Text
     known: Mapping[str, Any]
     file: str | None = None
-
-    @property
-    def text_hash(self) -> bytes:
-        """The text hash of its fingerprint."""
-        return text_hash(b" ".join(self.words))
-
-    @cached_property
-    def located(self) -> Located:
-        """The places of its words, which take several milliseconds for a long text."""
-        return locate_words(self.text)
 
 
 @dataclass(frozen=True, slots=True)
@@ -93,8 +80,8 @@ def facts_of(story: LoadedStory | UnreadableStory) -> StoryFacts:
         known_since=rfc3339(known.get("known_since")),
         catalogue=known.get("catalogue"),
         licence=known.get("licence"),
-        words=len(story.words) if isinstance(story, LoadedStory) else known.get("words"),
-        changed=ledger_hash != story.text_hash if ledger_hash and isinstance(story, LoadedStory) else None,
+        words=len(story.text.word_hashes) if isinstance(story, LoadedStory) else known.get("words"),
+        changed=ledger_hash != story.text.text_hash if ledger_hash and isinstance(story, LoadedStory) else None,
         gone=story.why if isinstance(story, UnreadableStory) else None,
     )
 
@@ -160,25 +147,22 @@ def evidence(a: LoadedStory, b: LoadedStory, thresholds: Limits, common: Passage
 
     `common` are the hashes of common passages in their language, ascending.
     """
-    (fingerprint_a, shingles_a), (fingerprint_b, shingles_b) = (
-        fingerprint_and_shingle(a.words),
-        fingerprint_and_shingle(b.words),
-    )
-    [distance] = hamming(hash_rows([fingerprint_a.simhash]), hash_rows([fingerprint_b.simhash])).tolist()
-    same_text = fingerprint_a.text_hash == fingerprint_b.text_hash
+    text_a, text_b = a.text, b.text
+    simhashes = (hash_rows([text.fingerprint.simhash]) for text in (text_a, text_b))
+    [distance] = hamming(*simhashes).tolist()
     found = examine(
-        shingles_a,
-        shingles_b,
+        text_a,
+        text_b,
         distance,
         thresholds,
         common,
-        same_text=same_text,
+        same_text=text_a.text_hash == text_b.text_hash,
         is_of_one_language=_are_of_one_language(a, b),
     )
     kind, signals = found.kind, found.signals
-    shown = _passages(kind, shingles_a, shingles_b)
+    shown = _passages(kind, text_a, text_b)
     covered = sum(passage.words for passage in shown)
-    in_a, in_b = a.located, b.located
+    in_a, in_b = text_a.located, text_b.located
     return Evidence(
         a=facts_of(a),
         b=facts_of(b),
@@ -192,8 +176,8 @@ def evidence(a: LoadedStory, b: LoadedStory, thresholds: Limits, common: Passage
         estimated=False,
         earlier=earlier(_dates(a.known), _dates(b.known)),
         same_author=_same(a.known.get("author_id"), b.known.get("author_id")),
-        share_a=covered / len(a.words),
-        share_b=covered / len(b.words),
+        share_a=covered / len(text_a.word_hashes),
+        share_b=covered / len(text_b.word_hashes),
         passages=tuple(
             CopiedPassage(
                 passage.words,
@@ -232,7 +216,7 @@ def evidence_from_ledger(
     )
 
 
-def _passages(kind: Kind | None, a: Shingled, b: Shingled) -> list[Passage]:
+def _passages(kind: Kind | None, a: Text, b: Text) -> list[Passage]:
     """The passages to show for a pair of this kind.
 
     Two long stories share many runs of a few words by chance.  So where nothing but passages makes a pair a copy, if
@@ -241,10 +225,10 @@ def _passages(kind: Kind | None, a: Shingled, b: Shingled) -> list[Passage]:
     if kind is not None and tier_of(kind).compares == "skeletons":
         return skeletons.passages(a.skeleton, b.skeleton)
     if kind in {None, PASSAGE}:
-        runs = sorted((-words, at_a, at_b) for at_a, at_b, words, _ in align(a.words, b.words).tolist())
+        runs = sorted((-words, at_a, at_b) for at_a, at_b, words, _ in align(a.word_hashes, b.word_hashes).tolist())
         if runs:
             return [Passage(at_a, at_b, -words) for words, at_a, at_b in runs]
-    return passages(a.words, b.words)
+    return passages(a.word_hashes, b.word_hashes)
 
 
 def _copied_counts(extra: Mapping[str, float]) -> dict[str, Any]:
@@ -260,7 +244,9 @@ def _are_of_one_language(a: LoadedStory, b: LoadedStory) -> bool:
     """Whether both stories are filed under one language; a file is under none, so its script decides."""
     languages = [story.known.get("language") for story in (a, b)]
     return (
-        languages[0] == languages[1] if all(languages) else most_frequent_script(a.text) == most_frequent_script(b.text)
+        languages[0] == languages[1]
+        if all(languages)
+        else most_frequent_script(a.text.written) == most_frequent_script(b.text.written)
     )
 
 

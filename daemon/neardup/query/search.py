@@ -18,7 +18,7 @@ from typing import Any, Protocol
 
 import numpy as np
 
-from neardup.core.fingerprint.word_hashes import grams_of, hash_words, hashes_of
+from neardup.core.fingerprint.word_hashes import Hashes, grams_of, hash_words, hashes_of
 from neardup.core.text.normalize import tokens
 from neardup.errors import IndexDamaged
 from neardup.index.titles import BEGINNING, Position, TitleIndex
@@ -45,9 +45,9 @@ async def nominate(path: Path, words: Sequence[bytes], most_holders: int) -> lis
     return sorted(story_id for story_id, _ in found.values())
 
 
-def share_held(sentence: Sequence[bytes], story: Sequence[bytes]) -> float:
-    """The share, 0 to 1, of the word 4-grams of a sentence that occur in a story."""
-    own, others = (grams_of(hash_words(words).hashes) for words in (sentence, story))
+def share_held(sentence: Sequence[bytes], story: Hashes) -> float:
+    """The share, 0 to 1, of the word 4-grams of a sentence, its words, that occur in a story, its word hashes."""
+    own, others = grams_of(hash_words(sentence).hashes), grams_of(story)
     return float(np.isin(own, others).mean()) if len(own) else 0.0
 
 

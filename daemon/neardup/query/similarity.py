@@ -92,9 +92,9 @@ def _text_of(story: LoadedStory | UnreadableStory, known: Mapping[str, Any]) -> 
     """The text, and why there is none."""
     if isinstance(story, UnreadableStory):
         return None, story.why
-    if known["text_hash"] != story.text_hash:
+    if known["text_hash"] != story.text.text_hash:
         return None, "the page has changed since it was fingerprinted"
-    return story.located, None
+    return story.text.located, None
 
 
 def _report(found: Similarity, marks: Marks, text: Located | None, no_text: str | None) -> SimilarityReport:

@@ -12,11 +12,11 @@ from functools import partial
 from neardup.config import Detection
 from neardup.core.columns import Outcomes
 from neardup.core.fingerprint.version import algorithm
-from neardup.core.page import Page, StoryText, text_of
+from neardup.core.page import Page, PageStory, story_of
 from neardup.core.text.extraction import Extraction
 from neardup.core.text.html import opening, page_title
-from neardup.core.text.normalize import tokens
 from neardup.core.text.scripts import script_of_most
+from neardup.core.verify.text import Text
 from neardup.errors import Forgotten, Misuse, TooLarge
 from neardup.languages import Languages
 from neardup.ledger import Ledger, candidates, stories, submissions
@@ -77,7 +77,7 @@ class Submissions:
         story = _story(submission, path)
         if not again:
             await self._ledger.do(stories.refuse_forgotten, story.id)
-        story, text = await self._ledger.do(submissions.complete, story), submission.text.text
+        story, text = await self._ledger.do(submissions.complete, story), submission.text
         submission = replace(submission, author_id=story.author_id, published_at=story.published_at)
         kept = await asyncio.to_thread(_page_of, page, text, self._max_bytes)
         examined = await self.checker.examine(submission, deadline=deadline)
@@ -85,10 +85,10 @@ class Submissions:
         if path is None:
             kept_path = await asyncio.to_thread(submitted_pages.write, self._ledger.path, story.id, kept)
         title = page_title(kept.body, None) if not kept.is_text else None
-        marks = submission.text.marks + label_marks(story.language, script_of_most(text), self._languages)
-        outcome = Fingerprinted(story, examined.fingerprint, None, title or opening(text), marks)
+        marks = text.marks + label_marks(story.language, script_of_most(text.written), self._languages)
+        outcome = Fingerprinted(story, text.fingerprint, None, title or opening(text.written), marks)
         try:
-            stored = await self._store(outcome, kept_path, examined, again=again)
+            stored = await self._store(outcome, text, kept_path, examined, again=again)
         except Forgotten:  # meanwhile
             await asyncio.to_thread(submitted_pages.remove, self._ledger.path, kept_path)
             raise
@@ -97,7 +97,7 @@ class Submissions:
         await self._verify_rest(story.id, deadline)
         return await self.checker.check(submission, deadline=deadline)
 
-    async def _store(self, outcome: Fingerprinted, page: str, examined: Examined, *, again: bool) -> Stored:
+    async def _store(self, outcome: Fingerprinted, text: Text, page: str, examined: Examined, *, again: bool) -> Stored:
         nominated = examined.nominated
         submitted = Submitted(
             outcome,
@@ -110,7 +110,7 @@ class Submissions:
             partial(lookups.find_unseen, text=examined.probe, seen=examined.seen, detection=self._detection),
         )
         stored = await self._ledger.do(submissions.commit, submitted, algorithm(), again=again)
-        self._texts.keep(examined.fingerprint.text_hash, examined.text)
+        self._texts.keep(text.to_compare())
         count_outcomes(Outcomes.of([stored.outcome]))
         count_assessed(examined.assessed, stored.flagged)
         assert isinstance(stored.outcome.story, Story)
@@ -167,7 +167,7 @@ def _order_pair(pair: Candidate, assessment: Assessment | None) -> Assessed:
     return exchanged, replace(assessment, signals=turned, spans_a=assessment.spans_b, spans_b=assessment.spans_a)
 
 
-def _page_of(page: bytes | None, text: str, max_bytes: int) -> Page:
+def _page_of(page: bytes | None, text: Text, max_bytes: int) -> Page:
     """What to keep of a submission: the page from which its text was read, or else the text.
 
     A page is not parsed again: hostile markup can keep a parser busy for hours, and this process is to serve others.
@@ -175,10 +175,10 @@ def _page_of(page: bytes | None, text: str, max_bytes: int) -> Page:
     """
     if page is not None and len(page) <= max_bytes:
         return Page(page)
-    kept = Page(text.encode("utf-8", "replace"), is_text=True)
+    kept = Page(text.written.encode("utf-8", "replace"), is_text=True)
     if len(kept.body) > max_bytes:
         raise TooLarge("larger than content.max_bytes")
-    found = text_of(kept, Extraction())
-    if not (isinstance(found, StoryText) and tokens(found.text) == tokens(text)):
+    found = story_of(kept, Extraction())
+    if not (isinstance(found, PageStory) and found.text.normalised == text.normalised):
         raise Misuse("the text has so many unprintable characters that it is no text")
     return kept

@@ -1,6 +1,6 @@
 """Texts at hand, without a ledger, a store or a configuration: the fingerprint of one, and what two have in common.
 
-`fingerprint` and `compare` are the library's functions for texts.  A `PreparedText` is one of many that are compared
+`fingerprint` and `compare` are the library's functions for texts.  A `KeyedText` is one of many that are compared
 with each other: `PairVerifier` finds the copies among pairs of these.
 """
 
@@ -10,14 +10,12 @@ from functools import lru_cache
 from itertools import islice
 
 from neardup.config import Detection
-from neardup.core.fingerprint.compute import fingerprint as fingerprint_words
 from neardup.core.fingerprint.compute import fingerprint_text
 from neardup.core.fingerprint.word_hashes import PassageHashes
 from neardup.core.page import MIN_WORDS, is_too_short
-from neardup.core.text.normalize import Located, locate_words, tokens
 from neardup.core.text.scripts import UnknownScript, detect_language, most_frequent_script
 from neardup.core.verify.scores import ComparedPair, assess_all, examine, hamming, hash_rows
-from neardup.core.verify.shingled import Shingled, shingle_words
+from neardup.core.verify.text import Text
 from neardup.core.verify.tiers import COPIED_WORDS, tier_of
 from neardup.languages import SHIPPED
 from neardup.records import Assessment, Candidate, Fingerprint, Kind, Language, PairedStory, Spans
@@ -66,7 +64,7 @@ def fingerprint(text: str, language: str | None = None) -> Fingerprint:
     """
     if language is not None:
         SHIPPED.find(language)
-    return fingerprint_words(_words(text, "the text"))
+    return _text(text, "the text").fingerprint
 
 
 def compare(text_a: str, text_b: str, language: str | None = None) -> Comparison:
@@ -75,13 +73,11 @@ def compare(text_a: str, text_b: str, language: str | None = None) -> Comparison
     Raises ValueError for an unknown language, or a text without words.
     """
     spoken = detect_language(text_a) if language is None else SHIPPED.find(language)
-    words_a, words_b = _words(text_a, "text_a"), _words(text_b, "text_b")
-    a, b = fingerprint_words(words_a), fingerprint_words(words_b)
-    shingled_a, shingled_b = shingle_words(words_a), shingle_words(words_b)
-    [distance] = hamming(hash_rows([a.simhash]), hash_rows([b.simhash])).tolist()
+    a, b = _text(text_a, "text_a"), _text(text_b, "text_b")
+    [distance] = hamming(*(hash_rows([text.fingerprint.simhash]) for text in (a, b))).tolist()
     assessment = examine(
-        shingled_a,
-        shingled_b,
+        a,
+        b,
         distance,
         DETECTION,
         same_text=a.text_hash == b.text_hash,
@@ -97,16 +93,16 @@ def compare(text_a: str, text_b: str, language: str | None = None) -> Comparison
         hamming=distance,
         longest_run_words=signals.longest_run_words or 0,
         copied_words=int(signals.extra.get(COPIED_WORDS, 0)),
-        spans_a=character_spans(locate_words(text_a), spans_a),
-        spans_b=character_spans(locate_words(text_b), spans_b),
+        spans_a=character_spans(a, spans_a),
+        spans_b=character_spans(b, spans_b),
     )
 
 
-def _words(text: str, name: str) -> list[bytes]:
-    words = tokens(text)
-    if not words:
+def _text(written: str, name: str) -> Text:
+    text = Text(written)
+    if not len(text.word_hashes):
         raise ValueError(f"{name} has no words")
-    return words
+    return text
 
 
 @dataclass(frozen=True, slots=True)
@@ -132,40 +128,43 @@ class Copy:
 
 
 @dataclass(frozen=True, slots=True)
-class PreparedText:
-    """A text that is long enough to be compared, with its fingerprint."""
+class KeyedText:
+    """A text that is long enough to be compared.  What it is compared by is not kept here, but by `PairVerifier`."""
 
     key: Hashable
-    text: str
+    text: Text
     language: Language
-    fingerprint: Fingerprint
+
+    @property
+    def fingerprint(self) -> Fingerprint:
+        return self.text.fingerprint
 
 
 class NotComparable(ValueError):
     """A text cannot be compared, for the reason in the message."""
 
 
-def prepare(key: Hashable, text: str, language: Language | None) -> PreparedText:
+def prepare(key: Hashable, written: str, language: Language | None) -> KeyedText:
     """Fingerprint a text, in a language or in the one that it is detected to have.  Raises NotComparable."""
-    if not isinstance(text, str):
-        raise NotComparable(f"a text is a str, not {type(text).__name__}")
-    fingerprint = fingerprint_text(text)
+    if not isinstance(written, str):
+        raise NotComparable(f"a text is a str, not {type(written).__name__}")
+    text, fingerprint = Text(written), fingerprint_text(written)
     if fingerprint is None or is_too_short(fingerprint.words, text):
         raise NotComparable(f"fewer than {MIN_WORDS} words")
+    text.fingerprint = fingerprint
     try:
-        return PreparedText(key, text, language or detect_language(text), fingerprint)
+        return KeyedText(key, text, language or detect_language(written))
     except UnknownScript as error:
         raise NotComparable(f"{error}; the argument language compares it all the same") from None
 
 
 class PairVerifier:
-    """Verifies pairs; it caches the texts that it has split into words."""
+    """Verifies pairs; it caches what texts are compared by."""
 
     def __init__(self) -> None:
-        self._shingled: Callable[[str], Shingled] = lru_cache(CACHED_TEXTS)(lambda text: shingle_words(tokens(text)))
-        self._located: Callable[[str], Located] = lru_cache(CACHED_TEXTS)(locate_words)
+        self._text: Callable[[str], Text] = lru_cache(CACHED_TEXTS)(Text)
 
-    def copies_of(self, pairs: Iterable[tuple[PreparedText, PreparedText]], common: PassageHashes) -> list[Copy]:
+    def copies_of(self, pairs: Iterable[tuple[KeyedText, KeyedText]], common: PassageHashes) -> list[Copy]:
         """Those of pairs of texts that are copies, with what they have in common.
 
         `common` are the hashes of common passages, ascending.
@@ -173,9 +172,7 @@ class PairVerifier:
         copies, left = list[Copy](), iter(pairs)
         while some := list(islice(left, PAIRS_AT_A_TIME)):
             compared = [
-                ComparedPair(
-                    Candidate(_paired_story(1, a), _paired_story(2, b)), self._shingled(a.text), self._shingled(b.text)
-                )
+                ComparedPair(Candidate(_paired_story(1, a), _paired_story(2, b)), self._made(a), self._made(b))
                 for a, b in some
             ]
             assessed = assess_all(compared, lambda _: DETECTION, lambda _: common)
@@ -184,7 +181,10 @@ class PairVerifier:
                     copies.append(self._copy(a, b, found.kind, found))
         return copies
 
-    def _copy(self, a: PreparedText, b: PreparedText, kind: Kind, found: Assessment) -> Copy:
+    def _made(self, keyed: KeyedText) -> Text:
+        return self._text(keyed.text.written)
+
+    def _copy(self, a: KeyedText, b: KeyedText, kind: Kind, found: Assessment) -> Copy:
         signals = found.signals
         return Copy(
             a=a.key,
@@ -196,14 +196,14 @@ class PairVerifier:
             containment_b=signals.containment_b or 0.0,
             hamming=signals.hamming,
             copied_words=int(signals.extra[COPIED_WORDS]),
-            spans_a=character_spans(self._located(a.text), found.spans_a),
-            spans_b=character_spans(self._located(b.text), found.spans_b),
+            spans_a=character_spans(self._made(a), found.spans_a),
+            spans_b=character_spans(self._made(b), found.spans_b),
         )
 
 
-def character_spans(text: Located, spans: Spans) -> CharacterSpans:
+def character_spans(text: Text, spans: Spans) -> CharacterSpans:
     """Spans of words -> spans of characters."""
-    return tuple(text.span(first, end) for first, end in spans.tolist())
+    return tuple(text.located.span(first, end) for first, end in spans.tolist())
 
 
 def by_severity(copy: Copy) -> tuple[int, float]:
@@ -211,7 +211,7 @@ def by_severity(copy: Copy) -> tuple[int, float]:
     return tier_of(copy.kind).severity, -max(copy.containment_a, copy.containment_b)
 
 
-def _paired_story(number: int, text: PreparedText) -> PairedStory:
+def _paired_story(number: int, text: KeyedText) -> PairedStory:
     fingerprint = text.fingerprint
     return PairedStory(
         number,

@@ -7,8 +7,6 @@ dies of, is left to a pool of reader processes, which have a watchdog.
 import os
 import tempfile
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
-from functools import cached_property
 from operator import attrgetter
 from typing import NamedTuple
 
@@ -16,26 +14,24 @@ from cachetools import LRUCache
 
 from neardup.config import Detection
 from neardup.core.fingerprint.word_hashes import PassageHashes
-from neardup.core.page import PageFingerprinted, Unreadable, fingerprint_story, text_of
+from neardup.core.page import PageFingerprinted, Unreadable, fingerprint_story, story_of
 from neardup.core.text.extraction import Extraction
-from neardup.core.text.scripts import ENGLISH, UnknownScript, detect_language, script_of_most
+from neardup.core.text.scripts import ENGLISH, UnknownScript, detect_language
 from neardup.core.verify.alignment import NO_HASHES
 from neardup.core.verify.scores import ComparedPair, assess_all
-from neardup.core.verify.shingled import Shingled, shingle_text
-from neardup.core.verify.skeletons import Grams, distinct_grams
+from neardup.core.verify.text import Text
 from neardup.errors import NeardupError
 from neardup.nomination.in_memory import Pair
 from neardup.pages.local import PlainContent
 from neardup.pages.results import Failure, failure_of
 from neardup.pages.store import Pages
-from neardup.pages.text_cache import CACHE_BYTES
 from neardup.records import Assessment, Candidate, Language, PairedStory
 from neardup.scan.workers import lift_time_limit, limit_time
 from neardup.source.documents import Document
 
 WHOLE_PAGE = Extraction()
+CACHE_BYTES = 64_000_000  # of texts, by each process
 HELD_BYTES = CACHE_BYTES // 2  # of texts that are compared at a time
-GRAM_BYTES = 2  # a byte of text, at most: half of the letters of Latin are consonants, and a gram has 4 bytes
 
 
 class KeptText(NamedTuple):
@@ -112,10 +108,10 @@ class Reader:
         except NeardupError as error:
             return ReadDocument(language, failure_of(error))
         assert page is not None  # without an ETag none is unchanged
-        story = text_of(page, WHOLE_PAGE)
+        story = story_of(page, WHOLE_PAGE)
         if isinstance(story, Unreadable):
             return ReadDocument(language, story)
-        return self.keep(document, fingerprint_story(page, story, named=False), story.utf8)
+        return self.keep(document, fingerprint_story(page, story, named=False), story.text.utf8)
 
     def keep(self, document: Document, result: PageFingerprinted | Failure, text: bytes | None) -> ReadDocument:
         """Detect the language of a text that was read, in UTF-8, and keep it to be compared."""
@@ -130,24 +126,6 @@ class Reader:
         return ReadDocument(language, result, self._scratch.keep(self._number, text))
 
 
-@dataclass(frozen=True)
-class ComparedText(Shingled):
-    """A text that is compared many times in a row: the grams of its skeleton and its script are kept."""
-
-    @cached_property
-    def skeleton_grams(self) -> Grams:
-        return distinct_grams(self.normalised)
-
-    @cached_property
-    def script(self) -> str | None:
-        return script_of_most(self.normalised.decode(errors="replace"))
-
-    @property
-    def nbytes(self) -> int:
-        """The size in memory, of the grams too."""
-        return super().nbytes + GRAM_BYTES * len(self.normalised)
-
-
 class Verifier:
     """Verifies pairs for one process."""
 
@@ -157,7 +135,7 @@ class Verifier:
         self._stories: Sequence[PairedStory] = ()
         self._kept: Sequence[KeptText] = ()
         self._common: Mapping[Language, PassageHashes] = {}
-        self._cache: LRUCache[int, ComparedText] = LRUCache(CACHE_BYTES, attrgetter("nbytes"))
+        self._cache: LRUCache[int, Text] = LRUCache(CACHE_BYTES, attrgetter("nbytes"))
 
     def begin(
         self,
@@ -195,12 +173,10 @@ class Verifier:
             some.append((pair, ComparedPair(sides, a, b)))
         yield some
 
-    def _text(self, place: int) -> ComparedText:
+    def _text(self, place: int) -> Text:
         if (text := self._cache.get(place)) is None:
             kept = self._kept[place]
-            shingled = shingle_text(self._scratches[kept.file].load(kept))
-            assert shingled is not None  # for it has a fingerprint
-            text = ComparedText(shingled.words, shingled.shingles, shingled.normalised, shingled.skeleton_hashes)
+            text = Text(self._scratches[kept.file].load(kept)).to_compare()
             if text.nbytes <= CACHE_BYTES:
                 self._cache[place] = text
         return text

@@ -7,19 +7,20 @@ or raises Refused.  The routes and the OpenAPI document are made from the table 
 import asyncio
 import sqlite3
 from collections.abc import Awaitable, Callable, Mapping
-from dataclasses import asdict, dataclass, replace
+from dataclasses import asdict, dataclass
 from typing import Any, Literal, TypeVar
 
 from pydantic import BaseModel
 
 from neardup import errors
 from neardup.app import ServiceParts
-from neardup.core.page import PageText, PreparedStory, Unreadable, prepare_story, split_story
+from neardup.core.page import Unreadable, prepare
+from neardup.core.verify.text import Text
 from neardup.http.problems import INVALID, TOO_LARGE, ProblemType, Refused, WrongMember
 from neardup.ledger import flags, similarities, snapshot, stories
 from neardup.ledger.flags import JOINING, Selection
 from neardup.moderation.export.tables import earlier_of
-from neardup.pages.results import Failure, ReadFailed, explain
+from neardup.pages.results import ReadFailed, explain
 from neardup.query.check import CheckResult, Submission
 from neardup.query.check import Match as FoundMatch
 from neardup.query.compare import common_of, describe_stories, load_story
@@ -55,7 +56,6 @@ from neardup.serve.tokens import Right
 from neardup.source.parse import parse_time, path_of, printable, refuse_work
 from neardup.telemetry.metrics import CHECKS
 
-S = TypeVar("S", PageText, PreparedStory)
 MOST_WORDS = 500_000  # five novels
 UNKNOWN_STORY = ProblemType("unknown-story", 404, "The story is not on record")
 FORGOTTEN = ProblemType("forgotten", 409, "The story was forgotten on request")
@@ -65,46 +65,26 @@ V = TypeVar("V")
 AT_ONCE = 2  # stories of a batch
 
 
-async def prepared_story(parts: ServiceParts, text: str | None, html: str | None) -> PreparedStory:
-    """A story to check that is given as a text or as a page.  Raises Refused if there is none."""
-    found = await _read(parts, text, html, prepare_story, parts.pool.prepare)
-    _refuse_novels(found.fingerprint.words)
-    return found
+async def text_of(parts: ServiceParts, text: str | None, html: str | None) -> Text:
+    """The text of a story that is given as a text or as a page, with all that a check needs made.
 
-
-async def text_of(parts: ServiceParts, text: str | None, html: str | None) -> PageText:
-    """The text and the words of a story that is given as a text or as a page.  Raises Refused if there is none."""
-    found = await _read(parts, text, html, split_story, parts.pool.split)
-    _refuse_novels(len(found.words))
-    return found
-
-
-def _refuse_novels(words: int) -> None:
-    if words > MOST_WORDS:
-        raise Refused(TOO_LARGE, f"the story has more than {MOST_WORDS:,} words")
-
-
-async def _read(
-    parts: ServiceParts,
-    text: str | None,
-    html: str | None,
-    read_text: Callable[[str], S | Unreadable],
-    read_page: Callable[[bytes], Awaitable[S | Failure]],
-) -> S:
-    """What is read from a text or from a page; `read_page` does it in a reader process.
-
-    Hostile markup can keep a parser busy for hours.  Raises Refused if there is no story.
+    A page is read in a reader process, because hostile markup can keep a parser busy for hours.  Raises Refused if
+    there is no story.
     """
     given = html if text is None else text
     assert given is not None
     encoded, most = given.encode(), parts.config.content.max_bytes
     if text is None:
-        found = await read_page(encoded[:most])
+        found = await parts.pool.prepare(encoded[:most])
     else:
-        found = await asyncio.to_thread(read_text, encoded[:most].decode(errors="ignore"))
+        found = await asyncio.to_thread(prepare, Text(encoded[:most].decode(errors="ignore")))
     if isinstance(found, Unreadable | ReadFailed):
         raise Refused(NO_STORY, explain(found), reason=found.reason)
-    return replace(found, marks=(Mark(MarkReason.TRUNCATED, Limit.SIZE),)) if len(encoded) > most else found
+    if len(found.word_hashes) > MOST_WORDS:
+        raise Refused(TOO_LARGE, f"the story has more than {MOST_WORDS:,} words")
+    if len(encoded) > most:
+        found.marks = (Mark(MarkReason.TRUNCATED, Limit.SIZE),)
+    return found
 
 
 async def story_on_record(parts: ServiceParts, story_id: StoryId) -> LoadedStory:
@@ -126,7 +106,7 @@ async def compared_story(parts: ServiceParts, side: ComparedStory) -> LoadedStor
     if side.story_id is not None:
         return await story_on_record(parts, story_id_of(side.story_id))
     found = await text_of(parts, side.text, side.html)
-    return LoadedStory(found.text, found.words, {})
+    return LoadedStory(found, {})
 
 
 # Checks.
@@ -173,7 +153,7 @@ async def _submission_of(parts: ServiceParts, request: StoryRequest, story_id: S
         _valid("id", refuse_work, str(story_id.shown))
     return Submission(
         language=_valid("language", parts.config.registry.find, request.language),
-        text=await prepared_story(parts, request.text, request.html),
+        text=await text_of(parts, request.text, request.html),
         story_id=None if story_id is None else story_id.number,
         name=None if story_id is None else story_id.name,
         author_id=printable(request.author_id),

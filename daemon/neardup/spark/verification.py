@@ -15,7 +15,7 @@ from neardup.core.fingerprint.word_hashes import PassageHashes
 from neardup.core.publication_order import sort_key
 from neardup.core.verify.alignment import NO_HASHES
 from neardup.core.verify.scores import ComparedPair, assess_all
-from neardup.core.verify.shingled import Shingled, shingle_text
+from neardup.core.verify.text import Text
 from neardup.core.verify.tiers import COPIED_WORDS, kinds_of_passages, tier_of
 from neardup.moderation.export.formats import schema_of, typed
 from neardup.moderation.export.tables import PAIRS, WHOLE_PAIRS, export_row
@@ -40,7 +40,7 @@ FACTS = (
     "licence",
 )
 BROADCAST_BYTES = 64 << 20  # of the works' texts: the driver and each executor hold them
-TEXTS_HELD = 64  # shingled, by one task: pairs come sorted by their first story
+TEXTS_HELD = 64  # by one task: pairs come sorted by their first story
 PAIRS_AT_A_TIME = TEXTS_HELD // 2
 ONLY_IN_A_LEDGER = (
     "flag_id",
@@ -122,25 +122,25 @@ def _text_bytes(works: DataFrame) -> int:
 def _verifier(config: Config, shared: Any, flagged_at: int) -> Callable[[Batches], Batches]:
     def verify(batches: Batches) -> Batches:
         schema, common = verified_schema(), shared.value
-        shingled = lru_cache(TEXTS_HELD)(shingle_text)
+        text_of = lru_cache(TEXTS_HELD)(Text)
         for batch in batches:
             for start in range(0, len(batch), PAIRS_AT_A_TIME):
                 rows = batch.slice(start, PAIRS_AT_A_TIME).to_pylist()
-                yield pa.RecordBatch.from_pylist(rows_of(rows, shingled, common, config, flagged_at), schema)
+                yield pa.RecordBatch.from_pylist(rows_of(rows, text_of, common, config, flagged_at), schema)
 
     return verify
 
 
 def rows_of(
     rows: Sequence[dict[str, Any]],
-    shingled: Callable[[str], Shingled | None],
+    text_of: Callable[[str], Text],
     common: Mapping[Language, PassageHashes],
     config: Config,
     flagged_at: int,
 ) -> list[dict[str, Any]]:
     pairs = list[ComparedPair]()
     for row in rows:
-        a, b = (None if row[name] is None else shingled(row[name]) for name in ("text_a", "text_b"))
+        a, b = (None if row[name] is None else text_of(row[name]) for name in ("text_a", "text_b"))
         pairs.append(ComparedPair(Candidate(_side(row, "a"), _side(row, "b")), a, b))
     assessed = assess_all(pairs, config.detection.of, lambda language: common.get(language, NO_HASHES))
     return [

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from neardup.core.fingerprint.compute import hash_text_of_words
+from neardup.core.fingerprint.compute import hash_text
 from neardup.core.fingerprint.skeleton import (
     GRAM,
     LEAST,
@@ -38,7 +38,7 @@ def of_text(text: str) -> Skeleton:
 
 
 def by_native_core(words: Sequence[bytes]) -> list[int]:
-    hashes: list[int] = hash_text_of_words(words).skeleton_hashes.tolist()
+    hashes: list[int] = hash_text(b" ".join(words), is_normalised=True).skeleton_hashes.tolist()
     return hashes
 
 

@@ -3,7 +3,7 @@
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from neardup.core.page import Page, PageFingerprinted, StoryText, fingerprint_page, text_of
+from neardup.core.page import Page, PageFingerprinted, PageStory, fingerprint_page, story_of
 from neardup.core.text.decoding import MOST_CHARACTERS, read_unparsed
 from neardup.core.text.extraction import Extraction
 from neardup.core.text.html import MOST_TAGS, extract_page, visible_text
@@ -56,9 +56,9 @@ def test_a_truncated_story_has_the_fingerprint_of_the_part_that_was_read(languag
         assert isinstance(made, PageFingerprinted)
         assert made.fingerprint == whole.fingerprint
         assert made.marks == (Mark(MarkReason.TRUNCATED, limit), *whole.marks), limit
-    unparsed = text_of(Page(f"<p>{text}</p>".encode()), WHOLE, parsed=False)
-    assert isinstance(unparsed, StoryText)
-    assert (tokens(unparsed.text), unparsed.marks) == (tokens(text), (Mark(MarkReason.TRUNCATED, Limit.BUDGET),))
+    unparsed = story_of(Page(f"<p>{text}</p>".encode()), WHOLE, parsed=False)
+    assert isinstance(unparsed, PageStory)
+    assert (unparsed.text.words, unparsed.text.marks) == (tokens(text), (Mark(MarkReason.TRUNCATED, Limit.BUDGET),))
 
 
 def test_pages_within_too_many_others_are_left_out() -> None:

@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from neardup.core.native import page as native_page
-from neardup.core.page import Page, PageFingerprinted, StoryText, Unreadable, fingerprint_page, text_of
+from neardup.core.page import Page, PageFingerprinted, PageStory, Unreadable, fingerprint_page, story_of
 from neardup.core.text.decoding import is_plain
 from neardup.core.text.extraction import Extraction
 from neardup.core.text.parsing import parse, parse_briefly
@@ -29,15 +29,15 @@ pages = st.builds(
 
 def both_ways(
     body: bytes, extraction: Extraction
-) -> list[tuple[PageFingerprinted | Unreadable, StoryText | Unreadable]]:
+) -> list[tuple[PageFingerprinted | Unreadable, PageStory | Unreadable]]:
     """What the native core and Python make of a page."""
     page = Page(body, "text/html")
-    native = fingerprint_page(page, extraction), text_of(page, extraction)
+    native = fingerprint_page(page, extraction), story_of(page, extraction)
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr("neardup.core.text.html.read_plain_story", lambda *_: None)
         patch.setattr("neardup.core.text.html.parse_briefly", lambda _: None)
         patch.setattr("neardup.core.text.html.parse_briefly", lambda *_, **__: None)
-        return [native, (fingerprint_page(page, extraction), text_of(page, extraction))]
+        return [native, (fingerprint_page(page, extraction), story_of(page, extraction))]
 
 
 @settings(deadline=None)

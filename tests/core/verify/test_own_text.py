@@ -14,13 +14,13 @@ from neardup.core.text.normalize import tokens
 from neardup.core.verify.alignment import NO_HASHES
 from neardup.core.verify.own_text import LEAST_OWN, own_containments
 from neardup.core.verify.scores import examine
-from neardup.core.verify.shingled import shingle_words
 from neardup.core.verify.tiers import PARTIAL, SIMILAR
 from neardup.records import Kind, Language
 
 from tests.core.verify.test_scores import Thresholds
 from tests.support.languages import SAMPLED
 from tests.support.sample_texts import STORIES
+from tests.support.words import text_of_words
 
 unhurried = settings(deadline=None)
 words = st.lists(st.sampled_from([f"w{n}".encode() for n in range(30)]), min_size=1, max_size=60)
@@ -28,13 +28,13 @@ words = st.lists(st.sampled_from([f"w{n}".encode() for n in range(30)]), min_siz
 
 def common_of(passage: list[bytes]) -> PassageHashes:
     """All passage hashes that stories which hold this passage may have in common."""
-    held = shingle_words(passage)
-    return np.union1d(passage_hashes(held.words), skeleton_hashes_of(b" ".join(passage)))
+    held = text_of_words(passage)
+    return np.union1d(passage_hashes(held.word_hashes), skeleton_hashes_of(b" ".join(passage)))
 
 
 def kind(a: list[bytes], b: list[bytes], common: PassageHashes) -> Kind | None:
     return examine(
-        shingle_words(a), shingle_words(b), 50, Thresholds(), common, same_text=False, is_of_one_language=True
+        text_of_words(a), text_of_words(b), 50, Thresholds(), common, same_text=False, is_of_one_language=True
     ).kind
 
 
@@ -44,9 +44,9 @@ def test_own_containment_is_that_of_the_words_apart_from_common_passages(
     one: list[bytes], other: list[bytes], n: int, is_first: bool
 ) -> None:
     prayer = [f"prayer{k}".encode() for k in range(n)]
-    common = passage_hashes(shingle_words(prayer).words)
-    story = shingle_words([*prayer, *one] if is_first else [*one, *prayer])
-    found, same = own_containments([(story, shingle_words(other)), (story, story)], common)
+    common = passage_hashes(text_of_words(prayer).word_hashes)
+    story = text_of_words([*prayer, *one] if is_first else [*one, *prayer])
+    found, same = own_containments([(story, text_of_words(other)), (story, story)], common)
     assert same is None or same == 1
     assert (found is None) == (same is None), "whether a story has own text depends on the other one"
     surely, perhaps = (one[2 * WINDOW :], one) if is_first else (one[: -2 * WINDOW], one)
@@ -60,7 +60,7 @@ def test_own_containment_is_that_of_the_words_apart_from_common_passages(
 @given(words.filter(lambda some: len(some) > 1), words)
 def test_without_common_passages_it_is_the_containment(one: list[bytes], other: list[bytes]) -> None:
     pairs, others = set(pairwise(one)), set(pairwise(other))
-    pair = shingle_words(one), shingle_words(other)
+    pair = text_of_words(one), text_of_words(other)
     assert own_containments([pair], NO_HASHES) == [len(pairs & others) / len(pairs)]
 
 

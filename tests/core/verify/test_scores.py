@@ -15,7 +15,7 @@ from neardup.core.text.normalize import tokens
 from neardup.core.verify.alignment import NO_HASHES
 from neardup.core.verify.passages import longest_run
 from neardup.core.verify.scores import NEAR_MISS, ComparedPair, assess, assess_all, examine
-from neardup.core.verify.shingled import Shingled, shingle_words
+from neardup.core.verify.text import Text
 from neardup.core.verify.tiers import (
     COMMON_WORDS,
     COPIED_WORDS,
@@ -35,6 +35,7 @@ from neardup.records import Assessment, Candidate, Kind, Language, PairedStory, 
 from tests.support.languages import HINDI, MARATHI, ODIA, SAMPLED, TELUGU, TEXTS
 from tests.support.sample_texts import STORIES
 from tests.support.transliteration import transliterated
+from tests.support.words import text_of_words
 
 unhurried = settings(deadline=None)
 vocabulary = st.sampled_from([word for text in TEXTS.values() for word in tokens(text)][:12])
@@ -75,13 +76,13 @@ def paired_story(number: int, language: Language, words: list[bytes]) -> PairedS
 @unhurried
 @given(
     st.lists(st.tuples(st.sampled_from([HINDI, TELUGU, MARATHI]), stories, st.booleans()), min_size=2, max_size=5),
-    st.sampled_from([NO_HASHES, passage_hashes(shingle_words(tokens(TEXTS[HINDI])).words)]),
+    st.sampled_from([NO_HASHES, passage_hashes(text_of_words(tokens(TEXTS[HINDI])).word_hashes)]),
 )
 def test_pairs_are_assessed_together_as_they_are_alone(
     some: list[tuple[Language, list[bytes], bool]], common: PassageHashes
 ) -> None:
     sides = [paired_story(n, language, words) for n, (language, words, _) in enumerate(some)]
-    texts = [None if is_gone else shingle_words(words) for _, words, is_gone in some]
+    texts = [None if is_gone else text_of_words(words) for _, words, is_gone in some]
     pairs = [
         ComparedPair(Candidate(sides[a], sides[b]), texts[a], texts[b]) for b in range(len(some)) for a in range(b)
     ]
@@ -91,7 +92,7 @@ def test_pairs_are_assessed_together_as_they_are_alone(
 
 @pytest.mark.parametrize("words", [1, 80, 400])
 def test_an_assessment_survives_pickling(words: int) -> None:
-    story = shingle_words([f"w{n}".encode() for n in range(words)])
+    story = text_of_words([f"w{n}".encode() for n in range(words)])
     found = examine(story, story, 0, Thresholds(), same_text=False, is_of_one_language=True)
     assert repr(pickle.loads(pickle.dumps(found))) == repr(found)
 
@@ -100,7 +101,7 @@ def test_an_assessment_survives_pickling(words: int) -> None:
 @given(stories, stories)
 def test_scores_equal_those_of_word_pair_sets(a: list[bytes], b: list[bytes]) -> None:
     one, other = word_pairs(a), word_pairs(b)
-    found = measure(shingle_words(a), shingle_words(b), 0)
+    found = measure(text_of_words(a), text_of_words(b), 0)
     assert found.jaccard == len(one & other) / len(one | other)
     assert found.containment_a == len(one & other) / len(one)
     assert found.containment_b == len(one & other) / len(other)
@@ -111,9 +112,9 @@ def test_scores_equal_those_of_word_pair_sets(a: list[bytes], b: list[bytes]) ->
 @given(stories, stories)
 def test_longest_run_equals_brute_force(a: list[bytes], b: list[bytes]) -> None:
     assert (
-        longest_run(shingle_words(a).words, shingle_words(b).words)
+        longest_run(text_of_words(a).word_hashes, text_of_words(b).word_hashes)
         == run_by_run(a, b)
-        == longest_run(shingle_words(b).words, shingle_words(a).words)
+        == longest_run(text_of_words(b).word_hashes, text_of_words(a).word_hashes)
     )
 
 
@@ -122,7 +123,7 @@ def test_copied_passage_is_the_longest_run(language: Language) -> None:
     words = [f"{word.decode()}{n}".encode() for n in range(20) for word in tokens(TEXTS[language])]
     other = [b"x" + word for word in words]
     copy = other[:30] + words[40:117] + other[60:]
-    found = measure(shingle_words(words), shingle_words(copy), 0)
+    found = measure(text_of_words(words), text_of_words(copy), 0)
     assert found.longest_run_words == 77
     assert found.containment_a == pytest.approx(76 / len(word_pairs(words)))
 
@@ -142,7 +143,7 @@ def test_pair_gets_the_first_kind_that_holds(
     assert kind_of(found, Thresholds(hamming, jaccard, containment, words)) == want
 
 
-def measure(a: Shingled, b: Shingled, bits: int) -> Signals:
+def measure(a: Text, b: Text, bits: int) -> Signals:
     return examine(a, b, bits, Thresholds(), same_text=False, is_of_one_language=True).signals
 
 
@@ -159,7 +160,7 @@ def text(seed: str, n: int = 200) -> list[bytes]:
 
 def finding_of(a: list[bytes], b: list[bytes], *, gone: bool = False) -> tuple[Kind | None, Signals] | None:
     pair = Candidate(side(1, a), side(2, b))
-    found = assess(pair, shingle_words(a), None if gone else shingle_words(b), Thresholds())
+    found = assess(pair, text_of_words(a), None if gone else text_of_words(b), Thresholds())
     return (found.kind, found.signals) if found else None
 
 
@@ -188,7 +189,7 @@ def assessed(
     a: list[bytes], b: list[bytes], common: PassageHashes = NO_HASHES, labels: tuple[Language, Language] = (ODIA, ODIA)
 ) -> Assessment | None:
     pair = Candidate(side(1, a, labels[0]), side(2, b, labels[1]))
-    return assess(pair, shingle_words(a), shingle_words(b), Thresholds(), common)
+    return assess(pair, text_of_words(a), text_of_words(b), Thresholds(), common)
 
 
 @settings(deadline=None, max_examples=300)
@@ -225,7 +226,7 @@ def test_a_text_in_two_scripts_is_compared_by_its_skeleton() -> None:
 
 def test_common_passage_does_not_count() -> None:
     prayer, copy = text("p", 110), text("q", 90)
-    common = passage_hashes(shingle_words(prayer).words)
+    common = passage_hashes(text_of_words(prayer).word_hashes)
     a, b = text("a", 140) + text("c") + prayer, prayer + text("b", 140) + text("d")
     found = assessed(a, b, NO_HASHES)
     assert found is not None and found.kind == PASSAGE
@@ -244,7 +245,7 @@ def test_assessment_has_the_copied_words_of_both_texts() -> None:
     assert found.spans_b.tolist() == [[0, 120], [140, 220]]
     whole = assess(Candidate(side(1, story), side(2, story)), None, None, Thresholds())
     assert whole is not None and whole.spans_a.tolist() == whole.spans_b.tolist() == [[0, 200]]
-    estimated = assess(Candidate(side(1, story), side(2, story[:190])), shingle_words(story), None, Thresholds())
+    estimated = assess(Candidate(side(1, story), side(2, story[:190])), text_of_words(story), None, Thresholds())
     assert estimated is not None and estimated.kind is not None and len(estimated.spans_a) == 0
 
 
@@ -263,7 +264,7 @@ def test_signatures_estimate_scores_of_missing_texts() -> None:
     kind, estimate = found
     assert kind == SIMILAR
     assert estimate.estimated and estimate.longest_run_words is None
-    exact = measure(shingle_words(story), shingle_words(copy), 0)
+    exact = measure(text_of_words(story), text_of_words(copy), 0)
     assert abs((estimate.jaccard or 0) - (exact.jaccard or 0)) < 0.2
     assert finding_of(story, text("c"), gone=True) is None
 

@@ -15,28 +15,29 @@ from neardup.core.text.consonants import CLASS_BITS
 from neardup.core.text.normalize import tokens
 from neardup.core.verify.scores import examine
 from neardup.core.verify.sets import ONE_PAIR
-from neardup.core.verify.shingled import Shingled, shingle_words
 from neardup.core.verify.skeletons import copied_words, overlaps, packed_grams, pair_spans, passages
+from neardup.core.verify.text import Text
 from neardup.core.verify.tiers import COPIED_WORDS, TRANSLITERATED
 from neardup.records import Assessment, Language, Signals
 
 from tests.support.languages import ENGLISH, GUJARATI, SAMPLED, TAMIL, TELUGU
 from tests.support.sample_texts import STORIES
 from tests.support.transliteration import transliterated
+from tests.support.words import text_of_words
 
 INDIC = [language for language in SAMPLED if language != ENGLISH]
-FORWARD = {language: [shingle_words(tokens(text)) for text in STORIES[language]] for language in SAMPLED}
+FORWARD = {language: [text_of_words(tokens(text)) for text in STORIES[language]] for language in SAMPLED}
 
 
-def of_two_languages(a: Shingled, b: Shingled) -> Assessment:
+def of_two_languages(a: Text, b: Text) -> Assessment:
     return examine(a, b, 64, Thresholds(), same_text=False, is_of_one_language=False)
 
 
-def overlap(a: Shingled, b: Shingled) -> Signals:
+def overlap(a: Text, b: Text) -> Signals:
     return overlaps([a.skeleton_grams, b.skeleton_grams], ONE_PAIR, [64])[0]
 
 
-def of_one_language(a: Shingled, b: Shingled) -> Assessment:
+def of_one_language(a: Text, b: Text) -> Assessment:
     return examine(a, b, 64, Thresholds(), same_text=False, is_of_one_language=True)
 
 
@@ -65,7 +66,7 @@ def test_grams_are_those_of_the_skeleton(text: str, size: int) -> None:
 @pytest.mark.parametrize("language", INDIC)
 def test_a_transliteration_is_found_with_nearly_all_its_words(language: Language) -> None:
     story = STORIES[language][0]
-    copy = shingle_words(tokens(transliterated(story, language, GUJARATI if language == TELUGU else TELUGU)))
+    copy = text_of_words(tokens(transliterated(story, language, GUJARATI if language == TELUGU else TELUGU)))
     found = of_two_languages(FORWARD[language][0], copy)
     assert found.kind == TRANSLITERATED, f"{language}: {found.signals}"
     assert found.signals.containment >= 0.9
@@ -83,7 +84,7 @@ def test_the_same_text_under_another_language_is_found_whole(language: Language)
 @pytest.mark.parametrize("language", SAMPLED)
 @pytest.mark.parametrize("disguise", SPACINGS)
 def test_other_spaces_make_a_transliterated_copy(disguise: str, language: Language) -> None:
-    story, copy = FORWARD[language][0], shingle_words(tokens(SPACINGS[disguise](STORIES[language][0])))
+    story, copy = FORWARD[language][0], text_of_words(tokens(SPACINGS[disguise](STORIES[language][0])))
     found = of_one_language(story, copy)
     assert found.kind == TRANSLITERATED, f"{disguise}: {found.signals}"
     assert found.signals.extra[COPIED_WORDS] >= 0.9 * min(len(story.words), len(copy.words))
@@ -105,7 +106,7 @@ def test_stories_of_other_languages_share_little() -> None:
 
 @pytest.mark.parametrize("language", INDIC)
 def test_both_sides_have_the_same_findings(language: Language) -> None:
-    a, b = FORWARD[language][0], shingle_words(tokens(" ".join(STORIES[language][0].split()[50:])))
+    a, b = FORWARD[language][0], text_of_words(tokens(" ".join(STORIES[language][0].split()[50:])))
     forth, back = overlap(a, b), overlap(b, a)
     assert (forth.jaccard, forth.containment_a) == (back.jaccard, back.containment_b)
     one, other = copied_words(a.skeleton, b.skeleton), copied_words(b.skeleton, a.skeleton)
@@ -115,7 +116,7 @@ def test_both_sides_have_the_same_findings(language: Language) -> None:
 @pytest.mark.parametrize("language", INDIC)
 def test_each_passage_lies_in_both_texts_and_none_overlaps_another(language: Language) -> None:
     words = STORIES[language][0].split()
-    a, b = FORWARD[language][0], shingle_words(tokens(" ".join([*words[100:], *words[:100]])))
+    a, b = FORWARD[language][0], text_of_words(tokens(" ".join([*words[100:], *words[:100]])))
     found = copied_words(a.skeleton, b.skeleton)
     assert len(pair_spans(a.skeleton, b.skeleton, found.spans_a, found.spans_b)) >= 2, "two parts have changed places"
     shown = passages(a.skeleton, b.skeleton)
@@ -125,6 +126,6 @@ def test_each_passage_lies_in_both_texts_and_none_overlaps_another(language: Lan
 
 
 def test_texts_without_consonants_share_nothing() -> None:
-    empty = shingle_words([b"1", b"2"])
+    empty = text_of_words([b"1", b"2"])
     assert of_two_languages(empty, FORWARD[TAMIL][0]).kind is None
     assert of_two_languages(empty, empty).kind is None

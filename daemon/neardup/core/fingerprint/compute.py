@@ -6,54 +6,59 @@ letter, an accent written as a combining mark): it is given the words of `tokens
 """
 
 from collections.abc import Callable, Sequence
-from typing import TypeVar
+from typing import Literal, TypeVar
 
 import numpy as np
 import xxhash
 
 from neardup.core.fingerprint.minhash import shingles, signature
 from neardup.core.fingerprint.skeleton import skeleton_hashes, skeleton_of
-from neardup.core.fingerprint.word_hashes import Hashes, PassageHashes, Words, hash_words, passage_hashes, simhash
+from neardup.core.fingerprint.word_hashes import PassageHashes, hash_words, passage_hashes, simhash
 from neardup.core.native import in_c
 from neardup.core.native.fingerprint import HashedText, fingerprint_of_utf8, hashed_text_of_utf8
 from neardup.core.text.normalize import tokens
 from neardup.records import Fingerprint
 
 Made = TypeVar("Made")
+NO_WORDS = HashedText(b"", np.empty(0, np.uint64), np.empty(0, np.uint32))
 
 
-def _native_fingerprint(text: str | bytes) -> Fingerprint | None:
-    return _by_native_core(fingerprint_of_utf8, fingerprint_text.reference, text)
+def _native_fingerprint(text: str | bytes, *, is_normalised: bool = False) -> Fingerprint | None:
+    made = _by_native_core(fingerprint_of_utf8, text, is_normalised)
+    if made is None:
+        return fingerprint_text.reference(text, is_normalised=is_normalised)
+    return made or None
 
 
 @in_c(_native_fingerprint)
-def fingerprint_text(text: str | bytes) -> Fingerprint | None:
-    """A story's text -> its fingerprint; None for a text without words.  Bytes are UTF-8.  Thread-safe."""
-    words = tokens(text if isinstance(text, str) else text.decode())
+def fingerprint_text(text: str | bytes, *, is_normalised: bool = False) -> Fingerprint | None:
+    """A story's text -> its fingerprint; None for a text without words.  Bytes are UTF-8.  Thread-safe.
+
+    A text that `is_normalised` is words in normal form, with a space between them.
+    """
+    words = _words_of(text, is_normalised)
     return fingerprint(words) if words else None
 
 
-def _native_hashed_text(text: str | bytes) -> HashedText | None:
-    return _by_native_core(hashed_text_of_utf8, hash_text.reference, text)
+def _native_hashed_text(text: str | bytes, *, is_normalised: bool = False) -> HashedText:
+    made = _by_native_core(hashed_text_of_utf8, text, is_normalised)
+    if made is None:
+        return hash_text.reference(text, is_normalised=is_normalised)
+    return made or NO_WORDS
 
 
 @in_c(_native_hashed_text)
-def hash_text(text: str | bytes) -> HashedText | None:
-    """A story's text -> what it is compared by; None for a text without words.  Bytes are UTF-8.  Thread-safe."""
-    words = tokens(text if isinstance(text, str) else text.decode())
-    return hash_text_of_words(words) if words else None
-
-
-def _native_hashed_words(words: Sequence[bytes]) -> HashedText:
-    made = hashed_text_of_utf8(b" ".join(words), is_normalised=True)
-    return hash_text_of_words.reference(words) if isinstance(made, int) else made
-
-
-@in_c(_native_hashed_words)
-def hash_text_of_words(words: Sequence[bytes]) -> HashedText:
-    """As `hash_text`, of normalised UTF-8 words, at least one."""
+def hash_text(text: str | bytes, *, is_normalised: bool = False) -> HashedText:
+    """A story's text -> what it is compared by.  Bytes are UTF-8.  Thread-safe.  Otherwise as `fingerprint_text`."""
+    words = _words_of(text, is_normalised)
     normalised = b" ".join(words)
-    return HashedText(normalised, hash_words(words).hashes, skeleton_hashes_of(normalised))
+    return HashedText(normalised, hash_words(words).hashes, skeleton_hashes_of(normalised)) if words else NO_WORDS
+
+
+def _words_of(text: str | bytes, is_normalised: bool) -> list[bytes]:
+    if is_normalised:
+        return (text.encode() if isinstance(text, str) else text).split()
+    return tokens(text if isinstance(text, str) else text.decode())
 
 
 def skeleton_hashes_of(normalised: bytes) -> PassageHashes:
@@ -62,42 +67,36 @@ def skeleton_hashes_of(normalised: bytes) -> PassageHashes:
 
 
 def _by_native_core(
-    make: Callable[..., Made | int], reference: Callable[[str], Made | None], text: str | bytes
-) -> Made | None:
-    """What the native core makes of a text, which is normalised first, or left to the reference, if that must be."""
+    make: Callable[..., Made | int], text: str | bytes, is_normalised: bool
+) -> Made | Literal[0] | None:
+    """What the native core makes of a text, which is normalised first if that must be.
+
+    0 for a text without words, None for one that is left to the reference.
+    """
     try:
-        made = make(text if isinstance(text, bytes) else text.encode())
+        made = make(text if isinstance(text, bytes) else text.encode(), is_normalised=is_normalised)
     except UnicodeEncodeError:  # half a surrogate pair
-        made = None
-    if made is not None and not isinstance(made, int):
+        return None
+    if isinstance(made, int) and made < 0 and not is_normalised:
+        made = make(b" ".join(_words_of(text, is_normalised)), is_normalised=True)
+    if not isinstance(made, int):
         return made
-    decoded = text if isinstance(text, str) else text.decode()
-    if made is not None and made < 0:
-        made = make(b" ".join(tokens(decoded)), is_normalised=True)
-    if made is None or isinstance(made, int):
-        return None if made == 0 else reference(decoded)
-    return made
+    return None if made else 0
 
 
 def fingerprint(words: Sequence[bytes]) -> Fingerprint:
     """Normalised UTF-8 words -> the story's fingerprint.  Raises ValueError for no words."""
     if not words:
         raise ValueError("a story without words has no fingerprint")
-    hashes = hash_words(words)
-    normalised = b" ".join(words)
-    skeleton = skeleton_hashes(skeleton_of(normalised).classes)
-    return fingerprint_of(normalised, hashes, shingles(hashes.hashes), skeleton)
-
-
-def fingerprint_of(normalised: bytes, hashes: Words, pairs: Hashes, skeleton: PassageHashes) -> Fingerprint:
-    """As `fingerprint`, of a normalised text whose word hashes, shingles and skeleton hashes are known."""
+    hashes, normalised = hash_words(words), b" ".join(words)
+    pairs = shingles(hashes.hashes)
     return Fingerprint(
         text_hash=text_hash(normalised),
         simhash=simhash(hashes),
         signature=signature(pairs),
-        words=len(hashes.hashes),
+        words=len(words),
         shingles=len(pairs),
-        passages=np.union1d(passage_hashes(hashes.hashes), skeleton).tobytes(),
+        passages=np.union1d(passage_hashes(hashes.hashes), skeleton_hashes_of(normalised)).tobytes(),
     )
 
 

@@ -109,8 +109,7 @@ def check_native_core() -> None:
 
 def _words(golden: str) -> list[bytes]:
     """As `tokens`, by the native core where there is one: every command waits for the digests."""
-    found = None if LIBRARY is None else hash_text(golden)
-    return tokens(golden) if found is None else found.normalised.split()
+    return tokens(golden) if LIBRARY is None else hash_text(golden).normalised.split()
 
 
 def _stories(golden: str) -> Iterator[list[bytes]]:

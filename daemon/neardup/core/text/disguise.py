@@ -16,6 +16,7 @@ from neardup.core.text.codepoints import DROPPED, NUKTAS, SEPARATOR, VIRAMA_CLAS
 from neardup.core.text.look_alikes import ACCENTS, LATIN, foreign, forms
 from neardup.core.text.normalize import codes_of, nfc, table
 from neardup.core.text.scripts import Characters
+from neardup.records import Mark, MarkReason, Marks
 
 LEAST = 0.05  # a smaller share is not measured
 CONTROLS_END = 0xA0  # after the control characters of ASCII and Latin-1; those that are white space are not dropped
@@ -51,6 +52,18 @@ def disguise(text: str | bytes, counts: Characters) -> Disguise:
     changed = of_kind[FORM] + (_foreign_letters(text) if of_kind[FOREIGN] else 0) + unseen
     letters = sum(of_kind[LETTER:UNSEEN]) + unseen
     return Disguise(_share(changed, letters), _share(of_kind[CONTROL], len(text)))
+
+
+def text_marks(text: str | bytes, counts: Characters) -> Marks:
+    """The marks of a text with these counts; bytes are UTF-8."""
+    look_alikes, controls = disguise(text, counts)
+    marks = share_mark(MarkReason.LOOK_ALIKES, look_alikes) if look_alikes else ()
+    return marks + (share_mark(MarkReason.CONTROLS, controls) if controls else ())
+
+
+def share_mark(reason: MarkReason, share: float) -> Marks:
+    """The mark whose detail is a share, 0 to 1."""
+    return (Mark(reason, f"{100 * share:.0f} %"),)
 
 
 def _share(part: int, whole: int) -> float:

@@ -10,14 +10,14 @@ from neardup.core.native import alignment as native
 from neardup.core.native import in_c
 from neardup.core.verify.alignment import words_in_common
 from neardup.core.verify.sets import count_shared_pairs
-from neardup.core.verify.shingled import Shingled, distinct_texts
+from neardup.core.verify.text import Text, distinct_texts
 
 # The least share of a story's word pairs that are apart from common passages; a story with less is a popular text.
 LEAST_OWN = 0.1
 NO_WORDS: Hashes = np.empty(0, np.uint64)
 
 
-def own_containments(pairs: Sequence[tuple[Shingled, Shingled]], common: PassageHashes) -> list[float | None]:
+def own_containments(pairs: Sequence[tuple[Text, Text]], common: PassageHashes) -> list[float | None]:
     """The share of a story's shingles apart from common passages that another story has, 0 to 1: of each such pair.
 
     `common` (n,) are the hashes of common passages, ascending.  None for a story that is little more than common
@@ -27,7 +27,7 @@ def own_containments(pairs: Sequence[tuple[Shingled, Shingled]], common: Passage
         return []
     texts, places = distinct_texts(pairs)
     stories = set(places[:, 0].tolist())
-    own = [distinct(own_pairs(text.words, common)) if n in stories else NO_WORDS for n, text in enumerate(texts)]
+    own = [distinct(own_pairs(text.word_hashes, common)) if n in stories else NO_WORDS for n, text in enumerate(texts)]
     shared = count_shared_pairs(
         [*own, *(text.shingles for text in texts)], places + np.array([0, len(texts), 0], np.int32)
     )

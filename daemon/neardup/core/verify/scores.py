@@ -20,7 +20,7 @@ from neardup.core.verify.alignment import NO_HASHES, copied_pairs, find_copied
 from neardup.core.verify.own_text import own_containments
 from neardup.core.verify.passages import longest_run
 from neardup.core.verify.sets import count_apart_pairs, count_shared, count_shared_pairs
-from neardup.core.verify.shingled import Shingled, distinct_texts
+from neardup.core.verify.text import Text, distinct_texts
 from neardup.core.verify.tiers import (
     COMMON_WORDS,
     COPIED_WORDS,
@@ -56,7 +56,7 @@ def hamming(left: HashRows, right: HashRows) -> npt.NDArray[np.int64]:
     return np.asarray(differing.sum(axis=-1, dtype=np.int64))
 
 
-def _overlap(a: Shingled, b: Shingled, shared: int, bits: int) -> Signals:
+def _overlap(a: Text, b: Text, shared: int, bits: int) -> Signals:
     size_a, size_b = len(a.shingles), len(b.shingles)
     return Signals(
         bits,
@@ -86,14 +86,14 @@ class ComparedPair(NamedTuple):
     """A pair to verify, and its texts, None where one is missing."""
 
     pair: Candidate
-    a: Shingled | None
-    b: Shingled | None
+    a: Text | None
+    b: Text | None
 
 
 def assess(
     pair: Candidate,
-    a: Shingled | None,
-    b: Shingled | None,
+    a: Text | None,
+    b: Text | None,
     thresholds: Thresholds,
     common: PassageHashes = NO_HASHES,
 ) -> Assessment | None:
@@ -135,8 +135,8 @@ def assess_all(
 class _Texts(NamedTuple):
     """The texts of a pair, the bits in which their SimHashes differ, and under how many languages they are filed."""
 
-    a: Shingled
-    b: Shingled
+    a: Text
+    b: Text
     bits: int
     languages: int
 
@@ -154,8 +154,8 @@ def _same_text(pair: Candidate, bits: int, languages: int, thresholds: Threshold
 
 
 def examine(
-    a: Shingled,
-    b: Shingled,
+    a: Text,
+    b: Text,
     bits: int,
     thresholds: Thresholds,
     common: PassageHashes = NO_HASHES,
@@ -167,8 +167,11 @@ def examine(
     texts = _Texts(a, b, bits, 1 if is_of_one_language else 2)
     if texts.are_in_two_scripts:
         return _assess_skeletons([texts], thresholds)[0]
-    found, overlap = find_copied(a.words, b.words, common), _overlap(a, b, count_shared(a.shingles, b.shingles), bits)
-    run = longest_run(a.words, b.words) if found.longest_run is None else found.longest_run
+    found, overlap = (
+        find_copied(a.word_hashes, b.word_hashes, common),
+        _overlap(a, b, count_shared(a.shingles, b.shingles), bits),
+    )
+    run = longest_run(a.word_hashes, b.word_hashes) if found.longest_run is None else found.longest_run
     own = _own_shares([(texts, overlap, found)], common).get(0)
     extra = _extra(found, own, texts.languages)
     signals = replace(overlap, same_text=same_text, longest_run_words=run, extra=extra)
@@ -210,7 +213,7 @@ def _assess_words(pairs: Sequence[_Texts], thresholds: Thresholds, common: Passa
             places[n, 2] = NEAR_MISS_WORDS
         aligned.append(n)
     found: list[Assessment | None] = [None] * len(pairs)
-    shares = copied_pairs([text.words for text in texts], places[aligned], common)
+    shares = copied_pairs([text.word_hashes for text in texts], places[aligned], common)
     own = _own_shares([(pairs[n], overlaps[n], share) for n, share in zip(aligned, shares, strict=True)], common)
     for nth, (n, share) in enumerate(zip(aligned, shares, strict=True)):
         found[n] = _assess_copied(pairs[n], overlaps[n], share, own.get(nth), thresholds)
@@ -229,7 +232,7 @@ def _assess_copied(
     if kind is None and not _is_near_miss(signals):
         return None
     if run is None:
-        signals = replace(signals, longest_run_words=longest_run(a.words, b.words))
+        signals = replace(signals, longest_run_words=longest_run(a.word_hashes, b.word_hashes))
     return Assessment(kind, signals, found.spans_a, found.spans_b)
 
 

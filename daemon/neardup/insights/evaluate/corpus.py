@@ -14,7 +14,7 @@ import xxhash
 
 from neardup.app import open_readers
 from neardup.config import Config
-from neardup.core.page import PageText
+from neardup.core.verify.text import Text
 from neardup.errors import Fatal
 from neardup.insights.evaluate.edits import EDITS, WORKS, Edit, OtherStories, Work, plain, strip_signs
 from neardup.pages.reader_pool import ReaderPool
@@ -81,10 +81,10 @@ async def _read(pool: ReaderPool, drawn: Sequence[Story], wanted: int, min_words
     """The first `wanted` drawn stories that have enough words, reading `step` pages at a time."""
 
     async def read(story: Story) -> Original | None:
-        result = await pool.text(story)
-        if not isinstance(result, PageText) or len(result.words) < min_words:
+        result = await pool.read_text(story)
+        if not isinstance(result, Text) or len(result.word_hashes) < min_words:
             return None
-        return Original(story.id, story.language, result.text)
+        return Original(story.id, story.language, result.written)
 
     originals: list[Original] = []
     for start in range(0, len(drawn), step):

@@ -125,7 +125,7 @@ def _meaning_pair(db: sqlite3.Connection, pair: Pair, queue: MeaningQueue) -> Me
 async def _aligned(desk: Desk, found: MeaningPair) -> list[AlignedChunks]:
     row, sides = found.row, ("matched_id", "story_id")
     loaded = await asyncio.gather(*(load_text(desk, found.stories[row[side]]) for side in sides))
-    matched, story = (chunks(text.text) if isinstance(text, LoadedStory) else [] for text in loaded)
+    matched, story = (chunks(side.text.written) if isinstance(side, LoadedStory) else [] for side in loaded)
     is_swapped = row["matched_id"] != row["a"]
     aligned = list[AlignedChunks]()
     for one_place, other_place, cosine in json.loads(row["chunks"]):

@@ -87,9 +87,9 @@ async def _holders(desk: Desk, words: list[bytes]) -> Holders:
     known = await desk.ledger.read(describe_stories, ids[:MOST_TEXTS])
     texts = await asyncio.gather(*(load_text(desk, known[story_id]) for story_id in known))
     shares = {
-        story_id: share_held(words, text.words)
-        for story_id, text in zip(known, texts, strict=True)
-        if isinstance(text, LoadedStory)
+        story_id: share_held(words, loaded.text.word_hashes)
+        for story_id, loaded in zip(known, texts, strict=True)
+        if isinstance(loaded, LoadedStory)
     }
     return Holders(
         {n: share for n, share in sorted(shares.items(), key=lambda found: -found[1]) if share >= HELD},

@@ -9,7 +9,6 @@ from typing import Any
 
 from aiohttp import web
 
-from neardup.core.fingerprint.word_hashes import hash_words
 from neardup.ledger import authors, cases, marks, similarities
 from neardup.ledger.authors import History
 from neardup.ledger.similarities import Similarity
@@ -67,7 +66,7 @@ async def report_values(desk: Desk, details: StoryDetails, pair_query: Callable[
     is_changed = story is not None and not _is_compared(story)
     common = None
     if story is not None and not is_changed:
-        hashes = await asyncio.to_thread(lambda: hash_words(story.words).hashes)
+        hashes = await asyncio.to_thread(lambda: story.text.word_hashes)
         common = await desk.ledger.read(common_text, details.found.language, hashes)
     return {
         "details": details,
@@ -103,9 +102,9 @@ def _is_compared(story: LoadedStory) -> bool:
     """
     known = story.known
     if known["text_hash"] is None:
-        return bool(len(story.words) == known["words"])
+        return bool(len(story.text.word_hashes) == known["words"])
     recorded: bytes = known["text_hash"]
-    return recorded == story.text_hash
+    return recorded == story.text.text_hash
 
 
 async def show_file(request: web.Request) -> web.Response:

@@ -205,14 +205,14 @@ def align_stories(facts: Evidence, a: LoadedStory, b: LoadedStory) -> AlignedSto
     """Mark the passages of `query.evidence` in both texts.  Passages are numbered from 1, in A's order."""
     shared = [Passage(passage.a.word, passage.b.word, passage.words) for passage in facts.passages]
     shared.sort(key=lambda passage: passage.start_a)
-    marked_a, marked_b = stretches(shared, a.words, b.words)
-    text_a, text_b = a.located, b.located
+    marked_a, marked_b = stretches(shared, a.text.words, b.text.words)
+    text_a, text_b = a.text.located, b.text.located
     spans_a, spans_b = marked_spans(text_a, marked_a), marked_spans(text_b, marked_b)
-    groups = list(_passage_groups(shared, len(a.words), len(b.words)))
+    groups = list(_passage_groups(shared, len(a.text.words), len(b.text.words)))
     longest = sorted(sorted(groups, key=lambda group: -group.words)[:MAX_PASSAGE_PAIRS], key=lambda group: group.first)
     return AlignedStories(
-        Side(tuple(blocks(text_a.text, spans_a)), _bars(marked_a, len(a.words))),
-        Side(tuple(blocks(text_b.text, spans_b)), _bars(marked_b, len(b.words))),
+        Side(tuple(blocks(text_a.text, spans_a)), _bars(marked_a, len(a.text.words))),
+        Side(tuple(blocks(text_b.text, spans_b)), _bars(marked_b, len(b.text.words))),
         tuple(
             PassagePair(
                 group.first,

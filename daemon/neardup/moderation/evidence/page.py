@@ -6,6 +6,7 @@ from pathlib import Path
 from typing import Any
 
 from neardup.core.verify.alignment import NO_HASHES
+from neardup.core.verify.text import Text
 from neardup.languages import Languages
 from neardup.ledger import clusters, flags, read, stories, translate_errors
 from neardup.moderation import wording
@@ -36,7 +37,7 @@ def template_values(
 ) -> dict[str, Any]:
     """The values of evidence.html.j2: the evidence for a pair, its stories and its cluster."""
     # an unreadable story is shown without text
-    loaded = [story if isinstance(story, LoadedStory) else LoadedStory("", [], story.known) for story in (a, b)]
+    loaded = [story if isinstance(story, LoadedStory) else LoadedStory(Text(""), story.known) for story in (a, b)]
     aligned = align_stories(facts, *loaded)
     return {
         "facts": facts,

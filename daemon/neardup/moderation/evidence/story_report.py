@@ -185,5 +185,5 @@ def _bars(spans: Spans, words: int, colour: int) -> tuple[ReportedBar, ...]:
 
 
 def _blocks(story: LoadedStory, stretches: Sequence[Stretch]) -> tuple[Paragraph | Fold, ...]:
-    text = story.located
+    text = story.text.located
     return tuple(blocks(text.text, marked_spans(text, with_folds(list(stretches), len(text.starts)))))
