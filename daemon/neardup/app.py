@@ -1,4 +1,5 @@
-"""Composes the parts of neardup into what commands do: open, compare, check, serve checks, run, sweep, reindex.
+"""Composes the parts of neardup into what commands do: open, compare, check, serve checks, review, run,
+sweep, reindex.
 
 The configuration is read here, and the parts get what they need of it.  A function imports the parts that only it
 needs, since a command that needs few of them starts in a fraction of the time that all take to load.
@@ -10,6 +11,7 @@ from collections import Counter
 from collections.abc import AsyncIterator, Callable, Iterator, Sequence
 from contextlib import aclosing, asynccontextmanager, closing, contextmanager, suppress
 from dataclasses import dataclass
+from functools import partial
 from typing import TYPE_CHECKING
 
 from msgspec.structs import asdict
@@ -25,6 +27,7 @@ if TYPE_CHECKING:
     from neardup.core.text.extraction import Extraction
     from neardup.index.passages.index import PassageIndex
     from neardup.ledger.dead_letters import DeadLetterFilter
+    from neardup.moderation.desk.parts import Desk
     from neardup.pages.reader_pool import ReaderPool
     from neardup.pages.text_cache import Texts
     from neardup.pipeline.index_wait import IndexWait
@@ -33,7 +36,9 @@ if TYPE_CHECKING:
     from neardup.pipeline.summary import RunSummary, Summary, SweepSummary, Watch
     from neardup.query.check import Checker
     from neardup.query.compare import Comparer
+    from neardup.query.search import PassageSearch
     from neardup.query.submissions import Submissions
+    from neardup.serve.service import Service, ServiceParts
     from neardup.source import Source
 
 REFERENCE_COMMAND = "reference"
@@ -126,24 +131,14 @@ async def open_checker(config: Config) -> "AsyncIterator[Checker]":
     from neardup.pages.text_cache import Texts
 
     async with aclosing(open_readers(config)) as pool, open_app(config) as app:
-        yield _checker(app, Texts(pool.read_to_compare))
+        yield checker_of(app, Texts(pool.read_to_compare))
 
 
-def _checker(app: App, texts: "Texts") -> "Checker":
+def checker_of(app: App, texts: "Texts") -> "Checker":
+    """A checker of texts; `texts` reads the candidates."""
     from neardup.query.check import Checker
 
     return Checker(app.index, app.passages, app.reader, texts, app.config.detection, app.version)
-
-
-@dataclass(frozen=True, slots=True)
-class ServiceParts:
-    """The open parts of the HTTP service; `reader` is a read-only connection to the ledger."""
-
-    config: Config
-    checker: "Checker"
-    submissions: "Submissions"
-    reader: Ledger
-    pool: "ReaderPool"
 
 
 @asynccontextmanager
@@ -154,7 +149,7 @@ async def open_submissions(config: Config) -> "AsyncIterator[Submissions]":
 
 
 @asynccontextmanager
-async def open_service_parts(config: Config) -> AsyncIterator[ServiceParts]:
+async def open_service_parts(config: Config) -> "AsyncIterator[ServiceParts]":
     """The parts of the HTTP service, ready at once; they keep the indexes in step while they are open.
 
     Raises as `open_checker` does, and Fatal for a ledger or an index with fingerprints of another version.
@@ -163,12 +158,13 @@ async def open_service_parts(config: Config) -> AsyncIterator[ServiceParts]:
     from neardup.pipeline.index_sync import refuse_mismatch
     from neardup.pipeline.upkeep import Upkeep
     from neardup.query.submissions import Submissions
+    from neardup.serve.service import ServiceParts
 
     async with open_app(config) as app, aclosing(open_readers(config)) as pool:
         await refuse_mismatch(app.index, app.ledger, app.version)
         await pool.start()
         texts = Texts(pool.read_to_compare)
-        checker = _checker(app, texts)
+        checker = checker_of(app, texts)
         upkeep = Upkeep(app.index, app.passages, app.ledger, texts, config.detection, app.version)
         keeping_up = asyncio.create_task(upkeep.run(), name="upkeep")
         try:
@@ -178,6 +174,51 @@ async def open_service_parts(config: Config) -> AsyncIterator[ServiceParts]:
         finally:
             keeping_up.cancel()
             await asyncio.gather(keeping_up, return_exceptions=True)
+
+
+def http_service(config: Config, stop: asyncio.Event, announce: Callable[[str], None] = lambda _: None) -> "Service":
+    """The HTTP service, which opens its parts once it is answering; `announce` is as for `Service`.
+
+    Raises Misuse for a file of tokens that cannot be read, or is wrong.
+    """
+    from neardup.serve.service import Service
+    from neardup.serve.tokens import open_tokens
+
+    tokens = None if config.serve.tokens is None else open_tokens(config.serve.tokens)
+    return Service(config.serve, partial(open_service_parts, config), tokens, stop, announce=announce)
+
+
+@asynccontextmanager
+async def open_desk(config: Config, listen: str) -> "AsyncIterator[Desk]":
+    """Open the parts of the review desk, which is to listen on HOST:PORT.
+
+    Raises Misuse if other machines can reach the address and no token is set, or the file of the moderators is wrong;
+    Fatal if the ledger does not exist, or the store cannot be opened; Transient if the ledger is locked.
+    """
+    from neardup.moderation.desk.moderators import access_of
+    from neardup.moderation.desk.parts import Connections, Desk, announcing, reading_titles
+    from neardup.moderation.desk.sessions import Keys
+    from neardup.query.search import TitleSearch, open_titles
+
+    is_local_only, token, moderators = access_of(config, listen)
+    with closing(Connections(config.ledger.path)) as ledger:
+        async with aclosing(open_readers(config)) as pool:
+            with closing(open_titles(config.ledger.path)) as index:
+                titles = TitleSearch(index, ledger.read)
+                opened = partial(open_passage_search, config)
+                desk = Desk(config, ledger, pool, Keys.of(token), is_local_only, moderators, titles, opened)
+                async with announcing(desk), reading_titles(titles):
+                    yield desk
+
+
+@asynccontextmanager
+async def open_passage_search(config: Config) -> "AsyncIterator[PassageSearch]":
+    """A search for the stories that hold a sentence.  Raises Fatal for the passage index of another ledger."""
+    from neardup.pipeline.passage_sync import PassageSync, open_passages
+    from neardup.query.search import PassageSearch
+
+    with closing(Ledger(config.ledger.path, read)) as ledger, closing(await open_passages(ledger)) as index:
+        yield PassageSearch(PassageSync(index, ledger), ledger, config.detection.common_passage)
 
 
 async def _open_dead_letters(ledger: Ledger, choice: "DeadLetterFilter") -> "Source":

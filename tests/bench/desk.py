@@ -21,7 +21,7 @@ from typing import NamedTuple
 import numpy as np
 from aiohttp import CookieJar
 from aiohttp.test_utils import TestClient, TestServer
-from neardup.app import open_readers
+from neardup.app import open_desk
 from neardup.config import Config, Content, Ledger, Source
 from neardup.core.columns import Outcomes
 from neardup.core.fingerprint.compute import fingerprint_text
@@ -29,7 +29,7 @@ from neardup.core.verify import tiers
 from neardup.languages import LANGUAGES
 from neardup.ledger import cases, connect, flags, similarities, stories, transaction
 from neardup.ledger.similarities import pack_spans
-from neardup.moderation.desk.app import application, open_desk
+from neardup.moderation.desk.app import application
 from neardup.process import collect_seldom
 from neardup.records import Fingerprint, Fingerprinted, Signals, Story
 
@@ -164,7 +164,7 @@ async def measure(folder: Path, urls: Mapping[str, str]) -> dict[str, Millisecon
     )
     milliseconds: dict[str, Milliseconds] = {}
     cpu = CpuTimes()
-    async with open_desk(config, lambda: open_readers(config), "127.0.0.1:0") as desk:
+    async with open_desk(config, "127.0.0.1:0") as desk:
         await desk.titles.catch_up()  # once after a backfill, it takes turns with the pages
         server = TestServer(application(desk))
         async with TestClient(server, cookie_jar=CookieJar(unsafe=True), cookies={"neardup_name": "Asha"}) as client:

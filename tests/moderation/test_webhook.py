@@ -10,14 +10,14 @@ import stamina
 import structlog
 from aiohttp import CookieJar
 from aiohttp.test_utils import TestClient, TestServer
-from neardup.app import open_readers
+from neardup.app import open_desk
 from neardup.config import Config, Content, Export, Ledger, Source
 from neardup.config.sections import Review
 from neardup.core.verify.tiers import RETOLD
 from neardup.errors import NeardupError, Transient
 from neardup.ledger import connect, meaning_flags, verdicts
 from neardup.ledger.meaning_flags import ChunkPair, MeaningFlag
-from neardup.moderation.desk.app import application, open_desk
+from neardup.moderation.desk.app import application
 from neardup.moderation.desk.parts import announce_undo, announce_verdict
 from neardup.moderation.webhook import notify_embedding, notify_webhook
 from neardup.records import Verdict
@@ -120,7 +120,7 @@ async def test_every_verdict_and_undo_is_posted_in_order_and_a_failure_changes_n
     with stamina.set_testing(True, attempts=1):
         async with webhook_server(200, 404, 200) as (url, received):
             config = config_of(tmp_path, url)
-            async with open_desk(config, lambda: open_readers(config), LOOPBACK) as desk:
+            async with open_desk(config, LOOPBACK) as desk:
                 for verdict in (Verdict.PLAGIARISM, Verdict.TEMPLATE):
                     seen = await desk.ledger.read(verdicts.state, [1])
                     done = await desk.ledger.write(verdicts.decide, [1], verdict, "नोट", "Asha", seen)
@@ -151,7 +151,7 @@ async def test_every_form_of_the_desk_posts_what_it_stores(tmp_path: Path) -> No
     async with webhook_server(*[200] * 7) as (url, received):
         config = config_of(tmp_path, url)
         async with (
-            open_desk(config, lambda: open_readers(config), LOOPBACK) as parts,
+            open_desk(config, LOOPBACK) as parts,
             TestClient(TestServer(application(parts)), cookie_jar=CookieJar(unsafe=True)) as client,
         ):
             assert await post(client, "/name", {"name": "Asha"}) == 303

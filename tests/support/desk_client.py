@@ -9,12 +9,12 @@ from unittest.mock import patch
 
 from aiohttp import CookieJar, web
 from aiohttp.test_utils import TestClient, TestServer
-from neardup.app import open_readers
+from neardup.app import open_desk
 from neardup.config import Config, Content, Detection, Ledger, Source
 from neardup.config.section import Secret
 from neardup.config.sections import Review
 from neardup.ledger import connect
-from neardup.moderation.desk.app import application, open_desk
+from neardup.moderation.desk.app import application
 
 TOKEN = "a token of some length"
 BUSY_SECONDS = 120.0  # in which a busy machine starts a reader process
@@ -41,7 +41,7 @@ async def desk(
         detection=detection,
     )
     with patch("neardup.moderation.desk.parts.READ_SECONDS", BUSY_SECONDS):
-        async with open_desk(config, lambda: open_readers(config), listen) as parts:
+        async with open_desk(config, listen) as parts:
             server = TestServer(application(parts))
             async with TestClient(server, cookie_jar=CookieJar(unsafe=True)) as client:
                 yield client

@@ -8,11 +8,11 @@ from typing import Any
 
 from aiohttp import web
 from aiohttp.test_utils import TestClient, TestServer
-from neardup.app import ServiceParts, open_service_parts
+from neardup.app import open_service_parts
 from neardup.config import Config, Content, Ledger, Serve, Source
 from neardup.errors import Transient
 from neardup.serve.app import application
-from neardup.serve.service import Service
+from neardup.serve.service import Service, ServiceParts
 from neardup.serve.tokens import open_tokens
 
 HttpClient = TestClient[web.Request, web.Application]

@@ -31,6 +31,8 @@ from neardup.option_values import FORMATS
 from neardup.records import DECIDING, MarkReason, readable_time, rfc3339
 
 if TYPE_CHECKING:
+    import asyncio
+
     from rich.table import Table
 
     from neardup.config import Config
@@ -314,7 +316,7 @@ def verdicts(config: "Config", since: str | None) -> None:
 @click.option("--languages", metavar="LIST", help="Languages that the new moderator decides, such as hi,ta.  [all]")
 def review(config: "Config", listen: str | None, name: str | None, rights: str | None, languages: str | None) -> None:
     """Serve the review desk, a web page where moderators decide the flagged cases, until SIGTERM."""
-    from neardup.app import open_readers
+    from neardup.app import open_desk
     from neardup.config.address import address
     from neardup.moderation.desk.app import serve
 
@@ -327,7 +329,12 @@ def review(config: "Config", listen: str | None, name: str | None, rights: str |
         listen_address = address(listen) if listen else config.review.listen
     except ValueError as error:
         raise Misuse(f"--listen: {error}") from None
-    run_async(lambda stop: serve(config, lambda: open_readers(config), listen_address, stop), finishes_queued_work=True)
+
+    async def show(stop: "asyncio.Event") -> None:
+        async with open_desk(config, listen_address) as desk:
+            await serve(desk, listen_address, stop)
+
+    run_async(show, finishes_queued_work=True)
 
 
 def _new_moderator(config: "Config", name: str, rights: str | None, languages: str | None) -> str:

@@ -7,7 +7,7 @@ import asyncio
 from collections.abc import Sequence
 from contextlib import aclosing
 
-from neardup.app import App, open_readers
+from neardup.app import App, checker_of, open_readers
 from neardup.core.page import prepare
 from neardup.core.verify.text import Text
 from neardup.insights.evaluate.corpus import COPIES, Corpus, Original, PlantedStory, plant
@@ -57,7 +57,7 @@ async def look_up_canaries(app: App) -> list[Trial]:
     tried: list[Trial] = []
     async with aclosing(open_readers(app.config)) as pool:
         texts = Texts(pool.read_to_compare)
-        checker = Checker(app.index, app.passages, app.reader, texts, app.config.detection, app.version)
+        checker = checker_of(app, texts)
         for stories in drawn.values():
             originals = await _read(pool, stories)
             if len(originals) > 1:  # an edit takes words from another story

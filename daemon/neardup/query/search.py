@@ -23,7 +23,7 @@ from neardup.core.text.normalize import tokens
 from neardup.errors import IndexDamaged
 from neardup.index.titles import BEGINNING, Position, TitleIndex
 from neardup.ledger import Ledger, files, read, runs, versions
-from neardup.pipeline.passage_sync import PassageSync, open_passages
+from neardup.pipeline.passage_sync import PassageSync
 
 ROWS_AT_ONCE = 5_000
 NUMBERS_AT_ONCE = 200
@@ -31,18 +31,22 @@ SEARCH_SECONDS = 1.0  # that a search spends on filling the index, or on reading
 ATTEMPTS = 2
 
 
-async def nominate(path: Path, words: Sequence[bytes], most_holders: int) -> list[int]:
-    """The ids of the stories of a ledger, ascending, that may hold a sentence, given as its normalised words.
+class PassageSearch:
+    """Searches for the stories that hold a sentence; the 4-grams of more than `most_holders` stories do not count."""
 
-    The 4-grams of more than `most_holders` stories do not count.  Raises Fatal for the passage index of another ledger,
-    and PassagesDamaged.
-    """
-    hashes = np.unique(hashes_of(grams_of(hash_words(words).hashes)))
-    with closing(Ledger(path, read)) as ledger, closing(await open_passages(ledger)) as index:
-        await PassageSync(index, ledger).catch_up()
-        numbers = await asyncio.to_thread(index.holders, hashes, most_holders)
-        found = await ledger.do(versions.stories_of, numbers.tolist())
-    return sorted(story_id for story_id, _ in found.values())
+    def __init__(self, passages: PassageSync, ledger: Ledger, most_holders: int) -> None:
+        self._passages, self._ledger, self._most_holders = passages, ledger, most_holders
+
+    async def stories_with(self, words: Sequence[bytes]) -> list[int]:
+        """The ids of the stories, ascending, that may hold a sentence, given as its normalised words.
+
+        Raises PassagesDamaged.
+        """
+        hashes = np.unique(hashes_of(grams_of(hash_words(words).hashes)))
+        await self._passages.catch_up()
+        numbers = await self._passages.ask(lambda: self._passages.index.holders(hashes, self._most_holders))
+        found = await self._ledger.do(versions.stories_of, numbers.tolist())
+        return sorted(story_id for story_id, _ in found.values())
 
 
 def share_held(sentence: Sequence[bytes], story: Hashes) -> float:

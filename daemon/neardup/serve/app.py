@@ -10,7 +10,7 @@ import re
 import sys
 import time
 import uuid
-from collections.abc import AsyncIterator, Callable
+from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from functools import partial
 from pathlib import Path
@@ -18,8 +18,6 @@ from pathlib import Path
 from aiohttp import web
 from structlog.contextvars import bound_contextvars
 
-from neardup.app import open_service_parts
-from neardup.config import Config
 from neardup.config.address import is_loopback
 from neardup.errors import LedgerReplaced, Misuse, NeardupError
 from neardup.http.problems import (
@@ -38,7 +36,7 @@ from neardup.serve.messages import Answer, StoryId, problem_of, story_id_of
 from neardup.serve.openapi import document
 from neardup.serve.operations import OPERATIONS, Operation
 from neardup.serve.service import LATE_SECONDS, OTHER_HOST, SERVICE, Deadline, Lane, Service
-from neardup.serve.tokens import Right, open_tokens
+from neardup.serve.tokens import Right
 from neardup.telemetry.log import log
 from neardup.telemetry.metrics import HTTP_REQUESTS, HTTP_SECONDS, STARTED, make_metrics
 from neardup.telemetry.systemd import notify, notifying_watchdog
@@ -178,7 +176,7 @@ async def metrics(request: web.Request) -> web.Response:
     return metrics_response()
 
 
-async def serve(config: Config, listen: str, stop: asyncio.Event) -> None:
+async def serve(service: Service, listen: str, stop: asyncio.Event) -> None:
     """`neardup serve`: answer requests on HOST:PORT until `stop` is set, then finish those under way.
 
     Raises as `serving` does.
@@ -186,31 +184,26 @@ async def serve(config: Config, listen: str, stop: asyncio.Event) -> None:
     make_metrics()
     STARTED.labels("serve").set_to_current_time()
     sys.setswitchinterval(THREAD_SECONDS)
-    async with serving(config, listen, stop, lambda doing: notify(f"STATUS={doing}")), notifying_watchdog():
+    async with serving(service, listen), notifying_watchdog():
         notify("READY=1")
         await stop.wait()
         notify("STOPPING=1")
 
 
 @asynccontextmanager
-async def serving(
-    config: Config, listen: str, stop: asyncio.Event, announce: Callable[[str], None] = lambda _: None
-) -> AsyncIterator[str]:
+async def serving(service: Service, listen: str) -> AsyncIterator[str]:
     """Answer requests on HOST:PORT while the context lasts; yields the address, with the port chosen for port 0.
 
-    `announce` is as for `Service`.  Raises Misuse if other machines can reach the address and there are no tokens,
-    Fatal if it cannot listen there.  If the parts can never be opened, it sets `stop`, and raises why at the end.
+    Raises Misuse if other machines can reach the address and there are no tokens, Fatal if it cannot listen there, and
+    at the end as `Service.keep_open` does.
     """
-    tokens = None if config.serve.tokens is None else open_tokens(config.serve.tokens)
-    if tokens is None and not is_loopback(listen.rpartition(":")[0]):
+    if service.tokens is None and not is_loopback(listen.rpartition(":")[0]):
         raise Misuse(
             f"serve.tokens: {listen} can be reached by other machines: name a file of tokens, and make one with"
             " `neardup serve --new-token NAME`"
         )
-    open_parts = partial(open_service_parts, config)
-    service = Service(config.serve, open_parts, tokens, stop, announce=announce)
     opening = asyncio.create_task(service.keep_open(), name="service")
-    seconds_to_finish = config.serve.deadline_seconds + LATE_SECONDS
+    seconds_to_finish = service.section.deadline_seconds + LATE_SECONDS
     try:
         async with listening(application(service), listen, "serve.listen", seconds_to_finish) as address:
             log.info("the service listens", address=f"http://{address}/")

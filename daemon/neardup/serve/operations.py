@@ -13,7 +13,6 @@ from typing import Any, Literal, TypeVar
 from pydantic import BaseModel
 
 from neardup import errors
-from neardup.app import ServiceParts
 from neardup.core.page import Unreadable, prepare
 from neardup.core.verify.text import Text
 from neardup.http.problems import INVALID, TOO_LARGE, ProblemType, Refused, WrongMember
@@ -51,7 +50,7 @@ from neardup.serve.messages import (
     shown_id,
     story_id_of,
 )
-from neardup.serve.service import Deadline
+from neardup.serve.service import Deadline, ServiceParts
 from neardup.serve.tokens import Right
 from neardup.source.parse import parse_time, path_of, printable, refuse_work
 from neardup.telemetry.metrics import CHECKS

@@ -9,18 +9,21 @@ import asyncio
 import time
 from collections.abc import Callable, Coroutine
 from contextlib import AbstractAsyncContextManager, suppress
+from dataclasses import dataclass
 from functools import partial
 from typing import Any, TypeVar
 from weakref import WeakValueDictionary
 
 from aiohttp import web
 
-from neardup.app import ServiceParts
-from neardup.config import Serve
+from neardup.config import Config, Serve
 from neardup.errors import LedgerReplaced, Transient
 from neardup.http.problems import UNAVAILABLE, ProblemType, Refused
 from neardup.http.tokens import TokenFile
 from neardup.ledger import Ledger
+from neardup.pages.reader_pool import ReaderPool
+from neardup.query.check import Checker
+from neardup.query.submissions import Submissions
 from neardup.serve.tokens import Token
 from neardup.telemetry.log import log
 from neardup.telemetry.metrics import QUEUE_DEPTH, RETRIES
@@ -32,6 +35,17 @@ LATE_SECONDS = 0.5  # after its deadline, work may still say what it has
 OPEN_RETRY_SECONDS = 5.0
 SHORT_SLOTS = 16  # most of a check is spent waiting for the store
 LONG_SLOTS = 1  # a novel occupies a core for seconds
+
+
+@dataclass(frozen=True, slots=True)
+class ServiceParts:
+    """The open parts of the HTTP service; `reader` is a read-only connection to the ledger."""
+
+    config: Config
+    checker: Checker
+    submissions: Submissions
+    reader: Ledger
+    pool: ReaderPool
 
 
 class Deadline:

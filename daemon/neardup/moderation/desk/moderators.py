@@ -5,14 +5,16 @@ What people type, names and notes, is cleaned of characters that cannot be seen.
 
 import re
 import unicodedata
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from enum import StrEnum
 from pathlib import Path
 
+from neardup.config import Config
+from neardup.config.address import is_loopback
 from neardup.errors import Misuse, NeardupError
 from neardup.http import tokens
-from neardup.http.tokens import Entry, TokenFile, read_entries
+from neardup.http.tokens import Entry, TokenFile, digest_of, read_entries
 from neardup.languages import Languages
 from neardup.records import Language
 
@@ -85,6 +87,20 @@ class Moderator:
 def open_moderators(path: Path, languages: Languages) -> TokenFile[Moderator]:
     """The moderators of a file.  Raises Misuse if it cannot be read, or is wrong."""
     return TokenFile(path, lambda path: [_moderator(entry, languages) for entry in read_entries(path, KEY)])
+
+
+def access_of(config: Config, listen: str) -> tuple[bool, str, Callable[[], Sequence[Moderator]]]:
+    """Whether only this machine reaches HOST:PORT, the desk's token, "" without one, and who may log in.
+
+    Raises Misuse if other machines can reach the address and no token is set, or the file of the moderators is wrong.
+    """
+    is_local_only, section = is_loopback(listen.rpartition(":")[0]), config.review
+    if section.moderators:
+        return is_local_only, "", open_moderators(section.moderators, config.registry).holders
+    token = section.token.revealed()
+    if not (is_local_only or token):
+        raise Misuse(f"review.token: {listen} can be reached by other machines: set NEARDUP_REVIEW__TOKEN")
+    return is_local_only, token, lambda: [Moderator("", digest_of(token))] if token else []
 
 
 def _moderator(entry: Entry, languages: Languages) -> Moderator:

@@ -8,7 +8,7 @@ verdicts` has it.
 import asyncio
 import sqlite3
 from collections.abc import AsyncIterator, Callable, Mapping, Sequence
-from contextlib import asynccontextmanager, suppress
+from contextlib import AbstractAsyncContextManager, asynccontextmanager, suppress
 from contextvars import copy_context
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -27,7 +27,7 @@ from neardup.moderation.webhook import notify_verdict
 from neardup.pages.reader_pool import ReaderPool
 from neardup.query.compare import load_story
 from neardup.query.evidence import LoadedStory, UnreadableStory
-from neardup.query.search import TitleSearch
+from neardup.query.search import PassageSearch, TitleSearch
 from neardup.records import Verdict
 from neardup.telemetry.log import log
 
@@ -40,6 +40,7 @@ MAX_ANNOUNCEMENTS = 1_000  # that wait for a slow webhook
 SESSION = web.RequestKey("session", str)
 FORM = web.RequestKey("form", dict[str, str])
 READ_SECONDS = 10.0
+READ_TITLES_SECONDS = 60
 CLOSING_SECONDS = 10  # for what is still to be posted when the desk closes
 
 
@@ -133,6 +134,7 @@ class Desk:
     is_local_only: bool
     moderators: Callable[[], Sequence[Moderator]]
     titles: TitleSearch
+    open_passage_search: Callable[[], AbstractAsyncContextManager[PassageSearch]]
     login_limit: LoginLimit = field(default_factory=LoginLimit)
     announcements: asyncio.Queue[tuple[int, str]] = field(default_factory=lambda: asyncio.Queue(MAX_ANNOUNCEMENTS))
     reads: asyncio.Semaphore = field(default_factory=lambda: asyncio.Semaphore(MAX_CONCURRENT_READS))
@@ -148,6 +150,26 @@ class Desk:
 
 
 DESK = web.AppKey("desk", Desk)
+
+
+@asynccontextmanager
+async def reading_titles(titles: TitleSearch) -> AsyncIterator[None]:
+    """Read the titles that the search lacks, now and each minute, while the context lasts."""
+
+    async def read_titles() -> None:
+        while True:
+            try:
+                await titles.catch_up()
+            except NeardupError as error:
+                log.warning("the titles cannot be read for the search", why=str(error))
+            await asyncio.sleep(READ_TITLES_SECONDS)
+
+    reading = asyncio.create_task(read_titles(), name="titles")
+    try:
+        yield
+    finally:
+        reading.cancel()
+        await asyncio.gather(reading, return_exceptions=True)
 
 
 def desk_of(request: web.Request) -> Desk:

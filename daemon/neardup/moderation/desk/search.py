@@ -15,7 +15,7 @@ from neardup.moderation.desk.pages import author_url, page, require_moderator
 from neardup.moderation.desk.parts import Desk, desk_of, load_text
 from neardup.query.compare import describe_stories
 from neardup.query.evidence import LoadedStory
-from neardup.query.search import nominate, share_held
+from neardup.query.search import share_held
 from neardup.source.parse import id_of
 
 MAX_LENGTH = 800  # characters; an address has at most 8,190 bytes, and a letter of India has 9 of them there
@@ -81,7 +81,8 @@ def _by_id(db: sqlite3.Connection, text: str) -> tuple[int | None, bool]:
 
 async def _holders(desk: Desk, words: list[bytes]) -> Holders:
     try:
-        ids = await nominate(desk.config.ledger.path, words, desk.config.detection.common_passage)
+        async with desk.open_passage_search() as search:
+            ids = await search.stories_with(words)
     except NeardupError as error:
         return Holders(failed=str(error))
     known = await desk.ledger.read(describe_stories, ids[:MOST_TEXTS])
