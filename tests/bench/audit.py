@@ -13,8 +13,8 @@ import click
 import numpy as np
 from neardup.config import Detection
 from neardup.index.passages.index import PassageIndex
-from neardup.insights.audit import Nominated, by_fingerprints, by_passages
 from neardup.ledger import Ledger, read, self_checks, versions
+from neardup.nomination.exhaustive import WideMatches, by_fingerprints, by_passages
 
 from tests.bench import passages
 from tests.bench.scale import fill
@@ -34,7 +34,7 @@ async def nominate(setup: Setup, stories: int) -> Figures:
     """Compare the latest stories with all others, as an audit does."""
     ledger, index = Ledger(setup.ledger, read), PassageIndex.open(_passages(setup), "ledger", "1")
     ids = await ledger.do(self_checks.draw_latest, 0, SAMPLE)
-    found = {story_id: Nominated() for story_id in ids}
+    found = {story_id: WideMatches() for story_id in ids}
     first = (stories - 1) // passages.FLUSHED * passages.FLUSHED + 1
     hashes = [hashes for _, hashes in passages.rows(first, stories)][-SAMPLE:]
     began, used = time.perf_counter(), cpu_seconds()

@@ -22,7 +22,7 @@ import redis
 import uvloop
 from neardup.config import Detection
 from neardup.core.candidates.banding import FingerprintArrays
-from neardup.core.candidates.select import Nominee, nominate
+from neardup.core.candidates.select import Nominee, select_matches
 from neardup.index.protocol import Index, LookupResult
 from neardup.index.redis import Layout, open_redis
 from neardup.index.sqlite import SqliteIndex
@@ -130,7 +130,7 @@ def _nominated(stories: Stories, probe: BandedFingerprint, result: LookupResult)
     """The matches that a run would nominate for a probe in a batch of its own, and the number of its candidates."""
     ids = np.fromiter(result.ids, np.int64, len(result.ids)) - FIRST_ID
     candidates = np.union1d(ids, result.numbers.astype(np.int64) - 1)
-    [nominee] = nominate([([PROBE_ID], probe)], [result], _arrays(stories, candidates), THRESHOLDS)
+    [nominee] = select_matches([([PROBE_ID], probe)], [result], _arrays(stories, candidates), THRESHOLDS)
     return nominee, len(candidates)
 
 

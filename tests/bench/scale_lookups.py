@@ -6,7 +6,7 @@ from dataclasses import dataclass, field
 from hashlib import blake2b
 
 import numpy as np
-from neardup.core.candidates.select import Nominee, merge_found, nominate
+from neardup.core.candidates.select import Nominee, merge_found, select_matches
 from neardup.index.protocol import LookupResult
 from neardup.index.redis.client import batches
 from neardup.languages import LANGUAGES
@@ -58,7 +58,7 @@ async def _nominated(
     """The matches that a run would nominate for these lookup results, without stories after `last`."""
     candidates = await ledger.do(versions.existing_fingerprints, *merge_found(results))
     groups = [([-1 - n], probe.banded) for n, probe in enumerate(batch)]
-    return nominate(groups, results, candidates.where(candidates.numbers <= last), THRESHOLDS)
+    return select_matches(groups, results, candidates.where(candidates.numbers <= last), THRESHOLDS)
 
 
 @dataclass(slots=True)

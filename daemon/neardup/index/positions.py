@@ -1,10 +1,11 @@
 """How backends record their position and settings, and recognise an index that was made under other settings."""
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import replace
 
 from neardup.core.candidates.banding import Banding
-from neardup.errors import IndexDamaged, Transient
+from neardup.core.fingerprint.version import difference
+from neardup.errors import Fatal, IndexDamaged, Transient
 from neardup.index.protocol import Bandings, IndexPosition
 from neardup.records import Language
 
@@ -82,3 +83,24 @@ def number_of(value: object) -> int | None:
 def earliest(positions: Sequence[int | None]) -> int | None:
     """The lowest of the positions of an index's parts; None if one of them is missing."""
     return None if None in positions else min(position for position in positions if position is not None)
+
+
+def refuse_index_mismatch(position: IndexPosition, ledger: str, version: str, held: Collection[str]) -> None:
+    """Raise Fatal for the index of a ledger with another id, or with fingerprints of another version.
+
+    `held` are the languages of which the ledger has stories.
+    """
+    refuse_foreign_index(position, ledger)
+    if position.version is None:
+        return
+    recorded, _, other_settings = position.version.partition(", ")
+    if why := difference(recorded, version, held):
+        raise Fatal(f"the index holds {why}; `neardup reindex` rebuilds it")
+    if other_settings:
+        raise Fatal(f"the index is {other_settings}; `neardup reindex` rebuilds it")
+
+
+def refuse_foreign_index(position: IndexPosition, ledger: str) -> None:
+    """Raise Fatal for the index of a ledger with another id."""
+    if position.ledger_id not in (None, ledger):
+        raise Fatal("the index belongs to another ledger; `neardup reindex` rebuilds it from this one")

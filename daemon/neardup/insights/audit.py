@@ -5,138 +5,26 @@ texts, and compares them with the flags on record.  Each pair that should be fla
 """
 
 import asyncio
-from collections import defaultdict
-from collections.abc import AsyncIterator, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import aclosing
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from enum import StrEnum
 
-import numpy as np
-
 from neardup.app import App, open_readers
-from neardup.config import Detection
-from neardup.core.candidates.all_pairs import compare
-from neardup.core.candidates.banding import FingerprintArrays
 from neardup.core.candidates.select import worth_comparing
 from neardup.core.fingerprint.word_hashes import MIN_SHARED, PassageHashes
 from neardup.core.verify.scores import ComparedPair, assess_all
 from neardup.core.verify.text import Text
-from neardup.index.passages.index import PassageIndex, scan_segments
-from neardup.index.passages.postings import HASH_SHIFT, Keys, numbers_of
 from neardup.index.protocol import Completeness, read_bucket_sizes
-from neardup.ledger import Ledger, now_ms, self_checks, stories, versions
-from neardup.ledger.passages import hashes_after
+from neardup.ledger import now_ms, self_checks, stories, versions
 from neardup.ledger.self_checks import Measure, OnRecord, Pair, Recall, Trial
+from neardup.nomination.exhaustive import WideMatches, by_fingerprints, by_passages
 from neardup.nomination.passages import CommonHashes
 from neardup.pages.text_cache import Texts
 from neardup.records import Assessment, BandedFingerprint, Candidate, Change, PairedStory, is_work
 
-STORIES_PER_READ = 2_000  # larger pages do not fit in the processor's cache
-MOST = 100  # pairs of a story, the best first, by either fingerprints or passages
-WIDE_HOLDERS = 20  # times `detection.common_passage`: a passage that more stories hold nominates none here either
 STORIES_AT_ONCE = 8  # whose texts and candidates are read together
 INDEX_ENTRIES = "index entries"  # the subject of the recall of stories that are whole in the index
-
-
-@dataclass(slots=True)
-class Nominated:
-    """What was compared with a story: ids -> the rows that agree, and the uncommon and all passage hashes shared.
-
-    `left_out` counts the pairs above MOST.
-    """
-
-    rows: dict[int, int] = field(default_factory=dict)
-    uncommon: dict[int, int] = field(default_factory=dict)
-    shared: dict[int, int] = field(default_factory=dict)
-    left_out: int = 0
-
-    def ids(self) -> set[int]:
-        """All that was nominated."""
-        return self.rows.keys() | self.shared.keys()
-
-
-async def by_fingerprints(
-    ledger: Ledger, ones: FingerprintArrays, detection: Detection, found: Mapping[int, Nominated]
-) -> int:
-    """Compare some stories with all of their languages; returns the number of stories that were read."""
-    of_language = dict(ones.by_language())
-    number = read = 0
-    while len(page := await ledger.do(versions.fingerprints_after, number, STORIES_PER_READ)):
-        number, read = int(page.numbers[-1]), read + len(page)
-        for language, others in page.by_language():
-            if (own := of_language.get(language)) is not None:
-                _add_alike(own, others, detection.of(language).hamming, found)
-    for nominated in found.values():
-        nominated.left_out += _keep_best(nominated.rows)
-    return read
-
-
-def _add_alike(
-    ones: FingerprintArrays, others: FingerprintArrays, hamming: int, found: Mapping[int, Nominated]
-) -> None:
-    alike = compare(ones, others, hamming)
-    ids, matched = ones.ids[alike.ones].tolist(), others.ids[alike.others].tolist()
-    for story_id, match, rows in zip(ids, matched, alike.rows.tolist(), strict=True):
-        if story_id != match:
-            found[story_id].rows[match] = rows
-
-
-def _keep_best(scores: dict[int, int]) -> int:
-    """Keep the MOST highest; returns how many were dropped."""
-    dropped = sorted(scores, key=lambda story_id: (-scores[story_id], story_id))[MOST:]
-    for story_id in dropped:
-        del scores[story_id]
-    return len(dropped)
-
-
-async def by_passages(
-    ledger: Ledger,
-    passages: PassageIndex,
-    hashes: Mapping[int, PassageHashes],
-    common: int,
-    found: Mapping[int, Nominated],
-) -> None:
-    """Find the stories that share passage hashes with some stories, given by their ids."""
-    wanted = np.unique(np.concatenate([np.empty(0, np.uint32), *hashes.values()]))
-    keys = [some async for some in _postings(ledger, passages, wanted)]
-    postings = np.unique(
-        np.concatenate([np.empty(0, np.uint64), *keys])
-    )  # a story may be in a segment and still in the ledger
-    starts = np.searchsorted(postings, wanted.astype(np.uint64) << HASH_SHIFT)
-    ends = np.append(starts[1:], len(postings))
-    numbers = numbers_of(postings)
-    for story_id, own in hashes.items():
-        counts: dict[str, defaultdict[int, int]] = {"shared": defaultdict(int), "uncommon": defaultdict(int)}
-        for place in np.searchsorted(wanted, own).tolist():
-            holders = int(ends[place] - starts[place])
-            for number in numbers[starts[place] : ends[place]].tolist() if holders <= WIDE_HOLDERS * common else ():
-                counts["shared"][number] += 1
-                counts["uncommon"][number] += holders <= common
-        several = [number for number, n in counts["shared"].items() if n >= MIN_SHARED]
-        ids = await ledger.do(versions.ids_of, several)
-        nominated = found[story_id]
-        nominated.shared = {ids[n]: counts["shared"][n] for n in several if ids.get(n, story_id) != story_id}
-        nominated.uncommon = {ids[n]: counts["uncommon"][n] for n in several if n in ids}
-        nominated.left_out += _keep_best(nominated.shared)
-
-
-async def _postings(ledger: Ledger, passages: PassageIndex, wanted: PassageHashes) -> AsyncIterator[Keys]:
-    """The postings of the wanted hashes: in the ledger, which has those of the latest stories, and in the segments."""
-    number = 0
-    while rows := await ledger.do(hashes_after, number, STORIES_PER_READ):
-        number = rows[-1][0]
-        yield _keys(rows, wanted)
-    segments = scan_segments(passages, wanted)
-    while (some := await asyncio.to_thread(next, segments, None)) is not None:
-        yield some
-
-
-def _keys(rows: Sequence[tuple[int, bytes]], wanted: PassageHashes) -> Keys:
-    arrays = [np.frombuffer(packed, np.uint32) for _, packed in rows]
-    hashes = np.concatenate(arrays)
-    numbers = np.repeat(np.array([number for number, _ in rows], np.uint64), [len(array) for array in arrays])
-    among = np.isin(hashes, wanted)
-    return np.asarray(hashes[among].astype(np.uint64) << HASH_SHIFT | numbers[among])
 
 
 class Reason(StrEnum):
@@ -161,7 +49,7 @@ ON_RECORD = {
 }
 
 
-async def reason_of(app: App, story_id: int, pair: Candidate, nominated: Nominated, state: OnRecord | None) -> Reason:
+async def reason_of(app: App, story_id: int, pair: Candidate, nominated: WideMatches, state: OnRecord | None) -> Reason:
     """Why a pair of a sampled story is not flagged.  Raises Transient if the index does not answer."""
     if state is not None and state in ON_RECORD:
         return ON_RECORD[state]
@@ -178,7 +66,7 @@ async def reason_of(app: App, story_id: int, pair: Candidate, nominated: Nominat
     return Reason.MAX_MATCHES if await _is_full(app, pair, nominated, thresholds.max_matches) else Reason.NOT_NOMINATED
 
 
-async def _is_full(app: App, pair: Candidate, nominated: Nominated, most: int) -> bool:
+async def _is_full(app: App, pair: Candidate, nominated: WideMatches, most: int) -> bool:
     """Whether a story has more matches or candidates by passages than it may have."""
     if sum(n >= MIN_SHARED for n in nominated.uncommon.values()) > most:
         return True
@@ -248,7 +136,7 @@ async def audit(app: App, sample: int, since: int) -> Audited:
     async with aclosing(open_readers(app.config)) as pool:
         texts = Texts(pool.read_to_compare)
         hashes = await _passages_of(app, texts, ids)
-        found = {story_id: Nominated() for story_id in hashes}
+        found = {story_id: WideMatches() for story_id in hashes}
         ones = await app.reader.do(versions.existing_fingerprints, hashes, ())
         compared = await by_fingerprints(app.reader, ones, app.config.detection, found)
         await by_passages(app.reader, app.passages, hashes, app.config.detection.common_passage, found)
@@ -282,7 +170,7 @@ async def _sides(app: App, ids: Sequence[int]) -> dict[int, PairedStory]:
     }
 
 
-async def _verify(app: App, texts: Texts, found: Mapping[int, Nominated]) -> tuple[list[Trial], list[Miss], int]:
+async def _verify(app: App, texts: Texts, found: Mapping[int, WideMatches]) -> tuple[list[Trial], list[Miss], int]:
     """Verify what was nominated: which pairs should be flagged, which of these are not, and how many were verified."""
     tried, misses, verified = list[Trial](), list[Miss](), 0
     common = CommonHashes(app.reader)
@@ -304,7 +192,7 @@ async def _verify(app: App, texts: Texts, found: Mapping[int, Nominated]) -> tup
     return tried, misses, verified
 
 
-def _pairs(story_id: int, sides: Mapping[int, PairedStory], nominated: Nominated) -> list[Candidate]:
+def _pairs(story_id: int, sides: Mapping[int, PairedStory], nominated: WideMatches) -> list[Candidate]:
     own = sides.get(story_id)
     matches = [sides[match] for match in sorted(nominated.ids()) if match in sides and not is_work(match)]
     return [Candidate(*sorted((own, match), key=lambda side: side.id)) for match in matches] if own else []

@@ -7,9 +7,10 @@ while a verdict suppresses it.  The table also holds near misses, which neardup.
 
 import json
 import sqlite3
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from typing import Any, NamedTuple
 
+from neardup.core.candidates.select import take_within_limit
 from neardup.core.verify.suppression import template_suppresses
 from neardup.core.verify.tiers import kinds_of_meaning, kinds_of_passages
 from neardup.ledger import active_verdicts, json_list, languages, now_ms, transaction
@@ -70,27 +71,39 @@ def _nominate(
     *,
     by_passages: bool,
 ) -> int:
-    now, had = now_ms(), _open_matches(db, story_id, most, by_passages=by_passages)
-    room, full = most - had, []
+    now = now_ms()
     template_matched = any(status is not None and template is not None for status, template in on_record.values())
-    for match in ids:
-        status, template = on_record[match]
-        suppressed = template_suppresses(
-            is_template=template is not None, has_status=status is not None, template_matched=template_matched
-        )
-        if status is not None:
-            put(db, story_id, match, by_passages=by_passages)
-        elif suppressed and template is not None:
-            active_verdicts.suppress(db, _pair(story_id, match), template, now)
-        elif room > 0 and _open_matches(db, match, most, by_passages=by_passages) < most:
-            on_record[match] = ("candidate", template)
-            template_matched |= template is not None
-            room -= put(db, story_id, match, by_passages=by_passages)
-        else:
-            full.append(match)
-    if full and len(full) == len(ids) and not had:
-        put(db, story_id, full.pop(0), by_passages=by_passages)
-    return len(full)
+
+    def without_settled() -> Iterator[int | None]:
+        """The matches, None for one that is on record or that the verdict on a template suppresses."""
+        for match in ids:
+            status, template = on_record[match]
+            suppressed = template_suppresses(
+                is_template=template is not None, has_status=status is not None, template_matched=template_matched
+            )
+            if status is not None:
+                put(db, story_id, match, by_passages=by_passages)
+                yield None
+            elif suppressed and template is not None:
+                active_verdicts.suppress(db, _pair(story_id, match), template, now)
+                yield None
+            else:
+                yield match
+
+    def take(match: int) -> int:
+        nonlocal template_matched
+        _, template = on_record[match]
+        on_record[match] = ("candidate", template)
+        template_matched |= template is not None
+        return put(db, story_id, match, by_passages=by_passages)
+
+    return take_within_limit(
+        without_settled(),
+        most,
+        _open_matches(db, story_id, most, by_passages=by_passages),
+        lambda match: _open_matches(db, match, most, by_passages=by_passages) >= most,
+        take,
+    )
 
 
 def nominate_all(db: sqlite3.Connection, nominated: Sequence[Matches]) -> None:

@@ -1,7 +1,14 @@
 """Who is compared with whom: what nominates the pairs that are worth verifying.
 
-- `fingerprints`: by whole texts, the stories that a lookup of SimHash and signature bands finds.
-- `passages`: by passages, the stories that share passage hashes; and the passages that too many stories share.
-- `in_memory`: both, for texts in memory, without an index and a ledger.
-- `matches`: what was nominated, as the ledger records it.
+By whole texts, whose SimHashes or signatures are alike, and by passages, of which two texts share some hashes.  What is
+nominated are `Matches`: a story, and the stories that it is to be compared with, the best first; `matches` has their
+limit, and records them.
+
+- `stories`: for stories that are looked up in the indexes: `nominate`, which runs, upkeep and evaluations call.
+- `one_text`: for a text that is checked, in a given time, and with the indexes that answer.
+- `passages`: the lookups by passages, and the passages that too many stories share.
+- `in_memory`: among texts in memory, without an index and a ledger, for scans and the library.
+- `exhaustive`: by reading everything, for audits.
+
+A sweep and a cluster compare all stories with each other, by the kernels of `core.candidates`.
 """

@@ -1,8 +1,8 @@
-"""The pairs of texts in memory that may be copies: what a backfill and a sweep nominate, without index and ledger."""
+"""Nominates among texts in memory, without index and ledger: all pairs, or the texts that one may be a copy of."""
 
 from collections import Counter, defaultdict
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from itertools import groupby
 from operator import itemgetter
 from typing import Protocol
@@ -10,6 +10,7 @@ from typing import Protocol
 import numpy as np
 
 from neardup.config import Detection
+from neardup.core.candidates.banding import ARRAYS, FingerprintArrays, Numbers
 from neardup.core.candidates.passage_groups import (
     NO_COMMON_HASHES,
     CommonHashes,
@@ -17,15 +18,19 @@ from neardup.core.candidates.passage_groups import (
     join_stories,
     select_best,
 )
+from neardup.core.candidates.select import NO_NUMBERS, select_matches, take_within_limit
 from neardup.core.candidates.top_k import LanguageFingerprints, Shortlist, nominated_pairs, of_new_and_old
 from neardup.core.fingerprint.minhash import signature_rows
-from neardup.core.fingerprint.word_hashes import PassageHashes
+from neardup.core.fingerprint.word_hashes import MIN_SHARED, PassageHashes
 from neardup.core.verify.scores import hash_rows
-from neardup.records import Fingerprint, Language
+from neardup.index.passages.tail import Tail
+from neardup.records import BandedFingerprint, Fingerprint, Language
 
 PAGE = 10_000  # pairs
+LOOKED_UP = 0  # the number of the text that is looked up; those that are held count from 1
 
 Pair = tuple[int, int]  # places of two texts, ascending
+StoryRow = tuple[int, int, int, bytes, bytes | None]  # as `FingerprintArrays.of` takes it
 
 
 class Compared(Protocol):
@@ -99,25 +104,27 @@ def _nominate_alike(  # noqa: PLR0917 - what `nominate` has at hand
         shortlist.add(chunk.left, chunk.right)
         found.capped[language].update(chunk.capped)
     pairs = (pair for page in shortlist.pages(PAGE) for pair in page)
-    kept, full = _not_full(pairs, thresholds.max_matches)
+    kept, full = _within_limits(pairs, thresholds.max_matches)
     found.alike |= kept
     found.left_out[language] += shortlist.left_out + full
 
 
-def _not_full(pairs: Iterable[Pair], most: int) -> tuple[set[Pair], int]:
+def _within_limits(pairs: Iterable[Pair], most: int) -> tuple[set[Pair], int]:
     """Pairs of a text and its match, the best first -> those that `ledger.candidates.nominate` would record.
 
-    A match that has `most` is full; a text all of whose matches are full keeps the best.  Returns how many were left
-    out, too.
+    Returns how many were left out, too.
     """
-    kept, taken, full = set[Pair](), Counter[int](), 0
+    kept, taken, left_out = set[Pair](), Counter[int](), 0
     for text, matches in groupby(pairs, itemgetter(0)):
-        places = [match for _, match in matches]
-        chosen = [match for match in places if taken[match] < most] or places[:1]
-        taken.update([*chosen, *[text] * len(chosen)])
-        kept.update((match, text) for match in chosen)
-        full += len(places) - len(chosen)
-    return kept, full
+
+        def take(match: int, text: int = text) -> int:
+            kept.add((match, text))
+            taken.update((match, text))
+            return 1
+
+        places = (match for _, match in matches)
+        left_out += take_within_limit(places, most, taken[text], lambda match: taken[match] >= most, take)
+    return kept, left_out
 
 
 def _nominate_by_passages(
@@ -138,3 +145,66 @@ def _nominate_by_passages(
     best, excess = select_best(pairs, np.arange(len(texts)), language_of, limits)
     found.left_out.update(dict(zip(languages, excess.tolist(), strict=True)))
     found.by_passages = set(zip(pairs.left[best].tolist(), pairs.right[best].tolist(), strict=True)) - found.alike
+
+
+class HeldTexts:
+    """Fingerprints of texts in memory, and which of them a text may be a copy of; not thread-safe.
+
+    A look-up compares fingerprints with all texts of the language.  Texts are numbered from 1.
+    """
+
+    def __init__(self, detection: Detection) -> None:
+        self._detection = detection
+        self._size = 0
+        self._arrays: dict[Language, FingerprintArrays] = {}
+        self._added: defaultdict[Language, list[StoryRow]] = defaultdict(list)  # that the arrays lack
+        self._passages = Tail()
+
+    def add(self, text: Compared) -> None:
+        """Add a text under the next number."""
+        self._size += 1
+        fingerprint = text.fingerprint
+        self._added[text.language].append((self._size, self._size, 0, fingerprint.simhash, fingerprint.signature))
+        self._passages.add([(self._size, passages_of(text))], ())
+
+    def nominate(self, text: Compared) -> tuple[list[int], PassageHashes]:
+        """The numbers of the texts that a text may be a copy of, ascending, and its common passage hashes."""
+        sharing, common = self._by_passages(passages_of(text))
+        return sorted({*self._alike(text), *sharing.tolist()}), common
+
+    def _alike(self, text: Compared) -> tuple[int, ...]:
+        """The numbers of the texts whose SimHashes or signatures are alike, the best `max_matches`."""
+        language, fingerprint = text.language, text.fingerprint
+        arrays, banded = (
+            self._arrays_of(language),
+            BandedFingerprint(language, fingerprint.simhash, fingerprint.signature),
+        )
+        none = arrays.where(np.zeros(len(arrays), np.bool_))
+        group = [LOOKED_UP], banded
+        [found] = select_matches([group], [_NothingFound()], none, {language: self._detection.of(language)}, arrays)
+        return found.matches
+
+    def _arrays_of(self, language: Language) -> FingerprintArrays:
+        added = FingerprintArrays.of(self._added.pop(language, []), {0: language})
+        held = self._arrays.get(language, added.where(np.zeros(len(added), np.bool_)))
+        if len(added):
+            both = {name: np.concatenate((getattr(held, name), getattr(added, name))) for name in ARRAYS}
+            held = self._arrays[language] = replace(held, names=held.names, **both)
+        return held
+
+    def _by_passages(self, hashes: PassageHashes) -> tuple[Numbers, PassageHashes]:
+        """The numbers of the texts that share passages with these hashes, and the hashes of common passages."""
+        found = [(run, *run.find(hashes)) for run in self._passages.runs]
+        holders = sum((counts for _, _, counts in found), np.ones(len(hashes), np.int64))
+        is_common = holders > self._detection.common_passage
+        numbers = [run.numbers(places, np.where(is_common, 0, counts)) for run, places, counts in found]
+        sharing, shared = np.unique(np.concatenate([NO_NUMBERS, *numbers]), return_counts=True)
+        return sharing[shared >= MIN_SHARED], hashes[is_common]
+
+
+@dataclass(frozen=True, slots=True)
+class _NothingFound:
+    """The result of no lookup: every text is compared instead."""
+
+    ids: tuple[int, ...] = ()
+    numbers: Numbers = field(default_factory=lambda: NO_NUMBERS)

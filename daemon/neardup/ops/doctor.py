@@ -21,6 +21,7 @@ from neardup.core.fingerprint import version as fingerprint_version
 from neardup.core.native.page import WHY_UNREAD
 from neardup.core.page import PageFingerprinted, Unreadable
 from neardup.errors import Fatal, Gone, IndexDamaged, NeardupError
+from neardup.index.positions import refuse_index_mismatch
 from neardup.index.protocol import BucketStatistics, Completeness, Index, LookupResult, ServerHealth
 from neardup.languages import LANGUAGES, SHIPPED
 from neardup.ledger import (
@@ -44,7 +45,6 @@ from neardup.meaning.parts import open_parts
 from neardup.ops import contents
 from neardup.pages.results import NotModified, ReadFailed
 from neardup.pipeline.index_check import SAMPLE, differing_counts
-from neardup.pipeline.index_sync import refuse_index_mismatch
 from neardup.pipeline.passage_sync import open_passages
 from neardup.query.search import open_titles
 from neardup.records import BandedFingerprint, Change, Language, Skip, Story, is_work, rfc3339

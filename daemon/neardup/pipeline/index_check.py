@@ -25,8 +25,8 @@ from neardup.index.protocol import BucketStatistics, Completeness, Index
 from neardup.ledger import Ledger, outbox, runs, versions
 from neardup.ledger.candidates import Matches, nominate_all
 from neardup.ledger.languages import stories_by_language
-from neardup.nomination.fingerprints import look_up_and_nominate
 from neardup.nomination.matches import matches_of
+from neardup.nomination.stories import look_up_and_nominate
 from neardup.pipeline.index_sync import catch_up, rebuild
 from neardup.pipeline.passage_sync import drop_damaged_segment
 from neardup.pipeline.summary import IndexFaults

@@ -15,7 +15,8 @@ from neardup.core.candidates.banding import FingerprintArrays
 from neardup.core.fingerprint.version import algorithm, difference
 from neardup.errors import Fatal, IndexDamaged
 from neardup.index.passages.index import PassageIndex
-from neardup.index.protocol import Index, IndexPosition
+from neardup.index.positions import refuse_foreign_index, refuse_index_mismatch
+from neardup.index.protocol import Index
 from neardup.ledger import Ledger, outbox, read, runs, versions
 from neardup.ledger.languages import stories_by_language
 from neardup.ledger.stories import remove_all
@@ -84,26 +85,6 @@ async def refuse_ledger_mismatch(ledger: Ledger, version: str) -> None:
         await ledger.do(runs.put, "fingerprint_version", version)
 
 
-def refuse_index_mismatch(position: IndexPosition, ledger: str, version: str, held: Collection[str]) -> None:
-    """Raise Fatal for the index of a ledger with another id, or with fingerprints of another version.
-
-    `held` are the languages of which the ledger has stories.
-    """
-    _refuse_foreign_index(position, ledger)
-    if position.version is None:
-        return
-    recorded, _, other_settings = position.version.partition(", ")
-    if why := difference(recorded, version, held):
-        raise Fatal(f"the index holds {why}; `neardup reindex` rebuilds it")
-    if other_settings:
-        raise Fatal(f"the index is {other_settings}; `neardup reindex` rebuilds it")
-
-
-def _refuse_foreign_index(position: IndexPosition, ledger: str) -> None:
-    if position.ledger_id not in (None, ledger):
-        raise Fatal("the index belongs to another ledger; `neardup reindex` rebuilds it from this one")
-
-
 async def forget_fingerprints(
     index: Index, passages: "PassageIndex", ledger: Ledger, version: str, extraction: str
 ) -> None:
@@ -113,7 +94,7 @@ async def forget_fingerprints(
     extracted from pages, has changed.  Raises Fatal if the index belongs to another ledger.
     """
     position = await index.position()
-    _refuse_foreign_index(position, await ledger_id(ledger))
+    refuse_foreign_index(position, await ledger_id(ledger))
     if await ledger.do(runs.get, "refingerprinting") != f"{version} {extraction}":
         await asyncio.to_thread(passages.clear, algorithm())
         await ledger.do(remove_all, version, extraction)

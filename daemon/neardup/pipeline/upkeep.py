@@ -7,7 +7,6 @@ ledger's lock.
 """
 
 import asyncio
-from collections.abc import Sequence
 
 import numpy as np
 
@@ -17,10 +16,8 @@ from neardup.errors import NeardupError, Transient
 from neardup.index.passages.index import PassageIndex
 from neardup.index.protocol import Index
 from neardup.ledger import Ledger, candidates, lock, outbox, submissions
-from neardup.ledger.submissions import Unsettled
-from neardup.nomination.fingerprints import look_up_and_nominate
-from neardup.nomination.matches import matches_of
-from neardup.nomination.passages import CommonPassages, PassageNomination, Probe
+from neardup.nomination.passages import CommonPassages, PassageNomination
+from neardup.nomination.stories import StoryProbe, nominate
 from neardup.pages.text_cache import Texts
 from neardup.pipeline import submitted_pages
 from neardup.pipeline.index_sync import KEEP_CHANGES, catch_up
@@ -101,29 +98,10 @@ async def settle(index: Index, passages: PassageSync, ledger: Ledger, detection:
     unsettled = await ledger.do(submissions.list_unsettled, STORIES_PER_LOOKUP)
     if not unsettled:
         return []
-    nominees = await look_up_and_nominate(
-        index, ledger, detection, [(story.story_id, story.banded) for story in unsettled]
-    )
-    if nominees is None:
+    by_passages = PassageNomination(passages, ledger, detection, CommonPassages(passages, ledger))
+    probes = [StoryProbe(story.story_id, story.banded, np.frombuffer(story.passages, np.uint32)) for story in unsettled]
+    matches = await nominate(index, by_passages, ledger, detection, probes)
+    if matches is None:
         return []
-    nomination = PassageNomination(passages, ledger, detection, CommonPassages(passages, ledger))
-    by_passages = await nomination.nominate(await nomination.look_up_probes(_probes(unsettled)))
-    whole = {nominee.story_id: nominee.matches for nominee in nominees}
-    matches = [
-        matches_of(
-            story.story_id,
-            story.banded.language,
-            detection,
-            whole[story.story_id],
-            by_passages[story.story_id].ids,
-        )
-        for story in unsettled
-    ]
     await ledger.do(submissions.settle, unsettled, matches)
     return [story.story_id for story in unsettled]
-
-
-def _probes(unsettled: Sequence[Unsettled]) -> list[Probe]:
-    return [
-        Probe(story.story_id, story.banded.language, np.frombuffer(story.passages, np.uint32)) for story in unsettled
-    ]

@@ -23,9 +23,9 @@ from neardup.core.fingerprint.minhash import FEW_SHINGLES
 from neardup.errors import IndexDamaged, NeardupError, Transient
 from neardup.index.protocol import Index, LookupResult
 from neardup.ledger import Ledger, stories
-from neardup.nomination.fingerprints import group_stories, nominate_groups
 from neardup.nomination.matches import matches_of
 from neardup.nomination.passages import CommonPassages, PassageLookup, PassageMatches, PassageNomination
+from neardup.nomination.stories import group_stories, nominate_groups
 from neardup.pipeline.index_sync import catch_up, replay
 from neardup.pipeline.index_wait import IndexWait
 from neardup.pipeline.passage_sync import PassageSync

@@ -24,10 +24,11 @@ from neardup.index.passages.index import PassageIndex
 from neardup.index.protocol import Index
 from neardup.ledger import Ledger, active_verdicts, candidates, stories
 from neardup.ledger.similarities import share_of, words_in
+from neardup.nomination.one_text import Nominated, TextNominator, facts_of
 from neardup.nomination.passages import CommonHashes
+from neardup.nomination.stories import StoryProbe
 from neardup.pages.text_cache import FoundText, NoText, Texts
-from neardup.query import lookups
-from neardup.query.lookups import Lookups, Nominated
+from neardup.pipeline.passage_sync import PassageSync
 from neardup.records import (
     NO_SPANS,
     Assessment,
@@ -232,7 +233,7 @@ class Examined:
     `assessed` leaves out the pairs of which the other text could not be read for now.
     """
 
-    probe: lookups.Text
+    probe: StoryProbe
     seen: int
     nominated: Nominated
     assessed: Sequence[Assessed]
@@ -248,7 +249,7 @@ class Checker:
     def __init__(  # noqa: PLR0917 - each is a part of its own
         self, index: Index, passages: PassageIndex, ledger: Ledger, texts: Texts, detection: Detection, version: str
     ) -> None:
-        self._lookups = Lookups(index, passages, ledger, detection, version)
+        self._nominator = TextNominator(index, PassageSync(passages, ledger), ledger, detection, version)
         self._ledger = ledger
         self._texts = texts
         self._detection = detection
@@ -270,10 +271,10 @@ class Checker:
         own_id = CHECKED_ID if own_id is None else own_id
         text = submission.text
         own = text.fingerprint
-        facts = await self._ledger.do(lookups.facts_of, own_id)
+        facts = await self._ledger.do(facts_of, own_id)
         banded = BandedFingerprint(language, own.simhash, own.signature)
-        probe = lookups.Text(own_id, banded, np.frombuffer(own.passages, np.uint32))
-        nominated = await self._lookups.nominate(probe, facts, until)
+        probe = StoryProbe(own_id, banded, np.frombuffer(own.passages, np.uint32))
+        nominated = await self._nominator.nominate(probe, facts, until)
         rows = await self._ledger.do(_rows, own_id, nominated)
         checked = PairedStory(
             own_id, language, None, own.text_hash, own.simhash, own.signature, own.words, own.shingles

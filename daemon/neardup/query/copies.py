@@ -4,25 +4,19 @@
 added to it, and a text is looked up in it.
 """
 
-from collections import defaultdict
 from collections.abc import Hashable, Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 
-from neardup.core.candidates.banding import ARRAYS, FingerprintArrays, Numbers
-from neardup.core.candidates.select import NO_NUMBERS, nominate
-from neardup.core.fingerprint.word_hashes import MIN_SHARED, PassageHashes
-from neardup.index.passages.tail import Tail
 from neardup.languages import SHIPPED
-from neardup.nomination.in_memory import nominate_pairs, passages_of
+from neardup.nomination.in_memory import HeldTexts, nominate_pairs
 from neardup.query.texts import DETECTION, Copy, KeyedText, NotComparable, PairVerifier, by_severity, prepare
-from neardup.records import BandedFingerprint, Language
+from neardup.records import Language
 
 THREADS = 2  # fingerprinting runs without the interpreter lock
-LOOKED_UP = 0  # the number of the text that is looked up; those of the index count from 1
 
 
 @dataclass(frozen=True, slots=True)
@@ -95,14 +89,6 @@ def _prepare_all(
     )
 
 
-@dataclass(frozen=True, slots=True)
-class _NothingFound:
-    """The result of no lookup: every text is compared instead."""
-
-    ids: tuple[int, ...] = ()
-    numbers: Numbers = field(default_factory=lambda: NO_NUMBERS)
-
-
 class Index:
     """Texts in memory, and the copies among them of a text that is looked up; not thread-safe.
 
@@ -115,9 +101,7 @@ class Index:
         self._language = None if language is None else SHIPPED.find(language)
         self._texts: list[KeyedText] = []
         self._keys: set[Hashable] = set()
-        self._arrays: dict[Language, FingerprintArrays] = {}
-        self._added: defaultdict[Language, list[int]] = defaultdict(list)  # numbers that the arrays lack
-        self._passages = Tail()
+        self._held = HeldTexts(DETECTION)
         self._verifier = PairVerifier()
 
     def __len__(self) -> int:
@@ -130,8 +114,7 @@ class Index:
         prepared = prepare(key, text, self._language)
         self._keys.add(key)
         self._texts.append(prepared)
-        self._added[prepared.language].append(len(self._texts))
-        self._passages.add([(len(self._texts), passages_of(prepared))], ())
+        self._held.add(prepared)
 
     def look_up(self, text: str) -> list[Copy]:
         """The texts of which a text has copies, the most severe first; `b` is the text, whose key is None.
@@ -139,41 +122,6 @@ class Index:
         Raises ValueError for a text that cannot be compared.
         """
         prepared = prepare(None, text, self._language)
-        sharing, common = self._by_passages(passages_of(prepared))
-        numbers = sorted({*self._alike(prepared), *sharing.tolist()})
+        numbers, common = self._held.nominate(prepared)
         pairs = ((self._texts[number - 1], prepared) for number in numbers)
         return sorted(self._verifier.copies_of(pairs, common), key=by_severity)
-
-    def _alike(self, text: KeyedText) -> tuple[int, ...]:
-        """The numbers of the texts whose SimHashes or signatures are alike, the best DETECTION.max_matches."""
-        arrays, banded = self._arrays_of(text.language), _banded_fingerprint(text)
-        none = arrays.where(np.zeros(len(arrays), np.bool_))
-        [found] = nominate([([LOOKED_UP], banded)], [_NothingFound()], none, {text.language: DETECTION}, arrays)
-        return found.matches
-
-    def _arrays_of(self, language: Language) -> FingerprintArrays:
-        rows = (
-            (number, number, 0, fingerprint.simhash, fingerprint.signature)
-            for number in self._added.pop(language, [])
-            for fingerprint in [self._texts[number - 1].fingerprint]
-        )
-        added = FingerprintArrays.of(rows, {0: language})
-        held = self._arrays.get(language, added.where(np.zeros(len(added), np.bool_)))
-        if len(added):
-            both = {name: np.concatenate((getattr(held, name), getattr(added, name))) for name in ARRAYS}
-            held = replace(held, names=held.names, **both)
-            self._arrays[language] = held
-        return held
-
-    def _by_passages(self, hashes: PassageHashes) -> tuple[Numbers, PassageHashes]:
-        """The numbers of the texts that share passages with these hashes, and the hashes of common passages."""
-        found = [(run, *run.find(hashes)) for run in self._passages.runs]
-        holders = sum((counts for _, _, counts in found), np.ones(len(hashes), np.int64))
-        is_common = holders > DETECTION.common_passage
-        numbers = [run.numbers(places, np.where(is_common, 0, counts)) for run, places, counts in found]
-        sharing, shared = np.unique(np.concatenate([NO_NUMBERS, *numbers]), return_counts=True)
-        return sharing[shared >= MIN_SHARED], hashes[is_common]
-
-
-def _banded_fingerprint(text: KeyedText) -> BandedFingerprint:
-    return BandedFingerprint(text.language, text.fingerprint.simhash, text.fingerprint.signature)

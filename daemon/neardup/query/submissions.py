@@ -22,12 +22,12 @@ from neardup.languages import Languages
 from neardup.ledger import Ledger, candidates, stories, submissions
 from neardup.ledger.submissions import Stored, Submitted
 from neardup.nomination.matches import matches_of
+from neardup.nomination.one_text import find_unseen
 from neardup.pages.text_cache import Texts
 from neardup.pipeline import submitted_pages
 from neardup.pipeline.verifier import Verifier, count_assessed
 from neardup.pipeline.worker import label_marks
 from neardup.pipeline.writer import count_outcomes
-from neardup.query import lookups
 from neardup.query.check import Assessed, Checker, CheckResult, Examined, Submission
 from neardup.records import Assessment, Candidate, Fingerprinted, Story
 from neardup.source.parse import MAX_ID, path_of, printable
@@ -107,7 +107,7 @@ class Submissions:
                 outcome.story.id, outcome.story.language, self._detection, nominated.whole, nominated.by_passages
             ),
             [_order_pair(pair, assessment) for pair, assessment in examined.assessed],
-            partial(lookups.find_unseen, text=examined.probe, seen=examined.seen, detection=self._detection),
+            partial(find_unseen, probe=examined.probe, seen=examined.seen, detection=self._detection),
         )
         stored = await self._ledger.do(submissions.commit, submitted, algorithm(), again=again)
         self._texts.keep(text.to_compare())

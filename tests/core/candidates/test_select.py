@@ -11,7 +11,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from neardup.core.candidates.banding import FingerprintArrays, Numbers
-from neardup.core.candidates.select import Nominee, merge_found, nominate, worth_comparing
+from neardup.core.candidates.select import Nominee, merge_found, select_matches, worth_comparing
 from neardup.core.fingerprint.minhash import ROWS
 from neardup.core.verify.scores import hamming, hash_rows
 from neardup.languages import LANGUAGES
@@ -138,7 +138,10 @@ def test_nominees_are_those_of_brute_force_best_first(
             expected.append(Nominee(story_id, tuple(n for *_, n in ranked[:most]), max(0, len(ranked) - most)))
     arrays = held(others)
     unindexed = arrays.where(np.isin(arrays.ids, list(late)))
-    assert nominate(groups, [lookup_result(others, *both) for both in found], arrays, thresholds, unindexed) == expected
+    assert (
+        select_matches(groups, [lookup_result(others, *both) for both in found], arrays, thresholds, unindexed)
+        == expected
+    )
 
 
 @given(st.lists(st.tuples(st.sets(ids), st.sets(st.integers(0, 2**32 - 1))), max_size=4))
@@ -162,6 +165,8 @@ def test_stories_worth_comparing_would_nominate_each_other(
 def test_a_lookup_without_stories_has_no_nominees(found: Found) -> None:
     lone = BandedFingerprint(TAMIL, bytes(16), bytes(ROWS))
     wanted = dict.fromkeys(LANGUAGES, Thresholds(3, 32, 2, 10, 50))
-    assert nominate([([7], lone)], [found], held({}), wanted) == [Nominee(7, (), 0)], "a deleted story was nominated"
-    assert nominate([([7], lone)], [found], held({8: lone}), wanted) == [Nominee(7, (), 0)]
-    assert nominate([], [], held({}), wanted) == []
+    assert select_matches([([7], lone)], [found], held({}), wanted) == [Nominee(7, (), 0)], (
+        "a deleted story was nominated"
+    )
+    assert select_matches([([7], lone)], [found], held({8: lone}), wanted) == [Nominee(7, (), 0)]
+    assert select_matches([], [], held({}), wanted) == []

@@ -9,7 +9,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from neardup.core.candidates import top_k
 from neardup.core.candidates.banding import Banding
-from neardup.core.candidates.select import nominate
+from neardup.core.candidates.select import select_matches
 from neardup.core.candidates.top_k import LanguageFingerprints, Shortlist, nominated_pairs
 from neardup.core.fingerprint.minhash import ROWS, signature_rows
 from neardup.core.verify.scores import hash_rows
@@ -42,7 +42,7 @@ def one_by_one(stories: dict[int, BandedFingerprint], thresholds: Thresholds) ->
     for n, (story_id, banded) in enumerate(stories.items()):
         before = dict(islice(stories.items(), n))
         found = Found(set(before), np.empty(0, np.uint32))
-        [nominee] = nominate([([story_id], banded)], [found], fingerprint_arrays(before), {ODIA: thresholds})
+        [nominee] = select_matches([([story_id], banded)], [found], fingerprint_arrays(before), {ODIA: thresholds})
         pairs |= {(story_id, match) for match in nominee.matches}
         left_out += nominee.capped
     return pairs, left_out

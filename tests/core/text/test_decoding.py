@@ -58,7 +58,10 @@ def test_a_truncated_story_has_the_fingerprint_of_the_part_that_was_read(languag
         assert made.marks == (Mark(MarkReason.TRUNCATED, limit), *whole.marks), limit
     unparsed = story_of(Page(f"<p>{text}</p>".encode()), WHOLE, parsed=False)
     assert isinstance(unparsed, PageStory)
-    assert (unparsed.text.words, unparsed.text.marks) == (tokens(text), (Mark(MarkReason.TRUNCATED, Limit.BUDGET),))
+    assert (unparsed.text.words, unparsed.text.page_marks) == (
+        tokens(text),
+        (Mark(MarkReason.TRUNCATED, Limit.BUDGET),),
+    )
 
 
 def test_pages_within_too_many_others_are_left_out() -> None:

@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from neardup.core.native import page as native_page
-from neardup.core.page import Page, PageFingerprinted, PageStory, Unreadable, fingerprint_page, story_of
+from neardup.core.page import Page, Unreadable, fingerprint_page, story_of
 from neardup.core.text.decoding import is_plain
 from neardup.core.text.extraction import Extraction
 from neardup.core.text.parsing import parse, parse_briefly
@@ -27,17 +27,24 @@ pages = st.builds(
 )
 
 
-def both_ways(
-    body: bytes, extraction: Extraction
-) -> list[tuple[PageFingerprinted | Unreadable, PageStory | Unreadable]]:
+def read(page: Page, extraction: Extraction) -> tuple[object, ...]:
+    """The fingerprint of a page, and the parts of its story."""
+    made, found = fingerprint_page(page, extraction), story_of(page, extraction)
+    if isinstance(found, Unreadable):
+        return made, found
+    text, *rest = found
+    return made, text.utf8, text.counts, text.marks, *rest
+
+
+def both_ways(body: bytes, extraction: Extraction) -> list[tuple[object, ...]]:
     """What the native core and Python make of a page."""
     page = Page(body, "text/html")
-    native = fingerprint_page(page, extraction), story_of(page, extraction)
+    native = read(page, extraction)
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr("neardup.core.text.html.read_plain_story", lambda *_: None)
         patch.setattr("neardup.core.text.html.parse_briefly", lambda _: None)
         patch.setattr("neardup.core.text.html.parse_briefly", lambda *_, **__: None)
-        return [native, (fingerprint_page(page, extraction), story_of(page, extraction))]
+        return [native, read(page, extraction)]
 
 
 @settings(deadline=None)

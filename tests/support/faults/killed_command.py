@@ -29,7 +29,7 @@ from neardup.index.redis.base import RedisIndex
 from neardup.index.sqlite import SqliteIndex
 from neardup.ledger import connect, flags, outbox, passages, runs, stories, submissions, verdicts, verification
 from neardup.moderation.export import write
-from neardup.nomination import fingerprints
+from neardup.nomination import stories as nomination
 from neardup.pipeline import index_sync, run, submitted_pages, sweep, writer
 from neardup.pipeline.passage_sync import PassageReading
 from neardup.records import Language, Verdict
@@ -42,7 +42,7 @@ from tests.support.loaded_program import load_program
 STEPS: dict[str, list[tuple[Any, str]]] = {
     "begin a run": [(runs, "begin")],
     "look up": [(writer.Writer, "_look_up")],
-    "nominate": [(fingerprints, "nominate")],
+    "nominate": [(nomination, "select_matches")],
     "commit": [(stories, "commit")],
     "checkpoint": [(stories, "put_checkpoint")],
     "index": [(SqliteIndex, "apply"), (RedisIndex, "apply")],

@@ -5,7 +5,7 @@ signatures share enough of its bands and agree in enough rows.  A missing signat
 is the inner loop of nomination; ranking them gives each story its best matches.
 """
 
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Protocol, TypeVar
 
@@ -128,7 +128,7 @@ class Nominee:
 StoryGroup = tuple[Sequence[int], BandedFingerprint]
 
 
-def nominate(
+def select_matches(
     batch: Sequence[StoryGroup],
     found: Sequence[Found],
     held: FingerprintArrays,
@@ -173,6 +173,33 @@ def nominate(
             matches = [match for match in best[: most + 1] if match != story_id][:most]
             nominees.append(Nominee(story_id, tuple(matches), len(best) - (len(ids) > 1) - len(matches)))
     return nominees
+
+
+def take_within_limit(
+    matches: Iterable[int | None],
+    most: int,
+    had: int,
+    is_full: Callable[[int], bool],
+    take: Callable[[int], int],
+) -> int:
+    """Take the matches of a story, best first, while it has fewer than `most`; returns how many were left out.
+
+    The story `had` some before.  A match that `is_full` is left out; but of a story that had none and all of whose
+    matches are left out, the best is taken all the same.  None stands for a match that needs no room.  `take` returns
+    how much room a match took: 1, or 0 for one that the story had.
+    """
+    room, left_out, offered = most - had, list[int](), 0
+    for match in matches:
+        offered += 1
+        if match is None:
+            continue
+        if room > 0 and not is_full(match):
+            room -= take(match)
+        else:
+            left_out.append(match)
+    if left_out and len(left_out) == offered and not had:
+        take(left_out.pop(0))
+    return len(left_out)
 
 
 def merge_found(found: Sequence[Found]) -> tuple[set[int], list[int]]:

@@ -35,7 +35,7 @@ class Text:
 
     def __init__(self, given: str | bytes, page_marks: Marks = (), *, is_normalised: bool = False) -> None:
         self.given = given
-        self._page_marks = page_marks
+        self.page_marks = page_marks
         self._is_normalised = is_normalised
 
     @property
@@ -58,7 +58,7 @@ class Text:
     @cached_property
     def marks(self) -> Marks:
         """What is unusual about the page and about the text."""
-        return self._page_marks + text_marks(self.given, self.counts)
+        return self.page_marks + text_marks(self.given, self.counts)
 
     # What a text is looked up by.
 

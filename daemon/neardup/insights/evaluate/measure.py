@@ -19,18 +19,19 @@ from msgspec.structs import replace
 
 from neardup.app import App, open_app, run_once
 from neardup.config import Config, Content, Detection, Export, Extract, Index, Ledger, Source
-from neardup.core.candidates.select import merge_found, nominate
-from neardup.core.fingerprint.compute import fingerprint_text
+from neardup.core.candidates.select import merge_found
 from neardup.core.text.extraction import Extraction
 from neardup.core.text.html import page_text
 from neardup.core.text.normalize import tokens
 from neardup.core.verify.scores import NEAR_MISS
+from neardup.core.verify.text import Text
 from neardup.index.protocol import BucketKind, read_bucket_sizes
 from neardup.insights.evaluate.corpus import Corpus, write_manifest
 from neardup.insights.evaluate.edits import OTHER_SCRIPT
 from neardup.insights.evaluate.truth import FALSE_BELOW
 from neardup.ledger import stories, versions
-from neardup.nomination.passages import PassageNomination, Probe
+from neardup.nomination.passages import PassageNomination
+from neardup.nomination.stories import StoryProbe, nominate
 from neardup.pipeline.passage_sync import PassageSync
 from neardup.pipeline.summary import Watch
 from neardup.records import BandedFingerprint, Kind, Language
@@ -264,38 +265,28 @@ async def _look_up(app: App, originals: dict[int, BandedFingerprint], corpus: Co
     """Look up each original among all the stories, in all indexes."""
     lookups = []
     detection = _with_max_matches(app.config.detection, sys.maxsize)
-    limits = {language: detection.of(language) for language in app.config.registry}
+    by_passages = PassageNomination(PassageSync(app.passages, app.reader), app.reader, detection)
     step = app.config.run.batch
-    batch = list(originals.items())
-    for start in range(0, len(batch), step):
-        some = batch[start : start + step]
-        _, results = await app.index.lookup([banded for _, banded in some])
+    probes = [_probe_of(corpus, story_id, banded) for story_id, banded in originals.items()]
+    for start in range(0, len(probes), step):
+        some = probes[start : start + step]
+        _, results = await app.index.lookup([probe.banded for probe in some])
         held = await app.reader.do(versions.existing_fingerprints, *merge_found(results))
-        nominees = nominate([([story_id], banded) for story_id, banded in some], results, held, limits)
-        by_passages = await _nominated_by_passages(app, detection, corpus, [story_id for story_id, _ in some])
-        for result, nominee in zip(results, nominees, strict=True):
-            place, more = nominee.story_id - corpus.first, by_passages[nominee.story_id]
-            nominated = more.union(nominee.matches)
+        matches = await nominate(app.index, by_passages, app.reader, detection, some)
+        assert matches is not None  # for the run has ended
+        for result, (story_id, whole, _, sharing) in zip(results, matches, strict=True):
+            nominated = {*whole, *sharing}
+            place = story_id - corpus.first
             unrelated = sum(not corpus.share_origin(match - corpus.first, place) for match in nominated)
             ids_by_number = set(held.ids[np.isin(held.numbers, result.numbers)].tolist())
-            found = len((result.ids | ids_by_number | more) - {nominee.story_id})
+            found = len((result.ids | ids_by_number).union(sharing) - {story_id})
             lookups.append(Lookup(found, len(nominated), unrelated))
     return lookups
 
 
-async def _nominated_by_passages(
-    app: App, detection: Detection, corpus: Corpus, ids: Sequence[int]
-) -> dict[int, frozenset[int]]:
-    """For each original of these ids, the ids of the stories that share passages with it."""
-    nomination = PassageNomination(PassageSync(app.passages, app.reader), app.reader, detection)
-    probes = []
-    for story_id in ids:
-        original = corpus.originals[corpus.stories[story_id - corpus.first].origins[0]]
-        fingerprint = fingerprint_text(original.text)
-        assert fingerprint is not None
-        probes.append(Probe(story_id, original.language, np.frombuffer(fingerprint.passages, np.uint32)))
-    matches = await nomination.nominate(await nomination.look_up_probes(probes))
-    return {story_id: frozenset(found.ids) for story_id, found in matches.items()}
+def _probe_of(corpus: Corpus, story_id: int, banded: BandedFingerprint) -> StoryProbe:
+    original = corpus.originals[corpus.stories[story_id - corpus.first].origins[0]]
+    return StoryProbe(story_id, banded, Text(original.text).passages)
 
 
 def _with_max_matches(detection: Detection, most: int) -> Detection:

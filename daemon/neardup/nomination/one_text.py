@@ -1,4 +1,4 @@
-"""The lookups of one text: which stories of the ledger it is to be compared with.
+"""Nominates for one text, within a time: which stories of the ledger it is to be compared with.
 
 Both indexes may lack the latest stories; the ledger has them.  An index that does not answer, or not in time, is done
 without: the answer then says so.
@@ -12,33 +12,24 @@ from typing import NamedTuple, TypeVar
 import numpy as np
 
 from neardup.config import Detection
-from neardup.core.candidates.select import MAX_UNINDEXED, NO_NUMBERS, nominate
+from neardup.core.candidates.select import MAX_UNINDEXED, NO_NUMBERS, select_matches
 from neardup.core.fingerprint.word_hashes import MIN_SHARED, PassageHashes
 from neardup.core.verify.alignment import NO_HASHES
 from neardup.errors import Transient
-from neardup.index.passages.index import PassageIndex
+from neardup.index.positions import refuse_index_mismatch
 from neardup.index.protocol import Index, LookupResult
 from neardup.ledger import Ledger, outbox, passages, runs, stories, versions
 from neardup.ledger.candidates import Matches
 from neardup.ledger.languages import stories_by_language
 from neardup.nomination.matches import matches_of
-from neardup.nomination.passages import PassageLookup, PassageNomination, Probe
-from neardup.pipeline.index_sync import refuse_index_mismatch
-from neardup.pipeline.passage_sync import PassageSync
+from neardup.nomination.passages import PassageLookup, PassageNomination, Passages
+from neardup.nomination.stories import StoryProbe
 from neardup.records import BandedFingerprint
 from neardup.retry import retry_call
 
 T = TypeVar("T")
 HASH_BYTES = 4  # of a passage hash
 NOTHING_FOUND = LookupResult(set(), NO_NUMBERS, {})
-
-
-class Text(NamedTuple):
-    """A text to look up, by its id, its fingerprint and its passage hashes, ascending."""
-
-    story_id: int
-    banded: BandedFingerprint
-    passages: PassageHashes
 
 
 class LedgerFacts(NamedTuple):
@@ -63,43 +54,41 @@ class Nominated(NamedTuple):
     reasons: tuple[str, ...]
 
 
-class Lookups:
+class TextNominator:
     """Looks up single texts in the indexes of a ledger; safe for concurrent calls."""
 
-    def __init__(
-        self, index: Index, passages: PassageIndex, ledger: Ledger, detection: Detection, version: str
-    ) -> None:
+    def __init__(self, index: Index, passages: Passages, ledger: Ledger, detection: Detection, version: str) -> None:
         self._index = index
-        self._passages = PassageSync(passages, ledger)
-        self._nomination = PassageNomination(self._passages, ledger, detection)
+        self._passages = passages
+        self._nomination = PassageNomination(passages, ledger, detection)
         self._ledger = ledger
         self._detection = detection
         self._version = version
 
-    async def nominate(self, text: Text, facts: LedgerFacts, until: float | None) -> Nominated:
+    async def nominate(self, probe: StoryProbe, facts: LedgerFacts, until: float | None) -> Nominated:
         """Look a text up in both indexes, each until a time of the event loop.
 
         Raises Fatal for the index of another ledger or of another version of the fingerprints.
         """
         (whole, whole_reasons), (by_passages, common, reasons) = await asyncio.gather(
-            self._by_whole_text(text, facts, until), self._by_passages(text, facts, until)
+            self._by_whole_text(probe, facts, until), self._by_passages(probe, facts, until)
         )
         only_by_passages = tuple(story_id for story_id in by_passages if story_id not in whole)
         return Nominated(whole, only_by_passages, common, whole_reasons + reasons)
 
     async def _by_whole_text(
-        self, text: Text, facts: LedgerFacts, until: float | None
+        self, probe: StoryProbe, facts: LedgerFacts, until: float | None
     ) -> tuple[tuple[int, ...], tuple[str, ...]]:
         why, applied, found = "the index is behind the ledger", None, NOTHING_FOUND
         try:
             applied, found = await in_time(
-                retry_call("look_up", lambda: self._look_up(text.banded, facts)),
+                retry_call("look_up", lambda: self._look_up(probe.banded, facts)),
                 until,
                 "the index did not answer in time",
             )
         except Transient as error:
             why = str(error)
-        ids, uncovered = await self._ledger.do(_among_whole_texts, text, found, applied, self._detection)
+        ids, uncovered = await self._ledger.do(_among_whole_texts, probe, found, applied, self._detection)
         lacks = f"{why}: only the latest {MAX_UNINDEXED:,} stories were compared as whole texts"
         return ids, (lacks,) if uncovered else ()
 
@@ -109,22 +98,21 @@ class Lookups:
         return applied, found
 
     async def _by_passages(
-        self, text: Text, facts: LedgerFacts, until: float | None
+        self, probe: StoryProbe, facts: LedgerFacts, until: float | None
     ) -> tuple[tuple[int, ...], PassageHashes, tuple[str, ...]]:
         late = "the passage index did not answer in time"
         try:
-            ids, common = await in_time(self._look_up_passages(text, facts), until, late)
+            ids, common = await in_time(self._look_up_passages(probe, facts), until, late)
         except Transient as error:
             return (), NO_HASHES, (f"{error}: passages inside other stories were not looked for",)
         return ids, common, ()
 
-    async def _look_up_passages(self, text: Text, facts: LedgerFacts) -> tuple[tuple[int, ...], PassageHashes]:
-        probe = Probe(text.story_id, text.banded.language, text.passages)
+    async def _look_up_passages(self, probe: StoryProbe, facts: LedgerFacts) -> tuple[tuple[int, ...], PassageHashes]:
         most_holders = self._detection.common_passage - (not facts.is_held)  # the text would be one more
         await self._passages.catch_up()
-        [found] = await self._passages.ask(lambda: self._passages.index.lookup([probe.hashes], most_holders))
-        matches = await self._nomination.nominate(PassageLookup([probe], [found], 0))
-        return matches[text.story_id].ids, np.sort(found.common)
+        [found] = await self._passages.ask(lambda: self._passages.index.lookup([probe.passages], most_holders))
+        matches = await self._nomination.nominate(PassageLookup([probe.of_passages], [found], 0))
+        return matches[probe.story_id].ids, np.sort(found.common)
 
 
 def facts_of(db: sqlite3.Connection, story_id: int) -> LedgerFacts:
@@ -134,31 +122,31 @@ def facts_of(db: sqlite3.Connection, story_id: int) -> LedgerFacts:
 
 
 def _among_whole_texts(
-    db: sqlite3.Connection, text: Text, found: LookupResult, applied: int | None, detection: Detection
+    db: sqlite3.Connection, probe: StoryProbe, found: LookupResult, applied: int | None, detection: Detection
 ) -> tuple[tuple[int, ...], int]:
     """The matches of a whole text, and the number of changes that neither index nor ledger could tell."""
     held, latest, uncovered = versions.fingerprints_for_one_text(db, found, applied)
-    language = text.banded.language
-    group = [text.story_id], text.banded
-    [nominee] = nominate([group], [found], held, {language: detection.of(language)}, latest)
+    language = probe.banded.language
+    group = [probe.story_id], probe.banded
+    [nominee] = select_matches([group], [found], held, {language: detection.of(language)}, latest)
     return nominee.matches, uncovered
 
 
-def find_unseen(db: sqlite3.Connection, text: Text, seen: int, detection: Detection) -> Matches:
+def find_unseen(db: sqlite3.Connection, probe: StoryProbe, seen: int, detection: Detection) -> Matches:
     """The matches of a text among the stories that were written after a change, which its lookups may have missed."""
-    language, most = text.banded.language, detection.of(text.banded.language).max_matches
+    language, most = probe.banded.language, detection.of(probe.banded.language).max_matches
     late = versions.fingerprints_after(db, seen, MAX_UNINDEXED)
     held = versions.existing_fingerprints(db, (), ())
-    group = [text.story_id], text.banded
-    [nominee] = nominate([group], [NOTHING_FOUND], held, {language: detection.of(language)}, late)
+    group = [probe.story_id], probe.banded
+    [nominee] = select_matches([group], [NOTHING_FOUND], held, {language: detection.of(language)}, late)
     rows = passages.hashes_after(db, seen, MAX_UNINDEXED)
     hashes = np.concatenate([NO_HASHES, *(np.frombuffer(packed, np.uint32) for _, packed in rows)])
     owners = np.repeat(np.arange(len(rows)), [len(packed) // HASH_BYTES for _, packed in rows])
-    shared = np.bincount(owners[np.isin(hashes, text.passages)], minlength=len(rows))
+    shared = np.bincount(owners[np.isin(hashes, probe.passages)], minlength=len(rows))
     numbers = [rows[nth][0] for nth in np.flatnonzero(shared >= MIN_SHARED).tolist()]
-    ids = [story_id for story_id in versions.ids_of(db, numbers).values() if story_id != text.story_id]
+    ids = [story_id for story_id in versions.ids_of(db, numbers).values() if story_id != probe.story_id]
     by_passages = [story_id for story_id in ids[:most] if story_id not in nominee.matches]
-    return matches_of(text.story_id, language, detection, nominee.matches, by_passages)
+    return matches_of(probe.story_id, language, detection, nominee.matches, by_passages)
 
 
 async def in_time(work: Awaitable[T], until: float | None, late: str) -> T:
