@@ -200,13 +200,13 @@ async def open_desk(config: Config, listen: str) -> "AsyncIterator[Desk]":
     from neardup.moderation.desk.sessions import Keys
     from neardup.query.search import TitleSearch, open_titles
 
-    is_local_only, token, moderators = access_of(config, listen)
+    token, moderators = access_of(config, listen)
     with closing(Connections(config.ledger.path)) as ledger:
         async with aclosing(open_readers(config)) as pool:
             with closing(open_titles(config.ledger.path)) as index:
                 titles = TitleSearch(index, ledger.read)
                 opened = partial(open_passage_search, config)
-                desk = Desk(config, ledger, pool, Keys.of(token), is_local_only, moderators, titles, opened)
+                desk = Desk(config, ledger, pool, Keys.of(token), moderators, titles, opened)
                 async with announcing(desk), reading_titles(titles):
                     yield desk
 

@@ -3,13 +3,14 @@ token is found whoever else has one.
 """
 
 import json
+from contextlib import nullcontext
 
 import pytest
 from aiohttp.test_utils import make_mocked_request
 from hypothesis import given
 from hypothesis import strategies as st
 from neardup.http.problems import INVALID, MALFORMED, NOT_JSON, UNAUTHENTICATED, Refused
-from neardup.http.requests import client_address, expect_json, holder_of_token, names_this_machine, parse_json
+from neardup.http.requests import client_address, expect_json, holder_of_token, parse_json, refuse_other_machines
 from neardup.http.tokens import Entry, digest_of
 from pydantic import BaseModel, ConfigDict
 
@@ -73,11 +74,18 @@ def test_a_token_is_found_among_others(secrets: list[str], data: st.DataObject) 
 @pytest.mark.parametrize(
     ("host", "is_this"), [("localhost:1", True), ("[::1]:80", True), ("127.0.0.1", True), ("a.example", False)]
 )
-def test_hosts_of_this_machine(host: str, is_this: bool) -> None:
-    assert names_this_machine(make_mocked_request("GET", "/", {"Host": host})) == is_this
+@pytest.mark.parametrize("forwarded", [{}, {"Via": "1.1 proxy"}, {"x-real-ip": "192.0.2.1"}], ids=str)
+def test_only_this_machine_needs_no_token(host: str, is_this: bool, forwarded: dict[str, str]) -> None:
+    request = make_mocked_request("GET", "/", {"Host": host} | forwarded)
+    with nullcontext() if is_this and not forwarded else pytest.raises(Refused):
+        refuse_other_machines(request)
 
 
-def test_only_a_proxy_on_this_machine_is_believed() -> None:
-    request = make_mocked_request("GET", "/", {"X-Forwarded-For": "10.9.9.9, 192.0.2.7"})
-    assert client_address(request.clone(remote="127.0.0.1")) == "192.0.2.7"
-    assert client_address(request.clone(remote="192.0.2.1")) == "192.0.2.1"
+@given(st.lists(st.ip_addresses(), max_size=3), st.lists(st.sampled_from(["127.0.0.1", "10.1.2.3", "::ffff:10.0.0.9"])))
+def test_only_configured_proxies_are_believed(forged: list[object], proxies: list[str]) -> None:
+    """The client is the address that the outermost proxy saw, whatever the client sends itself."""
+    client = "192.0.2.7"
+    hops = [*map(str, forged), client, *proxies]
+    request = make_mocked_request("GET", "/", {"X-Forwarded-For": ", ".join(hops[:-1])}).clone(remote=hops[-1])
+    assert client_address(request, ["127.0.0.1", "10.0.0.0/8"]) == client
+    assert client_address(request, []) == hops[-1], "without configured proxies, the peer is the client"

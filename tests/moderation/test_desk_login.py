@@ -18,7 +18,7 @@ from neardup.moderation.desk import sessions
 from neardup.moderation.desk.moderators import Moderator
 from neardup.moderation.desk.sessions import Keys
 
-from tests.support.desk_client import OPEN, TOKEN, Client, desk, form_token, origin
+from tests.support.desk_client import LOOPBACK, OPEN, TOKEN, Client, desk, form_token, origin
 
 WRONG = "not the token of the desk"
 HTTPS = {"X-Forwarded-Proto": "https"}
@@ -32,8 +32,9 @@ async def log_in(client: Client, secret: str, **headers: str) -> tuple[int, dict
         return answer.status, dict(answer.cookies)
 
 
-async def test_open_desk_requires_the_token(tmp_path: Path) -> None:
-    async with desk(tmp_path, OPEN, TOKEN) as client:
+@pytest.mark.parametrize("listen", [OPEN, LOOPBACK])
+async def test_a_desk_with_a_token_requires_it(tmp_path: Path, listen: str) -> None:
+    async with desk(tmp_path, listen, TOKEN) as client:
         for path in ("/", "/name", "/pair/1/2", "/case/1", "/story/1", "/search?q=x", "/nowhere"):
             async with client.get(path, allow_redirects=False) as answer:
                 assert (answer.status, answer.headers["Location"][:12]) == (303, "/login?back="), path
@@ -93,12 +94,24 @@ def test_only_the_key_makes_a_login(session: str, token: str, name: str, now: in
 
 
 async def test_wrong_tokens_are_limited_by_address(tmp_path: Path) -> None:
-    async with desk(tmp_path, OPEN, TOKEN) as client:
+    async with desk(tmp_path, OPEN, TOKEN, proxies=("127.0.0.1",)) as client:
         first, second = {"X-Forwarded-For": "203.0.113.5"}, {"X-Forwarded-For": "203.0.113.5, 198.51.100.7"}
         statuses = [(await log_in(client, WRONG, **first))[0] for _ in range(FREE_ATTEMPTS + 3)]
         assert statuses == [403] * FREE_ATTEMPTS + [429] * 3
         assert (await log_in(client, TOKEN, **first))[0] == 429, "the right token is told apart during the wait"
         assert (await log_in(client, TOKEN, **second))[0] == 303, "one client locks out another"
+
+
+async def test_a_client_cannot_invent_the_address_by_which_it_is_limited(tmp_path: Path) -> None:
+    async with desk(tmp_path, OPEN, TOKEN) as client:
+        sent = [{"X-Forwarded-For": f"203.0.113.{n}"} for n in range(FREE_ATTEMPTS + 3)]
+        statuses = [(await log_in(client, WRONG, **headers))[0] for headers in sent]
+    assert statuses == [403] * FREE_ATTEMPTS + [429] * 3
+
+
+async def test_a_proxy_leads_nobody_into_a_desk_without_a_token(tmp_path: Path) -> None:
+    async with desk(tmp_path) as client, client.get("/name", headers={"X-Forwarded-For": "192.0.2.1"}) as answer:
+        assert answer.status == 421
 
 
 @given(st.lists(st.tuples(st.floats(0, 2000), st.booleans()), max_size=60))

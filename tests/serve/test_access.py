@@ -34,6 +34,7 @@ async def client(tmp_path: Path) -> AsyncIterator[HttpClient]:
         ("GET /v1/stories/" + 1001 * "x", {}, 422, "invalid"),
         ("DELETE /v1/stories/a%0Ab", {}, 422, "invalid"),
         ("GET /healthz", {"headers": {"Host": "evil.example"}}, 421, "other-host"),
+        ("GET /healthz", {"headers": {"X-Forwarded-For": "192.0.2.1"}}, 421, "other-host"),
     ],
 )
 async def test_a_refusal_is_a_problem(

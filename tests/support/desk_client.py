@@ -29,7 +29,9 @@ async def desk(
     listen: str = LOOPBACK,
     token: str = "",
     moderators: Path | None = None,
+    *,
     detection: Detection = HIDING,
+    proxies: tuple[str, ...] = (),
 ) -> AsyncIterator[Client]:
     """An HTTP client, connected to a desk whose ledger is in this folder, and is empty if there is none."""
     connect(folder / "neardup.db").close()
@@ -37,7 +39,7 @@ async def desk(
         source=Source(manifest=Path("none.csv")),
         content=Content(url=f"file:{folder}"),
         ledger=Ledger(path=folder / "neardup.db"),
-        review=Review(token=Secret(token), moderators=moderators),
+        review=Review(token=Secret(token), moderators=moderators, proxies=proxies),
         detection=detection,
     )
     with patch("neardup.moderation.desk.parts.READ_SECONDS", BUSY_SECONDS):

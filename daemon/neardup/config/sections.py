@@ -6,6 +6,7 @@ First what is read ([source], [content], [extract], [reference]), then what is k
 """
 
 from datetime import time, timedelta
+from ipaddress import ip_network
 from pathlib import Path
 from typing import Annotated, ClassVar, Literal
 from urllib.parse import urlsplit
@@ -352,8 +353,8 @@ class Review(Section, frozen=True, kw_only=True):
         Secret,
         FromText(_token),
         Meta(
-            description=f"Secret of at least {SHORTEST_TOKEN} printable characters that each browser must give once. "
-            "The desk refuses to listen beyond this machine without one, or without `moderators`."
+            description=f"Secret of at least {SHORTEST_TOKEN} printable characters that each browser must give once, "
+            "also on this machine. The desk refuses to listen beyond this machine without one, or without `moderators`."
         ),
     ] = Secret("")
     moderators: Annotated[
@@ -363,10 +364,22 @@ class Review(Section, frozen=True, kw_only=True):
             "moderator logs in with a token, which gives the name, and `token` is not used."
         ),
     ] = None
+    proxies: Annotated[
+        tuple[str, ...],
+        Meta(
+            description="Addresses or networks of the proxies before the desk, such as `127.0.0.1` or `10.0.0.0/8`. "
+            "What they append to `X-Forwarded-For` tells clients apart that guess tokens; from others it is ignored."
+        ),
+    ] = ()
     webhook: Annotated[
         HttpUrl,
         Meta(description="URL that receives each verdict and undo as JSON by POST. Empty means none."),
     ] = ""
+
+    def __post_init__(self) -> None:
+        """Raise ValueError for a proxy that is no address."""
+        for proxy in self.proxies:
+            ip_network(proxy)
 
 
 class Serve(Section, frozen=True, kw_only=True):

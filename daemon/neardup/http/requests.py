@@ -3,17 +3,28 @@
 Whatever is missing or wrong is refused with a problem; a refusal never quotes the content of a story.
 """
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
+from ipaddress import IPv4Network, IPv6Address, IPv6Network, ip_address, ip_network
 from typing import Any, TypeVar
 
 from aiohttp import web
 from pydantic import BaseModel, ValidationError
 
 from neardup.config.address import is_loopback, named_host
-from neardup.http.problems import INVALID, MALFORMED, NOT_JSON, TOO_LARGE, UNAUTHENTICATED, Refused, WrongMember
+from neardup.http.problems import (
+    INVALID,
+    MALFORMED,
+    NOT_JSON,
+    OTHER_HOST,
+    TOO_LARGE,
+    UNAUTHENTICATED,
+    Refused,
+    WrongMember,
+)
 from neardup.http.tokens import Holder, find
 
 SCHEME = "Bearer "
+OF_PROXIES = ("Forwarded", "Via", "X-Forwarded-For", "X-Forwarded-Host", "X-Forwarded-Proto", "X-Real-IP")
 
 H = TypeVar("H", bound=Holder)
 M = TypeVar("M", bound=BaseModel)
@@ -55,16 +66,33 @@ def _wrong_member(detail: Any) -> WrongMember:
     return WrongMember(".".join(map(str, detail["loc"])), what)
 
 
-def names_this_machine(request: web.Request) -> bool:
-    """Whether the Host header is a name of this machine alone.
+def refuse_other_machines(request: web.Request) -> None:
+    """Refuse what did not begin on this machine, by its headers.  Raises Refused.
 
-    A server for this machine refuses the names of other sites that resolve to it (DNS rebinding).
+    A server without tokens is for this machine alone.  The Host header has the names of other sites that resolve to it
+    (DNS rebinding); a proxy on this machine, which may send another Host, says that it is one.
     """
-    return is_loopback(named_host(request.host))
+    if not is_loopback(named_host(request.host)):
+        raise Refused(OTHER_HOST, f"{request.host} is not a name of this machine alone")
+    if any(name in request.headers for name in OF_PROXIES):
+        raise Refused(OTHER_HOST, "a proxy forwards this request from elsewhere, which needs a token")
 
 
-def client_address(request: web.Request) -> str:
-    """The address of the client: that of the peer, or what a proxy on this machine appended to X-Forwarded-For."""
-    peer = request.remote or ""
-    forwarded = request.headers.getall("X-Forwarded-For", [])
-    return forwarded[-1].rpartition(",")[2].strip() if forwarded and is_loopback(peer) else peer
+def client_address(request: web.Request, proxies: Iterable[str]) -> str:
+    """The address of the client: that of the peer, or what these proxies, as networks, appended to X-Forwarded-For.
+
+    What any other one appended is its own invention.
+    """
+    networks = [ip_network(proxy) for proxy in proxies]
+    forwarded = ",".join(request.headers.getall("X-Forwarded-For", []))
+    hops = [request.remote or "", *reversed([hop.strip() for hop in forwarded.split(",") if hop.strip()])]
+    return next((hop for hop in hops if not _is_among(networks, hop)), hops[-1])
+
+
+def _is_among(networks: Sequence[IPv4Network | IPv6Network], address: str) -> bool:
+    try:
+        known = ip_address(address)
+    except ValueError:
+        return False
+    mapped = known.ipv4_mapped if isinstance(known, IPv6Address) else None
+    return any((mapped or known) in network for network in networks)

@@ -30,12 +30,12 @@ from neardup.http.problems import (
     WrongMember,
     answer_or_problem,
 )
-from neardup.http.requests import expect_json, holder_of_token, names_this_machine, parse_json
+from neardup.http.requests import expect_json, holder_of_token, parse_json, refuse_other_machines
 from neardup.http.server import listening, metrics_response, route_of
 from neardup.serve.messages import Answer, StoryId, problem_of, story_id_of
 from neardup.serve.openapi import document
 from neardup.serve.operations import OPERATIONS, Operation
-from neardup.serve.service import LATE_SECONDS, OTHER_HOST, SERVICE, Deadline, Lane, Service
+from neardup.serve.service import LATE_SECONDS, SERVICE, Deadline, Lane, Service
 from neardup.serve.tokens import Right
 from neardup.telemetry.log import log
 from neardup.telemetry.metrics import HTTP_REQUESTS, HTTP_SECONDS, STARTED, make_metrics
@@ -92,9 +92,9 @@ def _body_of(refused: Refused, request_id: str) -> str:
 
 @web.middleware
 async def refuse_other_hosts(request: web.Request, handler: Handler) -> web.StreamResponse:
-    """Without tokens, reject host names of other sites that resolve to this machine.  Raises Refused."""
-    if request.app[SERVICE].tokens is None and not names_this_machine(request):
-        raise Refused(OTHER_HOST, f"{request.host} is not a name of this machine alone")
+    """Without tokens, answer this machine only.  Raises Refused."""
+    if request.app[SERVICE].tokens is None:
+        refuse_other_machines(request)
     return await handler(request)
 
 

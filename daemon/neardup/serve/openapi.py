@@ -12,6 +12,7 @@ from neardup.http.problems import (
     INVALID,
     MALFORMED,
     NOT_JSON,
+    OTHER_HOST,
     TOO_LARGE,
     UNAUTHENTICATED,
     UNAVAILABLE,
@@ -19,7 +20,7 @@ from neardup.http.problems import (
 )
 from neardup.serve.messages import Problem
 from neardup.serve.operations import OPERATIONS, Operation
-from neardup.serve.service import BUSY, OTHER_HOST
+from neardup.serve.service import BUSY
 from neardup.source.parse import LONGEST_NAME
 
 REFERENCE = "#/components/schemas/{model}"

@@ -29,7 +29,6 @@ from neardup.telemetry.log import log
 from neardup.telemetry.metrics import QUEUE_DEPTH, RETRIES
 
 T = TypeVar("T")
-OTHER_HOST = ProblemType("other-host", 421, "Without tokens, the service answers to localhost only")
 BUSY = ProblemType("busy", 429, "Too many requests are waiting", may_pass=True)
 LATE_SECONDS = 0.5  # after its deadline, work may still say what it has
 OPEN_RETRY_SECONDS = 5.0

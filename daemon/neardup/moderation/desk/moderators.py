@@ -89,18 +89,18 @@ def open_moderators(path: Path, languages: Languages) -> TokenFile[Moderator]:
     return TokenFile(path, lambda path: [_moderator(entry, languages) for entry in read_entries(path, KEY)])
 
 
-def access_of(config: Config, listen: str) -> tuple[bool, str, Callable[[], Sequence[Moderator]]]:
-    """Whether only this machine reaches HOST:PORT, the desk's token, "" without one, and who may log in.
+def access_of(config: Config, listen: str) -> tuple[str, Callable[[], Sequence[Moderator]]]:
+    """The token of a desk on HOST:PORT, "" without one, and who may log in.
 
     Raises Misuse if other machines can reach the address and no token is set, or the file of the moderators is wrong.
     """
-    is_local_only, section = is_loopback(listen.rpartition(":")[0]), config.review
+    section = config.review
     if section.moderators:
-        return is_local_only, "", open_moderators(section.moderators, config.registry).holders
+        return "", open_moderators(section.moderators, config.registry).holders
     token = section.token.revealed()
-    if not (is_local_only or token):
+    if not (token or is_loopback(listen.rpartition(":")[0])):
         raise Misuse(f"review.token: {listen} can be reached by other machines: set NEARDUP_REVIEW__TOKEN")
-    return is_local_only, token, lambda: [Moderator("", digest_of(token))] if token else []
+    return token, lambda: [Moderator("", digest_of(token))] if token else []
 
 
 def _moderator(entry: Entry, languages: Languages) -> Moderator:

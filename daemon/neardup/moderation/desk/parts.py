@@ -122,7 +122,7 @@ def _connect(path: Path) -> sqlite3.Connection:
 
 @dataclass(frozen=True, slots=True)
 class Desk:
-    """The parts of an open desk; if `is_local_only`, other machines cannot reach it.
+    """The parts of an open desk.
 
     `moderators` are those who may log in; without `has_moderators`, it is one without a name, who has the desk's token.
     """
@@ -131,7 +131,6 @@ class Desk:
     ledger: Connections
     pool: ReaderPool
     keys: Keys
-    is_local_only: bool
     moderators: Callable[[], Sequence[Moderator]]
     titles: TitleSearch
     open_passage_search: Callable[[], AbstractAsyncContextManager[PassageSearch]]
@@ -146,7 +145,8 @@ class Desk:
 
     @property
     def needs_login(self) -> bool:
-        return self.has_moderators or not self.is_local_only
+        """Whether there is a token, without which the desk answers this machine only."""
+        return self.has_moderators or bool(self.config.review.token.revealed())
 
 
 DESK = web.AppKey("desk", Desk)

@@ -14,7 +14,7 @@ from aiohttp.typedefs import Handler, Middleware
 
 from neardup.errors import Conflict, NeardupError, Transient
 from neardup.http.problems import FAILED, FORBIDDEN, ProblemType, Refused, answer_or_problem
-from neardup.http.requests import client_address, names_this_machine
+from neardup.http.requests import client_address, refuse_other_machines
 from neardup.http.server import log_failure, route_of
 from neardup.http.tokens import find
 from neardup.ledger.cases import CaseHeld
@@ -102,9 +102,12 @@ async def show_errors(request: web.Request, handler: Handler) -> web.StreamRespo
 
 @web.middleware
 async def refuse_other_hosts(request: web.Request, handler: Handler) -> web.StreamResponse:
-    """Reject host names of other sites that resolve to this machine (DNS rebinding)."""
-    if desk_of(request).is_local_only and not names_this_machine(request):
-        raise web.HTTPMisdirectedRequest(reason=marked("This desk answers to localhost only"))
+    """Without a login, answer this machine only."""
+    if not desk_of(request).needs_login:
+        try:
+            refuse_other_machines(request)
+        except Refused:
+            raise web.HTTPMisdirectedRequest(reason=marked("This desk answers to localhost only")) from None
     return await handler(request)
 
 
@@ -161,7 +164,7 @@ async def _form(request: web.Request) -> dict[str, str]:
 
 @web.middleware
 async def require_login(request: web.Request, handler: Handler) -> web.StreamResponse:
-    """Require a login if other machines can reach the desk, or each moderator has a token."""
+    """Require a login if there is a token."""
     is_open = not desk_of(request).needs_login or request.path == "/login" or request.path.startswith(OPEN_FOLDERS)
     if is_open or login_of(request):
         return await handler(request)
@@ -195,7 +198,8 @@ async def ask_login(request: web.Request) -> web.Response:
 
 async def log_in(request: web.Request) -> web.StreamResponse:
     """POST /login: fields `secret` and `back`.  A login gets a new session."""
-    form, desk, client = request[FORM], desk_of(request), client_address(request)
+    form, desk = request[FORM], desk_of(request)
+    client = client_address(request, desk.config.review.proxies)
     back = local_path(form.get("back", "/"))
     wait = desk.login_limit.wait_seconds(client)
     holder = find(desk.moderators(), form.get("secret", "")) if desk.needs_login and not wait else None
