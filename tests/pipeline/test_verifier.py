@@ -45,7 +45,7 @@ class Store:
         self.asked, self.answering = asyncio.Event(), asyncio.Event()
         self.answering.set()
 
-    async def shingled(self, story: Story) -> TextResult:
+    async def read_to_compare(self, story: Story) -> TextResult:
         self.reads[story.id] += 1
         self.asked.set()
         await self.answering.wait()
@@ -72,7 +72,7 @@ class Scene:
         (folder / "pages").mkdir()
         self.ledger = Ledger(folder / "ledger.db")
         self.store = Store(folder / "pages")
-        texts = Texts(self.store.shingled)
+        texts = Texts(self.store.read_to_compare)
         self.verifier = Verifier(self.ledger, Detection(), "v", texts, lambda new_flags, pairs: None)
 
     async def add(self, language: Language, *listed: tuple[int, list[str]]) -> None:
