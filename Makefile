@@ -21,7 +21,7 @@ unexport PYTHONDONTWRITEBYTECODE
 unexport GO
 
 .DEFAULT_GOAL := help
-.PHONY: help venv run run-meaning test check docs chaos soak bench bench-detection bench-candidates bench-scale bench-desk bench-serve lock clean tools wheel fuzz aarch64 nginx
+.PHONY: help venv run run-meaning test check docs chaos soak bench bench-detection bench-candidates bench-scale bench-memory bench-desk bench-serve lock clean tools wheel fuzz aarch64 nginx
 
 help:
 	@sed -n 's/^\([a-z0-9-]*\):.*## /\1\t/p' Makefile | expand -t 18
@@ -85,6 +85,9 @@ bench-candidates: $(VENV)/test.stamp tools  ## measure lookups in each index at 
 
 bench-scale: $(VENV)/test.stamp tools  ## measure ledger, indexes and sweep at 15.8 million stories, or SIZE=1/500 (JSON=file)
 	$(BIN)/python -m tests.bench.scale $(if $(SIZE),--size $(SIZE)) $(if $(JSON),--json $(JSON))
+
+bench-memory: $(VENV)/test.stamp tools  ## measure the memory of a backfill of 1,000,000 stories (STORIES=n, CSV=file)
+	$(BIN)/python -m tests.bench.memory $(if $(STORIES),--stories $(STORIES)) $(if $(CSV),--csv $(CSV))
 
 bench-desk: $(VENV)/test.stamp  ## measure the pages of the review desk over 50,000 flags
 	$(BIN)/python -m tests.bench.desk

@@ -89,7 +89,7 @@ def read_ids(manifest: Path) -> list[int]:
 def stories(count: int, seed: int, *, plant: bool = True) -> Iterator[Story]:
     """Stories of Zipf-distributed pseudo-words; with `plant`, some are exact or near copies of an earlier story."""
     rng = random.Random(seed)
-    vocabulary = ["".join(_syllables(rng)) for _ in range(VOCABULARY)]
+    vocabulary = draw_vocabulary(rng)
     zipf = list(accumulate(1 / rank for rank in range(1, VOCABULARY + 1)))
     originals: list[list[str]] = []
     openings = deque[list[str]](maxlen=RELATED)
@@ -104,6 +104,11 @@ def stories(count: int, seed: int, *, plant: bool = True) -> Iterator[Story]:
             originals.append(words)
         yield Story(story_id, words, words is not originals[-1], tuple(openings))
         openings.append(words[:OPENING_WORDS])
+
+
+def draw_vocabulary(rng: random.Random) -> list[str]:
+    """VOCABULARY pseudo-words, the most frequent first."""
+    return ["".join(_syllables(rng)) for _ in range(VOCABULARY)]
 
 
 def _syllables(rng: random.Random) -> Iterator[str]:

@@ -11,11 +11,15 @@ from typing import Any
 
 def run_module(name: str, *arguments: object) -> Any:
     """Run `python -m name arguments`; the JSON on the last line of its output."""
-    inherited = {key: value for key, value in os.environ.items() if not key.startswith(("NEARDUP_", "AWS_"))}
-    env = {**inherited, "AWS_ACCESS_KEY_ID": "test", "AWS_SECRET_ACCESS_KEY": "test", "NO_PROXY": "127.0.0.1"}
     command = [sys.executable, "-m", name, *map(str, arguments)]
-    done = subprocess.run(command, stdout=subprocess.PIPE, text=True, env=env, check=True)
+    done = subprocess.run(command, stdout=subprocess.PIPE, text=True, env=environment(), check=True)
     return json.loads(done.stdout.splitlines()[-1])
+
+
+def environment() -> dict[str, str]:
+    """The variables of a process that reads a store on this machine."""
+    inherited = {key: value for key, value in os.environ.items() if not key.startswith(("NEARDUP_", "AWS_"))}
+    return inherited | {"AWS_ACCESS_KEY_ID": "test", "AWS_SECRET_ACCESS_KEY": "test", "NO_PROXY": "127.0.0.1"}
 
 
 def machine() -> str:

@@ -61,7 +61,7 @@ def peak_until(stop: threading.Event) -> float:
 
 def pss_mb_of_all(pid: int) -> float:
     """The current memory of a process and its children in MiB, with shared pages counted once."""
-    return sum(map(_pss_mb, (str(pid), *descendants(pid))))
+    return sum(memory_mb(one)[0] for one in (str(pid), *descendants(pid)))
 
 
 def descendants(pid: int) -> Iterator[str]:
@@ -73,13 +73,15 @@ def descendants(pid: int) -> Iterator[str]:
                 yield from descendants(int(child))
 
 
-def _pss_mb(pid: str) -> float:
-    """The proportional set size (shared pages divided among their processes) in MiB; 0 for a process that ended."""
+def memory_mb(pid: str) -> tuple[float, float]:
+    """The proportional set size of a process (shared pages divided among their processes) in MiB, and what of it is
+    of no file; 0 for a process that ended.
+    """
     with suppress(OSError):
-        for line in Path(f"/proc/{pid}/smaps_rollup").read_text(encoding="ascii").splitlines():
-            if line.startswith("Pss:"):
-                return int(line.split()[1]) / 1024
-    return 0.0
+        lines = Path(f"/proc/{pid}/smaps_rollup").read_text(encoding="ascii").splitlines()[1:]
+        sizes = {name: int(value.split()[0]) / 1024 for name, _, value in (line.partition(":") for line in lines)}
+        return sizes["Pss"], sizes["Pss_Anon"]
+    return 0.0, 0.0
 
 
 def cpu_seconds() -> float:

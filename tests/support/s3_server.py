@@ -1,7 +1,8 @@
 """A small object store in its own process: path-style S3 GET and HEAD over HTTP, from memory.
 
 `python -m tests.support.s3_server FOLDER BUCKET SECONDS` serves FOLDER's files as /BUCKET/<path>, each after so many
-seconds, prints its port, and runs until it is terminated.  It does not check signatures.
+seconds, prints its port, and runs until it is terminated.  It does not check signatures.  Another module may serve
+objects that it makes when they are asked for.
 """
 
 import asyncio
@@ -10,11 +11,11 @@ import os
 import re
 import subprocess
 import sys
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
-from typing import cast
+from typing import Self, cast
 from urllib.parse import unquote, urlsplit
 
 import click
@@ -41,25 +42,28 @@ class StoredObject:
     body: bytes
     etag: str
 
+    @classmethod
+    def of(cls, body: bytes) -> Self:
+        return cls(body, f'"{hashlib.md5(body, usedforsecurity=False).hexdigest()}"')
+
+
+Find = Callable[[str], StoredObject | None]  # the object of a URL path
+
 
 def load(folder: Path, bucket: str) -> dict[str, StoredObject]:
     """All files below `folder` by their URL paths."""
     files = [path for path in folder.rglob("*") if path.is_file()]
-    return {f"/{bucket}/{path.relative_to(folder).as_posix()}": _stored(path.read_bytes()) for path in files}
+    return {f"/{bucket}/{path.relative_to(folder).as_posix()}": StoredObject.of(path.read_bytes()) for path in files}
 
 
-def _stored(body: bytes) -> StoredObject:
-    return StoredObject(body, f'"{hashlib.md5(body, usedforsecurity=False).hexdigest()}"')
-
-
-def respond(objects: Mapping[str, StoredObject], request: bytes) -> Response:
+def respond(find: Find, request: bytes) -> Response:
     """The head of a request -> the head and the body of the response."""
     line, *fields = request.decode("latin-1").split("\r\n")
     method, target, _ = line.split(" ")
     headers = {name.lower(): value.strip() for name, _, value in (field.partition(":") for field in fields)}
     if method not in ("GET", "HEAD"):
         return _error(405, "MethodNotAllowed")
-    found = objects.get(unquote(urlsplit(target).path))
+    found = find(unquote(urlsplit(target).path))
     if found is None:
         return _error(404, "NoSuchKey")
     head, body = _read(found, headers)
@@ -101,8 +105,8 @@ def _head(status: int, fields: str) -> bytes:
 class Connection(asyncio.Protocol):
     """The keep-alive connection of one client."""
 
-    def __init__(self, objects: Mapping[str, StoredObject], delay: float) -> None:
-        self._objects = objects
+    def __init__(self, find: Find, delay: float) -> None:
+        self._find = find
         self._delay = delay
         self._unread = b""
 
@@ -118,20 +122,32 @@ class Connection(asyncio.Protocol):
                 self._answer(request)
 
     def _answer(self, request: bytes) -> None:
-        self._transport.writelines(respond(self._objects, request))
+        self._transport.writelines(respond(self._find, request))
 
 
-async def serve(objects: Mapping[str, StoredObject], delay: float) -> None:
+def serve(find: Find, delay: float = 0) -> None:
     """Serve on a free port of the loopback interface, and print the port."""
-    server = await asyncio.get_running_loop().create_server(lambda: Connection(objects, delay), "127.0.0.1", 0)
-    click.echo(server.sockets[0].getsockname()[1])
-    await server.serve_forever()
+
+    async def serve_forever() -> None:
+        server = await asyncio.get_running_loop().create_server(lambda: Connection(find, delay), "127.0.0.1", 0)
+        click.echo(server.sockets[0].getsockname()[1])
+        await server.serve_forever()
+
+    with asyncio.Runner(loop_factory=uvloop.new_event_loop) as runner:
+        runner.run(serve_forever())
 
 
 @contextmanager
 def object_server(folder: Path, bucket: str, delay: float = 0) -> Iterator[str]:
-    """Run the server in a process of its own, with this latency in seconds; yields its endpoint."""
-    command = [sys.executable, "-m", __spec__.name, str(folder), bucket, str(delay)]
+    """Serve a folder in a process of its own, with this latency in seconds; yields its endpoint."""
+    with served_by(__spec__.name, folder, bucket, delay) as endpoint:
+        yield endpoint
+
+
+@contextmanager
+def served_by(module: str, *arguments: object) -> Iterator[str]:
+    """Run a module that calls `serve` in a process of its own; yields its endpoint."""
+    command = [sys.executable, "-m", module, *map(str, arguments)]
     with subprocess.Popen(command, stdout=subprocess.PIPE, text=True, env=os.environ) as process:
         try:
             assert process.stdout is not None
@@ -144,5 +160,4 @@ def object_server(folder: Path, bucket: str, delay: float = 0) -> Iterator[str]:
 
 
 if __name__ == "__main__":
-    with asyncio.Runner(loop_factory=uvloop.new_event_loop) as runner:
-        runner.run(serve(load(Path(sys.argv[1]), sys.argv[2]), float(sys.argv[3])))
+    serve(load(Path(sys.argv[1]), sys.argv[2]).get, float(sys.argv[3]))
