@@ -35,6 +35,7 @@ class Languages(Mapping[Language, LanguageEntry]):
 
     def __init__(self, entries: Mapping[Language, LanguageEntry]) -> None:
         self._entries = dict(entries)
+        self._hash = hash(tuple(entries.items()))
         self._by_word: dict[str, Language] = {name.upper(): name for name in entries}
         for name, entry in entries.items():
             for code in entry.codes:
@@ -52,7 +53,7 @@ class Languages(Mapping[Language, LanguageEntry]):
         return len(self._entries)
 
     def __hash__(self) -> int:
-        return hash(tuple(self._entries.items()))
+        return self._hash
 
     def find(self, word: str) -> Language:
         """The language with this name or code, in any case.  Raises ValueError, which names those that are known."""

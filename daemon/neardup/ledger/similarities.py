@@ -310,8 +310,11 @@ def union_of_spans(spans: Spans) -> Spans:
 
 def words_in(spans: Spans) -> int:
     """The number of words in (n, 2) spans; a word in several of them counts once."""
-    bounds = union_of_spans(spans)
-    return int((bounds[:, 1] - bounds[:, 0]).sum())
+    words, reach = 0, 0
+    for start, end in sorted(spans.tolist()):  # few, so that numpy would take longer
+        words += max(end - max(start, reach), 0)
+        reach = max(reach, end)
+    return words
 
 
 def spans_of_flags(db: sqlite3.Connection, story_id: int) -> dict[int, tuple[Spans, Spans]]:
