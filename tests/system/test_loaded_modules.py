@@ -2,6 +2,7 @@
 
 import subprocess
 import sys
+from pathlib import Path
 
 import pytest
 from neardup.cli.group import COMMANDS
@@ -44,3 +45,11 @@ def test_a_short_command_loads_no_slow_library(neardup: Neardup, arguments: list
     if arguments == ["status"]:
         unneeded |= {"neardup.core.text.html"}  # which reads pages
     assert not found & unneeded, f"neardup {arguments[0]} loads {sorted(found & unneeded)}"
+
+
+def test_a_scan_that_writes_a_table_loads_neither_terminal_nor_templates(tmp_path: Path) -> None:
+    for name in ("a.txt", "b.txt"):
+        (tmp_path / name).write_text("A story of a few words, which two files have and no third one does.")
+    found = loaded(RUN, "scan", str(tmp_path), "--format", "jsonl")
+    assert "structlog" in found, "a scan logs its start"
+    assert not found & {"rich", "jinja2", "pygments"}

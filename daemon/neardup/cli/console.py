@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any, TextIO
 import click
 
 from neardup.errors import NeardupError
-from neardup.telemetry.log import log, set_up_log
+from neardup.telemetry.log import load_structlog, log, set_up_log
 
 if TYPE_CHECKING:
     from rich.progress import Progress
@@ -41,8 +41,7 @@ class _LinesOfLibraries(logging.StreamHandler[TextIO]):
     """Writes what libraries log as the program's own lines."""
 
     def format(self, record: logging.LogRecord) -> str:
-        import structlog
-
+        structlog = load_structlog()
         if self.formatter is None:
             self.formatter = structlog.stdlib.ProcessorFormatter(
                 processors=[structlog.stdlib.ProcessorFormatter.remove_processors_meta, *_rendered()],
@@ -52,8 +51,7 @@ class _LinesOfLibraries(logging.StreamHandler[TextIO]):
 
 
 def _configure(stderr: TextIO) -> None:
-    import structlog
-
+    structlog = load_structlog()
     structlog.configure(
         processors=[*_shared(), *_rendered()],
         wrapper_class=structlog.make_filtering_bound_logger(logging.INFO),
@@ -63,8 +61,7 @@ def _configure(stderr: TextIO) -> None:
 
 def _shared() -> "list[Processor]":
     """What adds the keys that every line has."""
-    import structlog
-
+    structlog = load_structlog()
     return [
         structlog.contextvars.merge_contextvars,
         structlog.processors.add_log_level,
@@ -75,8 +72,7 @@ def _shared() -> "list[Processor]":
 
 def _rendered() -> "list[Processor]":
     """What makes text of a line.  See no-color.org: NO_COLOR counts if it is not empty."""
-    import structlog
-
+    structlog = load_structlog()
     if not sys.stderr.isatty():
         return [structlog.processors.format_exc_info, structlog.processors.JSONRenderer(ensure_ascii=False)]
     if os.environ.get("NO_COLOR") or os.environ.get("TERM") == "dumb":
@@ -100,10 +96,8 @@ def print_error(error: NeardupError) -> None:
 @contextmanager
 def show_progress(command: str) -> "Iterator[Watch]":
     """Show a run's progress: a bar on a terminal, otherwise a log line every LOG_EVERY_SECONDS."""
-    from rich.console import Console
-
-    err = Console(stderr=True, highlight=False)
-    if err.is_terminal:
+    if sys.stderr.isatty():
+        from rich.console import Console
         from rich.progress import (
             BarColumn,
             Progress,
@@ -122,7 +116,7 @@ def show_progress(command: str) -> "Iterator[Watch]":
             TimeElapsedColumn(),
             TimeRemainingColumn(),
             TextColumn("{task.fields[counts]}"),
-            console=err,
+            console=Console(stderr=True, highlight=False),
         ) as bar:
             yield _shown_on(bar)
     else:

@@ -19,6 +19,7 @@ from neardup.errors import Misuse, NeardupError
 from neardup.option_values import DEFAULT_LISTEN
 from neardup.records import DEAD_LETTER_REASONS, rfc3339
 from neardup.serve.tokens import Right
+from neardup.telemetry.log import log
 
 if TYPE_CHECKING:
     import asyncio
@@ -293,14 +294,12 @@ def embed(config: "Config", *, since: str | None, imported: Path | None, as_json
 
 async def _notify(config: "Config", status: str, done: "EmbeddingSummary") -> None:
     """Post what was found to the webhook; one that fails leaves the result as it is."""
-    import structlog
-
     from neardup.moderation.webhook import notify_embedding
 
     try:
         await notify_embedding(config.export, status, done.search.found)
     except NeardupError as error:
-        structlog.get_logger().warning("the webhook failed", reason=str(error))
+        log.warning("the webhook failed", reason=str(error))
 
 
 def _in_words(done: "EmbeddingSummary | ImportSummary") -> str:

@@ -6,9 +6,7 @@ import re
 from dataclasses import dataclass
 from functools import cache, partial
 from importlib.resources import files
-from typing import Any
-
-from jinja2 import Environment, PackageLoader, StrictUndefined
+from typing import TYPE_CHECKING, Any
 
 from neardup import __version__
 from neardup.core.verify.tiers import tier_of
@@ -34,6 +32,9 @@ from neardup.moderation.wording import (
 )
 from neardup.records import Language, rfc3339
 
+if TYPE_CHECKING:
+    from jinja2 import Environment
+
 # Control characters, bidirectional formatting, interlinear annotation, and lone surrogates.
 INVISIBLE = re.compile("[\x00-\x08\x0b-\x1f\x7f-\x9f\u202a-\u202e\u2066-\u2069\ufff9-\ufffb\ud800-\udfff]")
 LAST_C0_CONTROL = 0x1F  # Unicode has a visible symbol for each of these, from U+2400 on
@@ -49,11 +50,13 @@ class InlineAssets:
 
 
 @cache
-def environment(languages: Languages) -> Environment:
+def environment(languages: Languages) -> "Environment":
     """The Jinja environment for texts in these languages.
 
     The server serves the style sheets and the script of a page under /static.
     """
+    from jinja2 import Environment, PackageLoader, StrictUndefined  # noqa: PLC0415 - most exports make no page
+
     jinja = Environment(
         loader=PackageLoader("neardup.moderation"),
         autoescape=True,

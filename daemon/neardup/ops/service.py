@@ -7,8 +7,6 @@ from contextlib import AbstractAsyncContextManager, suppress
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
-from structlog.contextvars import unbind_contextvars
-
 from neardup.app import App, run_once
 from neardup.config.schedule import Schedule, next_run
 from neardup.errors import IndexDamaged, NeardupError, Stopped, Transient
@@ -19,7 +17,7 @@ from neardup.pipeline.gauges import refresh_gauges
 from neardup.pipeline.index_wait import IndexWait
 from neardup.pipeline.run_lifecycle import Hook
 from neardup.pipeline.summary import Progress
-from neardup.telemetry.log import log
+from neardup.telemetry.log import load_structlog, log
 from neardup.telemetry.metrics import RETRIES, WAITING
 from neardup.telemetry.systemd import notify, notifying_watchdog
 
@@ -118,7 +116,7 @@ class Service:
                 not_before = time.monotonic() + retry.total_seconds()
                 retry = min(2 * retry, RETRY_MAX)
             finally:
-                unbind_contextvars("run")
+                load_structlog().contextvars.unbind_contextvars("run")
 
     async def _run_daily(self, app: App) -> None:
         self._set_status("daily run")

@@ -11,14 +11,12 @@ from contextlib import asynccontextmanager, suppress
 from dataclasses import dataclass
 from typing import Any, Protocol, TypeVar
 
-from structlog.contextvars import bind_contextvars
-
 from neardup.core.native.page import WHY_UNREAD
 from neardup.errors import NeardupError, Stopped
 from neardup.ledger import Ledger, now_ms, runs
 from neardup.ledger.lock import only_one
 from neardup.pipeline.summary import Summary
-from neardup.telemetry.log import log
+from neardup.telemetry.log import load_structlog, log
 from neardup.telemetry.metrics import RUN_FAILURES, RUNNING
 
 T = TypeVar("T")
@@ -106,7 +104,7 @@ async def _record_run(ledger: Ledger, summary: Summary) -> AsyncIterator[int]:
     """Record the start of a run and yield its id; record an error as its failure, and raise the error's cause."""
     command = summary.command
     run_id = await ledger.do(runs.begin, command)
-    bind_contextvars(run=run_id)
+    load_structlog().contextvars.bind_contextvars(run=run_id)
     summary.started_at = now_ms()
     RUNNING.labels(command).set(1)
     try:

@@ -16,7 +16,6 @@ from functools import partial
 from pathlib import Path
 
 from aiohttp import web
-from structlog.contextvars import bound_contextvars
 
 from neardup.config.address import is_loopback
 from neardup.errors import LedgerReplaced, Misuse, NeardupError
@@ -37,7 +36,7 @@ from neardup.serve.openapi import document
 from neardup.serve.operations import OPERATIONS, Operation
 from neardup.serve.service import LATE_SECONDS, SERVICE, Deadline, Lane, Service
 from neardup.serve.tokens import Right
-from neardup.telemetry.log import log
+from neardup.telemetry.log import load_structlog, log
 from neardup.telemetry.metrics import HTTP_REQUESTS, HTTP_SECONDS, STARTED, make_metrics
 from neardup.telemetry.systemd import notify, notifying_watchdog
 
@@ -67,7 +66,7 @@ async def observe(request: web.Request, handler: Handler) -> web.StreamResponse:
     request_id = given if REQUEST_ID.fullmatch(given) else uuid.uuid4().hex
     route, method = route_of(request), request.method if request.method in METHODS else "other"
     began = time.perf_counter()
-    with bound_contextvars(request=request_id):
+    with load_structlog().contextvars.bound_contextvars(request=request_id):
         response = await answer_or_problem(request, handler, partial(_body_of, request_id=request_id), PROBLEM_OF)
         seconds = time.perf_counter() - began
         if route.startswith("/v1/"):

@@ -1,7 +1,12 @@
-"""The program's log.  structlog, whose import takes longer than a short command may, is loaded with the first line."""
+"""The program's log.  structlog, whose import takes longer than a short command may, is loaded with the first line.
+
+It comes without rich, which structlog takes for tracebacks on a terminal wherever it is installed: rich takes more time
+to load than all else of structlog.
+"""
 
 import sys
 from collections.abc import Callable
+from functools import cache
 from typing import Any
 
 _set_up: list[Callable[[], object]] = []  # at most one
@@ -18,10 +23,21 @@ class _Log:
     """Stands for a logger of structlog."""
 
     def __getattr__(self, level: str) -> Any:
-        import structlog  # noqa: PLC0415 - see above
-
+        logger = load_structlog().get_logger()
         _configured()
-        return getattr(structlog.get_logger(), level)
+        return getattr(logger, level)
+
+
+@cache
+def load_structlog() -> Any:
+    """The module structlog."""
+    is_kept_out = sys.modules.setdefault("rich", None) is None  # type: ignore[arg-type] # its import fails then
+    try:
+        import structlog  # noqa: PLC0415 - see above
+    finally:
+        if is_kept_out:
+            del sys.modules["rich"]
+    return structlog
 
 
 def _configured() -> None:
