@@ -170,9 +170,9 @@ class HeldTexts:
     def nominate(self, text: Compared) -> tuple[list[int], PassageHashes]:
         """The numbers of the texts that a text may be a copy of, ascending, and its common passage hashes."""
         sharing, common = self._by_passages(passages_of(text))
-        return sorted({*self._alike(text), *sharing.tolist()}), common
+        return sorted({*self.alike(text), *sharing.tolist()}), common
 
-    def _alike(self, text: Compared) -> tuple[int, ...]:
+    def alike(self, text: Compared) -> tuple[int, ...]:
         """The numbers of the texts whose SimHashes or signatures are alike, the best `max_matches`."""
         language, fingerprint = text.language, text.fingerprint
         arrays, banded = (

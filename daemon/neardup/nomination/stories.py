@@ -8,7 +8,7 @@ that it must be repaired first.
 """
 
 import asyncio
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import NamedTuple
 
 from neardup.config import Detection
@@ -18,7 +18,7 @@ from neardup.index.protocol import Index, LookupResult
 from neardup.ledger import Ledger, versions
 from neardup.ledger.candidates import Matches
 from neardup.nomination.matches import matches_of
-from neardup.nomination.passages import PassageNomination, Probe
+from neardup.nomination.passages import PassageMatches, PassageNomination, Probe
 from neardup.records import BandedFingerprint
 
 
@@ -43,17 +43,25 @@ async def nominate(
     None if the index of fingerprints has lost its data, or is far behind the ledger.  Raises Transient if an index does
     not answer, PassagesDamaged.
     """
-    nominees = await look_up_and_nominate(
-        index, ledger, detection, [(probe.story_id, probe.banded) for probe in probes]
-    )
+    stories = [(probe.story_id, probe.banded) for probe in probes]
+    nominees = await look_up_and_nominate(index, ledger, detection, stories)
     if nominees is None:
         return None
     lookup = await passages.look_up_probes([probe.of_passages for probe in probes])
     by_passages = await passages.nominate(lookup)
-    whole = {nominee.story_id: nominee.matches for nominee in nominees}
+    return join_matches(stories, {nominee.story_id: nominee for nominee in nominees}, by_passages, detection)
+
+
+def join_matches(
+    stories: Iterable[tuple[int, BandedFingerprint]],
+    whole: Mapping[int, Nominee],
+    by_passages: Mapping[int, PassageMatches],
+    detection: Detection,
+) -> list[Matches]:
+    """The matches of stories by their whole texts and by passages, which are given by the ids of the stories."""
     return [
-        matches_of(story_id, banded.language, detection, whole[story_id], by_passages[story_id].ids)
-        for story_id, banded, _ in probes
+        matches_of(story_id, banded.language, detection, whole[story_id].matches, by_passages[story_id].ids)
+        for story_id, banded in stories
     ]
 
 

@@ -23,9 +23,8 @@ from neardup.core.fingerprint.minhash import FEW_SHINGLES
 from neardup.errors import IndexDamaged, NeardupError, Transient
 from neardup.index.protocol import Index, LookupResult
 from neardup.ledger import Ledger, stories
-from neardup.nomination.matches import matches_of
 from neardup.nomination.passages import CommonPassages, PassageLookup, PassageMatches, PassageNomination
-from neardup.nomination.stories import group_stories, nominate_groups
+from neardup.nomination.stories import group_stories, join_matches, nominate_groups
 from neardup.pipeline.index_sync import catch_up, replay
 from neardup.pipeline.index_wait import IndexWait
 from neardup.pipeline.passage_sync import PassageSync
@@ -139,16 +138,7 @@ class Writer:
                 stories.commit,
                 stories.Batch(
                     outcomes=batch,
-                    matches=[
-                        matches_of(
-                            story_id,
-                            banded.language,
-                            self._detection,
-                            nominees[story_id].matches,
-                            by_passages[story_id].ids,
-                        )
-                        for story_id, banded in fresh
-                    ],
+                    matches=join_matches(fresh, nominees, by_passages, self._detection),
                     run_id=self._run_id,
                     counts=self._counts.as_dict() | self._live_facts(),
                     checkpoint=self._checkpoint(resume),

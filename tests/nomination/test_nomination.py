@@ -1,0 +1,141 @@
+"""Laws: every road nominates the same pairs: texts in memory, stories that are looked up, one text, and an audit; and
+the limit of matches is one rule, in memory and in the ledger.
+"""
+
+import asyncio
+from collections.abc import Sequence
+from contextlib import closing
+from pathlib import Path
+from random import Random
+from typing import NamedTuple
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from msgspec.structs import replace
+from neardup.config import Detection
+from neardup.core.candidates.banding import FingerprintArrays
+from neardup.core.fingerprint import version as fingerprint_version
+from neardup.core.verify.text import Text
+from neardup.index.sqlite import SqliteIndex
+from neardup.languages import LANGUAGES
+from neardup.ledger import Ledger, candidates, transaction, versions
+from neardup.nomination.exhaustive import WideMatches, by_fingerprints, by_passages
+from neardup.nomination.in_memory import HeldTexts, Pair, nominate_pairs, passages_of
+from neardup.nomination.one_text import TextNominator, facts_of
+from neardup.nomination.passages import PassageNomination
+from neardup.nomination.stories import StoryProbe, nominate
+from neardup.pipeline.index_sync import catch_up, refuse_mismatch
+from neardup.pipeline.passage_sync import PassageSync, open_passages
+from neardup.pipeline.verifier import BEFORE_ALL
+from neardup.records import BandedFingerprint, Fingerprint, Fingerprinted, Language, Story
+
+from tests.support.builders import commit, ledger_in_memory
+from tests.support.languages import HINDI, TAMIL
+
+DETECTION = Detection()
+VERSION = fingerprint_version.version()
+EVERYTHING = 10**6
+
+
+class Held(NamedTuple):
+    """A text to compare, by its language and its fingerprint."""
+
+    language: Language
+    fingerprint: Fingerprint
+
+    @property
+    def banded(self) -> BandedFingerprint:
+        return BandedFingerprint(self.language, self.fingerprint.simhash, self.fingerprint.signature)
+
+
+def copy_of(words: Sequence[str], random: Random) -> list[str]:
+    """Some words of a text in a row, and words of its own before and after them, of which some are replaced."""
+    start, end = sorted(random.sample(range(len(words) + 1), 2))
+    own = [f"own{random.random()}" for _ in range(random.choice((0, 5, 200)))]
+    changed = [word if random.random() > 0.03 else f"new{random.random()}" for word in words[start:end]]
+    return [*own, *changed, *own[::-1], "end"]
+
+
+def corpus_of(seed: int, size: int) -> list[Held]:
+    """Texts of two languages, of which most have text of an earlier one."""
+    random = Random(seed)
+    words = [[f"word{random.random()}" for _ in range(300)]]
+    words += [copy_of(random.choice(words), random) for _ in range(size)]
+    return [Held(random.choice((HINDI, HINDI, TAMIL)), Text(" ".join(some)).fingerprint) for some in words]
+
+
+def in_memory(corpus: Sequence[Held]) -> set[Pair]:
+    return set(nominate_pairs(corpus, DETECTION).pairs)
+
+
+corpora = st.builds(corpus_of, st.integers(0, 2**32), st.integers(0, 12))
+
+
+@settings(deadline=None)
+@given(corpora)
+def test_texts_that_are_looked_up_in_memory_have_the_pairs_of_all_at_once(corpus: list[Held]) -> None:
+    held, found = HeldTexts(DETECTION), set[Pair]()
+    for place, text in enumerate(corpus):
+        numbers, _ = held.nominate(text)
+        found |= {(number - 1, place) for number in numbers}
+        held.add(text)
+    assert found == in_memory(corpus)
+
+
+@settings(deadline=None, max_examples=10)
+@given(corpora)
+def test_lookups_and_an_audit_nominate_the_pairs_of_memory(
+    tmp_path_factory: pytest.TempPathFactory, corpus: list[Held]
+) -> None:
+    asyncio.run(_nominates_alike(tmp_path_factory.mktemp("ledger"), corpus))
+
+
+async def _nominates_alike(folder: Path, corpus: Sequence[Held]) -> None:
+    pairs = in_memory(corpus)
+    probes = [StoryProbe(place, text.banded, passages_of(text)) for place, text in enumerate(corpus)]
+    with closing(Ledger(folder / "neardup.db")) as ledger, closing(await open_passages(ledger)) as opened:
+        made = [Fingerprinted(Story(n, text.language), text.fingerprint, None) for n, text in enumerate(corpus)]
+        await ledger.do(lambda db: commit(db, *made))
+        index, passages = SqliteIndex(ledger.path, DETECTION.bandings(LANGUAGES)), PassageSync(opened, ledger)
+        await refuse_mismatch(index, ledger, VERSION)
+        await catch_up(index, ledger, VERSION)
+        await passages.catch_up()
+        nomination = PassageNomination(passages, ledger, DETECTION)
+        matches = await nominate(index, nomination, ledger, DETECTION, probes)
+        assert matches is not None
+        found = {
+            tuple(sorted((story.story_id, other))) for story in matches for other in (*story.ids, *story.by_passages)
+        }
+        assert found == pairs, "stories that are looked up"
+        one_text = TextNominator(index, passages, ledger, DETECTION, VERSION)
+        for probe in probes:
+            facts = await ledger.do(facts_of, probe.story_id)
+            nominated = await one_text.nominate(probe, facts, None)
+            of_one = {tuple(sorted((probe.story_id, other))) for some in nominated[:2] for other in some}
+            assert of_one == {pair for pair in pairs if probe.story_id in pair}, "one text"
+        wide = {probe.story_id: WideMatches() for probe in probes}
+        ones: FingerprintArrays = await ledger.do(versions.existing_fingerprints, list(wide), ())
+        await by_fingerprints(ledger, ones, DETECTION, wide)
+        hashes = {probe.story_id: probe.passages for probe in probes}
+        await by_passages(ledger, opened, hashes, DETECTION.common_passage, wide)
+        assert pairs <= {tuple(sorted((story, other))) for story, some in wide.items() for other in some.ids()}, "audit"
+        await index.close()
+
+
+@settings(deadline=None)
+@given(st.integers(0, 2**32), st.integers(1, 4))
+def test_the_limit_of_matches_is_that_of_the_ledger(seed: int, most: int) -> None:
+    corpus = [text for text in corpus_of(seed, 12) if text.language == HINDI]
+    ranked = nominate_pairs(corpus, DETECTION).alike
+    limited = nominate_pairs(corpus, replace(DETECTION, max_matches=most))
+    with closing(ledger_in_memory()) as db:
+        commit(db, *(Fingerprinted(Story(n, HINDI), text.fingerprint, None) for n, text in enumerate(corpus)))
+        best = HeldTexts(replace(DETECTION, max_matches=most))
+        for place, text in enumerate(corpus):
+            matches = [number - 1 for number in best.alike(text)]
+            with transaction(db):
+                candidates.nominate(db, candidates.Matches(place, matches, most))
+            best.add(text)
+        recorded = {(pair.a.id, pair.b.id) for pair in candidates.pending(db, BEFORE_ALL, EVERYTHING)}
+    assert recorded == limited.alike <= ranked
