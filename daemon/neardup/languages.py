@@ -1,5 +1,6 @@
 """The registry of languages: those shipped with the package, and those that a configuration adds."""
 
+import re
 import tomllib
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
@@ -7,6 +8,13 @@ from pathlib import Path
 from typing import Literal
 
 from neardup.records import Language
+
+# RFC 5646, section 2.1: a language of ISO 639, then what narrows it: script, region, variants, extensions, private use.
+TAG = re.compile(
+    r"([a-z]{2,3})(?:[-_][a-z]{4})?(?:[-_](?:[a-z]{2}|[0-9]{3}))?(?:[-_](?:[0-9a-z]{5,8}|[0-9][0-9a-z]{3}))*"
+    r"(?:[-_][0-9a-wyz](?:[-_][0-9a-z]{2,8})+)*(?:[-_]x(?:[-_][0-9a-z]{1,8})+)?",
+    re.IGNORECASE | re.ASCII,
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -56,9 +64,15 @@ class Languages(Mapping[Language, LanguageEntry]):
         return self._hash
 
     def find(self, word: str) -> Language:
-        """The language with this name or code, in any case.  Raises ValueError, which names those that are known."""
+        """The language with this name or code, or of this language tag, in any case.
+
+        A tag is one of RFC 5646, such as `en-IN` and `hi-Deva-IN`, with `_` in place of `-` as well (Unicode CLDR).
+        Raises ValueError, which names those that are known.
+        """
+        word = word.strip()
+        tag = TAG.fullmatch(word)
         try:
-            return self._by_word[word.strip().upper()]
+            return self._by_word[(tag[1] if tag else word).upper()]
         except KeyError:
             known = ", ".join(f"{name.title()} ({code})" for name, code in self.codes.items())
             raise ValueError(f"unknown language {word!r}; known are {known}") from None

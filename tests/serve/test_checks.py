@@ -6,6 +6,7 @@ import asyncio
 import json
 from collections.abc import AsyncIterator
 from contextlib import closing
+from io import BytesIO
 from pathlib import Path
 from typing import Any
 from urllib.parse import quote
@@ -15,6 +16,7 @@ from neardup.ledger import connect
 from neardup.ops.contents import submission_difference
 from neardup.records import Language
 from neardup.serve.messages import BatchAnswer, CheckAnswer, CompareAnswer, MatchesAnswer, Problem, Stored
+from neardup.serve.operations import MOST_WORDS
 
 from tests.support.http_service import HttpClient, configuration, http_service, problem_of
 from tests.support.languages import CODES, SAMPLED
@@ -144,6 +146,21 @@ async def test_the_last_of_several_submissions_of_a_story_holds(tmp_path: Path) 
             assert [match.estimated for match in found.matches] == [False], "the page of the story is lost"
     with closing(connect(tmp_path / "neardup.db")) as db:
         assert submission_difference(db, tmp_path / "neardup.db") is None
+
+
+async def test_an_id_with_space_around_it_is_that_of_the_listing(client: HttpClient) -> None:
+    for listed, path in ((5, "/v1/stories/5%20"), ("पहली", "/v1/stories/%20" + quote("पहली"))):
+        stored = json.loads(await send(client, "PUT", path, language=SAMPLED[0], text=original(SAMPLED[0])))
+        assert stored["story_id"] == listed
+        await send(client, "GET", path_of(listed))
+
+
+async def test_a_story_of_too_many_words_is_too_large(client: HttpClient) -> None:
+    text = " ".join(f"a{n}" for n in range(MOST_WORDS + 1))
+    body = json.dumps({"language": "en", "text": text}).encode()
+    headers = {"Content-Type": "application/json"}
+    status, problem = await problem_of(client, "POST", "/v1/check", data=BytesIO(body), headers=headers)
+    assert (status, problem["fail_open"]) == (413, False), problem
 
 
 async def test_a_page_and_its_text_have_the_same_answer(client: HttpClient) -> None:

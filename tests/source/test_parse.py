@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 from neardup.languages import LANGUAGES, SHIPPED
 from neardup.records import BadRow, Dead, Language, Story, rfc3339
 from neardup.source import rows
-from neardup.source.parse import DEFAULT_KEY, MAX_ID, id_of, parse_row, parse_rows, parse_time
+from neardup.source.parse import DEFAULT_KEY, MAX_ID, id_of, name_of, parse_row, parse_rows, parse_time
 from neardup.source.rows import Row, csv_blocks, csv_rows
 
 from tests.support.languages import CODES, HINDI, TEXTS
@@ -87,7 +87,7 @@ def test_a_time_is_the_same_millisecond_in_every_notation(at: datetime) -> None:
     *(({"id": bad}, Dead.BAD_ID) for bad in (
         None, "", " ", "9" * 5000, "x" * 1001, "a\tb", "a\x1b[2Jb", "a\nb",
     )),
-    *(({"language": bad}, Dead.BAD_LANGUAGE) for bad in (None, "", "KLINGON", "h", "hin", "हिन्दी", 5)),
+    *(({"language": bad}, Dead.BAD_LANGUAGE) for bad in (None, "", "KLINGON", "h", "tlh", "हिन्दी", 5)),
     *(({"path": bad}, Dead.BAD_PATH) for bad in ("../x", "/abs", "a/../../b", "..", "a/..", "x\0y")),
     *(({"updated_at": bad}, Dead.BAD_TIME) for bad in (
         "yesterday", "2026-13-01", "2026-11-19 25:00", 5, "2026-11-19 02:00 Asia/Kolkata", "9999-12-31T23:59:59-14:00",
@@ -145,7 +145,9 @@ def test_an_id_is_an_integer(number: object) -> None:
 
 @pytest.mark.parametrize(("language", "code"), CODES.items())
 def test_a_language_is_its_name_or_its_code_in_any_case(code: str, language: Language) -> None:
-    for name in (language, language.lower(), language.title(), code, code.upper(), f" {code} "):
+    three = SHIPPED[language].codes[1]
+    tags = (f"{code}-IN", f"{code}_IN", three, f"{three.title()}-Latn", f"{code}-Deva-IN-x-web", f"{code}-356")
+    for name in (language, language.lower(), language.title(), code, code.upper(), f" {code} ", *tags):
         made = read(language=name, title=TEXTS[language])
         assert isinstance(made, Story), made
         assert (made.language, made.title) == (language, TEXTS[language])
@@ -160,6 +162,28 @@ def test_a_time_is_milliseconds_since_1970(at: str, milliseconds: int) -> None:
     made = read(updated_at=at, published_at=at)
     assert isinstance(made, Story), made
     assert (made.updated_at, made.published_at) == (milliseconds, milliseconds)
+
+
+@pytest.mark.parametrize("word", ["english-IN", "en-", "en--IN", "e", "en IN", "en-IN-IN", "tlh", "hi-Latin-India-x"])
+def test_what_is_no_language_tag_is_no_language(word: str) -> None:
+    with pytest.raises(ValueError, match="unknown language"):
+        SHIPPED.find(word)
+
+
+@pytest.mark.parametrize(
+    "at", ["2026-W01-1", "2026W011", "20260101", "2026-001", "2026-01-01T10", "2026-01-01T10:00+0530", "2026-1-1"]
+)
+def test_other_notations_of_iso_8601_are_no_times(at: str) -> None:
+    with pytest.raises(ValueError, match="RFC 3339"):
+        parse_time(at)
+
+
+@given(st.text(min_size=1).filter(str.strip) | st.integers(0, MAX_ID).map(str), st.text(" \t\u00a0"))
+def test_an_id_is_the_same_at_every_door(listed: str, space: str) -> None:
+    """A listing strips its values, a path and a body of JSON do not."""
+    story = read(id=f"{space}{listed}{space}")
+    if isinstance(story, Story):
+        assert (story.id, story.name) == (id_of(f"{space}{listed}{space}"), name_of(f"{listed}{space}"))
 
 
 def test_an_empty_cell_is_none_and_a_relative_path_stays() -> None:

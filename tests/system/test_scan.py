@@ -12,7 +12,7 @@ from neardup import find_copies
 from neardup.cli import console, main
 from neardup.core.text.extraction import Extraction
 from neardup.core.text.html import page_text
-from neardup.ledger import read
+from neardup.ledger import connect, read, runs
 
 from tests.support.command import Ended, Neardup, assert_one_line, embedded
 from tests.support.paths import SAMPLES
@@ -104,6 +104,19 @@ def test_a_kept_ledger_serves_the_commands_on_flags(neardup: Neardup, kept: Ende
 def test_the_page_has_the_pairs(neardup: Neardup, kept: Ended) -> None:
     page = (neardup.folder / "copies.html").read_text(encoding="utf-8")
     assert all(row["story_title"] in page for row in rows(kept))
+
+
+def test_what_a_killed_scan_left_does_not_stop_the_next_one(neardup: Neardup, folder: Path) -> None:
+    page = str(PAGES[0])
+    left = folder / "left.db"
+    left.touch()
+    assert neardup("scan", page, "--keep", left.name).code == 0
+    assert neardup("scan", page, "--keep", left.name).code == 2, "a scan that ended is replaced"
+    for path in folder.glob("left.db*"):
+        path.unlink()
+    with closing(connect(left)) as db:
+        runs.begin(db, "scan")
+    assert neardup("scan", page, "--keep", left.name).code == 0
 
 
 def test_a_scan_prints_clusters_with_their_passages_and_keeps_nothing(neardup: Neardup) -> None:

@@ -4,7 +4,7 @@ from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
 from typing import Any
 
-from aiohttp import web
+from aiohttp import web, web_response
 from prometheus_client import CONTENT_TYPE_LATEST, generate_latest
 
 from neardup.errors import Fatal
@@ -13,6 +13,9 @@ from neardup.telemetry.metrics import STARTED, make_metrics
 
 LONGEST_LINE = 65_536  # bytes of a request's first line; the path of a story with a long name takes 12,000
 SHUTDOWN_SECONDS = 5.0  # for running requests to finish
+
+# Not those of Python and aiohttp, which tell an attacker what to try; answers to what is no HTTP pass no middleware.
+vars(web_response)["SERVER_SOFTWARE"] = "neardup"
 
 Health = Callable[[], dict[str, Any]]
 

@@ -4,14 +4,15 @@ import json
 import os
 from collections import Counter
 from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import closing, contextmanager, suppress
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
 from tempfile import TemporaryDirectory
 
 from neardup.config import Config, Content, Ledger, Source
-from neardup.errors import Fatal, Misuse
+from neardup.errors import Fatal, Misuse, NeardupError
+from neardup.ledger import files, lock, read, runs
 from neardup.records import Language
 from neardup.source.documents import (
     PAGE_ENDINGS,
@@ -30,6 +31,7 @@ from neardup.source.documents import TABLE_ENDINGS as TABLES
 MAX_BYTES = 20_000_000  # of a document: longer than any novel
 STDIN = "-"
 ANY_COLUMNS = Columns()
+MOST_RUNS = 1_000  # that are looked at
 
 
 @dataclass(frozen=True, slots=True)
@@ -118,14 +120,30 @@ def endings_in_words(left_out: Counter[str]) -> str:
 
 @contextmanager
 def new_ledger(keep: Path | None) -> Iterator[Path]:
-    """The path of a new ledger: the one to keep, or a temporary one.  Raises Misuse if the one to keep exists."""
+    """The path of a new ledger: the one to keep, or a temporary one.
+
+    Raises Misuse if the one to keep exists, unless a scan left it that did not end.
+    """
     if keep is not None:
-        if keep.exists():
+        if keep.exists() and not _is_left(keep):
             raise Misuse(f"--keep: {keep} exists already: name a new file, or remove it")
+        for path in (keep, files.log_file(keep), keep.with_name(f"{keep.name}-shm")):
+            path.unlink(missing_ok=True)
         yield keep
         return
     with TemporaryDirectory(prefix="neardup-scan-") as folder:
         yield Path(folder) / "scan.db"
+
+
+def _is_left(ledger: Path) -> bool:
+    """Whether nothing but scans has begun to fill a ledger, none of which ended, and no command is filling it now."""
+    if lock.holder(ledger) is not None:
+        return False
+    if not ledger.stat().st_size:
+        return ledger.is_file()
+    with suppress(NeardupError), closing(read(ledger)) as db:
+        return all(run["command"] == "scan" and run["status"] != "done" for run in runs.latest(db, MOST_RUNS))
+    return False
 
 
 def config_of(ledger: Path, url: str) -> Config:

@@ -47,7 +47,6 @@ HEADERS = {
     "X-Content-Type-Options": "nosniff",
     "Referrer-Policy": "no-referrer",
     "Cache-Control": "no-store",
-    "Server": "neardup",
 }
 METHODS = {"GET", "HEAD", "POST", "PUT", "DELETE"}
 TOKEN_NAME = web.RequestKey("token_name", str)

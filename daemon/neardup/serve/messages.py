@@ -90,7 +90,7 @@ class StoryRequest(Request):
 
     model_config = ConfigDict(json_schema_extra=_one_of("text", "html"))
 
-    language: str = Field(description="A name or an ISO 639-1 code, such as `HINDI` or `hi`.")
+    language: str = Field(description="A name, an ISO 639 code or a tag of RFC 5646: `HINDI`, `hi`, `hi-IN`.")
     text: str | None = Field(default=None, description="The story as plain text.")
     html: str | None = Field(default=None, description="The story's page; `extract.body` selects the story in it.")
     author_id: str | None = Field(default=None, description="Matches with stories of the same author may not count.")

@@ -33,6 +33,9 @@ CONTROL = re.compile(r"[\x00-\x1f\x7f]")
 # Control characters other than tabs and line ends, and code points that are no characters: XML forbids some of them,
 # and a terminal obeys some of them.
 UNPRINTABLE = re.compile(r"[\x00-\x08\x0b\x0c\x0e-\x1f\x7f-\x9f\ufdd0-\ufdef\ufffe\uffff]")
+TIME = re.compile(
+    r"\d{4}-\d\d-\d\d(?:[Tt ]\d\d:\d\d(?::\d\d(?:\.\d+)?)?(?:[Zz]| UTC|[+-]\d\d:\d\d(?::\d\d(?:\.\d+)?)?)?)?", re.ASCII
+)
 EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 
 
@@ -169,6 +172,7 @@ def _catalogue(value: str | None) -> str:
 
 def refuse_work(listed: str) -> None:
     """Raise ValueError for the name or the integer of a work of the reference."""
+    listed = listed.strip()
     if listed.startswith(REFERENCE) or _is_number_of_work(listed):
         raise ValueError(f"the id {listed[:40]!r} is one that only a work of the reference can have")
 
@@ -180,8 +184,9 @@ def _is_number_of_work(text: str) -> bool:
 def id_of(listed: str) -> int:
     """The integer of a story that is listed with this id, which is an integer or a name.  Raises ValueError.
 
-    That of a work is accepted as well.
+    Space around an id is no part of it, wherever the id comes from.  That of a work is accepted as well.
     """
+    listed = listed.strip()
     if name_of(listed) is None or _is_number_of_work(listed):
         return int(listed)
     if len(listed) > LONGEST_NAME or UNPRINTABLE.search(listed) or CONTROL.search(listed) or not listed:
@@ -192,6 +197,7 @@ def id_of(listed: str) -> int:
 
 def name_of(listed: str) -> str | None:
     """The name of a story that is listed with this id; None for an integer."""
+    listed = listed.strip()
     return None if DIGITS.fullmatch(listed) and int(listed) <= MAX_ID else listed
 
 
@@ -228,8 +234,11 @@ def _time(value: str | None, column: str) -> int | None:
 def parse_time(value: str) -> int:
     """RFC 3339 or Athena's `2026-11-19 02:00:00.000 UTC`, in UTC unless a zone is given -> milliseconds since 1970.
 
-    Raises ValueError or OverflowError.
+    A date alone is its midnight; the other notations of ISO 8601, such as weeks, are refused.  Raises ValueError or
+    OverflowError.
     """
-    parsed = datetime.fromisoformat(value.removesuffix(" UTC"))
+    if TIME.fullmatch(value) is None:
+        raise ValueError("not an RFC 3339 time")
+    parsed = datetime.fromisoformat(value.upper().removesuffix(" UTC"))
     utc = parsed.astimezone(UTC) if parsed.tzinfo else parsed.replace(tzinfo=UTC)
     return (utc - EPOCH) // timedelta(milliseconds=1)

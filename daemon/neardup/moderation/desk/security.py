@@ -42,7 +42,6 @@ HEADERS = {
     "Referrer-Policy": "same-origin",  # "no-referrer" would also remove the Origin header of forms
     "Cross-Origin-Opener-Policy": "same-origin",
     "Cross-Origin-Resource-Policy": "same-origin",
-    "Server": "neardup",
 }
 CONFLICT = ProblemType("conflict", 409, "The flags are not as they were read")
 HELD = ProblemType("held", 409, "Another moderator holds the case")
