@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from enum import StrEnum
 from functools import lru_cache
-from typing import NewType, Self
+from typing import Any, NewType, Self
 
 import numpy as np
 import numpy.typing as npt
@@ -284,6 +284,16 @@ class PairedStory:
         """Pickle the fields positionally, in half the time of the default for data classes; likewise below."""
         fingerprint = (self.text_hash, self.simhash, self.signature, self.words, self.shingles)
         return type(self), (self.id, self.language, self.path, *fingerprint)
+
+    @classmethod
+    def of(cls, story_id: int, language: Language, made: Fingerprint) -> Self:
+        """A story whose text is at hand, by its fingerprint."""
+        return cls(story_id, language, None, made.text_hash, made.simhash, made.signature, made.words, made.shingles)
+
+    @classmethod
+    def of_row(cls, row: Mapping[str, Any], suffix: str = "") -> Self:
+        """The story of a row whose columns have the names of the fields, each with this suffix."""
+        return cls(*(row[name + suffix] for name in cls.__slots__))
 
 
 @dataclass(frozen=True, slots=True)

@@ -13,7 +13,7 @@ from enum import StrEnum
 from neardup.app import App, open_readers
 from neardup.core.candidates.select import worth_comparing
 from neardup.core.fingerprint.word_hashes import MIN_SHARED, PassageHashes
-from neardup.core.verify.scores import ComparedPair, assess_all
+from neardup.core.verify.scores import assess_all
 from neardup.core.verify.text import Text
 from neardup.index.protocol import Completeness, read_bucket_sizes
 from neardup.ledger import now_ms, self_checks, stories, versions
@@ -165,9 +165,7 @@ def _batches(ids: Sequence[int]) -> Iterator[Sequence[int]]:
 
 async def _sides(app: App, ids: Sequence[int]) -> dict[int, PairedStory]:
     rows = await app.reader.do(stories.describe, ids)
-    return {
-        story_id: PairedStory(**{name: row[name] for name in PairedStory.__slots__}) for story_id, row in rows.items()
-    }
+    return {story_id: PairedStory.of_row(dict(row)) for story_id, row in rows.items()}
 
 
 async def _verify(app: App, texts: Texts, found: Mapping[int, WideMatches]) -> tuple[list[Trial], list[Miss], int]:
@@ -206,11 +204,8 @@ async def _assess(
     app: App, texts: Texts, pairs: Sequence[tuple[int, Candidate]], common: CommonHashes
 ) -> list[tuple[int, Candidate, Assessment | None]]:
     """Verify pairs; those of which a text could not be read are verified by their signatures."""
-    wanted = [side for _, pair in pairs if pair.a.text_hash != pair.b.text_hash for side in (pair.a, pair.b)]
-    read = {text_hash: text for text_hash, text in (await texts.read(wanted)).items() if isinstance(text, Text)}
+    compared, _ = await texts.read_pairs([pair for _, pair in pairs])
     of_language = {language: await common.of(language) for language in {pair.language for _, pair in pairs}}
-
-    compared = [ComparedPair(pair, read.get(pair.a.text_hash), read.get(pair.b.text_hash)) for _, pair in pairs]
     assessed = await asyncio.to_thread(assess_all, compared, app.config.detection.of, of_language.__getitem__)
     return [(story_id, pair, found) for (story_id, pair), found in zip(pairs, assessed, strict=True)]
 

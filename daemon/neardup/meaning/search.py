@@ -13,7 +13,6 @@ from functools import partial
 from neardup.config import Config, Detection
 from neardup.core.verify.alignment import NO_HASHES
 from neardup.core.verify.scores import ComparedPair, assess_all
-from neardup.core.verify.text import Text
 from neardup.core.verify.tiers import RETOLD, TRANSLATED
 from neardup.ledger import Ledger, candidates, meaning_flags
 from neardup.ledger.meaning_flags import MeaningFlag
@@ -22,8 +21,8 @@ from neardup.meaning.margins import chunk_pairs
 from neardup.meaning.neighbours import Compared, Searched
 from neardup.meaning.parts import Parts
 from neardup.pages.reader_pool import ReaderPool
-from neardup.pages.text_cache import FoundText, Texts
-from neardup.records import Candidate, Kind, Language
+from neardup.pages.text_cache import Texts
+from neardup.records import Kind, Language
 
 BATCH_STORIES = 10_000  # searched for in one pass over the codes
 STORIES_AT_ONCE = 500  # whose candidates' backgrounds are in memory together, about 45 MB
@@ -112,19 +111,18 @@ async def _without_copies(
     kept = list[tuple[int, int]]()
     for at in range(0, len(pairs), PAIRS_AT_ONCE):
         some = await ledger.do(candidates.of_pairs, pairs[at : at + PAIRS_AT_ONCE])
-        read = await texts.read(side for pair in some for side in (pair.a, pair.b))
-        kept += await asyncio.to_thread(_not_copied, some, read, detection)
+        compared, _ = await texts.read_pairs(some)
+        kept += await asyncio.to_thread(_not_copied, compared, detection)
     return kept
 
 
-def _not_copied(
-    pairs: Sequence[Candidate], read: Mapping[bytes, FoundText], detection: Detection
-) -> list[tuple[int, int]]:
-    texts = {text_hash: text if isinstance(text, Text) else None for text_hash, text in read.items()}
-    compared = [ComparedPair(pair, texts[pair.a.text_hash], texts[pair.b.text_hash]) for pair in pairs]
-    assessed = assess_all(compared, detection.of, lambda _: NO_HASHES)
-    found = zip(pairs, assessed, strict=True)
-    return [(pair.a.id, pair.b.id) for pair, one in found if one is None or one.kind is None]
+def _not_copied(pairs: Sequence[ComparedPair], detection: Detection) -> list[tuple[int, int]]:
+    assessed = assess_all(pairs, detection.of, lambda _: NO_HASHES)
+    return [
+        (pair.a.id, pair.b.id)
+        for (pair, *_), assessment in zip(pairs, assessed, strict=True)
+        if assessment is None or assessment.kind is None
+    ]
 
 
 async def _flags(parts: Parts, wide: Margins) -> list[MeaningFlag]:

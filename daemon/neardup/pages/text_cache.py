@@ -7,9 +7,10 @@ from operator import attrgetter
 
 from cachetools import LRUCache
 
+from neardup.core.verify.scores import ComparedPair
 from neardup.core.verify.text import Text
 from neardup.pages.results import ReadFailed, TextResult
-from neardup.records import Dead, PairedStory, Story
+from neardup.records import Candidate, Dead, PairedStory, Story
 from neardup.telemetry.log import log
 
 CACHE_BYTES = 128_000_000  # half of it is for grams, which few texts need
@@ -61,6 +62,20 @@ class Texts:
         if answered >= MIN_TEXTS_TO_WARN and 2 * gone > answered:
             log.warning("most texts are gone, so signatures decide: is [content] right?", gone=gone, read=answered)
         return texts | dict(zip(missing, read, strict=True))
+
+    async def read_pairs(
+        self, pairs: Sequence[Candidate], unanswered: frozenset[bytes] = frozenset()
+    ) -> tuple[list[ComparedPair], frozenset[bytes]]:
+        """The pairs with their texts, None for one that cannot be read, and the hashes of the texts unanswered so far.
+
+        Those that were `unanswered` before are not read again, and equal texts need not be read.  Raises Fatal.
+        """
+        wanted = (pair for pair in pairs if pair.a.text_hash != pair.b.text_hash)
+        sides = (pair for pair in wanted if not unanswered & {pair.a.text_hash, pair.b.text_hash})
+        read = await self.read(side for pair in sides for side in (pair.a, pair.b))
+        texts = {text_hash: text for text_hash, text in read.items() if isinstance(text, Text)}
+        compared = [ComparedPair(pair, texts.get(pair.a.text_hash), texts.get(pair.b.text_hash)) for pair in pairs]
+        return compared, unanswered | {text_hash for text_hash, text in read.items() if text is NoText.UNANSWERED}
 
     async def _first_in_time(self, key: bytes, stories: Sequence[Story], until: float | None) -> FoundText:
         try:

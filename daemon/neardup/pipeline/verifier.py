@@ -10,11 +10,10 @@ from collections import Counter
 from collections.abc import Callable, Sequence
 
 from neardup.config import Detection
-from neardup.core.verify.scores import ComparedPair, assess_all
-from neardup.core.verify.text import Text
+from neardup.core.verify.scores import assess_all
 from neardup.ledger import Ledger, candidates, passages, verification
 from neardup.nomination.passages import CommonHashes
-from neardup.pages.text_cache import NoText, Texts
+from neardup.pages.text_cache import Texts
 from neardup.records import Assessment, Candidate, Kind, Language
 from neardup.telemetry.metrics import ESTIMATED, FLAGS, NEAR_MISSES, STAGE_SECONDS
 
@@ -45,7 +44,7 @@ class Verifier:
         self._awake = asyncio.Event()
         self._finishing = False
         self._common = CommonHashes(ledger)
-        self._unanswered: set[bytes] = set()  # hashes of the texts for which the store did not answer
+        self._unanswered = frozenset[bytes]()  # hashes of the texts for which the store did not answer
 
     def wake(self) -> None:
         """Start a pass: there may be pending candidates."""
@@ -68,7 +67,7 @@ class Verifier:
             self._awake.clear()
             last = self._finishing
             if last:
-                self._unanswered.clear()
+                self._unanswered = frozenset()
             await self.drain()
 
     async def drain(self) -> None:
@@ -90,26 +89,13 @@ class Verifier:
 
     async def _assess(self, pairs: Sequence[Candidate]) -> list[tuple[Candidate, Assessment | None]]:
         """Assess the pairs, except those with a text for which the store did not answer."""
-        wanted = [
-            side
-            for pair in pairs
-            if pair.a.text_hash != pair.b.text_hash and not self._unanswered & {pair.a.text_hash, pair.b.text_hash}
-            for side in (pair.a, pair.b)
-        ]
-        read = await self._texts.read(wanted)
-        self._unanswered |= {text_hash for text_hash, text in read.items() if text is NoText.UNANSWERED}
-        texts = {
-            text_hash: text if isinstance(text, Text) else None
-            for text_hash, text in read.items()
-            if text is not NoText.UNANSWERED
-        }
+        compared, self._unanswered = await self._texts.read_pairs(pairs, self._unanswered)
         common = {language: await self._common.of(language) for language in {pair.language for pair in pairs}}
-
         compared = [
-            ComparedPair(pair, texts.get(a), texts.get(b))
-            for pair in pairs
-            for a, b in [(pair.a.text_hash, pair.b.text_hash)]
-            if a == b or {a, b} <= texts.keys()
+            both
+            for both in compared
+            for a, b in [(both.pair.a.text_hash, both.pair.b.text_hash)]
+            if a == b or not self._unanswered & {a, b}
         ]
         assessed = await asyncio.to_thread(assess_all, compared, self._detection.of, common.__getitem__)
         return [(pair, assessment) for (pair, *_), assessment in zip(compared, assessed, strict=True)]

@@ -276,10 +276,8 @@ class Checker:
         probe = StoryProbe(own_id, banded, np.frombuffer(own.passages, np.uint32))
         nominated = await self._nominator.nominate(probe, facts, until)
         rows = await self._ledger.do(_rows, own_id, nominated)
-        checked = PairedStory(
-            own_id, language, None, own.text_hash, own.simhash, own.signature, own.words, own.shingles
-        )
-        pairs = [Candidate(checked, _paired_story(row)) for row in rows.values()]
+        checked = PairedStory.of(own_id, language, own)
+        pairs = [Candidate(checked, PairedStory.of_row(row)) for row in rows.values()]
         texts, assessed, verified = dict[bytes, FoundText](), list[Assessed](), list[Verified]()
         if pairs:
             texts, known_common = await asyncio.gather(
@@ -316,10 +314,6 @@ class Checker:
 def _rows(db: sqlite3.Connection, story_id: int, nominated: Nominated) -> Rows:
     ids = (story for some in nominated[:2] for story in candidates.without_templates(db, story_id, some))
     return {story_id: dict(row) for story_id, row in stories.describe(db, ids).items()}
-
-
-def _paired_story(row: Mapping[str, Any]) -> PairedStory:
-    return PairedStory(**{name: row[name] for name in PairedStory.__slots__})
 
 
 def _find_flagged(db: sqlite3.Connection, assessed: Sequence[Assessed]) -> list[tuple[int, Kind, Assessment]]:

@@ -172,8 +172,7 @@ class PairVerifier:
         copies, left = list[Copy](), iter(pairs)
         while some := list(islice(left, PAIRS_AT_A_TIME)):
             compared = [
-                ComparedPair(Candidate(_paired_story(1, a), _paired_story(2, b)), self._made(a), self._made(b))
-                for a, b in some
+                ComparedPair(Candidate(_side(1, a), _side(2, b)), self._made(a), self._made(b)) for a, b in some
             ]
             assessed = assess_all(compared, lambda _: DETECTION, lambda _: common)
             for (a, b), found in zip(some, assessed, strict=True):
@@ -211,15 +210,5 @@ def by_severity(copy: Copy) -> tuple[int, float]:
     return tier_of(copy.kind).severity, -max(copy.containment_a, copy.containment_b)
 
 
-def _paired_story(number: int, text: KeyedText) -> PairedStory:
-    fingerprint = text.fingerprint
-    return PairedStory(
-        number,
-        text.language,
-        None,
-        fingerprint.text_hash,
-        fingerprint.simhash,
-        fingerprint.signature,
-        fingerprint.words,
-        fingerprint.shingles,
-    )
+def _side(number: int, text: KeyedText) -> PairedStory:
+    return PairedStory.of(number, text.language, text.fingerprint)

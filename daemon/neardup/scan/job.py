@@ -267,7 +267,7 @@ class Scan:
     async def _verify_all(self, nominated: Nominated) -> None:
         """Verify the pairs, and write the flags and near misses."""
         compared, workers = self._compared, self._processes.workers
-        sides = [_side(document) for document in compared]
+        sides = [PairedStory.of(document.id, document.language, document.fingerprint) for document in compared]
         common = await self._write_common_passages(nominated)
         columns = sides, [document.text for document in compared], common
         self._processes.verifier.begin(*columns)
@@ -325,13 +325,6 @@ def _put(db: sqlite3.Connection, rows: Sequence[tuple[Candidate, Assessment, boo
         new = verification.put_first_flags(db, rows, algorithm())
         similarities.refresh(db)
     return new
-
-
-def _side(document: ComparedDocument) -> PairedStory:
-    made = document.fingerprint
-    return PairedStory(
-        document.id, document.language, None, made.text_hash, made.simhash, made.signature, made.words, made.shingles
-    )
 
 
 async def _batch(listed: Listed) -> AsyncIterator[list[Document | BadDocument]]:

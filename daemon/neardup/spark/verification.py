@@ -141,7 +141,7 @@ def rows_of(
     pairs = list[ComparedPair]()
     for row in rows:
         a, b = (None if row[name] is None else text_of(row[name]) for name in ("text_a", "text_b"))
-        pairs.append(ComparedPair(Candidate(_side(row, "a"), _side(row, "b")), a, b))
+        pairs.append(ComparedPair(Candidate(PairedStory.of_row(row, "_a"), PairedStory.of_row(row, "_b")), a, b))
     assessed = assess_all(pairs, config.detection.of, lambda language: common.get(language, NO_HASHES))
     return [
         {"language": pair.language, "by_passages": row["by_passages"]}
@@ -149,19 +149,6 @@ def rows_of(
         else _flag(row, pair, assessment, config, flagged_at)
         for row, (pair, *_), assessment in zip(rows, pairs, assessed, strict=True)
     ]
-
-
-def _side(row: dict[str, Any], side: str) -> PairedStory:
-    return PairedStory(
-        row[f"id_{side}"],
-        Language(row[f"language_{side}"]),
-        row[f"path_{side}"],
-        row[f"text_hash_{side}"],
-        row[f"simhash_{side}"],
-        row[f"signature_{side}"],
-        row[f"words_{side}"],
-        row[f"shingles_{side}"],
-    )
 
 
 def _flag(
