@@ -44,7 +44,7 @@ class Compared(Protocol):
 
 
 @dataclass(slots=True)
-class Nominated:
+class NominatedPairs:
     """The pairs that may be copies, and the hashes of common passages with their holders' places as examples.
 
     `by_passages` are the pairs that passages alone nominate, and `alike` the others.  `left_out` counts the matches
@@ -63,12 +63,12 @@ class Nominated:
         return sorted(self.alike | self.by_passages)
 
 
-def nominate_pairs(texts: Sequence[Compared], detection: Detection, first_new: int | None = None) -> Nominated:
+def nominate_pairs(texts: Sequence[Compared], detection: Detection, first_new: int | None = None) -> NominatedPairs:
     """The pairs of texts that may be copies.
 
     Given `first_new`, only the pairs of a text from this place on and a text before it.
     """
-    found = Nominated()
+    found = NominatedPairs()
     places_of = defaultdict[Language, list[int]](list)
     for place, text in enumerate(texts):
         places_of[text.language].append(place)
@@ -84,7 +84,7 @@ def passages_of(text: Compared) -> PassageHashes:
 
 
 def _nominate_alike(  # noqa: PLR0917 - what `nominate` has at hand
-    found: Nominated,
+    found: NominatedPairs,
     language: Language,
     places: Sequence[int],
     texts: Sequence[Compared],
@@ -128,7 +128,7 @@ def _within_limits(pairs: Iterable[Pair], most: int) -> tuple[set[Pair], int]:
 
 
 def _nominate_by_passages(
-    found: Nominated,
+    found: NominatedPairs,
     languages: Sequence[Language],
     texts: Sequence[Compared],
     detection: Detection,

@@ -41,7 +41,7 @@ class LedgerFacts(NamedTuple):
     is_held: bool
 
 
-class Nominated(NamedTuple):
+class TextMatches(NamedTuple):
     """The ids of the stories to compare a text with, the best first: by its whole text, and by passages alone.
 
     `common` are the passage hashes of the text, ascending, that were found to be common.  `reasons` say what was done
@@ -65,7 +65,7 @@ class TextNominator:
         self._detection = detection
         self._version = version
 
-    async def nominate(self, probe: StoryProbe, facts: LedgerFacts, until: float | None) -> Nominated:
+    async def nominate(self, probe: StoryProbe, facts: LedgerFacts, until: float | None) -> TextMatches:
         """Look a text up in both indexes, each until a time of the event loop.
 
         Raises Fatal for the index of another ledger or of another version of the fingerprints.
@@ -74,7 +74,7 @@ class TextNominator:
             self._by_whole_text(probe, facts, until), self._by_passages(probe, facts, until)
         )
         only_by_passages = tuple(story_id for story_id in by_passages if story_id not in whole)
-        return Nominated(whole, only_by_passages, common, whole_reasons + reasons)
+        return TextMatches(whole, only_by_passages, common, whole_reasons + reasons)
 
     async def _by_whole_text(
         self, probe: StoryProbe, facts: LedgerFacts, until: float | None

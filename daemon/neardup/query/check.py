@@ -24,7 +24,7 @@ from neardup.index.passages.index import PassageIndex
 from neardup.index.protocol import Index
 from neardup.ledger import Ledger, active_verdicts, candidates, stories
 from neardup.ledger.similarities import share_of, words_in
-from neardup.nomination.one_text import Nominated, TextNominator, facts_of
+from neardup.nomination.one_text import TextMatches, TextNominator, facts_of
 from neardup.nomination.passages import CommonHashes
 from neardup.nomination.stories import StoryProbe
 from neardup.pages.text_cache import FoundText, NoText, Texts
@@ -235,7 +235,7 @@ class Examined:
 
     probe: StoryProbe
     seen: int
-    nominated: Nominated
+    nominated: TextMatches
     assessed: Sequence[Assessed]
     result: CheckResult
 
@@ -311,7 +311,7 @@ class Checker:
         return assessed, spans
 
 
-def _rows(db: sqlite3.Connection, story_id: int, nominated: Nominated) -> Rows:
+def _rows(db: sqlite3.Connection, story_id: int, nominated: TextMatches) -> Rows:
     ids = (story for some in nominated[:2] for story in candidates.without_templates(db, story_id, some))
     return {story_id: dict(row) for story_id, row in stories.describe(db, ids).items()}
 

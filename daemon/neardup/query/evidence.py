@@ -16,7 +16,7 @@ from neardup.core.text.scripts import most_frequent_script
 from neardup.core.verify import skeletons
 from neardup.core.verify.alignment import NO_HASHES, align
 from neardup.core.verify.passages import Passage, passages
-from neardup.core.verify.scores import examine, hamming, hash_rows
+from neardup.core.verify.scores import compare_texts
 from neardup.core.verify.text import Text
 from neardup.core.verify.tiers import COMMON_WORDS, COPIED_WORDS, PASSAGE, tier_of
 from neardup.core.verify.tiers import Thresholds as Limits
@@ -148,17 +148,7 @@ def evidence(a: LoadedStory, b: LoadedStory, thresholds: Limits, common: Passage
     `common` are the hashes of common passages in their language, ascending.
     """
     text_a, text_b = a.text, b.text
-    simhashes = (hash_rows([text.fingerprint.simhash]) for text in (text_a, text_b))
-    [distance] = hamming(*simhashes).tolist()
-    found = examine(
-        text_a,
-        text_b,
-        distance,
-        thresholds,
-        common,
-        same_text=text_a.text_hash == text_b.text_hash,
-        is_of_one_language=_are_of_one_language(a, b),
-    )
+    found = compare_texts(text_a, text_b, thresholds, common, is_of_one_language=_are_of_one_language(a, b))
     kind, signals = found.kind, found.signals
     shown = _passages(kind, text_a, text_b)
     covered = sum(passage.words for passage in shown)
@@ -167,7 +157,7 @@ def evidence(a: LoadedStory, b: LoadedStory, thresholds: Limits, common: Passage
         a=facts_of(a),
         b=facts_of(b),
         kind=kind,
-        hamming=distance,
+        hamming=signals.hamming,
         jaccard=signals.jaccard,
         containment=signals.containment_a,
         matched_containment=signals.containment_b,

@@ -14,7 +14,7 @@ from neardup.core.fingerprint.compute import fingerprint_text
 from neardup.core.fingerprint.word_hashes import PassageHashes
 from neardup.core.page import MIN_WORDS, is_too_short
 from neardup.core.text.scripts import UnknownScript, detect_language, most_frequent_script
-from neardup.core.verify.scores import ComparedPair, assess_all, examine, hamming, hash_rows
+from neardup.core.verify.scores import ComparedPair, assess_all, compare_texts
 from neardup.core.verify.text import Text
 from neardup.core.verify.tiers import COPIED_WORDS, tier_of
 from neardup.languages import SHIPPED
@@ -74,15 +74,8 @@ def compare(text_a: str, text_b: str, language: str | None = None) -> Comparison
     """
     spoken = detect_language(text_a) if language is None else SHIPPED.find(language)
     a, b = _text(text_a, "text_a"), _text(text_b, "text_b")
-    [distance] = hamming(*(hash_rows([text.fingerprint.simhash]) for text in (a, b))).tolist()
-    assessment = examine(
-        a,
-        b,
-        distance,
-        DETECTION,
-        same_text=a.text_hash == b.text_hash,
-        is_of_one_language=language is not None or most_frequent_script(text_a) == most_frequent_script(text_b),
-    )
+    is_of_one_language = language is not None or most_frequent_script(text_a) == most_frequent_script(text_b)
+    assessment = compare_texts(a, b, DETECTION, is_of_one_language=is_of_one_language)
     signals, spans_a, spans_b = assessment.signals, assessment.spans_a, assessment.spans_b
     return Comparison(
         language=spoken,
@@ -90,7 +83,7 @@ def compare(text_a: str, text_b: str, language: str | None = None) -> Comparison
         jaccard=signals.jaccard or 0.0,
         containment_a=signals.containment_a or 0.0,
         containment_b=signals.containment_b or 0.0,
-        hamming=distance,
+        hamming=signals.hamming,
         longest_run_words=signals.longest_run_words or 0,
         copied_words=int(signals.extra.get(COPIED_WORDS, 0)),
         spans_a=character_spans(a, spans_a),

@@ -22,7 +22,7 @@ from neardup.core.text.scripts import ENGLISH
 from neardup.errors import Fatal
 from neardup.ledger import Ledger, cases, connect, languages, passages, similarities, stories, transaction, verification
 from neardup.ledger.passages import CommonPassage
-from neardup.nomination.in_memory import Nominated, Pair, nominate_pairs
+from neardup.nomination.in_memory import NominatedPairs, Pair, nominate_pairs
 from neardup.pages.local import PlainContent
 from neardup.pages.reader_pool import PROCESSES, ReaderPool
 from neardup.pages.results import NotModified, PageResult, results_of
@@ -264,7 +264,7 @@ class Scan:
         self._progress.size = self._documents.size
         self._watch(self._progress)
 
-    async def _verify_all(self, nominated: Nominated) -> None:
+    async def _verify_all(self, nominated: NominatedPairs) -> None:
         """Verify the pairs, and write the flags and near misses."""
         compared, workers = self._compared, self._processes.workers
         sides = [PairedStory.of(document.id, document.language, document.fingerprint) for document in compared]
@@ -294,7 +294,7 @@ class Scan:
             found = await asyncio.to_thread(self._processes.verifier.verify, pairs)
         return len(pairs), found
 
-    async def _write_common_passages(self, nominated: Nominated) -> dict[Language, PassageHashes]:
+    async def _write_common_passages(self, nominated: NominatedPairs) -> dict[Language, PassageHashes]:
         """Record the common passages; returns their hashes, ascending, by language."""
         examples = [self._compared[place] for place in nominated.common.examples.tolist()]
         rows = [

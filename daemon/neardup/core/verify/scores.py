@@ -115,7 +115,7 @@ def assess_all(
     found: list[Assessment | None] = [None] * len(pairs)
     with_texts = defaultdict[Language, list[tuple[int, _Texts]]](list)
     for n, (pair, a, b) in enumerate(pairs):
-        bits = (int.from_bytes(pair.a.simhash) ^ int.from_bytes(pair.b.simhash)).bit_count()
+        bits = _differing_bits(pair.a.simhash, pair.b.simhash)
         languages = 1 if pair.is_of_one_language else 2
         if pair.a.text_hash == pair.b.text_hash:
             found[n] = _same_text(pair, bits, languages, thresholds_of(pair.language))
@@ -153,6 +153,20 @@ def _same_text(pair: Candidate, bits: int, languages: int, thresholds: Threshold
     return Assessment(kind_of(signals, thresholds), signals, whole, whole)
 
 
+def compare_texts(
+    a: Text, b: Text, thresholds: Thresholds, common: PassageHashes = NO_HASHES, *, is_of_one_language: bool
+) -> Assessment:
+    """The assessment of two texts that are at hand, with all signals, however little they have in common."""
+    bits = _differing_bits(a.fingerprint.simhash, b.fingerprint.simhash)
+    same_text = a.text_hash == b.text_hash
+    return examine(a, b, bits, thresholds, common, same_text=same_text, is_of_one_language=is_of_one_language)
+
+
+def _differing_bits(a: bytes, b: bytes) -> int:
+    """The Hamming distance of two SimHashes."""
+    return (int.from_bytes(a) ^ int.from_bytes(b)).bit_count()
+
+
 def examine(
     a: Text,
     b: Text,
@@ -163,14 +177,12 @@ def examine(
     same_text: bool,
     is_of_one_language: bool,
 ) -> Assessment:
-    """As `assess`, with all signals, however little two texts have in common."""
+    """As `compare_texts`, of texts whose fingerprints are known to differ in so many bits."""
     texts = _Texts(a, b, bits, 1 if is_of_one_language else 2)
     if texts.are_in_two_scripts:
         return _assess_skeletons([texts], thresholds)[0]
-    found, overlap = (
-        find_copied(a.word_hashes, b.word_hashes, common),
-        _overlap(a, b, count_shared(a.shingles, b.shingles), bits),
-    )
+    found = find_copied(a.word_hashes, b.word_hashes, common)
+    overlap = _overlap(a, b, count_shared(a.shingles, b.shingles), bits)
     run = longest_run(a.word_hashes, b.word_hashes) if found.longest_run is None else found.longest_run
     own = _own_shares([(texts, overlap, found)], common).get(0)
     extra = _extra(found, own, texts.languages)
