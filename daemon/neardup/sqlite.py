@@ -1,8 +1,4 @@
-"""SQLite: connections on threads of their own, its errors as neardup's, the size of a record, names that last.
-
-A record of a table is a header with the types of the columns, followed by their values.  A cell in a leaf of the table
-holds the record's length, the row id and the record; two bytes of the page point to it (sqlite.org/fileformat2.html).
-"""
+"""SQLite: connections on threads of their own, its errors as neardup's, names that last."""
 
 import asyncio
 import os
@@ -22,9 +18,6 @@ DAMAGED = {sqlite3.SQLITE_CORRUPT, sqlite3.SQLITE_NOTADB}
 # SQLite quotes the definitions of a damaged file, whatever bytes they have; Python decodes the message as UTF-8.
 Failure = sqlite3.Error | UnicodeDecodeError
 FAILURES = (sqlite3.Error, UnicodeDecodeError)
-PAGE_BYTES = 4096
-LEAF_HEADER, POINTER = 8, 2
-INTERIOR = 1.005  # factor for the interior pages above the leaves
 HINTS = {
     sqlite3.SQLITE_FULL: "free some disk space; nothing that was committed is lost",
     **dict.fromkeys(DAMAGED, "`neardup doctor` says how to restore it"),
@@ -95,22 +88,6 @@ class ThreadedConnection:
         """Wait for the call that is running, then close the connection."""
         self._thread.shutdown(wait=True)
         self._db.close()
-
-
-def bytes_in_leaves(cell: float) -> float:
-    """The bytes of leaf pages that a cell of this size takes; on average half a cell of each page stays free."""
-    size = cell + POINTER
-    return INTERIOR * size * PAGE_BYTES / (PAGE_BYTES - LEAF_HEADER - size / 2)
-
-
-def integer_bytes(value: int) -> int:
-    """The bytes of an integer in a record."""
-    return next(size for size in (1, 2, 3, 4, 6, 8) if value < 1 << (8 * size - 1))
-
-
-def varint_bytes(value: float) -> int:
-    """The bytes of a length below 2 ** 21 in a cell."""
-    return 1 if value < 128 else 2 if value < 16384 else 3
 
 
 def sync_folder(folder: Path) -> None:

@@ -14,14 +14,12 @@ from neardup.core.fingerprint.compute import fingerprint
 from neardup.core.fingerprint.minhash import agreeing, signature_rows
 from neardup.core.text.normalize import tokens
 from neardup.core.verify.scores import hamming
-from neardup.index.spread import BAND_VALUES, two_shared
-from neardup.insights.plan.sample import collisions
 from neardup.records import Language
 
 from tests.bench import report
 from tests.bench.corpus import Pair, check, read_documents
 from tests.support import synthetic
-from tests.support.synthetic import Stories
+from tests.support.synthetic import BAND_VALUES, Stories, collisions
 
 MIN_WORDS = 100  # the pairs of shorter stories are not known
 SEED = 2
@@ -76,7 +74,6 @@ def measured(stories: Stories) -> list[str]:
         f"{BAND_VALUES * sharing.mean():.1f}",
         f"{BAND_VALUES * sharing.max():.0f}",
         *(f"{counts[least:].sum() / counts.sum():.1e}" for counts, least in ((shared, 1), (shared, 2), (rows, 6))),
-        f"{two_shared(sharing):.1e}",
         f"{BAND_VALUES * collisions(hash_bands, BAND_VALUES).mean():.1f}",
         f"{mean:.0f} +- {spread:.1f}",
     ]
@@ -89,7 +86,6 @@ COLUMNS = (
     "pairs that\nshare a band",
     "two\nbands",
     "agree in\n6 rows",
-    "two bands, if\nindependent",
     "SimHash bucket,\ntimes uniform",
     "Hamming\ndistance",
 )

@@ -6,13 +6,11 @@ import numpy as np
 import pytest
 from neardup.core.fingerprint.minhash import agreeing
 from neardup.core.verify.scores import hamming
-from neardup.index.spread import BAND_VALUES
-from neardup.insights.plan.sample import collisions
 from neardup.records import Language
 
 from tests.support import synthetic
 from tests.support.languages import ODIA, SAMPLED
-from tests.support.synthetic import CHUNK, Distribution, Stories
+from tests.support.synthetic import BAND_VALUES, CHUNK, Distribution, Stories, collisions
 
 UNIFORM = 1 / BAND_VALUES
 

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 from neardup.config import Config, load
-from neardup.insights.plan.project import DAEMON, sweep_bytes
+from neardup.insights.plan import DAEMON, sweep_bytes
 from neardup.option_values import DEFAULT_LISTEN
 
 from tests.deploy.test_deploy import run

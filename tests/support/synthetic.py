@@ -18,7 +18,7 @@ from dataclasses import dataclass
 
 import numpy as np
 import numpy.typing as npt
-from neardup.core.candidates.banding import Numbers
+from neardup.core.candidates.banding import BAND_BITS, Numbers
 from neardup.core.fingerprint.minhash import ROWS, SignatureRows
 from neardup.records import BandedFingerprint, Change, Language
 
@@ -29,6 +29,7 @@ FIRST_ID = 1_000_000_000
 HASH_BYTES = 16
 HASH_BITS = 8 * HASH_BYTES
 BYTE_VALUES = 256
+BAND_VALUES = 1 << BAND_BITS
 
 SHAPE_SEED = 1
 COMMON, RARE = 1000, 400
@@ -115,6 +116,12 @@ SHAPES = {
     ODIA: (2.05, 0.33),  # 6.1 3.5
     PUNJABI: (2.07, 0.42),  # 6.3 5.4
 }
+
+
+def collisions(values: npt.NDArray[np.unsignedinteger], size: int) -> Floats:
+    """The share of pairs with equal values, for each column of an (n, columns) array of values below `size`."""
+    counts = np.array([np.bincount(column, minlength=size) for column in values.T])
+    return np.asarray((counts * (counts - 1)).sum(axis=1) / (len(values) * (len(values) - 1)))
 
 
 def uniform() -> Distribution:

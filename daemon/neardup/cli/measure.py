@@ -141,25 +141,24 @@ def evaluate(
 def plan(config: "Config", *, counts: tuple[str, ...], sample: int, daily: int, memory: str, as_json: bool) -> None:
     """Project what the corpus needs: memory, disk and time, and when the box will be full.
 
-    This command lists the configured source once and reads a sample of its pages.  It does not touch
-    ledger or index.  With --stories it reads nothing, and assumes typical prose of each language.
+    This command lists the configured source once, and runs the pipeline on a sample of its stories in
+    a temporary folder.  It does not touch ledger or index.  With --stories it reads nothing, and
+    assumes typical stories.
     """
     from neardup.cli import output
-    from neardup.insights.plan.project import plan as plan_for
-    from neardup.insights.plan.sample import read_sample
-    from neardup.insights.plan.tables import tables as plan_tables
+    from neardup.insights import plan as projection
 
     memory_bytes = _parse_size(memory)
     stories, pages = _parse_counts(config.registry, counts), None
     if not counts:
         with console.show_count("plan") as show_listed:
-            pages = run_async(lambda _: read_sample(config, sample, show_listed))
+            pages = run_async(lambda _: projection.read_sample(config, sample, show_listed))
         stories = pages.listed
-    facts = plan_for(config, pages, stories, daily, memory_bytes)
+    facts = projection.plan(pages, stories, daily, memory_bytes)
     if as_json:
         click.echo(json.dumps(facts))
         return
-    for part in plan_tables(facts):
+    for part in projection.plan_tables(facts):
         output.out.print(part)
         output.out.print()
 
