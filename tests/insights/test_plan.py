@@ -11,8 +11,8 @@ from neardup.index.redis import LAYOUTS, Layout
 from neardup.insights import plan
 from neardup.records import Language
 
-from tests.bench.plan_sizes import redis_bytes, sqlite_bytes
 from tests.support.generated_stories import configuration, generate
+from tests.support.index_sizes import redis_bytes, sqlite_bytes
 from tests.support.languages import HINDI, SAMPLED, TELUGU
 from tests.support.synthetic_stories import PLATFORM
 
