@@ -4,7 +4,7 @@ By whole texts, whose SimHashes or signatures are alike, and by passages, of whi
 nominated are `Matches`: a story, and the stories that it is to be compared with, the best first; `matches` has their
 limit, and records them.
 
-- `stories`: for stories that are looked up in the indexes: `nominate`, which runs, upkeep and evaluations call.
+- `stories`: for stories that are looked up in the indexes: `nominate`.  A run, which looks ahead, calls its parts.
 - `one_text`: for a text that is checked, in a given time, and with the indexes that answer.
 - `passages`: the lookups by passages, and the passages that too many stories share.
 - `in_memory`: among texts in memory, without an index and a ledger, for scans and the library.

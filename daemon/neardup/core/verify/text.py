@@ -124,7 +124,7 @@ class Text:
 
     def prepared(self) -> Self:
         """The text itself, with all that a check needs made, by the native core, which holds up no other thread."""
-        _ = self.fingerprint, self.hashed, self.shingles
+        _ = self.fingerprint, self.hashed, self.shingles, self.marks
         return self
 
     def to_compare(self) -> Self:
