@@ -43,9 +43,6 @@ def test_copies_are_measured_in_ten_languages(neardup: Neardup, tmp_path: Path) 
         if name in {edit.name for edit in EDITS if edit.same_words}:
             assert row["exact"]["share"] == 1, f"{language}: {name}"
     assert {row["language"]: row["false"] for row in facts["false_flags"]} == dict.fromkeys([*SAMPLED, "all"], 0)
-    assert all(row["lookups"] % 2 == 0 for row in facts["candidates"][:-1])
-    assert {(row["bands"], row["rows"], row["shared"]) for row in facts["bands"]} >= {(32, 2, 2), (16, 4, 1)}
-    assert sum(facts["buckets"]["signature"].values()) > 0
     assert not list(temporary.iterdir()), "the temporary corpus was left behind"
     assert not neardup.ledger.exists(), "evaluate created a ledger"
 
@@ -59,7 +56,7 @@ def test_the_same_seed_gives_the_same_figures(make_neardup: Callable[..., Neardu
     )
     assert (first.code, again.code, shown.code) == (0, 0, 0), first.err + again.err + shown.err
     assert first.facts == again.facts
-    for title in ("Recall, all kinds together", "False flags", "Candidates per lookup", "Bands x rows", "Thresholds"):
+    for title in ("Recall, all kinds together", "False flags", "Thresholds"):
         assert title in shown.out
     names = [row["edit"] for row in first.facts["recall"] if row["language"] == "all"]
     assert names == [copy.name for copy in COPIES if copy.name in names], "in this order"

@@ -4,11 +4,10 @@ The figures are one object, which `--json` prints; the tables show most of it.
 """
 
 import asyncio
-from collections import Counter, defaultdict
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections import Counter
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import AbstractContextManager
 from dataclasses import asdict, dataclass
-from itertools import islice
 from pathlib import Path
 from tempfile import TemporaryDirectory
 
@@ -16,10 +15,8 @@ import numpy as np
 
 from neardup.config import Config
 from neardup.core.intervals import share
-from neardup.core.text.normalize import tokens
 from neardup.core.verify.tiers import kinds
 from neardup.insights.evaluate import precision
-from neardup.insights.evaluate.bands import SHINGLES, BandingCounts, count_by_banding
 from neardup.insights.evaluate.corpus import COPIES, Copy, Corpus, Original, plant, sample, write_pages
 from neardup.insights.evaluate.measure import FALSE_BELOW_WORDS, RUN, Measured, measure
 from neardup.insights.evaluate.precision import precision_on_record
@@ -34,17 +31,7 @@ MILLION = 1_000_000
 SCORES = ("jaccard", "containment")
 
 
-@dataclass(frozen=True, slots=True)
-class Banding:
-    """The parameters of one row of the table of banding."""
-
-    shingles: str
-    bands: int
-    rows: int
-    shared: int
-
-
-def facts(measured: Sequence[Measured], bands: Mapping[Banding, BandingCounts]) -> Facts:
+def facts(measured: Sequence[Measured]) -> Facts:
     """All figures of some corpora: rows by language, then a row for all languages together."""
     return {
         "stories": {
@@ -56,14 +43,8 @@ def facts(measured: Sequence[Measured], bands: Mapping[Banding, BandingCounts]) 
         },
         "recall": list(_recall(measured)),
         "false_flags": list(_false_flags(measured)),
-        "candidates": list(_candidates(measured)),
         "thresholds": list(_thresholds(measured)),
         "left_out_of_thresholds": sum(corpus.scored.left_out for corpus in measured),
-        "bands": [_banding(banding, counts) for banding, counts in bands.items()],
-        "buckets": {
-            "signature": _sizes(corpus.signature_buckets for corpus in measured),
-            "simhash": _sizes(corpus.simhash_buckets for corpus in measured),
-        },
         "false_pairs": sorted(
             ({"language": corpus.language, **asdict(flag)} for corpus in measured for flag in corpus.false_flags),
             key=lambda pair: (max(pair["jaccard"], pair["containment"]), pair["a"], pair["b"]),
@@ -112,24 +93,6 @@ def _false_flags(measured: Sequence[Measured]) -> Iterator[Facts]:
         }
 
 
-def _candidates(measured: Sequence[Measured]) -> Iterator[Facts]:
-    for language, some in _with_all(measured):
-        lookups = [lookup for corpus in some for lookup in corpus.lookups]
-        yield {
-            "language": language,
-            "lookups": len(lookups),
-            "met": _spread([lookup.found for lookup in lookups]),
-            "nominated": _spread([lookup.nominated for lookup in lookups]),
-            "strangers": _spread([lookup.unrelated for lookup in lookups]),
-        }
-
-
-def _spread(counts: Sequence[int]) -> dict[str, float]:
-    """Mean, median and 99th percentile."""
-    p50, p99 = np.percentile(counts, (50, 99), method="inverted_cdf").tolist()
-    return {"mean": float(np.mean(counts)), "p50": p50, "p99": p99}
-
-
 def _thresholds(measured: Sequence[Measured]) -> Iterator[Facts]:
     """Recall and precision if a threshold on one score alone decided which pairs on record are flagged."""
     copies = sum(corpus.scored.copies for corpus in measured)
@@ -153,22 +116,6 @@ def _thresholds(measured: Sequence[Measured]) -> Iterator[Facts]:
         }
 
 
-def _banding(banding: Banding, counts: BandingCounts) -> Facts:
-    return {
-        **asdict(banding),
-        "stories": counts.stories,
-        "precision": counts.precision,
-        "recall": counts.recall,
-        "f1": counts.f1,
-        "candidates_per_lookup": counts.candidates_per_lookup,
-    }
-
-
-def _sizes(buckets: Iterable[Sequence[int]]) -> dict[int, int]:
-    """Count the buckets by their number of members."""
-    return dict(sorted(Counter(size for sizes in buckets for size in sizes).items()))
-
-
 # The evaluation
 
 # In one corpus, most of the work would be to verify copies of a story against each other.  Therefore the ways of
@@ -177,7 +124,6 @@ CORPORA = 4
 # To start a run takes seconds.  Therefore one run has the originals of as many languages as make this many, and a
 # sample of few originals is one corpus.
 ORIGINALS, FEW = 300, 5
-BAND_STORIES = 400  # stories of a corpus whose pairs are all compared for the table of banding
 
 
 @dataclass(frozen=True, slots=True)
@@ -197,7 +143,6 @@ async def evaluate_copies(config: Config, stories: int, min_words: int, seed: in
     with progress.show_count("listing") as show_listed:
         drawn = await sample(config, stories, min_words, seed, show_listed)
     measured = []
-    bands: defaultdict[Banding, BandingCounts] = defaultdict(BandingCounts)
     for group in _groups(list(drawn.values())):
         languages = ", ".join(originals[0].language for originals in group)
         corpora_each = CORPORA if sum(map(len, group)) > FEW else 1
@@ -207,11 +152,9 @@ async def evaluate_copies(config: Config, stories: int, min_words: int, seed: in
                 progress.show_progress(f"{languages} {n + 1}/{corpora_each}") as watch,
                 TemporaryDirectory(prefix="neardup-evaluate-") as name,
             ):
-                corpora, counts = await asyncio.to_thread(_plant, config, group, copies, seed, Path(name))
+                corpora = await asyncio.to_thread(_plant, group, copies, seed, Path(name))
                 measured += await measure(config, corpora, Path(name), watch)
-            for banding, more in counts:
-                bands[banding] += more
-    return facts(measured, bands) | {"verdicts": precision}
+    return facts(measured) | {"verdicts": precision}
 
 
 def _groups(samples: Sequence[Sequence[Original]]) -> Iterator[list[Sequence[Original]]]:
@@ -226,40 +169,19 @@ def _groups(samples: Sequence[Sequence[Original]]) -> Iterator[list[Sequence[Ori
         yield group
 
 
-def _plant(
-    config: Config, group: Iterable[Sequence[Original]], copies: Sequence[Copy], seed: int, folder: Path
-) -> tuple[list[Corpus], list[tuple[Banding, BandingCounts]]]:
-    """Write a corpus of each language into `folder`; returns the corpora and their bandings."""
+def _plant(group: Iterable[Sequence[Original]], copies: Sequence[Copy], seed: int, folder: Path) -> list[Corpus]:
+    """Write a corpus of each language into `folder`."""
     corpora: list[Corpus] = []
-    counts: list[tuple[Banding, BandingCounts]] = []
     for originals in group:
         corpus, texts = plant(originals, copies, seed, first=corpora[-1].ids.stop if corpora else 0)
         write_pages(corpus, texts, folder)
-        counts += _count_bands(corpus, texts, config.detection.of(originals[0].language).jaccard).items()
         corpora.append(corpus)
-    return corpora, counts
-
-
-def _count_bands(corpus: Corpus, texts: Iterable[str], jaccard: float) -> dict[Banding, BandingCounts]:
-    """The table of banding of some originals and their copies, without the copies that have the same words."""
-    distinct = (
-        text
-        for story, text in zip(corpus.stories, texts, strict=True)
-        if story.copy is None or not (story.copy.same_words or story.copy.part)
-    )
-    words = [tokens(text) for text in islice(distinct, BAND_STORIES)]
-    return {
-        Banding(name, *banding): counts
-        for name, shingles in SHINGLES.items()
-        for banding, counts in count_by_banding(list(map(shingles, words)), jaccard).items()
-    }
+    return corpora
 
 
 # Its tables
 
 CODES = SHIPPED.codes
-LOOKUP = {"met": "found", "nominated": "nominated", "strangers": "unrelated"}  # key of the facts: column
-SPREAD = ("mean", "p50", "p99")
 
 
 def copies_tables(facts: Facts) -> list[Table]:
@@ -285,35 +207,6 @@ def copies_tables(facts: Facts) -> list[Table]:
                     f"{row['low']:.2f} - {row['high']:.2f}",
                 )
                 for row in facts["false_flags"]
-            ],
-        ),
-        Table(
-            "Candidates per lookup",
-            "Each original is looked up among all originals and some of the copies. Found: stories in the same "
-            "buckets. Nominated: stories that are verified. Unrelated: nominated stories that are not its copies.",
-            ("language", "lookups", *(f"{column} {s}" for column in LOOKUP.values() for s in SPREAD)),
-            [
-                (
-                    row["language"],
-                    f"{row['lookups']:,}",
-                    *(f"{row[w][s]:,.1f}".removesuffix(".0") for w in LOOKUP for s in SPREAD),
-                )
-                for row in facts["candidates"]
-            ],
-        ),
-        Table(
-            "Bands x rows",
-            "Signatures have 64 rows; a candidate shares that many bands. Precision, recall and F1 of the candidates "
-            "against all pairs whose exact Jaccard similarity of the same shingles reaches detection.jaccard.",
-            ("shingles", "bands", "rows", "shared", "precision", "recall", "F1", "candidates per lookup"),
-            [
-                (
-                    row["shingles"],
-                    *(str(row[name]) for name in ("bands", "rows", "shared")),
-                    *(decimal(row[name]) for name in ("precision", "recall", "f1")),
-                    "" if row["candidates_per_lookup"] is None else f"{row['candidates_per_lookup']:.1f}",
-                )
-                for row in facts["bands"]
             ],
         ),
         _thresholds_table(facts),

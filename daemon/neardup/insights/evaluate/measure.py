@@ -6,7 +6,6 @@ here, and not by the code that is measured.
 
 import asyncio
 import sqlite3
-import sys
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
@@ -14,27 +13,19 @@ from functools import lru_cache
 from itertools import combinations, pairwise
 from pathlib import Path
 
-import numpy as np
 from msgspec.structs import replace
 
 from neardup.app import App, open_app, run_once
 from neardup.config import Config, Content, Detection, Export, Extract, Index, Ledger, Source
-from neardup.core.candidates.select import merge_found
 from neardup.core.text.extraction import Extraction
 from neardup.core.text.html import page_text
 from neardup.core.text.normalize import tokens
 from neardup.core.verify.scores import NEAR_MISS
-from neardup.core.verify.text import Text
-from neardup.index.protocol import BucketKind, read_bucket_sizes
 from neardup.insights.evaluate.corpus import Corpus, write_manifest
 from neardup.insights.evaluate.edits import OTHER_SCRIPT
 from neardup.insights.evaluate.truth import FALSE_BELOW
-from neardup.ledger import stories, versions
-from neardup.nomination.passages import PassageNomination
-from neardup.nomination.stories import StoryProbe, nominate
-from neardup.pipeline.passage_sync import PassageSync
 from neardup.pipeline.summary import Watch
-from neardup.records import BandedFingerprint, Kind, Language
+from neardup.records import Kind, Language
 
 RUN = 5  # words
 FALSE_BELOW_WORDS = 30  # a flagged pair with less than this in common runs, and with low scores, is false
@@ -159,15 +150,6 @@ def _related(corpus: Corpus, pairs: Iterable[Pair]) -> Mapping[int, frozenset[in
 
 
 @dataclass(frozen=True, slots=True)
-class Lookup:
-    """The lookup of one original: stories found, stories nominated, and nominated stories that are not its copies."""
-
-    found: int
-    nominated: int
-    unrelated: int
-
-
-@dataclass(frozen=True, slots=True)
 class FalseFlag:
     """A flagged pair with little in common: its stories by id and edit, and its scores, computed separately."""
 
@@ -195,9 +177,6 @@ class Measured:
     cross_pairs: int
     cross_flags: int
     false_flags: Sequence[FalseFlag]
-    lookups: Sequence[Lookup]
-    simhash_buckets: Sequence[int]
-    signature_buckets: Sequence[int]
 
 
 async def measure(config: Config, corpora: Sequence[Corpus], folder: Path, watch: Watch) -> list[Measured]:
@@ -210,8 +189,6 @@ async def measure(config: Config, corpora: Sequence[Corpus], folder: Path, watch
 
 async def _measure(app: App, corpus: Corpus, folder: Path) -> Measured:
     pairs = await app.reader.do(_pairs, corpus)
-    originals = await app.reader.do(_originals, corpus)
-    sizes = await read_bucket_sizes(app.index, list(originals.values()))
     cross_flags = select_cross_flags(corpus, pairs)
     return Measured(
         language=corpus.originals[0].language,
@@ -221,9 +198,6 @@ async def _measure(app: App, corpus: Corpus, folder: Path) -> Measured:
         cross_pairs=count_cross_pairs(corpus),
         cross_flags=len(cross_flags),
         false_flags=await asyncio.to_thread(_false_flags, cross_flags, corpus, folder),
-        lookups=await _look_up(app, originals, corpus),
-        simhash_buckets=[n for bucket, n in sizes.items() if bucket.kind is BucketKind.SIMHASH],
-        signature_buckets=[n for bucket, n in sizes.items() if bucket.kind is BucketKind.SIGNATURE],
     )
 
 
@@ -253,40 +227,6 @@ def _pairs(db: sqlite3.Connection, corpus: Corpus) -> list[Pair]:
         {"first": corpus.ids[0], "last": corpus.ids[-1]},
     )
     return [Pair(a - corpus.first, b - corpus.first, kind, *alike) for a, b, kind, *alike in rows]
-
-
-def _originals(db: sqlite3.Connection, corpus: Corpus) -> dict[int, BandedFingerprint]:
-    """The originals' fingerprints by id."""
-    ids = [n for n, story in zip(corpus.ids, corpus.stories, strict=True) if story.copy is None]
-    return stories.fingerprints(db, ids)
-
-
-async def _look_up(app: App, originals: dict[int, BandedFingerprint], corpus: Corpus) -> list[Lookup]:
-    """Look up each original among all the stories, in all indexes."""
-    lookups = []
-    detection = _with_max_matches(app.config.detection, sys.maxsize)
-    by_passages = PassageNomination(PassageSync(app.passages, app.reader), app.reader, detection)
-    step = app.config.run.batch
-    probes = [_probe_of(corpus, story_id, banded) for story_id, banded in originals.items()]
-    for start in range(0, len(probes), step):
-        some = probes[start : start + step]
-        _, results = await app.index.lookup([probe.banded for probe in some])
-        held = await app.reader.do(versions.existing_fingerprints, *merge_found(results))
-        matches = await nominate(app.index, by_passages, app.reader, detection, some)
-        assert matches is not None  # for the run has ended
-        for result, (story_id, whole, _, sharing) in zip(results, matches, strict=True):
-            nominated = {*whole, *sharing}
-            place = story_id - corpus.first
-            unrelated = sum(not corpus.share_origin(match - corpus.first, place) for match in nominated)
-            ids_by_number = set(held.ids[np.isin(held.numbers, result.numbers)].tolist())
-            found = len((result.ids | ids_by_number).union(sharing) - {story_id})
-            lookups.append(Lookup(found, len(nominated), unrelated))
-    return lookups
-
-
-def _probe_of(corpus: Corpus, story_id: int, banded: BandedFingerprint) -> StoryProbe:
-    original = corpus.originals[corpus.stories[story_id - corpus.first].origins[0]]
-    return StoryProbe(story_id, banded, Text(original.text).passages)
 
 
 def _with_max_matches(detection: Detection, most: int) -> Detection:
