@@ -7,9 +7,9 @@ from contextlib import closing
 from dataclasses import dataclass
 from typing import Any
 
+from neardup.app import open_index
 from neardup.config import Config, Detection
 from neardup.errors import NeardupError
-from neardup.index import backends
 from neardup.index.protocol import BucketStatistics, read_bucket_sizes
 from neardup.ledger import (
     active_verdicts,
@@ -294,8 +294,7 @@ async def _index_status(db: sqlite3.Connection, config: Config) -> IndexStatus |
 
 
 async def _read_index(db: sqlite3.Connection, config: Config, kind: str) -> IndexStatus:
-    bandings, codes = config.detection.bandings(config.registry), config.registry.codes
-    index = await backends.open_index(config.index, config.ledger.path, bandings, codes)
+    index = await open_index(config)
     try:
         position = await index.position()
         sizes = await read_bucket_sizes(index, versions.recent_fingerprints(db, SAMPLE))
