@@ -116,6 +116,12 @@ def test_few_words_are_compared_but_not_fingerprinted(words: int) -> None:
         assert isinstance(made, PageFingerprinted) and isinstance(prepared, Text)
 
 
+def test_letters_that_are_all_dropped_make_no_story() -> None:
+    fillers = 200 * "\u3164 "  # HANGUL FILLER, a letter that nobody sees
+    for read in (fingerprint_page(Page(fillers.encode()), WHOLE), prepare(Text(fillers)), comparable(Text(fillers))):
+        assert isinstance(read, Unreadable) and read.reason is Skip.EMPTY
+
+
 # Without the joiners and zero-width spaces of the Telugu sample, of which some words would have too many.
 WORDS = {language: re.sub("[\u200b-\u200d]", "", stories[0]).split()[:120] for language, stories in STORIES.items()}
 HIDING = (

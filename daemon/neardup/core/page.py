@@ -194,7 +194,7 @@ def read_file(body: bytes, extraction: Extraction) -> Text | Unreadable:
 
 def is_too_short(words: int, text: Text) -> bool:
     """Whether a text with so many words is too short for a fingerprint."""
-    return words < MIN_WORDS and sum(map(str.isalpha, text.written)) < MIN_LETTERS
+    return not words or (words < MIN_WORDS and sum(map(str.isalpha, text.written)) < MIN_LETTERS)
 
 
 def _too_short(words: int, marks: Marks = (), rendered: str | None = None) -> Unreadable:
