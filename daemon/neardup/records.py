@@ -42,6 +42,7 @@ class Dead(StrEnum):
     BAD_LANGUAGE = "bad_language"
     BAD_TIME = "bad_time"
     BAD_PATH = "bad_path"
+    DUPLICATE_ID = "duplicate_id"  # the listing has another page under the same id
     STORE_ERROR = "store_error"
     FORBIDDEN = "forbidden"
     CRASHED = "crashed"  # processing the story raised an error twice
@@ -215,13 +216,18 @@ Outcome = Fingerprinted | Skipped | DeadLettered
 
 @dataclass(frozen=True, slots=True)
 class StoredVersion:
-    """What the ledger has on a story, to decide whether the story has changed."""
+    """What the ledger has on a story, to decide whether the story has changed.
+
+    `number` is that of the change by which its text was recorded.
+    """
 
     language: Language
     text_hash: bytes
     etag: str | None
     updated_at: int | None
-    name: str | None = None
+    name: str | None
+    number: int
+    path: str | None
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,6 +1,7 @@
 """Dead letters are listed, counted, retried and dropped."""
 
 from collections.abc import Callable
+from pathlib import Path
 
 import pytest
 from neardup.ledger import dead_letters
@@ -8,7 +9,7 @@ from neardup.ledger.dead_letters import DeadLetterFilter
 from neardup.records import Dead, DeadLettered, Skip, Skipped, Story
 
 from tests.support.builders import commit, fingerprinted, ledger_in_memory
-from tests.support.command import Ended, Neardup
+from tests.support.command import Ended, Neardup, embedded
 from tests.support.faults.bed import PATHS, configuration, listed_letters
 from tests.support.faults.fault_proxy import Fault, Proxy
 from tests.support.languages import HINDI, ODIA
@@ -31,6 +32,35 @@ def with_dead_letters(proxy: Proxy, served: Neardup) -> tuple[Neardup, Ended]:
     assert ended.facts["dead_lettered"] == {"bad_id": 1, "forbidden": 3, "store_error": 1}, ended.err
     assert ended.facts["skipped"] == {"missing": 1}
     return served, ended
+
+
+@pytest.mark.parametrize("known_before", [False, True])
+def test_pages_under_one_id_are_said_whatever_the_order(make_neardup: Make, tmp_path: Path, known_before: bool) -> None:
+    """The same row twice is one story; another page under its id is a dead letter, in each run that lists it."""
+    manifest = tmp_path / "listed.csv"
+    under_one_id = [
+        f"7,{language},{language}/{page}" for _, _, language, page in (path.split("/") for path in PATHS[:30])
+    ]
+    neardup = make_neardup(embedded())
+
+    def run(*listed: str) -> Ended:
+        manifest.write_text("\n".join(["id,language,path", *listed]), encoding="utf-8")
+        return neardup("daily", "--json", NEARDUP_SOURCE__MANIFEST=str(manifest))
+
+    if known_before:
+        run(under_one_id[0])
+    for _ in range(2):
+        ended = run(*under_one_id, under_one_id[0])
+        assert ended.facts["listed"] == 31
+        assert ended.facts["dead_lettered"] == {"duplicate_id": 29}, ended.err
+        assert ended.err.count("listed with two pages") == 29
+        letters = listed_letters(neardup)
+        assert letters["by_reason"] == {"duplicate_id": 29}
+        assert neardup("status", "--json").facts["stories"] == {"HINDI": 1}
+    assert run(under_one_id[1]).facts["fingerprinted"] == 1, "a page that has moved is no duplicate"
+    assert listed_letters(neardup)["by_reason"] == {"duplicate_id": 28}, "the page that is the story's now"
+    assert neardup("forget", "7").code == 0
+    assert listed_letters(neardup)["by_reason"] == {}
 
 
 def test_dead_letters_are_listed_retried_and_dropped(with_dead_letters: tuple[Neardup, Ended]) -> None:

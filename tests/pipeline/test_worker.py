@@ -115,6 +115,9 @@ def known_of(made: Fingerprinted, **changes: object) -> StoredVersion:
         "text_hash": made.fingerprint.text_hash,
         "etag": made.etag,
         "updated_at": 1000,
+        "name": None,
+        "number": 1,
+        "path": STORY.path,
     }
     return StoredVersion(**(facts | changes))  # type: ignore[arg-type]
 

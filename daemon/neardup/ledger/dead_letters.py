@@ -1,6 +1,7 @@
 """Dead letters: the stories and rows that could not be processed, and the stories whose page was missing.
 
-A story has one dead letter at most, which counts its attempts and goes once the story has any other outcome.  Also the
+A story has one dead letter at most, which counts its attempts and goes once the story has any other outcome.  A further
+page that a listing has under its id has one of its own, which goes once that page is the story's.  Also the
 interrupted stories: those that were in flight when the daemon died, and have had no outcome since.
 """
 
@@ -14,13 +15,14 @@ from typing import TYPE_CHECKING, Any
 from neardup.errors import Misuse
 from neardup.ledger import AMONG, all_of, json_list, now_ms, transaction
 from neardup.ledger.runs import get, put
-from neardup.records import Dead, DeadLettered, Language, Skip, Skipped, Story
+from neardup.records import Dead, DeadLettered, Language, Outcome, Skip, Skipped, Story
 
 if TYPE_CHECKING:
     from neardup.core.columns import Outcomes
 
 
 PAGE = 256
+PAGE_OF = "="  # between the id and the path in the key of a further page
 
 
 @dataclass(frozen=True, slots=True)
@@ -50,9 +52,10 @@ def settle(db: sqlite3.Connection, outcomes: "Outcomes") -> None:
     A missing page counts as skipped, but may appear later, so its story becomes a dead letter too.
     """
     made, others = outcomes.made.stories.ids, outcomes.others
-    dead_letters = [(outcome.story.key, *fields) for outcome in others if (fields := _dead_letter(outcome))]
+    dead_letters = [(_key(outcome), *fields) for outcome in others if (fields := _dead_letter(outcome))]
     recovered = [*map(str, made), *(outcome.story.key for outcome in others if _dead_letter(outcome) is None)]
     strike(db, recovered)
+    strike(db, map(_key_of_page, made, outcomes.made.stories.paths))
     db.executemany(
         "INSERT INTO dead_letters (key, reason, error, story, first_at, last_at) VALUES (?1, ?2, ?3, ?4, ?5, ?5)"
         " ON CONFLICT (key) DO UPDATE SET reason = ?2, error = ?3, story = ?4, attempts = attempts + 1, last_at = ?5",
@@ -61,6 +64,22 @@ def settle(db: sqlite3.Connection, outcomes: "Outcomes") -> None:
     held = interrupted(db)
     if cleared := held.keys() & set(outcomes.keys):
         _put_interrupted(db, Counter({story_id: n for story_id, n in held.items() if story_id not in cleared}))
+
+
+def _key(outcome: Outcome) -> str:
+    story = outcome.story
+    if isinstance(story, Story) and isinstance(outcome, DeadLettered) and outcome.reason is Dead.DUPLICATE_ID:
+        return _key_of_page(story.id, story.path)
+    return story.key
+
+
+def _key_of_page(story_id: int, path: str | None) -> str:
+    return f"{story_id}{PAGE_OF}{path or ''}"
+
+
+def strike_pages(db: sqlite3.Connection, story_id: int) -> int:
+    """Remove the dead letters of further pages under the id of a story; returns their number."""
+    return db.execute("DELETE FROM dead_letters WHERE key GLOB ?", (f"{story_id}{PAGE_OF}*",)).rowcount
 
 
 def _dead_letter(outcome: Skipped | DeadLettered) -> tuple[str, str, str | None, int] | None:
@@ -83,7 +102,7 @@ def _story(text: str) -> Story:
     return Story(**(values | {"language": Language(values["language"])}))
 
 
-def strike(db: sqlite3.Connection, keys: Sequence[str]) -> int:
+def strike(db: sqlite3.Connection, keys: Iterable[str]) -> int:
     """Remove dead letters, within the caller's transaction; returns their number."""
     return db.execute(f"DELETE FROM dead_letters WHERE key {AMONG}", (json_list(keys),)).rowcount
 
@@ -134,10 +153,10 @@ def refuse_unknown(db: sqlite3.Connection, keys: Sequence[str]) -> None:
 
 
 def retriable(db: sqlite3.Connection, choice: DeadLetterFilter, after: str) -> list[Story]:
-    """The next stories by key; those in quarantine only where their keys or their reason are selected."""
+    """The next stories by key; those that only an operator mends only where their keys or their reason are selected."""
     condition, values = choice.condition
     if choice == ALL:
-        condition = f"reason <> '{Dead.QUARANTINED}'"
+        condition = f"reason NOT IN ('{Dead.QUARANTINED}', '{Dead.DUPLICATE_ID}')"
     rows = db.execute(
         f"SELECT story FROM dead_letters WHERE {condition} AND story IS NOT NULL AND key > ? ORDER BY key LIMIT ?",
         (*values, after, PAGE),

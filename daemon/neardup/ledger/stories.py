@@ -195,6 +195,7 @@ def _erase(db: sqlite3.Connection, ids: Collection[int]) -> int:
         for table in ("flags", "meaning_flags"):
             removed += db.execute(f"DELETE FROM {table} WHERE a = ?1 OR b = ?1", (story_id,)).rowcount
         verdicts.forget(db, story_id)
+        removed += dead_letters.strike_pages(db, story_id)
     marks.remove(db, list(ids))
     removed += dead_letters.strike(db, [str(story_id) for story_id in ids])
     removed += works.strike(db, ids)
@@ -315,13 +316,13 @@ def count_forgotten(db: sqlite3.Connection) -> int:
 def stored_versions(db: sqlite3.Connection, ids: Iterable[int]) -> dict[int, StoredVersion]:
     """The known stories among these ids."""
     rows = db.execute(
-        f"SELECT id, language, text_hash, etag, updated_at, name FROM stories WHERE id {AMONG}",
+        f"SELECT id, language, text_hash, etag, updated_at, name, number, path FROM stories WHERE id {AMONG}",
         (json_list(ids),),
     )
     name_of = languages.names(db)
     return {
-        story_id: StoredVersion(name_of[language], text_hash, unpack_etag(etag), updated_at, name)
-        for story_id, language, text_hash, etag, updated_at, name in rows
+        story_id: StoredVersion(name_of[language], text_hash, unpack_etag(etag), updated_at, name, number, path)
+        for story_id, language, text_hash, etag, updated_at, name, number, path in rows
     }
 
 

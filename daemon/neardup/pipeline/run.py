@@ -44,6 +44,7 @@ from neardup.telemetry.metrics import latencies, stage_seconds
 
 FRESH_PAYS = 30_000  # stories: see deploy/docs/speed.md
 CheckpointWriter = Callable[[Checkpoint], Awaitable[None]]
+LISTING_BEGAN = "listing_began"  # key of the ledger's last change before the listing began
 PAGES_AHEAD = 2  # times as many pages are asked for as are fetched at once, so that no reader process waits
 EMPTY_LISTING = "[reference] lists no works; look at reference.manifest, or reference.sql for Athena"
 REMOVED_AT_ONCE = 100  # works in one transaction
@@ -231,7 +232,7 @@ class Run:
 
         quarantine = Quarantine(parts.ledger, readers, lambda: readers.costly_stories, retry=self._options.dead_letters)
         breaker = CircuitBreaker(quarantine.read_all, section.breaker_share, section.breaker_after)
-        worker = Worker(self._read_known, breaker, parts.languages)
+        worker = Worker(self._read_known, breaker, parts.languages, await self._last_before_listing())
         pipeline: Pipeline[Jobs, Outcomes, BatchLookup | None] = Pipeline(
             worker.admit,
             worker.work,
@@ -297,6 +298,15 @@ class Run:
                 times = [at for at in block.updated_at if at is not None and at <= self.summary.started_at]
                 self._newest = max([self._newest or 0, *times]) if times else self._newest
             yield Jobs.of(block)
+
+    async def _last_before_listing(self) -> int:
+        """The ledger's last change before the listing began, perhaps in a run that was killed."""
+        ledger = self._parts.ledger
+        checkpoint = await ledger.do(runs.checkpoint) if self._is_backfill else None
+        recorded = await ledger.do(runs.get, LISTING_BEGAN) if checkpoint and checkpoint.position else None
+        last = await ledger.do(outbox.last_seq) if recorded is None else int(recorded)
+        await ledger.do(runs.put, LISTING_BEGAN, str(last))
+        return last
 
     async def _read_known(self, ids: Sequence[int]) -> Mapping[int, StoredVersion | Skip]:
         return await self._parts.reader.do(known_stories, ids)

@@ -26,6 +26,7 @@ from neardup.pages.results import (
 )
 from neardup.pipeline.summary import READABLE, Counts, RunSummary
 from neardup.records import (
+    SUBMITTED,
     BadRow,
     Dead,
     DeadLettered,
@@ -59,6 +60,7 @@ SETTINGS: dict[str, str] = {
     Dead.BAD_LANGUAGE: "the column language of the listing, and [languages]",
     Dead.BAD_TIME: "the time columns of the listing",
     Dead.BAD_PATH: "the column path of the listing",
+    Dead.DUPLICATE_ID: "the columns id and path of the listing, which has several pages under one id",
     Dead.STORE_ERROR: "{of}content.url and {of}content.endpoint",
     Dead.FORBIDDEN: "{of}content.url and the credentials",
     Dead.CRASHED: "the log lines before this one",
@@ -98,11 +100,42 @@ class Jobs:
         return replace(self, stories=self.stories[some], bad=self.bad[some])
 
 
+class ListedStories:
+    """The stories on record that one listing has named so far.
+
+    `last` is the ledger's last change before the listing began: a story with a later number was recorded because of the
+    listing.  Of the others there is one bit each, so memory is flat.
+    """
+
+    def __init__(self, last: int) -> None:
+        self._last = last
+        self._bits = bytearray()
+
+    def has_another_page(self, story: Story, known: StoredVersion) -> bool:
+        """Take note of a listed story; whether the listing has named it before, with another page.
+
+        A row with another date is another version of the story, whose page may have moved.
+        """
+        is_second = known.number > self._last or self._mark(known.number)
+        is_version = None not in {story.updated_at, known.updated_at} and story.updated_at != known.updated_at
+        if not is_second or is_version or (known.path or "").startswith(SUBMITTED):
+            return False
+        return (story.path or story.language) != (known.path or known.language)
+
+    def _mark(self, number: int) -> bool:
+        """Set the bit of a number; returns whether it was set."""
+        place, bit = number >> 3, 1 << (number & 7)
+        self._bits.extend(bytes(max(place + 1 - len(self._bits), 0)))
+        was_set = bool(self._bits[place] & bit)
+        self._bits[place] |= bit
+        return was_set
+
+
 class Worker:
     """Turns listed rows into outcomes.
 
     `known` loads what the ledger holds for story ids; `read` reads pages, unless they still have the given ETags;
-    `languages` are those that stories may be labelled with.
+    `languages` are those that stories may be labelled with.  `last` is as for `ListedStories`.
     """
 
     def __init__(
@@ -110,7 +143,9 @@ class Worker:
         known: Callable[[Sequence[int]], Awaitable[Mapping[int, Known]]],
         read: ReadPages,
         languages: Languages,
+        last: int = 0,
     ) -> None:
+        self._listed = ListedStories(last)
         self._known = known
         self._read = read
         self._languages = languages
@@ -127,7 +162,7 @@ class Worker:
         for n, story_id in enumerate(rows.stories.ids):
             if (version := known.get(story_id)) is not None:
                 story = rows.stories.story(n)
-                if (outcome := _without_reading(story, version)) is not None:
+                if (outcome := self._without_reading(story, version)) is not None:
                     settled[n] = outcome
                 elif isinstance(version, StoredVersion) and version.language == story.language:
                     versions[story_id] = version
@@ -157,6 +192,23 @@ class Worker:
         await self.work(jobs, keep)
         [made] = found
         return made
+
+    def _without_reading(self, story: Story, known: Known) -> Skipped | DeadLettered | None:
+        """The outcome of a story whose page need not be read; None if it must be."""
+        if isinstance(known, Skip):
+            return Skipped(story, known, was_asked=False)
+        shown = story.name or story.id
+        if known.name not in {None, story.name}:
+            return DeadLettered(story, Dead.BAD_ID, f"the id {shown!r} has the number of the story {known.name!r}")
+        if self._listed.has_another_page(story, known):
+            pages = " and ".join(repr(page.path or f"of {page.language}") for page in (known, story))
+            return DeadLettered(story, Dead.DUPLICATE_ID, f"the id {shown!r} is listed with two pages: {pages}")
+        if known.updated_at is None or story.updated_at is None:
+            return None
+        if story.updated_at < known.updated_at:
+            return Skipped(story, Skip.SUPERSEDED, was_asked=False)
+        unchanged = story.updated_at == known.updated_at and story.language == known.language
+        return Skipped(story, Skip.UNCHANGED, was_asked=False) if unchanged else None
 
     async def _read_once(self, jobs: Jobs, deliver: Deliver, *, last: bool) -> list[Story]:
         """Read pages, and return the stories that crashed unless that is the `last` time: it is then their outcome."""
@@ -208,21 +260,6 @@ def outcomes_of(read: PagesRead, known: Mapping[int, StoredVersion], languages: 
         others += [Skipped(listed.story(n), Skip.UNCHANGED, pages.etags[n], marks=pages.marks[n]) for n in unchanged]
         made = made.take([n for n in range(len(made)) if n not in unchanged])
     return Outcomes(made, others)
-
-
-def _without_reading(story: Story, known: Known) -> Skipped | DeadLettered | None:
-    """The outcome of a story whose page need not be read; None if it must be."""
-    if isinstance(known, Skip):
-        return Skipped(story, known, was_asked=False)
-    if known.name not in {None, story.name}:
-        error = f"the id {story.name or story.id!r} has the number of the story {known.name!r}"
-        return DeadLettered(story, Dead.BAD_ID, error)
-    if known.updated_at is None or story.updated_at is None:
-        return None
-    if story.updated_at < known.updated_at:
-        return Skipped(story, Skip.SUPERSEDED, was_asked=False)
-    unchanged = story.updated_at == known.updated_at and story.language == known.language
-    return Skipped(story, Skip.UNCHANGED, was_asked=False) if unchanged else None
 
 
 def _find_unchanged(known: Mapping[int, StoredVersion], made: FingerprintedStories) -> set[int]:
