@@ -83,7 +83,7 @@ class Languages(Mapping[Language, LanguageEntry]):
         return {name: entry.code for name, entry in self._entries.items()}
 
 
-def _shipped() -> Languages:
+def _load_shipped_languages() -> Languages:
     tables = tomllib.loads(Path(__file__).with_name("languages.toml").read_text(encoding="utf-8"))
     return Languages(
         {
@@ -93,5 +93,5 @@ def _shipped() -> Languages:
     )
 
 
-SHIPPED = _shipped()
+SHIPPED = _load_shipped_languages()
 LANGUAGES = tuple(SHIPPED)  # in the order of their numbers in a new ledger

@@ -38,8 +38,8 @@ async def nominate(setup: Setup, stories: int) -> Figures:
     first = (stories - 1) // passages.FLUSHED * passages.FLUSHED + 1
     hashes = [hashes for _, hashes in passages.rows(first, stories)][-SAMPLE:]
     began, used = time.perf_counter(), cpu_seconds()
-    ones = await ledger.do(versions.existing_fingerprints, ids, ())
-    compared = await by_fingerprints(ledger, ones, Detection(), found)
+    sample = await ledger.do(versions.existing_fingerprints, ids, ())
+    compared = await by_fingerprints(ledger, sample, Detection(), found)
     between = time.perf_counter()
     own = dict(zip(ids, (np.unique(some) for some in hashes), strict=True))
     await by_passages(ledger, index, own, Detection().common_passage, found)
@@ -47,7 +47,7 @@ async def nominate(setup: Setup, stories: int) -> Figures:
     ledger.close()
     return {
         "compared": compared,
-        "pairs": sum(len(one.ids()) for one in found.values()),
+        "pairs": sum(len(nominated.ids()) for nominated in found.values()),
         "seconds, fingerprints": between - began,
         "seconds, passages": ended - between,
         "core-seconds": cpu_seconds() - used,

@@ -47,8 +47,8 @@ def chosen(documents: Sequence[Document], disguise: Disguise) -> list[Document]:
     for document in documents:
         if len(document.text.split()) in WORDS:
             held[document.language].append(document)
-    spread = [held[one][:: max(1, len(held[one]) // STORIES)] for one in disguise.languages]
-    return [one for one in chain.from_iterable(zip_longest(*spread)) if one is not None][:STORIES]
+    spread = [held[language][:: max(1, len(held[language]) // STORIES)] for language in disguise.languages]
+    return [label for label in chain.from_iterable(zip_longest(*spread)) if label is not None][:STORIES]
 
 
 def flagged(pages: Pages, folder: Path, environment: Mapping[str, str]) -> set[frozenset[int]]:
@@ -90,7 +90,7 @@ def main(corpus: Path, source: str) -> None:
         with TemporaryDirectory(prefix="neardup-bench-") as folder:
             pairs = flagged(pages, Path(folder), environment)
         for disguise in some:
-            found = [pair in pairs for one, pair in copies if one is disguise]
+            found = [pair in pairs for label, pair in copies if label is disguise]
             click.echo(f"| {disguise.family} | {disguise.name} | {sum(found)} | {len(found)} |")
 
 

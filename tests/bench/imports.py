@@ -44,23 +44,23 @@ def _rows(rng: np.random.Generator, page: Sequence[Fingerprinted]) -> list[dict[
     hashes = (places * (((1 << 32) - 1) / (places[:, -1:] + 1))).astype("<u4")
     return [
         {
-            "id": one.story.id,
-            "language": one.story.language,
-            "text_hash": one.fingerprint.text_hash,
-            "simhash": one.fingerprint.simhash,
-            "signature": one.fingerprint.signature,
+            "id": fingerprint.story.id,
+            "language": fingerprint.story.language,
+            "text_hash": fingerprint.fingerprint.text_hash,
+            "simhash": fingerprint.fingerprint.simhash,
+            "signature": fingerprint.fingerprint.signature,
             "passages": np.unique(row).tobytes(),
-            "words": one.fingerprint.words,
-            "shingles": one.fingerprint.shingles,
-            "published_at": one.story.published_at,
-            "updated_at": one.story.updated_at,
-            "etag": one.etag,
-            "version": version_of[one.story.language],
-            "author_id": one.story.author_id,
-            "path": f"{one.story.id}.html",
-            "title": one.story.title,
+            "words": fingerprint.fingerprint.words,
+            "shingles": fingerprint.fingerprint.shingles,
+            "published_at": fingerprint.story.published_at,
+            "updated_at": fingerprint.story.updated_at,
+            "etag": fingerprint.etag,
+            "version": version_of[fingerprint.story.language],
+            "author_id": fingerprint.story.author_id,
+            "path": f"{fingerprint.story.id}.html",
+            "title": fingerprint.story.title,
         }
-        for one, row in zip(page, hashes, strict=True)
+        for fingerprint, row in zip(page, hashes, strict=True)
     ]
 
 

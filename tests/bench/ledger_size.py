@@ -96,7 +96,7 @@ def show_writes(path: Path, ids: Sequence[int], new_ids: Sequence[int]) -> None:
         with busy_thread():
             show_cost("  with a busy thread", lambda batch: commit(db, batch), second_half)
         show_cost("commit, edited stories", lambda batch: commit(db, batch), edits)
-        unchanged = [[Skipped(one.story, Skip.UNCHANGED, one.etag) for one in batch] for batch in edits]
+        unchanged = [[Skipped(version.story, Skip.UNCHANGED, version.etag) for version in batch] for batch in edits]
         show_cost("commit, unchanged stories", lambda batch: commit(db, batch), unchanged)
         last = outbox.last_seq(db)
         seqs = [range(at, at + BATCH) for at in range(last - NEW_STORIES, last, BATCH)]

@@ -85,7 +85,7 @@ def _vocabulary(language: Language) -> npt.NDArray[np.object_]:
     letters, signs = LATIN if language == ENGLISH else (LETTERS, SIGNS)
     syllables = [letter + sign for letter in letters for sign in signs]
     if language != ENGLISH:
-        syllables = ["".join(chr(ord(sign) + BLOCKS[language]) for sign in one) for one in syllables]
+        syllables = ["".join(chr(ord(sign) + BLOCKS[language]) for sign in syllable) for syllable in syllables]
     found = dict[str, None]()
     while len(found) < VOCABULARY:
         found["".join(syllables[n] for n in rng.integers(0, len(syllables), rng.integers(2, 5)))] = None

@@ -59,7 +59,7 @@ class Corpus:
         remaining = np.array(list(sizes.values()))
         while size := min(FILL_BATCH, int(remaining.sum())):
             counts = self._rng.multivariate_hypergeometric(remaining, size)
-            mixed = [one for stream, n in zip(streams, counts.tolist(), strict=True) for one in islice(stream, n)]
+            mixed = [value for stream, n in zip(streams, counts.tolist(), strict=True) for value in islice(stream, n)]
             ids = (FIRST_ID + ID_STEP * np.arange(self.drawn, self.drawn + size)).tolist()
             yield stories_of(self._rng, ids, [mixed[n] for n in self._rng.permutation(size)])
             remaining -= counts

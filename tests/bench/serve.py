@@ -68,8 +68,8 @@ def synthetic(stories: int) -> Iterator[list[Fingerprinted]]:
     for page in Corpus("prose").pages(stories):
         hashes = np.sort(rng.integers(0, 1 << 32, (len(page), HASHES), np.uint32), axis=1).astype("<u4")
         yield [
-            replace(one, fingerprint=replace(one.fingerprint, passages=row.tobytes()))
-            for one, row in zip(page, hashes, strict=True)
+            replace(fingerprint, fingerprint=replace(fingerprint.fingerprint, passages=row.tobytes()))
+            for fingerprint, row in zip(page, hashes, strict=True)
         ]
 
 

@@ -37,7 +37,7 @@ def write_members(path: Path, members: int) -> None:
             columns = [ids, [HINDI] * len(part)]
             columns += [[row.tobytes() for row in rows] for rows in (part.simhashes, part.signatures)]
             columns.append([n.to_bytes(16, "big") for n in ids])
-            out.write_table(pa.Table.from_arrays([pa.array(one) for one in columns], schema=schema))
+            out.write_table(pa.Table.from_arrays([pa.array(column) for column in columns], schema=schema))
 
 
 @click.command()

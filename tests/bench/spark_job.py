@@ -89,7 +89,7 @@ def write_table(path: Path, stories: int) -> None:
     rows = texts(stories)
     with parquet.ParquetWriter(path, columns, compression="zstd") as out:
         while chunk := list(islice(rows, CHUNK)):
-            out.write_table(pa.Table.from_pylist([one._asdict() for one in chunk], columns))
+            out.write_table(pa.Table.from_pylist([row._asdict() for row in chunk], columns))
 
 
 def write_pages(folder: Path, rows: Iterator[Text]) -> None:
@@ -97,12 +97,12 @@ def write_pages(folder: Path, rows: Iterator[Text]) -> None:
     shutil.rmtree(folder / "html", ignore_errors=True)
     with (folder / "manifest.csv").open("w", encoding="utf-8") as manifest:
         manifest.write("id,language,author_id,published_at,path\n")
-        for one in rows:
-            path = folder / "html" / one.language / f"{one.id}.html"
+        for row in rows:
+            path = folder / "html" / row.language / f"{row.id}.html"
             path.parent.mkdir(parents=True, exist_ok=True)
-            path.write_text(f"<html><body><p>{one.text}</p></body></html>", encoding="utf-8")
-            when = f"{pa.scalar(one.published_at, pa.timestamp('ms')).as_py().isoformat()}Z"
-            manifest.write(f"{one.id},{CODES[one.language]},{one.author_id},{when},{one.language}/{path.name}\n")
+            path.write_text(f"<html><body><p>{row.text}</p></body></html>", encoding="utf-8")
+            when = f"{pa.scalar(row.published_at, pa.timestamp('ms')).as_py().isoformat()}Z"
+            manifest.write(f"{row.id},{CODES[row.language]},{row.author_id},{when},{row.language}/{path.name}\n")
 
 
 def compare(folder: Path, output: Path, stories: int) -> None:
@@ -138,12 +138,12 @@ def compare(folder: Path, output: Path, stories: int) -> None:
 
 def _difference(what: str, key: tuple[str, ...], columns: tuple[str, ...], ours: Path, theirs: Path) -> None:
     found = [_by_key(path, key, columns) for path in (ours, theirs)]
-    one, other = found
-    differing = [name for name in one.keys() & other.keys() if one[name] != other[name]]
+    first, second = found
+    differing = [name for name in first.keys() & second.keys() if first[name] != second[name]]
     click.echo(
-        f"{what}: Spark {len(one):,}, daemon {len(other):,}; only Spark {len(one.keys() - other.keys())},"
-        f" only daemon {len(other.keys() - one.keys())}, differing {len(differing)}"
-        + "".join(f"\n  {name}: {one[name]} {other[name]}" for name in differing[:3])
+        f"{what}: Spark {len(first):,}, daemon {len(second):,}; only Spark {len(first.keys() - second.keys())},"
+        f" only daemon {len(second.keys() - first.keys())}, differing {len(differing)}"
+        + "".join(f"\n  {name}: {first[name]} {second[name]}" for name in differing[:3])
     )
 
 

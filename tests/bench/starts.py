@@ -97,7 +97,7 @@ def measure(folder: Path, rounds: int = ROUNDS) -> dict[str, Start]:
 
 
 def _median(starts: Sequence[Start]) -> Start:
-    values = zip(*((one.seconds, one.cpu, one.peak_mib) for one in starts), strict=True)
+    values = zip(*((start.seconds, start.cpu, start.peak_mib) for start in starts), strict=True)
     return Start(*map(statistics.median, values))
 
 

@@ -77,7 +77,7 @@ def fast_share() -> float:
 
 
 def _total(samples: Iterable[Sample], suffix: str, **labels: str) -> float:
-    chosen = [one for one in samples if one.name.endswith(suffix) and labels.items() <= one.labels.items()]
+    chosen = [metric for metric in samples if metric.name.endswith(suffix) and labels.items() <= metric.labels.items()]
     return sum(sample.value for sample in chosen)
 
 

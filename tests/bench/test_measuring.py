@@ -56,7 +56,9 @@ def test_the_go_program_is_built_and_measured_or_left_out_with_one_line(
     monkeypatch.setenv("PATH", str(tmp_path), prepend=":")
     programs = go_programs(tmp_path, tmp_path)
     where = {"endpoint": "http://127.0.0.1:1", "redis": "127.0.0.1:1"}
-    runs = {name: [Run(run_program(one, 1000, "backfill", pages=1000, **where))] for name, one in programs.items()}
+    runs = {
+        name: [Run(run_program(run_name, 1000, "backfill", pages=1000, **where))] for name, run_name in programs.items()
+    }
     report.show_beds({"bare": [Run(Measured(1000, seconds=1.0, cpu=0.2, children_cpu=0.1, fast=1.0))]} | runs, "bare")
     absolute, relative = capsys.readouterr().out.split("times the bare bed")
     assert ["Go,", "plain", "500", "500", "-", "-", "-", "-", "-"] in map(str.split, absolute.splitlines())

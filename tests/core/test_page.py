@@ -190,7 +190,7 @@ def test_a_plain_page_has_no_mark(language: Language) -> None:
 
 
 @pytest.mark.parametrize(
-    "disguise", [one for one in DISGUISES if one.name in UNSEEN | FOLDED], ids=lambda disguise: str(disguise.name)
+    "disguise", [trick for trick in DISGUISES if trick.name in UNSEEN | FOLDED], ids=lambda disguise: str(disguise.name)
 )
 def test_letters_in_disguise_are_marked(disguise: Disguise) -> None:
     for language in disguise.languages:

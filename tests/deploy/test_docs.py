@@ -14,7 +14,7 @@ import click
 import pytest
 from neardup.cli import main
 from neardup.cli.group import COMMANDS
-from neardup.config.table import description, keys, replaced
+from neardup.config.table import description, keys, replace_table
 from neardup.records import Dead, Skip
 from neardup.telemetry.metrics import make_metrics
 
@@ -134,7 +134,7 @@ def test_every_configuration_key_has_a_description() -> None:
 
 def test_the_table_of_keys_is_what_the_generator_writes() -> None:
     text = read(DOCS / "configuration.md")
-    assert text == replaced(text), "deploy/docs/configuration.md is out of date: run `make docs`"
+    assert text == replace_table(text), "deploy/docs/configuration.md is out of date: run `make docs`"
 
 
 def test_every_configuration_key_that_is_mentioned_exists() -> None:
@@ -148,7 +148,7 @@ def test_every_configuration_key_that_is_mentioned_exists() -> None:
 
 def test_the_documented_metrics_are_those_that_exist() -> None:
     wrappers = make_metrics()
-    known = {name.removesuffix("_total") for name in (next(iter(one.describe())).name for one in wrappers)}
+    known = {name.removesuffix("_total") for name in (next(iter(wrapper.describe())).name for wrapper in wrappers)}
     table = read(DOCS / "operations.md").partition("## Metrics")[2].partition("\n## ")[0]
     named = {name.removesuffix("_total") for name in re.findall(r"\bneardup_\w+", table)}
     assert named == known, f"not documented: {sorted(known - named)}; do not exist: {sorted(named - known)}"

@@ -112,7 +112,7 @@ def test_the_metadata_names_licence_and_audience() -> None:
     about = metadata("neardup")
     assert about["License-Expression"] == "Apache-2.0" and about["License-File"] == "LICENSE"
     assert about["Requires-Python"] == ">=3.11" and about["Description-Content-Type"] == "text/markdown"
-    assert any(one.startswith("Topic :: ") for one in about.get_all("Classifier") or [])
+    assert any(classifier.startswith("Topic :: ") for classifier in about.get_all("Classifier") or [])
 
 
 def test_the_package_is_typed_and_holds_what_its_commands_need() -> None:

@@ -82,7 +82,7 @@ def test_a_story_in_flight_at_one_death_is_read(
     assert ended.facts["dead_lettered"] == {}, ended.err
     assert sum(neardup("status", "--json").facts["stories"].values()) == STORIES
     with closing(sqlite3.connect(neardup.ledger)) as db:
-        assert dead_letters.interrupted(db) == {}, "a story with an outcome is still interrupted"
+        assert dead_letters.count_interruptions(db) == {}, "a story with an outcome is still interrupted"
     assert not (neardup.folder / "neardup.db.reading").exists()
     whole = make_neardup(embedded(), "whole")
     assert whole("backfill").code == 0

@@ -72,8 +72,12 @@ def test_dead_letters_are_listed_retried_and_dropped(with_dead_letters: tuple[Ne
     row = next(str(key) for key in keys if str(key).startswith("row:"))
     refused = listed_letters(neardup, "--reason", "forbidden")
     assert refused["by_reason"] == {"forbidden": 3} and len(refused["dead_letters"]) == 3
-    one = refused["dead_letters"][0]
-    assert one["attempts"] == 1 and str(one["first_at"]).endswith("Z") and one["story"]["id"] == int(str(one["key"]))
+    letter = refused["dead_letters"][0]
+    assert (
+        letter["attempts"] == 1
+        and str(letter["first_at"]).endswith("Z")
+        and letter["story"]["id"] == int(str(letter["key"]))
+    )
     shown = neardup("dead-letters").out
     assert "6  (bad_id 1, forbidden 3, missing 1, store_error 1)" in shown and "AccessDenied" in shown
 
@@ -86,7 +90,7 @@ def test_dead_letters_are_listed_retried_and_dropped(with_dead_letters: tuple[Ne
         ended = neardup(*arguments)
         assert ended.code == 2 and word in ended.err, (arguments, ended.err)
 
-    assert neardup("retry", str(one["key"]), "--json").facts["fingerprinted"] == 1
+    assert neardup("retry", str(letter["key"]), "--json").facts["fingerprinted"] == 1
     assert listed_letters(neardup)["by_reason"]["forbidden"] == 2
     retried = neardup("retry", "--json").facts
     assert (retried["listed"], retried["fingerprinted"], retried["dead_lettered"]) == (4, 4, {})
@@ -118,11 +122,11 @@ def test_a_story_with_an_outcome_is_no_longer_interrupted() -> None:
     db = ledger_in_memory()
     dead_letters.add_interrupted(db, [1, 2, 3, 4])
     dead_letters.add_interrupted(db, [2, 3])
-    assert dead_letters.interrupted(db) == {1: 1, 2: 2, 3: 2, 4: 1}
+    assert dead_letters.count_interruptions(db) == {1: 1, 2: 2, 3: 2, 4: 1}
     commit(
         db,
         fingerprinted(1, 1),
         Skipped(Story(2, HINDI), Skip.EMPTY),
         DeadLettered(Story(3, HINDI), Dead.QUARANTINED, "why"),
     )
-    assert dead_letters.interrupted(db) == {4: 1}
+    assert dead_letters.count_interruptions(db) == {4: 1}

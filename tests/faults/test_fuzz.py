@@ -76,7 +76,7 @@ def seeds(kind: Language | None) -> list[bytes]:
     if corpus := os.environ.get("CORPUS"):
         with gzip.open(Path(corpus) / "d_messy.jsonl.gz", "rt", encoding="utf-8") as lines:
             return [json.loads(line)["html"].encode("utf-8", "surrogatepass")[:SEED_BYTES] for line in lines]
-    return [messy.format(one, other).encode() for messy in MESSY for one in WORDS for other in WORDS]
+    return [messy.format(word, other).encode() for messy in MESSY for word in WORDS for other in WORDS]
 
 
 content_types = st.sampled_from([None, *(f"text/html; charset={label}" for label in LABELS)])

@@ -96,5 +96,5 @@ def test_the_words_of_a_grid_are_read_as_a_browser_shows_them() -> None:
             shown = [word for word, _, _ in sorted(boxes, key=lambda box: box[1:])]
             if (read := "".join(visible_text(markup, Extraction()).split())) != "".join(shown):
                 differ.append((markup, read, shown))
-    shortest = min(differ, key=lambda one: len(one[0]), default=None)
+    shortest = min(differ, key=lambda difference: len(difference[0]), default=None)
     assert not shortest, f"{len(differ)} grids differ: the page, its text, and what the browser shows: {shortest}"

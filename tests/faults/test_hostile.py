@@ -126,12 +126,12 @@ async def test_a_wrong_charset_label_has_a_named_outcome(tmp_path: Path) -> None
     async with reading(tmp_path, most=32) as readers:
         results = await asyncio.gather(*(outcome(readers, f"{n}.html") for n in range(len(pages))))
         expected = {language: await outcome(readers, f"{language}.html") for language in LANGUAGES}
-    assert all(isinstance(one, Fingerprint) for one in expected.values())
-    for (language, declared, encoded), one in zip(pages, results, strict=True):
-        case = f"{language} in {encoded}, declared as {declared}: {outcome_name(one)}"
-        assert outcome_name(one) in (READ, Skip.NOT_TEXT, Skip.TOO_SHORT, Skip.EMPTY), case
+    assert all(isinstance(fingerprint, Fingerprint) for fingerprint in expected.values())
+    for (language, declared, encoded), result in zip(pages, results, strict=True):
+        case = f"{language} in {encoded}, declared as {declared}: {outcome_name(result)}"
+        assert outcome_name(result) in (READ, Skip.NOT_TEXT, Skip.TOO_SHORT, Skip.EMPTY), case
         if encoded in SELF_EVIDENT:
-            assert one == expected[language], case
+            assert result == expected[language], case
 
 
 # A whole backfill.

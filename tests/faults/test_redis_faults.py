@@ -71,7 +71,9 @@ class Run:
 
     def metric(self, line: str) -> float:
         _, text = get(self.listen, "metrics")
-        return float(next(one for one in text.splitlines() if one.startswith(f"{line} ")).rpartition(" ")[2])
+        return float(
+            next(text_line for text_line in text.splitlines() if text_line.startswith(f"{line} ")).rpartition(" ")[2]
+        )
 
 
 @dataclass(frozen=True)

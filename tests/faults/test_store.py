@@ -58,7 +58,7 @@ def undisturbed(proxy: Proxy, tmp_path_factory: pytest.TempPathFactory) -> State
 
 def no_two_missing(faults: list[Fault]) -> bool:
     """Exclude a page that is missing twice in a row: neardup would take it to be deleted."""
-    return all({one, other} != {Fault.NOT_FOUND} for one, other in pairwise(faults))
+    return all({first, second} != {Fault.NOT_FOUND} for first, second in pairwise(faults))
 
 
 page_faults = st.lists(st.sampled_from(PAGE_FAULTS), max_size=2 * ATTEMPTS).filter(no_two_missing)

@@ -25,7 +25,7 @@ async def platform(tmp_path: Path) -> AsyncIterator[CheckedLedger]:
 
 
 def names(ledger: Path) -> list[str]:
-    return [path.name for path in submitted_pages.kept(ledger)]
+    return [path.name for path in submitted_pages.list_files(ledger)]
 
 
 async def test_a_backup_has_the_pages_of_its_stories(platform: CheckedLedger, tmp_path: Path) -> None:
@@ -34,7 +34,7 @@ async def test_a_backup_has_the_pages_of_its_stories(platform: CheckedLedger, tm
         await platform.put(ODIA, story_id, words_of(ODIA, f"a{story_id}"))
     back_up(ledger, copy)
     assert names(copy) == names(ledger)
-    for page in submitted_pages.kept(ledger):
+    for page in submitted_pages.list_files(ledger):
         assert (files.submitted_folder(copy) / page.name).read_bytes() == page.read_bytes()
     await platform.submissions.forget(1)
     back_up(ledger, copy)
@@ -44,7 +44,7 @@ async def test_a_backup_has_the_pages_of_its_stories(platform: CheckedLedger, tm
 async def test_only_what_no_story_needs_is_removed(platform: CheckedLedger) -> None:
     ledger = platform.ledger.path
     await platform.put(URDU, 1, words_of(URDU, "a"))
-    [needed] = submitted_pages.kept(ledger)
+    [needed] = submitted_pages.list_files(ledger)
     left = [
         needed.with_name(name) for name in (".x.part", "1-0123456789abcdef.html", "7-0123456789abcdef.html", "note")
     ]

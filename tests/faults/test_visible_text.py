@@ -43,7 +43,7 @@ def _assert_read_as_shown(pages: Sequence[str], extraction: Extraction) -> None:
         for page, seen in zip(pages, shown, strict=True)
         if _differ(page, tokens(read := visible_text(page, extraction)), tokens(seen))
     ]
-    shortest = min(differ, key=lambda one: len(one[0]), default=None)
+    shortest = min(differ, key=lambda difference: len(difference[0]), default=None)
     assert not shortest, f"{len(differ)} pages differ: the page, its text, and what the browser shows: {shortest}"
 
 

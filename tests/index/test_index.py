@@ -101,7 +101,7 @@ def test_a_built_index_equals_one_that_grew(
     probes = [banded for *_, banded in stories]
 
     def facts() -> list[object]:
-        found = [(one.ids, one.numbers.tolist()) for one in bench.lookup(*probes)]
+        found = [(result.ids, result.numbers.tolist()) for result in bench.lookup(*probes)]
         return [found, bench.bucket_sizes(*probes), bench.runner.run(bench.index.story_counts())]
 
     bench.clear(sizes)

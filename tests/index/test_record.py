@@ -64,7 +64,7 @@ def test_an_added_language_has_the_least_width(bench: Bench) -> None:
     bench.reopen_with({HINDI: Banding(), ODIA: Banding()})
     bench.admit("version-2")
     every = BandedFingerprint(HINDI, b"\xff" * 16, b"\xff" * ROWS)
-    bench.apply(*(Change(0, n, None, replace(every, language=one), n) for n, one in enumerate((HINDI, ODIA))))
+    bench.apply(*(Change(0, n, None, replace(every, language=name), n) for n, name in enumerate((HINDI, ODIA))))
     for language, bits in ((HINDI, MAX_BITS), (ODIA, MIN_BITS)):
         values = {value for bucket in bench.bucket_sizes(replace(every, language=language)) for value in bucket.values}
         assert max(values).bit_length() == bits, language

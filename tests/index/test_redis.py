@@ -83,17 +83,17 @@ def test_the_compact_layout_writes_its_keys_at_exact_size(redis_or_valkey_url: s
 
 
 def test_widths_that_another_process_chose_are_read_again(redis_or_valkey_url: str, tmp_path: Path) -> None:
-    one, other = (Bench("compact redis", redis_or_valkey_url, tmp_path) for _ in range(2))
+    first, second = (Bench("compact redis", redis_or_valkey_url, tmp_path) for _ in range(2))
     banded = BandedFingerprint(TAMIL, bytes(range(16)), bytes(range(64)))
-    assert one.numbers(banded) == [[]]
-    other.runner.run(other.index.clear("ledger-1", "version-1", {TAMIL: 4_000_000}))
-    other.apply(Change(1, 7, None, banded, 1), applied=1)
-    assert one.numbers(banded) == [[1]], "the lookup used the former widths"
-    one.runner.run(one.index.clear("ledger-1", "version-1", {TAMIL: 1000}))
-    other.apply(Change(1, 7, None, banded, 1), applied=1)
-    assert one.numbers(banded) == [[1]], "the insert used the former widths"
-    one.close()
-    other.close()
+    assert first.numbers(banded) == [[]]
+    second.runner.run(second.index.clear("ledger-1", "version-1", {TAMIL: 4_000_000}))
+    second.apply(Change(1, 7, None, banded, 1), applied=1)
+    assert first.numbers(banded) == [[1]], "the lookup used the former widths"
+    first.runner.run(first.index.clear("ledger-1", "version-1", {TAMIL: 1000}))
+    second.apply(Change(1, 7, None, banded, 1), applied=1)
+    assert first.numbers(banded) == [[1]], "the insert used the former widths"
+    first.close()
+    second.close()
 
 
 def test_the_doctor_notices_a_full_redis_that_holds_its_probe(redis_program: str, tmp_path: Path) -> None:

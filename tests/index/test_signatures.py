@@ -208,8 +208,8 @@ def test_each_language_has_a_cap_of_its_own(bench: Bench) -> None:
     probes = [BandedFingerprint(language, SIMHASH, BASE) for language in (BENGALI, PUNJABI)]
     bench.apply(*(Change(0, n, None, probe, n) for n in range(4) for probe in probes))
     found = bench.lookup(*probes)
-    assert [one.numbers.tolist() for one in found] == [[2, 3], [0, 1, 2, 3]]
-    assert bench.packed or [one.ids for one in found] == [{0, 1}, {0, 1, 2, 3}]
+    assert [result.numbers.tolist() for result in found] == [[2, 3], [0, 1, 2, 3]]
+    assert bench.packed or [result.ids for result in found] == [{0, 1}, {0, 1, 2, 3}]
 
 
 @given(signed=stories)

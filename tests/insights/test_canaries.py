@@ -55,11 +55,13 @@ async def test_copies_of_stories_on_record_are_found_and_not_stored(
     await platform.index_all()
     before = await row_counts(platform)
     tried = await canaries._check_copies(platform.checker, originals)
-    found = Counter((one.subject, one.found) for one in tried if one.story_id <= STORIES)
+    found = Counter((canary.subject, canary.found) for canary in tried if canary.story_id <= STORIES)
     names = {name for name in canaries.EDITS if language is not ENGLISH or name not in NOT_IN_ENGLISH}
     assert {name for name, _ in found} == names
-    assert not [one for one in tried if not one.found and one.story_id <= STORIES], "a copy was missed"
-    assert not [one for one in tried if one.found and one.story_id > STORIES], "a story not on record was found"
+    assert not [canary for canary in tried if not canary.found and canary.story_id <= STORIES], "a copy was missed"
+    assert not [canary for canary in tried if canary.found and canary.story_id > STORIES], (
+        "a story not on record was found"
+    )
     assert await row_counts(platform) == before, "a copy was stored"
 
 
@@ -76,7 +78,9 @@ def test_a_daily_run_measures_and_shows_its_recall(tmp_path: Path, monkeypatch: 
             daily = await run_once(app, "daily", asyncio.Event(), hooks=[canaries.hook(app)])
             measured = await app.ledger.do(self_checks.latest_recalls, Measure.CANARY)
             assert measured is not None
-            return daily.warnings, {(one.recall.language, one.recall.subject): one.recall.share for one in measured[1]}
+            return daily.warnings, {
+                (canary.recall.language, canary.recall.subject): canary.recall.share for canary in measured[1]
+            }
 
     with impatient():
         warnings, shares = asyncio.run(run())

@@ -78,7 +78,7 @@ def test_an_edit_applies_to_the_sample_story() -> None:
 @given(share=rates, seed=seeds)
 def test_the_requested_share_of_the_words_is_replaced(language: Language, share: float, seed: int) -> None:
     words = story(language).split()
-    copy = edits.replaced(share)(story(language), AROUND[language], rng(seed))
+    copy = edits.replace_words(share)(story(language), AROUND[language], rng(seed))
     expected = round(share * sum(bool(strip_signs(word)) for word in words))
     changed = [(old, new) for old, new in zip(words, (copy or story(language)).split(), strict=True) if old != new]
     assert len(changed) == expected
@@ -89,7 +89,7 @@ def test_the_requested_share_of_the_words_is_replaced(language: Language, share:
 @every_language
 def test_replacement_words_come_from_other_stories(language: Language) -> None:
     others = {strip_signs(word) for words in AROUND[language].stories for word in words}
-    copy = edits.replaced(0.2)(story(language), AROUND[language], rng())
+    copy = edits.replace_words(0.2)(story(language), AROUND[language], rng())
     assert copy is not None
     new = {strip_signs(word) for word in copy.split()} - {strip_signs(word) for word in story(language).split()}
     assert new <= others
@@ -129,8 +129,8 @@ def test_a_copied_part_is_a_run_of_the_requested_length(language: Language, shar
 def test_foreign_text_is_added_before_or_after_the_story(language: Language, share: float) -> None:
     words = story(language).split()
     foreign = list(AROUND[language].foreign[: round(share * len(words))])
-    after = edits.appended(share)(story(language), AROUND[language], rng())
-    before = edits.prepended(share)(story(language), AROUND[language], rng())
+    after = edits.append_foreign_text(share)(story(language), AROUND[language], rng())
+    before = edits.prepend_foreign_text(share)(story(language), AROUND[language], rng())
     assert after is not None
     assert after.split() == words + foreign
     assert before is not None
@@ -144,7 +144,7 @@ def test_four_characters_are_renamed_everywhere(language: Language) -> None:
     text = paragraphs([word for n, word in enumerate(story(language).split()) for word in (word, names[n % 4] + ",")])
     common = frozenset(strip_signs(w).casefold() for w in story(language).split()) - {name.casefold() for name in names}
     near = OtherStories(language, AROUND[language].stories, AROUND[language].host, AROUND[language].foreign, common)
-    copy = edits.renamed(text, near, rng())
+    copy = edits.rename_characters(text, near, rng())
     assert copy is not None
     renamed: dict[str, set[str]] = {}
     for old, new in zip(text.split(), copy.split(), strict=True):
@@ -159,14 +159,14 @@ def test_four_characters_are_renamed_everywhere(language: Language) -> None:
 @every_language
 def test_reordering_keeps_all_words(language: Language) -> None:
     for text in (story(language), " ".join(story(language).split())):
-        copy = edits.reordered(text, AROUND[language], rng())
+        copy = edits.reorder_parts(text, AROUND[language], rng())
         assert copy is not None
         assert copy.split() != text.split()
         assert Counter(copy.split()) == Counter(text.split())
 
 
 def test_a_text_of_one_sentence_is_not_reordered() -> None:
-    assert edits.reordered("a b c d", AROUND[ENGLISH], rng()) is None
+    assert edits.reorder_parts("a b c d", AROUND[ENGLISH], rng()) is None
 
 
 @every_language

@@ -38,7 +38,7 @@ def test_related_originals_are_left_out_of_precision() -> None:
     planted = corpus((0, FIRST), donors={0: {1}}, originals=5)
     own, donor, like_donor, like_own, unrelated = (Pair(n, 5, SIMILAR, 0.6, 0.7) for n in (0, 1, 2, 3, 4))
     overlaps = [Pair(1, 2, None, 0.1, 0.3), Pair(0, 3, PARTIAL, 0.2, 0.6)]
-    scored = measure.scored(planted, [own, donor, like_donor, like_own, unrelated, *overlaps])
+    scored = measure.score_pairs(planted, [own, donor, like_donor, like_own, unrelated, *overlaps])
     assert list(scored.planted) == [(0.6, 0.7)]
     assert list(scored.unrelated) == [(0.6, 0.7)]
     assert (scored.left_out, scored.copies) == (3, 1)
@@ -51,7 +51,7 @@ def test_each_chapter_of_a_work_is_found_by_itself() -> None:
         RUN.name: Counter({SIMILAR: 1}),
         THREE.name: Counter({PARTIAL: 1, None: 2}),
     }
-    scored = measure.scored(planted, pairs)
+    scored = measure.score_pairs(planted, pairs)
     assert (scored.copies, scored.planted, scored.unrelated) == (0, [], []), "the scores are of whole copies"
 
 

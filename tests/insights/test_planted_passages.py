@@ -48,7 +48,7 @@ def test_a_story_is_a_chapter_of_one_work(work: Work, stories: int, seed: int) -
     drawn = work.draw(stories, random.Random(seed))
     assert len(drawn) == stories // work.chapters, "the rest is too few for a work"
     assert all(len(chapters) == work.chapters for chapters in drawn)
-    chapters = [n for one in drawn for n in one]
+    chapters = [n for chapters_drawn in drawn for n in chapters_drawn]
     assert len(set(chapters)) == len(chapters)
     assert set(chapters) <= set(range(stories))
 

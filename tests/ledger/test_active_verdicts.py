@@ -96,7 +96,7 @@ def test_stories_of_a_decided_cluster_are_not_flagged_together(db: sqlite3.Conne
     nominate(db, 1, [3])
     assert candidates.pending_count(db) == 0, "a suppressed pair is not verified again"
     undo(db, decision)
-    assert [(one.a.id, one.b.id) for one in candidates.pending(db, BEFORE_ALL, 9)] == [(1, 3)]
+    assert [(candidate.a.id, candidate.b.id) for candidate in candidates.pending(db, BEFORE_ALL, 9)] == [(1, 3)]
 
 
 def test_copy_more_severe_than_decided_cluster_is_flagged(db: sqlite3.Connection) -> None:

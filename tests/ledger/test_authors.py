@@ -83,58 +83,61 @@ def test_authors_are_counted_as_their_flags_are(
         commit(db, *(Skipped(listed(n, *about), Skip.UNCHANGED) for n, about in again.items()))
         seen = seen_by_authors(db)
         for author in AUTHORS:
-            check_author(db, author, [one for one in seen if one.author == author])
-        check_offenders(db, [one for one in seen if one.other_author != one.author])
+            check_author(db, author, [entry for entry in seen if entry.author == author])
+        check_offenders(db, [entry for entry in seen if entry.other_author != entry.author])
 
 
 def check_author(db: sqlite3.Connection, author: str, seen: list[Seen]) -> None:
-    found, foreign = authors.of_author(db, author), [one for one in seen if one.other_author != author]
+    found, foreign = (
+        authors.of_author(db, author),
+        [entry for entry in seen if entry.other_author != author],
+    )
     if found is None:
         assert not seen
         return
-    later = [one for one in foreign if one.is_later]
+    later = [entry for entry in foreign if entry.is_later]
     assert found.history == authors.History(
-        len({one.story for one in later if one.status == "plagiarism"}),
-        len({one.story for one in later if one.status == "open"}),
-        sum(one.is_later is None and one.status in COPIED for one in foreign),
+        len({entry.story for entry in later if entry.status == "plagiarism"}),
+        len({entry.story for entry in later if entry.status == "open"}),
+        sum(entry.is_later is None and entry.status in COPIED for entry in foreign),
     )
-    assert found.statuses == Counter(one.status for one in foreign)
+    assert found.statuses == Counter(entry.status for entry in foreign)
     own = authors.own_pairs(db, author, 99)
     assert found.own_pairs == len(own) == (len(seen) - len(foreign)) / 2
     assert {(row["a"], row["b"]) for row in own} == {
-        (one.story, one.other) for one in seen if one.other_author == author and one.story < one.other
+        (entry.story, entry.other) for entry in seen if entry.other_author == author and entry.story < entry.other
     }
     rows = authors.others(db, author, 99)
     assert {row["other"]: tuple(row)[1:6] for row in rows} == {
         other: (
-            sum(one.other_author == other for one in foreign),
-            len({one.story for one in later if one.other_author == other and one.status in COPIED}),
+            sum(entry.other_author == other for entry in foreign),
+            len({entry.story for entry in later if entry.other_author == other and entry.status in COPIED}),
             len({
-                one.other
-                for one in foreign
-                if one.other_author == other and one.is_later is False and one.status in COPIED
+                entry.other
+                for entry in foreign
+                if entry.other_author == other and entry.is_later is False and entry.status in COPIED
             }),
-            sum(one.other_author == other and one.is_later is None and one.status in COPIED for one in foreign),
-            sum(one.other_author == other and one.status == "plagiarism" for one in foreign),
+            sum(entry.other_author == other and entry.is_later is None and entry.status in COPIED for entry in foreign),
+            sum(entry.other_author == other and entry.status == "plagiarism" for entry in foreign),
         )
-        for other in {one.other_author for one in foreign}
+        for other in {entry.other_author for entry in foreign}
     }  # fmt: skip
-    for other in (None, *{one.other_author for one in foreign}):
-        of_other = [one for one in foreign if other is None or one.other_author == other]
+    for other in (None, *{entry.other_author for entry in foreign}):
+        of_other = [entry for entry in foreign if other is None or entry.other_author == other]
         rows = authors.flagged_stories(db, author, other, limit=99)
-        assert Counter({row["id"]: row["pairs"] for row in rows}) == Counter(one.story for one in of_other)
+        assert Counter({row["id"]: row["pairs"] for row in rows}) == Counter(entry.story for entry in of_other)
         assert all(row["stories"] == len(rows) for row in rows)
-        assert sum(row["later"] for row in rows) == sum(one.is_later is True for one in of_other)
-        assert sum(row["before"] for row in rows) == sum(one.is_later is False for one in of_other)
+        assert sum(row["later"] for row in rows) == sum(entry.is_later is True for entry in of_other)
+        assert sum(row["before"] for row in rows) == sum(entry.is_later is False for entry in of_other)
 
 
 def check_offenders(db: sqlite3.Connection, seen: list[Seen]) -> None:
-    copying = [one for one in seen if one.is_later and one.status in ("open", "plagiarism")]
+    copying = [entry for entry in seen if entry.is_later and entry.status in ("open", "plagiarism")]
     expected = {}
-    for author in {one.author for one in copying}:
-        of_author = [one for one in copying if one.author == author]
-        copies = {one.story for one in of_author}
-        decided = {one.story for one in of_author if one.status == "plagiarism"}
+    for author in {entry.author for entry in copying}:
+        of_author = [entry for entry in copying if entry.author == author]
+        copies = {entry.story for entry in of_author}
+        decided = {entry.story for entry in of_author if entry.status == "plagiarism"}
         if len(copies) >= authors.REPEATED:
             expected[author] = (len(copies), len(of_author), len(decided))
     rows = authors.repeat_offenders(db, limit=99)

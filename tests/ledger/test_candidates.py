@@ -40,7 +40,7 @@ def commit(db: sqlite3.Connection, *signatures: bytes | None, first: int = 0) ->
         Fingerprinted(Story(n, HINDI), fingerprint_of((0xFFFF << 16 * n).to_bytes(16), signature), None)
         for n, signature in enumerate(signatures, first)
     ]
-    pairs = {(one.story.id, other.story.id) for one in made for other in made if one.story.id < other.story.id}
+    pairs = {(story.story.id, other.story.id) for story in made for other in made if story.story.id < other.story.id}
     stories.commit(db, stories.Batch(Outcomes.of(made), matches(pairs), 1, {}, None))
 
 
@@ -133,9 +133,9 @@ def test_what_if_reports_verdicts_lost_and_spared(db: sqlite3.Connection) -> Non
     }
     for place, (verdict, scores) in enumerate(scores_of.items()):
         for n, jaccard in enumerate(scores):
-            one = 10 * place + 2 * n + 1
+            first = 10 * place + 2 * n + 1
             alike = Signals(64, False, jaccard, jaccard, jaccard, 9)
-            flag_pair(db, 1000 * one, 1000 * (one + 1), SIMILAR, signals=alike)
+            flag_pair(db, 1000 * first, 1000 * (first + 1), SIMILAR, signals=alike)
             [flag_id] = db.execute("SELECT max(flag_id) FROM flags").fetchone()
             verdicts.decide(db, [flag_id], verdict, "", "Asha", verdicts.state(db, [flag_id]))
     everything = (0, 2**62)

@@ -244,7 +244,9 @@ def test_no_two_moderators_hold_one_case(steps: list[tuple[str, int, str]]) -> N
                     lease = cases.take_lease(db, n, moderator)
                     assert (lease.moderator, lease.until) == held[n]
             want = {case: lease for case, lease in held.items() if lease[1] > now}
-            assert {n: (one.moderator, one.until) for n, one in cases.leases_held(db, range(1, 4)).items()} == want
+            assert {
+                n: (lease.moderator, lease.until) for n, lease in cases.leases_held(db, range(1, 4)).items()
+            } == want
     db.close()
 
 

@@ -46,8 +46,8 @@ class Flag:
 
     @property
     def badness(self) -> tuple[float, ...]:
-        jaccard, one, other = self.scores or (0.0, 0.0, 0.0)
-        most = max(one, other)
+        jaccard, first, second = self.scores or (0.0, 0.0, 0.0)
+        most = max(first, second)
         alike = {PARTIAL: most, TRANSLITERATED: most, EXACT: 1.0, PASSAGE: 0.0}.get(self.kind, jaccard)
         return list(kinds()).index(self.kind), self.hamming * (self.kind == NEAR), -alike, self.a, self.b
 
@@ -87,31 +87,31 @@ def ledger(rows: list[Flag], authors: dict[int, str | None]) -> sqlite3.Connecti
     db = ledger_in_memory()
     listed = [Story(n, HINDI, author_id=authors.get(n)) for n in range(1, STORIES + 1)]
     commit(db, *(Fingerprinted(story, fingerprint_of(story.id.to_bytes(16)), None) for story in listed))
-    for one in rows:
+    for row in rows:
         db.execute(
             "INSERT INTO flags (severity, strength, joins_clusters, a, b, language, kind, status, hamming, jaccard,"
             " containment_a, containment_b, flagged_at, exported_at, author_a, author_b, fingerprint_version)"
             " VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, 'v')",
             (
-                tier_of(one.kind).severity,
-                tier_of(one.kind).strength(Signals(one.hamming, False, *(one.scores or ()))),
-                one.joins,
-                *(one.a, one.b, NUMBER_OF[one.language], one.kind, one.status, one.hamming),
-                *(one.scores or (None, None, None)),
-                *(one.flagged_at, 1 if one.exported else None),
-                *(pack_id(authors.get(story_id)) for story_id in (one.a, one.b)),
+                tier_of(row.kind).severity,
+                tier_of(row.kind).strength(Signals(row.hamming, False, *(row.scores or ()))),
+                row.joins,
+                *(row.a, row.b, NUMBER_OF[row.language], row.kind, row.status, row.hamming),
+                *(row.scores or (None, None, None)),
+                *(row.flagged_at, 1 if row.exported else None),
+                *(pack_id(authors.get(story_id)) for story_id in (row.a, row.b)),
             ),
         )
     return db
 
 
-def joins(one: Flag) -> bool:
-    return one.joins and one.status in JOINING
+def joins(flag: Flag) -> bool:
+    return flag.joins and flag.status in JOINING
 
 
 def members(rows: list[Flag], story: int) -> set[int]:
     found = {story}
-    while grown := {n for one in rows if joins(one) and {one.a, one.b} & found for n in (one.a, one.b)} - found:
+    while grown := {n for row in rows if joins(row) and {row.a, row.b} & found for n in (row.a, row.b)} - found:
         found |= grown
     return found
 
@@ -119,16 +119,16 @@ def members(rows: list[Flag], story: int) -> set[int]:
 def filters(rows: list[Flag], authors: dict[int, str | None], wanted: Selection) -> list[Callable[[Flag], bool]]:
     """What must hold of a flag, each as one would say it."""
     return [
-        lambda one: not wanted.languages or one.language in wanted.languages,
-        lambda one: not wanted.kinds or one.kind in wanted.kinds,
-        lambda one: not wanted.statuses or one.status in wanted.statuses,
-        lambda one: wanted.score is None or one.score >= wanted.score,
-        lambda one: wanted.author is None or wanted.author in (authors.get(one.a), authors.get(one.b)),
-        lambda one: wanted.story is None or wanted.story in (one.a, one.b),
-        lambda one: wanted.cluster is None or {one.a, one.b} <= members(rows, wanted.cluster),
-        lambda one: wanted.since is None or one.flagged_at >= wanted.since,
-        lambda one: wanted.until is None or one.flagged_at < wanted.until,
-        lambda one: not (wanted.only_new and one.exported),
+        lambda flag: not wanted.languages or flag.language in wanted.languages,
+        lambda flag: not wanted.kinds or flag.kind in wanted.kinds,
+        lambda flag: not wanted.statuses or flag.status in wanted.statuses,
+        lambda flag: wanted.score is None or flag.score >= wanted.score,
+        lambda flag: wanted.author is None or wanted.author in (authors.get(flag.a), authors.get(flag.b)),
+        lambda flag: wanted.story is None or wanted.story in (flag.a, flag.b),
+        lambda flag: wanted.cluster is None or {flag.a, flag.b} <= members(rows, wanted.cluster),
+        lambda flag: wanted.since is None or flag.flagged_at >= wanted.since,
+        lambda flag: wanted.until is None or flag.flagged_at < wanted.until,
+        lambda flag: not (wanted.only_new and flag.exported),
     ]
 
 
@@ -139,12 +139,12 @@ def test_selection_equals_filtering_all_flags_in_queue_order(
 ) -> None:
     db = ledger(rows, authors)
     must = filters(rows, authors, wanted)
-    want = sorted((one for one in rows if all(holds(one) for holds in must)), key=lambda one: one.badness)
+    want = sorted((flag for flag in rows if all(holds(flag) for holds in must)), key=lambda flag: flag.badness)
     found = [(row["matched_id"], row["story_id"], row["language"], row["kind"]) for row in flags.select(db, wanted)]
-    assert found == [(one.a, one.b, one.language, one.kind) for one in want]
+    assert found == [(flag.a, flag.b, flag.language, flag.kind) for flag in want]
     assert flags.count(db, wanted) == len(want)
     page = [row["story_id"] for row in flags.select(db, wanted, limit=limit, offset=offset)]
-    assert page == [one.b for one in want[offset : offset + limit]]
+    assert page == [flag.b for flag in want[offset : offset + limit]]
     db.close()
 
 
@@ -152,34 +152,34 @@ def test_selection_equals_filtering_all_flags_in_queue_order(
 @given(many, ids)
 def test_cluster_of_a_story_is_one_of_all_clusters(rows: list[Flag], story: int) -> None:
     db = ledger(rows, {})
-    joining = [one for one in rows if joins(one)]
-    all_of_them = clusters_of([(one.a, one.b, one.score) for one in joining], {})
+    joining = [flag for flag in rows if joins(flag)]
+    all_of_them = clusters_of([(flag.a, flag.b, flag.score) for flag in joining], {})
     assert clusters.of_flags(db) == all_of_them
-    expected = next((one for one in all_of_them if story in one.stories), None)
+    expected = next((flag for flag in all_of_them if story in flag.stories), None)
     found, edges = clusters.around(db, story) or (None, [])
     assert found == expected
     assert sorted(edges) == sorted(
-        (one.a, one.b, one.score) for one in joining if expected and one.a in expected.stories
+        (flag.a, flag.b, flag.score) for flag in joining if expected and flag.a in expected.stories
     )
     assert members_of(db, story) == members(rows, story)
     cluster = members(rows, story)
     inside = sorted(
-        (one for one in rows if one.status in JOINING and {one.a, one.b} <= cluster), key=lambda one: one.badness
+        (flag for flag in rows if flag.status in JOINING and {flag.a, flag.b} <= cluster), key=lambda flag: flag.badness
     )
     assert [
         (row["matched_id"], row["story_id"])
         for row in flags.select(db, Selection(statuses=JOINING, cluster=story, same_author=True))
-    ] == [(one.a, one.b) for one in inside]
+    ] == [(flag.a, flag.b) for flag in inside]
     db.close()
 
 
 @settings(deadline=None)
 @given(many, ids)
 def test_flag_of_a_removed_story_is_not_shown(rows: list[Flag], gone: int) -> None:
-    db = ledger([replace(one, status="open") for one in rows], {})
+    db = ledger([replace(row, status="open") for row in rows], {})
     commit(db, Skipped(Story(gone, HINDI), Skip.EMPTY))
     everything = Selection(statuses=())
-    left = [one for one in rows if gone not in (one.a, one.b)]
+    left = [row for row in rows if gone not in (row.a, row.b)]
     assert flags.count(db, everything) == len(left) == len(list(flags.select(db, everything)))
     db.close()
 
@@ -191,10 +191,10 @@ def test_languages_are_stored_by_number() -> None:
 
 def test_story_is_found_by_its_new_author() -> None:
     db = ledger_in_memory()
-    one = Fingerprinted(Story(1, HINDI, author_id="7"), fingerprint_of(b"t" * 16), None)
-    other = Fingerprinted(Story(2, HINDI, author_id="8"), fingerprint_of(b"t" * 16), None)
-    commit(db, one, other, pairs={(1, 2)})
+    first = Fingerprinted(Story(1, HINDI, author_id="7"), fingerprint_of(b"t" * 16), None)
+    second = Fingerprinted(Story(2, HINDI, author_id="8"), fingerprint_of(b"t" * 16), None)
+    commit(db, first, second, pairs={(1, 2)})
     verify_pending(db)
     assert [flags.count(db, Selection(author=author)) for author in ("7", "8", "asha")] == [1, 1, 0]
-    commit(db, Skipped(replace(other.story, author_id="asha"), Skip.UNCHANGED))
+    commit(db, Skipped(replace(second.story, author_id="asha"), Skip.UNCHANGED))
     assert [flags.count(db, Selection(author=author)) for author in ("7", "8", "asha")] == [1, 0, 1]

@@ -54,9 +54,9 @@ def test_marks_are_counted_by_reason_language_and_detail() -> None:
         for n, language, script in ((1, HINDI, "Tamil"), (2, HINDI, "Tamil"), (3, HINDI, "Latin"), (4, TAMIL, "Latin")):
             commit(db, replace(fingerprinted(n, n, language), marks=(Mark(MarkReason.MISLABELLED, script),)))
         found = marks.mark_counts(db)
-        tally = [(one.language, one.detail, one.stories) for one in found]
+        tally = [(outcome.language, outcome.detail, outcome.stories) for outcome in found]
         assert tally == [(HINDI, "Latin", 1), (HINDI, "Tamil", 2), (TAMIL, "Latin", 1)]
-        assert [one.example for one in found if one.stories == 1] == [3, 4]
+        assert [outcome.example for outcome in found if outcome.stories == 1] == [3, 4]
 
 
 def test_shares_count_as_one_detail() -> None:
@@ -116,14 +116,14 @@ CHOICES = st.builds(
 )
 
 
-def is_chosen(one: Fingerprinted | Skipped, choice: MarkFilter) -> bool:
-    reasons = [mark.reason for mark in one.marks or ()]
+def is_chosen(outcome: Fingerprinted | Skipped, choice: MarkFilter) -> bool:
+    reasons = [mark.reason for mark in outcome.marks or ()]
     return (
-        one.story.id >= 0
+        outcome.story.id >= 0
         and bool(reasons)
         and choice.reason in {None, *reasons}
-        and (not choice.languages or one.story.language in choice.languages)
-        and choice.author in {None, one.story.author_id}
+        and (not choice.languages or outcome.story.language in choice.languages)
+        and choice.author in {None, outcome.story.author_id}
     )
 
 
@@ -132,12 +132,12 @@ def is_chosen(one: Fingerprinted | Skipped, choice: MarkFilter) -> bool:
 def test_the_selected_stories_are_listed_and_counted(
     made: list[Fingerprinted | Skipped], choice: MarkFilter, limit: int
 ) -> None:
-    expected = [one for one in made if is_chosen(one, choice)]
+    expected = [outcome for outcome in made if is_chosen(outcome, choice)]
     with closing(ledger_in_memory()) as db:
         commit(db, *made)
         db.execute("UPDATE marks SET marked_at = story_id % 5")
         listed = marks.list_stories(db, choice)
-        assert listed == sorted(map(shown, expected), key=lambda one: (-one.marked_at, -one.story_id))
+        assert listed == sorted(map(shown, expected), key=lambda outcome: (-outcome.marked_at, -outcome.story_id))
         assert marks.list_stories(db, choice, limit) == listed[:limit]
         total, reasons = marks.count_stories(db, choice)
         assert (total, reasons) == (len(expected), reasons_of(expected))
@@ -145,21 +145,21 @@ def test_the_selected_stories_are_listed_and_counted(
         assert marks.list_authors(db, choice, limit) == authors[:limit]
         assert sum(author.stories for author in authors) == total, "the counts by author do not add up"
         for author in authors:
-            own = [one for one in expected if one.story.author_id == author.author_id]
+            own = [outcome for outcome in expected if outcome.story.author_id == author.author_id]
             assert author == MarkedAuthor(author.author_id, len(own), reasons_of(own))
-        found = marks.of_stories(db, [one.story_id for one in listed])
-        assert found == {one.story_id: one.marks for one in listed}
+        found = marks.of_stories(db, [outcome.story_id for outcome in listed])
+        assert found == {outcome.story_id: outcome.marks for outcome in listed}
 
 
-def shown(one: Fingerprinted | Skipped) -> MarkedStory:
-    story = one.story
+def shown(outcome: Fingerprinted | Skipped) -> MarkedStory:
+    story = outcome.story
     return MarkedStory(
-        story.id, None, story.language, story.author_id, story.title or "", one.marks or (), story.id % 5
+        story.id, None, story.language, story.author_id, story.title or "", outcome.marks or (), story.id % 5
     )
 
 
 def reasons_of(some: list[Fingerprinted | Skipped]) -> dict[str, int]:
-    return dict(Counter(mark.reason for one in some for mark in one.marks or ()))
+    return dict(Counter(mark.reason for outcome in some for mark in outcome.marks or ()))
 
 
 def marked(language: Language = HINDI, author: str | None = "a") -> Fingerprinted:

@@ -132,7 +132,7 @@ def test_pairs_below_the_threshold_of_their_kind_are_removed_unless_they_have_a_
     retold, translated = [(1, 3), (2, 4), (3, 5)], [(1, 2), (2, 3), (3, 4)]
     margins = (0.4, 0.2, 0.1)
     for pairs_of_kind in (retold, translated):
-        meaning_flags.put(db, [found(db, *one, width) for one, width in zip(pairs_of_kind, margins, strict=True)], "m")
+        meaning_flags.put(db, [found(db, *ids, width) for ids, width in zip(pairs_of_kind, margins, strict=True)], "m")
     meaning_flags.decide(db, 3, 5, Verdict.PLAGIARISM, "", "asha", 0)
     assert meaning_flags.remove_below(db, {RETOLD: 0.3, TRANSLATED: 0.15}) == 2
     assert queue(db) == [(1, 2), (1, 3), (2, 3)]

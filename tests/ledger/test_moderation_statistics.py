@@ -40,33 +40,40 @@ decisions = st.lists(
         st.booleans(),
     ),
     max_size=8,
-).map(lambda found: sorted(found, key=lambda one: one.at))
+).map(lambda found: sorted(found, key=lambda decision: decision.at))
 
 
-def decided(given_ones: list[Given]) -> sqlite3.Connection:
+def decided(decisions: list[Given]) -> sqlite3.Connection:
     """A ledger with PAIRS, flagged on days 1, 2 and 3, and these decisions."""
     db = ledger_in_memory()
     for n, pair in enumerate(PAIRS, 1):
         flag_pair(db, *pair)
         db.execute("UPDATE flags SET flagged_at = ? WHERE a = ? AND b = ?", (n * DAY_MS, *pair))
-    for number, one in enumerate(given_ones, 1):
-        for pair in one.pairs:
+    for number, decision in enumerate(decisions, 1):
+        for pair in decision.pairs:
             db.execute(
                 "INSERT INTO verdicts (a, b, kind, severity, joins_clusters, verdict, note, moderator, decided_at,"
                 " decision, undone_at) VALUES (?, ?, 'near', 1, 1, ?, '', ?, ?, ?, ?)",
-                (*pair, one.verdict, one.moderator, one.at * DAY_MS // 2, number, 1 if one.is_undone else None),
+                (
+                    *pair,
+                    decision.verdict,
+                    decision.moderator,
+                    decision.at * DAY_MS // 2,
+                    number,
+                    1 if decision.is_undone else None,
+                ),
             )
     return db
 
 
 @settings(deadline=None)
 @given(decisions, st.integers(0, 5))
-def test_statistics_count_the_verdicts_that_stand(given_ones: list[Given], since_day: int) -> None:
+def test_statistics_count_the_verdicts_that_stand(decisions: list[Given], since_day: int) -> None:
     since = since_day * DAY_MS
-    standing = [one for one in given_ones if not one.is_undone and one.verdict in DECIDING]
-    with closing(decided(given_ones)) as db:
+    standing = [decision for decision in decisions if not decision.is_undone and decision.verdict in DECIDING]
+    with closing(decided(decisions)) as db:
         assert moderation_statistics.count_decisions(db, since) == Counter(
-            (one.moderator, one.at // 2) for one in standing if one.at // 2 >= since_day
+            (decision.moderator, decision.at // 2) for decision in standing if decision.at // 2 >= since_day
         )
         assert moderation_statistics.waiting_times(db, since) == waiting_of(standing, since)
         assert moderation_statistics.agreement(db, since) == agreement_of(standing, since)
@@ -75,22 +82,26 @@ def test_statistics_count_the_verdicts_that_stand(given_ones: list[Given], since
 def waiting_of(standing: list[Given], since: int) -> Waiting | None:
     lengths = []
     for n, pair in enumerate(PAIRS, 1):
-        times = [time for one in standing if pair in one.pairs and (time := one.at * DAY_MS // 2) >= n * DAY_MS]
+        times = [
+            time
+            for decision in standing
+            if pair in decision.pairs and (time := decision.at * DAY_MS // 2) >= n * DAY_MS
+        ]
         if times and times[0] >= since:
             lengths.append(times[0] - n * DAY_MS)
     lengths.sort()
     if not lengths:
         return None
-    middle = max(length for length in lengths if sum(one < length for one in lengths) < len(lengths) / 2)
-    most = next(length for length in lengths if sum(one <= length for one in lengths) >= 0.9 * len(lengths))
+    middle = max(length for length in lengths if sum(other < length for other in lengths) < len(lengths) / 2)
+    most = next(length for length in lengths if sum(other <= length for other in lengths) >= 0.9 * len(lengths))
     return Waiting(len(lengths), middle, most)
 
 
 def agreement_of(standing: list[Given], since: int) -> Agreement:
     same = []
     for pair in PAIRS:
-        on_pair = [one for one in standing if pair in one.pairs]
-        second = next((one for one in on_pair if one.moderator != on_pair[0].moderator), None)
+        on_pair = [decision for decision in standing if pair in decision.pairs]
+        second = next((decision for decision in on_pair if decision.moderator != on_pair[0].moderator), None)
         if second is not None and second.at * DAY_MS // 2 >= since:
             same.append(second.verdict == on_pair[0].verdict)
     return Agreement(len(same), sum(same))

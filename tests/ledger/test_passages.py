@@ -78,11 +78,13 @@ def test_missing_stories_are_those_of_no_segment_and_not_in_the_outbox(
         in_outbox = {number for number, _ in passages.hashes_after(db, 0, 99)}
         db.execute("DELETE FROM passage_hashes WHERE number % 2")
         lacking = sorted(number for number in in_outbox if number % 2 and (number, number) not in held)
-        found = [one for gap in passages.gaps(db, held) for one in passages.next_missing(db, *gap, 99)]
-        assert [one.number for one in found] == lacking
+        found = [story for gap in passages.gaps(db, held) for story in passages.next_missing(db, *gap, 99)]
+        assert [story.number for story in found] == lacking
         assert passages.count_missing(db, held) == len(lacking)
-        known = stories.stored_versions(db, [one.story.id for one in found])
-        assert {one.story.id: one.text_hash for one in found} == {n: one.text_hash for n, one in known.items()}
+        known = stories.stored_versions(db, [story.story.id for story in found])
+        assert {story.story.id: story.text_hash for story in found} == {
+            n: story.text_hash for n, story in known.items()
+        }
 
 
 def test_a_missing_story_has_what_a_reader_needs(db: sqlite3.Connection) -> None:

@@ -24,12 +24,12 @@ tries = st.lists(
 @settings(max_examples=25)
 @given(tries)
 def test_each_copy_counts_once_in_each_sum(tried: list[Trial]) -> None:
-    sums = {(one.language, one.subject): one for one in self_checks.sum_recalls(tried)}
-    for (language, subject), one in sums.items():
+    sums = {(recall.language, recall.subject): recall for recall in self_checks.sum_recalls(tried)}
+    for (language, subject), measure in sums.items():
         own = [t for t in tried if language in (ALL, t.language) and subject in (ALL, t.subject)]
-        assert (one.found, one.total) == (sum(t.found for t in own), len(own))
-        assert one.stories == len({t.story_id for t in own})
-        assert 0 <= one.stories_found <= one.stories
+        assert (measure.found, measure.total) == (sum(t.found for t in own), len(own))
+        assert measure.stories == len({t.story_id for t in own})
+        assert 0 <= measure.stories_found <= measure.stories
     assert (ALL, ALL) in sums or not tried
 
 
@@ -51,7 +51,7 @@ def test_only_a_clear_drop_is_lower_than_the_month_before(lost: str | None) -> N
     self_checks.record_recalls(db, Measure.CANARY, NOW, night(rng, lost))
     measured = self_checks.latest_recalls(db, Measure.CANARY)
     assert measured is not None
-    lower = {(one.recall.language, one.recall.subject) for one in measured[1] if one.is_lower}
+    lower = {(measure.recall.language, measure.recall.subject) for measure in measured[1] if measure.is_lower}
     if lost is None:
         assert lower == set()
     else:

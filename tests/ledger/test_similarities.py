@@ -60,12 +60,12 @@ def copied_from(db: sqlite3.Connection, story_id: int) -> list[Copied]:
 
 def expected(db: sqlite3.Connection, story_id: int) -> tuple[object, ...] | None:
     """The row of a story, computed from scratch; None for a story that copies nothing."""
-    found = [one for one in copied_from(db, story_id) if one.words]
+    found = [source for source in copied_from(db, story_id) if source.words]
     if not found:
         return None
-    copied = len(frozenset[int]().union(*(one.words for one in found)))
-    top = min(found, key=lambda one: (-len(one.words), one.source))
-    ordered = [kind for kind in kinds() if kind in {one.kind for one in found}]
+    copied = len(frozenset[int]().union(*(source.words for source in found)))
+    top = min(found, key=lambda source: (-len(source.words), source.source))
+    ordered = [kind for kind in kinds() if kind in {source.kind for source in found}]
     return copied, copied / WORDS, len(found), top.source, len(top.words) / WORDS, ", ".join(ordered)
 
 
@@ -160,11 +160,13 @@ class AnyOperations(RuleBasedStateMachine):
             if found is None:
                 continue
             want = copied_from(self.db, story)
-            assert {(one.story_id, one.kind, one.copied_words) for one in found.sources} == {
-                (one.source, one.kind, len(one.words)) for one in want
+            assert {(source.story_id, source.kind, source.copied_words) for source in found.sources} == {
+                (source.source, source.kind, len(source.words)) for source in want
             }
-            assert [one.share for one in found.sources] == sorted((one.share for one in found.sources), reverse=True)
-            assert found.copied_words == len(frozenset[int]().union(*(one.words for one in want)))
+            assert [source.share for source in found.sources] == sorted(
+                (source.share for source in found.sources), reverse=True
+            )
+            assert found.copied_words == len(frozenset[int]().union(*(source.words for source in want)))
             assert int(np.diff(found.spans).sum()) == found.copied_words
 
     @invariant()

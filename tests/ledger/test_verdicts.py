@@ -62,7 +62,7 @@ def test_status_is_the_active_verdict_or_open(steps: list[tuple[set[int], Verdic
         elif step < len(decisions):
             if decisions[step] in {decision for decision, *_ in model}:
                 undo(db, decisions[step])
-                model = [one for one in model if one[0] != decisions[step]]
+                model = [event for event in model if event[0] != decisions[step]]
             else:
                 with pytest.raises(Conflict, match="undone before"):
                     undo(db, decisions[step])
@@ -256,11 +256,11 @@ def test_log_is_what_happened(done: list[tuple[bool, tuple[int, ...]]]) -> None:
                 expected.append(("verdict", rfc3339(next(now)), decision, pairs))
         log = [json.loads(verdicts.event_as_json(event)) for event in verdicts.events_since(db)]
         assert [
-            (one["event"], one["at"], one["decision"], sorted((pair["a"], pair["b"]) for pair in one["pairs"]))
-            for one in log
+            (entry["event"], entry["at"], entry["decision"], sorted((pair["a"], pair["b"]) for pair in entry["pairs"]))
+            for entry in log
         ] == expected
-        assert all(one["by"] == {"undo": "Ravi", "verdict": "Asha"}[one["event"]] for one in log)
-        assert all((one["verdict"], one["note"]) == ("template", "नोट") for one in log)
+        assert all(entry["by"] == {"undo": "Ravi", "verdict": "Asha"}[entry["event"]] for entry in log)
+        assert all((entry["verdict"], entry["note"]) == ("template", "नोट") for entry in log)
         for time in range(0, 10_000, 1_000):
-            later = [one for one in log if one["at"] >= (rfc3339(time) or "")]
+            later = [entry for entry in log if entry["at"] >= (rfc3339(time) or "")]
             assert list(verdicts.events_since(db, time)) == later, "since is a time, inclusive"

@@ -72,14 +72,18 @@ def test_a_work_is_earlier_than_every_story_whatever_the_dates(
         for row in rows:
             assert not is_work(row["story_id"]), "a work is said to copy"
             assert row["catalogue"] == ("classics" if is_work(row["matched_id"]) else None)
-            by_key = sorted((row["story_id"], row["matched_id"]), key=lambda one: sort_key(published[one], one))
+            by_key = sorted(
+                (row["story_id"], row["matched_id"]), key=lambda story_id: sort_key(published[story_id], story_id)
+            )
             assert by_key == [row["matched_id"], row["story_id"]], "the view and sort_key disagree"
         for a, b in db.execute("SELECT a, later_id FROM flags WHERE a < 0"):
             assert b is not None and not is_work(b), f"the copy of work {a} is not known to be later"
         for story in range(1, 7):
             of_story = similarities.of_story(db, story)
             assert of_story is not None
-            assert {one.story_id for one in of_story.sources} >= {a for a, b in found if b == story and is_work(a)}
+            assert {source.story_id for source in of_story.sources} >= {
+                a for a, b in found if b == story and is_work(a)
+            }
         assert not any(is_work(row[0]) or is_work(row[1]) for row in db.execute("SELECT case_id, lead FROM cases"))
         copiers = {b for a, b in found if is_work(a)}
         histories = authors.histories(db, [f"author {story}" for story in copiers])

@@ -64,8 +64,8 @@ def test_many_stories_of_a_language_outweigh_the_other_languages(seed: int, othe
 
 @given(seeds)
 def test_one_story_of_a_language_is_not_its_mean(seed: int) -> None:
-    hindi, one = spread(seed, 50, 2), spread(seed + 1, 1, 2)
-    centred = fit_centring({HINDI: sums(hindi), ODIA: sums(one)}, NONE).apply(one, ODIA)
+    hindi, odia = spread(seed, 50, 2), spread(seed + 1, 1, 2)
+    centred = fit_centring({HINDI: sums(hindi), ODIA: sums(odia)}, NONE).apply(odia, ODIA)
     np.testing.assert_allclose(np.linalg.norm(centred, axis=1), 1, rtol=1e-5)
 
 

@@ -58,9 +58,9 @@ def test_a_short_copy_counts_for_less_than_a_long_one() -> None:
 def test_every_chunk_has_a_partner_and_none_goes_back(seed: int, n: int, m: int) -> None:
     a, b = chunks(seed, n), chunks(seed + 100, m)
     pairs = chunk_pairs(a, b)
-    assert ({one.a for one in pairs}, {one.b for one in pairs}) == (set(range(n)), set(range(m)))
-    for one in pairs:
-        assert one.cosine == pytest.approx(float(a[one.a] @ b[one.b]), abs=1e-3)
+    assert ({pair.a for pair in pairs}, {pair.b for pair in pairs}) == (set(range(n)), set(range(m)))
+    for pair in pairs:
+        assert pair.cosine == pytest.approx(float(a[pair.a] @ b[pair.b]), abs=1e-3)
 
 
 def test_chunks_in_another_order_are_less_alike() -> None:
@@ -80,7 +80,7 @@ def test_stories_that_are_alike_throughout_are_less_alike_than_those_in_order() 
 
 def test_a_story_that_goes_on_is_as_alike_in_what_both_have() -> None:
     a = chunks(1, 3)
-    assert [(one.a, one.b) for one in chunk_pairs(a, a[:2]) if one.cosine > 0.99] == [(0, 0), (1, 1)]
+    assert [(pair.a, pair.b) for pair in chunk_pairs(a, a[:2]) if pair.cosine > 0.99] == [(0, 0), (1, 1)]
 
 
 similarities = st.lists(st.floats(-1, 1), max_size=9)
@@ -122,9 +122,9 @@ def test_a_fit_finds_the_distribution_though_some_stories_have_copies(
 
 
 @given(st.floats(1e-5, 0.5), st.floats(1e-5, 0.5), shapes)
-def test_fewer_false_alarms_need_a_wider_margin(one: float, other: float, shape: float) -> None:
+def test_fewer_false_alarms_need_a_wider_margin(first: float, second: float, shape: float) -> None:
     fitted = ExtremeValues(0.1, 0.05, shape)
-    assert (one < other) <= (fitted.exceeded_by(one) > fitted.exceeded_by(other))
+    assert (first < second) <= (fitted.exceeded_by(first) > fitted.exceeded_by(second))
 
 
 @given(st.floats(1e-5, 0.1))
@@ -139,5 +139,7 @@ def test_both_kinds_together_exceed_their_thresholds_as_often_as_asked_for(shape
     of = ExtremeValues(0.1, 0.05, shape)
     least = thresholds(dict.fromkeys(UNFITTED, of), 0.02)
     stories = zip(*(random_values(of, 100_000, seed) for seed in range(len(least))), strict=True)
-    flagged = sum(any(margin > of_kind for margin, of_kind in zip(one, least.values(), strict=True)) for one in stories)
+    flagged = sum(
+        any(margin > of_kind for margin, of_kind in zip(story, least.values(), strict=True)) for story in stories
+    )
     assert flagged / 100_000 == pytest.approx(0.02, rel=0.15)

@@ -69,10 +69,10 @@ def test_the_queue_gives_works_first_then_the_latest_versions(ids: set[int], lim
         taken, place = list[int](), vectors.QUEUE_START
         while some := vectors.read_waiting(db, place, limit):
             assert len(some) <= limit
-            taken += [one.story_id for one in some]
+            taken += [story.story_id for story in some]
             place = some[-1].place
-    assert taken == sorted((one for one in ids if one < 0), reverse=True) + sorted(
-        (one for one in ids if one >= 0), reverse=True
+    assert taken == sorted((story for story in ids if story < 0), reverse=True) + sorted(
+        (story for story in ids if story >= 0), reverse=True
     )
 
 
@@ -89,9 +89,9 @@ def test_codes_are_those_of_the_centred_vectors(db: sqlite3.Connection) -> None:
     put(db, *made)
     make_all_codes(db)
     centring = vectors.read_centring(db)
-    for one in made:
-        code = np.frombuffer(db.execute("SELECT code FROM codes WHERE story_id = ?", (one.story_id,)).fetchone()[0])
-        exact = codes_of(vectors.story_vector(one.chunks, one.language, centring)[None])
+    for story in made:
+        code = np.frombuffer(db.execute("SELECT code FROM codes WHERE story_id = ?", (story.story_id,)).fetchone()[0])
+        exact = codes_of(vectors.story_vector(story.chunks, story.language, centring)[None])
         assert np.bitwise_count(code.view(np.uint64) ^ exact[0]).sum() <= 2, "8 bits change at most the smallest signs"
 
 

@@ -63,9 +63,9 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
     with closing(connect(folder / "neardup.db")) as db:
         runs.put(db, "fingerprint_version", version())
         for n, language in enumerate(LANGUAGES):
-            own, one, other = (words_of(language, 3 * n + k, 200) for k in range(3))
-            sources = [CopiedFrom(one, [(50, 20, 120)], title=TITLE), CopiedFrom(other, [(180, 0, 60)], author=None)]
-            story = [*own[:50], *one[20:140], *own[50:60], *other[:60], *own[60:100]]
+            own, first, second = (words_of(language, 3 * n + k, 200) for k in range(3))
+            sources = [CopiedFrom(first, [(50, 20, 120)], title=TITLE), CopiedFrom(second, [(180, 0, 60)], author=None)]
+            story = [*own[:50], *first[20:140], *own[50:60], *second[:60], *own[60:100]]
             write_copying_story(folder, db, 1009 + 10 * n, language, story, sources, title=TEXTS[language][:40])
             decide_case(db, 1009 + 10 * n, Verdict.PLAGIARISM, "word for word")
         for language, story_id in WORST.items():
@@ -153,11 +153,11 @@ async def test_verdict_that_clears_a_story_stays_on_file_and_its_source_names_it
             verdicts.decide(db, [1], verdict, "a hymn", "Ravi", verdicts.state(db, [1]))
         db.execute("UPDATE flags SET same_author = 1 WHERE flag_id = 3")
     case = await filed(tmp_path, 9)
-    assert [one.about.story_id for one in case.sources] == [7]
-    assert [(one.story_id, one.status, one.is_same_author) for one in case.others] == [
+    assert [source.about.story_id for source in case.sources] == [7]
+    assert [(other.story_id, other.status, other.is_same_author) for other in case.others] == [
         (6, "not_similar", False), (8, "open", True),
     ]  # fmt: skip
-    assert [(one["verdict"], one["by"], len(one["pairs"])) for one in case.verdicts] == [
+    assert [(item["verdict"], item["by"], len(item["pairs"])) for item in case.verdicts] == [
         ("not_similar", "Ravi", 1), ("plagiarism", "Asha", 1),
     ]  # fmt: skip
     shown = " ".join(unescape(re.sub(r"<[^>]+>", " ", render_html(case, SHIPPED))).split())
@@ -167,7 +167,7 @@ async def test_verdict_that_clears_a_story_stays_on_file_and_its_source_names_it
     ):  # fmt: skip
         assert sentence in shown, f"{sentence!r} is not in {shown}"
     copied = await filed(tmp_path, 7)
-    assert (copied.sources, [one.story_id for one in copied.others], copied.verdicts) == ((), [9], [])
+    assert (copied.sources, [other.story_id for other in copied.others], copied.verdicts) == ((), [9], [])
 
 
 def _unpacked(pdf: bytes) -> bytes:
@@ -181,7 +181,7 @@ async def test_pdf_has_three_pages_before_its_appendix_and_its_fonts_in_it(folde
     case = await filed(folder, 100 * WORST[language])
     page = render_html(case, SHIPPED)
     pages = HTML(string=page).render().pages
-    appendix = next(n for n, one in enumerate(pages) if "appendix" in one.anchors)
+    appendix = next(n for n, item in enumerate(pages) if "appendix" in item.anchors)
     assert appendix <= 3, f"the appendix begins on page {appendix + 1}"
     assert len(case.sources) == 12
     assert NOTE[:20] in unescape(page) and "<b>word" not in page, "the note is missing, or it is markup"
@@ -198,7 +198,7 @@ async def test_notice_is_in_the_language_of_the_story(folder: Path, language: La
     assert SHIPPED[language].code in notice_languages()
     for words in (share, TEXTS[language][:40], f"https://example.com/story/{story_id - 2}", str(story_id), TITLE):
         assert words in notice, f"{words!r} is not in {notice}"
-    letters = [one for one in notice.replace(TITLE, "") if one.isalpha() and not one.isascii()]
+    letters = [item for item in notice.replace(TITLE, "") if item.isalpha() and not item.isascii()]
     assert (len(letters) > 150) == (SHIPPED[language].code != "en"), "it is in another script"
     assert not re.search(r"[{}]|\n\n\n", notice), notice
 

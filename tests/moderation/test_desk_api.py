@@ -115,7 +115,7 @@ async def test_decided_case_is_reopened_for_a_reason(callers: dict[str, Caller],
     assert problem(await asha.post("/api/cases/4/reopen", wrong)) == (422, "invalid")
     status, _ = await asha.post("/api/cases/4/reopen", {"note": "an appeal", "seen": case["decided_seen"]})
     _, case = await asha.get("/api/cases/4")
-    assert (status, [one["verdict"] for one in case["decisions"]]) == (200, ["reopened", "repost"])
+    assert (status, [decision["verdict"] for decision in case["decisions"]]) == (200, ["reopened", "repost"])
     assert statuses(ledger) == ["open"] * 4
 
 

@@ -19,7 +19,7 @@ from tests.support.languages import HINDI
 async def test_pairs_of_one_author_are_in_the_queues_only_if_they_are_kept(tmp_path: Path, keeps: bool) -> None:
     with closing(connect(tmp_path / "neardup.db")) as db:
         listed = [Story(n, HINDI, author_id="asha") for n in (1, 2, 3)]
-        commit(db, *(Fingerprinted(one, fingerprint_of(bytes([one.id] * 16)), None) for one in listed))
+        commit(db, *(Fingerprinted(story, fingerprint_of(bytes([story.id] * 16)), None) for story in listed))
         flag_pair(db, 1, 2, PARTIAL)
         hash_of = dict(db.execute("SELECT id, text_hash FROM stories"))
         retold = MeaningFlag(1, 3, RETOLD, 0.5, [ChunkPair(0, 0, 0.7)], hash_of[1], hash_of[3])

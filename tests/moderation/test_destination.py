@@ -109,7 +109,7 @@ def store(aws: Aws) -> Content:
 
 def objects(aws: Aws) -> dict[str, bytes]:
     client = aws.client("s3")
-    keys = [one["Key"] for one in client.list_objects_v2(Bucket="flags").get("Contents", [])]
+    keys = [entry["Key"] for entry in client.list_objects_v2(Bucket="flags").get("Contents", [])]
     return {key: client.get_object(Bucket="flags", Key=key)["Body"].read() for key in keys}
 
 

@@ -21,7 +21,7 @@ from neardup.moderation.evidence.alignment import (
     AlignedStories,
     Fold,
     Fragment,
-    Mark,
+    Highlight,
     Paragraph,
     Side,
     Stretch,
@@ -37,7 +37,7 @@ from tests.support.graphemes import boundaries
 from tests.support.languages import TEXTS
 from tests.support.sample_texts import AROUND, story
 
-IN_BOTH_STORIES = {Mark.COPIED, Mark.UNCHANGED}
+IN_BOTH_STORIES = {Highlight.COPIED, Highlight.UNCHANGED}
 texts_of_few_words = st.lists(st.sampled_from("abcdefgh"), max_size=60).map(lambda words: [w.encode() for w in words])
 
 
@@ -58,21 +58,23 @@ def assert_shown(found: AlignedStories, stories: tuple[LoadedStory, ...]) -> Non
     for side, story_ in zip((found.a, found.b), stories, strict=True):
         text = unicodedata.normalize("NFC", story_.text.written)
         shown = fragments(side)
-        assert "".join(one.text for one in shown) == text, "the fragments do not add up to the text"
+        assert "".join(fragment.text for fragment in shown) == text, "the fragments do not add up to the text"
         edges = {0}
-        for one in shown:
-            edges.add(max(edges) + len(one.text))
+        for fragment in shown:
+            edges.add(max(edges) + len(fragment.text))
         assert edges <= boundaries(text), "a fragment boundary is inside a grapheme cluster"
         words = locate_words(text)
         inside = {at for start, end in zip(words.starts, words.ends, strict=True) for at in range(start + 1, end)}
         assert not edges & inside, "a fragment boundary is inside a word"
-        numbers.append([one.passage for one in shown if one.begins])
-        assert {one.passage for one in shown if one.mark is Mark.COPIED} <= set(numbers[-1])
+        numbers.append([fragment.passage for fragment in shown if fragment.begins])
+        assert {fragment.passage for fragment in shown if fragment.highlight is Highlight.COPIED} <= set(numbers[-1])
     assert numbers[0] == list(range(1, len(numbers[0]) + 1)), "passages are not numbered in A's order"
     assert sorted(n or 0 for n in numbers[1]) == numbers[0], "a passage is not in B exactly once"
     for pair in found.pairs:
         for excerpt, story_ in zip((pair.a, pair.b), stories, strict=True):
-            for run in "".join("\0" if one.mark is Mark.ELIDED else one.text for one in excerpt).split("\0"):
+            for run in "".join("\0" if part.highlight is Highlight.ELIDED else part.text for part in excerpt).split(
+                "\0"
+            ):
                 assert run in unicodedata.normalize("NFC", story_.text.written)
 
 
@@ -85,9 +87,9 @@ def test_planted_copies_are_shown_whole(pair: dict[str, Any], form: str) -> None
     by_number: list[dict[int | None, list[bytes]]] = []
     for side in (found.a, found.b):
         copied: dict[int | None, list[bytes]] = {}
-        for one in fragments(side):
-            if one.mark is Mark.COPIED:
-                copied.setdefault(one.passage, []).extend(tokens(one.text))
+        for fragment in fragments(side):
+            if fragment.highlight is Highlight.COPIED:
+                copied.setdefault(fragment.passage, []).extend(tokens(fragment.text))
         by_number.append(copied)
     assert by_number[0] == by_number[1], "a passage has other words in B"
     assert min(map(len, by_number[0].values())) >= MIN_PASSAGE
@@ -103,17 +105,19 @@ def test_text_is_never_cut_inside_a_character(before: str, after: str, beside: s
 
 @given(texts_of_few_words, texts_of_few_words)
 def test_common_text_is_the_same_in_both_stories(a: list[bytes], b: list[bytes]) -> None:
-    found = sorted(passages(hash_words(a).hashes, hash_words(b).hashes), key=lambda one: one.start_a)
+    found = sorted(passages(hash_words(a).hashes, hash_words(b).hashes), key=lambda fragment: fragment.start_a)
     both = stretches(found, a, b)
     for marked, words in zip(both, (a, b), strict=True):
-        assert all(0 <= one.first < one.end <= len(words) for one in marked)
-        assert all(one.end <= other.first for one, other in pairwise(marked)), "stretches overlap"
+        assert all(0 <= fragment.first < fragment.end <= len(words) for fragment in marked)
+        assert all(first.end <= second.first for first, second in pairwise(marked)), "stretches overlap"
     common = [
-        sorted(tuple(words[one.first : one.end]) for one in marked if one.mark in IN_BOTH_STORIES)
+        sorted(
+            tuple(words[fragment.first : fragment.end]) for fragment in marked if fragment.highlight in IN_BOTH_STORIES
+        )
         for marked, words in zip(both, (a, b), strict=True)
     ]
     assert common[0] == common[1]
-    assert [one for chain in chains(found, len(a), len(b)) for one in chain] == found
+    assert [fragment for chain in chains(found, len(a), len(b)) for fragment in chain] == found
 
 
 @every_language
@@ -124,40 +128,49 @@ def test_near_copy_shows_its_edits_word_by_word(language: Language, every: int) 
     a, b = story_of(" ".join(words)), story_of(" ".join(other))
     found = compared(a, b)
     assert_shown(found, (a, b))
-    changed = [[one.text for one in fragments(side) if one.mark is Mark.CHANGED] for side in (found.a, found.b)]
+    changed = [
+        [fragment.text for fragment in fragments(side) if fragment.highlight is Highlight.CHANGED]
+        for side in (found.a, found.b)
+    ]
     places = range(every - 1, len(words), every)
     for shown, expected in zip(changed, (words, other), strict=True):
         assert [tokens(text) for text in shown] == [tokens(expected[n]) for n in places]
-    assert not {Mark.PLAIN, Mark.FOLDED} & {one.mark for one in fragments(found.a) if tokens(one.text)}
+    assert not {Highlight.PLAIN, Highlight.FOLDED} & {
+        fragment.highlight for fragment in fragments(found.a) if tokens(fragment.text)
+    }
 
 
 def test_inserted_words_are_changed_on_one_side_only() -> None:
     words = [f"w{n}" for n in range(40)]
     found = compared(story_of(" ".join(words)), story_of(" ".join([*words[:20], "put", "in", *words[20:]])))
-    assert [one.mark for one in fragments(found.a)] == [Mark.COPIED, Mark.PLAIN, Mark.COPIED]
-    assert [one.text for one in fragments(found.b) if one.mark is Mark.CHANGED] == ["put in"]
+    assert [fragment.highlight for fragment in fragments(found.a)] == [
+        Highlight.COPIED,
+        Highlight.PLAIN,
+        Highlight.COPIED,
+    ]
+    assert [fragment.text for fragment in fragments(found.b) if fragment.highlight is Highlight.CHANGED] == ["put in"]
 
 
 @pytest.mark.parametrize(("words", "edit"), [(MAX_EDIT_WORDS, True), (MAX_EDIT_WORDS + 1, False)])
 def test_long_insertion_is_other_text(words: int, edit: bool) -> None:
     copied = [f"w{n}".encode() for n in range(200)]
     b = [*copied[:100], *(f"x{n}".encode() for n in range(words)), *copied[100:]]
-    found = sorted(passages(hash_words(copied).hashes, hash_words(b).hashes), key=lambda one: one.start_a)
-    assert (Mark.CHANGED in {one.mark for one in stretches(found, copied, b)[1]}) is edit
+    found = sorted(passages(hash_words(copied).hashes, hash_words(b).hashes), key=lambda fragment: fragment.start_a)
+    assert (Highlight.CHANGED in {stretch.highlight for stretch in stretches(found, copied, b)[1]}) is edit
 
 
 def test_chance_match_makes_no_edit_of_the_text_around_it() -> None:
     a = b" ".join([b"a%d" % n for n in range(9)] + [b"same"] * 4 + [b"c%d" % n for n in range(9)]).split()
     b = b" ".join([b"b%d" % n for n in range(9)] + [b"same"] * 4 + [b"d%d" % n for n in range(9)]).split()
     found = passages(hash_words(a).hashes, hash_words(b).hashes)
-    assert stretches(found, a, b) == ([Stretch(9, 13, Mark.COPIED, 1)], [Stretch(9, 13, Mark.COPIED, 1)])
+    assert stretches(found, a, b) == ([Stretch(9, 13, Highlight.COPIED, 1)], [Stretch(9, 13, Highlight.COPIED, 1)])
 
 
 def test_grapheme_cluster_across_two_words_is_shown_once() -> None:
     a, b = (story_of(f"one two three a\U0001f3fd\u0301{end} five six seven eight") for end in "bc")
     found = compared(a, b)
     assert_shown(found, (a, b))
-    assert Mark.CHANGED in {one.mark for one in fragments(found.a)}
+    assert Highlight.CHANGED in {fragment.highlight for fragment in fragments(found.a)}
 
 
 @every_language
@@ -169,7 +182,7 @@ def test_long_other_text_is_folded_between_context_words(language: Language) -> 
     found = compared(a, b)
     assert_shown(found, (a, b))
     [fold] = [block for block in found.a.blocks if isinstance(block, Fold)]
-    folded = tokens("".join(one.text for line in fold.paragraphs for one in line.fragments))
+    folded = tokens("".join(fragment.text for line in fold.paragraphs for fragment in line.fragments))
     assert len(folded) == fold.words >= MIN_FOLDED_WORDS
     assert folded == a.text.words[CONTEXT_WORDS : CONTEXT_WORDS + fold.words]
 
@@ -187,7 +200,7 @@ def test_unrelated_stories_have_no_marks_and_no_folds() -> None:
     a, b = sample(4107000), sample(4107001)
     found = compared(a, b)
     assert_shown(found, (a, b))
-    assert {one.mark for side in (found.a, found.b) for one in fragments(side)} == {Mark.PLAIN}
+    assert {fragment.highlight for side in (found.a, found.b) for fragment in fragments(side)} == {Highlight.PLAIN}
     assert (found.pairs, found.a.bars) == ((), ())
 
 
@@ -198,9 +211,11 @@ def test_pairs_contain_every_passage_and_the_edits_between() -> None:
     found = compared(a, b)
     assert found.more == 0
     assert [pair.first for pair in found.pairs] == [1, *(pair.last + 1 for pair in found.pairs[:-1])]
-    assert found.pairs[-1].last == max(one.passage or 0 for one in fragments(found.a))
+    assert found.pairs[-1].last == max(fragment.passage or 0 for fragment in fragments(found.a))
     for pair in found.pairs[:-1]:
-        assert Mark.CHANGED in {one.mark for one in pair.a} & {one.mark for one in pair.b}
+        assert Highlight.CHANGED in {fragment.highlight for fragment in pair.a} & {
+            fragment.highlight for fragment in pair.b
+        }
     assert sum(pair.words for pair in found.pairs) == sum(w == o for w, o in zip(words, other, strict=True))
 
 

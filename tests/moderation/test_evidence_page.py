@@ -66,8 +66,8 @@ def story_text(story: LexborNode) -> str:
 
 def assert_complete(page: LexborHTMLParser, *stories: LoadedStory) -> None:
     assert len(stories_of(page)) == len(stories)
-    for shown, one in zip(stories_of(page), stories, strict=True):
-        assert story_text(shown) == "".join(visible(unicodedata.normalize("NFC", one.text.written)).split())
+    for shown, story in zip(stories_of(page), stories, strict=True):
+        assert story_text(shown) == "".join(visible(unicodedata.normalize("NFC", story.text.written)).split())
 
 
 def assert_harmless(page: LexborHTMLParser) -> None:

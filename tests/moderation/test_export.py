@@ -19,7 +19,7 @@ from neardup.languages import LANGUAGES, SHIPPED
 from neardup.ledger import cases, flags, stories
 from neardup.ledger.flags import Selection
 from neardup.moderation.export.destination import write_atomically
-from neardup.moderation.export.formats import guarded
+from neardup.moderation.export.formats import guard_text
 from neardup.moderation.export.tables import PAIR_COLUMNS
 from neardup.moderation.export.write import ExportOptions, write
 from neardup.option_values import FORMATS, Format
@@ -99,15 +99,15 @@ def test_pair_is_exported_once_with_the_earlier_match(times: list[int | None], d
 
 @settings(deadline=None, max_examples=50)
 @given(titles, titles, st.sampled_from(LANGUAGES), st.sampled_from(["csv", "jsonl"]))
-def test_titles_read_back_unchanged(one: str | None, other: str | None, language: Language, form: Format) -> None:
-    db = ledger(Story(1, language, title=one, author_id="a"), Story(2, language, title=other, author_id="b"))
+def test_titles_read_back_unchanged(first: str | None, second: str | None, language: Language, form: Format) -> None:
+    db = ledger(Story(1, language, title=first, author_id="a"), Story(2, language, title=second, author_id="b"))
     for row in exported(db, form):
         assert (row["language"], str(row["matched_id"]), str(row["story_id"])) == (language, "1", "2")
-        for column, title in (("matched_title", one or "1"), ("story_title", other or "2")):
+        for column, title in (("matched_title", first or "1"), ("story_title", second or "2")):
             if form == "jsonl":
                 assert row[column] == title
             else:
-                assert row[column] == guarded(title)
+                assert row[column] == guard_text(title)
                 assert not row[column].startswith(("=", "+", "-", "@", "\t", "\r")), "a spreadsheet would run it"
 
 
@@ -138,9 +138,9 @@ def test_title_is_not_a_formula(start: str) -> None:
 @pytest.mark.parametrize("language", LANGUAGES)
 def test_all_columns_of_a_row(language: Language) -> None:
     title = f'{TEXTS[language]}, "\n'
-    one = Story(1, language, title=title, author_id="7", published_at=NOON)
-    other = Story(2, language, title="b", author_id="7", published_at=NOON - 1)
-    db = ledger(one, other)
+    first = Story(1, language, title=title, author_id="7", published_at=NOON)
+    second = Story(2, language, title="b", author_id="7", published_at=NOON - 1)
+    db = ledger(first, second)
     known_since = NOON + 5
     db.execute("UPDATE flags SET flagged_at = ?", (NOON,))
     db.execute("UPDATE stories SET known_since = ?", (known_since,))

@@ -35,8 +35,8 @@ CAP = 20
 @given(st.lists(pairs_of, min_size=1, max_size=5))
 @example(ATTACKING)
 def test_titles_add_no_markup_to_the_page(pairs: list[ExportRow]) -> None:
-    plain = [one | dict.fromkeys(TEXT_COLUMNS, "t") for one in pairs]
-    titled = [one | {n: one[n] or "t" for n in TEXT_COLUMNS} for one in pairs]
+    plain = [pair | dict.fromkeys(TEXT_COLUMNS, "t") for pair in pairs]
+    titled = [pair | {n: pair[n] or "t" for n in TEXT_COLUMNS} for pair in pairs]
     with TemporaryDirectory() as folder:
         path = Path(folder) / "pairs.html"
         page(path, plain)
@@ -45,7 +45,7 @@ def test_titles_add_no_markup_to_the_page(pairs: list[ExportRow]) -> None:
         assert _elements(path) == wanted, "a title added an element or an attribute"
         tree = LexborHTMLParser(path.read_text(encoding="utf-8"))
     shown = [node.text() for node in tree.css(".two .name bdi")]
-    assert shown == [visible(one[side]) for one in titled for side in ("matched_title", "story_title")]
+    assert shown == [visible(row[side]) for row in titled for side in ("matched_title", "story_title")]
 
 
 def _elements(path: Path) -> list[tuple[str | None, list[str]]]:
@@ -71,12 +71,12 @@ def test_page_is_self_contained_and_names_languages(tmp_path: Path, language: La
 
 def test_page_shows_the_figures_in_words(tmp_path: Path) -> None:
     path = tmp_path / "pairs.html"
-    one = pair(
+    figures = pair(
         kind="partial", hamming=17, jaccard=0.11, containment=0.81, matched_containment=0.119, longest_run_words=214,
         story_published_at="2026-11-23T12:00:00Z", matched_published_at="2026-11-20T11:00:00Z", earlier_id=1,
         same_author=False, cluster_id=1, cluster_size=3, status="not_similar", context="template",
     )  # fmt: skip
-    page(path, [one])
+    page(path, [figures])
     [article] = LexborHTMLParser(path.read_text(encoding="utf-8")).css("article")
     text = " ".join(article.text().split())
     for words in (
@@ -115,7 +115,7 @@ def test_page_shows_cases_of_every_language_and_kind(tmp_path: Path, monkeypatch
         shown_ids = write(db, path, ExportOptions("html"), SHIPPED)
     tree = LexborHTMLParser(path.read_text(encoding="utf-8"))
     articles = [node.attributes["class"] or "" for node in tree.css("article")]
-    shown = {group: sum(f"kind-{group[1]} language-{group[0]}" in one for one in articles) for group in groups}
+    shown = {group: sum(f"kind-{group[1]} language-{group[0]}" in article for article in articles) for group in groups}
     assert shown == {(HINDI, EXACT): 6, (HINDI, PARTIAL): 5, (TAMIL, NEAR): 2, (TAMIL, PARTIAL): 6, (TAMIL, SIMILAR): 1}
     assert [node.attributes["id"] for node in tree.css(".evidence")] == [f"flag-{n}" for n in shown_ids]
     left_out = [node.text() for node in tree.css(".left-out li")]

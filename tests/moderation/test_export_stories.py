@@ -94,7 +94,7 @@ def test_every_format_has_the_same_stories(db: sqlite3.Connection, tmp_path: Pat
     assert header == list(STORIES.columns)
     assert sheet == [[str(value) if name in STORIES.ids else value for name, value in row.items()] for row in rows]
     articles = exported(db, tmp_path / "html", "html")
-    assert [one.attributes["id"] for one in articles] == [f"story-{row['story_id']}" for row in rows]
+    assert [article.attributes["id"] for article in articles] == [f"story-{row['story_id']}" for row in rows]
     assert "50 % =कथा 3" in articles[1].text().replace("\N{NO-BREAK SPACE}", " ")
 
 
@@ -116,7 +116,7 @@ def test_stories_are_those_that_copy_by_a_selected_pair(
 
 def test_row_has_the_latest_verdict_on_the_story_also_if_undone(db: sqlite3.Connection, tmp_path: Path) -> None:
     def decision() -> tuple[Any, ...]:
-        row = next(one for one in exported(db, tmp_path / "stories") if one["story_id"] == 3)
+        row = next(exported_row for exported_row in exported(db, tmp_path / "stories") if exported_row["story_id"] == 3)
         return tuple(row[name] for name in ("verdict", "moderator", "note", "undone_by"))
 
     done = decide_case(db, 3, Verdict.QUOTATION, "नोट")

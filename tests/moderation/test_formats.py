@@ -23,7 +23,7 @@ from tests.support.exported_pairs import ATTACKING, of_csv, of_xlsx, pair, pairs
 @given(st.lists(pairs_of, max_size=5))
 @example(ATTACKING)
 def test_every_format_returns_the_same_pairs(pairs: list[ExportRow]) -> None:
-    pairs = [{column: one[column] for column in PAIR_COLUMNS} for one in pairs]
+    pairs = [{column: pair[column] for column in PAIR_COLUMNS} for pair in pairs]
     with TemporaryDirectory() as folder:
         path = Path(folder) / "pairs"
 
@@ -31,19 +31,19 @@ def test_every_format_returns_the_same_pairs(pairs: list[ExportRow]) -> None:
         assert read_jsonl(path) == pairs
 
         write_csv(path, pairs, PAIRS)
-        assert read_csv(path) == [{column: of_csv(value) for column, value in one.items()} for one in pairs]
+        assert read_csv(path) == [{column: of_csv(value) for column, value in pair.items()} for pair in pairs]
 
         write_parquet(path, pairs, PAIRS)
         wanted = [
-            {n: datetime.fromisoformat(v) if n in PAIR_TIMES and v else v for n, v in one.items()} for one in pairs
+            {n: datetime.fromisoformat(v) if n in PAIR_TIMES and v else v for n, v in pair.items()} for pair in pairs
         ]
         assert parquet.read_table(path).to_pylist() == wanted
 
         write_xlsx(path.with_suffix(".xlsx"), pairs, PAIRS)
         header, *rows = read_xlsx(path.with_suffix(".xlsx"))
         assert [cell.value for cell in header] == list(PAIR_COLUMNS)
-        for one, row in zip(pairs, rows, strict=True):
-            for (column, value), cell in zip(one.items(), row, strict=True):
+        for pair, row in zip(pairs, rows, strict=True):
+            for (column, value), cell in zip(pair.items(), row, strict=True):
                 assert cell.data_type != "f", f"{column} is a formula: {cell.value!a}"
                 if isinstance(value, str):
                     assert unescape(cell.value or "") == of_xlsx(value)

@@ -47,10 +47,10 @@ def test_stories_overlap_neither_each_other_nor_the_edge(found: list[Edge]) -> N
     assume(len(cluster.stories) > 2)
     drawn = graph(cluster, [edge for edge in found if edge[0] in cluster.stories], cluster.weakest[:2], {})
     radius = 13
-    for n, one in enumerate(drawn.members):
-        assert radius < one.x < SIZE - radius and radius < one.y < SIZE - radius
+    for n, member in enumerate(drawn.members):
+        assert radius < member.x < SIZE - radius and radius < member.y < SIZE - radius
         for other in drawn.members[:n]:
-            assert math.dist((one.x, one.y), (other.x, other.y)) > 2 * radius
+            assert math.dist((member.x, member.y), (other.x, other.y)) > 2 * radius
 
 
 def test_order_of_the_flags_does_not_matter() -> None:

@@ -10,7 +10,7 @@ import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 from neardup.languages import LANGUAGES
-from neardup.moderation.export.formats import guarded
+from neardup.moderation.export.formats import guard_text
 from neardup.records import Language
 
 from tests.support.hostile_titles import TITLES
@@ -31,29 +31,29 @@ def would_run(cell: str) -> bool:
 @example("=")
 @example(';""=1')
 def test_no_part_of_a_cell_runs_as_a_formula(text: str) -> None:
-    cell = guarded(text)
+    cell = guard_text(text)
     for part in (cell, *re.split("[;\t\r\n]", cell)):
         assert not would_run(part), f"{cell!a} would run {part!a}"
 
 
 @given(texts)
 def test_guarding_only_adds_apostrophes(text: str) -> None:
-    assert guarded(text).replace("'", "") == text.replace("'", "")
+    assert guard_text(text).replace("'", "") == text.replace("'", "")
 
 
 @given(texts)
 def test_guarding_is_idempotent(text: str) -> None:
-    assert guarded(guarded(text)) == guarded(text)
+    assert guard_text(guard_text(text)) == guard_text(text)
 
 
 def test_compatibility_forms_of_signs_are_guarded() -> None:
     for code in range(sys.maxunicode + 1):
         character = chr(code)
         if not 0xD800 <= code < 0xE000 and unicodedata.normalize("NFKC", character)[0] in SIGNS:
-            assert guarded(f"{character}1") == f"'{character}1", ascii(character)
+            assert guard_text(f"{character}1") == f"'{character}1", ascii(character)
 
 
 @pytest.mark.parametrize("language", LANGUAGES)
 def test_prose_is_unchanged(language: Language) -> None:
     for text in (TEXTS[language], f"{TEXTS[language]} - 2", f"({TEXTS[language]}; 1 + 1 = 2)", f"“{TEXTS[language]}”"):
-        assert guarded(text) == text
+        assert guard_text(text) == text

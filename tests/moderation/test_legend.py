@@ -16,7 +16,7 @@ SHARED = [f"w{n}" for n in range(60)]
 def test_legend_explains_the_marks_that_are_shown(cut_from_a: set[int], cut_from_b: set[int], related: bool) -> None:
     a = [word for n, word in enumerate(SHARED) if n not in cut_from_a]
     b = [word if related else f"{word}x" for n, word in enumerate(SHARED) if n not in cut_from_b]
-    one, other = story_of(" ".join(a)), story_of(" ".join(b))
-    page = LexborHTMLParser(render_evidence(evidence(one, other, THRESHOLDS), one, other, None, SHIPPED))
+    first, second = story_of(" ".join(a)), story_of(" ".join(b))
+    page = LexborHTMLParser(render_evidence(evidence(first, second, THRESHOLDS), first, second, None, SHIPPED))
     for mark in ("mark", "del", "ins"):
         assert bool(page.css(f".legend {mark}")) == bool(page.css(f".story {mark}")), f"<{mark}> and the legend differ"

@@ -33,7 +33,7 @@ QUOTED = Tier(
     holds=lambda signals, _: signals.extra.get("quoted_lines", 0) >= 5,
     strength=lambda signals: signals.extra["quoted_lines"],
     joins_clusters=lambda longer, shorter: False,
-    own_text_expected=False,
+    reuse_expected=False,
     label="Quoted at length",
     meaning="many lines in a row are quoted",
     evidence="{quoted_lines} lines, {quoted_share} of the text",

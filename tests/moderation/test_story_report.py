@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 from neardup.core.text.normalize import locate_words, tokens
 from neardup.core.verify.text import Text
 from neardup.ledger.similarities import Similarity, Source, union_of_spans, words_in
-from neardup.moderation.evidence.alignment import Fold, Mark, Paragraph
+from neardup.moderation.evidence.alignment import Fold, Highlight, Paragraph
 from neardup.moderation.evidence.story_report import COLOURS, StoryReport, story_report
 from neardup.query.evidence import LoadedStory
 from neardup.records import Spans
@@ -65,13 +65,13 @@ def lines_of(report: StoryReport) -> list[Paragraph]:
     return [line for block in report.blocks for line in (block.paragraphs if isinstance(block, Fold) else [block])]
 
 
-def marked_words(report: StoryReport, mark: Mark) -> set[int]:
+def marked_words(report: StoryReport, mark: Highlight) -> set[int]:
     """The numbers of the words in the fragments with this mark."""
     found = []
     for line in lines_of(report):
-        for one in line.fragments:
-            if one.mark is mark:
-                found += [int(word.removeprefix("शब्द")) for word in one.text.split()]
+        for fragment in line.fragments:
+            if fragment.highlight is mark:
+                found += [int(word.removeprefix("शब्द")) for word in fragment.text.split()]
     assert len(found) == len(set(found)), "a word is marked twice"
     return set(found)
 
@@ -85,10 +85,10 @@ def test_marked_words_are_those_of_the_sources(of_sources: list[Spans], common: 
     found = similarity(of_sources)
     report = story_report(found, story_of(TEXT), common)
     copied = words_of(found.spans)
-    assert marked_words(report, Mark.COPIED) == copied
-    assert marked_words(report, Mark.COMMON) == set(np.flatnonzero(common).tolist()) - copied
-    assert report.has_common == bool(marked_words(report, Mark.COMMON))
-    shown = "".join(one.text for line in lines_of(report) for one in line.fragments)
+    assert marked_words(report, Highlight.COPIED) == copied
+    assert marked_words(report, Highlight.COMMON) == set(np.flatnonzero(common).tolist()) - copied
+    assert report.has_common == bool(marked_words(report, Highlight.COMMON))
+    shown = "".join(fragment.text for line in lines_of(report) for fragment in line.fragments)
     assert shown == unicodedata.normalize("NFC", TEXT)
 
 
@@ -102,11 +102,19 @@ def test_words_in_several_sources_belong_to_the_largest(of_sources: list[Spans])
     for number, passage in enumerate(report.passages, 1):
         assert passage.number == number
         words = set(range(passage.word, passage.word + passage.words))
-        holders = [one.number for one in report.sources if words & words_of(one.about.spans)]
+        holders = [
+            matched_source.number for matched_source in report.sources if words & words_of(matched_source.about.spans)
+        ]
         assert holders[0] == passage.source.number
         assert words <= words_of(passage.source.about.spans)
-        halves = [one for one in report.sources if 2 * len(words & words_of(one.about.spans)) > len(words)]
-        assert passage.others == tuple(one.number for one in halves if one is not passage.source)
+        halves = [
+            matched_source
+            for matched_source in report.sources
+            if 2 * len(words & words_of(matched_source.about.spans)) > len(words)
+        ]
+        assert passage.others == tuple(
+            matched_source.number for matched_source in halves if matched_source is not passage.source
+        )
         seen |= words
     assert seen == words_of(found.spans)
     for source in report.sources:
@@ -131,7 +139,7 @@ def test_story_without_its_compared_text_has_no_marks() -> None:
     gone = story_report(found, None, None)
     assert (gone.blocks, [source.passage for source in gone.sources]) == ((), [None])
     changed = story_report(found, story_of("एक दो तीन"), None)
-    assert [[one.mark for one in line.fragments] for line in lines_of(changed)] == [[Mark.PLAIN]]
+    assert [[fragment.highlight for fragment in line.fragments] for line in lines_of(changed)] == [[Highlight.PLAIN]]
 
 
 def test_marks_in_a_script_from_right_to_left_keep_the_text() -> None:
@@ -139,4 +147,4 @@ def test_marks_in_a_script_from_right_to_left_keep_the_text() -> None:
     words = len(tokens(text))
     found = similarity([np.array([[0, words // 2]], np.int32)], words)
     report = story_report(found, story_of(text), np.zeros(words, bool))
-    assert "".join(one.text for line in lines_of(report) for one in line.fragments) == locate_words(text).text
+    assert "".join(fragment.text for line in lines_of(report) for fragment in line.fragments) == locate_words(text).text

@@ -72,7 +72,7 @@ def forms(text: object) -> list[str]:
     """A message or its translation: its one form, or those of singular and plural."""
     if isinstance(text, str):
         return [text]
-    return [str(one or "") for one in text] if isinstance(text, list | tuple) else []
+    return [str(message or "") for message in text] if isinstance(text, list | tuple) else []
 
 
 def test_every_message_has_a_translation() -> None:
@@ -89,7 +89,7 @@ def test_translations_have_the_placeholders_of_their_messages(path: Path) -> Non
     for message in catalogue(path.stem):
         for text in forms(message.string) if message.id else ():
             if text:
-                assert marks(text) in [marks(one) for one in forms(message.id)], f"{message.id} -> {text}"
+                assert marks(text) in [marks(form) for form in forms(message.id)], f"{message.id} -> {text}"
 
 
 @given(
@@ -145,9 +145,9 @@ def ledger(tmp_path: Path) -> Iterator[sqlite3.Connection]:
 def english_of(page: str) -> list[str]:
     """The words of a page in Latin letters that are no name, text or code."""
     tree = LexborHTMLParser(page)
-    shown = [one.attributes.get(name) or "" for one in tree.css("*") for name in VISIBLE]
-    for one in tree.css(FOREIGN):
-        one.decompose()
+    shown = [element.attributes.get(name) or "" for element in tree.css("*") for name in VISIBLE]
+    for element in tree.css(FOREIGN):
+        element.decompose()
     shown.append(tree.root.text(separator=" ") if tree.root else "")
     return [word for text in shown for word in re.findall(r"[A-Za-z]{2,}", text) if word not in NAMES]
 

@@ -109,7 +109,7 @@ async def test_pairs_by_meaning_are_posted_only_when_asked_for(kinds: tuple[Any,
     async with webhook_server(200) as (url, received):
         asked = Export(webhook=url, webhook_kinds=kinds)
         await notify_embedding(asked, "done", {"translated": 3, "retold": 2})
-    assert [one["text"] for one in received] == ([text] if text else [])
+    assert [event["text"] for event in received] == ([text] if text else [])
 
 
 async def test_every_verdict_and_undo_is_posted_in_order_and_a_failure_changes_none(
@@ -129,8 +129,8 @@ async def test_every_verdict_and_undo_is_posted_in_order_and_a_failure_changes_n
                 announce_undo(desk, done)
                 with closing(connect(tmp_path / "neardup.db")) as db:
                     log = list(verdicts.events_since(db))
-    assert [{name: value for name, value in one.items() if name != "text"} for one in received] == log
-    assert [one["text"] for one in received] == [
+    assert [{name: value for name, value in event.items() if name != "text"} for event in received] == log
+    assert [event["text"] for event in received] == [
         "neardup: Asha decided plagiarism, stories 1 and 2",
         "neardup: Asha decided template, stories 1 and 2",
         "neardup: Ravi undid template, stories 1 and 2",
@@ -165,7 +165,7 @@ async def test_every_form_of_the_desk_posts_what_it_stores(tmp_path: Path) -> No
             ):
                 form = hidden_fields((await get(client, path))[1], form_class)
                 assert (await send(client, action, form | fields))[0] == 303, action
-    assert [(one["event"], one["verdict"], one["note"]) for one in received] == [
+    assert [(event["event"], event["verdict"], event["note"]) for event in received] == [
         ("verdict", "template", ""), ("undo", "template", ""), ("verdict", "plagiarism", ""),
         ("verdict", "reopened", "an appeal"), ("verdict", "repost", ""), ("undo", "repost", ""),
     ]  # fmt: skip

@@ -43,12 +43,12 @@ async def test_a_hostile_page_is_read_without_its_markup_beside_the_others(
     monkeypatch.setattr(watchdog, "PAGE_BYTES", 50_000_000)
     async with aclosing(ReaderPool(Content(url=f"file:{tmp_path}"), Extraction(), 8)) as pool:
         await pool.start()
-        pages = [page_of(2 * f"{TEXTS[one]} ") for one in LANGUAGES]
+        pages = [page_of(2 * f"{TEXTS[language]} ") for language in LANGUAGES]
         hostile, *others = await asyncio.gather(*map(pool.prepare, [HOSTILE + pages[0], *pages]))
     assert isinstance(hostile, Text)
     assert hostile.marks == (Mark(MarkReason.TRUNCATED, Limit.BUDGET),)
     words = tokens(2 * f"{TEXTS[LANGUAGES[0]]} ")
     assert hostile.words[-len(words) :] == words, "the story behind the bomb was not read"
-    for one in others:
-        assert isinstance(one, Text)
-        assert MarkReason.TRUNCATED not in {mark.reason for mark in one.marks}
+    for other in others:
+        assert isinstance(other, Text)
+        assert MarkReason.TRUNCATED not in {mark.reason for mark in other.marks}

@@ -82,10 +82,10 @@ codes = st.sampled_from(["InternalError", "AccessDenied", "NoSuchKey", "NoSuchBu
 
 @given(st.sampled_from(["", "\ufeff"]), prologs, spaces, comments, spaces, roots, codes)
 def test_an_error_document_is_never_a_page(  # noqa: PLR0917
-    server: RawServer, mark: str, prolog: str, one: str, comment: str, other: str, root: str, code: str
+    server: RawServer, mark: str, prolog: str, first: str, comment: str, second: str, root: str, code: str
 ) -> None:
     name = root.split(maxsplit=1)[0]
-    body = f"{mark}{prolog}{one}{comment}{other}<{root}><Code>{code}</Code></{name}>".encode()
+    body = f"{mark}{prolog}{first}{comment}{second}<{root}><Code>{code}</Code></{name}>".encode()
     with pytest.raises(Transient, match=code) as raised:
         fetch(server, response(body, ETag=f'"{hashlib.md5(body).hexdigest()}"'))
     assert raised.value.reason == ("slow_down" if code == "SlowDown" else "store_error")

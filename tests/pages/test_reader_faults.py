@@ -140,7 +140,7 @@ async def test_processes_stopped_between_pages_are_replaced(pool: ReaderPool, mo
         os.kill(pid, signal.SIGSTOP)
     results = await asyncio.gather(*(pool.read(STORY, None) for _ in range(5)))
     assert all(isinstance(result, PageFingerprinted) for result in results), results
-    assert stopped.isdisjoint(one._process.pid for one in pool._connections if one._process is not None)
+    assert stopped.isdisjoint(reader._process.pid for reader in pool._connections if reader._process is not None)
 
 
 async def test_an_idle_process_is_not_replaced(pool: ReaderPool, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from neardup.core.page import Page
 from neardup.errors import NeardupError
 from neardup.pages import s3
-from neardup.pages.local import File, Given
+from neardup.pages.local import File, GivenPage
 from neardup.pages.s3 import Get, Transfers
 from neardup.pages.store import Pages
 
@@ -54,7 +54,7 @@ def test_a_request_ends_among_others_as_it_does_alone(proxy: Proxy, faults: list
     pages = Pages(content_of(proxy.endpoint))
     control, peer = socket.socketpair()
     with control, peer:
-        transfers, gets = Transfers(control.fileno()), dict[Get | File | Given, int]()
+        transfers, gets = Transfers(control.fileno()), dict[Get | File | GivenPage, int]()
         proxy.plan(planned)
         for n in range(len(faults)):
             gets[get := pages.begin(f"{n}.html")] = n

@@ -54,7 +54,7 @@ BATCHES = [batch(sum(BATCH_SIZES[:n]), size) for n, size in enumerate(BATCH_SIZE
 async def write(ledger: Ledger, index: Index) -> None:
     """Write the batches that the ledger lacks, as a run does."""
     await catch_up(index, ledger, "v")
-    ids = [one.story.id for batch in BATCHES for one in batch if isinstance(one.story, Story)]
+    ids = [outcome.story.id for batch in BATCHES for outcome in batch if isinstance(outcome.story, Story)]
     known = await ledger.do(stories.stored_versions, ids)
     async with Writer(
         ledger,
@@ -70,7 +70,7 @@ async def write(ledger: Ledger, index: Index) -> None:
         committed=lambda: None,
     ) as writer:
         for outcomes in BATCHES:
-            recorded = [one.story.id in known for one in outcomes if isinstance(one.story, Story)]
+            recorded = [outcome.story.id in known for outcome in outcomes if isinstance(outcome.story, Story)]
             assert all(recorded) or not any(recorded), "the ledger holds a part of a batch"
             if not all(recorded):
                 block = Outcomes.of(outcomes)

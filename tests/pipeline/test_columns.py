@@ -93,7 +93,7 @@ def test_a_packed_page_is_unpacked_as_it_was(page: PageFingerprinted) -> None:
 @given(st.lists(fingerprinted_pages, max_size=6), st.integers(0, 6), st.integers(0, 6))
 def test_parts_of_packed_pages_are_those_of_their_lists(made: list[PageFingerprinted], at: int, end: int) -> None:
     packed = PackedPages.of(made)
-    joined = PackedPages.joined([packed[at:end], packed.take(range(len(made)))])
+    joined = PackedPages.concatenate([packed[at:end], packed.take(range(len(made)))])
     assert [joined.page(n) for n in range(len(joined))] == made[at:end] + made
 
 
@@ -163,7 +163,7 @@ async def in_columns(bed: Bed, listing: Sequence[ListedRow]) -> None:
     pipeline: Pipeline[Jobs, Outcomes, None] = Pipeline(
         bed.worker.admit,
         bed.worker.work,
-        Outcomes.joined,
+        Outcomes.concatenate,
         look_up,
         write,
         workers=WORKERS,

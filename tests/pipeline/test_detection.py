@@ -132,20 +132,27 @@ def run(
         return asyncio.run(flagged(Path(folder), batches, Detection(**thresholds), kind, ahead))
 
 
-def side(one: Fingerprinted) -> PairedStory:
-    made = one.fingerprint
+def side(outcome: Fingerprinted) -> PairedStory:
+    made = outcome.fingerprint
     return PairedStory(
-        one.story.id, one.story.language, None, made.text_hash, made.simhash, made.signature, made.words, made.shingles
+        outcome.story.id,
+        outcome.story.language,
+        None,
+        made.text_hash,
+        made.simhash,
+        made.signature,
+        made.words,
+        made.shingles,
     )
 
 
 def kind_by_hand(x: Fingerprinted, y: Fingerprinted) -> tuple[Kind | None, int]:
-    one, other = x.fingerprint, y.fingerprint
-    differing = (int.from_bytes(one.simhash) ^ int.from_bytes(other.simhash)).bit_count()
-    if one.text_hash == other.text_hash:
+    first, second = x.fingerprint, y.fingerprint
+    differing = (int.from_bytes(first.simhash) ^ int.from_bytes(second.simhash)).bit_count()
+    if first.text_hash == second.text_hash:
         return EXACT, differing
-    signed = one.signature is not None and other.signature is not None
-    same = [a == b for a, b in zip(one.signature or b"", other.signature or b"", strict=False)] if signed else []
+    signed = first.signature is not None and second.signature is not None
+    same = [a == b for a, b in zip(first.signature or b"", second.signature or b"", strict=False)] if signed else []
     nominated = sum(map(all, zip(same[::2], same[1::2], strict=True))) >= 2 and sum(same) >= 10
     if differing > 3 and not nominated:
         return None, differing

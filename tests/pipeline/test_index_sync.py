@@ -47,8 +47,8 @@ async def assert_in_step(ledger: Ledger, index: Index) -> None:
     held = await ledger.do(stories_as_changes)
     assert (await index.position()).applied == await ledger.do(outbox.last_seq)
     _, found = await index.lookup([change.new for change in held if change.new])
-    for change, one in zip(held, found, strict=True):
-        assert change.number in one.numbers, f"story {change.story_id} is not in its buckets"
+    for change, change_found in zip(held, found, strict=True):
+        assert change.number in change_found.numbers, f"story {change.story_id} is not in its buckets"
     assert isinstance(index, BucketStatistics)
     assert sum((await index.story_counts()).values()) == len(held)
 

@@ -85,7 +85,7 @@ async def fill(ledger: Ledger, index: PassageIndex, sizes: list[int]) -> list[tu
 def found(index: PassageIndex) -> dict[int, list[int]]:
     """For each story the stories that share passages with it, itself included."""
     probes = [np.frombuffer(text(number).passages, np.uint32) for number in range(1, STORIES + 1)]
-    return {number: one.numbers.tolist() for number, one in enumerate(index.lookup(probes, STORIES), start=1)}
+    return {number: result.numbers.tolist() for number, result in enumerate(index.lookup(probes, STORIES), start=1)}
 
 
 def neighbours(held: set[int]) -> dict[int, list[int]]:

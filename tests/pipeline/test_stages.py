@@ -167,7 +167,7 @@ async def test_every_job_is_written_exactly_once_within_the_bounds(n: int, shape
     factory = Factory(rows(range(n)), **shape)
     assert await factory.run(), "the source did not end by itself"
     assert sorted(factory.written, key=lambda row: row.position) == factory.listing
-    assert all(1 <= len(one) <= factory.batch for one in factory.batches)
+    assert all(1 <= len(batch) <= factory.batch for batch in factory.batches)
     assert max(factory.peaks["jobs"], factory.peaks["outcomes"]) <= factory.depth
     # and the source's next block waits for places in the queues
     most = 2 * factory.depth + factory.workers + MAX_BATCHES * factory.batch + factory.block
@@ -182,7 +182,7 @@ async def test_jobs_with_the_same_key_are_written_in_order(keys: list[str], shap
     assert await factory.run()
     for key in "abc":
         assert [row for row in factory.written if row.key == key] == [row for row in factory.listing if row.key == key]
-    assert all(len({row.key for row in one}) == len(one) for one in factory.batches), "a batch holds no key twice"
+    assert all(len({row.key for row in batch}) == len(batch) for batch in factory.batches), "a batch holds no key twice"
 
 
 @no_deadline
@@ -192,7 +192,7 @@ async def test_the_resume_position_never_skips_an_unwritten_job(keys: list[str],
     assert await factory.run()
     assert factory.resume_positions == sorted(factory.resume_positions)
     for n, resume in enumerate(factory.resume_positions):
-        later = [row.position for one in factory.batches[n + 1 :] for row in one]
+        later = [row.position for batch in factory.batches[n + 1 :] for row in batch]
         assert resume <= min(later, default=resume), "a crash here would lose a row"
     assert [row.position for row in factory.listing[-1:]] == factory.resume_positions[-1:], (
         "the last resume position must be the last row"
@@ -248,12 +248,12 @@ async def test_a_stalled_writer_stops_the_source() -> None:
 async def test_a_batch_waits_to_fill_unless_a_job_waits_for_it() -> None:
     factory = Factory(rows(range(10)), workers=3, depth=10, batch=4, linger=60)
     assert await factory.run()
-    assert [len(one) for one in factory.batches] == [4, 4, 2], (
+    assert [len(batch) for batch in factory.batches] == [4, 4, 2], (
         "the last batch must be written when the source has ended"
     )
     factory = Factory(rows("abcabc"), workers=3, depth=10, batch=10, linger=60)
     assert await factory.run()
-    assert [len(one) for one in factory.batches] == [3, 3], "a job must wait until the one with its key is written"
+    assert [len(batch) for batch in factory.batches] == [3, 3], "a job must wait until the one with its key is written"
 
 
 async def test_the_limiting_stage_is_named() -> None:

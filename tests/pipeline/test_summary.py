@@ -112,7 +112,7 @@ def named(language: Language, changed: list[Outcome]) -> set[Measure]:
             record(db, night(choose, usual))
         assert script_health.unusual(db) == []
         record(db, night(choose, usual, changed))
-        return {one.measure for one in script_health.unusual_in_last_run(db) if one.language == language}
+        return {health.measure for health in script_health.unusual_in_last_run(db) if health.language == language}
 
 
 @pytest.mark.parametrize("language", SAMPLED)
@@ -145,9 +145,9 @@ def test_thirty_usual_nights_are_silent() -> None:
     choose = random.Random(2)
     with closing(ledger_in_memory()) as db:
         for _ in range(30):
-            record(db, [one for language in SAMPLED for one in night(choose, outcomes(language, shown))])
-            assert [str(one) for one in script_health.unusual(db)] == []
-        assert {one.band is None for one in script_health.latest(db)} == {False}
+            record(db, [health for language in SAMPLED for health in night(choose, outcomes(language, shown))])
+            assert [str(health) for health in script_health.unusual(db)] == []
+        assert {health.band is None for health in script_health.latest(db)} == {False}
 
 
 def test_a_run_with_few_stories_neither_alarms_nor_counts() -> None:
@@ -178,7 +178,7 @@ def test_only_listings_of_the_source_are_compared() -> None:
             runs.finish(db, runs.begin(db, command), status, counts={"health": {TAMIL: {"signs": [1000, 0.3, 0.01]}}})
         assert script_health.latest(db) == []
         runs.finish(db, runs.begin(db, "daily"), "done", counts={"health": {TAMIL: {"signs": [1000, 0.3, 0.01]}}})
-        assert [(one.language, one.measure) for one in script_health.latest(db)] == [(TAMIL, Measure.SIGNS)]
+        assert [(health.language, health.measure) for health in script_health.latest(db)] == [(TAMIL, Measure.SIGNS)]
 
 
 VALUES = st.tuples(*[st.floats(0, 1)] * 4, st.booleans(), st.integers(1, 5000))

@@ -25,17 +25,17 @@ def facts_of(copies: Iterable[Copy]) -> set[Hashable]:
     """Each copy without the order of its two texts."""
     return {
         (
-            frozenset([(one.a, one.containment_a, one.spans_a), (one.b, one.containment_b, one.spans_b)]),
-            (one.kind, one.language, one.jaccard, one.hamming, one.copied_words),
+            frozenset([(copy.a, copy.containment_a, copy.spans_a), (copy.b, copy.containment_b, copy.spans_b)]),
+            (copy.kind, copy.language, copy.jaccard, copy.hamming, copy.copied_words),
         )
-        for one in copies
+        for copy in copies
     }
 
 
 @pytest.fixture(scope="module")
 def found() -> set[Hashable]:
     found = neardup.find_copies(TEXTS)
-    assert {one.language for one in found} == set(SAMPLED), "a language has no copies"
+    assert {copy.language for copy in found} == set(SAMPLED), "a language has no copies"
     return facts_of(found)
 
 
@@ -48,8 +48,8 @@ def test_the_order_of_the_texts_makes_no_difference(found: set[Hashable], keys: 
 def test_an_index_finds_what_find_copies_finds(found: set[Hashable]) -> None:
     index, looked_up = neardup.Index(), set[Hashable]()
     for key, text in TEXTS.items():
-        for one in index.look_up(text):
-            looked_up |= facts_of([Copy(**{name: getattr(one, name) for name in Copy.__slots__} | {"b": key})])
+        for copy in index.look_up(text):
+            looked_up |= facts_of([Copy(**{name: getattr(copy, name) for name in Copy.__slots__} | {"b": key})])
         index.add(key, text)
     assert looked_up == found
     assert len(index) == len(TEXTS)
@@ -76,16 +76,16 @@ def test_every_kind_of_column_gives_the_same(found: set[Hashable]) -> None:
     for name, column in columns.items():
         assert facts_of(neardup.find_copies(column, keys=keys)) == found, f"{name} gives other copies"
     assert facts_of(neardup.find_copies(Frame(TEXTS))) == found, "a column of pandas gives other copies"
-    places = {(keys[int(str(one.a))], keys[int(str(one.b))]) for one in neardup.find_copies(texts)}
+    places = {(keys[int(str(copy.a))], keys[int(str(copy.b))]) for copy in neardup.find_copies(texts)}
     assert len(places) == len(found)
 
 
 def test_the_spans_are_the_copied_text() -> None:
-    for one in neardup.find_copies(TEXTS):
-        a, b = nfc(TEXTS[str(one.a)]), nfc(TEXTS[str(one.b)])
-        if one.kind == "exact":
-            assert one.spans_a, f"{one.a} has no spans"
-        for start, end in one.spans_a:
+    for copy in neardup.find_copies(TEXTS):
+        a, b = nfc(TEXTS[str(copy.a)]), nfc(TEXTS[str(copy.b)])
+        if copy.kind == "exact":
+            assert copy.spans_a, f"{copy.a} has no spans"
+        for start, end in copy.spans_a:
             words = tokens(a[start:end])
             assert len(words) >= MIN_BLOCK
             assert {words[0], words[-1]} <= set(tokens(b)), f"{words[0]!r} or {words[-1]!r} was not copied"
@@ -129,9 +129,9 @@ def test_a_transliteration_is_found(language: Language) -> None:
     story = STORIES[language][0]
     texts = {"original": story, "copy": transliterated(story, language, KANNADA), "other": STORIES[ENGLISH][0]}
     found = neardup.find_copies(texts)
-    assert [(one.kind, one.a, one.b) for one in found] == [(TRANSLITERATED, "original", "copy")]
+    assert [(copy.kind, copy.a, copy.b) for copy in found] == [(TRANSLITERATED, "original", "copy")]
     assert found[0].spans_a and found[0].spans_b
     index = neardup.Index()
     index.add("original", story)
-    assert [one.kind for one in index.look_up(texts["copy"])] == [TRANSLITERATED]
+    assert [copy.kind for copy in index.look_up(texts["copy"])] == [TRANSLITERATED]
     assert neardup.compare(story, texts["copy"]).kind == TRANSLITERATED

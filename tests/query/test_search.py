@@ -82,7 +82,11 @@ def test_search_finds_what_a_scan_of_the_titles_finds(
             path.unlink(missing_ok=True)
         with searching(db, path) as search:
             for word in WORDS if does == "search" else ():
-                expected = {n for n, one in titles.items() if one and set(tokens(word)) <= set(tokens(one))}
+                expected = {
+                    n
+                    for n, known_title in titles.items()
+                    if known_title and set(tokens(word)) <= set(tokens(known_title))
+                }
                 assert set(found(search, word)) == expected, f"{word} in {titles}"
     db.close()
 
@@ -132,13 +136,13 @@ def test_latest_stories_are_found_and_damage_during_a_search_is_repaired(tmp_pat
 
 
 def test_index_of_another_ledger_is_filled_again(tmp_path: Path) -> None:
-    one, other = ledger_in_memory(), ledger_in_memory()
-    put(one, 1, "पुरानी")
-    put(one, 2, "पुरानी")
-    put(other, 1, "नयी")
-    with searching(one, tmp_path / "t") as search:
+    first, second = ledger_in_memory(), ledger_in_memory()
+    put(first, 1, "पुरानी")
+    put(first, 2, "पुरानी")
+    put(second, 1, "नयी")
+    with searching(first, tmp_path / "t") as search:
         assert found(search, "पुरानी") == [2, 1]
-    with searching(other, tmp_path / "t") as search:  # an older copy of a ledger has its id, and fewer changes
+    with searching(second, tmp_path / "t") as search:  # an older copy of a ledger has its id, and fewer changes
         assert found(search, "नयी") == [1]
     index = TitleIndex(tmp_path / "t", "another ledger")
     assert index.position() == (0, 0)

@@ -23,12 +23,12 @@ def test_a_text_is_an_exact_copy_of_itself(language: Language, code: str) -> Non
 def test_exchanging_the_texts_exchanges_the_containments() -> None:
     words = [f"w{n}" for n in range(60)]
     part, whole = " ".join(words[:30]), " ".join(words)
-    one, other = neardup.compare(part, whole, "en"), neardup.compare(whole, part, "ENGLISH")
-    assert (one.kind, one.containment_a, one.longest_run_words) == (PARTIAL, 1.0, 30)
-    assert one.copied_words == 30
-    assert (one.containment_a, one.containment_b) == (other.containment_b, other.containment_a)
-    assert (one.kind, one.jaccard, one.hamming) == (other.kind, other.jaccard, other.hamming)
-    assert str(one).startswith("partial: Jaccard 0.49, containment 1.00 of a in b")
+    first, second = neardup.compare(part, whole, "en"), neardup.compare(whole, part, "ENGLISH")
+    assert (first.kind, first.containment_a, first.longest_run_words) == (PARTIAL, 1.0, 30)
+    assert first.copied_words == 30
+    assert (first.containment_a, first.containment_b) == (second.containment_b, second.containment_a)
+    assert (first.kind, first.jaccard, first.hamming) == (second.kind, second.jaccard, second.hamming)
+    assert str(first).startswith("partial: Jaccard 0.49, containment 1.00 of a in b")
 
 
 def test_unrelated_texts_are_no_copy() -> None:

@@ -131,7 +131,7 @@ def test_every_call_has_its_method_and_path() -> None:
         client.forget_call(1),
     ]
     assert {(call.method, call.path.replace("/1", "/{id}"), call.answer) for call in made} == {
-        (one.method, one.path, one.answer) for one in OPERATIONS
+        (operation.method, operation.path, operation.answer) for operation in OPERATIONS
     }
     assert json.loads(made[3].body or b"") == {"language": "hi", "text": "एक", "path": "a/1.html", "restore": False}
     with pytest.raises(ValidationError, match="give either"):

@@ -34,7 +34,7 @@ def test_the_document_is_valid_openapi(described: dict[str, Any]) -> None:
 
 def test_it_describes_every_operation_and_problem(described: dict[str, Any]) -> None:
     operations = {(path, method.upper()) for path, methods in described["paths"].items() for method in methods}
-    assert operations == {(one.path, one.method) for one in OPERATIONS}
+    assert operations == {(operation.path, operation.method) for operation in OPERATIONS}
     found = set(re.findall(r"urn:neardup:problem:([\w-]+)", json.dumps(described["paths"])))
     assert found == {kind.name for kind in OF_OPERATIONS}
 
@@ -57,7 +57,7 @@ def test_schema_and_model_accept_the_same_members(described: dict[str, Any], mod
             model.model_validate_json(json.dumps(body))
             accepted = True
         except ValidationError as error:
-            accepted = {one["type"] for one in error.errors()} == {"value_error"} and "RFC 3339" in str(error)
+            accepted = {problem["type"] for problem in error.errors()} == {"value_error"} and "RFC 3339" in str(error)
         assert accepted == fits, body
         outcomes.add(fits)
     assert outcomes == {True, False}, "all bodies end alike"

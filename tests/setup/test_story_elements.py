@@ -29,7 +29,7 @@ def page(text: str, holder: str, name: str, *, related: int = 3) -> Page:
 
 
 def words_of(pages: list[Page], body: str) -> list[list[str]]:
-    return [page_text(one.body, None, Extraction(body)).split() for one in pages]
+    return [page_text(page.body, None, Extraction(body)).split() for page in pages]
 
 
 @pytest.mark.parametrize("language", SAMPLED)
@@ -45,7 +45,7 @@ def test_pages_of_two_designs_get_a_selector_each() -> None:
     pages = [Page(path.read_bytes()) for path in sorted(SAMPLES.rglob("*.html"))[::3]]
     proposed = words_of(pages, propose_body(pages))
     wanted = words_of(pages, "article .story, div.post-body")
-    shares = [len(one) / len(other) for one, other in zip(proposed, wanted, strict=True)]
+    shares = [len(first) / len(second) for first, second in zip(proposed, wanted, strict=True)]
     assert all(0.9 < share < 1.2 for share in shares), f"{propose_body(pages)} holds {min(shares)} to {max(shares)}"
 
 

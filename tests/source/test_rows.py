@@ -113,7 +113,7 @@ def test_jsonl_rows_are_read_as_they_were_written(
     chunk: int,
     ascii_only: bool,
 ) -> None:
-    lines = [json.dumps(one, ensure_ascii=ascii_only) + end for one in listing]
+    lines = [json.dumps(row, ensure_ascii=ascii_only) + end for row in listing]
     check(InMemory("".join(lines).encode()), jsonl_rows, chunk, listing)
 
 

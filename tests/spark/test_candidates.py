@@ -25,8 +25,8 @@ def test_stories_of_a_heavy_key_are_compared_with_the_first_of_them_once(spark: 
     columns = pa.schema([field for field in schema() if field.name in {"id", *row}])
     prints = spark.createDataFrame(pa.Table.from_pylist([row | {"id": n} for n in ids], in_microseconds(columns)))
     heavy = find_heavy_keys(prints, config).cache()
-    assert {(one["members"], one["max_bucket"]) for one in heavy.collect()} == {(STORIES, MOST)}
+    assert {(key_row["members"], key_row["max_bucket"]) for key_row in heavy.collect()} == {(STORIES, MOST)}
     pairs = find_fingerprint_pairs(prints, heavy, config).cache()
     found = Counter((pair["a"], pair["b"]) for pair in pairs.where("a IS NOT NULL").collect())
     assert max(found.values()) == 1, "a pair was compared in two parts of its key"
-    assert found.keys() == {(one, other) for other in ids for one in ids[:MOST] if one < other}
+    assert found.keys() == {(earlier, other) for other in ids for earlier in ids[:MOST] if earlier < other}

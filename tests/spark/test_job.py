@@ -135,14 +135,14 @@ def test_a_daily_run_after_an_import_flags_what_it_flags_after_a_backfill(compar
         f"{NEW + n},{row['language']},,,,,{row['language']}/{row['id']}.html\n" for n, row in enumerate(ROWS[::3])
     )
     (tmp_path / "manifest.csv").write_text(listed, encoding="utf-8")
-    for one, steps in ((kept, []), (moved, [["import", str(compared.output)], ["reference", "sync"]])):
-        one.configure(text.read_text(encoding="utf-8").replace(str(manifest), str(tmp_path / "manifest.csv")))
+    for folder, steps in ((kept, []), (moved, [["import", str(compared.output)], ["reference", "sync"]])):
+        folder.configure(text.read_text(encoding="utf-8").replace(str(manifest), str(tmp_path / "manifest.csv")))
         for command in (*steps, ["daily", "--since", "2020-01-01T00:00:00Z", "--json"]):
-            done = one(*command)
+            done = folder(*command)
             assert done.code == 0, done.err
         assert done.facts["fingerprinted"] == len(ROWS[::3]), "another story than the new ones was fingerprinted"
     ours, theirs = (
-        by_key(compared._replace(neardup=one).of_daemon(), "story_id", "matched_id") for one in (moved, kept)
+        by_key(compared._replace(neardup=folder).of_daemon(), "story_id", "matched_id") for folder in (moved, kept)
     )
     assert any(pair[0] >= NEW for pair in theirs), "no new story is flagged"
     columns = ("kind", "hamming", "jaccard", "containment", "matched_containment", "copied_words", "cluster_id")

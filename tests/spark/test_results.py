@@ -34,18 +34,18 @@ def edges() -> list[tuple[int, int]]:
     found += [(200, 201 + n) for n in range(9)]
     for graph in range(GRAPHS):
         ids = [*range(first + graph * SIZE, first + (graph + 1) * SIZE - 2), -2 * graph - 1, -2 * graph - 2]
-        found += [(one, other) for one, other in (chance.sample(ids, 2) for _ in range(SIZE * 2 // 3))]
+        found += [(left, right) for left, right in (chance.sample(ids, 2) for _ in range(SIZE * 2 // 3))]
     return found
 
 
 def flags_of(spark: "SparkSession", drawn: list[tuple[int, int]], published: Mapping[int, int | None]) -> "DataFrame":
     rows: list[dict[str, object]] = [
-        {"story_id": one, "matched_id": other, "joins_clusters": True}
+        {"story_id": first, "matched_id": second, "joins_clusters": True}
         | {
             f"{side}_published_at": time if (time := published[story]) is None else time * 1_000
-            for side, story in (("story", one), ("matched", other))
+            for side, story in (("story", first), ("matched", second))
         }
-        for one, other in drawn
+        for first, second in drawn
     ]
     rows.append({"story_id": 1, "matched_id": 1_000, "joins_clusters": False})
     schema = pa.schema(
@@ -63,13 +63,14 @@ def test_clusters_and_what_is_kept_of_them_are_those_of_the_daemon(spark: "Spark
     words = {story: chance.choice(WORDS) for story in published}
     stories = spark.createDataFrame(
         pa.Table.from_pylist(
-            [{"id": one, "published_at": published[one], "words": words[one]} for one in published], STORY
+            [{"id": story_id, "published_at": published[story_id], "words": words[story_id]} for story_id in published],
+            STORY,
         )
     )
     found = find_clusters(flags_of(spark, drawn, published), lambda frame, _: frame.localCheckpoint()).localCheckpoint()
     of_policy = [list_members(found, stories, policy).withColumn("name", lit(policy)) for policy in POLICIES]
-    rows = reduce(lambda one, other: one.union(other), of_policy).collect()
-    expected = by_story([(one, other, 1.0) for one, other in drawn], published)
+    rows = reduce(lambda first, second: first.union(second), of_policy).collect()
+    expected = by_story([(first, second, 1.0) for first, second in drawn], published)
     together = defaultdict[int, list[Member]](list)
     for story, (cluster, _) in expected.items():
         together[cluster].append(Member(story, published[story], words[story]))

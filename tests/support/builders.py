@@ -130,16 +130,16 @@ def ledger_in_memory() -> sqlite3.Connection:
 
 def flag_pair(
     db: sqlite3.Connection,
-    one: int,
-    other: int,
+    first: int,
+    second: int,
     kind: Kind = SIMILAR,
     *,
     language: Language = HINDI,
     signals: Signals = NO_SIGNALS,
 ) -> None:
     """Flag two stories, created where they are missing, as a pair of this kind with these signals."""
-    missing = {one, other} - stories.stored_versions(db, [one, other]).keys()
-    commit(db, *(fingerprinted(story_id, story_id, language) for story_id in missing), pairs={(one, other)})
+    missing = {first, second} - stories.stored_versions(db, [first, second]).keys()
+    commit(db, *(fingerprinted(story_id, story_id, language) for story_id in missing), pairs={(first, second)})
     [pair] = candidates.pending(db, BEFORE_ALL, 2)
     verification.record(db, [(pair, Assessment(kind, signals))], "v")
 

@@ -44,7 +44,9 @@ def write_copying_story(  # noqa: PLR0917 - a story and where to write it
 ) -> list[int]:
     """Write a story with its sources, which were published before it; returns their ids, below that of the story."""
     ids = [story_id - len(sources) + n for n in range(len(sources))]
-    texts = [(source_id, one.words, one.author, one.title) for source_id, one in zip(ids, sources, strict=True)]
+    texts = [
+        (source_id, source.words, source.author, source.title) for source_id, source in zip(ids, sources, strict=True)
+    ]
     outcomes = [
         _write(folder, Story(n, language, f"{n}.html", by, name, (k + 1) * DAY, DAY), text)
         for k, (n, text, by, name) in enumerate([*texts, (story_id, words, author, title)])
@@ -52,7 +54,7 @@ def write_copying_story(  # noqa: PLR0917 - a story and where to write it
     pairs = [(source_id, story_id) for source_id in ids]
     stories.commit(db, stories.Batch(Outcomes.of(outcomes), matches(pairs, len(pairs)), 1, {}, None))
     pending = {(pair.a.id, pair.b.id): pair for pair in candidates.pending(db, BEFORE_ALL, 10_000)}
-    assessed = [(pending[pair], _assessment(one, len(words))) for pair, one in zip(pairs, sources, strict=True)]
+    assessed = [(pending[pair], _assessment(source, len(words))) for pair, source in zip(pairs, sources, strict=True)]
     verification.record(db, assessed, "v")
     return ids
 

@@ -139,7 +139,7 @@ def _slotted(sheet: str) -> Page:
 def _around_a_letter(markup: str) -> Page:
     """A page with this markup around the second letter of each word, and the marks on it."""
     letter = regex.compile(r"(?<=\p{L}\p{M}*)\p{L}\p{M}*")
-    return of_words(lambda word, _: word if "&" in word else letter.sub(lambda one: markup.format(one[0]), word, 1))
+    return of_words(lambda word, _: word if "&" in word else letter.sub(lambda tag: markup.format(tag[0]), word, 1))
 
 
 def _after_noscript(markup: str, text: str, _: Language) -> str:
@@ -185,7 +185,7 @@ BY_ELEMENT = (
     hidden("junk behind more tags than are read", _many_tags),
     *(shown(name, of_markup(markup)) for name, markup in STORY_IN.items()),
     *(shown(name, _after_junk(of_markup("<p class=s>STORY</p>", sheet))) for name, sheet in SHOWN_LATER.items()),
-    *(shown(f"{one} in noscript", partial(_after_noscript, one)) for one in UNCLOSED),
+    *(shown(f"{tag} in noscript", partial(_after_noscript, tag)) for tag in UNCLOSED),
     shown("a superscript in each word", _around_a_letter('<sup style="font:inherit;vertical-align:baseline">{}</sup>')),
     shown("signs of a counter", _counted),
     shown(

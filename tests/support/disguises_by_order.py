@@ -98,7 +98,7 @@ def _reversed_letters(text: str, _: Language) -> str:
     """Each word as a flex box of letters."""
 
     def box(word: str) -> str:
-        letters = "".join(f"<i>{html.escape(one)}</i>" for one in reversed(regex.findall(r"\X", word)))
+        letters = "".join(f"<i>{html.escape(letter)}</i>" for letter in reversed(regex.findall(r"\X", word)))
         return f"<span style='display:inline-flex;flex-direction:row-reverse'>{letters}</span>"
 
     return "".join(f"<p>{' '.join(map(box, line.split()))}</p>" for line in lines_of(text))
@@ -109,7 +109,7 @@ def _floating_letters(text: str, _: Language) -> str:
 
     def box(word: str) -> str:
         letters = "".join(
-            f"<i style='float:right'>{html.escape(one)}</i>" for one in reversed(regex.findall(r"\X", word))
+            f"<i style='float:right'>{html.escape(letter)}</i>" for letter in reversed(regex.findall(r"\X", word))
         )
         return f"<span style='display:inline-block'>{letters}</span>"
 

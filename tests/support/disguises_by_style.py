@@ -118,7 +118,10 @@ FAILING = (
     "(color-gamut:rec2020)", "(-moz-device-pixel-ratio:1)", "(-webkit-min-device-pixel-ratio:3)",
 )  # fmt: skip
 RULES = {  # attributes of the junk, and a style sheet
-    **{f"@media {one}": ('class="x"', f".x{{display:none}}@media {one}{{.x{{display:inline}}}}") for one in FAILING},
+    **{
+        f"@media {query}": ('class="x"', f".x{{display:none}}@media {query}{{.x{{display:inline}}}}")
+        for query in FAILING
+    },
     "unknown pseudo-class in a list": ('class="x"', ".x{display:none}.x,:foo{display:inline}"),
     "vendor's pseudo-element in a list": ('class="x"', ".x{display:none}.x,.x::-moz-foo{display:inline}"),
     "::first-line": ('class="x"', ".x{display:inline-block}.x::first-line{font-size:0}"),

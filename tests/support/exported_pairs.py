@@ -14,7 +14,7 @@ from neardup.languages import LANGUAGES, SHIPPED
 from neardup.ledger.case_queue import FlaggedCase
 from neardup.ledger.similarities import Similarity
 from neardup.moderation.export.cases import ListedCase, Tally
-from neardup.moderation.export.formats import guarded
+from neardup.moderation.export.formats import guard_text
 from neardup.moderation.export.page import write_page
 from neardup.moderation.export.tables import PAIR_COLUMNS, PAIR_TIMES, ExportRow
 from neardup.records import NO_SPANS, rfc3339
@@ -62,19 +62,19 @@ ATTACKING = [pair(story_title=title, matched_title=title, story_author_id=title)
 
 def page(path: Path, pairs: Iterable[ExportRow], chosen: Tally | None = None) -> None:
     """Write the page of these pairs, each a case, of which `chosen` were selected; by default as many as there are."""
-    cases = [_case(one) for one in pairs]
-    tally = Counter((one.case.language, one.case.kind) for one in cases)
+    cases = [_case(pair) for pair in pairs]
+    tally = Counter((case.case.language, case.case.kind) for case in cases)
     write_page(path, cases, tally if chosen is None else chosen, {}, registry=SHIPPED)
 
 
-def _case(one: ExportRow) -> ListedCase:
-    story_id = one["story_id"]
+def _case(row: ExportRow) -> ListedCase:
+    story_id = row["story_id"]
     found = Similarity(
         story_id,
-        language=one["language"],
-        title=one["story_title"] or one["story_path"] or str(story_id),
-        path=one["story_path"],
-        author_id=one["story_author_id"],
+        language=row["language"],
+        title=row["story_title"] or row["story_path"] or str(story_id),
+        path=row["story_path"],
+        author_id=row["story_author_id"],
         published_at=None,
         words=100,
         copied_words=0,
@@ -82,7 +82,7 @@ def _case(one: ExportRow) -> ListedCase:
         spans=NO_SPANS,
         sources=(),
     )
-    return ListedCase(FlaggedCase(story_id, story_id, one["language"], one["kind"], 1), found, [one], 0)
+    return ListedCase(FlaggedCase(story_id, story_id, row["language"], row["kind"], 1), found, [row], 0)
 
 
 def read_csv(path: Path) -> list[dict[str, Any]]:
@@ -111,4 +111,4 @@ def of_xlsx(text: str) -> str:
 def of_csv(value: object) -> str:
     if isinstance(value, bool):
         return str(value).lower()
-    return "" if value is None else guarded(value) if isinstance(value, str) else str(value)
+    return "" if value is None else guard_text(value) if isinstance(value, str) else str(value)

@@ -98,8 +98,8 @@ class Bench:
         async def pages() -> AsyncIterator[FingerprintArrays]:
             for start in range(0, len(stories), page):
                 rows = (
-                    (number, story_id, NUMBER_OF[one.language], one.simhash, one.signature)
-                    for number, story_id, one in stories[start : start + page]
+                    (number, story_id, NUMBER_OF[story.language], story.simhash, story.signature)
+                    for number, story_id, story in stories[start : start + page]
                 )
                 yield FingerprintArrays.of(rows, NAMES)
 

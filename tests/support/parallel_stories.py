@@ -60,7 +60,7 @@ def embeddings_of_concepts(texts: list[str]) -> web.Response:
     """The answer of a service whose model knows the concept of each word, and hears the language in it."""
     data = []
     for n, text in enumerate(texts):
-        concepts = [CONCEPT_OF[one] for one in text.split() if one in CONCEPT_OF]
+        concepts = [CONCEPT_OF[word] for word in text.split() if word in CONCEPT_OF]
         spoken = np.full(DIMENSIONS, 3.0 if any(letter in text for letter in LETTERS[HINDI]) else -3.0)
         vector = VECTORS[concepts].sum(axis=0) + spoken + 0.01
         data.append({"index": n, "embedding": vector.tolist()})

@@ -110,10 +110,10 @@ class CpuTimes:
 
     def seconds(self) -> float:
         """The time so far, to a tick."""
-        for one in (str(os.getpid()), *descendants(os.getpid())):
+        for pid in (str(os.getpid()), *descendants(os.getpid())):
             with suppress(FileNotFoundError, ProcessLookupError):
-                fields = Path(f"/proc/{one}/stat").read_text(encoding="ascii").rpartition(")")[2].split()
-                self._ticks[one, fields[19]] = sum(map(int, fields[11:13]))
+                fields = Path(f"/proc/{pid}/stat").read_text(encoding="ascii").rpartition(")")[2].split()
+                self._ticks[pid, fields[19]] = sum(map(int, fields[11:13]))
         return sum(self._ticks.values()) / os.sysconf("SC_CLK_TCK")
 
 

@@ -96,8 +96,8 @@ class Distribution:
 
     def simhash_collision(self) -> float:
         """The probability that two stories share a band of their SimHashes, on average over the bands."""
-        ones = self.set_bits[:, None]
-        equal = ones * self.set_bits + (1 - ones) * (1 - self.set_bits)
+        set_bits = self.set_bits[:, None]
+        equal = set_bits * self.set_bits + (1 - set_bits) * (1 - self.set_bits)
         bands = equal.reshape(*equal.shape[:2], HASH_BYTES // 2, -1).prod(axis=3).mean(axis=2)
         return float(self.styles @ bands @ self.styles)
 

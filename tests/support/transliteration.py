@@ -8,7 +8,7 @@ from neardup.records import Language
 
 def transliterated(text: str, source: Language, target: Language) -> str:
     """A text with each letter and vowel sign of one script replaced by the one at its place in another."""
-    return edits.transliterated(text, _block_of(source), _block_of(target))
+    return edits.transliterate_block(text, _block_of(source), _block_of(target))
 
 
 def _block_of(language: Language) -> int:

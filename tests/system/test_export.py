@@ -59,7 +59,7 @@ def flags_in(path: Path, form: Format) -> list[int]:
             return list(parquet.read_table(path)["flag_id"].to_pylist())
         case "html":
             pairs = LexborHTMLParser(path.read_text(encoding="utf-8")).css("article .evidence")
-            return [int((one.attributes["id"] or "").removeprefix("flag-")) for one in pairs]
+            return [int((pair.attributes["id"] or "").removeprefix("flag-")) for pair in pairs]
 
 
 def test_every_format_gives_the_same_flags_worst_first(flagged: Neardup) -> None:
@@ -145,12 +145,14 @@ def test_a_run_writes_its_page_and_prints_its_path(make_neardup: Callable[[str],
     assert ended.out.splitlines()[-1] == f"Open flags: {neardup.folder / 'out' / 'flags.html'}", ended.err
     tree = LexborHTMLParser((neardup.folder / "out" / "flags.html").read_text(encoding="utf-8"))
     assert len(tree.css("article")) == ALL
-    for one in tree.css("article"):
-        excerpts = one.css("dd")
-        assert excerpts, f"no copied passage of {one.attributes['id']}"
+    for element in tree.css("article"):
+        excerpts = element.css("dd")
+        assert excerpts, f"no copied passage of {element.attributes['id']}"
         assert len(excerpts) % 2 == 0
         assert all(excerpt.css("mark") for excerpt in excerpts)
-    assert {one.attributes["lang"] for one in tree.css("dd [lang]")} == {CODES[language] for language in SAMPLED}
+    assert {element.attributes["lang"] for element in tree.css("dd [lang]")} == {
+        CODES[language] for language in SAMPLED
+    }
     assert "Seventh on the List" in tree.text()
 
 

@@ -52,7 +52,7 @@ def query(neardup: Neardup, sql: str) -> list[tuple[object, ...]]:
 
 def assert_equal(actual: Neardup, expected: Neardup, *but: str, index: str = "sqlite", url: str = "") -> None:
     """Both hold the same stories, passages, flags with scores and spans, verdicts, similarities and common passages."""
-    states = [{k: v for k, v in state_of(one.ledger).items() if k not in but} for one in (actual, expected)]
+    states = [{k: v for k, v in state_of(bed.ledger).items() if k not in but} for bed in (actual, expected)]
     assert differences(*states) == []
     assert index_faults(actual.ledger, index, url) == []
     for sql in (FLAGS, SIMILARITIES, COMMON):

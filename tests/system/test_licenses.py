@@ -16,8 +16,8 @@ def test_licenses_of_all_dependencies_are_listed() -> None:
     own, *others = [line.partition(": ") for line in done.output.splitlines()]
     assert own[0].startswith("neardup ") and own[2] == "Apache-2.0"
     listed = {name.split()[0].lower().replace("_", "-") for name, _, _ in others}
-    needed = {Requirement(one) for one in requires("neardup") or ()}
-    assert {one.name.lower() for one in needed if one.marker is None} <= listed
+    needed = {Requirement(requirement) for requirement in requires("neardup") or ()}
+    assert {requirement.name.lower() for requirement in needed if requirement.marker is None} <= listed
     assert [name for name, _, licence in others if licence in ("", "not stated", "UNKNOWN")] == []
 
 

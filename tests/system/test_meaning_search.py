@@ -74,9 +74,9 @@ async def test_translated_and_retold_stories_are_found(stories: Neardup, monkeyp
 
 async def test_a_copy_by_its_words_is_not_called_retold(stories: Neardup) -> None:
     """Also where nothing nominated the pair: its texts decide."""
-    one, other = (stories.folder / "pages" / "HINDI" / f"{n}.html" for n in (ORIGINAL, RETELLING))
-    words = one.read_text(encoding="utf-8").split()
-    other.write_text(" ".join([*words[:5], *words[6:]]), encoding="utf-8")
+    first, second = (stories.folder / "pages" / "HINDI" / f"{n}.html" for n in (ORIGINAL, RETELLING))
+    words = first.read_text(encoding="utf-8").split()
+    second.write_text(" ".join([*words[:5], *words[6:]]), encoding="utf-8")
     assert stories("backfill", "--refingerprint").code == 0
     with closing(connect(stories.ledger)) as db:
         db.execute("DELETE FROM flags")

@@ -53,7 +53,7 @@ def test_a_run_logs_its_start(neardup: Neardup) -> None:
     held = 0
     for command in ("backfill", "daily", "sweep"):
         ended = neardup(command)
-        [line] = [one for one in events(ended) if one["event"] == "run started"]
+        [line] = [event for event in events(ended) if event["event"] == "run started"]
         assert (ended.code, line["command"], line["version"], line["stories"]) == (0, command, __version__, held)
         held = sum(neardup("status", "--json").facts["stories"].values())
         assert held

@@ -96,10 +96,10 @@ def test_copies_of_works_are_flagged_in_every_language(
     assert checked["verdict"] == "copy"
     assert {CLASSICS, REPRINTS} <= {match["catalogue"] for match in checked["matches"]}
     listed = neardup("reference", "list", "--json").rows
-    assert {one["name"]: (one["works"], one["licences"]) for one in listed} == {
+    assert {catalogue["name"]: (catalogue["works"], catalogue["licences"]) for catalogue in listed} == {
         CLASSICS: (20, [LICENCE]), REPRINTS: (11, []),
     }  # fmt: skip
-    assert sum(one["open_flags"] for one in listed) == len(rows)
+    assert sum(catalogue["open_flags"] for catalogue in listed) == len(rows)
 
 
 def test_a_sync_does_what_the_list_says_and_no_more(synced: Neardup) -> None:

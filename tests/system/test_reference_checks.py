@@ -75,7 +75,7 @@ def test_a_sync_names_the_store_of_the_works(
 def checked(neardup: Neardup) -> tuple[str, str]:
     """The level and the message of doctor's check of [reference]."""
     ended = neardup("doctor", "--json")
-    [found] = [one for line in ended.out.splitlines() if (one := json.loads(line))["part"] == "reference"]
+    [found] = [event for line in ended.out.splitlines() if (event := json.loads(line))["part"] == "reference"]
     assert ended.code == {"ok": 0, "warn": 3, "fail": 1}[found["level"]], ended.out
     return found["level"], found["said"]
 

@@ -78,7 +78,7 @@ def test_a_scan_of_a_folder_finds_what_a_backfill_of_its_pages_finds(neardup: Ne
 
 def test_find_copies_finds_what_a_scan_finds(neardup: Neardup, kept: Ended) -> None:
     texts = {page.relative_to(STORIES): page_text(page.read_bytes(), None, Extraction()) for page in PAGES}
-    found = {(*sorted((str(one.a), str(one.b))), one.language, one.kind) for one in find_copies(texts)}
+    found = {(*sorted((str(copy.a), str(copy.b))), copy.language, copy.kind) for copy in find_copies(texts)}
     flags = flags_of(neardup.folder / "kept.db")
     assert found == {(*paths, language, kind) for paths, (_, _, language, kind, *_) in flags.items()}
 

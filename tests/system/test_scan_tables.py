@@ -48,7 +48,7 @@ def neardup(folder: Path) -> Neardup:
 def expected() -> set[tuple[str, ...]]:
     """The copies by the names of their texts, the lesser first: names and kind."""
     found = find_copies({row["id"]: row["text"] for row in ROWS})
-    return {(*sorted((str(one.a), str(one.b))), one.kind) for one in found}
+    return {(*sorted((str(pair.a), str(pair.b))), pair.kind) for pair in found}
 
 
 def pairs(ended: Ended) -> set[tuple[str, ...]]:
@@ -69,16 +69,16 @@ def test_every_kind_of_table_gives_the_copies(
 
 
 def test_stdin_is_compared_with_a_table(neardup: Neardup, folder: Path, expected: set[tuple[str, ...]]) -> None:
-    one, other, kind = min(expected)
-    text = next(row["text"] for row in ROWS if row["id"] == one)
+    first, second, kind = min(expected)
+    text = next(row["text"] for row in ROWS if row["id"] == first)
     command = neardup.command("scan", "-", "--against", "stories.jsonl", "--format", "jsonl", "--fail")
     done = subprocess.run(command, input=text, capture_output=True, text=True, cwd=folder, env={}, check=False)
     rows = [json.loads(line) for line in done.stdout.splitlines()]
     assert done.returncode == 1, done.stderr
     assert {row["story_title"] for row in rows} == {"stdin"}
     matched = {row["matched_title"]: row["kind"] for row in rows}
-    assert matched[f"stories.jsonl:{one}"] == "exact"
-    assert matched[f"stories.jsonl:{other}"] == kind
+    assert matched[f"stories.jsonl:{first}"] == "exact"
+    assert matched[f"stories.jsonl:{second}"] == kind
 
 
 BAD_ROWS = [

@@ -31,7 +31,9 @@ def empty(make_neardup: Callable[[str], Neardup]) -> Neardup:
 def run(neardup: Neardup, *arguments: str, **env: str) -> subprocess.CompletedProcess[str]:
     """Run the command without --config."""
     command = [
-        one for one in neardup.command(*arguments) if one not in ("--config", str(neardup.folder / "config.toml"))
+        argument
+        for argument in neardup.command(*arguments)
+        if argument not in ("--config", str(neardup.folder / "config.toml"))
     ]
     own = neardup.env | {"NEARDUP_METRICS__LISTEN": "127.0.0.1:0"} | env
     return subprocess.run(command, cwd=neardup.folder, env=own, capture_output=True, text=True, check=False)
@@ -101,7 +103,9 @@ def test_init_says_what_share_of_the_pages_takes_the_slow_road_and_why(empty: Ne
 
 def test_init_asks_on_a_terminal(empty: Neardup) -> None:
     ours, theirs = pty.openpty()
-    command = [one for one in empty.command("init") if "--config" not in one and "config.toml" not in one]
+    command = [
+        argument for argument in empty.command("init") if "--config" not in argument and "config.toml" not in argument
+    ]
     env = empty.env | {"TERM": "dumb"}
     with subprocess.Popen(
         command, cwd=empty.folder, env=env, stdin=theirs, stdout=subprocess.PIPE, stderr=theirs

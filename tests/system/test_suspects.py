@@ -52,8 +52,8 @@ def marked_run(make_neardup: Make, tmp_path: Path) -> tuple[Neardup, list[tuple[
 def test_marked_stories_are_counted_and_listed(make_neardup: Make, tmp_path: Path) -> None:
     neardup, stories = marked_run(make_neardup, tmp_path)
     marks = {
-        (one["reason"], one["language"], one["detail"], one["example"]): one["stories"]
-        for one in neardup("status", "--json").facts["marks"]
+        (facts["reason"], facts["language"], facts["detail"], facts["example"]): facts["stories"]
+        for facts in neardup("status", "--json").facts["marks"]
     }
     details = {"truncated": "size"}
     expected = {
@@ -73,7 +73,10 @@ def test_marked_stories_are_counted_and_listed(make_neardup: Make, tmp_path: Pat
 
     hidden = neardup("suspects", "--reason", "hidden", "--json").facts
     assert hidden["by_reason"] == {"hidden": len(SAMPLED)}
-    assert {(one["story_id"], one["language"], one["author_id"], one["title"]) for one in hidden["suspects"]} == {
+    assert {
+        (suspect["story_id"], suspect["language"], suspect["author_id"], suspect["title"])
+        for suspect in hidden["suspects"]
+    } == {
         (n, language, f"a{n % 3}", f"hidden {n}") for n, (reason, language) in enumerate(stories) if reason == "hidden"
     }
     assert "marked as hidden 67 %" in neardup("show", "24").out
@@ -86,7 +89,7 @@ def test_marked_stories_are_counted_and_listed(make_neardup: Make, tmp_path: Pat
     assert "controls 50 %" in tamil and "truncated size" in tamil
     total = neardup("suspects", "--json").facts["stories"]
     authors = neardup("suspects", "--by", "author", "--json").facts["authors"]
-    assert sum(one["stories"] for one in authors) == total == len(expected)
+    assert sum(author["stories"] for author in authors) == total == len(expected)
     assert f"and {total - 3:,} more; --json prints all" in neardup("suspects", "--limit", "3").out
     assert neardup("suspects", "--reason", "over_budget").out == "No suspects.\n"
     assert_one_line(neardup("suspects", "--language", "klingon"), 2, "--language", "klingon")

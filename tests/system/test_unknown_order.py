@@ -61,7 +61,9 @@ def test_nothing_names_an_original_of_unknown_order(
     shown = {"backfill": neardup("backfill").out, "status": neardup("status").out}
     rows = [json.loads(line) for line in neardup("export", "--format", "jsonl").out.splitlines()]
     assert {row["earlier_id"] for row in rows} == {None}
-    assert [one["likely_original"] for one in neardup("status", "--json").facts["clusters"]["largest"]] == [None] * 5
+    assert [cluster["likely_original"] for cluster in neardup("status", "--json").facts["clusters"]["largest"]] == [
+        None
+    ] * 5
     large = max(rows, key=lambda row: row["cluster_size"] or 0)
     assert large["cluster_size"] > 2, "no cluster is drawn"
     pair = large["matched_id"], large["story_id"]

@@ -140,5 +140,5 @@ def test_a_quiet_day_with_a_missing_story_is_a_warning(make_neardup: Make, tmp_p
     _, ended = daily_after(make_neardup, tmp_path, 1)
     assert ended.code == 0, ended.err
     assert "none of 1 stories could be read" in ended.facts["warnings"]["reading"]
-    [line] = [json.loads(one) for one in ended.err.splitlines() if "no story could be read" in one]
+    [line] = [json.loads(text_line) for text_line in ended.err.splitlines() if "no story could be read" in text_line]
     assert "1000.html" in line["why"]

@@ -14,7 +14,7 @@ from pathlib import Path
 import aiohttp
 from hypothesis import given
 from hypothesis import strategies as st
-from neardup.http.server import served
+from neardup.http.server import serve_metrics
 from neardup.telemetry import metrics
 from neardup.telemetry.lazy_metrics import Metric, observe_all
 from prometheus_client import Histogram
@@ -75,7 +75,7 @@ async def test_health_answers_503_when_not_healthy() -> None:
     port = free_port()
     for healthy, status in ((True, 200), (False, 503)):
         async with (
-            served(f"127.0.0.1:{port}", "run", partial(dict, healthy=healthy, doing="x")),
+            serve_metrics(f"127.0.0.1:{port}", "run", partial(dict, healthy=healthy, doing="x")),
             aiohttp.ClientSession() as client,
             client.get(f"http://127.0.0.1:{port}/healthz") as answer,
         ):

@@ -44,8 +44,8 @@ class _LinesOfLibraries(logging.StreamHandler[TextIO]):
         structlog = load_structlog()
         if self.formatter is None:
             self.formatter = structlog.stdlib.ProcessorFormatter(
-                processors=[structlog.stdlib.ProcessorFormatter.remove_processors_meta, *_rendered()],
-                foreign_pre_chain=[structlog.stdlib.add_logger_name, *_shared()],
+                processors=[structlog.stdlib.ProcessorFormatter.remove_processors_meta, *_list_renderers()],
+                foreign_pre_chain=[structlog.stdlib.add_logger_name, *_list_key_processors()],
             )
         return super().format(record)
 
@@ -53,13 +53,13 @@ class _LinesOfLibraries(logging.StreamHandler[TextIO]):
 def _configure(stderr: TextIO) -> None:
     structlog = load_structlog()
     structlog.configure(
-        processors=[*_shared(), *_rendered()],
+        processors=[*_list_key_processors(), *_list_renderers()],
         wrapper_class=structlog.make_filtering_bound_logger(logging.INFO),
         logger_factory=structlog.PrintLoggerFactory(stderr),
     )
 
 
-def _shared() -> "list[Processor]":
+def _list_key_processors() -> "list[Processor]":
     """What adds the keys that every line has."""
     structlog = load_structlog()
     return [
@@ -70,7 +70,7 @@ def _shared() -> "list[Processor]":
     ]
 
 
-def _rendered() -> "list[Processor]":
+def _list_renderers() -> "list[Processor]":
     """What makes text of a line.  See no-color.org: NO_COLOR counts if it is not empty."""
     structlog = load_structlog()
     if not sys.stderr.isatty():
@@ -120,7 +120,7 @@ def show_progress(command: str) -> "Iterator[Watch]":
         ) as bar:
             yield _shown_on(bar)
     else:
-        yield _logged(command)
+        yield _log_progress(command)
 
 
 def _shown_on(bar: "Progress") -> "Watch":
@@ -143,7 +143,7 @@ def _shown_on(bar: "Progress") -> "Watch":
     return show
 
 
-def _logged(command: str) -> "Watch":
+def _log_progress(command: str) -> "Watch":
     """Log the progress every LOG_EVERY_SECONDS."""
     last_logged = time.monotonic()
 

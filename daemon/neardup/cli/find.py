@@ -182,7 +182,7 @@ def _heading(pairs: "Sequence[ExportRow]", number: int) -> Iterator[str]:
 
 def _pair(pair: "ExportRow", copied: "CopiedPassages | None") -> Iterator[str]:
     from neardup.cli.output import larger_containment
-    from neardup.moderation.evidence.terminal import abridged, plain
+    from neardup.moderation.evidence.terminal import abridge, plain
 
     names = (plain(pair[f"{side}_title"]) for side in ("story", "matched"))
     words = "" if pair["copied_words"] is None else f"{pair['copied_words']:,} words"
@@ -190,18 +190,18 @@ def _pair(pair: "ExportRow", copied: "CopiedPassages | None") -> Iterator[str]:
     if copied is None:
         return
     for passage in copied.passages:
-        yield f"      «{abridged(_text(passage.b), FIRST_WORDS, LAST_WORDS)}»"
+        yield f"      «{abridge(_text(passage.b), FIRST_WORDS, LAST_WORDS)}»"
     if copied.more:
         yield f"      and {copied.more:,} more passages"
 
 
 def _text(fragments: "Sequence[Fragment]") -> str:
     """A passage, without the words around it."""
-    from neardup.moderation.evidence.alignment import Mark
+    from neardup.moderation.evidence.alignment import Highlight
 
-    copied = [n for n, fragment in enumerate(fragments) if fragment.mark is not Mark.PLAIN]
+    copied = [n for n, fragment in enumerate(fragments) if fragment.highlight is not Highlight.PLAIN]
     shown = fragments[copied[0] : copied[-1] + 1] if copied else ()
-    return "".join(" […] " if fragment.mark is Mark.ELIDED else fragment.text for fragment in shown)
+    return "".join(" […] " if fragment.highlight is Highlight.ELIDED else fragment.text for fragment in shown)
 
 
 @partial(command, needs_config=False)

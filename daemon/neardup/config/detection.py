@@ -111,7 +111,7 @@ class Detection(Thresholds, frozen=True, kw_only=True):
     ] = field(default_factory=dict)
 
     @classmethod
-    def prepared(cls, table: dict[str, Any]) -> dict[str, Any]:
+    def prepare(cls, table: dict[str, Any]) -> dict[str, Any]:
         """The tables of languages as one table `languages`, each with what it inherits."""
         if "languages" in table:
             return table

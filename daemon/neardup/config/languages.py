@@ -73,13 +73,13 @@ def registry(tables: Mapping[str, LanguageTable]) -> Languages:
         if (shipped := SHIPPED.get(name)) is not None:
             entries[name] = replace(shipped, **given)
         else:
-            entries[name] = _added(name, given)
+            entries[name] = _add_language(name, given)
     if len(entries) > MAX_LANGUAGES:
         raise ValueError(f"{len(entries)} languages are more than {MAX_LANGUAGES}")
     return Languages(entries)
 
 
-def _added(name: Language, given: dict[str, Any]) -> LanguageEntry:
+def _add_language(name: Language, given: dict[str, Any]) -> LanguageEntry:
     missing = [key for key in ("codes", "script", "golden") if key not in given]
     if missing:
         raise ValueError(f"{name} is not shipped with the package: it needs {' and '.join(missing)}")

@@ -67,7 +67,7 @@ class Config(Section, frozen=True, kw_only=True):
         return registry(self.languages)
 
     @classmethod
-    def prepared(cls, table: dict[str, Any]) -> dict[str, Any]:
+    def prepare(cls, table: dict[str, Any]) -> dict[str, Any]:
         """Replace the names and codes in [detection.LANGUAGE] by the names of registered languages."""
         table = {**table, "languages": by_name(table.get("languages", {}))}
         detection = table.get("detection")
@@ -106,12 +106,12 @@ def load(path: Path) -> Config:
         raise Misuse(f"{path}: bad TOML: {error}") from error
     _override(tables, Config.__struct_fields__)
     try:
-        return _anchored(read(Config, tables), path.parent.absolute())
+        return _anchor_paths(read(Config, tables), path.parent.absolute())
     except ValueError as error:
         raise Misuse("; ".join(f"{path}: {in_words(fault)}" for fault in faults_of(error))) from None
 
 
-def _anchored(config: Config, folder: Path) -> Config:
+def _anchor_paths(config: Config, folder: Path) -> Config:
     """Make every relative path absolute, starting from `folder`."""
 
     def at(path: Path | None) -> Path | None:

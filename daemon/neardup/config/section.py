@@ -42,7 +42,7 @@ class Secret:
     def __init__(self, value: str) -> None:
         self._value = value
 
-    def revealed(self) -> str:
+    def reveal(self) -> str:
         """The text itself."""
         return self._value
 
@@ -75,7 +75,7 @@ class Section(Struct, frozen=True, dict=True):
     """
 
     @classmethod
-    def prepared(cls, table: dict[str, Any]) -> dict[str, Any]:
+    def prepare(cls, table: dict[str, Any]) -> dict[str, Any]:
         """What is given for the keys, of a table as it was written."""
         return table
 
@@ -94,20 +94,20 @@ def read(kind: Any, given: Any) -> Any:
     """
     for part in parts(kind):
         if isinstance(part, type) and issubclass(part, Section):
-            return given if isinstance(given, part) else _read_section(part, _decoded(given, dict, "a table"))
+            return given if isinstance(given, part) else _read_section(part, _decode_json(given, dict, "a table"))
         if get_origin(part) is dict:
             names, values = get_args(part)
-            table = _decoded(given, dict, "a table")
+            table = _decode_json(given, dict, "a table")
             _read_each((name, names, name) for name in table)
             return _read_each((name, values, value) for name, value in table.items())
         if get_origin(part) is tuple:
-            given = _decoded(given, list, "a list")
+            given = _decode_json(given, list, "a list")
         if isinstance(part, FromText):
-            return part.make(_converted(str, given))
-    return _converted(kind, given)
+            return part.make(_convert(str, given))
+    return _convert(kind, given)
 
 
-def _decoded(given: Any, shape: type, name: str) -> Any:
+def _decode_json(given: Any, shape: type, name: str) -> Any:
     """A list or a table, which the text of a variable holds as JSON."""
     value, hint = given, ""
     if isinstance(given, str):
@@ -120,7 +120,7 @@ def _decoded(given: Any, shape: type, name: str) -> Any:
 
 
 def _read_section(kind: type[Section], table: dict[str, Any]) -> Section:
-    table = kind.prepared(table)
+    table = kind.prepare(table)
     known = {field.name: field for field in fields(kind)}
     faults: list[Fault] = [((name,), "unknown key") for name in table if name not in known]
     faults += [((name,), "required") for name, field in known.items() if field.required and name not in table]
@@ -140,7 +140,7 @@ def _read_each(values: Iterable[tuple[str, Any, Any]], faults: Iterable[Fault] =
     return meant
 
 
-def _converted(kind: Any, given: Any) -> Any:
+def _convert(kind: Any, given: Any) -> Any:
     try:
         return convert(given, kind, strict=False, dec_hook=lambda custom, text: custom(convert(text, str)))
     except ValidationError as error:

@@ -70,7 +70,7 @@ def _tables_in(kind: Any) -> Any:
     return next((get_args(part)[1] for part in parts(kind) if get_origin(part) is dict), None)
 
 
-def replaced(document: str) -> str:
+def replace_table(document: str) -> str:
     """Return the document with its table replaced by the current one."""
     before, _, rest = document.partition(BEGIN)
     _, _, after = rest.partition(END)
@@ -94,7 +94,7 @@ def _toml(value: Any) -> str:
             size, unit = next((size, unit) for size, unit in UNITS if seconds % size == 0)
             return f'"{seconds // size}{unit}"'
         case Secret():
-            return json.dumps(value.revealed())
+            return json.dumps(value.reveal())
         case Path():
             return json.dumps(str(value))
         case _:
@@ -103,4 +103,4 @@ def _toml(value: Any) -> str:
 
 if __name__ == "__main__":
     file = Path(sys.argv[1])
-    file.write_text(replaced(file.read_text(encoding="utf-8")), encoding="utf-8")
+    file.write_text(replace_table(file.read_text(encoding="utf-8")), encoding="utf-8")

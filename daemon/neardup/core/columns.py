@@ -48,7 +48,7 @@ class StoryColumns:
         return cls(*(list(column) for column in tuple(zip(*rows, strict=True)) or ((),) * len(Story.__slots__)))
 
     @classmethod
-    def joined(cls, parts: Sequence[Self]) -> Self:
+    def concatenate(cls, parts: Sequence[Self]) -> Self:
         if not parts:
             return cls.of(())
         columns = zip(*(part.columns for part in parts), strict=True)
@@ -103,10 +103,10 @@ class FingerprintedStories:
         return cls(StoryColumns.of(outcome.story for outcome in made), pages, [outcome.page_title for outcome in made])
 
     @classmethod
-    def joined(cls, parts: Sequence[Self]) -> Self:
+    def concatenate(cls, parts: Sequence[Self]) -> Self:
         return cls(
-            StoryColumns.joined([part.stories for part in parts]),
-            PackedPages.joined([part.pages for part in parts]),
+            StoryColumns.concatenate([part.stories for part in parts]),
+            PackedPages.concatenate([part.pages for part in parts]),
             [title for part in parts for title in part.page_titles],
         )
 
@@ -120,7 +120,7 @@ class FingerprintedStories:
         """The stories at these places."""
         return type(self)(self.stories.take(places), self.pages.take(places), [self.page_titles[n] for n in places])
 
-    def banded(self) -> list[BandedFingerprint]:
+    def band_fingerprints(self) -> list[BandedFingerprint]:
         """What an index stores each by."""
         return list(map(BandedFingerprint, self.stories.languages, self.pages.simhashes, self.pages.signatures))
 
@@ -145,8 +145,8 @@ class Outcomes:
         return cls(made, [outcome for outcome in outcomes if not isinstance(outcome, Fingerprinted)])
 
     @classmethod
-    def joined(cls, parts: Sequence[Self]) -> Self:
-        made = FingerprintedStories.joined([part.made for part in parts if len(part.made)])
+    def concatenate(cls, parts: Sequence[Self]) -> Self:
+        made = FingerprintedStories.concatenate([part.made for part in parts if len(part.made)])
         return cls(made, [outcome for part in parts for outcome in part.others])
 
     @property

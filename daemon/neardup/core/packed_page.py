@@ -100,7 +100,7 @@ class PackedPages:
     marks: list[Marks]
 
     @classmethod
-    def unpacked(cls, records: Records) -> Self:
+    def unpack(cls, records: Records) -> Self:
         headers, rest, at = np.frombuffer(records.headers, HEADER), records.rest, 0
         passages, titles, openings, etags = list[bytes](), list[str | None](), list[str | None](), list[str | None]()
         lengths = (headers[name].tolist() for name in ("passages", "title_bytes", "opening_bytes", "etag_bytes"))
@@ -118,10 +118,10 @@ class PackedPages:
         pages = list(pages)
         headers, rest = tuple(zip(*map(pack, pages), strict=True)) or ((), ())
         marks = {n: page.marks for n, page in enumerate(pages)}
-        return cls.unpacked(Records(b"".join(headers), b"".join(rest), marks))
+        return cls.unpack(Records(b"".join(headers), b"".join(rest), marks))
 
     @classmethod
-    def joined(cls, parts: Sequence[Self]) -> Self:
+    def concatenate(cls, parts: Sequence[Self]) -> Self:
         headers = np.concatenate([np.empty(0, HEADER), *(part.headers for part in parts)])
         return cls(headers, *([value for part in parts for value in part.lists[n]] for n in range(5)))
 

@@ -21,7 +21,7 @@ Health = Callable[[], dict[str, Any]]
 
 
 @asynccontextmanager
-async def served(listen: str, command: str, health: Health) -> AsyncIterator[None]:
+async def serve_metrics(listen: str, command: str, health: Health) -> AsyncIterator[None]:
     """Serve /metrics and /healthz on HOST:PORT while the context lasts.  Raises Fatal if it cannot listen there.
 
     Commands share the port with the daemon, and the alerts tell them apart by `command`.

@@ -119,8 +119,8 @@ def new_token(path: Path, key: str, name: str, fields: Mapping[str, Iterable[str
     if path.exists() and any(entry.name == name for entry in read_entries(path, key)):
         raise Misuse(f"--new-token: {path} has a token {name!r}: remove its lines first, or choose another name")
     secret = PREFIX + secrets.token_urlsafe(32)
-    lines = [f"[{_quoted(name)}]", f'sha256 = "{digest_of(secret)}"']
-    lines += [f"{field} = [{', '.join(map(_quoted, names))}]" for field, names in fields.items()]
+    lines = [f"[{_quote(name)}]", f'sha256 = "{digest_of(secret)}"']
+    lines += [f"{field} = [{', '.join(map(_quote, names))}]" for field, names in fields.items()]
     try:
         with open(path, "a", encoding="utf-8", opener=_private) as file:
             file.write("\n".join(lines) + "\n\n")
@@ -129,7 +129,7 @@ def new_token(path: Path, key: str, name: str, fields: Mapping[str, Iterable[str
     return secret
 
 
-def _quoted(text: str) -> str:
+def _quote(text: str) -> str:
     return json.dumps(text, ensure_ascii=False)  # a basic string of TOML, as long as no control character is in it
 
 

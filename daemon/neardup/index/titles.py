@@ -47,12 +47,12 @@ class TitleIndex:
         """Open the index, empty where there is none, or one that is damaged or of another ledger."""
         self._path, self._ledger_id, self._lock = path, ledger_id, Lock()
         try:
-            self._db = self._opened()
+            self._db = self._open()
         except FAILURES as error:
             if code_of(error) not in DAMAGED:
                 raise failure(error, f"cannot open the index of titles {path}") from error
             self._remove()
-            self._db = self._opened()
+            self._db = self._open()
 
     def position(self) -> Position:
         with self._in_use() as db:
@@ -87,7 +87,7 @@ class TitleIndex:
         with self._lock:
             self._db.close()
 
-    def _opened(self) -> sqlite3.Connection:
+    def _open(self) -> sqlite3.Connection:
         db = sqlite3.connect(self._path, timeout=BUSY_SECONDS, isolation_level=None, check_same_thread=False)
         try:
             db.execute("PRAGMA journal_mode = WAL")
@@ -105,7 +105,7 @@ class TitleIndex:
         if owner != self._ledger_id:
             db.close()
             self._remove()
-            return self._opened()
+            return self._open()
         return db
 
     @contextmanager
@@ -124,7 +124,7 @@ class TitleIndex:
     def _begin_again(self) -> None:
         self._db.close()
         self._remove()
-        self._db = self._opened()
+        self._db = self._open()
 
     def _remove(self) -> None:
         for suffix in BESIDE:

@@ -137,8 +137,8 @@ async def audit(app: App, sample: int, since: int) -> Audited:
         texts = Texts(pool.read_to_compare)
         hashes = await _passages_of(app, texts, ids)
         found = {story_id: WideMatches() for story_id in hashes}
-        ones = await app.reader.do(versions.existing_fingerprints, hashes, ())
-        compared = await by_fingerprints(app.reader, ones, app.config.detection, found)
+        stories = await app.reader.do(versions.existing_fingerprints, hashes, ())
+        compared = await by_fingerprints(app.reader, stories, app.config.detection, found)
         await by_passages(app.reader, app.passages, hashes, app.config.detection.common_passage, found)
         tried, misses, candidates = await _verify(app, texts, found)
     found_of = [*self_checks.sum_recalls(tried), *await _whole_in_index(app, ids)]

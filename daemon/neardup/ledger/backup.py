@@ -106,15 +106,15 @@ def _copy(source: sqlite3.Connection, part: Path, companions: Sequence[Companion
         source.backup(copy, pages=PAGES_A_STEP, progress=lambda *_: None)  # signals interrupt it between steps
         copy.execute("PRAGMA journal_mode = DELETE")  # no log beside it
         if outbox.last_seq(copy) != last:
-            raise _damaged("its last change is missing")
+            raise _explain_damage("its last change is missing")
 
 
 def _refuse_damage(part: Path) -> None:
     """Check the copy as it is in the file, not in the cache of the connection that wrote it.  Raises Fatal."""
     if faults := files.faults_in(part):
-        raise _damaged("; ".join(faults))
+        raise _explain_damage("; ".join(faults))
 
 
-def _damaged(why: str) -> Fatal:
+def _explain_damage(why: str) -> Fatal:
     advice = "the ledger may be, too: `neardup doctor` looks at it; no copy was replaced"
     return Fatal(f"the copy is damaged: {why}; {advice}")

@@ -209,7 +209,7 @@ def of_pairs(db: sqlite3.Connection, pairs: Iterable[tuple[int, int]]) -> list[C
     """These pairs as candidates, whether they are nominated or not; those with a story that is gone are left out."""
     sides = f"{SIDE.format('a')}, {SIDE.format('b')}"
     of = "json_each(?) p JOIN stories a ON a.id = p.value ->> 0 JOIN stories b ON b.id = p.value ->> 1"
-    return _paired(db, db.execute(f"SELECT {sides} FROM {of}", (json_list(pairs),)))
+    return _read_candidates(db, db.execute(f"SELECT {sides} FROM {of}", (json_list(pairs),)))
 
 
 def _candidates(db: sqlite3.Connection, index: str, condition: str, values: tuple[int | str, ...]) -> list[Candidate]:
@@ -219,10 +219,10 @@ def _candidates(db: sqlite3.Connection, index: str, condition: str, values: tupl
         f" WHERE c.verified_at IS NULL AND {condition}",
         values,
     )
-    return _paired(db, rows)
+    return _read_candidates(db, rows)
 
 
-def _paired(db: sqlite3.Connection, rows: Iterable[tuple[Any, ...]]) -> list[Candidate]:
+def _read_candidates(db: sqlite3.Connection, rows: Iterable[tuple[Any, ...]]) -> list[Candidate]:
     name_of = languages.names(db)
     sides = ((row[:WIDTH], row[WIDTH:]) for row in rows)
     return [Candidate(*(PairedStory(n, name_of[language], *rest) for n, language, *rest in pair)) for pair in sides]

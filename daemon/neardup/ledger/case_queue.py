@@ -145,12 +145,12 @@ def select(
     name, published_at, words, copied_words, sources.
     """
     holding, values = case_conditions(db, selection)
-    return _described(db, holding, values, _keys(order), limit, offset)
+    return _describe_cases(db, holding, values, _keys(order), limit, offset)
 
 
 def read_case(db: sqlite3.Connection, case_id: int) -> sqlite3.Row | None:
     """A case as `select` returns it; None if there is none."""
-    return next(iter(_described(db, "case_id = ?", [case_id], "cases.case_id", 1, 0)), None)
+    return next(iter(_describe_cases(db, "case_id = ?", [case_id], "cases.case_id", 1, 0)), None)
 
 
 def select_ids(
@@ -171,7 +171,7 @@ def count(db: sqlite3.Connection, selection: CaseSelection) -> int:
     return int(db.execute(f"SELECT count(*) FROM cases WHERE {holding}", values).fetchone()[0])
 
 
-def _described(  # noqa: PLR0917 - the clauses of a query, in their order
+def _describe_cases(  # noqa: PLR0917 - the clauses of a query, in their order
     db: sqlite3.Connection, holding: str, values: list[object], keys: str, limit: int, offset: int
 ) -> list[sqlite3.Row]:
     return named_rows(

@@ -103,7 +103,7 @@ def _refresh_some(db: sqlite3.Connection) -> None:
     stories = _add_clusters(db, found)
     more = (stories | {row["case_id"] for row in found.values()} - {None}) - touched
     found |= _flags(db, f"f.case_id {AMONG}", json_list(more))
-    case_of = _grouped(found.values())
+    case_of = _group_flags(found.values())
 
     db.execute(f"UPDATE flags SET case_id = NULL WHERE status = 'withdrawn' AND flag_id {AMONG}", (json_list(due),))
     moved = ((case_of[n], n) for n, row in found.items() if row["case_id"] != case_of[n])
@@ -116,7 +116,7 @@ def _refresh_some(db: sqlite3.Connection) -> None:
 def _add_clusters(db: sqlite3.Connection, found: Flags) -> set[int]:
     """Add the flags of all clusters that these flags touch; returns the stories of the clusters."""
     stories: set[int] = set()
-    reached = {story for row in found.values() for story in _joined(row)}
+    reached = {story for row in found.values() for story in _list_joined_stories(row)}
     while reached:
         stories |= reached
         near = {
@@ -125,15 +125,15 @@ def _add_clusters(db: sqlite3.Connection, found: Flags) -> set[int]:
             for n, row in _flags(db, f"f.joins_clusters AND f.{side} {AMONG}", json_list(reached)).items()
         }
         found |= near
-        reached = {story for row in near.values() for story in _joined(row)} - stories
+        reached = {story for row in near.values() for story in _list_joined_stories(row)} - stories
     return stories
 
 
-def _joined(row: sqlite3.Row) -> tuple[int, ...]:
+def _list_joined_stories(row: sqlite3.Row) -> tuple[int, ...]:
     return (row["a"], row["b"]) if row["joins_clusters"] else (row["later"],)
 
 
-def _grouped(rows: Iterable[sqlite3.Row]) -> dict[int, int]:
+def _group_flags(rows: Iterable[sqlite3.Row]) -> dict[int, int]:
     """The case of each flag, by flag_id."""
     rows = list(rows)
     joining = [(row["a"], row["b"], 1.0) for row in rows if row["joins_clusters"] and row["status"] in JOINING]
@@ -183,8 +183,8 @@ def _row(case_id: int, every: Sequence[sqlite3.Row], asking: dict[int, str]) -> 
         lead["similarity"] or 0.0,
         min(row["severity"] for row in rows),
         max(row["score"] for row in rows),
-        _listed(kind for kind in KINDS if kind in found_kinds),
-        _listed(status for status in STATUSES if status in statuses),
+        _join_with_commas(kind for kind in KINDS if kind in found_kinds),
+        _join_with_commas(status for status in STATUSES if status in statuses),
         len(rows),
         statuses.count("open"),
         len({story for row in rows for story in (row["a"], row["b"])}),
@@ -193,7 +193,7 @@ def _row(case_id: int, every: Sequence[sqlite3.Row], asking: dict[int, str]) -> 
         max(row["flagged_at"] for row in rows),
         json.dumps(sorted({asking[row["flag_id"]] for row in rows if row["flag_id"] in asking}), ensure_ascii=False),
         all(row["is_ordered"] for row in rows if row["later"] == lead["later"]),
-        _listed(sorted({row["catalogue"] for row in rows} - {None})),
+        _join_with_commas(sorted({row["catalogue"] for row in rows} - {None})),
     )
 
 
@@ -216,7 +216,7 @@ def _ids(db: sqlite3.Connection, query: str, value: object) -> set[int]:
     return {row[0] for row in db.execute(query, (value,))}
 
 
-def _listed(values: Iterable[str]) -> str:
+def _join_with_commas(values: Iterable[str]) -> str:
     return f",{','.join(values)},"
 
 

@@ -58,7 +58,7 @@ def of_case(db: sqlite3.Connection, case_id: int) -> tuple[Cluster, list[Edge]] 
 def by_story(db: sqlite3.Connection) -> dict[int, tuple[int, int]]:
     """Each story of a cluster -> the cluster's first story, which names the cluster, and its size."""
     joining = edges(db)
-    return core.by_story(joining, _published(db, joining))
+    return core.by_story(joining, _read_publication_times(db, joining))
 
 
 def select_members(db: sqlite3.Connection, selection: Selection) -> Iterator[tuple[int, list[sqlite3.Row]]]:
@@ -79,10 +79,10 @@ def select_members(db: sqlite3.Connection, selection: Selection) -> Iterator[tup
 
 
 def _of(db: sqlite3.Connection, joining: Sequence[Edge]) -> list[Cluster]:
-    return core.clusters(joining, _published(db, joining))
+    return core.clusters(joining, _read_publication_times(db, joining))
 
 
-def _published(db: sqlite3.Connection, joining: Sequence[Edge]) -> dict[int, int | None]:
+def _read_publication_times(db: sqlite3.Connection, joining: Sequence[Edge]) -> dict[int, int | None]:
     ids = {story_id for a, b, _ in joining for story_id in (a, b)}
     rows = db.execute(
         f"SELECT id, published_at FROM stories WHERE id {AMONG}",

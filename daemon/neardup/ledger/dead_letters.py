@@ -61,7 +61,7 @@ def settle(db: sqlite3.Connection, outcomes: "Outcomes") -> None:
         " ON CONFLICT (key) DO UPDATE SET reason = ?2, error = ?3, story = ?4, attempts = attempts + 1, last_at = ?5",
         dead_letters,
     )
-    held = interrupted(db)
+    held = count_interruptions(db)
     if cleared := held.keys() & set(outcomes.keys):
         _put_interrupted(db, Counter({story_id: n for story_id, n in held.items() if story_id not in cleared}))
 
@@ -173,10 +173,10 @@ def quarantined_stories(db: sqlite3.Connection) -> dict[int, Story]:
 def add_interrupted(db: sqlite3.Connection, ids: Iterable[int]) -> None:
     """Record that these stories were in flight when the daemon died."""
     with transaction(db):
-        _put_interrupted(db, interrupted(db) + Counter(ids))
+        _put_interrupted(db, count_interruptions(db) + Counter(ids))
 
 
-def interrupted(db: sqlite3.Connection) -> Counter[int]:
+def count_interruptions(db: sqlite3.Connection) -> Counter[int]:
     """Story ids -> how often each was in flight when the daemon died."""
     return Counter({int(story_id): n for story_id, n in json.loads(get(db, "interrupted") or "{}").items()})
 

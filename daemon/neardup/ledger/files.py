@@ -107,7 +107,7 @@ def refuse_damage(db: sqlite3.Connection, path: Path) -> None:
     if db.execute("PRAGMA page_count").fetchone()[0] <= SMALL_PAGES:
         faults = _faults(db, "quick_check")
         if faults:
-            raise _damaged(path, faults, "`neardup doctor` says how to restore it")
+            raise _explain_damage(path, faults, "`neardup doctor` says how to restore it")
         return
     for table, key in _tables(db).items():
         _probe(db, table, key)
@@ -116,7 +116,7 @@ def refuse_damage(db: sqlite3.Connection, path: Path) -> None:
 def refuse_any_damage(path: Path) -> None:
     """Check every page and every index.  Raises Fatal, with instructions to restore, or sqlite3.Error."""
     if faults := faults_in(path):
-        raise _damaged(path, faults, RESTORE.format(path=path))
+        raise _explain_damage(path, faults, RESTORE.format(path=path))
 
 
 def faults_in(path: Path) -> list[str]:
@@ -133,7 +133,7 @@ def faults_in(path: Path) -> list[str]:
         return [one_line(error)]
 
 
-def _damaged(path: Path, faults: list[str], advice: str) -> Fatal:
+def _explain_damage(path: Path, faults: list[str], advice: str) -> Fatal:
     return Fatal(f"the ledger {path} is damaged: {'; '.join(faults)}; {advice}")
 
 

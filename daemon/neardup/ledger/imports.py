@@ -84,7 +84,7 @@ def add_stories(
         since = stories.take_known_since(db, ids, now_ms())
         number_of = languages.numbers(db)
         spoken = [number_of[batch["language"][row]] for row in rows]
-        columns = [_stored(batch, name, rows) for name in STORED]
+        columns = [_pack_column(batch, name, rows) for name in STORED]
         given = (batch["known_since"][row] for row in rows)
         known = [here if there is None else min(here, there) for here, there in zip(since, given, strict=True)]
         db.executemany(INSERT, zip(numbers, ids, spoken, *columns, known, strict=True))
@@ -117,7 +117,7 @@ def _new(db: sqlite3.Connection, batch: Columns) -> tuple[Added, list[int]]:
     return done, rows
 
 
-def _stored(batch: Columns, name: str, rows: Sequence[int]) -> Sequence[object]:
+def _pack_column(batch: Columns, name: str, rows: Sequence[int]) -> Sequence[object]:
     values, pack = batch[name], PACKED.get(name)
     chosen = values if len(rows) == len(values) else [values[row] for row in rows]
     return list(map(pack, chosen)) if pack else chosen

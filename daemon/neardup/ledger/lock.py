@@ -23,20 +23,20 @@ SERVE_SECONDS = 5.0
 @contextmanager
 def only_one(ledger: Path, command: str) -> Iterator[None]:
     """Lock the ledger for `command`.  Raises Transient, which names the holder, where it is locked."""
-    with _held(_path(ledger, PIPELINE), command, "the ledger is in use"):
+    with _hold(_path(ledger, PIPELINE), command, "the ledger is in use"):
         yield
 
 
 @contextmanager
 def only_daemon(ledger: Path) -> Iterator[None]:
     """Lock the ledger as its daemon, also between runs.  Raises Transient, which names the other daemon."""
-    with _held(_path(ledger, DAEMON), "run", "the ledger has a daemon"):
+    with _hold(_path(ledger, DAEMON), "run", "the ledger has a daemon"):
         yield
 
 
 @contextmanager
-def _held(path: Path, command: str, refusal: str) -> Iterator[None]:
-    with _opened(path) as file:
+def _hold(path: Path, command: str, refusal: str) -> Iterator[None]:
+    with _open(path) as file:
         if not _take(file) and not ((_holder(path) or {}).get("command") == SERVE and _take(file, SERVE_SECONDS)):
             raise Transient(f"{refusal}: {_in_words(_holder(path))}", "locked")
         since = datetime.now().astimezone().isoformat(" ", "seconds")
@@ -45,19 +45,19 @@ def _held(path: Path, command: str, refusal: str) -> Iterator[None]:
             json.dump({"command": command, "pid": os.getpid(), "since": since}, file)
             file.flush()
         except OSError as error:
-            raise _unlocked(path, error) from error
+            raise _explain_failure(path, error) from error
         yield
         file.truncate(0)
 
 
 @contextmanager
-def _opened(path: Path) -> Iterator[IO[str]]:
+def _open(path: Path) -> Iterator[IO[str]]:
     try:
         path.parent.mkdir(parents=True, exist_ok=True)
         files.make_file(path)
         file = path.open("a+", encoding="utf-8")
     except OSError as error:
-        raise _unlocked(path, error) from error
+        raise _explain_failure(path, error) from error
     try:
         yield file
     finally:
@@ -65,7 +65,7 @@ def _opened(path: Path) -> Iterator[IO[str]]:
             file.close()
 
 
-def _unlocked(path: Path, error: OSError) -> Fatal:
+def _explain_failure(path: Path, error: OSError) -> Fatal:
     return Fatal(f"cannot lock the ledger: {path}: {error.strerror}")
 
 

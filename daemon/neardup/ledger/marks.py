@@ -55,14 +55,14 @@ def put(db: sqlite3.Connection, made: "FingerprintedStories", skipped: Sequence[
     listed = made.stories
     of_made = zip(listed.ids, listed.languages, listed.author_ids, made.pages.marks, strict=True)
     marked = [StoryMarks(*row) for row in of_made if row[-1]]
-    marked += [_skipped(outcome.story, outcome.reason, outcome.marks) for outcome in skipped if outcome.marks]
+    marked += [_mark_skipped(outcome.story, outcome.reason, outcome.marks) for outcome in skipped if outcome.marks]
     since = _since(db, [story.story_id for story in marked]) if marked else {}
     remove(db, [*listed.ids, *(outcome.story.id for outcome in skipped if outcome.marks is not None)])
     if marked:
         db.executemany("INSERT INTO marks VALUES (?, ?, ?, ?, ?, ?, ?, ?)", _rows(db, marked, since))
 
 
-def _skipped(story: Story, reason: Skip, marks: Marks) -> StoryMarks:
+def _mark_skipped(story: Story, reason: Skip, marks: Marks) -> StoryMarks:
     names = (None, None) if reason is Skip.UNCHANGED else (story.title or story.path, story.name)
     return StoryMarks(story.id, story.language, story.author_id, marks, *names)
 

@@ -73,14 +73,17 @@ def changes_after(db: sqlite3.Connection, seq: int, limit: int) -> list[Change]:
         (seq, limit),
     )
     name_of = languages.names(db)
-    return [_change(n, story_id, _banded(name_of, *row[:2]), _banded(name_of, *row[2:])) for n, story_id, *row in rows]
+    return [
+        _change(n, story_id, _make_banded(name_of, *row[:2]), _make_banded(name_of, *row[2:]))
+        for n, story_id, *row in rows
+    ]
 
 
 def _change(seq: int, story_id: int, old: BandedFingerprint | None, new: BandedFingerprint | None) -> Change:
     return Change(seq, story_id, old, new, seq if new else 0)
 
 
-def _banded(
+def _make_banded(
     name_of: Mapping[int, Language], language: int | None, simhash: bytes | None, signature: bytes | None = None
 ) -> BandedFingerprint | None:
     return None if language is None or simhash is None else BandedFingerprint(name_of[language], simhash, signature)

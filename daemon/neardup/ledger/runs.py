@@ -103,20 +103,20 @@ def trusted_watermark(db: sqlite3.Connection, now: int) -> int | None:
     watermark: the one before it is used.  A story that is listed twice is found unchanged; one that is never listed
     would be lost.
     """
-    marks = _watermarks(db)
-    return next((mark for mark, began in reversed(marks) if began <= now), 0 if marks else None)
+    watermarks = _watermarks(db)
+    return next((watermark for watermark, began in reversed(watermarks) if began <= now), 0 if watermarks else None)
 
 
 def _watermarks(db: sqlite3.Connection) -> list[tuple[int, int]]:
     """The last watermarks, each with the start of its run."""
-    return [(mark, began) for mark, began in json.loads(get(db, "watermarks") or "[]")]
+    return [(watermark, began) for watermark, began in json.loads(get(db, "watermarks") or "[]")]
 
 
-def _move_watermark(db: sqlite3.Connection, run_id: int, mark: int) -> None:
+def _move_watermark(db: sqlite3.Connection, run_id: int, watermark: int) -> None:
     (began,) = db.execute("SELECT started_at FROM runs WHERE run_id = ?", (run_id,)).fetchone()
-    if mark > (trusted_watermark(db, began) or 0):
-        put(db, "watermarks", json.dumps([*_watermarks(db), (mark, began)][-WATERMARKS:]))
-        put(db, "watermark", str(mark))
+    if watermark > (trusted_watermark(db, began) or 0):
+        put(db, "watermarks", json.dumps([*_watermarks(db), (watermark, began)][-WATERMARKS:]))
+        put(db, "watermark", str(watermark))
 
 
 def checkpoint(db: sqlite3.Connection) -> Checkpoint | None:

@@ -144,7 +144,7 @@ CREATE TABLE flags (
         CASE later_id WHEN a THEN author_a WHEN b THEN author_b END END),
     context INTEGER,
     by_passages INTEGER NOT NULL DEFAULT 0,
-    own_text_expected INTEGER NOT NULL DEFAULT 0,
+    reuse_expected INTEGER NOT NULL DEFAULT 0,
     same_author INTEGER NOT NULL DEFAULT 0,
     spans_a BLOB,
     spans_b BLOB,
@@ -162,7 +162,7 @@ CREATE INDEX flags_context ON flags (context) WHERE context IS NOT NULL;
 CREATE TRIGGER authors AFTER UPDATE OF author_id ON stories WHEN old.author_id IS NOT new.author_id BEGIN
     UPDATE flags SET author_a = new.author_id WHERE a = new.id;
     UPDATE flags SET author_b = new.author_id WHERE b = new.id;
-    UPDATE flags SET same_author = own_text_expected AND (author_a = author_b) IS TRUE WHERE a = new.id OR b = new.id;
+    UPDATE flags SET same_author = reuse_expected AND (author_a = author_b) IS TRUE WHERE a = new.id OR b = new.id;
     UPDATE marks SET author_id = new.author_id WHERE story_id = new.id;
 END;
 

@@ -99,7 +99,7 @@ def of_story(db: sqlite3.Connection, story_id: int) -> Similarity | None:
         (story_id,),
     )
     found = [_source(row, story["words"]) for row in rows]
-    spans = union_of_spans(_joined([source.spans for source in found]))
+    spans = union_of_spans(_join_spans([source.spans for source in found]))
     copied = words_in(spans)
     return Similarity(
         story_id,
@@ -157,7 +157,7 @@ def share_of(copied: int, words: int) -> float:
     return min(copied / words, 1.0) if words else 0.0
 
 
-def _joined(spans: list[Spans]) -> Spans:
+def _join_spans(spans: list[Spans]) -> Spans:
     return np.concatenate([NO_SPANS, *spans])
 
 
@@ -188,7 +188,7 @@ def row_of(
     copied_of = {source_id: copied for source_id, _, spans in sources if (copied := words_in(spans))}
     if not copied_of:
         return None
-    copied = words_in(_joined([spans for *_, spans in sources]))
+    copied = words_in(_join_spans([spans for *_, spans in sources]))
     top = min(copied_of, key=lambda source_id: (-copied_of[source_id], source_id))
     kinds = sorted(
         {kind for source_id, kind, _ in sources if source_id in copied_of}, key=lambda kind: tier_of(kind).severity

@@ -87,7 +87,7 @@ class Removed(NamedTuple):
 def commit(db: sqlite3.Connection, batch: Batch) -> list[int]:
     """Write one batch in one transaction; returns how many matches of each story were left out."""
     with transaction(db):
-        made, skipped = _remembered(db, batch.outcomes)
+        made, skipped = _leave_out_forgotten(db, batch.outcomes)
         _remove(db, [outcome.story.id for outcome in skipped if outcome.reason in TEXT_IS_GONE])
         update(db, [outcome for outcome in skipped if outcome.reason is Skip.UNCHANGED])
         put_versions(db, made)
@@ -102,7 +102,7 @@ def commit(db: sqlite3.Connection, batch: Batch) -> list[int]:
     return left_out
 
 
-def _remembered(db: sqlite3.Connection, outcomes: "Outcomes") -> tuple["FingerprintedStories", list[Skipped]]:
+def _leave_out_forgotten(db: sqlite3.Connection, outcomes: "Outcomes") -> tuple["FingerprintedStories", list[Skipped]]:
     """The stories with new texts and the skipped ones, without those forgotten while their pages were read."""
     made, skipped = outcomes.made, [outcome for outcome in outcomes.others if isinstance(outcome, Skipped)]
     gone = forgotten_among(db, [*made.stories.ids, *(outcome.story.id for outcome in skipped)])

@@ -183,7 +183,8 @@ def _refuse_if_changed(db: sqlite3.Connection, flag_ids: Sequence[int], seen: st
 def _update_dependents(db: sqlite3.Connection, verdict_ids: Sequence[int]) -> None:
     """Update what depended on verdicts that are no longer active.
 
-    Flags get another context, and the pairs that these verdicts suppressed become candidates again.
+    A flag that is shown with one of them, as its context, gets the latest verdict on another pair of its stories.  The
+    pairs that these verdicts suppressed become candidates again.
     """
     which = (json_list(verdict_ids),)
     db.execute(

@@ -171,7 +171,7 @@ def _values(
         "joins_clusters": tier.joins_clusters(longer, shorter),
         **columns_of(assessment.signals),
         "by_passages": by_passages or kind in kinds_of_passages(),
-        "own_text_expected": tier.own_text_expected,
+        "reuse_expected": tier.reuse_expected,
         "spans_a": pack_spans(assessment.spans_a),
         "spans_b": pack_spans(assessment.spans_b),
         "fingerprint_version": version,
@@ -185,7 +185,7 @@ def _insertion(columns: Iterable[str]) -> str:
     return (
         f"INSERT INTO flags ({', '.join((*named, *OF_STORIES))}, flagged_at)"
         f" SELECT {', '.join(f':{column}' for column in named)}, x.author_id, y.author_id, x.published_at,"
-        " y.published_at, :own_text_expected AND (x.author_id = y.author_id) IS TRUE, :now"
+        " y.published_at, :reuse_expected AND (x.author_id = y.author_id) IS TRUE, :now"
         " FROM stories x, stories y WHERE x.id = :a AND y.id = :b"
     )
 

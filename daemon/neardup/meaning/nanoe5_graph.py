@@ -46,7 +46,7 @@ def model_of(weights: Weights) -> bytes:
     """The model as a file of ONNX: `input_ids` and `attention_mask` (texts, tokens) to (texts, tokens, hidden)."""
     graph = _Graph()
     mask = graph.node("Cast", "attention_mask", to=TensorProto.INT32)
-    hidden = _embedded(graph, weights)
+    hidden = _embed_tokens(graph, weights)
     for layer in range(weights.layers):
         hidden = _layer(graph, weights, f"l{layer}.", hidden, mask)
     texts = ["texts", "tokens"]
@@ -57,7 +57,7 @@ def model_of(weights: Weights) -> bytes:
     return bytes(graph.model.SerializeToString())
 
 
-def _embedded(graph: _Graph, weights: Weights) -> str:
+def _embed_tokens(graph: _Graph, weights: Weights) -> str:
     """The vectors of tokens and of positions, added."""
     packed, scales = (graph.constant(part.reshape(weights.tokens, -1)) for part in weights.blocks("emb.word"))
     blocks = {"bits": BITS, "block_size": BLOCK, "gather_axis": 0, "quantize_axis": 1, "domain": "com.microsoft"}
@@ -65,15 +65,15 @@ def _embedded(graph: _Graph, weights: Weights) -> str:
     positions = weights.vector("emb.pos").reshape(-1, weights.hidden) + weights.vector("emb.type")[: weights.hidden]
     length = graph.node("Gather", graph.node("Shape", "input_ids"), graph.constant(np.array([1])))
     places = graph.node("Slice", graph.constant(positions), graph.constant(np.array([0])), length)
-    return _normalised(graph, weights, "emb.ln", graph.node("Add", found, places))
+    return _normalise(graph, weights, "emb.ln", graph.node("Add", found, places))
 
 
 def _layer(graph: _Graph, weights: Weights, layer: str, hidden: str, mask: str) -> str:
-    asked = [_linear(graph, weights, layer + name, hidden) for name in "qkv"]
-    attended = graph.node("MultiHeadAttention", *asked, "", mask, domain="com.microsoft", num_heads=weights.heads)
-    hidden = _added(graph, weights, layer + "aln", hidden, _linear(graph, weights, layer + "ao", attended))
+    projections = [_linear(graph, weights, layer + name, hidden) for name in "qkv"]
+    attended = graph.node("MultiHeadAttention", *projections, "", mask, domain="com.microsoft", num_heads=weights.heads)
+    hidden = _add_normalised(graph, weights, layer + "aln", hidden, _linear(graph, weights, layer + "ao", attended))
     active = graph.node("Gelu", _linear(graph, weights, layer + "fi", hidden), domain="com.microsoft")
-    return _added(graph, weights, layer + "oln", hidden, _linear(graph, weights, layer + "fo", active))
+    return _add_normalised(graph, weights, layer + "oln", hidden, _linear(graph, weights, layer + "fo", active))
 
 
 def _linear(graph: _Graph, weights: Weights, name: str, value: str) -> str:
@@ -86,10 +86,10 @@ def _linear(graph: _Graph, weights: Weights, name: str, value: str) -> str:
     return graph.node("Add", product, graph.constant(bias))
 
 
-def _added(graph: _Graph, weights: Weights, name: str, value: str, other: str) -> str:
-    return _normalised(graph, weights, name, graph.node("Add", value, other))
+def _add_normalised(graph: _Graph, weights: Weights, name: str, value: str, other: str) -> str:
+    return _normalise(graph, weights, name, graph.node("Add", value, other))
 
 
-def _normalised(graph: _Graph, weights: Weights, name: str, value: str) -> str:
+def _normalise(graph: _Graph, weights: Weights, name: str, value: str) -> str:
     scale, shift = (graph.constant(weights.vector(f"{name}.{part}")) for part in "wb")
     return graph.node("LayerNormalization", value, scale, shift, epsilon=weights.epsilon, axis=-1)

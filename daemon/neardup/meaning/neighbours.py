@@ -226,13 +226,18 @@ def settle(db: sqlite3.Connection, searched: Iterable[Searched]) -> None:
         db.executemany(
             "UPDATE codes SET backgrounds = ?, translated = ?, retold = ? WHERE story_id = ?",
             (
-                (_stored(story.backgrounds), story.widest.get(TRANSLATED), story.widest.get(RETOLD), story.story_id)
+                (
+                    _encode_backgrounds(story.backgrounds),
+                    story.widest.get(TRANSLATED),
+                    story.widest.get(RETOLD),
+                    story.story_id,
+                )
                 for story in searched
             ),
         )
 
 
-def _stored(backgrounds: Mapping[Language, float]) -> str:
+def _encode_backgrounds(backgrounds: Mapping[Language, float]) -> str:
     return json.dumps({language: round(value, 4) for language, value in backgrounds.items()})
 
 

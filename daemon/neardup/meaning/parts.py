@@ -27,7 +27,7 @@ def open_embedder(section: Meaning) -> Embedder:
             assert section.folder is not None
             return open_folder(section.folder, section.prefix)
         case "url":
-            key = section.key.revealed()
+            key = section.key.reveal()
             headers = {"Authorization": f"Bearer {key}"} if key else {}
             return HttpModel(section.url, section.model, headers=headers, prefix=section.prefix)
 

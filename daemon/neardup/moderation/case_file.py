@@ -158,10 +158,10 @@ async def case_file(record: CaseRecord, config: Config, load: LoadText) -> CaseF
     """The case file of a story; `load` reads the current text of a story, given its row."""
     loaded = await asyncio.gather(*map(load, record.known.values()))
     texts = dict(zip(record.known, loaded, strict=True))
-    return await asyncio.to_thread(_composed, record, config, texts)
+    return await asyncio.to_thread(_compose, record, config, texts)
 
 
-def _composed(record: CaseRecord, config: Config, texts: Mapping[int, LoadedStory | UnreadableStory]) -> CaseFile:
+def _compose(record: CaseRecord, config: Config, texts: Mapping[int, LoadedStory | UnreadableStory]) -> CaseFile:
     found = record.found
     story = texts[found.story_id]
     sources: list[FiledSource] = []
@@ -177,7 +177,7 @@ def _composed(record: CaseRecord, config: Config, texts: Mapping[int, LoadedStor
             longest = sorted(aligned.pairs, key=lambda pair: -pair.words)[:PASSAGES_OF_A_SOURCE]
             passages += (FiledPassage(number, pair) for pair in longest)
             more += aligned.more + len(aligned.pairs) - len(longest)
-            changed |= dict.fromkeys(_named(sentence, number) for sentence in warnings(facts))
+            changed |= dict.fromkeys(_name_sides(sentence, number) for sentence in warnings(facts))
         elif source is not None:
             problem = source.why if isinstance(source, UnreadableStory) else None
         link = live_link(config, found.language, about.story_id, about.name)
@@ -218,7 +218,7 @@ def _other(row: Mapping[str, Any], found: Similarity, config: Config) -> OtherMa
     )
 
 
-def _named(warning: str, source: int) -> str:
+def _name_sides(warning: str, source: int) -> str:
     return warning.replace("The page of A", f"The page of source {source}").replace(
         "The page of B", "The page of the story"
     )

@@ -28,7 +28,7 @@ from neardup.moderation.interface import Interface
 ROOM = Path(__file__).parent
 TRANSLATIONS = ROOM / "translations"
 METHODS = {".py": "python", ".j2": "jinja2"}
-KEYWORDS = {**DEFAULT_KEYWORDS, "marked": None}
+KEYWORDS = {**DEFAULT_KEYWORDS, "translate_later": None}
 OPTIONS = {"extensions": "jinja2.ext.i18n", "trimmed": "true", "silent": "false"}
 WIDTH = 120
 ERRORS = (  # whose phrases are the titles of error pages
@@ -44,7 +44,7 @@ ERRORS = (  # whose phrases are the titles of error pages
 )
 
 
-def translated() -> Iterator[Interface]:
+def list_translations() -> Iterator[Interface]:
     """The language of each catalogue, by code."""
     yield from map(_interface, sorted(TRANSLATIONS.glob("*.po")))
 

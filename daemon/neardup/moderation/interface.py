@@ -42,13 +42,13 @@ def gettext(message: str) -> str:
     return CURRENT.get().messages.gettext(message)
 
 
-def ngettext(one: str, many: str, n: int) -> str:
+def ngettext(singular: str, plural: str, n: int) -> str:
     """The message for n things in the language of the interface."""
-    return CURRENT.get().messages.ngettext(one, many, n)
+    return CURRENT.get().messages.ngettext(singular, plural, n)
 
 
-def marked(message: str) -> str:
-    """The message itself, which is translated where it is used: marks constants for the catalogue."""
+def translate_later(message: str) -> str:
+    """The message itself, which is translated where it is used: it names constants for the catalogue."""
     return message
 
 

@@ -14,44 +14,44 @@ from neardup.core.verify.clusters import Cluster
 from neardup.core.verify.tiers import tier_of
 from neardup.ledger.authors import History
 from neardup.ledger.similarities import Similarity, Source
-from neardup.moderation.interface import gettext, marked, ngettext, number
+from neardup.moderation.interface import gettext, ngettext, number, translate_later
 from neardup.query.evidence import Evidence, StoryFacts
 from neardup.query.similarity import SimilarityReport
 from neardup.records import Mark, MarkReason, Verdict, is_work, milliseconds, rfc3339
 
 VERDICT_NAMES = {
-    Verdict.PLAGIARISM: marked("plagiarism"),
-    Verdict.REPOST: marked("author’s own repost"),
-    Verdict.QUOTATION: marked("quotation"),
-    Verdict.TEMPLATE: marked("template"),
-    Verdict.NOT_SIMILAR: marked("not similar"),
-    Verdict.UNSURE: marked("unsure"),
-    Verdict.REOPENED: marked("reopened"),
+    Verdict.PLAGIARISM: translate_later("plagiarism"),
+    Verdict.REPOST: translate_later("author’s own repost"),
+    Verdict.QUOTATION: translate_later("quotation"),
+    Verdict.TEMPLATE: translate_later("template"),
+    Verdict.NOT_SIMILAR: translate_later("not similar"),
+    Verdict.UNSURE: translate_later("unsure"),
+    Verdict.REOPENED: translate_later("reopened"),
 }
 COPIED = {"open", Verdict.PLAGIARISM, Verdict.QUOTATION}  # the statuses that count in the view `sources`
-SAME_AUTHOR = marked("The same author wrote every story of this case")
-NOTHING_COPIED = marked("No part of this story is known to be copied from a story by others")
-SHARE_UNKNOWN = marked("How much of this story stands in other stories is not known")
+SAME_AUTHOR = translate_later("The same author wrote every story of this case")
+NOTHING_COPIED = translate_later("No part of this story is known to be copied from a story by others")
+SHARE_UNKNOWN = translate_later("How much of this story stands in other stories is not known")
 DAY = timedelta(days=1)
 SECOND = timedelta(seconds=1)
 UNITS = {  # of a plural
-    marked("%(n)s years"): 365 * DAY,
-    marked("%(n)s months"): 30 * DAY,
-    marked("%(n)s days"): DAY,
-    marked("%(n)s hours"): timedelta(hours=1),
-    marked("%(n)s minutes"): timedelta(minutes=1),
-    marked("%(n)s seconds"): SECOND,
+    translate_later("%(n)s years"): 365 * DAY,
+    translate_later("%(n)s months"): 30 * DAY,
+    translate_later("%(n)s days"): DAY,
+    translate_later("%(n)s hours"): timedelta(hours=1),
+    translate_later("%(n)s minutes"): timedelta(minutes=1),
+    translate_later("%(n)s seconds"): SECOND,
 }
-LISTING, OWN_CLOCK = marked("listing"), marked("neardup’s clock")
+LISTING, OWN_CLOCK = translate_later("listing"), translate_later("neardup’s clock")
 MARK_NAMES = {
-    MarkReason.MISLABELLED: marked("written in another script"),
-    MarkReason.TRUNCATED: marked("read in part"),
-    MarkReason.HIDDEN: marked("hidden text"),
-    MarkReason.LOOK_ALIKES: marked("look-alike or unseen letters"),
-    MarkReason.CONTROLS: marked("control characters"),
-    MarkReason.EMPTY: marked("page without text"),
-    MarkReason.NOT_TEXT: marked("page that is no text"),
-    MarkReason.OVER_BUDGET: marked("page that takes too long to read"),
+    MarkReason.MISLABELLED: translate_later("written in another script"),
+    MarkReason.TRUNCATED: translate_later("read in part"),
+    MarkReason.HIDDEN: translate_later("hidden text"),
+    MarkReason.LOOK_ALIKES: translate_later("look-alike or unseen letters"),
+    MarkReason.CONTROLS: translate_later("control characters"),
+    MarkReason.EMPTY: translate_later("page without text"),
+    MarkReason.NOT_TEXT: translate_later("page that is no text"),
+    MarkReason.OVER_BUDGET: translate_later("page that takes too long to read"),
 }
 
 
@@ -270,7 +270,7 @@ def dates_of(about: StoryFacts) -> Dates:
     return Dates(published, updated, known, about.catalogue)
 
 
-def dated(dates: Dates) -> list[tuple[str, str, str]]:
+def list_dates(dates: Dates) -> list[tuple[str, str, str]]:
     """The known dates of a story: what happened, the time (RFC 3339), and who says so.
 
     An update is listed only if it came after the publication.
@@ -295,8 +295,8 @@ def pair_order(facts: Evidence) -> str:
 
 def row_order(row: Mapping[str, Any]) -> str:
     """Which story of a flag (a row of the view `pairs`) was published before the other, and by what."""
-    one, other = (str(row[f"{side}_name"] or row[f"{side}_id"]) for side in ("matched", "story"))
-    return _order(one, other, dates_of_row(row, "matched_", row["catalogue"]), dates_of_row(row, "story_"))
+    first, second = (str(row[f"{side}_name"] or row[f"{side}_id"]) for side in ("matched", "story"))
+    return _order(first, second, dates_of_row(row, "matched_", row["catalogue"]), dates_of_row(row, "story_"))
 
 
 def source_order(found: Similarity, source: Source) -> str:
@@ -306,26 +306,26 @@ def source_order(found: Similarity, source: Source) -> str:
 
 def top_source_order(row: Mapping[str, Any]) -> str:
     """Whether the largest source of a story was published before it, and by what; `row` is one of `copying_stories`."""
-    one, other = (
+    first, second = (
         str(row[f"{side}name"] or row[f"{side}{'id' if side else 'story_id'}"]) for side in ("top_source_", "")
     )
     source = dates_of_row(row, "top_source_", row["top_source_catalogue"])
-    return _order(one, other, source, dates_of_row(row))
+    return _order(first, second, source, dates_of_row(row))
 
 
-def _order(one: str, other: str, a: Dates, b: Dates) -> str:
+def _order(first: str, second: str, a: Dates, b: Dates) -> str:
     order = order_of(a, b)
-    for name, dates in ((one, a), (other, b)):
+    for name, dates in ((first, a), (second, b)):
         if dates.catalogue is not None:
             shown = {"work": name, "catalogue": dates.catalogue}
             return gettext("%(work)s is a work of the catalogue %(catalogue)s") % shown
     if order.ahead is None:
-        missing = [name for name, dates in ((one, a), (other, b)) if dates.published is None]
+        missing = [name for name, dates in ((first, a), (second, b)) if dates.published is None]
         if not missing:
             return gettext("the order of publication is not known: the listing gives both the same date")
-        which = gettext("%(one)s and %(other)s") % {"one": one, "other": other} if len(missing) == 2 else missing[0]
+        which = gettext("%(one)s and %(other)s") % {"one": first, "other": second} if len(missing) == 2 else missing[0]
         return gettext("the order of publication is not known: the listing has no date of %(which)s") % {"which": which}
-    before, after = (one, other) if order.earlier == "a" else (other, one)
+    before, after = (first, second) if order.earlier == "a" else (second, first)
     shown = {"before": before, "after": after, "ahead": duration(timedelta(milliseconds=order.ahead))}
     if order.is_updated_since:
         return (

@@ -43,10 +43,10 @@ class WideMatches:
 
 
 async def by_fingerprints(
-    ledger: Ledger, ones: FingerprintArrays, detection: Detection, found: Mapping[int, WideMatches]
+    ledger: Ledger, stories: FingerprintArrays, detection: Detection, found: Mapping[int, WideMatches]
 ) -> int:
     """Compare some stories with all of their languages; returns the number of stories that were read."""
-    of_language = dict(ones.by_language())
+    of_language = dict(stories.by_language())
     number = read = 0
     while len(page := await ledger.do(versions.fingerprints_after, number, STORIES_PER_READ)):
         number, read = int(page.numbers[-1]), read + len(page)
@@ -59,10 +59,10 @@ async def by_fingerprints(
 
 
 def _add_alike(
-    ones: FingerprintArrays, others: FingerprintArrays, hamming: int, found: Mapping[int, WideMatches]
+    stories: FingerprintArrays, others: FingerprintArrays, hamming: int, found: Mapping[int, WideMatches]
 ) -> None:
-    alike = compare(ones, others, hamming)
-    ids, matched = ones.ids[alike.ones].tolist(), others.ids[alike.others].tolist()
+    alike = compare(stories, others, hamming)
+    ids, matched = stories.ids[alike.stories].tolist(), others.ids[alike.others].tolist()
     for story_id, match, rows in zip(ids, matched, alike.rows.tolist(), strict=True):
         if story_id != match:
             found[story_id].rows[match] = rows

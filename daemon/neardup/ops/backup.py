@@ -100,7 +100,7 @@ class SubmittedCopies:
 
     def begin(self) -> None:
         """Note the pages, all of which were written before the stories of the ledger's snapshot."""
-        self._pages = submitted_pages.kept(self._ledger)
+        self._pages = submitted_pages.list_files(self._ledger)
 
     def write(self) -> None:
         """Copy the pages that the folder of copies lacks."""

@@ -133,7 +133,7 @@ class SubmissionStatus:
 
 def submission_status(db: sqlite3.Connection, ledger: Path) -> SubmissionStatus:
     return SubmissionStatus(
-        len(submitted_pages.kept(ledger)), submissions.count_unsettled(db), stories.count_forgotten(db)
+        len(submitted_pages.list_files(ledger)), submissions.count_unsettled(db), stories.count_forgotten(db)
     )
 
 
@@ -149,4 +149,6 @@ def submission_difference(db: sqlite3.Connection, ledger: Path) -> str | None:
 def submission_summary(db: sqlite3.Connection, ledger: Path) -> str:
     """The pages on disk in one line, for `doctor`."""
     unused = sum(1 for _ in submitted_pages.list_unused(db, ledger))
-    return f"{len(submitted_pages.kept(ledger)):,} pages of submitted stories, {unused:,} files that no story needs"
+    return (
+        f"{len(submitted_pages.list_files(ledger)):,} pages of submitted stories, {unused:,} files that no story needs"
+    )

@@ -48,7 +48,7 @@ async def export_fingerprints(config: Config, path: Path) -> int:
         with closing(await open_passages(ledger)) as passages:
             sync = PassageSync(passages, ledger)
             await sync.start()
-            if missing := await ledger.do(count_missing, await sync.held()):
+            if missing := await ledger.do(count_missing, await sync.list_held_ranges()):
                 raise Fatal(f"the passage index lacks {missing:,} stories: `neardup reindex` reads their pages again")
             with (
                 translate_errors(ledger.path),
@@ -66,7 +66,7 @@ def _write(path: Path, db: sqlite3.Connection, ranges: Iterator[HashesByStory], 
 
     columns, rows = schema(), 0
     with ParquetWriter(path, columns, compression="zstd") as out:
-        for group in chain.from_iterable(_groups(db, one) for one in ranges):
+        for group in chain.from_iterable(_groups(db, numbers) for numbers in ranges):
             group["version"] = [version_of[str(language)] for language in group["language"]]
             group["etag"] = [unpack_etag(etag) for etag in group["etag"]]  # type: ignore[arg-type]
             arrays = [

@@ -87,7 +87,7 @@ class ImportSummary(Summary):
         return {name: getattr(self, name) for name in names} | seconds
 
     @contextmanager
-    def timed(self, part: str, within: str | None = None) -> Iterator[None]:
+    def time_part(self, part: str, within: str | None = None) -> Iterator[None]:
         """Add the time that this takes to a part, and take it from the part `within` which it happens."""
         began = Seconds.now()
         try:
@@ -232,7 +232,7 @@ class Import:
         await self._add_stories()
         if not moves_watermark:
             self._newest = None
-        with self.summary.timed("merge passages"):
+        with self.summary.time_part("merge passages"):
             await self._passages.settle(self._stop)
         await self._index()
         await self._add_pairs()
@@ -249,8 +249,8 @@ class Import:
         reading = asyncio.create_task(asyncio.to_thread(next, batches, None))
         while (batch := await reading) is not None and not self._stop.is_set():
             reading = asyncio.create_task(asyncio.to_thread(next, batches, None))  # while this one is written
-            held = await self._passages.held()
-            with summary.timed("ledger"):
+            held = await self._passages.list_held_ranges()
+            with summary.time_part("ledger"):
                 done = await ledger.do(
                     imports.add_stories, batch.columns, held[-1][1] if held else 0, self._writer(batch)
                 )
@@ -266,7 +266,7 @@ class Import:
 
     def _writer(self, batch: Batch) -> Callable[[imports.SegmentContent], None]:
         def write(content: imports.SegmentContent) -> None:
-            with self.summary.timed("passages", within="ledger"):
+            with self.summary.time_part("passages", within="ledger"):
                 numbers = np.arange(content.last - len(content.rows) + 1, content.last + 1, dtype=np.uint32)
                 keys = batch.keys(content.rows, numbers)
                 if content.waiting:
@@ -279,7 +279,7 @@ class Import:
     async def _index(self) -> None:
         """Bring the index to the ledger's last change: by a rebuild if it lacks many stories."""
         app, summary = self._app, self.summary
-        last, total = await app.ledger.do(outbox.last_seq), await self._held()
+        last, total = await app.ledger.do(outbox.last_seq), await self._count_stories()
         applied = (await app.index.position()).applied
 
         async def build() -> None:
@@ -291,18 +291,18 @@ class Import:
         if self._stop.is_set():
             return
         self._enter("building the index", total)
-        with summary.timed("index"):
+        with summary.time_part("index"):
             await app.index_wait.until_answered("build", build, may_take_long=True)
 
     async def _add_pairs(self) -> None:
         """Record the flags of these stories, then the candidates."""
         summary, ledger = self.summary, self._app.ledger
-        with summary.timed("flags"):
+        with summary.time_part("flags"):
             for rows in fingerprint_file.rows_of(fingerprint_file.files_of(self._path, FLAGS)):
                 if self._stop.is_set():
                     return
                 found = [flag_of(row, algorithm(), now_ms()) for row in rows]
-                kept = [one for one in found if one is not None and not {one.a, one.b} & self._left_out]
+                kept = [flag for flag in found if flag is not None and not {flag.a, flag.b} & self._left_out]
                 summary.flags += await ledger.do(imports.put_flags, kept)
             for rows in fingerprint_file.rows_of(fingerprint_file.files_of(self._path, CANDIDATES)):
                 summary.candidates += await ledger.do(imports.put_candidates, list(map(candidate_of, rows)))
@@ -311,16 +311,16 @@ class Import:
         """Whether the flags are those of all stories: they came with them, and the ledger holds no other story."""
         if not await self._app.ledger.do(runs.owes_sweep) or not fingerprint_file.files_of(self._path, FLAGS):
             return False
-        return await self._held() == self.summary.stories + self.summary.known
+        return await self._count_stories() == self.summary.stories + self.summary.known
 
-    async def _held(self) -> int:
+    async def _count_stories(self) -> int:
         """The number of stories on record."""
         return sum((await self._app.ledger.do(stories_by_language)).values())
 
     async def _find_common(self) -> None:
         """Record the common passages, as the runs that fingerprint stories do."""
         app, stop = self._app, self._stop
-        with self.summary.timed("common passages"), scratch_folder(app.ledger.path, "import") as scratch:
+        with self.summary.time_part("common passages"), scratch_folder(app.ledger.path, "import") as scratch:
             sweep = PassageSweep(
                 self._passages, app.ledger, app.config.detection, scratch, stop=stop, show=lambda _: None
             )

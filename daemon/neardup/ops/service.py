@@ -10,7 +10,7 @@ from pathlib import Path
 from neardup.app import App, run_once
 from neardup.config.schedule import Schedule, next_run
 from neardup.errors import IndexDamaged, NeardupError, Stopped, Transient
-from neardup.http.server import served
+from neardup.http.server import serve_metrics
 from neardup.ledger import Ledger, now_ms, runs
 from neardup.ledger.lock import only_daemon
 from neardup.pipeline.gauges import refresh_gauges
@@ -64,7 +64,7 @@ class Service:
             await self._run()
 
     async def _run(self) -> None:
-        async with served(self._listen, "run", self._health), notifying_watchdog():
+        async with serve_metrics(self._listen, "run", self._health), notifying_watchdog():
             log.info("serving", listen=self._listen)
             notify("READY=1", "STATUS=starting")
             try:

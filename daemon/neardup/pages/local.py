@@ -108,7 +108,7 @@ class File:
             raise _error_of(error) from error
 
 
-class Given:
+class GivenPage:
     """The counterpart of `File` for a page that came with the request."""
 
     curl = None
@@ -132,19 +132,19 @@ class Files:
     def __init__(self, control_socket: int) -> None:
         self._poll = select.poll()
         self._poll.register(control_socket, select.POLLIN)
-        self._finished: deque[File | Given] = deque()
+        self._finished: deque[File | GivenPage] = deque()
 
     @property
     def under_way(self) -> int:
         """The number of files begun and not yet popped."""
         return len(self._finished)
 
-    def begin(self, get: "Get | File | Given") -> None:
+    def begin(self, get: "Get | File | GivenPage") -> None:
         """Begin a file, which is finished at once."""
-        assert isinstance(get, File | Given)
+        assert isinstance(get, File | GivenPage)
         self._finished.append(get)
 
-    def pop_finished(self) -> File | Given | None:
+    def pop_finished(self) -> File | GivenPage | None:
         """A file, or None."""
         return self._finished.popleft() if self._finished else None
 

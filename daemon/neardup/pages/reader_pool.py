@@ -345,7 +345,7 @@ async def _run_together(tasks: Iterable[Coroutine[Any, Any, None]]) -> None:
 
 def _pages_of(answers: Answers) -> PackedPages:
     """The fingerprinted pages among answers; those that took the slow road are counted."""
-    pages = PackedPages.unpacked(answers.records)
+    pages = PackedPages.unpack(answers.records)
     for reason, count in Counter(pages.rendered).items():
         PAGES_RENDERED.labels(reason).inc(count)
     return pages

@@ -37,7 +37,7 @@ from neardup.core.page import (
 from neardup.core.text.extraction import Extraction
 from neardup.errors import Gone, NeardupError
 from neardup.pages.fork_server import STDERR
-from neardup.pages.local import AnyContent, File, Given, PlainContent
+from neardup.pages.local import AnyContent, File, GivenPage, PlainContent
 from neardup.pages.results import NotModified, crash_of
 from neardup.pages.store import REFERENCE, Pages, WorkPages, open_transfers
 from neardup.pages.watchdog import Record, record_pid
@@ -184,7 +184,7 @@ class _ReaderProcess:
         self._transfers = open_transfers(contents_of((content, extraction, submitted, works)), owner.fileno())
         self._most = 1
         self._waiting: deque[PageRequest] = deque()
-        self._requests: dict[Get | File | Given, PageRequest] = {}  # begun
+        self._requests: dict[Get | File | GivenPage, PageRequest] = {}  # begun
         self._answered: defaultdict[int, _Answered] = defaultdict(_Answered)  # by the number of the request
         self._unsent = 0
 
@@ -226,14 +226,14 @@ class _ReaderProcess:
         request.began = time.perf_counter()
         page, etag = request.page, request.etag
         try:
-            get = Given(page) if isinstance(page, bytes) else self._pages.begin(page, etag)
+            get = GivenPage(page) if isinstance(page, bytes) else self._pages.begin(page, etag)
         except Exception as error:  # noqa: BLE001 - it becomes the answer
             self._fail(request, error)
             return
         self._requests[get] = request
         self._transfers.begin(get)
 
-    def _answer(self, get: "Get | File | Given") -> None:
+    def _answer(self, get: "Get | File | GivenPage") -> None:
         request = self._requests.pop(get)
         try:
             self._compute(request, get)
@@ -263,7 +263,7 @@ class _ReaderProcess:
         else:
             answered.others[request.place] = answer
 
-    def _compute(self, request: PageRequest, get: "Get | File | Given") -> None:
+    def _compute(self, request: PageRequest, get: "Get | File | GivenPage") -> None:
         """Carry out the operation on a fetched page; the page is on record meanwhile, for the watchdog."""
         self._record.begin(request.number)
         try:

@@ -132,7 +132,7 @@ class ReaderConnection(asyncio.Protocol):
         if self._process is None or self._stillness is None or self.ended:
             return
         with suppress(OSError):  # the process has just ended
-            resource = self._process.exceeded()
+            resource = self._process.check_budgets()
             if resource is None:
                 if self._stillness.lasts(idle=not self.under_way):
                     os.kill(self._process.pid, signal.SIGKILL)

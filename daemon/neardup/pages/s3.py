@@ -29,7 +29,7 @@ import certifi
 import pycurl
 
 from neardup.errors import Fatal, Gone, NeardupError, Transient
-from neardup.pages.local import AnyContent, File, Given
+from neardup.pages.local import AnyContent, File, GivenPage
 from neardup.s3.errors import NO_CREDENTIALS, code_in, document_error, s3_error
 
 EMPTY_SHA256 = hashlib.sha256(b"").hexdigest()  # of the body of a GET
@@ -240,7 +240,7 @@ class Transfers:
         self._multi.setopt(pycurl.M_TIMERFUNCTION, self._set_timer)
         self._due = math.inf  # when libcurl wants to be called for its time-outs
         self._active: dict[pycurl.Curl, Get] = {}
-        self._finished: deque[Get | File | Given] = deque()
+        self._finished: deque[Get | File | GivenPage] = deque()
 
     @property
     def under_way(self) -> int:
@@ -253,7 +253,7 @@ class Transfers:
         total: int = sum(map(BODY_BYTES, chain(self._active.values(), self._finished)))
         return total
 
-    def begin(self, get: Get | File | Given) -> None:
+    def begin(self, get: Get | File | GivenPage) -> None:
         """Begin a GET."""
         if get.curl is None:
             self._finished.append(get)
@@ -261,7 +261,7 @@ class Transfers:
             self._active[get.curl] = get
             self._multi.add_handle(get.curl)
 
-    def pop_finished(self) -> Get | File | Given | None:
+    def pop_finished(self) -> Get | File | GivenPage | None:
         """A GET that has its response or has failed, or None."""
         return self._finished.popleft() if self._finished else None
 

@@ -15,7 +15,7 @@ from neardup.core.columns import StoryColumns
 from neardup.core.page import Page
 from neardup.core.text.extraction import Extraction
 from neardup.errors import Fatal, Gone, Transient, needs_extra
-from neardup.pages.local import AnyContent, File, Files, Folder, Given
+from neardup.pages.local import AnyContent, File, Files, Folder, GivenPage
 from neardup.records import SUBMITTED, TEXT_ENDING, Story, is_work
 from neardup.s3.errors import document_error
 
@@ -126,7 +126,7 @@ class Pages:
         file.is_text = name.endswith(TEXT_ENDING)
         return file
 
-    def page_of(self, get: "Get | File | Given") -> Page | None:
+    def page_of(self, get: "Get | File | GivenPage") -> Page | None:
         """The page that a finished GET returned, at most `max_bytes` of its store; None where it still has the ETag.
 
         Raises Gone, Forbidden, StoreDown, Fatal, Transient.

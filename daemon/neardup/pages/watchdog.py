@@ -113,7 +113,7 @@ class WatchedProcess:
     start_seconds: float = 0.0
     spent_seconds: float = 0.0
 
-    def exceeded(self) -> str | None:
+    def check_budgets(self) -> str | None:
         """Check the process: the budget that it exceeds, "time" or "memory", or None.  Raises OSError if it ended."""
         memory, seconds, number = self._memory(), cpu_seconds(self.pid), self.record.number
         if number != self.number:

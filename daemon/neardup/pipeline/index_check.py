@@ -233,7 +233,7 @@ async def _scrub_passages(passages: PassageIndex, ledger: Ledger) -> None:
 
 def _check_segments(passages: PassageIndex, after: int) -> list[Checked]:
     end, checked = time.monotonic() + SCRUB_SECONDS, list[Checked]()
-    for segment in passages.checked(after):
+    for segment in passages.check_segments(after):
         checked.append(segment)
         if time.monotonic() > end:
             break

@@ -84,19 +84,19 @@ class PassageSync:
             except PassagesDamaged as damage:
                 assert self.repair is not None
                 await self.repair(damage)
-                self._held = _size(await self.held())
+                self._held = _size(await self.list_held_ranges())
             else:
                 return answer
         return await asyncio.to_thread(question)
 
     async def _refuse_loss(self) -> None:
         """Raise PassagesDamaged if a segment has gone meanwhile: the answer may lack its stories."""
-        held = await self.held()
+        held = await self.list_held_ranges()
         if _size(held) < self._held:
             raise PassagesDamaged("a segment that is gone", 1, held[-1][1] if held else 0)
         self._held = _size(held)
 
-    async def held(self) -> list[Range]:
+    async def list_held_ranges(self) -> list[Range]:
         """The story numbers that the segments hold."""
         return await asyncio.to_thread(lambda: self.index.held)
 
@@ -109,7 +109,7 @@ class PassageSync:
         for name in await asyncio.to_thread(self.index.made_after, await self._ledger.do(outbox.last_seq)):
             first, last = await asyncio.to_thread(self.index.drop, name)
             log.warning("a segment of the passage index is newer than the ledger", segment=name, first=first, last=last)
-        self._held = _size(await self.held())
+        self._held = _size(await self.list_held_ranges())
         await self.catch_up()
 
     async def catch_up(self) -> None:
@@ -161,7 +161,7 @@ class PassageSync:
             return
         first, last = await self._ledger.do(passages.flushed_number) + 1, self._inserted
         # a segment that was written just before a process was killed is not recorded as flushed
-        for start, stop in await self.held():
+        for start, stop in await self.list_held_ranges():
             if start <= first <= stop:
                 first = stop + 1
         if first <= last:
@@ -193,7 +193,7 @@ class PassageReading:
 
     async def missing(self) -> int:
         """How many stories are missing, counted to MOST_COUNTED."""
-        return await self._ledger.do(passages.count_missing, await self._sync.held())
+        return await self._ledger.do(passages.count_missing, await self._sync.list_held_ranges())
 
     async def run(self, stop: asyncio.Event, advance: Callable[[int], None] = lambda done: None) -> bool:
         """Read until nothing is missing or `stop` is set; returns whether it was not.
@@ -204,7 +204,7 @@ class PassageReading:
         which the store failed stays missing, so that the next call tries again.  Raises StoreDown and Fatal.
         """
         await self._sync.catch_up()
-        before, held = self.counts.copy(), await self._sync.held()
+        before, held = self.counts.copy(), await self._sync.list_held_ranges()
         if missing := await self.missing():
             log.warning("the passage index lacks stories; their pages are read again", stories=missing)
         for first, last in await self._ledger.do(passages.gaps, held):

@@ -236,7 +236,7 @@ class Run:
         pipeline: Pipeline[Jobs, Outcomes, BatchLookup | None] = Pipeline(
             worker.admit,
             worker.work,
-            Outcomes.joined,
+            Outcomes.concatenate,
             writer.look_up,
             write,
             workers=PAGES_AHEAD * section.workers,

@@ -70,7 +70,7 @@ def is_kept(ledger: Path, path: str) -> bool:
     return not path.startswith(SUBMITTED) or (files.submitted_folder(ledger) / path.removeprefix(SUBMITTED)).exists()
 
 
-def kept(ledger: Path) -> list[Path]:
+def list_files(ledger: Path) -> list[Path]:
     """The files of all pages."""
     return [file for file in _files(ledger) if not file.name.startswith(".")]
 

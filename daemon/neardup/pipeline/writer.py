@@ -112,7 +112,7 @@ class Writer:
         """
         if self._index is None or not len(batch.made):
             return None
-        fresh = list(zip(batch.made.stories.ids, batch.made.banded(), strict=True))
+        fresh = list(zip(batch.made.stories.ids, batch.made.band_fingerprints(), strict=True))
         groups = group_stories(fresh)
         applied, found = await self._look_up_groups(self._index, groups)
         return BatchLookup(fresh, groups, applied, found, await self._nomination.look_up(batch))

@@ -177,8 +177,8 @@ def _is_by_another(story: Verified, submission: Submission) -> bool:
 
 
 def _is_hidden(story: Verified, submission: Submission, detection: Detection) -> bool:
-    own_text_expected = detection.same_author == "hide" and tier_of(story.kind).own_text_expected
-    return own_text_expected and not _is_by_another(story, submission)
+    reuse_expected = detection.same_author == "hide" and tier_of(story.kind).reuse_expected
+    return reuse_expected and not _is_by_another(story, submission)
 
 
 def _is_earlier(story: Verified, submission: Submission) -> bool:

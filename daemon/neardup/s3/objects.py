@@ -58,7 +58,7 @@ class S3Object:
         parts = urlsplit(url)
         self.url = url
         self.name = {"Bucket": parts.netloc, "Key": parts.path.lstrip("/")}
-        with _translated(url):  # AWS_PROFILE may name a profile that does not exist
+        with _translate_errors(url):  # AWS_PROFILE may name a profile that does not exist
             self._session = aioboto3.Session(region_name=content.region or os.environ.get("AWS_REGION"))
         self._endpoint = content.endpoint
         self._config = AioConfig(
@@ -74,7 +74,7 @@ class S3Object:
     @asynccontextmanager
     async def client(self) -> AsyncIterator[Any]:
         """Open a client, which takes 6 ms.  Raises botocore's errors as neardup's."""
-        with _translated(self.url):
+        with _translate_errors(self.url):
             async with self._session.client("s3", endpoint_url=self._endpoint, config=self._config) as client:
                 yield client
 
@@ -150,7 +150,7 @@ def _part(file: Path, number: int) -> bytes:
 
 
 @contextmanager
-def _translated(url: str) -> Iterator[None]:
+def _translate_errors(url: str) -> Iterator[None]:
     """Translate errors of botocore and aiohttp into Gone, Forbidden, StoreDown, Fatal and Transient."""
     try:
         yield

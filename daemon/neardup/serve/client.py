@@ -97,17 +97,17 @@ def is_worth_retrying(error: Exception) -> bool | float:
 
 # One function makes each call of the clients.
 def check_call(story_id: int | str | None, story: Story) -> Call[messages.CheckAnswer]:
-    return _posted("/v1/check", messages.CheckRequest(id=story_id, **story), messages.CheckAnswer)
+    return _prepare_post("/v1/check", messages.CheckRequest(id=story_id, **story), messages.CheckAnswer)
 
 
 def batch_call(stories: Iterable[Story]) -> Call[messages.BatchAnswer]:
     batch = messages.BatchRequest(stories=[messages.CheckRequest(**story) for story in stories])
-    return _posted("/v1/check:batch", batch, messages.BatchAnswer)
+    return _prepare_post("/v1/check:batch", batch, messages.BatchAnswer)
 
 
 def compare_call(a: Side, b: Side) -> Call[messages.CompareAnswer]:
     request = messages.CompareRequest(a=messages.ComparedStory(**a), b=messages.ComparedStory(**b))
-    return _posted("/v1/compare", request, messages.CompareAnswer)
+    return _prepare_post("/v1/compare", request, messages.CompareAnswer)
 
 
 def put_call(
@@ -133,7 +133,7 @@ def _path_of(story_id: int | str) -> str:
     return f"/v1/stories/{quote(str(story_id), safe='')}"
 
 
-def _posted(path: str, request: BaseModel, answer: type[A]) -> Call[A]:
+def _prepare_post(path: str, request: BaseModel, answer: type[A]) -> Call[A]:
     return Call("POST", path, _body(request), answer)
 
 

@@ -51,7 +51,7 @@ def document() -> dict[str, Any]:
     )
     paths: dict[str, dict[str, Any]] = {}
     for operation in OPERATIONS:
-        paths.setdefault(operation.path, {})[operation.method.lower()] = _described(operation)
+        paths.setdefault(operation.path, {})[operation.method.lower()] = _describe_operation(operation)
     return {
         "openapi": "3.1.0",
         "info": {
@@ -67,7 +67,7 @@ def document() -> dict[str, Any]:
     }
 
 
-def _described(operation: Operation) -> dict[str, Any]:
+def _describe_operation(operation: Operation) -> dict[str, Any]:
     described: dict[str, Any] = {
         "operationId": operation.work.__name__,
         "summary": operation.summary,

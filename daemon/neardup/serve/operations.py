@@ -227,7 +227,7 @@ async def story_of(parts: ServiceParts, story_id: StoryId, _: Deadline) -> Store
     """GET /v1/stories/{id}.  Raises Refused if there is no such story."""
     found = await parts.reader.do(similarities.of_story, story_id.number)
     if found is None:
-        raise _unknown(story_id)
+        raise _refuse_unknown_story(story_id)
     return Stored(
         story_id=shown_id(found.story_id, found.name),
         language=found.language,
@@ -255,14 +255,14 @@ async def forget(parts: ServiceParts, story_id: StoryId, _: Deadline) -> Forgott
     return Forgotten(story_id=story_id.shown)
 
 
-def _unknown(story_id: StoryId) -> Refused:
+def _refuse_unknown_story(story_id: StoryId) -> Refused:
     return Refused(UNKNOWN_STORY, f"story {story_id.shown} is not on record")
 
 
 def _matches(db: sqlite3.Connection, story_id: StoryId, *, same_author: bool) -> list[RecordedMatch]:
     with snapshot(db):
         if story_id.number not in stories.describe(db, [story_id.number]):
-            raise _unknown(story_id)
+            raise _refuse_unknown_story(story_id)
         copied = similarities.spans_of_flags(db, story_id.number)
         rows = flags.select(db, Selection(statuses=JOINING, story=story_id.number, same_author=same_author))
         return [_recorded_match(dict(row), story_id.number, *copied[row["flag_id"]]) for row in rows]

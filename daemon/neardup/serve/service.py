@@ -89,7 +89,7 @@ class Lane:
             raise
         task = asyncio.create_task(work)
         self._tasks.add(task)
-        task.add_done_callback(partial(self._ended, story))
+        task.add_done_callback(partial(self._finish_task, story))
         await asyncio.wait({task}, timeout=max(deadline.left, 0) + LATE_SECONDS)
         if not task.done():
             raise Refused(UNAVAILABLE, "the check takes longer than serve.deadline_seconds")
@@ -118,7 +118,7 @@ class Lane:
             self._waiting -= 1
             self._depth.set(self._waiting)
 
-    def _ended(self, story: asyncio.Lock, task: asyncio.Task[Any]) -> None:
+    def _finish_task(self, story: asyncio.Lock, task: asyncio.Task[Any]) -> None:
         self._tasks.discard(task)
         self._free.release()
         story.release()

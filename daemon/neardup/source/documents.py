@@ -89,7 +89,7 @@ def find_files(paths: Sequence[str], left_out: Counter[str], known: set[str]) ->
     """
     files = []
     for path in paths:
-        for file in _expanded(path, left_out):
+        for file in _expand_path(path, left_out):
             real = _real_path(file)
             if real not in known:
                 known.add(real)
@@ -107,7 +107,7 @@ def _real_folder(folder: Path) -> str:
     return os.path.realpath(folder)
 
 
-def _expanded(path: str, left_out: Counter[str]) -> Iterator[Path]:
+def _expand_path(path: str, left_out: Counter[str]) -> Iterator[Path]:
     if Path(path).is_dir():
         yield from _files_below(Path(path), left_out)
     elif Path(path).exists():
@@ -182,7 +182,7 @@ class Spool:
         try:
             self._file = path.open("xb", buffering=0)  # unbuffered: a text is read as soon as it is listed
         except OSError as error:
-            raise self._failed(error) from error
+            raise self._explain_failure(error) from error
 
     def add(self, text: bytes) -> str:
         """Append a text; returns its path."""
@@ -192,11 +192,11 @@ class Spool:
             while rest:
                 rest = rest[self._file.write(rest) :]
         except OSError as error:
-            raise self._failed(error) from error
+            raise self._explain_failure(error) from error
         self._end += len(text)
         return f"{start}-{self._end}"
 
-    def _failed(self, error: OSError) -> Fatal:
+    def _explain_failure(self, error: OSError) -> Fatal:
         return Fatal(f"cannot write the texts to {self._path}: {error.strerror}")
 
     def __enter__(self) -> Self:

@@ -67,10 +67,10 @@ class Manifest:
         else:
             rows = csv_blocks(self._read, self._path.name, start, columns)
         async for block in parse_rows(rows, self._languages, self._key, of_reference=self._of_reference):
-            yield block if since is None or isinstance(block, BadRow) else _updated(block, since)
+            yield block if since is None or isinstance(block, BadRow) else _select_updated(block, since)
 
 
-def _updated(stories: StoryColumns, since: int) -> StoryColumns:
+def _select_updated(stories: StoryColumns, since: int) -> StoryColumns:
     """The stories updated at or after a time, and those without an update time."""
     return stories.take([n for n, at in enumerate(stories.updated_at) if at is None or at >= since])
 

@@ -52,7 +52,7 @@ async def parse_rows(
 ) -> AsyncIterator[ListedBlock]:
     """Rows in blocks, each as `parse_row` parses it."""
 
-    async def parsed() -> AsyncIterator[ListedRow | StoryColumns]:
+    async def parse_each() -> AsyncIterator[ListedRow | StoryColumns]:
         async for block in rows:
             if isinstance(block, PlainRows) and not of_reference and (stories := _plain_stories(block, languages)):
                 yield stories
@@ -60,7 +60,7 @@ async def parse_rows(
             for row in [block] if isinstance(block, Row) else block.rows():
                 yield parse_row(row, languages, key, of_reference=of_reference)
 
-    async for block in in_blocks(parsed()):
+    async for block in in_blocks(parse_each()):
         yield block
 
 

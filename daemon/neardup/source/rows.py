@@ -114,7 +114,7 @@ class PlainRows:
     def rows(self) -> Iterator[Row]:
         """The rows one by one."""
         for position, line, *row in zip(self.positions, self.lines, *self.values.values(), strict=True):
-            yield Row(position, dict(zip(self.values, row, strict=True)), _shown(line))
+            yield Row(position, dict(zip(self.values, row, strict=True)), _show_bytes(line))
 
 
 class Parse(Protocol):
@@ -238,7 +238,7 @@ def _csv_parser(header: list[str], separator: str) -> Parse:
                 if not final and first + len(taken) == len(lines):
                     yield Row(start, {}, "", "cut")
                     return
-                yield Row(start, {}, _shown(taken[0]), f"not CSV: {error}")
+                yield Row(start, {}, _show_bytes(taken[0]), f"not CSV: {error}")
                 first += 1
                 start += len(taken[0])
 
@@ -265,8 +265,8 @@ def _feed(lines: list[bytes], first: int, taken: list[bytes]) -> Iterator[str]:
 
 def _csv_row(header: list[str], values: list[str], position: int, raw: bytes) -> Row:
     if len(values) != len(header):
-        return Row(position, {}, _shown(raw), f"{len(values)} values for {len(header)} columns")
-    return Row(position, dict(zip(header, values, strict=True)), _shown(raw))
+        return Row(position, {}, _show_bytes(raw), f"{len(values)} values for {len(header)} columns")
+    return Row(position, dict(zip(header, values, strict=True)), _show_bytes(raw))
 
 
 def _parse_jsonl(chunk: bytes, start: int, *, final: bool) -> Iterator[Row]:
@@ -276,13 +276,13 @@ def _parse_jsonl(chunk: bytes, start: int, *, final: bool) -> Iterator[Row]:
                 values = json.loads(line)
                 if not isinstance(values, dict):
                     raise ValueError("not an object")
-                yield Row(start, values, _shown(line))
+                yield Row(start, values, _show_bytes(line))
             except (ValueError, RecursionError) as error:
-                yield Row(start, {}, _shown(line), f"not JSON: {error}")
+                yield Row(start, {}, _show_bytes(line), f"not JSON: {error}")
         start += len(line)
 
 
-def _shown(raw: bytes) -> str:
+def _show_bytes(raw: bytes) -> str:
     return raw.decode("utf-8", "replace").strip()[:SHOWN_CHARACTERS]
 
 

@@ -50,12 +50,12 @@ def find_fingerprint_pairs(fingerprints: DataFrame, heavy: DataFrame, config: Co
         holders = _keys(fingerprints, config).join(heavy.drop("language"), "key")
         masks = holders.groupBy("id").agg(f.expr(f"bit_or(shiftleft(1L, {NTH}))").alias("heavy"))
         marked = prints.join(masks, "id", "left").fillna(0, ["heavy"])
-        keyed = _salted(marked.mapInArrow(_explode_keys(config, KEYED), KEYED), holders)
+        keyed = _salt(marked.mapInArrow(_explode_keys(config, KEYED), KEYED), holders)
     by_bucket = keyed.repartition("key", "part").sortWithinPartitions("key", "part", "id")
     return by_bucket.mapInArrow(_join_prints(config), PAIRS)
 
 
-def _salted(keyed: DataFrame, holders: DataFrame) -> DataFrame:
+def _salt(keyed: DataFrame, holders: DataFrame) -> DataFrame:
     """Rows with the column `part`: 0, but the rows of a heavy key are divided into parts of about `max_bucket`.
 
     Its first `max_bucket` stories, with which all others are compared, are in each part.

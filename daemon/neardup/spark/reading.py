@@ -230,13 +230,13 @@ async def _read_rows(rows: list[dict[str, Any]], config: Config, reading: Readin
             return result
 
         async with free:
-            outcome = await Worker(_unknown, read_singly(read), config.registry).outcome(listed_of(row))
+            outcome = await Worker(_know_nothing, read_singly(read), config.registry).outcome(listed_of(row))
         return row_of_outcome(outcome, text)
 
     return await asyncio.gather(*map(read_one, rows))
 
 
-async def _unknown(_: Sequence[int]) -> dict[int, Known]:
+async def _know_nothing(_: Sequence[int]) -> dict[int, Known]:
     """A job begins without a ledger."""
     return {}
 

@@ -19,7 +19,7 @@ from pyspark.sql import functions as f
 
 from neardup.core.verify.clusters import Policy
 from neardup.ledger.similarities import row_of
-from neardup.moderation.export.formats import schema_of, typed
+from neardup.moderation.export.formats import schema_of, type_times
 from neardup.moderation.export.tables import MEMBERS, STORIES, story_row
 from neardup.records import NO_SPANS, Spans
 from neardup.spark.session import Batches, in_microseconds, spark_schema
@@ -145,7 +145,7 @@ def row_of_story(flags: list[dict[str, Any]]) -> dict[str, Any] | None:
     }
     row |= {"similarity": similarity, "sources": count, "top_share": top_share, "kinds": kinds}
     row |= {name: _milliseconds(row[name]) for name in row if name.endswith(("published_at", "updated_at"))}
-    return typed(story_row(row), STORIES)
+    return type_times(story_row(row), STORIES)
 
 
 def _milliseconds(time: datetime | None) -> int | None:

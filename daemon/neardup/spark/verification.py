@@ -17,7 +17,7 @@ from neardup.core.verify.alignment import NO_HASHES
 from neardup.core.verify.scores import ComparedPair, assess_all
 from neardup.core.verify.text import Text
 from neardup.core.verify.tiers import COPIED_WORDS, kinds_of_passages, tier_of
-from neardup.moderation.export.formats import schema_of, typed
+from neardup.moderation.export.formats import schema_of, type_times
 from neardup.moderation.export.tables import PAIRS, WHOLE_PAIRS, export_row
 from neardup.records import Assessment, Candidate, Language, PairedStory, Spans
 from neardup.spark.session import Batches, in_microseconds, spark_schema
@@ -181,8 +181,8 @@ def _flag(
     for prefix, side in (("story", story), ("matched", matched)):
         exported |= {f"{prefix}_{name}": row[f"{name}_{side}"] for name in FACTS}
         exported[f"{prefix}_title"] = row[f"title_{side}"] or row[f"path_{side}"] or str(row[f"id_{side}"])
-    result = typed(export_row(exported, {}), PAIRS)
-    is_own = result["same_author"] and tier.own_text_expected
+    result = type_times(export_row(exported, {}), PAIRS)
+    is_own = result["same_author"] and tier.reuse_expected
     return result | {
         "by_passages": row["by_passages"] or assessment.kind in kinds_of_passages(),
         "joins_clusters": tier.joins_clusters(longer, shorter),

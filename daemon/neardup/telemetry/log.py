@@ -16,7 +16,7 @@ def set_up_log(configure: Callable[[], object]) -> None:
     """Call `configure`, which configures structlog, before the next line; now, if structlog is loaded already."""
     _set_up[:] = [configure]
     if "structlog" in sys.modules:
-        _configured()
+        _configure()
 
 
 class _Log:
@@ -24,7 +24,7 @@ class _Log:
 
     def __getattr__(self, level: str) -> Any:
         logger = load_structlog().get_logger()
-        _configured()
+        _configure()
         return getattr(logger, level)
 
 
@@ -40,7 +40,7 @@ def load_structlog() -> Any:
     return structlog
 
 
-def _configured() -> None:
+def _configure() -> None:
     while _set_up:
         _set_up.pop()()
 

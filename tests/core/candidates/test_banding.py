@@ -33,8 +33,8 @@ def flipped(simhash: bytes, bits: set[int]) -> bytes:
 def test_hashes_within_the_distance_share_a_group(simhash: bytes, distance: int, data: st.DataObject) -> None:
     bits = data.draw(st.sets(st.integers(0, 127), max_size=distance))
     near = flipped(simhash, bits)
-    one, other = band_values(simhash), band_values(near)
-    equal = [one[g.start : g.stop] == other[g.start : g.stop] for g in groups(distance)]
+    first, second = band_values(simhash), band_values(near)
+    equal = [first[g.start : g.stop] == second[g.start : g.stop] for g in groups(distance)]
     assert any(equal), "no group is equal"
 
 
@@ -43,24 +43,24 @@ def test_hashes_within_the_distance_share_two_blocks(
     simhash: bytes, distance: int, bits: int, data: st.DataObject
 ) -> None:
     differing = data.draw(st.sets(st.integers(0, 127), max_size=distance))
-    one, other = block_values(hash_rows([simhash, flipped(simhash, differing)]), distance, bits)
-    assert len(one) == distance + SHARED_BLOCKS
-    assert (one == other).sum() >= SHARED_BLOCKS
-    assert one.max() < 1 << bits
+    first, second = block_values(hash_rows([simhash, flipped(simhash, differing)]), distance, bits)
+    assert len(first) == distance + SHARED_BLOCKS
+    assert (first == second).sum() >= SHARED_BLOCKS
+    assert first.max() < 1 << bits
 
 
 @given(hashes, distances, st.integers(0, 127))
 def test_each_bit_belongs_to_one_block(simhash: bytes, distance: int, bit: int) -> None:
-    one, other = block_values(hash_rows([simhash, flipped(simhash, {127 - bit})]), distance, 16)
-    assert set((one != other).nonzero()[0]) <= {(bit * len(one) + len(one) - 1) // 128, bit * len(one) // 128}
+    first, second = block_values(hash_rows([simhash, flipped(simhash, {127 - bit})]), distance, 16)
+    assert set((first != second).nonzero()[0]) <= {(bit * len(first) + len(first) - 1) // 128, bit * len(first) // 128}
 
 
 @given(st.binary(min_size=ROWS, max_size=ROWS), st.integers(1, 32), st.integers(1, 16))
 def test_a_narrowed_band_depends_on_the_band_alone(signature: bytes, bands: int, bits: int) -> None:
     changed_behind = signature[: 2 * bands] + bytes(255 - byte for byte in signature[2 * bands :])
-    one, other = hash_bands(signature_rows([signature, changed_behind]), bands, bits)
-    assert one.tolist() == other.tolist()
-    assert one.max() < 1 << bits
+    first, second = hash_bands(signature_rows([signature, changed_behind]), bands, bits)
+    assert first.tolist() == second.tolist()
+    assert first.max() < 1 << bits
     whole = hash_bands(signature_rows([signature]), bands, 16)
     assert whole[0].tolist() == signature_band_values(signature, bands)
 

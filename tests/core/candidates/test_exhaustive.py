@@ -22,21 +22,21 @@ def arrays(some: list[Story]) -> FingerprintArrays:
     return FingerprintArrays.of(((n, n, 0, *story) for n, story in enumerate(some)), NAMES)
 
 
-def agreeing(one: Story, other: Story) -> int:
-    a, b = one[1], other[1]
+def agreeing(first: Story, second: Story) -> int:
+    a, b = first[1], second[1]
     return 0 if a is None or b is None else sum(x == y for x, y in zip(a, b, strict=True))
 
 
 @settings(max_examples=60)
 @given(stories, stories)
-def test_every_close_pair_is_found(ones: list[Story], others: list[Story]) -> None:
-    found = compare(arrays(ones), arrays(others), HAMMING)
+def test_every_close_pair_is_found(some: list[Story], others: list[Story]) -> None:
+    found = compare(arrays(some), arrays(others), HAMMING)
     expected = {
-        (i, k, agreeing(one, other))
-        for i, one in enumerate(ones)
+        (i, k, agreeing(left_story, other))
+        for i, left_story in enumerate(some)
         for k, other in enumerate(others)
-        if (int.from_bytes(one[0]) ^ int.from_bytes(other[0])).bit_count() <= HAMMING
-        or agreeing(one, other) >= LEAST_ROWS
+        if (int.from_bytes(left_story[0]) ^ int.from_bytes(other[0])).bit_count() <= HAMMING
+        or agreeing(left_story, other) >= LEAST_ROWS
     }
     columns = (column.tolist() for column in found)
     assert set(zip(*columns, strict=True)) == expected

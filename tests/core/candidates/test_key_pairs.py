@@ -143,12 +143,13 @@ def test_each_pair_that_shares_hashes_is_found_once(drawn: list[set[int]]) -> No
     )
     found = pairs_in_hash_buckets(buckets, np.zeros((len(drawn), 4), np.int64))
     pairs = [
-        (rows[one][1], rows[other][1]) for one, other in zip(found.left.tolist(), found.right.tolist(), strict=True)
+        (rows[first][1], rows[second][1])
+        for first, second in zip(found.left.tolist(), found.right.tolist(), strict=True)
     ]
     expected = {
-        (one, other): len(drawn[one] & drawn[other])
-        for one, other in combinations(range(len(drawn)), 2)
-        if len(drawn[one] & drawn[other]) >= MIN_SHARED
+        (first, second): len(drawn[first] & drawn[second])
+        for first, second in combinations(range(len(drawn)), 2)
+        if len(drawn[first] & drawn[second]) >= MIN_SHARED
     }
     assert len(pairs) == len(set(pairs))
     assert dict(zip(pairs, found.shared.tolist(), strict=True)) == expected

@@ -42,9 +42,9 @@ class Limits:
 
 
 def same(found: Sequence[Any], expected: Sequence[Any]) -> None:
-    for column, (one, other) in enumerate(zip(found, expected, strict=True)):
-        assert one.dtype == other.dtype, f"column {column}"
-        assert one.tolist() == other.tolist(), f"column {column}"
+    for column, (first, second) in enumerate(zip(found, expected, strict=True)):
+        assert first.dtype == second.dtype, f"column {column}"
+        assert first.tolist() == second.tolist(), f"column {column}"
 
 
 def stories(seed: int, size: int) -> Arrays:
@@ -103,14 +103,14 @@ def test_the_bucket_join(seed: int, size: int, banding: Banding, chunk_size: int
 
 @given(seeds, st.integers(0, 40), st.integers(1, 90), thresholds)
 def test_the_screen(seed: int, size: int, others_size: int, own: tuple[int, int, int, int]) -> None:
-    ones, others = stories(seed, size), stories(seed, others_size)
+    some, others = stories(seed, size), stories(seed, others_size)
     table, rng = np.array([own, (3, 32, 2, 10)]), np.random.default_rng(seed)
     left, right = rng.integers(0, max(size, 1), 50 * bool(size)), rng.integers(0, others_size, 50 * bool(size))
-    same(score_pairs(ones, others, left, right, table), score_pairs.reference(ones, others, left, right, table))
-    same(alike_pairs(ones, ones, table, True), alike_pairs.reference(ones, ones, table, True))
-    same(close_pairs(ones, others, own[0], own[3]), close_pairs.reference(ones, others, own[0], own[3]))
+    same(score_pairs(some, others, left, right, table), score_pairs.reference(some, others, left, right, table))
+    same(alike_pairs(some, some, table, True), alike_pairs.reference(some, some, table, True))
+    same(close_pairs(some, others, own[0], own[3]), close_pairs.reference(some, others, own[0], own[3]))
     with patch.object(binding, "PAIRS_AT_ONCE", 7):
-        same(alike_pairs(ones, others, table, False), alike_pairs.reference(ones, others, table, False))
+        same(alike_pairs(some, others, table, False), alike_pairs.reference(some, others, table, False))
 
 
 @given(

@@ -47,19 +47,22 @@ stories = st.lists(st.sets(st.integers(0, 12) | st.integers(0, 2**32 - 1), max_s
 def test_the_pairs_are_those_of_all_pairs(drawn: list[set[int]], common: int, at_a_time: int, random: Random) -> None:
     holders = Counter(hash_ for hashes in drawn for hash_ in hashes)
     expected = {}
-    for (left, one), (right, other) in combinations(enumerate(drawn), 2):
-        shared = sum(holders[hash_] <= common for hash_ in one & other)
+    for (left, first), (right, second) in combinations(enumerate(drawn), 2):
+        shared = sum(holders[hash_] <= common for hash_ in first & second)
         if shared >= MIN_SHARED:
             expected[left, right] = shared
-    hashes, languages = [np.array(sorted(one), np.uint32) for one in drawn], random.choices(range(3), k=len(drawn))
+    hashes, languages = (
+        [np.array(sorted(hashes_drawn), np.uint32) for hashes_drawn in drawn],
+        random.choices(range(3), k=len(drawn)),
+    )
     with patch.object(passage_groups, "PAIRS_AT_A_TIME", at_a_time):
         pairs, common_hashes = join_stories(hashes, np.array(languages, np.uint8), common)
     found = zip(*(column.tolist() for column in pairs), strict=True)
     assert {(left, right): shared for left, right, shared in found} == expected
     held = {
         (hash_, language): holders[hash_]
-        for one, language in zip(drawn, languages, strict=True)
-        for hash_ in one
+        for hashes_drawn, language in zip(drawn, languages, strict=True)
+        for hash_ in hashes_drawn
         if holders[hash_] > common
     }
     rows = zip(*(column.tolist() for column in common_hashes), strict=True)

@@ -74,9 +74,9 @@ def shared_bands(a: BandedFingerprint, b: BandedFingerprint, bands: int) -> int:
 
 
 @given(st.lists(hashes), hashes)
-def test_hamming_is_the_count_of_differing_bits(rows: list[bytes], one: bytes) -> None:
-    want = [(int.from_bytes(row) ^ int.from_bytes(one)).bit_count() for row in rows]
-    assert hamming(hash_rows(rows), hash_rows([one])).tolist() == want
+def test_hamming_is_the_count_of_differing_bits(rows: list[bytes], simhash: bytes) -> None:
+    want = [(int.from_bytes(row) ^ int.from_bytes(simhash)).bit_count() for row in rows]
+    assert hamming(hash_rows(rows), hash_rows([simhash])).tolist() == want
 
 
 @dataclass(frozen=True)
@@ -90,8 +90,8 @@ class Found:
 def held(stories: Mapping[int, BandedFingerprint]) -> FingerprintArrays:
     """Arrays as from a ledger; the n-th story has the number 10 * n."""
     rows = (
-        (10 * n, story_id, NUMBER_OF[one.language], one.simhash, one.signature)
-        for n, (story_id, one) in enumerate(stories.items())
+        (10 * n, story_id, NUMBER_OF[fingerprint.language], fingerprint.simhash, fingerprint.signature)
+        for n, (story_id, fingerprint) in enumerate(stories.items())
     )
     return FingerprintArrays.of(rows, NAMES)
 
@@ -102,10 +102,12 @@ def lookup_result(stories: Mapping[int, BandedFingerprint], by_id: set[int], by_
     return Found(by_id, np.array([*numbers, 10 * len(stories)], np.uint32))
 
 
-def are_similar(one: BandedFingerprint, other: BandedFingerprint, thresholds: Thresholds) -> bool:
-    shared = shared_bands(one, other, thresholds.bands) >= thresholds.shared_bands
-    near = bits_between(one, other) <= thresholds.hamming
-    return one.language == other.language and (near or (shared and rows_of(one, other) >= thresholds.agreeing_rows))
+def are_similar(first: BandedFingerprint, second: BandedFingerprint, thresholds: Thresholds) -> bool:
+    shared = shared_bands(first, second, thresholds.bands) >= thresholds.shared_bands
+    near = bits_between(first, second) <= thresholds.hamming
+    return first.language == second.language and (
+        near or (shared and rows_of(first, second) >= thresholds.agreeing_rows)
+    )
 
 
 @settings(deadline=None)
@@ -118,23 +120,23 @@ def test_nominees_are_those_of_brute_force_best_first(
     data: st.DataObject,
 ) -> None:
     groups = [
-        ([story_id, *(-1 - n - 9 * k for k in range(twins - 1))], one)
-        for n, (story_id, one) in enumerate(list(batch.items())[:4])
+        ([story_id, *(-1 - n - 9 * k for k in range(twins - 1))], fingerprint)
+        for n, (story_id, fingerprint) in enumerate(list(batch.items())[:4])
     ]
-    inside = {story_id: one for ids, one in groups for story_id in ids}
+    inside = {story_id: group for ids, group in groups for story_id in ids}
     some = st.sets(st.sampled_from(list(others)))
     found = [(data.draw(some), data.draw(some)) for _ in groups]
     late = data.draw(some)
     expected = []
-    for (ids, one), (by_id, by_number) in zip(groups, found, strict=True):
+    for (ids, fingerprint), (by_id, by_number) in zip(groups, found, strict=True):
         for story_id in ids:
             candidates = {n: others[n] for n in by_id | by_number | late if n not in inside} | inside
             ranked = sorted(
-                (-rows_of(one, other), bits_between(one, other), n)
+                (-rows_of(fingerprint, other), bits_between(fingerprint, other), n)
                 for n, other in candidates.items()
-                if n != story_id and are_similar(one, other, thresholds[one.language])
+                if n != story_id and are_similar(fingerprint, other, thresholds[fingerprint.language])
             )
-            most = thresholds[one.language].max_matches
+            most = thresholds[fingerprint.language].max_matches
             expected.append(Nominee(story_id, tuple(n for *_, n in ranked[:most]), max(0, len(ranked) - most)))
     arrays = held(others)
     unindexed = arrays.where(np.isin(arrays.ids, list(late)))
@@ -156,9 +158,11 @@ def test_found_ids_and_numbers_are_merged_without_duplicates(results: list[tuple
 @settings(deadline=None)
 @given(*[st.builds(BandedFingerprint, two_languages, hashes, signatures)] * 2, thresholds)
 def test_stories_worth_comparing_would_nominate_each_other(
-    one: BandedFingerprint, other: BandedFingerprint, thresholds: dict[Language, Thresholds]
+    first: BandedFingerprint, second: BandedFingerprint, thresholds: dict[Language, Thresholds]
 ) -> None:
-    assert worth_comparing(one, other, thresholds[one.language]) == are_similar(one, other, thresholds[one.language])
+    assert worth_comparing(first, second, thresholds[first.language]) == are_similar(
+        first, second, thresholds[first.language]
+    )
 
 
 @pytest.mark.parametrize("found", [Found(set(), np.empty(0, np.uint32)), Found({9}, np.array([9], np.uint32))])

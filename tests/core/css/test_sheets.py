@@ -29,8 +29,8 @@ QUERIES = [
     *FEATURES,
     *(f"not {feature}" for feature in FEATURES),
     *(f"{kind} and {feature}" for kind, feature in product(KINDS, FEATURES)),
-    *(f"{one} and {other}" for one, other in PAIRS),
-    *(f"{one} or {other}" for one, other in PAIRS),
+    *(f"{first} and {second}" for first, second in PAIRS),
+    *(f"{first} or {second}" for first, second in PAIRS),
     *(f"{kind}, {feature}" for kind, feature in product(KINDS, FEATURES)),
 ]
 

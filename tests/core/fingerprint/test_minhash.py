@@ -83,8 +83,8 @@ def test_agreeing_rows_estimate_the_jaccard_similarity(share: float) -> None:
     true = common / (2 * size - common)
     rows = []
     for _ in range(pairs):
-        both, one, other = np.split(draw.integers(0, 2**64, 3 * size, np.uint64), [common, size + common])
-        sets = [np.unique(np.concatenate([both, rest[: size - common]])) for rest in (one, other)]
+        both, first, second = np.split(draw.integers(0, 2**64, 3 * size, np.uint64), [common, size + common])
+        sets = [np.unique(np.concatenate([both, rest[: size - common]])) for rest in (first, second)]
         rows.append(agreeing(*(signature_rows([signature(hashes)]) for hashes in sets))[0])
     error = 5 * (true * (1 - true) / (ROWS * pairs)) ** 0.5
     assert abs(np.mean([estimated_jaccard(int(n)) for n in rows]) - true) < error + 0.004

@@ -107,4 +107,4 @@ def test_a_part_shares_hashes_with_its_work(language: Language) -> None:
 
 
 def test_signs_and_digits_have_no_class() -> None:
-    assert {int(consonants()[ord(one)]) for one in "ая5५ाि़्aeiouyh़ ّ"} == {NO_CONSONANT}
+    assert {int(consonants()[ord(letter)]) for letter in "ая5५ाि़्aeiouyh़ ّ"} == {NO_CONSONANT}

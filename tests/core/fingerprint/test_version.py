@@ -100,7 +100,9 @@ digests = st.dictionaries(names, st.sampled_from(["a" * 16, "b" * 16]))
 def test_only_a_held_language_with_another_digest_differs(
     old: dict[str, str], new: dict[str, str], held: set[str]
 ) -> None:
-    recorded, current = (" ".join(("f" * 16, *(f"{n}={d}" for n, d in one.items()))) for one in (old, new))
+    recorded, current = (
+        " ".join(("f" * 16, *(f"{n}={d}" for n, d in by_language.items()))) for by_language in (old, new)
+    )
     changed = {n for n in held & old.keys() & new.keys() if old[n] != new[n]}
     message = version.difference(recorded, current, held)
     assert (message is not None) is bool(changed)

@@ -77,11 +77,11 @@ def test_a_fingerprint_has_16_byte_hashes_and_a_word_count(words: list[bytes]) -
 @unhurried
 @given(stories, stories)
 def test_a_text_hash_is_equal_for_equal_words_only(left: list[bytes], right: list[bytes]) -> None:
-    one, other = (
+    first, second = (
         [word.replace(b" ", b"") or b"-" for word in words] for words in (left, right)
     )  # tokens contain no spaces
-    assert (fingerprint(one).text_hash == fingerprint(other).text_hash) == (one == other)
-    assert (fingerprint(one).text_hash == fingerprint([b"".join(one)]).text_hash) == (len(one) == 1)
+    assert (fingerprint(first).text_hash == fingerprint(second).text_hash) == (first == second)
+    assert (fingerprint(first).text_hash == fingerprint([b"".join(first)]).text_hash) == (len(first) == 1)
 
 
 @pytest.mark.parametrize("language", SAMPLED)
@@ -130,11 +130,11 @@ repetitive = st.lists(st.integers(0, 2), max_size=150).map(word_hashes)
 
 
 @given(st.one_of(texts, repetitive), st.one_of(texts, repetitive), texts, texts)
-def test_a_shared_run_has_a_passage_hash_in_common(before: Hashes, run: Hashes, other: Hashes, after: Hashes) -> None:
+def test_a_shared_run_has_a_passage_hash_in_common(before: Hashes, run: Hashes, second: Hashes, after: Hashes) -> None:
     if len(run) < SURE:
         return
-    one, two = np.concatenate((before, run, after)), np.concatenate((other, run))
-    assert len(np.intersect1d(passage_hashes(one), passage_hashes(two))) > 0
+    first, two = np.concatenate((before, run, after)), np.concatenate((second, run))
+    assert len(np.intersect1d(passage_hashes(first), passage_hashes(two))) > 0
 
 
 @given(st.one_of(texts, repetitive))

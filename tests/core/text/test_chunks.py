@@ -18,7 +18,7 @@ def test_chunks_are_the_first_words_in_their_order(words: list[str], space: str)
     taken = " ".join(found).split()
     assert taken == words[: len(taken)]
     assert len(found) <= MOST_CHUNKS
-    assert all(len(one.split()) == CHUNK_WORDS for one in found[:-1]), "only the last chunk is shorter"
+    assert all(len(chunk.split()) == CHUNK_WORDS for chunk in found[:-1]), "only the last chunk is shorter"
     assert len(taken) > min(len(words), MOST_CHUNKS * CHUNK_WORDS) - LEAST_WORDS, "only a short rest is left out"
 
 
@@ -36,7 +36,7 @@ def test_chunks_are_whole_words_in_every_language(language: Language) -> None:
 
 
 def test_a_text_without_spaces_has_a_chunk_of_bounded_size() -> None:
-    assert [len(one) for one in chunks("क" * 1_000_000)] == [MOST_CHARACTERS]
+    assert [len(chunk) for chunk in chunks("क" * 1_000_000)] == [MOST_CHARACTERS]
 
 
 def test_a_text_without_words_has_no_chunks() -> None:

@@ -18,7 +18,7 @@ WORDS = st.sampled_from([" ", *(word for text in TEXTS.values() for word in text
 PIECES = st.one_of(
     WORDS,
     st.tuples(st.sampled_from(["b", "i", "span", "p", "div", "h2"]), WORDS).map(
-        lambda one: f"<{one[0]}>{one[1]}</{one[0]}>"
+        lambda tag: f"<{tag[0]}>{tag[1]}</{tag[0]}>"
     ),
     st.sampled_from(
         ["<br>", "<BR/>", "<!-- c -->", "<script>a < b</script>", "<style>p {}</style>", "&amp;", "&#2309;"]

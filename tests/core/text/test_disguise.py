@@ -67,7 +67,8 @@ def test_look_alikes_count_by_their_share_of_the_letters(look_alike: dict[int, i
     disguised = [word.translate(look_alike) for word in words[:end]]
     if look_alike is CYRILLIC:  # a word of other letters only is a word of another language
         disguised = [
-            one if any(c.isascii() for c in one) else word for one, word in zip(disguised, words, strict=False)
+            disguised_word if any(c.isascii() for c in disguised_word) else word
+            for disguised_word, word in zip(disguised, words, strict=False)
         ]
     text = " ".join(disguised + words[end:])
     n = sum(not c.isascii() for c in text) - sum(not c.isascii() for c in " ".join(words))

@@ -53,8 +53,8 @@ def covered(spans: Spans) -> int:
 
 @unhurried
 @given(stories, stories)
-def test_blocks_are_equal_words_in_order_and_disjoint(one: str, other: str) -> None:
-    a, b = story(one), story(other)
+def test_blocks_are_equal_words_in_order_and_disjoint(first: str, second: str) -> None:
+    a, b = story(first), story(second)
     runs = align(a, b)
     for at_a, at_b, words, _ in runs.tolist():
         assert words > 0
@@ -76,8 +76,8 @@ def test_blocks_are_equal_words_in_order_and_disjoint(one: str, other: str) -> N
 
 @unhurried
 @given(stories, stories)
-def test_exchanging_the_texts_exchanges_the_sides(one: str, other: str) -> None:
-    a, b = story(one), story(other)
+def test_exchanging_the_texts_exchanges_the_sides(first: str, second: str) -> None:
+    a, b = story(first), story(second)
     common = passage_hashes(a)[::2]
     there, back = find_copied(a, b, common), find_copied(b, a, common)
     assert (there.words, there.common_words, there.longest_run) == (back.words, back.common_words, back.longest_run)
@@ -87,8 +87,8 @@ def test_exchanging_the_texts_exchanges_the_sides(one: str, other: str) -> None:
 
 @unhurried
 @given(stories, stories)
-def test_longest_run_is_that_of_the_texts(one: str, other: str) -> None:
-    a, b = story(one), story(other)
+def test_longest_run_is_that_of_the_texts(first: str, second: str) -> None:
+    a, b = story(first), story(second)
     assert find_copied(a, b).longest_run in {None, longest_run(a, b)}
 
 
@@ -182,8 +182,8 @@ def assert_equal_to_references(a: Hashes, b: Hashes, common: PassageHashes, at_l
 @pytest.mark.native
 @unhurried
 @given(stories, stories, st.integers(1, 4), st.sampled_from([0, MIN_BLOCK, 20]))
-def test_native_functions_equal_their_references(one: str, other: str, every: int, at_least: int) -> None:
-    a, b = story(one), story(other)
+def test_native_functions_equal_their_references(first: str, second: str, every: int, at_least: int) -> None:
+    a, b = story(first), story(second)
     assert_equal_to_references(a, b, passage_hashes(a)[::every] if every < 4 else NO_HASHES, at_least)
     assert_equal_to_references(a, a.copy(), passage_hashes(a)[1::every], at_least)
 

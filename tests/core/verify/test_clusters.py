@@ -42,8 +42,8 @@ def test_cluster_names_earliest_story_weakest_edge_and_ends(
         assert cluster.stories[0] == (min(known)[1] if known else min(cluster.stories))
         inside = [edge for edge in found if edge[0] in cluster.stories]
         assert cluster.weakest in inside and cluster.weakest[2] == min(edge[2] for edge in inside)
-        one, other = cluster.ends
-        assert reached(one, inside)[other] == cluster.steps >= max(reached(cluster.stories[0], inside).values()) / 1
+        first, second = cluster.ends
+        assert reached(first, inside)[second] == cluster.steps >= max(reached(cluster.stories[0], inside).values()) / 1
         assert cluster.steps <= max(max(reached(s, inside).values()) for s in cluster.stories)
 
 
@@ -64,7 +64,7 @@ def test_order_of_edges_changes_nothing(both: tuple[list[Edge], list[Edge]], pub
 @given(edges, times)
 def test_each_story_maps_to_its_cluster(found: list[Edge], published: dict[int, int | None]) -> None:
     made = clusters(found, published)
-    wanted = {story: (one.stories[0], len(one.stories)) for one in made for story in one.stories}
+    wanted = {story: (member.stories[0], len(member.stories)) for member in made for story in member.stories}
     assert by_story(found, published) == wanted
 
 
@@ -80,7 +80,7 @@ MEMBERS = st.lists(
     st.builds(Member, st.integers(-3, 20), TIMES, st.integers(1, 3)),
     min_size=1,
     max_size=8,
-    unique_by=lambda one: one[0],
+    unique_by=lambda member: member[0],
 )
 
 
@@ -90,18 +90,18 @@ def test_one_member_is_kept_or_all_works_and_the_order_of_the_members_does_not_m
     members: list[Member], policy: Policy
 ) -> None:
     keep = choose_kept(members, policy)
-    works = {one.story_id for one in members if is_work(one.story_id)}
+    works = {member.story_id for member in members if is_work(member.story_id)}
     assert keep == works if policy == "reference" and works else len(keep) == 1
-    assert keep <= {one.story_id for one in members}
-    assert choose_kept(sorted(members, key=lambda one: one.story_id), policy) == keep
+    assert keep <= {member.story_id for member in members}
+    assert choose_kept(sorted(members, key=lambda member: member.story_id), policy) == keep
 
 
 @settings(max_examples=50)
 @given(MEMBERS)
 def test_each_policy_keeps_what_it_names(members: list[Member]) -> None:
     [earliest], [newest], [longest] = (choose_kept(members, policy) for policy in ("earliest", "newest", "longest"))
-    by_id = {one.story_id: one for one in members}
+    by_id = {member.story_id: member for member in members}
     assert earliest == min(by_id, key=lambda story_id: sort_key(by_id[story_id].published, story_id))
-    dates = [one.published for one in members if one.published is not None]
+    dates = [member.published for member in members if member.published is not None]
     assert by_id[newest].published == max(dates, default=None)
-    assert by_id[longest].words == max(one.words for one in members)
+    assert by_id[longest].words == max(member.words for member in members)

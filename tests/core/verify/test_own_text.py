@@ -41,26 +41,26 @@ def kind(a: list[bytes], b: list[bytes], common: PassageHashes) -> Kind | None:
 @unhurried
 @given(words, words, st.integers(3 * WINDOW, 100), st.booleans())
 def test_own_containment_is_that_of_the_words_apart_from_common_passages(
-    one: list[bytes], other: list[bytes], n: int, is_first: bool
+    first: list[bytes], second: list[bytes], n: int, is_first: bool
 ) -> None:
     prayer = [f"prayer{k}".encode() for k in range(n)]
     common = passage_hashes(text_of_words(prayer).word_hashes)
-    story = text_of_words([*prayer, *one] if is_first else [*one, *prayer])
-    found, same = own_containments([(story, text_of_words(other)), (story, story)], common)
+    story = text_of_words([*prayer, *first] if is_first else [*first, *prayer])
+    found, same = own_containments([(story, text_of_words(second)), (story, story)], common)
     assert same is None or same == 1
     assert (found is None) == (same is None), "whether a story has own text depends on the other one"
-    surely, perhaps = (one[2 * WINDOW :], one) if is_first else (one[: -2 * WINDOW], one)
+    surely, perhaps = (first[2 * WINDOW :], first) if is_first else (first[: -2 * WINDOW], first)
     if found is None:
         assert len(set(pairwise(surely))) <= LEAST_OWN * len(story.shingles)
     else:
-        assert found == 0 or set(pairwise(perhaps)) & set(pairwise(other))
+        assert found == 0 or set(pairwise(perhaps)) & set(pairwise(second))
 
 
 @unhurried
 @given(words.filter(lambda some: len(some) > 1), words)
-def test_without_common_passages_it_is_the_containment(one: list[bytes], other: list[bytes]) -> None:
-    pairs, others = set(pairwise(one)), set(pairwise(other))
-    pair = text_of_words(one), text_of_words(other)
+def test_without_common_passages_it_is_the_containment(first: list[bytes], second: list[bytes]) -> None:
+    pairs, others = set(pairwise(first)), set(pairwise(second))
+    pair = text_of_words(first), text_of_words(second)
     assert own_containments([pair], NO_HASHES) == [len(pairs & others) / len(pairs)]
 
 

@@ -63,27 +63,30 @@ def tiled(a: Hashes, b: Hashes) -> set[tuple[int, int, int]]:
 
 
 def exchanged(found: list[Passage]) -> set[tuple[int, int, int]]:
-    return {(one.start_b, one.start_a, one.words) for one in found}
+    return {(passage.start_b, passage.start_a, passage.words) for passage in found}
 
 
 def plain(found: list[Passage]) -> set[tuple[int, int, int]]:
-    return {(one.start_a, one.start_b, one.words) for one in found}
+    return {(passage.start_a, passage.start_b, passage.words) for passage in found}
 
 
 def assert_passages(a: Hashes, b: Hashes) -> list[Passage]:
     """All laws that hold of any two stories, however repetitive."""
     found = passages(a, b)
-    assert found == sorted(found, key=lambda one: (-one.words, one.start_a, one.start_b))
+    assert found == sorted(found, key=lambda passage: (-passage.words, passage.start_a, passage.start_b))
     left_a, left_b = a.tolist(), b.tolist()
-    for one in found:
-        assert one.words >= MIN_PASSAGE
-        within_a = slice(one.start_a, one.start_a + one.words)
-        within_b = slice(one.start_b, one.start_b + one.words)
+    for passage in found:
+        assert passage.words >= MIN_PASSAGE
+        within_a = slice(passage.start_a, passage.start_a + passage.words)
+        within_b = slice(passage.start_b, passage.start_b + passage.words)
         assert left_a[within_a] == left_b[within_b], "equal, and no word taken twice"
-        left_a[within_a] = [TAKEN_A] * one.words
-        left_b[within_b] = [TAKEN_B] * one.words
-    for one in found:
-        beside = [(one.start_a - 1, one.start_b - 1), (one.start_a + one.words, one.start_b + one.words)]
+        left_a[within_a] = [TAKEN_A] * passage.words
+        left_b[within_b] = [TAKEN_B] * passage.words
+    for passage in found:
+        beside = [
+            (passage.start_a - 1, passage.start_b - 1),
+            (passage.start_a + passage.words, passage.start_b + passage.words),
+        ]
         for i, j in beside:
             if 0 <= i < len(a) and 0 <= j < len(b):
                 assert left_a[i] != left_b[j], "a passage goes on as far as it can"
@@ -119,7 +122,7 @@ def test_first_passage_is_the_longest_run(words: tuple[str, str]) -> None:
     longest = longest_run(a, b)
     with all_pairs:
         found = passages(a, b)
-    assert [one.words for one in found[:1]] == ([longest] if longest >= MIN_PASSAGE else [])
+    assert [passage.words for passage in found[:1]] == ([longest] if longest >= MIN_PASSAGE else [])
 
 
 @given(stories, st.booleans())
@@ -180,11 +183,11 @@ def test_repetitive_stories_are_covered(name: str) -> None:
     words_a, words_b, share = REPETITIVE[name]
     a, b = story(words_a), story(words_b)
     found = passages(a, b)
-    assert sum(one.words for one in found) >= share * len(a), "of a's words"
+    assert sum(passage.words for passage in found) >= share * len(a), "of a's words"
     for places in ([(p.start_a, p.words) for p in found], [(p.start_b, p.words) for p in found]):
         assert all(start + words <= after for (start, words), (after, _) in pairwise(sorted(places)))
-    for one in found:
-        assert np.array_equal(a[one.start_a :][: one.words], b[one.start_b :][: one.words])
+    for passage in found:
+        assert np.array_equal(a[passage.start_a :][: passage.words], b[passage.start_b :][: passage.words])
 
 
 def test_gram_pairs_grow_linearly_with_words() -> None:

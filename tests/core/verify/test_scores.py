@@ -100,11 +100,11 @@ def test_an_assessment_survives_pickling(words: int) -> None:
 @unhurried
 @given(stories, stories)
 def test_scores_equal_those_of_word_pair_sets(a: list[bytes], b: list[bytes]) -> None:
-    one, other = word_pairs(a), word_pairs(b)
+    first, second = word_pairs(a), word_pairs(b)
     found = measure(text_of_words(a), text_of_words(b), 0)
-    assert found.jaccard == len(one & other) / len(one | other)
-    assert found.containment_a == len(one & other) / len(one)
-    assert found.containment_b == len(one & other) / len(other)
+    assert found.jaccard == len(first & second) / len(first | second)
+    assert found.containment_a == len(first & second) / len(first)
+    assert found.containment_b == len(first & second) / len(second)
     assert not found.estimated
 
 
@@ -200,13 +200,15 @@ def test_two_labels_change_the_kind_alone_in_one_script_and_a_passage_is_no_copy
     words = [f"{word.decode()}{n}".encode() for word in tokens(TEXTS[language]) for n in range(12)]
     places = st.lists(st.integers(0, len(words) - 1), min_size=1, max_size=3)
     a, b = ([word for place in data.draw(places) for word in words[place : place + 90]] for _ in "ab")
-    one, two = assessed(a, b), assessed(a, b, labels=(language, HINDI if language == MARATHI else MARATHI))
-    if one is None or two is None:
-        assert one is None and two is None
+    first, second = assessed(a, b), assessed(a, b, labels=(language, HINDI if language == MARATHI else MARATHI))
+    if first is None or second is None:
+        assert first is None and second is None
     else:
-        assert two.kind == (None if one.kind in {None, PASSAGE} else TRANSLITERATED), f"{one.kind} became {two.kind}"
-        assert two.signals == replace(one.signals, extra={**one.signals.extra, LABELS: 2})
-        assert (two.spans_a.tolist(), two.spans_b.tolist()) == (one.spans_a.tolist(), one.spans_b.tolist())
+        assert second.kind == (None if first.kind in {None, PASSAGE} else TRANSLITERATED), (
+            f"{first.kind} became {second.kind}"
+        )
+        assert second.signals == replace(first.signals, extra={**first.signals.extra, LABELS: 2})
+        assert (second.spans_a.tolist(), second.spans_b.tolist()) == (first.spans_a.tolist(), first.spans_b.tolist())
 
 
 @pytest.mark.parametrize("language", SAMPLED)

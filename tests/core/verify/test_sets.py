@@ -16,7 +16,7 @@ def test_shared_hashes_of_pairs_are_counted(some: list[frozenset[int]], times: i
     """Where a set is many times as large as the other, its elements are searched."""
     sets = [*some[1:], some[0] | frozenset(range(100, 100 * times))]
     pairs = [(a, b, 0) for a in range(len(sets)) for b in range(len(sets))]
-    hashes = [np.array(sorted(one), np.uint64) for one in sets]
+    hashes = [np.array(sorted(members), np.uint64) for members in sets]
     for counts in (count_shared_pairs, count_shared_pairs.reference):
         found = counts(hashes, np.array(pairs, np.int32))
         assert found.tolist() == [len(sets[a] & sets[b]) for a, b, _ in pairs]
@@ -26,10 +26,10 @@ def test_shared_hashes_of_pairs_are_counted(some: list[frozenset[int]], times: i
 @settings(deadline=None)
 @given(*[st.frozensets(st.integers(0, 50) | st.just(2**32 - 1), max_size=50)] * 3)
 def test_shared_numbers_are_counted_apart_from_others(
-    one: frozenset[int], other: frozenset[int], others: frozenset[int]
+    first: frozenset[int], second: frozenset[int], others: frozenset[int]
 ) -> None:
-    a, b, apart = (np.array(sorted(numbers), np.uint32) for numbers in (one, other, others))
+    a, b, apart = (np.array(sorted(numbers), np.uint32) for numbers in (first, second, others))
     pairs = np.array([[0, 1, 0], [1, 1, 0]], np.int32)
     for counts in (count_apart_pairs, count_apart_pairs.reference):
-        assert counts([a, b], pairs, apart).tolist() == [len((one & other) - others), len(other - others)]
-        assert counts([a, b], pairs, apart[:0]).tolist() == [len(one & other), len(other)]
+        assert counts([a, b], pairs, apart).tolist() == [len((first & second) - others), len(second - others)]
+        assert counts([a, b], pairs, apart[:0]).tolist() == [len(first & second), len(second)]

@@ -97,11 +97,11 @@ def test_other_stories_of_one_language_are_no_disguised_copies(language: Languag
 
 
 def test_stories_of_other_languages_share_little() -> None:
-    for one, other in combinations(SAMPLED, 2):
-        for a in FORWARD[one]:
-            for b in FORWARD[other]:
+    for first, second in combinations(SAMPLED, 2):
+        for a in FORWARD[first]:
+            for b in FORWARD[second]:
                 shared = overlap(a, b).containment
-                assert shared < 0.2, f"{one} and {other} share {shared:.2f}"
+                assert shared < 0.2, f"{first} and {second} share {shared:.2f}"
 
 
 @pytest.mark.parametrize("language", INDIC)
@@ -109,8 +109,8 @@ def test_both_sides_have_the_same_findings(language: Language) -> None:
     a, b = FORWARD[language][0], text_of_words(tokens(" ".join(STORIES[language][0].split()[50:])))
     forth, back = overlap(a, b), overlap(b, a)
     assert (forth.jaccard, forth.containment_a) == (back.jaccard, back.containment_b)
-    one, other = copied_words(a.skeleton, b.skeleton), copied_words(b.skeleton, a.skeleton)
-    assert one.spans_a.tolist() == other.spans_b.tolist()
+    first, second = copied_words(a.skeleton, b.skeleton), copied_words(b.skeleton, a.skeleton)
+    assert first.spans_a.tolist() == second.spans_b.tolist()
 
 
 @pytest.mark.parametrize("language", INDIC)
@@ -120,8 +120,10 @@ def test_each_passage_lies_in_both_texts_and_none_overlaps_another(language: Lan
     found = copied_words(a.skeleton, b.skeleton)
     assert len(pair_spans(a.skeleton, b.skeleton, found.spans_a, found.spans_b)) >= 2, "two parts have changed places"
     shown = passages(a.skeleton, b.skeleton)
-    for text, starts in ((a, [one.start_a for one in shown]), (b, [one.start_b for one in shown])):
-        places = [place for start, one in zip(starts, shown, strict=True) for place in range(start, start + one.words)]
+    for text, starts in ((a, [passage.start_a for passage in shown]), (b, [passage.start_b for passage in shown])):
+        places = [
+            place for start, passage in zip(starts, shown, strict=True) for place in range(start, start + passage.words)
+        ]
         assert len(set(places)) == len(places) and max(places) < len(text.words)
 
 

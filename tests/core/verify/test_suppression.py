@@ -63,14 +63,14 @@ def test_shared_decision_leaves_a_covered_pair_without_flag(kind: Kind, decision
 
 @given(both)
 def test_shared_decision_is_the_latest_on_both_stories(decisions: tuple[Decisions, Decisions]) -> None:
-    one, other = decisions
-    shared = decision_on_both(one, other)
-    common = one.keys() & other.keys()
+    first, second = decisions
+    shared = decision_on_both(first, second)
+    common = first.keys() & second.keys()
     assert (shared is None) == (not common)
     if shared is not None:
         sides = [side[decision] for decision in common for side in decisions]
         assert shared.verdict_id == max(verdict.verdict_id for verdict in sides)
-        most_severe = [min(one[n].kind, other[n].kind, key=RANK.__getitem__) for n in common]
+        most_severe = [min(first[n].kind, second[n].kind, key=RANK.__getitem__) for n in common]
         assert shared.kind in most_severe, "of the two sides, the more severe kind counts"
 
 

@@ -70,13 +70,13 @@ def test_each_tier_can_be_shown(tier: Tier) -> None:
 
 
 @given(signals, signals)
-def test_stronger_signals_come_first_within_a_tier(one: Signals, other: Signals) -> None:
+def test_stronger_signals_come_first_within_a_tier(first: Signals, second: Signals) -> None:
     near, similar, partial, passage = (tier_of(kind).strength for kind in (NEAR, SIMILAR, PARTIAL, PASSAGE))
-    if one.hamming < other.hamming:
-        assert near(one) > near(other), "fewer differing bits count before any Jaccard similarity"
-    assert (similar(one) > similar(other)) == ((one.jaccard or 0) > (other.jaccard or 0))
-    assert (partial(one) > partial(other)) == (one.containment > other.containment)
-    assert (passage(one) > passage(other)) == (one.extra[COPIED_WORDS] > other.extra[COPIED_WORDS])
+    if first.hamming < second.hamming:
+        assert near(first) > near(second), "fewer differing bits count before any Jaccard similarity"
+    assert (similar(first) > similar(second)) == ((first.jaccard or 0) > (second.jaccard or 0))
+    assert (partial(first) > partial(second)) == (first.containment > second.containment)
+    assert (passage(first) > passage(second)) == (first.extra[COPIED_WORDS] > second.extra[COPIED_WORDS])
 
 
 @given(st.integers(1, 1000), st.integers(1, 1000))
@@ -88,7 +88,7 @@ def test_partial_joins_only_stories_of_similar_length_and_passage_none(longer: i
 
 
 def test_authors_repeat_parts_of_their_own_text() -> None:
-    assert [tier.kind for tier in TIERS if tier.own_text_expected] == [
+    assert [tier.kind for tier in TIERS if tier.reuse_expected] == [
         PARTIAL,
         TRANSLITERATED,
         PASSAGE,

@@ -34,8 +34,8 @@ def holders(stories: Stories) -> dict[int, list[int]]:
     """For each hash the stories that have it, ascending."""
     found: dict[int, list[int]] = defaultdict(list)
     for number, hashes in sorted(stories.items()):
-        for one in hashes.tolist():
-            found[one].append(number)
+        for passage_hash in hashes.tolist():
+            found[passage_hash].append(number)
     return found
 
 
@@ -45,9 +45,9 @@ def answers(stories: Stories, probes: Sequence[PassageHashes], common: int) -> l
     """
     holding, found = holders(stories), list[Answer]()
     for probe in probes:
-        numbers = {one: holding.get(one, []) for one in probe.tolist()}
+        numbers = {passage_hash: holding.get(passage_hash, []) for passage_hash in probe.tolist()}
         shared = Counter(number for some in numbers.values() if len(some) <= common for number in some)
-        commons = {one: len(some) for one, some in numbers.items() if len(some) > common}
+        commons = {passage_hash: len(some) for passage_hash, some in numbers.items() if len(some) > common}
         found.append(({number: count for number, count in shared.items() if count >= MIN_SHARED}, commons))
     return found
 

@@ -74,7 +74,7 @@ def test_merge_and_join_find_what_brute_force_finds(
                 case "merge":
                     index.merge(live_except([]), MADE_AT)
         live = without(stories, dead)
-        commons = {one: len(numbers) for one, numbers in holders(live).items() if len(numbers) > common}
+        commons = {holder: len(numbers) for holder, numbers in holders(live).items() if len(numbers) > common}
         assert joined(index.join(language_of(stories, dead), common, Path(name))) == (pairs(live, common), commons)
         assert [path.name for path in Path(name).iterdir()] == ["passages"], "the scratch file is left behind"
 
@@ -108,16 +108,16 @@ def test_the_join_pairs_stories_of_all_languages(
         steps = list(index.join(languages, common, Path(name), after))
         index.close()
     later = {pair: shared for pair, shared in pairs(stories, common).items() if pair[1] > after}
-    commons = {one: numbers for one, numbers in holders(stories).items() if len(numbers) > common}
-    assert joined(steps) == (later, {one: len(numbers) for one, numbers in commons.items()})
+    commons = {holder: numbers for holder, numbers in holders(stories).items() if len(numbers) > common}
+    assert joined(steps) == (later, {passage_hash: len(numbers) for passage_hash, numbers in commons.items()})
     reported = [
-        (one, languages[example])
+        (passage_hash, languages[example])
         for step in steps
-        for one, example in zip(step.common.hashes.tolist(), step.common.examples.tolist(), strict=True)
-        if example in commons[one]
+        for passage_hash, example in zip(step.common.hashes.tolist(), step.common.examples.tolist(), strict=True)
+        if example in commons[passage_hash]
     ]
-    expected = {(one, languages[number]) for one, numbers in commons.items() for number in numbers}
-    assert sorted(reported) == sorted(expected), "a common hash has no example, or two, in a language"
+    expected = {(passage_hash, languages[number]) for passage_hash, numbers in commons.items() for number in numbers}
+    assert sorted(reported) == sorted(expected), "a common passage_hash has no example, or two, in a language"
     read = [step.is_read for step in steps]
     assert read.count(True) == 1
     assert not any(len(step.common.hashes) for step in steps[read.index(True) :])
@@ -161,9 +161,9 @@ def test_each_story_has_its_hashes_again(stories: dict[int, set[int]], flushed: 
         if flushed:
             index.flush(1, flushed, flushed)
         found, wanted = dict[int, list[int]](), {number: sorted(its) for number, its in stories.items() if its}
-        for one in index.by_story(scratch):
-            numbers = np.arange(one.first, one.last + 1, dtype=np.uint32)
-            starts, its = one.of(numbers)
+        for passage_hash in index.by_story(scratch):
+            numbers = np.arange(passage_hash.first, passage_hash.last + 1, dtype=np.uint32)
+            starts, its = passage_hash.of(numbers)
             found |= {
                 int(number): its[start:stop].tolist()
                 for number, start, stop in zip(numbers, starts, starts[1:], strict=False)

@@ -52,7 +52,7 @@ def test_a_hash_in_one_large_bucket_is_found(tmp_path: Path, postings: int) -> N
     index.flush(1, len(rows), MADE_AT)
     found = index.lookup([low, low + 1, np.array([0, 2**32 - 1], np.uint32)], len(rows))
     assert found[0].shared.tolist() == [len(low)] * len(rows)
-    assert [len(one.numbers) for one in found[1:]] == [0, 0]
+    assert [len(result.numbers) for result in found[1:]] == [0, 0]
     common = index.lookup([low], len(rows) - 1)[0]
     assert (common.common == low).all() and set(common.holders.tolist()) == {len(rows)} and not len(common.numbers)
     index.close()

@@ -60,8 +60,8 @@ def _passages(db: sqlite3.Connection, ledger: Path) -> list[tuple[object, ...]]:
     for number, data in db.execute("SELECT number, hashes FROM passage_hashes"):
         hashes[number].update(np.frombuffer(data, np.uint32).tolist())
     folder = files.passages_folder(ledger)
-    for one in list_segments(folder):
-        keys = Segment(one.path).keys_of_prefixes(range(PREFIXES))
+    for segment in list_segments(folder):
+        keys = Segment(segment.path).keys_of_prefixes(range(PREFIXES))
         for key in keys.tolist():
             hashes[key & int(NUMBER_MASK)].add(key >> int(HASH_SHIFT))
     rows = db.execute("SELECT number, id FROM stories ORDER BY id").fetchall()

@@ -86,7 +86,8 @@ def kill_points(rng: random.Random, reached: dict[str, dict[str, int]]) -> list[
                 points += [(command, at), (command, at | {"seconds": rng.uniform(0, LATEST_SECONDS)})]
                 counted = [other for other in LATEST if other in counts]
                 points += [
-                    (command, {"point": one, "nth": rng.randint(1, LATEST[one]), "since": point}) for one in counted
+                    (command, {"point": place, "nth": rng.randint(1, LATEST[place]), "since": point})
+                    for place in counted
                 ]
     rng.shuffle(points)
     return points

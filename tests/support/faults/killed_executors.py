@@ -60,7 +60,7 @@ def _begun(output: Path) -> set[Path]:
 
 
 def _executors(pid: int) -> Iterator[int]:
-    for one in descendants(pid):
+    for descendant in descendants(pid):
         with suppress(OSError):
-            if EXECUTOR in Path(f"/proc/{one}/cmdline").read_bytes():
-                yield int(one)
+            if EXECUTOR in Path(f"/proc/{descendant}/cmdline").read_bytes():
+                yield int(descendant)

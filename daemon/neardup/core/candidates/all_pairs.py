@@ -157,26 +157,26 @@ def _runs(members: Positions, values: BandValues) -> Runs:
 class Alike(NamedTuple):
     """Pairs of one of some stories and another story: their positions, and the rows in which they agree."""
 
-    ones: Indices
+    stories: Indices
     others: Indices
     rows: Indices
 
 
-def compare(ones: FingerprintArrays, others: FingerprintArrays, most_bits: int) -> Alike:
+def compare(stories: FingerprintArrays, others: FingerprintArrays, most_bits: int) -> Alike:
     """The pairs within the Hamming distance `most_bits`, or whose signatures agree in ROWS rows.
 
     All stories are of one language.
     """
-    return Alike(*close_pairs(columns_of(ones), columns_of(others), most_bits, LEAST_ROWS))
+    return Alike(*close_pairs(columns_of(stories), columns_of(others), most_bits, LEAST_ROWS))
 
 
 @in_c(native.close_pairs)
-def close_pairs(ones: Arrays, others: Arrays, most_bits: int, least_rows: int) -> tuple[Indices, Indices, Indices]:
+def close_pairs(stories: Arrays, others: Arrays, most_bits: int, least_rows: int) -> tuple[Indices, Indices, Indices]:
     """The pairs within the Hamming distance, or that agree in enough rows, by the second one: both, and these rows."""
     found = [np.zeros((3, 0), np.int64)]
     for nth in range(len(others[0])):
-        rows = (ones[2] == others[2][nth]).sum(axis=1) * (ones[3] & others[3][nth])
-        near = np.flatnonzero((rows >= least_rows) | (hamming(ones[1], others[1][nth]) <= most_bits))
+        rows = (stories[2] == others[2][nth]).sum(axis=1) * (stories[3] & others[3][nth])
+        near = np.flatnonzero((rows >= least_rows) | (hamming(stories[1], others[1][nth]) <= most_bits))
         found.append(np.stack((near, np.full(len(near), nth), rows[near])))
     left, right, rows = np.concatenate(found, axis=1)
     return left, right, rows

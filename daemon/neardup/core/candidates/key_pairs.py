@@ -185,14 +185,14 @@ def ranked_pairs(buckets: Buckets, table: KeyTable) -> tuple[Indices, Indices, I
     return left, right, rows, bits, left_out
 
 
-def _shared_keys(ones: Indices, other: int, arrays: Arrays, table: KeyTable, language: int) -> Flags:
+def _shared_keys(stories: Indices, other: int, arrays: Arrays, table: KeyTable, language: int) -> Flags:
     """Whether each of some stories (n,) shares each key with another one of its language: (n, keys)."""
     _, simhashes, signatures, signed = arrays
     count, bands = int(table.group_edges[language, 0]), int(table.thresholds[language, 1])
     starts = table.group_edges[language, 1 : count + 1]
-    same_bands = simhashes.view(np.uint16)[ones] == simhashes.view(np.uint16)[other]
-    same_rows = (signatures[ones] == signatures[other]) & (signed[ones] & signed[other])[:, None]
-    of_signature = same_rows[:, : ROWS_A_BAND * bands].reshape(len(ones), bands, ROWS_A_BAND).all(axis=2)
+    same_bands = simhashes.view(np.uint16)[stories] == simhashes.view(np.uint16)[other]
+    same_rows = (signatures[stories] == signatures[other]) & (signed[stories] & signed[other])[:, None]
+    of_signature = same_rows[:, : ROWS_A_BAND * bands].reshape(len(stories), bands, ROWS_A_BAND).all(axis=2)
     return np.concatenate((np.logical_and.reduceat(same_bands, starts, axis=1), of_signature), axis=1)
 
 

@@ -30,10 +30,10 @@ MAX_UNINDEXED = 10_000  # stories; comparing them with each story of a batch tak
 
 
 def alike(
-    ones: FingerprintArrays, others: FingerprintArrays, left: Indices, right: Indices, thresholds: Thresholds
+    stories: FingerprintArrays, others: FingerprintArrays, left: Indices, right: Indices, thresholds: Thresholds
 ) -> Scores:
-    """Score the pairs of ones[left[i]] and others[right[i]]."""
-    return score_pairs(columns_of(ones), columns_of(others), left, right, thresholds)
+    """Score the pairs of stories[left[i]] and others[right[i]]."""
+    return score_pairs(columns_of(stories), columns_of(others), left, right, thresholds)
 
 
 def alike_inside(stories: FingerprintArrays, thresholds: Thresholds) -> tuple[Indices, Indices, Indices, Indices]:
@@ -43,10 +43,10 @@ def alike_inside(stories: FingerprintArrays, thresholds: Thresholds) -> tuple[In
 
 
 def alike_across(
-    ones: FingerprintArrays, others: FingerprintArrays, thresholds: Thresholds
+    stories: FingerprintArrays, others: FingerprintArrays, thresholds: Thresholds
 ) -> tuple[Indices, Indices, Indices, Indices]:
-    """The pairs of one of `ones` and one of `others` that are alike, as in `alike_inside`."""
-    return alike_pairs(columns_of(ones), columns_of(others), thresholds, False)
+    """The pairs of a story of `stories` and one of `others` that are alike, as in `alike_inside`."""
+    return alike_pairs(columns_of(stories), columns_of(others), thresholds, False)
 
 
 def columns_of(stories: FingerprintArrays) -> Arrays:
@@ -55,9 +55,9 @@ def columns_of(stories: FingerprintArrays) -> Arrays:
 
 
 @in_c(native.score_pairs)
-def score_pairs(ones: Arrays, others: Arrays, left: Indices, right: Indices, thresholds: Thresholds) -> Scores:
-    """Score the pairs (m,) of `ones` and `others` by the thresholds of the first one's language."""
-    languages, simhashes, signatures, signed = ones
+def score_pairs(stories: Arrays, others: Arrays, left: Indices, right: Indices, thresholds: Thresholds) -> Scores:
+    """Score the pairs (m,) of `stories` and `others` by the thresholds of the first one's language."""
+    languages, simhashes, signatures, signed = stories
     other_languages, other_simhashes, other_signatures, other_signed = others
     most_bits, bands, shared_bands, agreeing_rows = thresholds[languages[left]].T
     bits = hamming(simhashes[left], other_simhashes[right])
@@ -72,18 +72,18 @@ def score_pairs(ones: Arrays, others: Arrays, left: Indices, right: Indices, thr
 
 @in_c(native.alike_pairs)
 def alike_pairs(
-    ones: Arrays, others: Arrays, thresholds: Thresholds, inside: bool
+    stories: Arrays, others: Arrays, thresholds: Thresholds, inside: bool
 ) -> tuple[Indices, Indices, Indices, Indices]:
-    """The pairs of `ones` and `others` that are alike and share a band or are near; left < right if they are `inside`.
+    """The pairs of `stories` and `others` that are alike and share a band or are near; left < right if `inside`.
 
     Gives left, right, rows that agree, and bits that differ.
     """
     found = [np.zeros((4, 0), np.int64)]
-    for nth, hamming_limit in enumerate(thresholds[ones[0], 0].tolist()):
+    for nth, hamming_limit in enumerate(thresholds[stories[0], 0].tolist()):
         right = np.arange(nth + 1 if inside else 0, len(others[0]))
         left = np.full(len(right), nth)
-        is_alike, rows, bits = score_pairs.reference(ones, others, left, right, thresholds)
-        equal = ones[2][nth] == others[2][right]
+        is_alike, rows, bits = score_pairs.reference(stories, others, left, right, thresholds)
+        equal = stories[2][nth] == others[2][right]
         shares_band = (equal[:, ::ROWS_A_BAND] & equal[:, 1::ROWS_A_BAND]).any(axis=1)
         is_found = is_alike & (shares_band | (bits <= hamming_limit))
         found.append(np.stack((left, right, rows, bits))[:, is_found])

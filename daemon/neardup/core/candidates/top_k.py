@@ -105,7 +105,7 @@ class Shortlist:
         """Add pairs, left < right; adding a pair again changes nothing."""
         if not len(left):
             return
-        self._unsorted.append(self._packed(left, right))
+        self._unsorted.append(self._pack_pairs(left, right))
         self._unsorted_size += len(left)
         if self._unsorted_size > max(MIN_UNSORTED, len(self._best)):
             self._merge()
@@ -123,7 +123,7 @@ class Shortlist:
             match = self._stories.ids[self._by_id[(page & np.uint64(MAX_STORIES - 1)).astype(np.int64)]]
             yield list(zip(story.tolist(), match.tolist(), strict=True))
 
-    def _packed(self, left: Positions, right: Positions) -> RankedPairs:
+    def _pack_pairs(self, left: Positions, right: Positions) -> RankedPairs:
         stories = self._stories
         bits = _distances(stories, left, right)
         rows = agreeing(stories.signatures.take(left, axis=0), stories.signatures.take(right, axis=0))

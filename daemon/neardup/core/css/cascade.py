@@ -71,7 +71,7 @@ class Sheets:
         elements = len(find_matching("*", root))
         room, work = MOST_MATCHES, MOST_WORK
         rules = self._rules = [rule for sheet in sheets for rule in sheet.rules][:MOST_RULES]
-        self.marking = [mark for sheet in sheets for mark in sheet.marking]
+        self.markers = [marker for sheet in sheets for marker in sheet.markers]
         self.is_whole = len(rules) < MOST_RULES and all(sheet.is_whole for sheet in sheets)
         for order, rule in enumerate(rules):
             work -= elements * (elements if rule.is_costly else 1)
@@ -122,7 +122,7 @@ class Sheets:
         if found is None:
             if len(self.known.values) >= MOST_VALUES:
                 self.known.values.clear()
-            found = self._declared(node, attributes, custom, pseudo), custom
+            found = self._find_declared_values(node, attributes, custom, pseudo), custom
             if alike:
                 self.known.values[key] = found
         return found[0]
@@ -140,7 +140,7 @@ class Sheets:
             return None
         return node.tag, matched, *styled
 
-    def _declared(self, node: LexborNode, attributes: Attributes, custom: Values, pseudo: str) -> Values:
+    def _find_declared_values(self, node: LexborNode, attributes: Attributes, custom: Values, pseudo: str) -> Values:
         """The last of the strongest declared values."""
         every = [(order, self._rules[order]) for order in self._matched.get(node.mem_id, ())]
         matched = [(order, rule) for order, rule in every if rule.pseudo == pseudo]

@@ -32,7 +32,7 @@ PAINTED: Layer = frozenset(["painting"])
 Values = Mapping[str, str]  # of longhands and custom properties
 CLIPPING = {"paint", "content", "strict"}  # containments
 TRANSLATION = re.compile(r"translate(3d|[xyz])?\(((?:[^()]|\([^()]*\))*)\)", re.IGNORECASE)
-LINES = 2.5  # lines of text are lower
+LINES = 2.5  # a box that is lower than so many font sizes shows one line, or a part of one
 NUMBERS = re.compile(r"[+-]?(?:\d+\.?\d*|\.\d+)[a-z%]*")
 
 BLACK: Colour = (0, 0, 0, 1)
@@ -42,22 +42,24 @@ SIZES = ("width", "height", "max-width", "max-height")
 CLOSE = 0.04  # two colours that differ less, in red, green and blue, look the same
 LEAST_SIZE = 8  # pixels of a text in which smaller letters are still seen
 MOST_VARIANTS = 16  # of a style that are kept
-DOUBT = "doubtful"  # names, among the values of an element, the rules of which it is not known whether they apply
+# Stands among the values of an element like a property; its value names the rules of which it is not known whether they
+# apply.
+DOUBT = "doubtful"
 
 
 @dataclass(frozen=True)
 class Style:
     """What an element hands down to the elements and the text in it; `faint` text takes its room without being seen.
 
-    An element in a box of which nothing is seen is `boxed_in`; `drawn` is what only shows the text of some elements in
-    it.  What has `doubts` may be hidden in a way that is not computed, what is `animated` may be shown later, and what
-    is `painted` may be seen without a colour of its own.
+    An element in a box of which nothing is seen is `boxed_in`.  What is `in_drawing` stands in an SVG or a formula, of
+    which only a few kinds of elements show their text.  What has `doubts` may be hidden in a way that is not computed,
+    what is `animated` may be shown later, and what is `painted` may be seen without a colour of its own.
     """
 
     visible: bool = True
     faint: bool = False
     boxed_in: bool = False
-    drawn: bool = False
+    in_drawing: bool = False
     doubts: Layer = SEEN
     animated: bool = False
     painted: bool = False
@@ -71,17 +73,17 @@ class Style:
 
     def in_unseen_box(self) -> Self:
         """The style of what is within a box of which nothing is seen, or perhaps nothing if it is animated."""
-        return self.doubted(*ANIMATED) if self.animated else self._changed("boxed_in", True)
+        return self.doubt(*ANIMATED) if self.animated else self._replace_field("boxed_in", True)
 
-    def doubted(self, *doubts: str) -> Self:
+    def doubt(self, *doubts: str) -> Self:
         """The style of what may be hidden for these reasons too."""
-        return self._changed("doubts", self.doubts.union(doubts))
+        return self._replace_field("doubts", self.doubts.union(doubts))
 
-    def drawing(self, *, drawn: bool) -> Self:
-        """The style of what only shows the text of some elements in it, or of such an element."""
-        return self._changed("drawn", drawn)
+    def set_in_drawing(self, *, in_drawing: bool) -> Self:
+        """The style of a drawing, or of an element in it that shows its text all the same."""
+        return self._replace_field("in_drawing", in_drawing)
 
-    def _changed(self, name: str, value: Hashable) -> Self:
+    def _replace_field(self, name: str, value: Hashable) -> Self:
         """The style with another value of a field, which is one object for the same value."""
         if (style := self._variants.get((name, value))) is None:
             changes: dict[str, Any] = {name: value}
@@ -97,7 +99,7 @@ class Style:
     @cached_property
     def is_plain(self) -> bool:
         """Whether a text in any element within is seen, unless what this element declares acts."""
-        is_seen = self.visible and not (self.faint or self.boxed_in or self.drawn or self.to_the_left)
+        is_seen = self.visible and not (self.faint or self.boxed_in or self.in_drawing or self.to_the_left)
         is_dark = not is_light(self.fill or self.ink) and self.background is not None and is_light(self.background)
         return is_seen and is_dark and self.size >= LEAST_SIZE and self.indent > -FAR
 
@@ -109,7 +111,7 @@ class Style:
     @cached_property
     def layer(self) -> Layer:
         """That of the text directly within it."""
-        if self.boxed_in or self.drawn:
+        if self.boxed_in or self.in_drawing:
             return HIDDEN
         if not self.visible or self.faint or self.size < TINY or self.indent <= -FAR:
             return self.doubts | ANIMATED if self.animated else HIDDEN
@@ -132,7 +134,7 @@ def compute_style(parent: Style, values: Values) -> Style:
         visible=values["visibility"] == "visible" if "visibility" in values else parent.visible,
         faint=parent.faint or (values.get("display") != "contents" and _is_faint(values)),
         boxed_in=parent.boxed_in,
-        drawn=parent.drawn,
+        in_drawing=parent.in_drawing,
         doubts=parent.doubts | _doubts(tuple(values.items()), on_picture=parent.background is None),
         animated=parent.animated or values.get("animation", "none") != "none",
         painted=parent.painted or any(values.get(name, "none") not in ("none", "border-box") for name in PAINTING),
@@ -234,19 +236,19 @@ def _is_moved_or_clipped(items: tuple[tuple[str, str], ...], display: str, size:
 def _is_off_screen(values: Values, size: float, *, is_box: bool) -> bool:
     """Whether it is moved to where no reader can scroll."""
 
-    def moved(name: str) -> float:
+    def shift_of(name: str) -> float:
         return pixels(values.get(name, ""), size) or 0
 
     if values.get("position", "static") != "static":
-        if min(moved("left"), moved("top"), moved("right")) <= -FAR:
+        if min(shift_of("left"), shift_of("top"), shift_of("right")) <= -FAR:
             return True
-        if max(moved("left"), moved("right"), moved("bottom")) >= 5 * FAR:
+        if max(shift_of("left"), shift_of("right"), shift_of("bottom")) >= 5 * FAR:
             return True
-    if values.get("position") == "fixed" and (moved("top") >= HEIGHT or moved("left") >= WIDTH):
+    if values.get("position") == "fixed" and (shift_of("top") >= HEIGHT or shift_of("left") >= WIDTH):
         return True
     if is_box and min(shifts(values, size)) <= -FAR:
         return True
-    return min(moved("margin-left"), moved("margin-top")) <= -FAR
+    return min(shift_of("margin-left"), shift_of("margin-top")) <= -FAR
 
 
 def shifts(values: Values, size: float = 16) -> tuple[float, float]:

@@ -43,7 +43,7 @@ HIDING_TRANSFORM = re.compile(
     r"scale(x|y|3d)?\(\s*([\d.]+\s*,\s*)?0*(\.0+)?%?\s*[,)]|matrix\(\s*0\s*,\s*0\s*,|rotate[xy]\(\s*-?90deg"
 )
 
-MARKING = frozenset(("list-style", "list-style-type", "quotes"))  # properties whose strings are shown
+MARKERS = frozenset(("list-style", "list-style-type", "quotes"))  # properties whose strings are shown
 
 FAR_ENOUGH, BACK = 300, 20  # pixels; a text that is moved so far may lie outside of what it is part of
 SMALL = 6  # pixels; letters of this size can hardly be read
@@ -60,7 +60,7 @@ HARMLESS = {"", "none", "normal", "auto", "visible"}
 
 @dataclass(frozen=True, slots=True)
 class Declaration:
-    """A declaration; `longhands` are empty for MARKING, and where a custom property, which the element has, decides."""
+    """A declaration; `longhands` are empty for MARKERS, and where a custom property, which the element has, decides."""
 
     name: str
     value: str
@@ -157,7 +157,7 @@ def declarations_of(nodes: list[Any]) -> Declarations:
         value = tinycss2.serialize([token for token in node.value if token.type != "comment"]).strip()
         if node.name.startswith("--"):
             items.append(Declaration(node.name, value, node.important, ()))
-        elif ("var(" in value.lower() and is_known(node.lower_name)) or (node.lower_name in MARKING and '"' in value):
+        elif ("var(" in value.lower() and is_known(node.lower_name)) or (node.lower_name in MARKERS and '"' in value):
             items.append(Declaration(node.lower_name, value, node.important, ()))
         elif longhands := expand(node.lower_name, value):
             items.append(Declaration(node.lower_name, value, node.important, longhands))

@@ -189,12 +189,12 @@ class _Grid:
 
     def put(self, child: int, cell: Cell) -> None:
         self.cells[child] = cell
-        self.taken.update(self._covered(child, cell))
+        self.taken.update(self._list_covered_cells(child, cell))
 
     def first_free(self, child: int, choices: Iterable[Cell]) -> Cell:
-        return next(cell for cell in choices if self.taken.isdisjoint(self._covered(child, cell)))
+        return next(cell for cell in choices if self.taken.isdisjoint(self._list_covered_cells(child, cell)))
 
-    def _covered(self, child: int, cell: Cell) -> set[Cell]:
+    def _list_covered_cells(self, child: int, cell: Cell) -> set[Cell]:
         line, place = self._spans[child]
         return {(cell[0] + x, cell[1] + y) for x, y in product(range(line.size), range(place.size))}
 

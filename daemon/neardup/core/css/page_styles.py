@@ -12,12 +12,12 @@ from itertools import chain
 
 from selectolax.lexbor import LexborNode, SelectolaxError
 
-from neardup.core.css.declarations import MARKING, Declaration, Declarations, declarations, possible_values
+from neardup.core.css.declarations import MARKERS, Declaration, Declarations, declarations, possible_values
 from neardup.core.css.sheets import MOST_RULES, Rule, applies, data_url, rules
 from neardup.core.text.parsing import find_matching, parse
 
 MOST_WORK = 100_000_000  # comparisons of an element and a selector; each takes about 10 ns
-LONG_MARKS = 100  # characters of the marks of lists and quotes; fewer are no part of a story
+LONG_MARKS = 100  # characters of the markers of lists and quotes; fewer are no part of a story
 MOST_SHEETS, MOST_CHARACTERS = 256, 1_000_000  # that are kept
 PARSING = 50  # comparisons take as long as to parse a selector
 # Selectors that mean the same in a list of selectors as alone.
@@ -45,7 +45,7 @@ class StyleSheet:
     within: tuple[str, ...]
     around: tuple[tuple[str, str, tuple[Declaration, ...]], ...]
     custom: Mapping[str, AbstractSet[str]]
-    marking: tuple[Declaration, ...]
+    markers: tuple[Declaration, ...]
     has_counter_styles: bool
 
 
@@ -92,7 +92,7 @@ def _parse_sheet(text: str) -> StyleSheet:
         within=_lists([rule.selector for rule in acting]),
         around=tuple(dict.fromkeys(around)),
         custom=_custom_properties(rule.declarations for rule in known),
-        marking=tuple(mark for rule in known for mark in rule.declarations.items if mark.name in MARKING),
+        markers=tuple(item for rule in known for item in rule.declarations.items if item.name in MARKERS),
         has_counter_styles="@counter-style" in text,
     )
 
@@ -135,7 +135,7 @@ def act_nowhere(sheets: Collection[StyleSheet]) -> bool:
     """Whether style sheets act on no story, whatever is in it."""
     if not sheets:
         return True
-    return not (any(sheet.acting for sheet in sheets) or _show_marks(sheets) or _are_too_many(sheets, 0, ""))
+    return not (any(sheet.acting for sheet in sheets) or _show_markers(sheets) or _are_too_many(sheets, 0, ""))
 
 
 def act_on(
@@ -152,7 +152,7 @@ def act_on(
     """
     if not sheets:
         return False
-    if _show_marks(sheets) or _are_too_many(sheets, len(bodies), html):
+    if _show_markers(sheets) or _are_too_many(sheets, len(bodies), html):
         return True
     within = chain.from_iterable(sheet.within for sheet in sheets)
     if any(find_matching(selectors, body) for selectors in within for body in bodies):
@@ -190,10 +190,10 @@ def _names(elements: Iterable[LexborNode]) -> set[str]:
     return names
 
 
-def _show_marks(sheets: Collection[StyleSheet]) -> bool:
-    """Whether the marks of lists and quotes may be a part of the story."""
-    marks = sum(len(mark.value) for sheet in sheets for mark in sheet.marking)
-    return marks > LONG_MARKS or any(sheet.has_counter_styles for sheet in sheets)
+def _show_markers(sheets: Collection[StyleSheet]) -> bool:
+    """Whether the markers of lists and quotes may be a part of the story."""
+    markers = sum(len(marker.value) for sheet in sheets for marker in sheet.markers)
+    return markers > LONG_MARKS or any(sheet.has_counter_styles for sheet in sheets)
 
 
 def _are_too_many(sheets: Collection[StyleSheet], bodies: int, html: str | bytes) -> bool:

@@ -37,16 +37,16 @@ from neardup.core.css.elements import (
     display_of,
     is_block,
 )
-from neardup.core.css.order import LEAST_PLACED, order_children
-from neardup.core.css.own_texts import (
+from neardup.core.css.generated_text import (
     is_aside,
-    marks,
+    marker_text,
     page_within,
     signs_of_counters,
     text_of_content,
     text_of_field,
     texts_perhaps_shown,
 )
+from neardup.core.css.order import LEAST_PLACED, order_children
 from neardup.core.css.page_styles import style_sheets
 from neardup.core.css.pieces import (
     BREAK,
@@ -145,8 +145,8 @@ def render(root: LexborNode, story: Story) -> Rendered:
     """
     signs = [signs_of_counters(sheet.text_lexbor()) for sheet in find_matching("style", root)]
     page = _page(root, story)
-    signs.append(marks(page.sheets.marking, {}))
-    pieces = [_show(" ".join(signs).strip(), START.doubted("signs"), page), *_pieces(root, page)]
+    signs.append(marker_text(page.sheets.markers, {}))
+    pieces = [_show(" ".join(signs).strip(), START.doubt("signs"), page), *_pieces(root, page)]
     characters = page.characters
     texts = [write_text(pieces), *(write_text(pieces, layers) for layers in layers_apart(characters))]
     return Rendered("\n".join(texts), not page.left_out, characters[HIDDEN] / max(1, characters.total()))
@@ -198,7 +198,7 @@ def _read_text(node: LexborNode, style: Style, page: _Page, low: list[bool]) -> 
     """What a text shows; in low boxes, only the first one is certain to be seen."""
     text = node.text_content or ""
     if low and text.strip():
-        style = style.doubted("clipped") if any(low) else style
+        style = style.doubt("clipped") if any(low) else style
         low[:] = [True] * len(low)
     return _show(text, style, page)
 
@@ -207,7 +207,7 @@ def _is_whole(node: LexborNode, style: Style, page: _Page) -> bool:
     """Whether an element is read with all that is in it, as one text."""
     if page.parts is None or node.mem_id in page.parts.read or not node.is_element_node:
         return False
-    return style.is_plain or style.boxed_in or (style.drawn and node.first_child is None)
+    return style.is_plain or style.boxed_in or (style.in_drawing and node.first_child is None)
 
 
 def _read_whole(node: LexborNode, style: Style, page: _Page) -> Sequence[Piece]:
@@ -292,7 +292,7 @@ def _arrange(
     every = not style.is_plain or display.endswith("grid")
     styles = [_values_in_order(child, style, page, every=every) for child in children]
     if any(styles) or style.to_the_left or _turns_order(values):
-        style = style.doubted("covered") if any(map(covers, styles)) else style
+        style = style.doubt("covered") if any(map(covers, styles)) else style
         children = order_children(children, styles, display, values, to_the_left=style.to_the_left)
     return style, children
 
@@ -365,7 +365,7 @@ def _frame(node: LexborNode, parent: Style, page: _Page) -> _Frame:
     if is_block(display) and start:
         start = end = (_line_break(style),) if tag in BLOCKS or not is_out else ()
     if tag in DRAWINGS or tag in DRAWN_TEXTS:
-        style = style.drawing(drawn=tag in DRAWINGS)
+        style = style.set_in_drawing(in_drawing=tag in DRAWINGS)
     if is_box_low:
         start, end = (*start, Low.START), (Low.END, *end)
     if values.get("unicode-bidi", "").endswith("override"):
@@ -403,7 +403,7 @@ def _children(node: LexborNode, style: Style, display: str, page: _Page) -> Iter
     if node.tag == "iframe":
         return
     if node.tag == "details" and "open" not in attributes:
-        style = style.doubted("closed")
+        style = style.doubt("closed")
     if node.tag == "slot" and page.host is not None and (slotted := page.host.in_slot(attributes.get("name") or "")):
         yield from ((child, _as_slotted(child, style, page), True, page.host.page) for child in slotted)
         return
@@ -412,7 +412,7 @@ def _children(node: LexborNode, style: Style, display: str, page: _Page) -> Iter
         return
     styles = [page.sheets.of(child, style.custom)[1] if child.is_element_node else {} for child in children]
     if len(children) > 1 and (any(styles) or values or style.to_the_left):
-        style = style.doubted("covered") if any(map(covers, styles)) else style
+        style = style.doubt("covered") if any(map(covers, styles)) else style
         children = order_children(children, styles, display, values, to_the_left=style.to_the_left)
     yield from ((child, style, True, page) for child in children)
 
@@ -425,7 +425,7 @@ def _hides_first_letter(node: LexborNode, style: Style, page: _Page) -> bool:
 def _as_slotted(child: LexborNode, style: Style, page: _Page) -> Style:
     """The style that a child of a host inherits from its slot."""
     selectors = page.sheets.slotted if child.is_element_node else []
-    return style.doubted(*filter(child.css_matches, selectors))
+    return style.doubt(*filter(child.css_matches, selectors))
 
 
 def _page_within(markup: str, style: Style, page: _Page) -> Iterator[Part]:
@@ -465,7 +465,7 @@ def _generated_texts(node: LexborNode, parent: Style, page: _Page, *pseudos: str
 
 def _asides(node: LexborNode, attributes: Attributes, style: Style, page: _Page) -> Iterator[Text]:
     """The texts that an element shows in some cases."""
-    if text := marks(declarations(attributes.get("style") or "").items, attributes):
-        yield _show(f" {text} ", style.doubted("strings"), page)
+    if text := marker_text(declarations(attributes.get("style") or "").items, attributes):
+        yield _show(f" {text} ", style.doubt("strings"), page)
     for text in texts_perhaps_shown(node, attributes):
         yield _show(f"\n{text}\n", style.in_unseen_box(), page)

@@ -39,13 +39,13 @@ def in_c(
 ) -> Callable[[Callable[Parameters, Result_co]], Accelerated[Parameters, Result_co]]:
     """The decorated function is the reference of `native`, which is called in its place where there is a library."""
 
-    def chosen(reference: Callable[Parameters, Result_co]) -> Accelerated[Parameters, Result_co]:
+    def choose(reference: Callable[Parameters, Result_co]) -> Accelerated[Parameters, Result_co]:
         function: Any = native if LIBRARY is not None else reference
         function.reference = reference
         function.__doc__ = reference.__doc__
         return function  # type: ignore[no-any-return]
 
-    return chosen
+    return choose
 
 
 def bind(name: str, *arguments: Any, result: Any = ctypes.c_int64) -> Callable[..., int]:

@@ -155,12 +155,12 @@ _shared_by = bind(
 
 
 def score_pairs(
-    ones: "Arrays", others: "Arrays", left: Indices, right: Indices, thresholds: "Thresholds"
+    stories: "Arrays", others: "Arrays", left: Indices, right: Indices, thresholds: "Thresholds"
 ) -> tuple[Flags, Indices, Indices]:
     size = len(left)
     is_alike, rows, bits = np.empty(size, np.bool_), np.empty(size, np.int64), np.empty(size, np.int64)
     code = _score_pairs(
-        _Fingerprints(ones),
+        _Fingerprints(stories),
         _Fingerprints(others),
         address(left, np.int64),
         address(_like(right, left), np.int64),
@@ -175,19 +175,21 @@ def score_pairs(
 
 
 def alike_pairs(
-    ones: "Arrays", others: "Arrays", thresholds: "Thresholds", inside: bool
+    stories: "Arrays", others: "Arrays", thresholds: "Thresholds", inside: bool
 ) -> tuple[Indices, Indices, Indices, Indices]:
-    sides = _Fingerprints(ones), _Fingerprints(others)
+    sides = _Fingerprints(stories), _Fingerprints(others)
 
     def fill(cursor: int, columns: list[int], room: int) -> int:
         return _alike_pairs(*sides, *_thresholds(thresholds), inside, cursor, *columns, room)
 
-    left, right, rows, bits = _collect(fill, len(ones[0]), 4, PAIRS_AT_ONCE)
+    left, right, rows, bits = _collect(fill, len(stories[0]), 4, PAIRS_AT_ONCE)
     return left, right, rows, bits
 
 
-def close_pairs(ones: "Arrays", others: "Arrays", most_bits: int, least_rows: int) -> tuple[Indices, Indices, Indices]:
-    sides = _Fingerprints(ones), _Fingerprints(others)
+def close_pairs(
+    stories: "Arrays", others: "Arrays", most_bits: int, least_rows: int
+) -> tuple[Indices, Indices, Indices]:
+    sides = _Fingerprints(stories), _Fingerprints(others)
 
     def fill(cursor: int, columns: list[int], room: int) -> int:
         return _compare(*sides, most_bits, least_rows, cursor, *columns, room)

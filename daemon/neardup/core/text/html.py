@@ -14,7 +14,7 @@ from typing import NamedTuple
 
 from selectolax.lexbor import LexborHTMLParser, LexborNode
 
-from neardup.core.css.own_texts import is_marker
+from neardup.core.css.generated_text import is_marker
 from neardup.core.css.pieces import visible_length
 from neardup.core.css.rendering import render
 from neardup.core.text.decoding import REPLACEMENT, NoStoryText, decode, is_plain, read_unparsed

@@ -15,8 +15,8 @@ from selectolax.lexbor import LexborHTMLParser, LexborNode
 from neardup.core.css.cascade import HINTS, value_of_hint
 from neardup.core.css.declarations import declarations
 from neardup.core.css.elements import BLOCKS
+from neardup.core.css.generated_text import shows_text
 from neardup.core.css.order import DRAWN
-from neardup.core.css.own_texts import shows_text
 from neardup.core.css.page_styles import act_nowhere, act_on, style_sheets
 from neardup.core.native.page import (
     SHEETS,

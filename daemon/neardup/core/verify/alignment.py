@@ -166,8 +166,8 @@ class _Joiner:
                 start_a, start_b = at_a + offset, at_b + offset
                 words = self._equal(start_a, start_b, 1)
                 if words >= GRAM:
-                    before = list(self._grown(start_a - 1, start_b - 1, -1))
-                    block = [*reversed(before), *self._grown(start_a, start_b, 1)]
+                    before = list(self._grow_block(start_a - 1, start_b - 1, -1))
+                    block = [*reversed(before), *self._grow_block(start_a, start_b, 1)]
                     if sum(run[2] for run in block) >= MIN_BLOCK:
                         self._take(block)
                         yield block
@@ -179,7 +179,7 @@ class _Joiner:
         self._free_a[first_a : last_a + words] = bytes(last_a + words - first_a)
         self._free_b[first_b : last_b + words] = bytes(last_b + words - first_b)
 
-    def _grown(self, at_a: int, at_b: int, way: int) -> Iterator[Run]:
+    def _grow_block(self, at_a: int, at_b: int, way: int) -> Iterator[Run]:
         """The runs of a block from these words on: forwards (`way` 1), or backwards (`way` -1)."""
         words = self._equal(at_a, at_b, way)
         while True:
@@ -187,12 +187,12 @@ class _Joiner:
                 back = words - 1 if way < 0 else 0
                 yield at_a - back, at_b - back, words
                 at_a, at_b = at_a + way * words, at_b + way * words
-            gap_a, gap_b, words = self._resumed(at_a, at_b, way)
+            gap_a, gap_b, words = self._find_resumption(at_a, at_b, way)
             if not words:
                 return
             at_a, at_b = at_a + way * gap_a, at_b + way * gap_b
 
-    def _resumed(self, at_a: int, at_b: int, way: int) -> Run:
+    def _find_resumption(self, at_a: int, at_b: int, way: int) -> Run:
         """The shortest gap after which equal words go on: its words in a and in b, and those equal words (0: none)."""
         most_a, most_b = _gap(self._free_a, at_a, way), _gap(self._free_b, at_b, way)
         for gaps in range(1, most_a + most_b + 1):

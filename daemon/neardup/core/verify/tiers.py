@@ -50,7 +50,7 @@ class Tier:
     - `strength`: orders flags of this kind, the largest first.  Any scale will do.
     - `joins_clusters`: whether a flag joins its two stories in a cluster, given the words of the longer and
       of the shorter story.
-    - `own_text_expected`: whether authors often repeat their own text in this way (the recap of a serial), so that
+    - `reuse_expected`: whether authors often repeat their own text in this way (the recap of a serial), so that
       `detection.same_author` applies to flags between two stories of one author.
     - `label`, `meaning`: what moderators read; `evidence` is a format string of the signals, with shares in percent.
     - `tone`: the CSS class of its badge.
@@ -63,7 +63,7 @@ class Tier:
     holds: Callable[[Signals, Thresholds], bool]
     strength: Callable[[Signals], float]
     joins_clusters: Callable[[int, int], bool]
-    own_text_expected: bool
+    reuse_expected: bool
     label: str
     meaning: str
     evidence: str
@@ -113,7 +113,7 @@ TIERS: tuple[Tier, ...] = (
         holds=lambda signals, _: signals.same_text,
         strength=lambda _: 1.0,
         joins_clusters=_always,
-        own_text_expected=False,
+        reuse_expected=False,
         label="Exact copy",
         meaning="the same text",
         evidence="the same text",
@@ -127,7 +127,7 @@ TIERS: tuple[Tier, ...] = (
         holds=lambda signals, thresholds: signals.hamming <= thresholds.hamming,
         strength=lambda signals: (signals.jaccard or 0) / 2 - signals.hamming,
         joins_clusters=_always,
-        own_text_expected=False,
+        reuse_expected=False,
         label="Near copy",
         meaning="a word or two changed",
         evidence="{hamming} of 128 bits differ",
@@ -141,7 +141,7 @@ TIERS: tuple[Tier, ...] = (
         holds=lambda signals, thresholds: (signals.jaccard or 0) >= thresholds.jaccard and _shares_own_text(signals),
         strength=lambda signals: signals.jaccard or 0,
         joins_clusters=_always,
-        own_text_expected=False,
+        reuse_expected=False,
         label="Similar stories",
         meaning="the same story with changes throughout, or with much added",
         evidence="{jaccard} in common",
@@ -155,7 +155,7 @@ TIERS: tuple[Tier, ...] = (
         holds=lambda signals, thresholds: signals.containment >= thresholds.containment and _shares_own_text(signals),
         strength=lambda signals: signals.containment,
         joins_clusters=_of_similar_length,
-        own_text_expected=True,
+        reuse_expected=True,
         label="Partial copy",
         meaning="a large part of one is contained in the other",
         evidence="{containment} of one in the other",
@@ -169,7 +169,7 @@ TIERS: tuple[Tier, ...] = (
         holds=_is_transliterated,
         strength=lambda signals: signals.containment,
         joins_clusters=_of_similar_length,
-        own_text_expected=True,
+        reuse_expected=True,
         label="Disguised copy",
         meaning="the same words in another script, with other spaces, or under another language",
         evidence="{containment} of one in the other",
@@ -183,7 +183,7 @@ TIERS: tuple[Tier, ...] = (
         holds=_is_passage,
         strength=lambda signals: signals.extra.get(COPIED_WORDS, 0),
         joins_clusters=_never,
-        own_text_expected=True,
+        reuse_expected=True,
         label="Copied passage",
         meaning="a passage of one stands in the other",
         evidence="{copied_words} words copied",
@@ -197,7 +197,7 @@ TIERS: tuple[Tier, ...] = (
         holds=_by_words_never,
         strength=lambda signals: signals.extra.get(MARGIN, 0),
         joins_clusters=_never,
-        own_text_expected=True,
+        reuse_expected=True,
         label="Translated story",
         meaning="the same story in another language",
         evidence="alike in meaning",
@@ -211,7 +211,7 @@ TIERS: tuple[Tier, ...] = (
         holds=_by_words_never,
         strength=lambda signals: signals.extra.get(MARGIN, 0),
         joins_clusters=_never,
-        own_text_expected=True,
+        reuse_expected=True,
         label="Retold story",
         meaning="the same story in other words",
         evidence="alike in meaning",

@@ -75,7 +75,7 @@ class PassageIndex:
     def held(self) -> list[Range]:
         """The story numbers that the segments hold: inclusive ranges, ascending, disjoint, adjacent ones joined."""
         self._refresh()
-        return self._held()
+        return self._list_held_ranges()
 
     @property
     def stories(self) -> int:
@@ -99,7 +99,7 @@ class PassageIndex:
     def insert(self, rows: Sequence[Row]) -> None:
         """Add stories, each with its distinct hashes, to the tail; those that the index holds already are left out."""
         with self._state:
-            self._tail.add(rows, self._held())
+            self._tail.add(rows, self._list_held_ranges())
 
     def lookup(self, probes: Sequence[PassageHashes], common: int) -> list[Found]:
         """For each probe, distinct ascending hashes, the stories that share passages with it.
@@ -130,9 +130,9 @@ class PassageIndex:
         """
         with self._writing:
             self._refresh()
-            if any(start <= first and last <= stop for start, stop in self._held()):
+            if any(start <= first and last <= stop for start, stop in self._list_held_ranges()):
                 return
-            if overlaps(self._held(), first, last):
+            if overlaps(self._list_held_ranges(), first, last):
                 raise ValueError(f"the segments hold a part of the stories {first} to {last}")
             with self._state:
                 runs = [*self._tail.runs_of(first, last), Run(more)]
@@ -185,9 +185,9 @@ class PassageIndex:
 
     def check(self) -> Iterator[Damage]:
         """Read every segment, and yield those that are damaged."""
-        return (read.damage for read in self.checked() if read.damage)
+        return (read.damage for read in self.check_segments() if read.damage)
 
-    def checked(self, after: int = 0) -> Iterator[Checked]:
+    def check_segments(self, after: int = 0) -> Iterator[Checked]:
         """Read the segments that begin after this number, in order, and yield each when it is read."""
         self._refresh()
         for file in self._segments:
@@ -231,7 +231,7 @@ class PassageIndex:
                 writer.append(prefixes, live.keys(keys) if live else keys)
             writer.finish()
 
-    def _held(self) -> list[Range]:
+    def _list_held_ranges(self) -> list[Range]:
         return join_ranges((file.first, file.last) for file in self._segments)
 
     def _refresh(self) -> None:
@@ -244,7 +244,7 @@ class PassageIndex:
                     self._segments = tuple(
                         known.get(file) or open_segment(file, self._ledger_id, self._algorithm) for file in found
                     )
-                    self._tail.remove(self._held())
+                    self._tail.remove(self._list_held_ranges())
                 except FileNotFoundError:
                     pass
                 found = list_segments(self._folder)  # again, because a folder may change while it is listed

@@ -69,7 +69,9 @@ def look_up(
     threads = min(THREADS, -(-len(order) // HASHES_A_THREAD)) if _is_large(segments) else 1
     parts = [part for part in np.array_split(order, max(threads, 1)) if len(part)]
     found = list(
-        (executor.map if len(parts) > 1 else map)(lambda part: _found(hashes[part], common, segments, tail), parts)
+        (executor.map if len(parts) > 1 else map)(
+            lambda part: _find_postings(hashes[part], common, segments, tail), parts
+        )
     )
     holders, keys_found = np.empty(len(hashes), np.int64), [np.empty(0, np.uint64)]
     for part, postings in zip(parts, found, strict=True):
@@ -80,7 +82,7 @@ def look_up(
 
 def holders_of(hashes: PassageHashes, most: int, segments: Sequence[Segment], tail: TailView) -> Numbers:
     """The stories that have any of some hashes, leaving out hashes that more than `most` have.  Raises as `look_up`."""
-    return np.unique(_found(hashes, most, segments, tail).numbers)
+    return np.unique(_find_postings(hashes, most, segments, tail).numbers)
 
 
 def _is_large(segments: Sequence[Segment]) -> bool:
@@ -88,7 +90,7 @@ def _is_large(segments: Sequence[Segment]) -> bool:
     return sum(segment.header.file_bytes for segment in segments) > MOST_CACHED_BYTES
 
 
-def _found(hashes: PassageHashes, common: int, segments: Sequence[Segment], tail: TailView) -> _Postings:
+def _find_postings(hashes: PassageHashes, common: int, segments: Sequence[Segment], tail: TailView) -> _Postings:
     sources: list[Segment | Run] = [*segments, *tail.runs]
     everywhere, maybe = np.arange(len(hashes)), np.flatnonzero(may_hold(tail.filter, hashes))
     found = [_hits(everywhere, *segment.find(hashes)) for segment in segments]

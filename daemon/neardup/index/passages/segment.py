@@ -179,7 +179,7 @@ class Segment:
             self.header.bucket_bits, self.header.low_bytes, self.header.number_bytes, self.header.first
         )
 
-    def damaged(self) -> PassagesDamaged:
+    def explain_damage(self) -> PassagesDamaged:
         """The error that names this segment."""
         return PassagesDamaged(self._name, self.header.first, self.header.last)
 
@@ -193,7 +193,7 @@ class Segment:
         start, stop = self.header.checksums_start, self.header.file_bytes
         content = self._read(start, stop - start)
         if xxhash.xxh64_intdigest(content.data) != self.header.checksums:
-            raise self.damaged()
+            raise self.explain_damage()
         return content.view("<u8")[: start // BLOCK - 1]
 
     @cached_property
@@ -214,14 +214,14 @@ class Segment:
         """
         found = find(self._blocks, hashes)
         if found is None:
-            raise self.damaged()
+            raise self.explain_damage()
         return found
 
     def numbers(self, places: Counts, counts: Counts) -> Numbers:
         """The `counts` numbers of stories from each place on, one after the other.  Raises PassagesDamaged."""
         numbers = read_numbers(self._blocks, places, counts)
         if numbers is None:
-            raise self.damaged()
+            raise self.explain_damage()
         return numbers
 
     def prefix_offsets(self) -> Offsets:
@@ -237,27 +237,27 @@ class Segment:
         offsets = self._directory(prefixes.start << shift, len(prefixes) << shift)
         start, stop, size = int(offsets[0]), int(offsets[-1]), self._coding.low_bytes + self._coding.number_bytes
         if not start <= stop <= self.header.postings:
-            raise self.damaged()
-        content = self._verified(self.header.postings_start + start * size, (stop - start) * size)
+            raise self.explain_damage()
+        content = self._read_verified(self.header.postings_start + start * size, (stop - start) * size)
         try:
             return decode(content, self._coding, prefixes.start << shift, offsets)
         except ValueError as error:
-            raise self.damaged() from error
+            raise self.explain_damage() from error
 
     def verify(self) -> None:
         """Read the whole file.  Raises PassagesDamaged."""
         for start in range(DIRECTORY_START, self.header.checksums_start, READ_BYTES):
-            self._verified(start, min(READ_BYTES, self.header.checksums_start - start))
+            self._read_verified(start, min(READ_BYTES, self.header.checksums_start - start))
 
     def _directory(self, first: int, buckets: int) -> Offsets:
-        content = self._verified(DIRECTORY_START + first * OFFSET.itemsize, (buckets + 1) * OFFSET.itemsize)
+        content = self._read_verified(DIRECTORY_START + first * OFFSET.itemsize, (buckets + 1) * OFFSET.itemsize)
         return content.view(OFFSET)
 
-    def _verified(self, start: int, size: int) -> Bytes:
+    def _read_verified(self, start: int, size: int) -> Bytes:
         first, stop = start // BLOCK, -(-(start + size) // BLOCK)
         content = self._read(first * BLOCK, (stop - first) * BLOCK)
         if not np.array_equal(block_checksums(content), self._checksums[first - 1 : stop - 1]):
-            raise self.damaged()
+            raise self.explain_damage()
         return content[start - first * BLOCK :][:size]
 
     def _read(self, start: int, size: int) -> Bytes:
@@ -267,9 +267,9 @@ class Segment:
             try:
                 read = os.preadv(self._descriptor, [view], at)
             except OSError as error:
-                raise self.damaged() from error
+                raise self.explain_damage() from error
             if not read:
-                raise self.damaged()
+                raise self.explain_damage()
             view, at = view[read:], at + read
         return content
 
@@ -350,10 +350,10 @@ class _Window:
         first, stop = place // BLOCK, (place + size - 1) // BLOCK + 1
         if first < self._first or stop > self._stop:
             self._first = self._stop = 0
-            self._content = self._verified(first, stop)
+            self._content = self._read_verified(first, stop)
             self._first, self._stop = first, stop
 
-    def _verified(self, first: int, stop: int) -> bytes:
+    def _read_verified(self, first: int, stop: int) -> bytes:
         segment = self._segment
         if first < 1 or stop - 1 > len(segment.checksums):
             raise _Unreadable
@@ -408,7 +408,7 @@ class SegmentWriter:
         """Write what remains, sync the file, and give it its name."""
         self._directory.append(np.array([self._postings], OFFSET).view(np.uint8))
         checksums = np.concatenate([self._directory.finish(), self._content.finish()]).astype("<u8").view(np.uint8)
-        trailer = _filled(checksums)
+        trailer = _pad_block(checksums)
         header = replace(
             self._header,
             postings=self._postings,
@@ -438,7 +438,7 @@ class _Part:
 
     def finish(self) -> Checksums:
         """Fill up and write the last block.  Returns the checksums of all blocks of this part."""
-        self._write(_filled(self._rest))
+        self._write(_pad_block(self._rest))
         return np.concatenate(self._checksums)
 
     def _write(self, blocks: Bytes) -> None:
@@ -447,7 +447,7 @@ class _Part:
         self._at += len(blocks)
 
 
-def _filled(content: Bytes) -> Bytes:
+def _pad_block(content: Bytes) -> Bytes:
     return np.concatenate([content, np.zeros(whole_blocks(len(content)) - len(content), np.uint8)])
 
 

@@ -98,7 +98,7 @@ class RedisIndex(ABC):
     async def problem(self) -> str | None:
         """What is wrong, in one line, or None."""
 
-    def _chosen(self, sizes: Mapping[Language, int]) -> Mapping[str, str]:
+    def _choose_settings(self, sizes: Mapping[Language, int]) -> Mapping[str, str]:
         """The settings that the layout chooses for the numbers of stories by language; `clear` records them."""
         return {}
 
@@ -192,7 +192,7 @@ class RedisIndex(ABC):
             for key in (*self._applied, *(f"neardup:{fact}" for fact in FACTS if fact != "ledger")):
                 await self._server.clients.messages.delete(key)
             await delete_index_keys(self._server.clients.messages, self._index_key)
-            facts = {"ledger": ledger_id, **self._settings, **self._chosen(sizes), "version": version}
+            facts = {"ledger": ledger_id, **self._settings, **self._choose_settings(sizes), "version": version}
             await self._send([("SET", f"neardup:{fact}", value) for fact, value in facts.items()])
 
     async def admit(self, version: str) -> None:

@@ -122,12 +122,12 @@ def _packed_by_hiredis(connection: type) -> type:
 
     class Packing(connection):  # type: ignore[misc]
         def pack_command(self, *words: Any) -> list[bytes]:
-            return [packed(words)]
+            return [pack_command(words)]
 
     return Packing
 
 
-def packed(command: Command) -> bytes:
+def pack_command(command: Command) -> bytes:
     """A command as Redis reads it; the first word may be two, as CONFIG GET is."""
     words: Any = (*str(command[0]).split(), *command[1:])
     message: bytes = hiredis.pack_command(words)
@@ -144,7 +144,7 @@ async def exchange(client: Any, commands: Sequence[Command]) -> list[Any]:
     callbacks = {name: client.response_callbacks.get(name) for name in {command[0] for command in commands}}
     connection = await pool.get_connection()
     try:
-        await connection.send_packed_command(b"".join(map(packed, commands)))
+        await connection.send_packed_command(b"".join(map(pack_command, commands)))
         for _ in commands:
             try:
                 replies.append(await connection.read_response())
@@ -237,7 +237,7 @@ async def translate_errors(
     except exceptions.NoPermissionError as error:
         raise Fatal(f"Redis refuses: {_message(error)}") from error
     except SILENT as error:
-        raise _unanswered(error, seconds, login) from error
+        raise _explain_silence(error, seconds, login) from error
     except exceptions.RedisClusterException as error:  # the nodes, or the slots they have, are not known
         raise Transient(f"Redis does not answer: {_one_line(str(error))}", "redis_unreachable") from error
     except exceptions.WatchError as error:  # a watched key has changed
@@ -274,7 +274,7 @@ def refuse_other_types(commands: Sequence[Command], replies: Sequence[object]) -
                 raise TypeError("MGET returned other values than strings")
 
 
-def _unanswered(error: Exception, seconds: float | None, login: Callable[[str], NeardupError]) -> NeardupError:
+def _explain_silence(error: Exception, seconds: float | None, login: Callable[[str], NeardupError]) -> NeardupError:
     # Valkey refuses already the client's name, and redis-py makes another error of that
     if any(isinstance(cause, exceptions.AuthenticationError) for cause in (error, error.__cause__)):
         return login(f"Redis refuses the login: {error} (the password in index.url is read only when neardup starts)")

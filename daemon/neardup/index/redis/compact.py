@@ -40,7 +40,7 @@ class Compact(RedisIndex):
     def _bits_of(self, record: str | None) -> packed_buckets.Bits:
         return packed_buckets.recorded_bits(record, self._bandings)
 
-    def _chosen(self, sizes: Mapping[Language, int]) -> Mapping[str, str]:
+    def _choose_settings(self, sizes: Mapping[Language, int]) -> Mapping[str, str]:
         return {"bits": record_by_language(packed_buckets.bits_for(sizes, self._bandings))}
 
     def _commands(self, changes: Sequence[Change], languages: Sequence[Language]) -> Iterator[Command]:

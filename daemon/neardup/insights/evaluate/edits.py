@@ -138,73 +138,79 @@ LOOK_ALIKES = str.maketrans("aceijopsxyABEHIJKMOPSTX", "асеіјорѕхуАВ
 
 
 def nfc(text: str, others: OtherStories, rng: random.Random) -> str | None:
-    return _changed(text, unicodedata.normalize("NFC", text))
+    return _keep_if_changed(text, unicodedata.normalize("NFC", text))
 
 
 def nfd(text: str, others: OtherStories, rng: random.Random) -> str | None:
-    return _changed(text, unicodedata.normalize("NFD", text))
+    return _keep_if_changed(text, unicodedata.normalize("NFD", text))
 
 
 def nfkc(text: str, others: OtherStories, rng: random.Random) -> str | None:
     """Apply NFKC to each line, unless it changes the words of the line: ½ would become 1⁄2, and ª would become a."""
     lines = [(line, unicodedata.normalize("NFKC", line)) for line in text.splitlines(keepends=True)]
-    return _changed(text, "".join(new if new == line or tokens(new) == tokens(line) else line for line, new in lines))
+    return _keep_if_changed(
+        text, "".join(new if new == line or tokens(new) == tokens(line) else line for line, new in lines)
+    )
 
 
 def joiners_inserted(text: str, others: OtherStories, rng: random.Random) -> str | None:
     """Insert ZWJ or ZWNJ after every virama; in Malayalam ZWNJ only, because ZWJ would make a chillu."""
 
-    def joined(virama: re.Match[str]) -> str:
+    def join_letters(virama: re.Match[str]) -> str:
         return virama[0] + (ZWNJ if virama[0] == MALAYALAM_VIRAMA else rng.choice((ZWNJ, ZWJ)))
 
-    return _changed(text, BEFORE_JOINERS.sub(joined, text))
+    return _keep_if_changed(text, BEFORE_JOINERS.sub(join_letters, text))
 
 
 def joiners_removed(text: str, others: OtherStories, rng: random.Random) -> str | None:
-    return _changed(text, JOINERS.sub("", text))
+    return _keep_if_changed(text, JOINERS.sub("", text))
 
 
 def soft_hyphens(text: str, others: OtherStories, rng: random.Random) -> str | None:
     """Insert soft hyphens into words, in a fifth of the places between two letters."""
-    return _changed(text, BETWEEN_LETTERS.sub(lambda _: SOFT_HYPHEN if rng.random() < SHARE_HYPHENATED else "", text))
+    return _keep_if_changed(
+        text, BETWEEN_LETTERS.sub(lambda _: SOFT_HYPHEN if rng.random() < SHARE_HYPHENATED else "", text)
+    )
 
 
 def nukta_composed(text: str, others: OtherStories, rng: random.Random) -> str | None:
-    return _changed(text, _replace_each(text, COMPOSED))
+    return _keep_if_changed(text, _replace_each(text, COMPOSED))
 
 
 def nukta_decomposed(text: str, others: OtherStories, rng: random.Random) -> str | None:
-    return _changed(text, _replace_each(text, {composed: decomposed for decomposed, composed in COMPOSED.items()}))
+    return _keep_if_changed(
+        text, _replace_each(text, {composed: decomposed for decomposed, composed in COMPOSED.items()})
+    )
 
 
 def nukta_dropped(text: str, others: OtherStories, rng: random.Random) -> str | None:
     """Drop each nukta, but not that of a Bengali ba, which looks like a ra with it."""
     plain_letters = {composed: decomposed[0] for decomposed, composed in COMPOSED.items()}
-    return _changed(text, NUKTA_SIGNS.sub("", _replace_each(text, plain_letters)))
+    return _keep_if_changed(text, NUKTA_SIGNS.sub("", _replace_each(text, plain_letters)))
 
 
 def chillu_sequences(text: str, others: OtherStories, rng: random.Random) -> str | None:
     """Replace each chillu by its older spelling: letter, virama, ZWJ."""
     sequences = {chillu: letter + MALAYALAM_VIRAMA + ZWJ for letter, chillu in CHILLU.items()}
-    return _changed(text, _replace_each(text, sequences))
+    return _keep_if_changed(text, _replace_each(text, sequences))
 
 
 def chillu_letters(text: str, others: OtherStories, rng: random.Random) -> str | None:
     """Replace each chillu spelled as letter, virama, ZWJ by its own code point."""
     chillus = {letter + MALAYALAM_VIRAMA + ZWJ: chillu for letter, chillu in CHILLU.items()}
-    return _changed(text, _replace_each(text, chillus))
+    return _keep_if_changed(text, _replace_each(text, chillus))
 
 
 def upper_case(text: str, others: OtherStories, rng: random.Random) -> str | None:
     """Change letters to upper case, except those that then casefold to another letter: ı would become I."""
-    return _changed(text, "".join(c.upper() if c.upper().casefold() == c.casefold() else c for c in text))
+    return _keep_if_changed(text, "".join(c.upper() if c.upper().casefold() == c.casefold() else c for c in text))
 
 
 def digits(text: str, others: OtherStories, rng: random.Random) -> str | None:
     """Swap ASCII digits with those of the language's script; for a language not in BLOCKS, with Devanagari digits."""
     zero = SCRIPT_BLOCKS.get(others.language, DEVANAGARI) + DIGITS_AT
     pairs = [(ord("0") + n, zero + n) for n in range(10)]
-    return _changed(text, text.translate(dict(pairs) | {other: ascii_digit for ascii_digit, other in pairs}))
+    return _keep_if_changed(text, text.translate(dict(pairs) | {other: ascii_digit for ascii_digit, other in pairs}))
 
 
 def other_script(text: str, others: OtherStories, rng: random.Random) -> str | None:
@@ -212,10 +218,10 @@ def other_script(text: str, others: OtherStories, rng: random.Random) -> str | N
     start = SCRIPT_BLOCKS.get(others.language)
     if start is None:
         return None
-    return _changed(text, transliterated(text, start, BENGALI if start == DEVANAGARI else DEVANAGARI))
+    return _keep_if_changed(text, transliterate_block(text, start, BENGALI if start == DEVANAGARI else DEVANAGARI))
 
 
-def transliterated(text: str, start: int, to: int) -> str:
+def transliterate_block(text: str, start: int, to: int) -> str:
     """Replace each letter and vowel sign of one block of Unicode by the one at its place in another."""
     return "".join(_sign(to, ord(c) - start) if ord(c) - start in LETTERS else c for c in text)
 
@@ -233,10 +239,10 @@ def look_alikes(text: str, others: OtherStories, rng: random.Random) -> str | No
     places = [n for n, word in enumerate(pieces) if word.translate(LOOK_ALIKES) != word]
     for n in rng.sample(places, round(SHARE_LOOK_ALIKE * len(places))):
         pieces[n] = pieces[n].translate(LOOK_ALIKES)
-    return _changed(text, "".join(pieces))
+    return _keep_if_changed(text, "".join(pieces))
 
 
-def _changed(text: str, new: str) -> str | None:
+def _keep_if_changed(text: str, new: str) -> str | None:
     return new if new != text else None
 
 
@@ -335,7 +341,7 @@ class Edit:
     page: Callable[[str], str] = plain
 
 
-def replaced(share: float) -> Apply:
+def replace_words(share: float) -> Apply:
     """Replace that share of the words, at random places, each by a word of another story."""
 
     def edit(text: str, others: OtherStories, rng: random.Random) -> str | None:
@@ -353,7 +359,7 @@ def replaced(share: float) -> Apply:
     return edit
 
 
-def renamed(text: str, others: OtherStories, rng: random.Random) -> str | None:
+def rename_characters(text: str, others: OtherStories, rng: random.Random) -> str | None:
     """Rename four characters of the story.
 
     The words that are frequent in this story and rare in the others are taken to be names.
@@ -382,12 +388,12 @@ def renamed(text: str, others: OtherStories, rng: random.Random) -> str | None:
     return "".join(pieces)
 
 
-def appended(share: float) -> Apply:
+def append_foreign_text(share: float) -> Apply:
     """Append foreign text, that share of the story's own length."""
     return lambda text, others, rng: text + "\n" + paragraphs(_foreign(text, others, share))
 
 
-def prepended(share: float) -> Apply:
+def prepend_foreign_text(share: float) -> Apply:
     """Prepend foreign text, that share of the story's own length."""
     return lambda text, others, rng: paragraphs(_foreign(text, others, share)) + "\n" + text
 
@@ -430,7 +436,7 @@ def _part(words: Sequence[str], share: float, rng: random.Random) -> Sequence[st
     return words[start : start + length]
 
 
-def reordered(text: str, others: OtherStories, rng: random.Random) -> str | None:
+def reorder_parts(text: str, others: OtherStories, rng: random.Random) -> str | None:
     """Shuffle the paragraphs, or the sentences of a story with few paragraphs."""
     blocks = [line for line in text.splitlines() if line.strip()]
     if len(blocks) < BLOCKS:
@@ -443,7 +449,7 @@ def reordered(text: str, others: OtherStories, rng: random.Random) -> str | None
     return "\n".join(shuffled)
 
 
-def unchanged(text: str, others: OtherStories, rng: random.Random) -> str:
+def leave_unchanged(text: str, others: OtherStories, rng: random.Random) -> str:
     """Leave the text as it is; only the markup of the page differs."""
     return text
 
@@ -453,19 +459,19 @@ def replaced_name(rate: float) -> str:
 
 
 EDITS = (
-    *(Edit(replaced_name(rate), replaced(rate)) for rate in RATES),
-    Edit("25% foreign text appended", appended(0.25)),
-    Edit("50% foreign text appended", appended(0.5)),
-    Edit("100% foreign text appended", appended(1.0)),
-    Edit("50% foreign text prepended", prepended(0.5)),
+    *(Edit(replaced_name(rate), replace_words(rate)) for rate in RATES),
+    Edit("25% foreign text appended", append_foreign_text(0.25)),
+    Edit("50% foreign text appended", append_foreign_text(0.5)),
+    Edit("100% foreign text appended", append_foreign_text(1.0)),
+    Edit("50% foreign text prepended", prepend_foreign_text(0.5)),
     Edit("60% in a story of equal length", part_within(0.6)),
     Edit("50% in a story of equal length", part_within(0.5)),
     Edit("60% added to a whole story", part_into(0.6)),
     Edit("50% added to a whole story", part_into(0.5)),
     Edit("60% alone", part_alone(0.6)),
     Edit("50% alone", part_alone(0.5)),
-    Edit("four characters renamed", renamed),
-    Edit("paragraphs reordered", reordered),
+    Edit("four characters renamed", rename_characters),
+    Edit("paragraphs reordered", reorder_parts),
     Edit("digits of another script", digits),
     Edit(OTHER_SCRIPT, other_script),
     Edit("look-alike letters, 10% of words", look_alikes, same_words=True),
@@ -481,7 +487,7 @@ EDITS = (
     Edit("chillu letters as sequences", chillu_sequences, same_words=True),
     Edit("chillu sequences as letters", chillu_letters, same_words=True),
     Edit("letter case changed", upper_case, same_words=True),
-    Edit("other markup", unchanged, same_words=True, page=ornate),
+    Edit("other markup", leave_unchanged, same_words=True, page=ornate),
     *(
         Edit(run_name(length, edited=edited), run_into(length, edited=edited), part=True)
         for length in RUNS

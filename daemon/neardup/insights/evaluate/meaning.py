@@ -87,11 +87,11 @@ async def evaluate_meaning(config: Config) -> Facts:
             {"kind": pair.kind, "a": pair.a, "b": pair.b, "margin": margin, "found": margin >= least[pair.kind]}
             for pair, margin in samples
         ],
-        "margins": [row for kind in now for row in _compared(kind, widest[kind], now[kind])],
+        "margins": [row for kind in now for row in _compare_margins(kind, widest[kind], now[kind])],
     }
 
 
-def _compared(kind: Kind, widest: Sequence[float], expected: ExtremeValues) -> list[Facts]:
+def _compare_margins(kind: Kind, widest: Sequence[float], expected: ExtremeValues) -> list[Facts]:
     """The margin that each share of the stories exceeds, by the distribution and as measured."""
     return [
         {
@@ -119,7 +119,7 @@ def meaning_tables(facts: Facts) -> list[Table]:
                 (
                     row["kind"],
                     f"{row['stories']:,}",
-                    _said(row["fitted"]),
+                    _format_fact(row["fitted"]),
                     decimal(row["threshold_before"]),
                     decimal(row["threshold"]),
                 )
@@ -141,14 +141,14 @@ def meaning_tables(facts: Facts) -> list[Table]:
             " samples.",
             ("kind", "stories", "margin", "found"),
             [
-                (row["kind"], f"{row['a']} and {row['b']}", decimal(row["margin"]), _said(row["found"]))
+                (row["kind"], f"{row['a']} and {row['b']}", decimal(row["margin"]), _format_fact(row["found"]))
                 for row in facts["samples"]
             ],
         ),
     ]
 
 
-def _said(fact: bool) -> str:
+def _format_fact(fact: bool) -> str:
     return "yes" if fact else "no"
 
 

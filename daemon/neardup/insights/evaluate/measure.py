@@ -92,14 +92,14 @@ def flagged_as(corpus: Corpus, pairs: Iterable[Pair]) -> dict[str, Counter[Kind 
     return out
 
 
-def scored(corpus: Corpus, pairs: Sequence[Pair]) -> Scored:
+def score_pairs(corpus: Corpus, pairs: Sequence[Pair]) -> Scored:
     """Divide the pairs on record of an original and a copy by whether they are planted.
 
     Left out are the pairs of a copy with the donors of its foreign text, and with originals that overlap with these
     donors or with its own original.
     """
     planted, unrelated, left_out = [], [], 0
-    related = _related(corpus, pairs)
+    related = _relate_originals(corpus, pairs)
     for pair, original, copy in _original_copy_pairs(corpus, pairs):
         if original == copy:
             planted.append((pair.jaccard, pair.containment))
@@ -135,7 +135,7 @@ def _original_copy_pairs(corpus: Corpus, pairs: Iterable[Pair]) -> Iterator[tupl
             yield pair, a.origins[0], b.origins[0]
 
 
-def _related(corpus: Corpus, pairs: Iterable[Pair]) -> Mapping[int, frozenset[int]]:
+def _relate_originals(corpus: Corpus, pairs: Iterable[Pair]) -> Mapping[int, frozenset[int]]:
     """For each original: itself, the donors of its copies, and the originals that overlap with any of these."""
     overlapping: list[set[int]] = [{n} for n in range(len(corpus.originals))]
     for pair in pairs:
@@ -194,7 +194,7 @@ async def _measure(app: App, corpus: Corpus, folder: Path) -> Measured:
         language=corpus.originals[0].language,
         originals=len(corpus.originals),
         flagged_as=flagged_as(corpus, pairs),
-        scored=scored(corpus, pairs),
+        scored=score_pairs(corpus, pairs),
         cross_pairs=count_cross_pairs(corpus),
         cross_flags=len(cross_flags),
         false_flags=await asyncio.to_thread(_false_flags, cross_flags, corpus, folder),

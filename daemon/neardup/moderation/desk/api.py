@@ -88,7 +88,7 @@ def case_object(db: sqlite3.Connection, case_id: int) -> Json | None:
         "seen": verdicts.state(db, is_open),
         "decided_seen": verdicts.state(db, decided),
         "evidence": [{name: pair[name] for name in PAIR_FIELDS} for pair in pairs],
-        "decisions": [_given(given) for given in verdicts.of_case(db, case_id)],
+        "decisions": [_decision_object(given) for given in verdicts.of_case(db, case_id)],
     }
 
 
@@ -143,7 +143,7 @@ def _case(row: sqlite3.Row, lease: Lease | None, marks: Marks) -> Json:
     }
 
 
-def _given(row: sqlite3.Row) -> Json:
+def _decision_object(row: sqlite3.Row) -> Json:
     return {
         "decision": row["decision"],
         "verdict": row["verdict"],
@@ -171,7 +171,7 @@ def _counts(counts: Counts) -> Json:
 # Requests.
 
 
-def offered(value: Verdict) -> Verdict:
+def require_offered(value: Verdict) -> Verdict:
     """A verdict that a client may give.  Raises ValueError."""
     if value not in OFFERED:
         raise ValueError(f"a verdict is one of {', '.join(OFFERED)}")
@@ -189,7 +189,7 @@ class Body(BaseModel):
 class VerdictBody(Body):
     """A verdict on the open pairs of a case, but those whose `flag_id` is in `leave_out`."""
 
-    verdict: Annotated[Verdict, AfterValidator(offered)]
+    verdict: Annotated[Verdict, AfterValidator(require_offered)]
     note: Note = ""
     leave_out: frozenset[int] = frozenset()
 
@@ -212,7 +212,7 @@ async def list_cases(request: web.Request) -> web.Response:
 async def show_case(request: web.Request) -> web.Response:
     """GET /api/cases/ID."""
     authorize(request)
-    return await _answered(request, case_object, await _case_id(request), NO_CASE)
+    return await _answer_object(request, case_object, await _case_id(request), NO_CASE)
 
 
 async def hold_case(request: web.Request) -> web.Response:
@@ -227,7 +227,7 @@ async def decide_case(request: web.Request) -> web.Response:
     given = Given(body.verdict, body.note, moderator, body.seen)
     done = await desk_of(request).ledger.write(deciding.decide_case, case_id, body.leave_out, given)
     announce_verdict(desk_of(request), done, body.verdict)
-    return await _answered(request, decision_object, done, NO_DECISION)
+    return await _answer_object(request, decision_object, done, NO_DECISION)
 
 
 async def reopen_case(request: web.Request) -> web.Response:
@@ -236,13 +236,13 @@ async def reopen_case(request: web.Request) -> web.Response:
     given = Given(Verdict.REOPENED, body.note, moderator, body.seen)
     done = await desk_of(request).ledger.write(deciding.reopen_case, case_id, given)
     announce_verdict(desk_of(request), done, given.verdict)
-    return await _answered(request, decision_object, done, NO_DECISION)
+    return await _answer_object(request, decision_object, done, NO_DECISION)
 
 
 async def show_decision(request: web.Request) -> web.Response:
     """GET /api/decisions/N."""
     authorize(request)
-    return await _answered(request, decision_object, _decision(request), NO_DECISION)
+    return await _answer_object(request, decision_object, _decision(request), NO_DECISION)
 
 
 async def undo_decision(request: web.Request) -> web.Response:
@@ -251,7 +251,7 @@ async def undo_decision(request: web.Request) -> web.Response:
     await _read(request, decision_object, done, NO_DECISION)
     await desk_of(request).ledger.write(deciding.undo, done, moderator, body.seen)
     announce_undo(desk_of(request), done)
-    return await _answered(request, decision_object, done, NO_DECISION)
+    return await _answer_object(request, decision_object, done, NO_DECISION)
 
 
 def authorize(request: web.Request) -> Moderator:
@@ -292,7 +292,7 @@ async def _read(
     return found
 
 
-async def _answered(
+async def _answer_object(
     request: web.Request, object_of: Callable[[sqlite3.Connection, int], Json | None], n: int, missing: ProblemType
 ) -> web.Response:
     return web.json_response(await _read(request, object_of, n, missing))
@@ -315,7 +315,7 @@ ROUTES = (
 class MeaningVerdictBody(Body):
     """A verdict on a pair, whose `seen` is that of the pair as it was read."""
 
-    verdict: Annotated[Verdict, AfterValidator(offered)]
+    verdict: Annotated[Verdict, AfterValidator(require_offered)]
     note: Note = ""
 
 

@@ -13,7 +13,7 @@ from neardup.ledger.marks import MarkedAuthor, MarkFilter
 from neardup.moderation.desk.pages import page, require_moderator
 from neardup.moderation.desk.parts import desk_of
 from neardup.moderation.desk.queues import CaseQueue, case_query_of, number_in
-from neardup.moderation.interface import marked
+from neardup.moderation.interface import translate_later
 from neardup.moderation.wording import author_history
 
 PAGE_SIZE = 50
@@ -42,7 +42,7 @@ async def show(request: web.Request) -> web.Response:
     at = max(number_in(request.query, "page") or 1, 1)
     details = await desk_of(request).ledger.read(_details, author_id, other, (at - 1) * PAGE_SIZE)
     if details is None:
-        raise web.HTTPNotFound(reason=marked("No story of this author is flagged"))
+        raise web.HTTPNotFound(reason=translate_later("No story of this author is flagged"))
     return page(
         request,
         "author.html.j2",

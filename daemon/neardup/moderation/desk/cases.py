@@ -18,7 +18,7 @@ from neardup.ledger.case_queue import EVERY, JUDGED, OPEN, Authors, Counts, Inbo
 from neardup.ledger.cases import Lease
 from neardup.ledger.marks import of_stories
 from neardup.moderation.desk import deciding
-from neardup.moderation.desk.deciding import Decision, decision, mark_of
+from neardup.moderation.desk.deciding import Decision, decision, state_of
 from neardup.moderation.desk.moderators import Moderator
 from neardup.moderation.desk.pages import page, require_moderator
 from neardup.moderation.desk.parts import desk_of
@@ -34,33 +34,33 @@ from neardup.moderation.desk.queues import (
 )
 from neardup.moderation.desk.story import StoryDetails, report_values, story_details, story_of
 from neardup.moderation.evidence.graph import Graph, drawn_stories, graph
-from neardup.moderation.interface import marked
+from neardup.moderation.interface import translate_later
 from neardup.moderation.wording import VERDICT_NAMES, case_headline, cluster_order
 from neardup.records import DECIDING
 
 PAGE_SIZE = 50
 LEAST_SIMILARITIES = (0.25, 0.5, 0.75)  # offered as filters
 ORDERS = {
-    Order.SIMILARITY: marked("Most similar"),
-    Order.DATE: marked("Latest"),
-    Order.HISTORY: marked("Author’s history"),
-    Order.STORIES: marked("Most stories"),
+    Order.SIMILARITY: translate_later("Most similar"),
+    Order.DATE: translate_later("Latest"),
+    Order.HISTORY: translate_later("Author’s history"),
+    Order.STORIES: translate_later("Most stories"),
 }
 INBOXES: dict[Inbox | None, str] = {
-    None: marked("All cases"),
-    Inbox.MINE: marked("Mine"),
-    Inbox.FREE: marked("Free"),
-    Inbox.SECOND: marked("Second opinion asked"),
+    None: translate_later("All cases"),
+    Inbox.MINE: translate_later("Mine"),
+    Inbox.FREE: translate_later("Free"),
+    Inbox.SECOND: translate_later("Second opinion asked"),
 }
 AUTHORS: dict[Authors | None, str] = {
-    None: marked("Any authors"),
-    Authors.OTHER: marked("Other authors"),
-    Authors.SAME: marked("Same author"),
+    None: translate_later("Any authors"),
+    Authors.OTHER: translate_later("Other authors"),
+    Authors.SAME: translate_later("Same author"),
 }
 STATUSES: dict[str, str] = {
-    OPEN: marked("Open"),
-    JUDGED: marked("Decided"),
-    EVERY: marked("All"),
+    OPEN: translate_later("Open"),
+    JUDGED: translate_later("Decided"),
+    EVERY: translate_later("All"),
     **{verdict: VERDICT_NAMES[verdict] for verdict in DECIDING},
 }
 SHOWN_PAIRS = 50
@@ -118,7 +118,7 @@ def _cases_page(
         row["lease"] = held.get(row["case_id"])
         row["is_held"] = row["lease"] is not None and row["lease"].moderator != moderator.name
         row["is_offered"] = row["open_flags"] and not row["is_held"] and moderator.may_decide(row["language"])
-        row["mark"] = mark_of(row)
+        row["state"] = state_of(row)
         row["headline"] = case_headline(row)
         row["asking"] = json.loads(row["unsure"])
         for name in ("kinds", "statuses", "catalogues"):
@@ -172,10 +172,10 @@ async def show_case(request: web.Request) -> web.Response:
     await desk.ledger.refresh_cases()
     case_id = await desk.ledger.read(cases.of_story, story_of(request))
     if case_id is None:
-        raise web.HTTPNotFound(reason=marked("This story is in no case"))
+        raise web.HTTPNotFound(reason=translate_later("This story is in no case"))
     details = await desk.ledger.read(_details, case_id, queue, at, done, first_pair=first_pair)
     if details is None:
-        raise web.HTTPNotFound(reason=marked("This story is in no case"))
+        raise web.HTTPNotFound(reason=translate_later("This story is in no case"))
     may_decide = moderator.may_decide(details.row["language"])
     lease = details.lease
     if details.row["open_flags"] and may_decide:

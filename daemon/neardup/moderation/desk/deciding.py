@@ -84,16 +84,16 @@ def decide_case(db: sqlite3.Connection, case_id: int, excepted: Collection[int],
     return done
 
 
-def decide_cases(db: sqlite3.Connection, marks: Mapping[int, str], given: Given) -> int:
-    """Decide the open flags of several cases, each as its `mark_of` was shown; returns the number of the decision."""
-    for case_id, mark in marks.items():
+def decide_cases(db: sqlite3.Connection, states: Mapping[int, str], given: Given) -> int:
+    """Decide the open flags of several cases, each as its `state_of` was shown; returns the number of the decision."""
+    for case_id, state in states.items():
         row = case_queue.read_case(db, case_id)
-        if row is None or mark_of(row) != mark:
+        if row is None or state_of(row) != state:
             raise Conflict(f"the case of story {case_id} has changed meanwhile: look at it again")
-    chosen = [flag_id for case_id in marks for flag_id in open_flags(db, case_id)]
+    chosen = [flag_id for case_id in states for flag_id in open_flags(db, case_id)]
     seen = verdicts.state(db, chosen)
     done = _decide(db, chosen, Given(given.verdict, given.note, given.moderator, seen))
-    cases.release_leases(db, given.moderator.name, marks)
+    cases.release_leases(db, given.moderator.name, states)
     return done
 
 
@@ -122,7 +122,7 @@ def open_and_decided(db: sqlite3.Connection, case_id: int) -> tuple[list[int], l
     return is_open, decided
 
 
-def mark_of(row: sqlite3.Row | Mapping[str, Any]) -> str:
+def state_of(row: sqlite3.Row | Mapping[str, Any]) -> str:
     """What changes when others decide a case, or when flags join it: a row of `case_queue.select`, in brief."""
     return f"{row['open_flags']} {row['flags']} {row['statuses']} {row['unsure']} {row['flagged_at']}"
 

@@ -26,7 +26,7 @@ from neardup.moderation.desk.queues import (
     number_in,
 )
 from neardup.moderation.desk.verdict_forms import conflict_page, given_in, query_in
-from neardup.moderation.interface import marked
+from neardup.moderation.interface import translate_later
 from neardup.query.compare import describe_stories
 from neardup.query.evidence import LoadedStory
 from neardup.records import Verdict
@@ -90,13 +90,13 @@ async def show(request: web.Request) -> web.Response:
     queue = meaning_queue_of(request.query, desk.config)
     found = await desk.ledger.read(_meaning_pair, pair, queue)
     if found is None:
-        raise web.HTTPNotFound(reason=marked("These two stories are not flagged as a pair"))
+        raise web.HTTPNotFound(reason=translate_later("These two stories are not flagged as a pair"))
     languages = found.row["language"], found.row["matched_language"]
     return page(
         request,
         "meaning_pair.html.j2",
         found=found,
-        aligned=await _aligned(desk, found),
+        aligned=await _align_chunks(desk, found),
         may_decide=all(map(moderator.may_decide, languages)),
         action="/meaning/{}/{}/verdict".format(*pair),
         undo="/meaning/{}/{}/undo".format(*pair),
@@ -122,7 +122,7 @@ def _meaning_pair(db: sqlite3.Connection, pair: Pair, queue: MeaningQueue) -> Me
     )
 
 
-async def _aligned(desk: Desk, found: MeaningPair) -> list[AlignedChunks]:
+async def _align_chunks(desk: Desk, found: MeaningPair) -> list[AlignedChunks]:
     row, sides = found.row, ("matched_id", "story_id")
     loaded = await asyncio.gather(*(load_text(desk, found.stories[row[side]]) for side in sides))
     matched, story = (chunks(side.text.written) if isinstance(side, LoadedStory) else [] for side in loaded)

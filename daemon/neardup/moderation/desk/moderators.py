@@ -97,7 +97,7 @@ def access_of(config: Config, listen: str) -> tuple[str, Callable[[], Sequence[M
     section = config.review
     if section.moderators:
         return "", open_moderators(section.moderators, config.registry).holders
-    token = section.token.revealed()
+    token = section.token.reveal()
     if not (token or is_loopback(listen.rpartition(":")[0])):
         raise Misuse(f"review.token: {listen} can be reached by other machines: set NEARDUP_REVIEW__TOKEN")
     return token, lambda: [Moderator("", digest_of(token))] if token else []

@@ -63,10 +63,10 @@ def require_moderator(request: web.Request) -> Moderator:
 def interfaces() -> Mapping[str, Interface]:
     """The languages by their codes, English first; English alone without the extra `translations`."""
     try:
-        from neardup.moderation.catalogue import translated  # noqa: PLC0415 - its library is optional
+        from neardup.moderation.catalogue import list_translations  # noqa: PLC0415 - its library is optional
     except ImportError:
         return {ENGLISH.code: ENGLISH}
-    return {ENGLISH.code: ENGLISH} | {interface.code: interface for interface in translated()}
+    return {ENGLISH.code: ENGLISH} | {interface.code: interface for interface in list_translations()}
 
 
 def is_of_api(request: web.Request) -> bool:

@@ -17,7 +17,7 @@ from neardup.moderation.desk.parts import Desk, desk_of, load_text
 from neardup.moderation.desk.queues import Pair, PlaceInCase, case_query_of, case_queue_of, number_in, place_in_case
 from neardup.moderation.evidence.graph import Graph
 from neardup.moderation.evidence.page import cluster_graph, passage_at, template_values
-from neardup.moderation.interface import marked
+from neardup.moderation.interface import translate_later
 from neardup.moderation.wording import author_history
 from neardup.query.compare import describe_stories
 from neardup.query.evidence import LoadedStory, UnreadableStory, evidence, evidence_from_ledger, thresholds_of
@@ -65,7 +65,7 @@ async def show(request: web.Request) -> web.Response:
     await desk.ledger.refresh_cases()
     details = await desk.ledger.read(_details, pair, done)
     if details is None:
-        raise web.HTTPNotFound(reason=marked("These two stories are not flagged as a pair"))
+        raise web.HTTPNotFound(reason=translate_later("These two stories are not flagged as a pair"))
     sides = details.flag["matched_id"], details.flag["story_id"]
     a, b = await asyncio.gather(*(load_text(desk, details.stories[story]) for story in sides))
     return page(

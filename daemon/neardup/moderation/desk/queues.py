@@ -20,7 +20,7 @@ from neardup.ledger import case_queue, cases, flags
 from neardup.ledger.case_queue import EVERY, JUDGED, OPEN, Authors, CaseSelection, Inbox, Order
 from neardup.ledger.flags import Selection
 from neardup.moderation.desk.moderators import Moderator
-from neardup.moderation.interface import marked
+from neardup.moderation.interface import translate_later
 from neardup.records import DECIDING, Language
 from neardup.source.parse import id_of
 
@@ -87,7 +87,7 @@ def case_queue_of(query: Mapping[str, str], config: Config, moderator: Moderator
         )
         return CaseQueue(selection, Order(value("sort") or Order.SIMILARITY))
     except (ValueError, KeyError):
-        raise web.HTTPBadRequest(reason=marked("The address has an invalid filter")) from None
+        raise web.HTTPBadRequest(reason=translate_later("The address has an invalid filter")) from None
 
 
 def case_query_of(queue: CaseQueue, **more: object) -> str:
@@ -154,7 +154,7 @@ def meaning_queue_of(query: Mapping[str, str], config: Config) -> MeaningQueue:
         )
         return MeaningQueue(selection)
     except (ValueError, KeyError):
-        raise web.HTTPBadRequest(reason=marked("The address has an invalid filter")) from None
+        raise web.HTTPBadRequest(reason=translate_later("The address has an invalid filter")) from None
 
 
 def meaning_query_of(queue: MeaningQueue, **more: object) -> str:
@@ -187,7 +187,7 @@ def number_in(query: Mapping[str, str], name: str) -> int | None:
     if not text:
         return None
     if not (text.isascii() and text.isdecimal() and len(text) <= 12 and int(text) <= MAX_NUMBER):
-        raise web.HTTPBadRequest(reason=marked("The address has an invalid number"))
+        raise web.HTTPBadRequest(reason=translate_later("The address has an invalid number"))
     return int(text)
 
 

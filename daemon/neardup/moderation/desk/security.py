@@ -23,7 +23,7 @@ from neardup.moderation.desk.moderators import NAME_COOKIE, NotPermitted, clean_
 from neardup.moderation.desk.pages import choose_interface, error_page, is_of_api, login_of, page, send_again_page
 from neardup.moderation.desk.parts import FORM, SESSION, desk_of
 from neardup.moderation.desk.sessions import LOGIN_COOKIE, LOGIN_SECONDS, SESSION_COOKIE, is_over_tls, set_cookie
-from neardup.moderation.interface import gettext, marked
+from neardup.moderation.interface import gettext, translate_later
 from neardup.telemetry.log import log
 
 STATIC = "/static/"
@@ -84,7 +84,7 @@ async def show_errors(request: web.Request, handler: Handler) -> web.StreamRespo
         response = send_again_page(
             request,
             503,
-            marked("Nothing was stored yet"),
+            translate_later("Nothing was stored yet"),
             gettext("%(error)s. Please try again in a few seconds.") % {"error": error},
         )
         response.headers["Retry-After"] = str(RETRY_SECONDS)
@@ -96,7 +96,7 @@ async def show_errors(request: web.Request, handler: Handler) -> web.StreamRespo
         return error_page(request, 500, str(error))
     except Exception as error:  # noqa: BLE001 - its message may quote a story
         log_failure(request, error)
-        return error_page(request, 500, marked("An internal error occurred; the log has the details."))
+        return error_page(request, 500, translate_later("An internal error occurred; the log has the details."))
 
 
 @web.middleware
@@ -106,7 +106,7 @@ async def refuse_other_hosts(request: web.Request, handler: Handler) -> web.Stre
         try:
             refuse_other_machines(request)
         except Refused:
-            raise web.HTTPMisdirectedRequest(reason=marked("This desk answers to localhost only")) from None
+            raise web.HTTPMisdirectedRequest(reason=translate_later("This desk answers to localhost only")) from None
     return await handler(request)
 
 
@@ -133,14 +133,14 @@ async def check_forms(request: web.Request, handler: Handler) -> web.StreamRespo
     """Accept only forms from this desk's own pages.  A form from before a restart is shown again, for resending."""
     if request.method not in ("GET", "HEAD"):
         if not _is_same_origin(request):
-            raise web.HTTPForbidden(reason=marked("This form was not sent from this desk"))
+            raise web.HTTPForbidden(reason=translate_later("This form was not sent from this desk"))
         form = request[FORM] = await _form(request)
         if not sessions.is_form_token(desk_of(request).keys, request[SESSION], form.get("token", "")):
             return send_again_page(
                 request,
                 403,
-                marked("Please send this again"),
-                marked("The desk was restarted after you opened the page."),
+                translate_later("Please send this again"),
+                translate_later("The desk was restarted after you opened the page."),
             )
     return await handler(request)
 
@@ -158,7 +158,7 @@ async def _form(request: web.Request) -> dict[str, str]:
     try:
         return dict(parse_qsl(body.decode("ascii"), keep_blank_values=True, max_num_fields=MAX_FORM_FIELDS))
     except ValueError:
-        raise web.HTTPBadRequest(reason=marked("The form cannot be read")) from None
+        raise web.HTTPBadRequest(reason=translate_later("The form cannot be read")) from None
 
 
 @web.middleware
@@ -168,8 +168,8 @@ async def require_login(request: web.Request, handler: Handler) -> web.StreamRes
     if is_open or login_of(request):
         return await handler(request)
     if request.method != "GET":
-        message = marked("Your login has ended. Log in again in another tab, then send this again.")
-        return send_again_page(request, 403, marked("You are not logged in"), message)
+        message = translate_later("Your login has ended. Log in again in another tab, then send this again.")
+        return send_again_page(request, 403, translate_later("You are not logged in"), message)
     raise web.HTTPSeeOther(f"/login?back={quote(request.path_qs)}")
 
 
@@ -177,10 +177,10 @@ def _of_pages(middleware: Middleware) -> Middleware:
     """Leaves out the JSON API, which has no cookies and no forms."""
 
     @web.middleware
-    async def applied(request: web.Request, handler: Handler) -> web.StreamResponse:
+    async def apply(request: web.Request, handler: Handler) -> web.StreamResponse:
         return await (handler(request) if is_of_api(request) else middleware(request, handler))
 
-    return applied
+    return apply
 
 
 PAGES = (show_errors, refuse_other_hosts, ensure_session, check_forms, require_login)
@@ -252,4 +252,4 @@ async def save_name(request: web.Request) -> web.StreamResponse:
 
 def _refuse_typed_names(request: web.Request) -> None:
     if desk_of(request).has_moderators:
-        raise web.HTTPNotFound(reason=marked("Your name is that of your token"))
+        raise web.HTTPNotFound(reason=translate_later("Your name is that of your token"))

@@ -66,7 +66,7 @@ def is_form_token(keys: Keys, session: str, text: str) -> bool:
 
 def login(keys: Keys, session: str, moderator: Moderator) -> str:
     """The login cookie for a session that entered the token of this moderator; valid for LOGIN_SECONDS."""
-    return _signer(keys, moderator).sign(_signed(session, moderator)).decode()
+    return _signer(keys, moderator).sign(_sign_session(session, moderator)).decode()
 
 
 def log_out(keys: Keys, session: str) -> None:
@@ -77,7 +77,7 @@ def log_out(keys: Keys, session: str) -> None:
 def login_of(keys: Keys, session: str, text: str, moderators: Iterable[Moderator]) -> Moderator | None:
     """Which of these moderators a login cookie of this session belongs to; None if it is not valid."""
     claimed = text.rsplit(".", 2)[0]  # what is signed, before the time and the signature
-    moderator = next((known for known in moderators if _signed(session, known) == claimed), None)
+    moderator = next((known for known in moderators if _sign_session(session, known) == claimed), None)
     if moderator is None or session in keys.ended:
         return None
     try:
@@ -87,7 +87,7 @@ def login_of(keys: Keys, session: str, text: str, moderators: Iterable[Moderator
     return moderator
 
 
-def _signed(session: str, moderator: Moderator) -> str:
+def _sign_session(session: str, moderator: Moderator) -> str:
     return f"{session}.{quote(moderator.name)}"
 
 

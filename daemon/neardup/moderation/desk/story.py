@@ -17,7 +17,7 @@ from neardup.moderation.desk.pages import page, require_moderator
 from neardup.moderation.desk.parts import Desk, desk_of, load_text
 from neardup.moderation.desk.queues import at_word
 from neardup.moderation.evidence.story_report import COLOURS, common_text, story_report
-from neardup.moderation.interface import CURRENT, ENGLISH, marked
+from neardup.moderation.interface import CURRENT, ENGLISH, translate_later
 from neardup.moderation.wording import author_history, similarity_findings, similarity_headline
 from neardup.query.compare import describe_stories
 from neardup.query.evidence import LoadedStory
@@ -51,7 +51,7 @@ async def show_story(request: web.Request) -> web.Response:
     await desk.ledger.refresh_cases()
     details = await desk.ledger.read(story_details, story_id)
     if details is None:
-        raise web.HTTPNotFound(reason=marked("This story is not in the ledger"))
+        raise web.HTTPNotFound(reason=translate_later("This story is not in the ledger"))
     return page(
         request,
         "story.html.j2",
@@ -125,7 +125,7 @@ async def _file_page(request: web.Request) -> str:
     desk = desk_of(request)
     record = await desk.ledger.read(case_record, story_of(request))
     if record is None:
-        raise web.HTTPNotFound(reason=marked("This story is not in the ledger"))
+        raise web.HTTPNotFound(reason=translate_later("This story is not in the ledger"))
     case = await case_file(record, desk.config, partial(load_text, desk))
     return await asyncio.to_thread(render_html, case, desk.config.registry)
 

@@ -34,7 +34,7 @@ from neardup.moderation.desk.queues import (
     place_in_case,
 )
 from neardup.moderation.desk.story import story_of
-from neardup.moderation.interface import gettext, marked, number
+from neardup.moderation.interface import gettext, number, translate_later
 from neardup.records import Verdict
 
 EXCEPTED = "except-"  # the fields of pairs that are left out of a verdict begin so
@@ -45,7 +45,7 @@ def _verdict_in(form: dict[str, str]) -> Verdict:
     for verdict in OFFERED:
         if verdict == form.get("verdict"):
             return verdict
-    raise web.HTTPBadRequest(reason=marked("Unknown verdict"))
+    raise web.HTTPBadRequest(reason=translate_later("Unknown verdict"))
 
 
 def query_in(request: web.Request) -> dict[str, str]:
@@ -63,10 +63,12 @@ def given_in(request: web.Request, verdict: Verdict | None = None) -> Given | we
     note = clean_note(form.get("note", ""))
     if len(note) > MAX_NOTE_LENGTH:
         limit = gettext("The limit is %(n)s characters.") % {"n": number(MAX_NOTE_LENGTH)}
-        return send_again_page(request, 400, marked("The note is too long"), limit)
+        return send_again_page(request, 400, translate_later("The note is too long"), limit)
     if moderator is None:
-        message = marked("The desk no longer knows your name. Enter it at /name in another tab, then send this again.")
-        return send_again_page(request, 403, marked("Who are you?"), message)
+        message = translate_later(
+            "The desk no longer knows your name. Enter it at /name in another tab, then send this again."
+        )
+        return send_again_page(request, 403, translate_later("Who are you?"), message)
     return Given(given_verdict, note, moderator, form.get("seen", ""))
 
 
@@ -129,18 +131,18 @@ async def reopen_case(request: web.Request) -> web.StreamResponse:
 
 
 async def decide_chosen_cases(request: web.Request) -> web.StreamResponse:
-    """POST /cases/verdict: fields `verdict`, `note`, `query`, and case-ID with the mark of the case."""
+    """POST /cases/verdict: fields `verdict`, `note`, `query`, and case-ID with the state of the case."""
     ledger, form = desk_of(request).ledger, request[FORM]
     given = given_in(request)
     if isinstance(given, web.Response):
         return given
     queue, _ = _queue(request, given.moderator)
-    marks = {case_id: form[f"{CHOSEN}{case_id}"] for case_id in _numbers_after(CHOSEN, form)}
-    if not marks:
+    states = {case_id: form[f"{CHOSEN}{case_id}"] for case_id in _numbers_after(CHOSEN, form)}
+    if not states:
         return send_again_page(request, 400, "No case was chosen", "Mark the cases that the verdict is for.")
     await ledger.refresh_cases()
     try:
-        done = await ledger.write(deciding.decide_cases, marks, given)
+        done = await ledger.write(deciding.decide_cases, states, given)
     except Conflict as error:
         return conflict_page(request, error, f"/{case_query_of(queue)}")
     announce_verdict(desk_of(request), done, given.verdict)

@@ -1,7 +1,7 @@
 """Two stories aligned word by word: their copied passages, the edits between them, and other text.
 
-The words become stretches, each with a mark; the stretches cut the texts into fragments for a page, and into the pairs
-of passages that a report quotes.  Every cut is one of `core.text.Located.cuts`: never inside a word or a grapheme
+The words become stretches, each with a highlight; the stretches cut the texts into fragments for a page, and into the
+pairs of passages that a report quotes.  Every cut is one of `core.text.Located.cuts`: never inside a word or a grapheme
 cluster.
 """
 
@@ -19,7 +19,7 @@ from neardup.core.verify.passages import Passage
 from neardup.query.evidence import Evidence, LoadedStory
 
 MAX_EDIT_WORDS = 60  # words between two passages, on each side; a longer gap is other text, not an edit
-CONTEXT_WORDS = 20  # words of other text left open beside marked text, and at both ends of a story
+CONTEXT_WORDS = 20  # words of other text left open beside highlighted text, and at both ends of a story
 MIN_FOLDED_WORDS = 25  # folding fewer words would save no space
 SPACE = re.compile(r"\s")
 MAX_PASSAGE_PAIRS = 30
@@ -27,7 +27,7 @@ MIN_PAIR_WORDS = 40  # passages separated only by edits are joined in one pair u
 FIRST_WORDS, LAST_WORDS, SURROUNDING_WORDS = 40, 15, 8  # the words shown of a long passage, and around it
 
 
-class Mark(StrEnum):
+class Highlight(StrEnum):
     """How a stretch of a story is shown."""
 
     PLAIN = "plain"
@@ -45,7 +45,7 @@ class Stretch:
 
     first: int
     end: int
-    mark: Mark
+    highlight: Highlight
     passage: int | None = None
 
 
@@ -53,25 +53,25 @@ Sides = tuple[list[Stretch], list[Stretch]]
 
 
 def stretches(passages: Sequence[Passage], a: Sequence[bytes], b: Sequence[bytes]) -> Sides:
-    """Passages in A's order, numbered from 1 -> the stretches to mark or fold in A and in B, in reading order.
+    """Passages in A's order, numbered from 1 -> the stretches to highlight or fold in A and in B, in reading order.
 
     Words in no stretch are plain text.  An edit is the text between two passages that follow each other in both
     stories, or before the first or after the last passage of both, if it has at most MAX_EDIT_WORDS words and no more
     than the passages beside it.  Its words are compared as in Ratcliff and Metzener, "Pattern Matching", Dr. Dobb's
     Journal, July 1988.
     """
-    marked: Sides = ([], [])
+    shown: Sides = ([], [])
     for number, passage in enumerate(passages, 1):
-        marked[0].append(Stretch(passage.start_a, passage.start_a + passage.words, Mark.COPIED, number))
-        marked[1].append(Stretch(passage.start_b, passage.start_b + passage.words, Mark.COPIED, number))
+        shown[0].append(Stretch(passage.start_a, passage.start_a + passage.words, Highlight.COPIED, number))
+        shown[1].append(Stretch(passage.start_b, passage.start_b + passage.words, Highlight.COPIED, number))
     for _, gap_a, gap_b in _edits(passages, len(a), len(b)):
         matcher = SequenceMatcher(None, a[gap_a.start : gap_a.stop], b[gap_b.start : gap_b.stop], autojunk=False)
         for tag, *bounds in matcher.get_opcodes():
-            mark = Mark.UNCHANGED if tag == "equal" else Mark.CHANGED
-            for side, gap, (first, end) in zip(marked, (gap_a, gap_b), (bounds[:2], bounds[2:]), strict=True):
+            highlight = Highlight.UNCHANGED if tag == "equal" else Highlight.CHANGED
+            for side, gap, (first, end) in zip(shown, (gap_a, gap_b), (bounds[:2], bounds[2:]), strict=True):
                 if first < end:
-                    side.append(Stretch(gap.start + first, gap.start + end, mark))
-    return with_folds(marked[0], len(a)), with_folds(marked[1], len(b))
+                    side.append(Stretch(gap.start + first, gap.start + end, highlight))
+    return with_folds(shown[0], len(a)), with_folds(shown[1], len(b))
 
 
 def chains(passages: Sequence[Passage], words_a: int, words_b: int) -> list[list[Passage]]:
@@ -105,31 +105,31 @@ def _edits(passages: Sequence[Passage], words_a: int, words_b: int) -> Iterator[
             yield n, *gaps
 
 
-def with_folds(marked: list[Stretch], words: int) -> list[Stretch]:
-    """Sort the stretches and add folds between them; a story without marks gets no folds."""
-    if not marked:
+def with_folds(shown: list[Stretch], words: int) -> list[Stretch]:
+    """Sort the stretches and add folds between them; a story without highlights gets no folds."""
+    if not shown:
         return []
     folded: list[Stretch] = []
     previous_end = 0
-    for stretch in [*sorted(marked, key=lambda stretch: stretch.first), Stretch(words, words, Mark.PLAIN)]:
+    for stretch in [*sorted(shown, key=lambda stretch: stretch.first), Stretch(words, words, Highlight.PLAIN)]:
         first, end = previous_end + CONTEXT_WORDS, stretch.first - CONTEXT_WORDS
         if end - first >= MIN_FOLDED_WORDS:
-            folded.append(Stretch(first, end, Mark.FOLDED))
-        if stretch.mark is not Mark.PLAIN:
+            folded.append(Stretch(first, end, Highlight.FOLDED))
+        if stretch.highlight is not Highlight.PLAIN:
             folded.append(stretch)
         previous_end = stretch.end
     return folded
 
 
-# The texts, cut into marked fragments.
+# The texts, cut into highlighted fragments.
 
 
 @dataclass(frozen=True, slots=True)
 class Fragment:
-    """Part of a story's text with one mark; `begins` is set on the first fragment of a passage."""
+    """Part of a story's text with one highlight; `begins` is set on the first fragment of a passage."""
 
     text: str
-    mark: Mark = Mark.PLAIN
+    highlight: Highlight = Highlight.PLAIN
     passage: int | None = None
     begins: bool = False
 
@@ -191,28 +191,28 @@ class AlignedStories:
 
 
 @dataclass(frozen=True, slots=True)
-class MarkedSpan:
-    """Characters [start, end) of a story and their mark; `words` is the length of a stretch, 0 between stretches."""
+class ShownSpan:
+    """Characters [start, end) of a story and their highlight; `words` is the length of a stretch, 0 between two."""
 
     start: int
     end: int
-    mark: Mark = Mark.PLAIN
+    highlight: Highlight = Highlight.PLAIN
     passage: int | None = None
     words: int = 0
 
 
 def align_stories(facts: Evidence, a: LoadedStory, b: LoadedStory) -> AlignedStories:
-    """Mark the passages of `query.evidence` in both texts.  Passages are numbered from 1, in A's order."""
+    """Highlight the passages of `query.evidence` in both texts.  Passages are numbered from 1, in A's order."""
     shared = [Passage(passage.a.word, passage.b.word, passage.words) for passage in facts.passages]
     shared.sort(key=lambda passage: passage.start_a)
-    marked_a, marked_b = stretches(shared, a.text.words, b.text.words)
+    shown_a, shown_b = stretches(shared, a.text.words, b.text.words)
     text_a, text_b = a.text.located, b.text.located
-    spans_a, spans_b = marked_spans(text_a, marked_a), marked_spans(text_b, marked_b)
+    spans_a, spans_b = spans_of(text_a, shown_a), spans_of(text_b, shown_b)
     groups = list(_passage_groups(shared, len(a.text.words), len(b.text.words)))
     longest = sorted(sorted(groups, key=lambda group: -group.words)[:MAX_PASSAGE_PAIRS], key=lambda group: group.first)
     return AlignedStories(
-        Side(tuple(blocks(text_a.text, spans_a)), _bars(marked_a, len(a.text.words))),
-        Side(tuple(blocks(text_b.text, spans_b)), _bars(marked_b, len(b.text.words))),
+        Side(tuple(blocks(text_a.text, spans_a)), _bars(shown_a, len(a.text.words))),
+        Side(tuple(blocks(text_b.text, spans_b)), _bars(shown_b, len(b.text.words))),
         tuple(
             PassagePair(
                 group.first,
@@ -227,12 +227,12 @@ def align_stories(facts: Evidence, a: LoadedStory, b: LoadedStory) -> AlignedSto
     )
 
 
-def marked_spans(text: Located, marked: Sequence[Stretch]) -> list[MarkedSpan]:
+def spans_of(text: Located, shown: Sequence[Stretch]) -> list[ShownSpan]:
     """Convert stretches of words, in reading order, to spans of characters that cover the whole text."""
-    spans: list[MarkedSpan] = []
+    spans: list[ShownSpan] = []
     done = 0
-    for stretch in marked:
-        folded = stretch.mark is Mark.FOLDED
+    for stretch in shown:
+        folded = stretch.highlight is Highlight.FOLDED
         offsets = (
             (_cut_before(text, stretch.first), _cut_before(text, stretch.end))
             if folded
@@ -240,11 +240,11 @@ def marked_spans(text: Located, marked: Sequence[Stretch]) -> list[MarkedSpan]:
         )
         start, end = (max(done, offset) for offset in offsets)
         if done < start:
-            spans.append(MarkedSpan(done, start))
-        spans.append(MarkedSpan(start, end, stretch.mark, stretch.passage, stretch.end - stretch.first))
+            spans.append(ShownSpan(done, start))
+        spans.append(ShownSpan(start, end, stretch.highlight, stretch.passage, stretch.end - stretch.first))
         done = end
     if done < len(text.text):
-        spans.append(MarkedSpan(done, len(text.text)))
+        spans.append(ShownSpan(done, len(text.text)))
     return spans
 
 
@@ -284,39 +284,39 @@ def _passage_groups(shared: Sequence[Passage], words_a: int, words_b: int) -> It
                 words, first = 0, number + 1
 
 
-def excerpt(text: Located, spans: Sequence[MarkedSpan], words: range) -> tuple[Fragment, ...]:
+def excerpt(text: Located, spans: Sequence[ShownSpan], words: range) -> tuple[Fragment, ...]:
     """The fragments of these words and a few words around them; the middle of a long range is elided."""
     outer = range(max(words.start - SURROUNDING_WORDS, 0), min(words.stop + SURROUNDING_WORDS, len(text.starts)))
     if len(words) <= 2 * (FIRST_WORDS + LAST_WORDS):
         return tuple(_within(text.text, spans, *text.span(outer.start, outer.stop)))
     return (
         *_within(text.text, spans, *text.span(outer.start, words.start + FIRST_WORDS)),
-        Fragment("", Mark.ELIDED),
+        Fragment("", Highlight.ELIDED),
         *_within(text.text, spans, *text.span(words.stop - LAST_WORDS, outer.stop)),
     )
 
 
-def _within(text: str, spans: Sequence[MarkedSpan], start: int, end: int) -> Iterator[Fragment]:
+def _within(text: str, spans: Sequence[ShownSpan], start: int, end: int) -> Iterator[Fragment]:
     for span in spans:
         if span.start < end and start < span.end:
-            mark = Mark.PLAIN if span.mark is Mark.FOLDED else span.mark
-            yield Fragment(text[max(start, span.start) : min(end, span.end)], mark, span.passage)
+            highlight = Highlight.PLAIN if span.highlight is Highlight.FOLDED else span.highlight
+            yield Fragment(text[max(start, span.start) : min(end, span.end)], highlight, span.passage)
 
 
-def blocks(text: str, spans: Sequence[MarkedSpan]) -> Iterator[Paragraph | Fold]:
+def blocks(text: str, spans: Sequence[ShownSpan]) -> Iterator[Paragraph | Fold]:
     """Cut the text of these spans into paragraphs and folds."""
-    shown: list[MarkedSpan] = []
+    shown: list[ShownSpan] = []
     for span in spans:
-        if span.mark is Mark.FOLDED:
+        if span.highlight is Highlight.FOLDED:
             yield from paragraphs(text, shown)
-            yield Fold(span.words, tuple(paragraphs(text, [replace(span, mark=Mark.PLAIN)])))
+            yield Fold(span.words, tuple(paragraphs(text, [replace(span, highlight=Highlight.PLAIN)])))
             shown = []
         else:
             shown.append(span)
     yield from paragraphs(text, shown)
 
 
-def paragraphs(text: str, spans: Sequence[MarkedSpan]) -> list[Paragraph]:
+def paragraphs(text: str, spans: Sequence[ShownSpan]) -> list[Paragraph]:
     """Cut the text of these spans into one paragraph per line; a blank line is part of the next or the last one."""
     lines: list[list[Fragment]] = []
     line: list[Fragment] = []
@@ -324,7 +324,7 @@ def paragraphs(text: str, spans: Sequence[MarkedSpan]) -> list[Paragraph]:
     for span in spans:
         begins = span.passage is not None
         for part in text[span.start : span.end].splitlines(keepends=True) or [""]:
-            line.append(Fragment(part, span.mark, span.passage, begins))
+            line.append(Fragment(part, span.highlight, span.passage, begins))
             begins = False
             blank = blank and not part.strip()
             if part.endswith("\n") and not blank:
@@ -337,37 +337,37 @@ def paragraphs(text: str, spans: Sequence[MarkedSpan]) -> list[Paragraph]:
     return [Paragraph(tuple(fragments)) for fragments in lines]
 
 
-def _bars(marked: Sequence[Stretch], words: int) -> tuple[Bar, ...]:
+def _bars(shown: Sequence[Stretch], words: int) -> tuple[Bar, ...]:
     return tuple(
         Bar(
             stretch.passage,
             round(1000 * stretch.first / words, 2),
             round(1000 * (stretch.end - stretch.first) / words, 2),
         )
-        for stretch in marked
+        for stretch in shown
         if stretch.passage is not None
     )
 
 
 # The legend of a page.
 
-COPIED_MARKS = {Mark.COPIED, Mark.UNCHANGED}
+OF_COPIES = {Highlight.COPIED, Highlight.UNCHANGED}
 
 
-def marks_of(a: Iterable[Fragment], b: Iterable[Fragment]) -> set[str]:
-    """The marks among the fragments of A and of B: "copied", and "changed_a" and "changed_b" for edited words."""
-    in_a, in_b = ({fragment.mark for fragment in fragments} for fragments in (a, b))
+def legend_of(a: Iterable[Fragment], b: Iterable[Fragment]) -> set[str]:
+    """The highlights among the fragments of A and of B: "copied", and "changed_a" and "changed_b" for edited words."""
+    in_a, in_b = ({fragment.highlight for fragment in fragments} for fragments in (a, b))
     found = {
-        "copied": bool((in_a | in_b) & COPIED_MARKS),
-        "changed_a": Mark.CHANGED in in_a,
-        "changed_b": Mark.CHANGED in in_b,
+        "copied": bool((in_a | in_b) & OF_COPIES),
+        "changed_a": Highlight.CHANGED in in_a,
+        "changed_b": Highlight.CHANGED in in_b,
     }
-    return {mark for mark, occurs in found.items() if occurs}
+    return {name for name, occurs in found.items() if occurs}
 
 
-def marks_of_stories(aligned: AlignedStories) -> set[str]:
-    """The marks in two whole stories."""
-    return marks_of(_fragments(aligned.a), _fragments(aligned.b))
+def legend_of_stories(aligned: AlignedStories) -> set[str]:
+    """The highlights in two whole stories."""
+    return legend_of(_fragments(aligned.a), _fragments(aligned.b))
 
 
 def _fragments(side: Side) -> Iterator[Fragment]:

@@ -10,7 +10,7 @@ from neardup.core.verify.text import Text
 from neardup.languages import Languages
 from neardup.ledger import clusters, flags, read, stories, translate_errors
 from neardup.moderation import wording
-from neardup.moderation.evidence.alignment import align_stories, marks_of_stories
+from neardup.moderation.evidence.alignment import align_stories, legend_of_stories
 from neardup.moderation.evidence.graph import Graph, drawn_stories, graph
 from neardup.moderation.export.destination import write_atomically
 from neardup.moderation.templating import environment, inline_assets
@@ -48,7 +48,7 @@ def template_values(
         "shares": {side: wording.share(facts, side) for side in facts.sides},
         "scores": wording.scores(facts),
         "aligned": aligned,
-        "marks": marks_of_stories(aligned),
+        "legend": legend_of_stories(aligned),
         "graph": drawn,
     }
 
@@ -70,12 +70,12 @@ def cluster_graph(db: sqlite3.Connection, pair: tuple[int, int]) -> Graph | None
     return graph(*found, pair, stories.describe(db, drawn_stories(found[0], pair)))
 
 
-async def write_evidence(comparer: Comparer, one: str, other: str, path: Path, languages: Languages) -> None:
-    """Write the evidence page of two stories to `path`, atomically; `one` and `other` name them as for `compare`.
+async def write_evidence(comparer: Comparer, first: str, second: str, path: Path, languages: Languages) -> None:
+    """Write the evidence page of two stories to `path`, atomically; `first` and `second` name them as for `compare`.
 
     Raises as `load_pair` does, and Fatal for a file that cannot be written.
     """
-    a, b = await load_pair(comparer, one, other)
+    a, b = await load_pair(comparer, first, second)
     drawn = None
     flag, common = None, NO_HASHES
     if comparer.ledger is not None and "id" in a.known and "id" in b.known:

@@ -1,4 +1,4 @@
-"""The similarity report of a story: its text once, with each copied passage marked by its source.
+"""The similarity report of a story: its text once, with each copied passage highlighted with its source.
 
 Where several sources hold the same words, the words belong to the source that holds the largest share of the story.
 Words in common passages are told apart, and count as no part copied.
@@ -14,7 +14,7 @@ import numpy.typing as npt
 from neardup.core.fingerprint.word_hashes import GRAM, Hashes, sample_grams
 from neardup.ledger import passages
 from neardup.ledger.similarities import Similarity, Source, union_of_spans
-from neardup.moderation.evidence.alignment import Fold, Mark, Paragraph, Stretch, blocks, marked_spans, with_folds
+from neardup.moderation.evidence.alignment import Fold, Highlight, Paragraph, Stretch, blocks, spans_of, with_folds
 from neardup.query.evidence import LoadedStory
 from neardup.records import Language, Spans
 
@@ -51,7 +51,7 @@ class ReportedSource:
     """A source of the story; `number` counts from 1, the largest share first.
 
     `word` is the first word of the story that stands in it, None without spans; `passage` is the first passage that is
-    marked as its own.
+    highlighted as its own.
     """
 
     number: int
@@ -77,7 +77,7 @@ class ReportedPassage:
 class StoryReport:
     """The sources of a story, its text and its passages, by their number less 1; `bars` are those of all sources.
 
-    `blocks` is empty if the text is not known, and has no marks if the text is not the one that was compared.
+    `blocks` is empty if the text is not known, and has no highlights if the text is not the one that was compared.
     """
 
     sources: tuple[ReportedSource, ...]
@@ -93,8 +93,8 @@ def story_report(found: Similarity, story: LoadedStory | None, common: Mask | No
     `common` (words,) says which words stand in common passages; it is None if the text is not the one that was
     compared, so that no place in it is known.
     """
-    marked = _stretches(found, common if common is not None else np.zeros(found.words, bool))
-    owners = [owner for owner, _ in marked if owner is not None]
+    owned = _stretches(found, common if common is not None else np.zeros(found.words, bool))
+    owners = [owner for owner, _ in owned if owner is not None]
     first_of = {owner: number for number, owner in reversed(list(enumerate(owners, 1)))}
     sources = tuple(
         ReportedSource(
@@ -107,7 +107,7 @@ def story_report(found: Similarity, story: LoadedStory | None, common: Mask | No
         )
         for n, source in enumerate(found.sources)
     )
-    stretches = [stretch for _, stretch in marked]
+    stretches = [stretch for _, stretch in owned]
     passages = tuple(_passages(sources, owners, [stretch for stretch in stretches if stretch.passage is not None]))
     return StoryReport(
         sources,
@@ -120,7 +120,7 @@ def story_report(found: Similarity, story: LoadedStory | None, common: Mask | No
             )
         ),
         () if story is None else _blocks(story, stretches if common is not None else []),
-        has_common=any(stretch.mark is Mark.COMMON for stretch in stretches),
+        has_common=any(stretch.highlight is Highlight.COMMON for stretch in stretches),
     )
 
 
@@ -129,7 +129,7 @@ def _colour(n: int) -> int:
 
 
 def _stretches(found: Similarity, common: Mask) -> list[tuple[int | None, Stretch]]:
-    """The marked stretches of a story in reading order, each with the index of its source, None for common text."""
+    """The stretches to highlight in reading order, each with the index of its source, None for common text."""
     spans = [(n, start, end) for n, source in enumerate(found.sources) for start, end in source.spans.tolist()]
     span_of = np.full(found.words, -1, np.int64)
     span_of[common] = len(spans)
@@ -137,16 +137,16 @@ def _stretches(found: Similarity, common: Mask) -> list[tuple[int | None, Stretc
         _, start, end = spans[n]
         span_of[start:end] = n
     edges = np.flatnonzero(np.diff(span_of, prepend=-2, append=-2))
-    marked: list[tuple[int | None, Stretch]] = []
+    owned: list[tuple[int | None, Stretch]] = []
     passages = 0
     for first, end in zip(edges[:-1].tolist(), edges[1:].tolist(), strict=True):
         n = int(span_of[first])
         if n == len(spans):
-            marked.append((None, Stretch(first, end, Mark.COMMON)))
+            owned.append((None, Stretch(first, end, Highlight.COMMON)))
         elif n >= 0:
             passages += 1
-            marked.append((spans[n][0], Stretch(first, end, Mark.COPIED, passages)))
-    return marked
+            owned.append((spans[n][0], Stretch(first, end, Highlight.COPIED, passages)))
+    return owned
 
 
 def _passages(
@@ -186,4 +186,4 @@ def _bars(spans: Spans, words: int, colour: int) -> tuple[ReportedBar, ...]:
 
 def _blocks(story: LoadedStory, stretches: Sequence[Stretch]) -> tuple[Paragraph | Fold, ...]:
     text = story.text.located
-    return tuple(blocks(text.text, marked_spans(text, with_folds(list(stretches), len(text.starts)))))
+    return tuple(blocks(text.text, spans_of(text, with_folds(list(stretches), len(text.starts)))))

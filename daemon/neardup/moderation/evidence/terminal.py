@@ -12,7 +12,7 @@ from rich.table import Table
 from rich.text import Text
 
 from neardup.ledger.marks import in_words
-from neardup.moderation.wording import dated, dates_of, pair_order, percent, stories_by_others
+from neardup.moderation.wording import dates_of, list_dates, pair_order, percent, stories_by_others
 from neardup.query.evidence import Evidence, Excerpt, StoryFacts
 from neardup.query.similarity import PassageOfStory, SimilarityReport, SourceReport
 from neardup.records import readable_time
@@ -55,7 +55,7 @@ def _pair_header(facts: Evidence) -> Table:
         values = getattr(a, key), getattr(b, key)
         if any(values):
             table.add_row(*(Text(template.format(plain(value)) if value else "") for value in values))
-    for dates in zip_longest(dated(dates_of(a)), dated(dates_of(b))):
+    for dates in zip_longest(list_dates(dates_of(a)), list_dates(dates_of(b))):
         table.add_row(*(Text(f"{date[0]} {readable_time(date[1])} ({date[2]})" if date else "") for date in dates))
     table.add_row(*(Text(f"{side.words:,} words {side.language or ''}") for side in (a, b)))
     return table
@@ -101,12 +101,12 @@ def _words(facts: Evidence) -> str:
 def _excerpt(side: Excerpt) -> Text:
     return Text.assemble(
         (plain(side.before).lstrip(), CONTEXT),
-        (f"«{abridged(side.text)}»", COPIED),
+        (f"«{abridge(side.text)}»", COPIED),
         (plain(side.after).rstrip(), CONTEXT),
     )
 
 
-def abridged(text: str, first: int = FIRST_WORDS, last: int = LAST_WORDS) -> str:
+def abridge(text: str, first: int = FIRST_WORDS, last: int = LAST_WORDS) -> str:
     """A passage on one line; a long one without the words between its first and its last."""
     words = plain(text).split()
     if len(words) > first + last:
@@ -185,4 +185,4 @@ def _passages(n: int, source: SourceReport) -> list[RenderableType]:
 
 def _passage(passage: PassageOfStory) -> Text:
     where = f"words {passage.start + 1:,} to {passage.end:,}"
-    return Text(where) if passage.text is None else Text.assemble(f"{where}  ", (f"«{abridged(passage.text)}»", COPIED))
+    return Text(where) if passage.text is None else Text.assemble(f"{where}  ", (f"«{abridge(passage.text)}»", COPIED))

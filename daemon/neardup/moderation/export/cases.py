@@ -47,7 +47,7 @@ def choose(db: sqlite3.Connection, selection: Selection) -> tuple[dict[FlaggedCa
     return chosen, tally
 
 
-def listed(db: sqlite3.Connection, chosen: Mapping[FlaggedCase, list[int]]) -> list[ListedCase]:
+def list_cases(db: sqlite3.Connection, chosen: Mapping[FlaggedCase, list[int]]) -> list[ListedCase]:
     """The chosen cases with what the page says of them."""
     cluster_of = clusters.by_story(db)
     rows = flags.of_ids(db, [flag_id for flag_ids in chosen.values() for flag_id in flag_ids])

@@ -63,7 +63,7 @@ def write_csv(path: Path, rows: Iterable[ExportRow], table: Table, *, bom: bool 
 def _cell(value: object) -> object:
     if isinstance(value, bool):
         return str(value).lower()
-    return guarded(value) if isinstance(value, str) else value
+    return guard_text(value) if isinstance(value, str) else value
 
 
 def write_jsonl(path: Path, rows: Iterable[ExportRow]) -> None:
@@ -73,7 +73,7 @@ def write_jsonl(path: Path, rows: Iterable[ExportRow]) -> None:
             out.write(json.dumps(row, ensure_ascii=False) + "\n")
 
 
-def guarded(text: str) -> str:
+def guard_text(text: str) -> str:
     """The text with an apostrophe before each part that a spreadsheet could run, which makes it plain text."""
     if not MAY_BE_FORMULA.search(text):
         return text
@@ -98,7 +98,7 @@ def write_parquet(path: Path, rows: Iterable[ExportRow], table: Table) -> None:
     schema = schema_of(table)
     source = iter(rows)
     with parquet.ParquetWriter(path, schema, compression="zstd") as out:
-        while group := [typed(row, table) for row in islice(source, ROWS_PER_GROUP)]:
+        while group := [type_times(row, table) for row in islice(source, ROWS_PER_GROUP)]:
             out.write_table(pa.Table.from_pylist(group, schema))
 
 
@@ -118,7 +118,7 @@ def schema_of(table: Table) -> "Schema":
     return pa.schema([(column, type_of(column)) for column in table.columns])
 
 
-def typed(row: ExportRow, table: Table) -> ExportRow:
+def type_times(row: ExportRow, table: Table) -> ExportRow:
     """The row with its times as such."""
     return {
         column: datetime.fromisoformat(value) if column in table.times and value else value

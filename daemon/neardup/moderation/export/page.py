@@ -15,7 +15,7 @@ from typing import Any
 from neardup.core.verify import tiers
 from neardup.languages import Languages
 from neardup.moderation import wording
-from neardup.moderation.evidence.alignment import marks_of
+from neardup.moderation.evidence.alignment import legend_of
 from neardup.moderation.export.cases import ListedCase, Tally
 from neardup.moderation.export.passages import CopiedPassages
 from neardup.moderation.export.tables import ExportRow
@@ -50,16 +50,16 @@ def write_page(
         ],
         cases=cases,
         passages=passages,
-        marks=_marks(passages),
+        legend=_legend(passages),
     )
     page.enable_buffering(BUFFERED_CHUNKS)
     with path.open("w", encoding="utf-8") as out:
         page.dump(out)
 
 
-def _marks(passages: Passages) -> set[str]:
+def _legend(passages: Passages) -> set[str]:
     shown = [pair for copied in passages.values() for pair in copied.passages]
-    return marks_of(chain.from_iterable(pair.a for pair in shown), chain.from_iterable(pair.b for pair in shown))
+    return legend_of(chain.from_iterable(pair.a for pair in shown), chain.from_iterable(pair.b for pair in shown))
 
 
 def facts_of(pair: ExportRow, copied: CopiedPassages | None) -> Evidence:

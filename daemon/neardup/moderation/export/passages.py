@@ -48,7 +48,7 @@ async def copied_passages(
             batch, remaining = remaining[:PAIRS_IN_MEMORY], remaining[PAIRS_IN_MEMORY:]
             texts = await _load(pool, known, [story for _, pair in batch for story in pair])
             for flag_id, (a, b) in batch:
-                passages = await asyncio.to_thread(_copied, config, texts.get(a), texts.get(b))
+                passages = await asyncio.to_thread(_find_copied, config, texts.get(a), texts.get(b))
                 if passages is not None:
                     copied[flag_id] = passages
     except Transient as error:
@@ -65,7 +65,7 @@ async def _load(
     return dict(zip(wanted, await asyncio.gather(*(load_story(pool, known[n]) for n in wanted)), strict=True))
 
 
-def _copied(
+def _find_copied(
     config: Config, a: LoadedStory | UnreadableStory | None, b: LoadedStory | UnreadableStory | None
 ) -> CopiedPassages | None:
     if not (isinstance(a, LoadedStory) and isinstance(b, LoadedStory)):

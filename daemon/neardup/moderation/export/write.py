@@ -25,7 +25,7 @@ from neardup.ledger import (
     translate_errors,
 )
 from neardup.ledger.flags import Selection
-from neardup.moderation.export.cases import choose, listed
+from neardup.moderation.export.cases import choose, list_cases
 from neardup.moderation.export.destination import write_to_target
 from neardup.moderation.export.formats import write_csv, write_jsonl, write_parquet, write_xlsx
 from neardup.moderation.export.page import (
@@ -138,7 +138,7 @@ def write(
     table = WHOLE_PAIRS if options.file_format == "parquet" else PAIRS
     if options.file_format == "html":
         chosen, tally = choose(db, options.selection)
-        shown = listed(db, chosen)
+        shown = list_cases(db, chosen)
         exported += (pair["flag_id"] for case in shown for pair in case.pairs)
         write_page(file, shown, tally, passages, registry=languages)
     else:

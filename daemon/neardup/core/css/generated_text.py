@@ -1,4 +1,4 @@
-"""The texts that an element shows beside those within it: generated content, form fields, alternative texts, pages."""
+"""The text that an element shows beside that within it: generated content, form fields, alternative texts, pages."""
 
 import re
 import unicodedata
@@ -10,7 +10,7 @@ from selectolax.lexbor import LexborNode
 
 from neardup.core.css.cascade import Attributes
 from neardup.core.css.computed_style import Values
-from neardup.core.css.declarations import MARKING, Declaration, declarations
+from neardup.core.css.declarations import MARKERS, Declaration, declarations
 from neardup.core.css.elements import LISTS, PERHAPS_SHOWN
 from neardup.core.css.sheets import data_url
 
@@ -72,12 +72,12 @@ def texts_perhaps_shown(node: LexborNode, attributes: Attributes) -> Iterator[st
 @lru_cache(4096)
 def shows_text(style: str) -> bool:
     """Whether the value of a `style` attribute has a text that may be shown."""
-    return any(declaration.name in MARKING for declaration in declarations(style).items) or "data:image/svg" in style
+    return any(declaration.name in MARKERS for declaration in declarations(style).items) or "data:image/svg" in style
 
 
-def marks(declared: Iterable[Declaration], attributes: Attributes) -> str:
-    """The strings by which declarations mark lists and quotes, which may be words."""
-    values = (declaration.value for declaration in declared if declaration.name in MARKING)
+def marker_text(declared: Iterable[Declaration], attributes: Attributes) -> str:
+    """The markers of lists and the quotation marks that declarations set, which may be words."""
+    values = (declaration.value for declaration in declared if declaration.name in MARKERS)
     return " ".join(chain.from_iterable(_strings(value, attributes) for value in values))
 
 
