@@ -18,7 +18,7 @@ def tally_of(results: list[Answer], after: int) -> Tally:
 @given(st.lists(answers, max_size=200), st.integers(1, 50))
 def test_a_tally_is_bounded_and_counts_recent_answers(results: list[Answer], after: int) -> None:
     tally = tally_of(results, after)
-    assert 0 <= tally.refused <= tally.failed <= tally.asked <= TALLY_SPAN * after
+    assert 0 <= tally.refused <= tally.failed <= tally.requests <= TALLY_SPAN * after
     if len(results) < TALLY_SPAN * after:
         failed = sum(answer != "fine" for answer in results)
         assert tally == Tally(len(results), failed, results.count("refused"))
@@ -35,10 +35,10 @@ def test_equal_answers_count_as_if_they_came_one_by_one(
 def test_the_breaker_opens_only_above_its_share(results: list[Answer], share: float, after: int) -> None:
     tally = tally_of(results, after)
     why = stop_reason(tally, share, after)
-    if tally.asked < after and not (tally.refused == tally.asked >= MIN_REFUSALS):
+    if tally.requests < after and not (tally.refused == tally.requests >= MIN_REFUSALS):
         assert why is None
-    elif tally.asked >= after:
-        assert (why is not None) >= (tally.failed > share * tally.asked)
+    elif tally.requests >= after:
+        assert (why is not None) >= (tally.failed > share * tally.requests)
     if results and set(results) == {"fine"}:
         assert why is None, "the breaker opened without a failure"
 

@@ -72,7 +72,7 @@ async def test_a_page_that_was_lost_is_named_and_comes_back_with_its_story(platf
     ledger = platform.ledger.path
     for story_id in (1, 2):
         await platform.put(ODIA, story_id, words_of(ODIA, f"a{story_id}"))
-    [lost] = [page for page in submitted_pages.kept(ledger) if page.name.startswith("2-")]
+    [lost] = [page for page in submitted_pages.list_files(ledger) if page.name.startswith("2-")]
     lost.unlink()
     assert "1 stories have lost their page: 2;" in str(await platform.ledger.do(submission_difference, ledger))
     await platform.put(ODIA, 2, words_of(ODIA, "a2"))

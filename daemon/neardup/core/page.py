@@ -175,7 +175,7 @@ def refuse_short(text: Text) -> Text | Unreadable:
 def prepare(text: Text) -> Text | Unreadable:
     """As `refuse_short`, with all that a check needs made."""
     found = refuse_short(text)
-    return found.prepared() if isinstance(found, Text) else found
+    return found.prepare() if isinstance(found, Text) else found
 
 
 def comparable(text: Text) -> Text | Unreadable:

@@ -140,8 +140,8 @@ async def audit(app: App, sample: int, since: int) -> Audited:
         stories = await app.reader.do(versions.existing_fingerprints, hashes, ())
         compared = await by_fingerprints(app.reader, stories, app.config.detection, found)
         await by_passages(app.reader, app.passages, hashes, app.config.detection.common_passage, found)
-        tried, misses, candidates = await _verify(app, texts, found)
-    found_of = [*self_checks.sum_recalls(tried), *await _whole_in_index(app, ids)]
+        trials, misses, candidates = await _verify(app, texts, found)
+    found_of = [*self_checks.sum_recalls(trials), *await _whole_in_index(app, ids)]
     await app.ledger.do(self_checks.record_recalls, Measure.AUDIT, now_ms(), found_of)
     left_out = sum(nominated.left_out for nominated in found.values())
     return Audited(len(ids), len(ids) - len(hashes), compared, candidates, left_out, found_of, misses)
@@ -170,7 +170,7 @@ async def _sides(app: App, ids: Sequence[int]) -> dict[int, PairedStory]:
 
 async def _verify(app: App, texts: Texts, found: Mapping[int, WideMatches]) -> tuple[list[Trial], list[Miss], int]:
     """Verify what was nominated: which pairs should be flagged, which of these are not, and how many were verified."""
-    tried, misses, verified = list[Trial](), list[Miss](), 0
+    trials, misses, verified = list[Trial](), list[Miss](), 0
     common = CommonHashes(app.reader)
     for some in _batches(list(found)):
         sides = await _sides(app, [*some, *{match for story_id in some for match in found[story_id].ids()}])
@@ -186,8 +186,8 @@ async def _verify(app: App, texts: Texts, found: Mapping[int, WideMatches]) -> t
                 reason = await reason_of(app, story_id, pair, found[story_id], on_record)
                 misses.append(_miss(story_id, pair, assessment, reason))
             if reason is not Reason.VERDICT:
-                tried.append(Trial(pair.language, story_id, assessment.kind, reason is None))
-    return tried, misses, verified
+                trials.append(Trial(pair.language, story_id, assessment.kind, reason is None))
+    return trials, misses, verified
 
 
 def _pairs(story_id: int, sides: Mapping[int, PairedStory], nominated: WideMatches) -> list[Candidate]:

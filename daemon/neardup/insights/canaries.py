@@ -46,23 +46,23 @@ def hook(app: App) -> Hook:
 
 async def record(app: App) -> None:
     """Measure, and record the recall by language and edit.  Raises what checks raise."""
-    tried = await look_up_canaries(app)
-    log.info("canaries", looked_up=len(tried), found=sum(attempt.found for attempt in tried))
-    await app.ledger.do(self_checks.record_recalls, Measure.CANARY, now_ms(), self_checks.sum_recalls(tried))
+    trials = await look_up_canaries(app)
+    log.info("canaries", looked_up=len(trials), found=sum(attempt.found for attempt in trials))
+    await app.ledger.do(self_checks.record_recalls, Measure.CANARY, now_ms(), self_checks.sum_recalls(trials))
 
 
 async def look_up_canaries(app: App) -> list[Trial]:
     """Copy stories of each language, check the copies, and say of each whether its story was found."""
-    drawn = await app.reader.do(self_checks.draw_stories, app.config.run.canaries, WORDS)
-    tried: list[Trial] = []
+    originals_drawn = await app.reader.do(self_checks.draw_stories, app.config.run.canaries, WORDS)
+    trials: list[Trial] = []
     async with aclosing(open_readers(app.config)) as pool:
         texts = Texts(pool.read_to_compare)
         checker = checker_of(app, texts)
-        for stories in drawn.values():
+        for stories in originals_drawn.values():
             originals = await _read(pool, stories)
             if len(originals) > 1:  # an edit takes words from another story
-                tried += await _check_copies(checker, originals)
-    return tried
+                trials += await _check_copies(checker, originals)
+    return trials
 
 
 async def _read(pool: ReaderPool, stories: Sequence[Story]) -> list[Original]:

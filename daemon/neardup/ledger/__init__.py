@@ -170,13 +170,13 @@ class Ledger(ThreadedConnection):
     async def do(self, work: Callable[Concatenate[sqlite3.Connection, P], T], *args: P.args, **kwargs: P.kwargs) -> T:
         """As `ThreadedConnection.do`.  Raises LedgerReplaced as well; what `work` wrote is lost then."""
 
-        def checked(db: sqlite3.Connection) -> T:
+        def do_checked(db: sqlite3.Connection) -> T:
             self._refuse_replaced()
             result = work(db, *args, **kwargs)
             self._refuse_replaced()
             return result
 
-        return await super().do(checked)
+        return await super().do(do_checked)
 
     def _refuse_replaced(self) -> None:
         if self._file is None or files.identity(self.path) != self._file:

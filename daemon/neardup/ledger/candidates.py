@@ -238,10 +238,10 @@ def take(db: sqlite3.Connection, candidate: Candidate) -> bool | None:
     None where it is gone, or a story of it no longer has the text that was verified.
     """
     a, b = candidate.a, candidate.b
-    taken = db.execute(
+    rows = db.execute(
         "DELETE FROM candidates WHERE a = ?1 AND b = ?2 AND verified_at IS NULL"
         " AND ?3 = (SELECT text_hash FROM stories WHERE id = ?1)"
         " AND ?4 = (SELECT text_hash FROM stories WHERE id = ?2) RETURNING by_passages",
         (a.id, b.id, a.text_hash, b.text_hash),
     ).fetchall()
-    return bool(taken[0][0]) if taken else None
+    return bool(rows[0][0]) if rows else None

@@ -101,11 +101,11 @@ def _of_inbox(selection: CaseSelection) -> list[tuple[str, list[object]]]:
         case Inbox.FREE:
             return [("case_id NOT IN (SELECT case_id FROM leases WHERE until > ?)", [now_ms()])]
         case Inbox.SECOND:
-            asked = (  # as a subquery, because SQLite would search all cases of another filter for these few
+            asked_cases = (  # as a subquery, because SQLite would search all cases of another filter for these few
                 "case_id IN (SELECT case_id FROM cases WHERE unsure <> '[]'"
                 " AND EXISTS (SELECT 1 FROM json_each(unsure) WHERE value <> ?))"
             )
-            return [(asked, [selection.moderator])]
+            return [(asked_cases, [selection.moderator])]
     return []
 
 

@@ -54,12 +54,12 @@ def put(db: sqlite3.Connection, made: "FingerprintedStories", skipped: Sequence[
     """
     listed = made.stories
     of_made = zip(listed.ids, listed.languages, listed.author_ids, made.pages.marks, strict=True)
-    marked = [StoryMarks(*row) for row in of_made if row[-1]]
-    marked += [_mark_skipped(outcome.story, outcome.reason, outcome.marks) for outcome in skipped if outcome.marks]
-    since = _since(db, [story.story_id for story in marked]) if marked else {}
+    with_marks = [StoryMarks(*row) for row in of_made if row[-1]]
+    with_marks += [_mark_skipped(outcome.story, outcome.reason, outcome.marks) for outcome in skipped if outcome.marks]
+    since = _since(db, [story.story_id for story in with_marks]) if with_marks else {}
     remove(db, [*listed.ids, *(outcome.story.id for outcome in skipped if outcome.marks is not None)])
-    if marked:
-        db.executemany("INSERT INTO marks VALUES (?, ?, ?, ?, ?, ?, ?, ?)", _rows(db, marked, since))
+    if with_marks:
+        db.executemany("INSERT INTO marks VALUES (?, ?, ?, ?, ?, ?, ?, ?)", _rows(db, with_marks, since))
 
 
 def _mark_skipped(story: Story, reason: Skip, marks: Marks) -> StoryMarks:
@@ -76,9 +76,9 @@ def _since(db: sqlite3.Connection, ids: Sequence[int]) -> dict[tuple[int, str], 
     return {(story_id, reason): at for story_id, reason, at in rows}
 
 
-def _rows(db: sqlite3.Connection, marked: Sequence[StoryMarks], since: dict[tuple[int, str], int]) -> Iterator[Row]:
+def _rows(db: sqlite3.Connection, with_marks: Sequence[StoryMarks], since: dict[tuple[int, str], int]) -> Iterator[Row]:
     number_of, now = languages.numbers(db), now_ms()
-    for story in marked:
+    for story in with_marks:
         for mark in story.marks:
             at = since.get((story.story_id, mark.reason), now)
             language, author = number_of[story.language], pack_id(story.author_id)

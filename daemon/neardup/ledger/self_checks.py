@@ -164,8 +164,8 @@ def _all(db: sqlite3.Connection) -> Rows:
 
 
 def _at_random(db: sqlite3.Connection) -> Rows:
-    drawn = draw_numbers(db, DRAWN_AT_ONCE)
-    return db.execute(f"SELECT id, language, words, path FROM stories WHERE {NEXT_TO}", (drawn,)).fetchall()
+    numbers_drawn = draw_numbers(db, DRAWN_AT_ONCE)
+    return db.execute(f"SELECT id, language, words, path FROM stories WHERE {NEXT_TO}", (numbers_drawn,)).fetchall()
 
 
 def draw_latest(db: sqlite3.Connection, since: int, most: int) -> list[int]:

@@ -53,10 +53,11 @@ def read_unsearched(db: sqlite3.Connection, limit: int) -> list[int]:
 def nominate(db: sqlite3.Connection, ids: Sequence[int]) -> dict[int, list[int]]:
     """The stories of the nearest codes to that of each of these stories: NOMINATED in each language."""
     rows = db.execute(f"SELECT story_id, code FROM codes WHERE {OF_IDS}", (json.dumps(list(ids)),)).fetchall()
-    asked, codes = zip(*rows, strict=True)
+    story_ids, codes = zip(*rows, strict=True)
     found = find_nearest(db, _codes_array(codes))
     return {
-        story_id: [other for other in some if other != story_id] for story_id, some in zip(asked, found, strict=True)
+        story_id: [other for other in some if other != story_id]
+        for story_id, some in zip(story_ids, found, strict=True)
     }
 
 
@@ -147,8 +148,8 @@ def compare_all(db: sqlite3.Connection, candidates: Mapping[int, Sequence[int]])
     Some parts are read ahead side by side: the vectors are anywhere in a file that is larger than the memory.
     """
     (path,) = db.execute("SELECT file FROM pragma_database_list WHERE name = 'main'").fetchone()
-    asked = list(candidates)
-    parts = [asked[at : at + COMPARED_AT_ONCE] for at in range(0, len(asked), COMPARED_AT_ONCE)]
+    story_ids = list(candidates)
+    parts = [story_ids[at : at + COMPARED_AT_ONCE] for at in range(0, len(story_ids), COMPARED_AT_ONCE)]
     needed = [{*part, *chain.from_iterable(candidates[story_id] for story_id in part)} for part in parts]
     found, reading = dict[int, Compared](), deque[Future[None]]()
     with ThreadPoolExecutor(READERS) as pool:

@@ -114,16 +114,16 @@ def _within_limits(pairs: Iterable[Pair], most: int) -> tuple[set[Pair], int]:
 
     Returns how many were left out, too.
     """
-    kept, taken, left_out = set[Pair](), Counter[int](), 0
+    kept, match_counts, left_out = set[Pair](), Counter[int](), 0
     for text, matches in groupby(pairs, itemgetter(0)):
 
         def take(match: int, text: int = text) -> int:
             kept.add((match, text))
-            taken.update((match, text))
+            match_counts.update((match, text))
             return 1
 
         places = (match for _, match in matches)
-        left_out += take_within_limit(places, most, taken[text], lambda match: taken[match] >= most, take)
+        left_out += take_within_limit(places, most, match_counts[text], lambda match: match_counts[match] >= most, take)
     return kept, left_out
 
 

@@ -93,10 +93,10 @@ class ImportSummary(Summary):
         try:
             yield
         finally:
-            taken = Seconds.now() - began
-            self.parts[part] = self.parts.get(part, Seconds()) + taken
+            seconds = Seconds.now() - began
+            self.parts[part] = self.parts.get(part, Seconds()) + seconds
             if within is not None:
-                self.parts[within] = self.parts.get(within, Seconds()) - taken
+                self.parts[within] = self.parts.get(within, Seconds()) - seconds
 
 
 def flag_of(row: FlagRow, version: str, now: int) -> ImportedFlag | None:

@@ -37,7 +37,7 @@ BEST_DOUBLES_SECONDS = 3600.0  # in which the best latency is taken to double, b
 class Tally:
     """Recent requests for pages: all of them, those that failed, and those of the failed that were refused."""
 
-    asked: int = 0
+    requests: int = 0
     failed: int = 0
     refused: int = 0
 
@@ -48,20 +48,20 @@ def with_answers(tally: Tally, answer: Answer, after: int, count: int = 1) -> Ta
     A tally that reaches TALLY_SPAN times `after` is halved, so that old answers fade.
     """
     while count:
-        step = min(count, max(TALLY_SPAN * after - tally.asked, 1))
+        step = min(count, max(TALLY_SPAN * after - tally.requests, 1))
         failed, refused = step * (answer != "fine"), step * (answer == "refused")
-        tally = Tally(tally.asked + step, tally.failed + failed, tally.refused + refused)
-        if tally.asked >= TALLY_SPAN * after:
-            tally = Tally(tally.asked // 2, tally.failed // 2, tally.refused // 2)
+        tally = Tally(tally.requests + step, tally.failed + failed, tally.refused + refused)
+        if tally.requests >= TALLY_SPAN * after:
+            tally = Tally(tally.requests // 2, tally.failed // 2, tally.refused // 2)
         count -= step
     return tally
 
 
 def stop_reason(tally: Tally, share: float, after: int) -> Literal["failing", "refusing"] | None:
     """Why a run should stop, or None.  Before `after` requests, only a store that refuses every one stops it."""
-    if tally.refused == tally.asked >= MIN_REFUSALS:
+    if tally.refused == tally.requests >= MIN_REFUSALS:
         return "refusing"
-    if tally.asked >= after and tally.failed > share * tally.asked:
+    if tally.requests >= after and tally.failed > share * tally.requests:
         return "refusing" if 2 * tally.refused > tally.failed else "failing"
     return None
 
@@ -95,8 +95,8 @@ class CircuitBreaker:
 
     def _stop_if_failing(self, what: str, error: str) -> None:
         """Raise StoreDown or Fatal if the store has failed too often; `error` is its latest."""
-        failed, asked = self._tally.failed, self._tally.asked
-        pages = f"all of {asked:,} {what}" if failed == asked else f"{failed:,} of the last {asked:,} {what}"
+        failed, requests = self._tally.failed, self._tally.requests
+        pages = f"all of {requests:,} {what}" if failed == requests else f"{failed:,} of the last {requests:,} {what}"
         match stop_reason(self._tally, self._share, self._after):
             case "refusing":
                 raise Fatal(f"the object store refused {pages}, the last time: {error}")

@@ -197,19 +197,19 @@ class ReaderPool:
 
     def _take_note(self, answers: Answers) -> None:
         """Take note of what pages took, and of the road of those that have no story."""
-        taken = np.frombuffer(answers.seconds, np.float32).reshape(-1, 3)
-        self.concurrency.observe(taken[:, 0].tolist() + answers.fetching)
+        page_seconds = np.frombuffer(answers.seconds, np.float32).reshape(-1, 3)
+        self.concurrency.observe(page_seconds[:, 0].tolist() + answers.fetching)
         for answer in answers.others.values():
             if isinstance(answer, Unreadable) and answer.rendered is not None:
                 PAGES_RENDERED.labels(answer.rendered).inc()
-        self.computing_seconds += float(taken[:, 1:].sum())
-        self._unobserved.append(taken)
+        self.computing_seconds += float(page_seconds[:, 1:].sum())
+        self._unobserved.append(page_seconds)
         if sum(map(len, self._unobserved)) >= OBSERVED_AT_ONCE:
             self._observe()
 
     def _observe(self) -> None:
-        taken, self._unobserved = np.concatenate([np.empty((0, 3)), *self._unobserved]), []
-        for histogram, seconds in zip((FETCHING, EXTRACTING, FINGERPRINTING), taken.T.tolist(), strict=True):
+        page_seconds, self._unobserved = np.concatenate([np.empty((0, 3)), *self._unobserved]), []
+        for histogram, seconds in zip((FETCHING, EXTRACTING, FINGERPRINTING), page_seconds.T.tolist(), strict=True):
             observe_all(histogram, seconds)
 
     def _paths_of(self, stories: StoryColumns) -> list[str]:

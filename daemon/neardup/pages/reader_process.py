@@ -112,21 +112,21 @@ class PageRequest:
 
     number: int
     place: int
-    asked: Request
+    request: Request
     began: float = 0.0
     is_first: bool = True
 
     @property
     def page(self) -> str | bytes:
-        return self.asked.pages[self.place]
+        return self.request.pages[self.place]
 
     @property
     def etag(self) -> str | None:
-        return None if self.asked.etags is None else self.asked.etags[self.place]
+        return None if self.request.etags is None else self.request.etags[self.place]
 
     @property
     def named(self) -> bool:
-        return self.asked.named is None or self.asked.named[self.place]
+        return self.request.named is None or self.request.named[self.place]
 
 
 FINGERPRINT, COMPARE, SHOW, CHECK, READ = "fingerprint", "compare", "show", "check", "read"
@@ -192,9 +192,11 @@ class _ReaderProcess:
         """Answer requests until the owner closes the connection.  Raises EOFError then."""
         while True:
             if self._transfers.advance(wait=not self._unsent):
-                for number, asked in self._owner.recv():
-                    self._most = asked.most
-                    self._waiting += (PageRequest(number + place, place, asked) for place in range(len(asked.pages)))
+                for number, request in self._owner.recv():
+                    self._most = request.most
+                    self._waiting += (
+                        PageRequest(number + place, place, request) for place in range(len(request.pages))
+                    )
             self._begin_waiting()
             self._record.set_body_bytes(self._transfers.body_bytes)
             get = self._transfers.pop_finished()
@@ -238,7 +240,7 @@ class _ReaderProcess:
         try:
             self._compute(request, get)
         except Gone as error:
-            if request.is_first and request.asked.operation != FINGERPRINT:
+            if request.is_first and request.request.operation != FINGERPRINT:
                 # the page existed before: the store must confirm its loss
                 request.is_first = False
                 self._begin(request)
@@ -274,12 +276,12 @@ class _ReaderProcess:
                 self._add(request, NotModified())
                 answered.fetching.append(fetched - request.began)
                 return
-            story = story_of(page, self._extraction_of(request), parsed=request.asked.parsed)
+            story = story_of(page, self._extraction_of(request), parsed=request.request.parsed)
             extracted = time.perf_counter()
-            operation = OPERATIONS[request.asked.operation]
+            operation = OPERATIONS[request.request.operation]
             result = operation(request, page, story) if isinstance(story, PageStory) else story
             seconds = fetched - request.began, extracted - fetched, time.perf_counter() - extracted
-            if request.asked.operation == FINGERPRINT:
+            if request.request.operation == FINGERPRINT:
                 answered.seconds += seconds
             else:
                 answered.fetching.append(seconds[0])

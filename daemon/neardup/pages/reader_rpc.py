@@ -90,12 +90,12 @@ class ReaderConnection(asyncio.Protocol):
         """The subject of the request over which the running process has already spent COSTLY_SECONDS."""
         if self.ended or self._process is None or self._process.costly != self._record.number:
             return None
-        asked = self._request_of(self._process.costly)
-        return None if asked is None else asked.subjects[self._process.costly - asked.first]
+        request = self._request_of(self._process.costly)
+        return None if request is None else request.subjects[self._process.costly - request.first]
 
     def _request_of(self, number: int) -> _RequestUnderWay | None:
         """The request under way that the page with this number belongs to."""
-        return next((asked for asked in self._pending.values() if number - asked.first in asked.left), None)
+        return next((request for request in self._pending.values() if number - request.first in request.left), None)
 
     async def wait_until_started(self) -> bool:
         """Wait until the process has sent its greeting or has ended; returns whether it runs.
@@ -117,15 +117,15 @@ class ReaderConnection(asyncio.Protocol):
             yield Failures(dict.fromkeys(range(len(subjects)), self._reason_ended(NO_PAGE, NO_PAGE)))
             return
         left = set(range(len(subjects)))
-        asked = _RequestUnderWay(self._next_number, subjects, left, asyncio.Queue())
+        pending = _RequestUnderWay(self._next_number, subjects, left, asyncio.Queue())
         self._next_number += len(subjects)
         self.under_way += len(subjects)
-        self._pending[asked.first] = asked
+        self._pending[pending.first] = pending
         if not self._unsent:
             asyncio.get_running_loop().call_soon(self._send_requests)
-        self._unsent.append((asked.first, request))
-        while left or not asked.arrived.empty():
-            yield await asked.arrived.get()
+        self._unsent.append((pending.first, request))
+        while left or not pending.arrived.empty():
+            yield await pending.arrived.get()
 
     def enforce_budget(self) -> None:
         """Kill the process if the page that it computes exceeds its budget, or if the process stands still."""
@@ -141,8 +141,8 @@ class ReaderConnection(asyncio.Protocol):
                 return
             number = self._process.to_blame if resource == "memory" else self._process.number
             os.kill(self._process.pid, signal.SIGKILL)
-            if (asked := self._request_of(number)) is not None:
-                self._receive(asked.first, Failures({number - asked.first: OverBudget(resource)}))
+            if (request := self._request_of(number)) is not None:
+                self._receive(request.first, Failures({number - request.first: OverBudget(resource)}))
             self._end(number)
 
     def _send_requests(self) -> None:
@@ -199,10 +199,10 @@ class ReaderConnection(asyncio.Protocol):
 
     def _receive(self, number: int, answers: Answers) -> None:
         """Hand answers to the caller who waits for them; one who was cancelled leaves them in the queue."""
-        asked = self._pending[number]
+        request = self._pending[number]
         self.under_way -= len(answers.places)
-        asked.receive(answers)
-        if not asked.left:
+        request.receive(answers)
+        if not request.left:
             del self._pending[number]
 
     def close(self) -> None:
@@ -225,9 +225,9 @@ class ReaderConnection(asyncio.Protocol):
             self._transport.abort()
         pending, failed = list(self._pending.values()), self.under_way
         computed = self._record.number if computed is None else computed
-        for asked in pending:
-            failures = {place: self._reason_ended(asked.first + place, computed) for place in sorted(asked.left)}
-            self._receive(asked.first, Failures(failures))
+        for request in pending:
+            failures = {place: self._reason_ended(request.first + place, computed) for place in sorted(request.left)}
+            self._receive(request.first, Failures(failures))
         if failed and not self._closed and self._process is not None:  # last: stderr may be a broken pipe
             log.warning("a reader process died, its requests are sent again", requests=failed)
 

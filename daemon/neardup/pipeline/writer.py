@@ -228,7 +228,7 @@ def count_outcomes(batch: Outcomes) -> None:
             for (language, is_signed), n in Counter(signed).items()
         }
     )
-    marked = Counter(
+    mark_counts = Counter(
         (language, mark.reason)
         for language, marks in zip(made.stories.languages, made.pages.marks, strict=True)
         for mark in marks
@@ -237,7 +237,7 @@ def count_outcomes(batch: Outcomes) -> None:
         language = outcome.story.language if isinstance(outcome.story, Story) else Language("unknown")
         match outcome:
             case Skipped():
-                marked.update((language, mark.reason) for mark in outcome.marks or ())
+                mark_counts.update((language, mark.reason) for mark in outcome.marks or ())
                 counts[language, "skipped", outcome.reason] += 1
             case DeadLettered():
                 counts[language, "dead_lettered", outcome.reason] += 1
@@ -247,7 +247,7 @@ def count_outcomes(batch: Outcomes) -> None:
                 log.warning("dead-lettered", story=story, reason=outcome.reason, why=outcome.error)
     for labels, count in counts.items():
         STORIES.labels(*labels).inc(count)
-    for (language, reason), count in marked.items():
+    for (language, reason), count in mark_counts.items():
         MARKED.labels(language, reason).inc(count)
 
 

@@ -165,7 +165,7 @@ class PairVerifier:
         copies, left = list[Copy](), iter(pairs)
         while some := list(islice(left, PAIRS_AT_A_TIME)):
             compared = [
-                ComparedPair(Candidate(_side(1, a), _side(2, b)), self._made(a), self._made(b)) for a, b in some
+                ComparedPair(Candidate(_side(1, a), _side(2, b)), self._text_of(a), self._text_of(b)) for a, b in some
             ]
             assessed = assess_all(compared, lambda _: DETECTION, lambda _: common)
             for (a, b), found in zip(some, assessed, strict=True):
@@ -173,7 +173,7 @@ class PairVerifier:
                     copies.append(self._copy(a, b, found.kind, found))
         return copies
 
-    def _made(self, keyed: KeyedText) -> Text:
+    def _text_of(self, keyed: KeyedText) -> Text:
         return self._text(keyed.text.written)
 
     def _copy(self, a: KeyedText, b: KeyedText, kind: Kind, found: Assessment) -> Copy:
@@ -188,8 +188,8 @@ class PairVerifier:
             containment_b=signals.containment_b or 0.0,
             hamming=signals.hamming,
             copied_words=int(signals.extra[COPIED_WORDS]),
-            spans_a=character_spans(self._made(a), found.spans_a),
-            spans_b=character_spans(self._made(b), found.spans_b),
+            spans_a=character_spans(self._text_of(a), found.spans_a),
+            spans_b=character_spans(self._text_of(b), found.spans_b),
         )
 
 

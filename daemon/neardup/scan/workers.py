@@ -50,8 +50,8 @@ class Workers:
 
     async def run_everywhere(self, operation: str, *arguments: object) -> None:
         """Carry out an operation in each process that is left, while none has another."""
-        asked = (self._ask(connection, operation, arguments) for connection in self._living)
-        for result in await asyncio.gather(*asked, return_exceptions=True):
+        requests = (self._ask(connection, operation, arguments) for connection in self._living)
+        for result in await asyncio.gather(*requests, return_exceptions=True):
             if isinstance(result, BaseException) and not isinstance(result, WorkerDied):
                 raise result
 

@@ -251,7 +251,7 @@ async def matches_of(parts: ServiceParts, story_id: StoryId, _: Deadline) -> Mat
 async def forget(parts: ServiceParts, story_id: StoryId, _: Deadline) -> Forgotten:
     """DELETE /v1/stories/{id}.  Raises Refused if there is no such story."""
     if not await parts.submissions.forget(story_id.number):
-        raise _unknown(story_id)
+        raise _refuse_unknown_story(story_id)
     return Forgotten(story_id=story_id.shown)
 
 
@@ -329,8 +329,8 @@ class Operation:
         self, parts: ServiceParts, story_id: StoryId | None, body: Any, deadline: Deadline
     ) -> Awaitable[messages.Answer]:
         """Begin the work."""
-        taken = [argument for argument in (story_id, body) if argument is not None]
-        return self.work(parts, *taken, deadline)
+        arguments = [argument for argument in (story_id, body) if argument is not None]
+        return self.work(parts, *arguments, deadline)
 
 
 OPERATIONS = (

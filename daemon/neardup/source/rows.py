@@ -219,28 +219,28 @@ def _csv_parser(header: list[str], separator: str) -> Parse:
                 yield block
                 first, start = first + len(block), block.positions[-1] + len(block.lines[-1])
                 continue
-            taken: list[bytes] = []
-            reader = csv.reader(_feed(lines, first, taken), delimiter=separator, strict=True)
+            chunks: list[bytes] = []
+            reader = csv.reader(_feed(lines, first, chunks), delimiter=separator, strict=True)
             try:
                 for values in reader:
-                    raw = b"".join(taken)
+                    raw = b"".join(chunks)
                     row = _csv_row(header, values, start, raw)
-                    if row.error and len(taken) > 1:
+                    if row.error and len(chunks) > 1:
                         raise csv.Error("a quote that never closes")
                     if values:
                         yield row
-                    first += len(taken)
+                    first += len(chunks)
                     start += len(raw)
-                    taken.clear()
+                    chunks.clear()
                     if first >= end:
                         break
             except csv.Error as error:  # skip this line only
-                if not final and first + len(taken) == len(lines):
+                if not final and first + len(chunks) == len(lines):
                     yield Row(start, {}, "", "cut")
                     return
-                yield Row(start, {}, _show_bytes(taken[0]), f"not CSV: {error}")
+                yield Row(start, {}, _show_bytes(chunks[0]), f"not CSV: {error}")
                 first += 1
-                start += len(taken[0])
+                start += len(chunks[0])
 
     return parse
 
@@ -257,9 +257,9 @@ def _plain_rows(header: list[str], separator: str, lines: list[bytes], start: in
     return PlainRows(positions, dict(zip(header, zip(*rows, strict=True), strict=True)), lines)
 
 
-def _feed(lines: list[bytes], first: int, taken: list[bytes]) -> Iterator[str]:
+def _feed(lines: list[bytes], first: int, chunks: list[bytes]) -> Iterator[str]:
     for n in range(first, len(lines)):
-        taken.append(lines[n])
+        chunks.append(lines[n])
         yield lines[n].decode("utf-8", "replace")
 
 

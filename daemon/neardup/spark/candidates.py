@@ -44,13 +44,13 @@ def find_fingerprint_pairs(fingerprints: DataFrame, heavy: DataFrame, config: Co
     """The pairs of similar fingerprints as PAIRS; a row without a pair counts those left out in a partition."""
     prints = prints_of(fingerprints, config)
     if heavy.isEmpty():
-        marked = prints.withColumn("heavy", f.lit(0).cast("long"))
-        keyed = marked.mapInArrow(_explode_keys(config, KEYED), KEYED).withColumn("part", f.lit(0))
+        with_heavy = prints.withColumn("heavy", f.lit(0).cast("long"))
+        keyed = with_heavy.mapInArrow(_explode_keys(config, KEYED), KEYED).withColumn("part", f.lit(0))
     else:
         holders = _keys(fingerprints, config).join(heavy.drop("language"), "key")
         masks = holders.groupBy("id").agg(f.expr(f"bit_or(shiftleft(1L, {NTH}))").alias("heavy"))
-        marked = prints.join(masks, "id", "left").fillna(0, ["heavy"])
-        keyed = _salt(marked.mapInArrow(_explode_keys(config, KEYED), KEYED), holders)
+        with_heavy = prints.join(masks, "id", "left").fillna(0, ["heavy"])
+        keyed = _salt(with_heavy.mapInArrow(_explode_keys(config, KEYED), KEYED), holders)
     by_bucket = keyed.repartition("key", "part").sortWithinPartitions("key", "part", "id")
     return by_bucket.mapInArrow(_join_prints(config), PAIRS)
 

@@ -59,7 +59,7 @@ def test_a_text_is_compared_alike_however_it_was_given(written: str) -> None:
 
 @pytest.mark.parametrize("language", LANGUAGES)
 def test_a_part_that_was_made_goes_along_to_another_process(language: Language) -> None:
-    text = pickle.loads(pickle.dumps(Text(TEXTS[language]).prepared()))
+    text = pickle.loads(pickle.dumps(Text(TEXTS[language]).prepare()))
     assert {"fingerprint", "hashed", "shingles"} <= vars(text).keys(), "a check makes them again"
     assert "located" not in vars(text)
     compared = pickle.loads(pickle.dumps(Text(TEXTS[language]).to_compare()))

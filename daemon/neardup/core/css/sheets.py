@@ -217,10 +217,10 @@ def _arguments(node: Any) -> str:
 
 def _is_supported(condition: str) -> bool | None:
     """Whether a browser supports what a condition asks; None if that is not known."""
-    asked = SUPPORTED.findall(condition)
-    if not asked or SUPPORTED.sub("", condition).strip(" ()"):
+    queries = SUPPORTED.findall(condition)
+    if not queries or SUPPORTED.sub("", condition).strip(" ()"):
         return None
-    (negation, name, value), *others = (tuple(map(str.lower, match)) for match in asked)
+    (negation, name, value), *others = (tuple(map(str.lower, match)) for match in queries)
     if others or (name not in LONGHANDS and KNOWN.match(name)):
         return None
     return (name in LONGHANDS and expand(name, value.strip()) != ()) != bool(negation)
@@ -311,9 +311,9 @@ def _holds(query: str) -> bool:
     negation, kind, rest = QUERY.fullmatch(query.strip()).groups()  # type: ignore[union-attr]
     if kind == "not" or (negation is None and kind is not None and rest.startswith("-")):
         negation, kind = "not", None
-    asked = [(_has(text), bool(no)) for no, text in FEATURE.findall(rest)]
-    features = [has is not None and has != no for has, no in asked]
-    if negation == "not" and kind in SCREENS and any(has is None for has, _ in asked):
+    answers = [(_has(text), bool(no)) for no, text in FEATURE.findall(rest)]
+    features = [has is not None and has != no for has, no in answers]
+    if negation == "not" and kind in SCREENS and any(has is None for has, _ in answers):
         return False
     found = any(features) if " or " in rest else all(features)
     if kind is None and negation == "not" and features:  # `not (feature)`
@@ -341,8 +341,8 @@ def _compares(name: str, sign: str, value: str) -> bool:
     number = VALUE.fullmatch(value)
     if number is None or name not in NUMBERS or (number[2] and not float(number[2])):
         return False
-    asked = float(number[1]) / float(number[2] or 1) * UNITS.get(number[3], 1)
-    return bool(SIGNS[sign](NUMBERS[name], asked))
+    limit = float(number[1]) / float(number[2] or 1) * UNITS.get(number[3], 1)
+    return bool(SIGNS[sign](NUMBERS[name], limit))
 
 
 class DataURL(NamedTuple):

@@ -169,9 +169,9 @@ def parts_of(story: Story, acting: Iterable[LexborNode], moved: Iterable[LexborN
     parted += [node for node in story.invisible if node.tag_id in ALWAYS_IN_PARTS or node.tag_id in FRAMES]
     parted += [node for node in story.others if node.tag_id in ALWAYS_IN_PARTS or acting_attribute(node.attributes)]
     peculiar = [node for body in story.bodies for node in find_matching(READ_IN_PARTS, body) if _has_parts(node)]
-    drawn = [node for body in story.bodies for node in find_matching(", ".join(DRAWN), body)]
+    drawings = [node for body in story.bodies for node in find_matching(", ".join(DRAWN), body)]
     moved_in: dict[int, list[LexborNode]] = {}
-    for node in {node.mem_id: node for node in (*moved, *drawn, *filter(_moves, peculiar))}.values():
+    for node in {node.mem_id: node for node in (*moved, *drawings, *filter(_moves, peculiar))}.values():
         if (parent := node.parent) is not None:
             moved_in.setdefault(parent.mem_id, []).append(node)
     ends = {body.mem_id for body in story.bodies}

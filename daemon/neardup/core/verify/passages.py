@@ -66,12 +66,12 @@ def _tiles(a: Hashes, b: Hashes) -> Iterator[Passage]:
     while waiting:
         n, at_a, at_b = heapq.heappop(waiting)
         within_a, within_b = slice(at_a, at_a - n), slice(at_b, at_b - n)
-        taken = taken_a[within_a] | taken_b[within_b]
-        if not taken.any():
+        is_taken = taken_a[within_a] | taken_b[within_b]
+        if not is_taken.any():
             taken_a[within_a] = taken_b[within_b] = True
             yield Passage(at_a, at_b, -n)
             continue
-        edges = np.flatnonzero(np.diff(np.concatenate(([True], taken, [True]))))
+        edges = np.flatnonzero(np.diff(np.concatenate(([True], is_taken, [True]))))
         for start, end in edges.reshape(-1, 2).tolist():
             if end - start >= MIN_PASSAGE:
                 heapq.heappush(waiting, (start - end, at_a + start, at_b + start))

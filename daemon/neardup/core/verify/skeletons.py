@@ -80,10 +80,10 @@ def pair_spans(a: Skeleton, b: Skeleton, spans_a: Spans, spans_b: Spans) -> Pair
 def passages(a: Skeleton, b: Skeleton) -> list[Passage]:
     """The copied spans, the longest first; each has as many words on both sides, those of its shorter side."""
     found = copied_words(a, b)
-    shown, taken = list[Passage](), set[int]()
+    shown, taken_starts = list[Passage](), set[int]()
     for start_a, end_a, start_b, end_b in pair_spans(a, b, found.spans_a, found.spans_b).tolist():
-        if not taken & {start_a, ~start_b}:
-            taken |= {start_a, ~start_b}
+        if not taken_starts & {start_a, ~start_b}:
+            taken_starts |= {start_a, ~start_b}
             shown.append(Passage(start_a, start_b, min(end_a - start_a, end_b - start_b)))
     return sorted(shown, key=lambda passage: (-passage.words, passage.start_a))
 

@@ -122,7 +122,7 @@ class Text:
         """The script of most letters of the normalised text, as `core.text.scripts` finds it."""
         return script_of_most(self.normalised.decode(errors="replace"))
 
-    def prepared(self) -> Self:
+    def prepare(self) -> Self:
         """The text itself, with all that a check needs made, by the native core, which holds up no other thread."""
         _ = self.fingerprint, self.hashed, self.shingles, self.marks
         return self

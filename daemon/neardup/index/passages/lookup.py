@@ -44,7 +44,7 @@ class _Postings(NamedTuple):
     numbers: Numbers
 
 
-class _Hits(NamedTuple):
+class _Occurrences(NamedTuple):
     """For the hashes that a source has: their positions among those looked up, where their postings begin, how many."""
 
     positions: Counts
@@ -93,23 +93,23 @@ def _is_large(segments: Sequence[Segment]) -> bool:
 def _find_postings(hashes: PassageHashes, common: int, segments: Sequence[Segment], tail: TailView) -> _Postings:
     sources: list[Segment | Run] = [*segments, *tail.runs]
     everywhere, maybe = np.arange(len(hashes)), np.flatnonzero(may_hold(tail.filter, hashes))
-    found = [_hits(everywhere, *segment.find(hashes)) for segment in segments]
-    found += [_hits(maybe, *run.find(hashes[maybe])) for run in tail.runs]
+    found = [_select_held(everywhere, *segment.find(hashes)) for segment in segments]
+    found += [_select_held(maybe, *run.find(hashes[maybe])) for run in tail.runs]
     holders = np.zeros(len(hashes), np.int64)
-    for hits in found:
-        holders[hits.positions] += hits.counts
+    for occurrences in found:
+        holders[occurrences.positions] += occurrences.counts
     positions, numbers = [np.empty(0, np.int64)], [np.empty(0, np.uint32)]
-    for source, hits in zip(sources, found, strict=True):
-        wanted = np.where(holders[hits.positions] <= common, hits.counts, 0)
-        positions.append(np.repeat(hits.positions, wanted))
-        numbers.append(source.numbers(hits.places, wanted))
+    for source, occurrences in zip(sources, found, strict=True):
+        wanted = np.where(holders[occurrences.positions] <= common, occurrences.counts, 0)
+        positions.append(np.repeat(occurrences.positions, wanted))
+        numbers.append(source.numbers(occurrences.places, wanted))
     return _Postings(holders, np.concatenate(positions), np.concatenate(numbers))
 
 
-def _hits(positions: Counts, places: Counts, counts: Counts) -> _Hits:
+def _select_held(positions: Counts, places: Counts, counts: Counts) -> _Occurrences:
     """Those of the looked up hashes, at `positions`, that a source has."""
     held = np.flatnonzero(counts)
-    return _Hits(positions[held], places[held], counts[held])
+    return _Occurrences(positions[held], places[held], counts[held])
 
 
 def _answers(probes: Sequence[PassageHashes], holders: Counts, common: int, keys: Keys) -> list[Found]:

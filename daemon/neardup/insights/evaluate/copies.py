@@ -141,9 +141,9 @@ async def evaluate_copies(config: Config, stories: int, min_words: int, seed: in
     """
     precision = precision_on_record(config.ledger.path)
     with progress.show_count("listing") as show_listed:
-        drawn = await sample(config, stories, min_words, seed, show_listed)
+        sampled = await sample(config, stories, min_words, seed, show_listed)
     measured = []
-    for group in _groups(list(drawn.values())):
+    for group in _groups(list(sampled.values())):
         languages = ", ".join(originals[0].language for originals in group)
         corpora_each = CORPORA if sum(map(len, group)) > FEW else 1
         for n in range(corpora_each):

@@ -45,8 +45,8 @@ async def sample(
     """
     out = {}
     async with aclosing(open_readers(config)) as pool:
-        for language, drawn in (await _draw(config, stories * TRIED, seed, show_listed)).items():
-            originals = await _read(pool, drawn, stories, min_words, config.run.workers)
+        for language, drawn_stories in (await _draw(config, stories * TRIED, seed, show_listed)).items():
+            originals = await _read(pool, drawn_stories, stories, min_words, config.run.workers)
             if len(originals) > 1:  # an edit takes words from another story
                 out[language] = originals
     if not out:
@@ -77,7 +77,9 @@ async def _draw(
     }
 
 
-async def _read(pool: ReaderPool, drawn: Sequence[Story], wanted: int, min_words: int, step: int) -> list[Original]:
+async def _read(
+    pool: ReaderPool, drawn_stories: Sequence[Story], wanted: int, min_words: int, step: int
+) -> list[Original]:
     """The first `wanted` drawn stories that have enough words, reading `step` pages at a time."""
 
     async def read(story: Story) -> Original | None:
@@ -87,8 +89,8 @@ async def _read(pool: ReaderPool, drawn: Sequence[Story], wanted: int, min_words
         return Original(story.id, story.language, result.written)
 
     originals: list[Original] = []
-    for start in range(0, len(drawn), step):
-        originals += filter(None, await asyncio.gather(*map(read, drawn[start : start + step])))
+    for start in range(0, len(drawn_stories), step):
+        originals += filter(None, await asyncio.gather(*map(read, drawn_stories[start : start + step])))
         if len(originals) >= wanted:
             break
     return originals[:wanted]

@@ -277,8 +277,8 @@ class Work:
 
     def draw(self, stories: int, rng: random.Random) -> list[tuple[int, ...]]:
         """Divide this many stories into works at random, by their numbers; a rest that fills no work is left out."""
-        drawn = rng.sample(range(stories), stories)
-        return [tuple(drawn[n : n + self.chapters]) for n in range(0, stories - self.chapters + 1, self.chapters)]
+        numbers = rng.sample(range(stories), stories)
+        return [tuple(numbers[n : n + self.chapters]) for n in range(0, stories - self.chapters + 1, self.chapters)]
 
 
 def run_into(length: int, *, edited: bool = False) -> Callable[[str, OtherStories, random.Random], str | None]:
@@ -373,14 +373,14 @@ def rename_characters(text: str, others: OtherStories, rng: random.Random) -> st
     ][:NAMES]
     if len(names) < NAMES:
         return None
-    taken = others.common | {word.casefold() for word in counts}
+    names_in_use = others.common | {word.casefold() for word in counts}
     new: dict[str, str] = {}
     for name in names:
-        new_name = others.draw(rng, taken)
+        new_name = others.draw(rng, names_in_use)
         if new_name is None:
             return None
         new[name] = new_name
-        taken |= {new_name.casefold()}
+        names_in_use |= {new_name.casefold()}
     for place in range(0, len(pieces), 2):
         name = strip_signs(pieces[place])
         if name in new:

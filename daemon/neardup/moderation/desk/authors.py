@@ -25,11 +25,11 @@ SHOWN_OWN_PAIRS = 20
 class AuthorDetails:
     """An author with rows of `ledger.authors`: a page of the flagged stories, the other authors, the own pairs.
 
-    `marked` counts the stories with marks; it is None if there are none.
+    `with_marks` counts the stories with marks; it is None if there are none.
     """
 
     about: FlaggedAuthor
-    marked: MarkedAuthor | None
+    with_marks: MarkedAuthor | None
     stories: list[sqlite3.Row]
     others: list[sqlite3.Row]
     own: list[sqlite3.Row]

@@ -77,7 +77,7 @@ def graph(cluster: Cluster, edges: Sequence[Edge], pair: tuple[int, ...], known:
     `known` are the rows in the ledger of the stories that are drawn, by id.
     """
     number = {story: n for n, story in enumerate(cluster.stories, 1)}
-    drawn = drawn_stories(cluster, pair)
+    members_drawn = drawn_stories(cluster, pair)
     letters = dict(zip(pair, "AB", strict=False))
     members = {
         story: Member(
@@ -87,9 +87,9 @@ def graph(cluster: Cluster, edges: Sequence[Edge], pair: tuple[int, ...], known:
             known.get(story, UNKNOWN)["title"],
             letters.get(story),
             story == cluster.earliest,
-            *_position(n, len(drawn)),
+            *_position(n, len(members_drawn)),
         )
-        for n, story in enumerate(drawn)
+        for n, story in enumerate(members_drawn)
     }
     drawn_edges = [
         DrawnEdge(members[a], members[b], score, {a, b} == set(cluster.weakest[:2]), {a, b} == set(pair))

@@ -24,16 +24,16 @@ def render_evidence(
     facts: Evidence,
     a: LoadedStory | UnreadableStory,
     b: LoadedStory | UnreadableStory,
-    drawn: Graph | None,
+    graph: Graph | None,
     languages: Languages,
 ) -> str:
     """The evidence page of a pair as one self-contained HTML document."""
     template = environment(languages).get_template(TEMPLATE)
-    return template.render(**template_values(facts, a, b, drawn), inline_assets=inline_assets(languages))
+    return template.render(**template_values(facts, a, b, graph), inline_assets=inline_assets(languages))
 
 
 def template_values(
-    facts: Evidence, a: LoadedStory | UnreadableStory, b: LoadedStory | UnreadableStory, drawn: Graph | None
+    facts: Evidence, a: LoadedStory | UnreadableStory, b: LoadedStory | UnreadableStory, graph: Graph | None
 ) -> dict[str, Any]:
     """The values of evidence.html.j2: the evidence for a pair, its stories and its cluster."""
     # an unreadable story is shown without text
@@ -49,7 +49,7 @@ def template_values(
         "scores": wording.scores(facts),
         "aligned": aligned,
         "legend": legend_of_stories(aligned),
-        "graph": drawn,
+        "graph": graph,
     }
 
 
@@ -76,17 +76,17 @@ async def write_evidence(comparer: Comparer, first: str, second: str, path: Path
     Raises as `load_pair` does, and Fatal for a file that cannot be written.
     """
     a, b = await load_pair(comparer, first, second)
-    drawn = None
+    graph = None
     flag, common = None, NO_HASHES
     if comparer.ledger is not None and "id" in a.known and "id" in b.known:
         with closing(read(comparer.ledger)) as db, translate_errors(comparer.ledger):
             pair = a.known["id"], b.known["id"]
             flag = flags.of_pair(db, *pair)
-            drawn = cluster_graph(db, pair)
+            graph = cluster_graph(db, pair)
             common = common_of(db, a, b)
     if isinstance(a, LoadedStory) and isinstance(b, LoadedStory):
         facts = evidence(a, b, thresholds_of(comparer.detection, a, b), common)
     else:
         facts = evidence_from_ledger(a, b, flag)
-    page = render_evidence(facts, a, b, drawn, languages)
+    page = render_evidence(facts, a, b, graph, languages)
     write_atomically(path, lambda file: file.write_text(page, encoding="utf-8"))

@@ -218,18 +218,20 @@ def is_of_meaning(selection: Selection) -> bool:
 
     Raises Misuse if it asks for others as well, or has a filter that these pairs do not have.
     """
-    asked = set(selection.kinds) & set(kinds_of_meaning())
-    if not asked:
+    chosen_kinds = set(selection.kinds) & set(kinds_of_meaning())
+    if not chosen_kinds:
         return False
-    if len(asked) < len(set(selection.kinds)):
-        raise Misuse(f"--kind: {' and '.join(sorted(asked))} cannot be exported together with kinds of verified copies")
+    if len(chosen_kinds) < len(set(selection.kinds)):
+        raise Misuse(
+            f"--kind: {' and '.join(sorted(chosen_kinds))} cannot be exported together with kinds of verified copies"
+        )
     for option, value in (
         ("--min-score", selection.score),
         ("--min-similarity", selection.similarity),
         ("--cluster", selection.cluster),
     ):
         if value is not None:
-            raise Misuse(f"{option}: {' and '.join(sorted(asked))} pairs have none")
+            raise Misuse(f"{option}: {' and '.join(sorted(chosen_kinds))} pairs have none")
     return True
 
 
