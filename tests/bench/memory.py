@@ -67,16 +67,16 @@ def count_stories(ledger: Path) -> int:
 def show(samples: list[Sample], stories: int) -> None:
     """Print the memory when each of SHARES of the stories is in, and the peaks before and after the last is."""
     table = report.table_of("moment", "stories", "seconds", "processes", "MiB, all", "MiB, of no file")
-    reading = [one for one in samples if one.stories < stories]
+    reading = [row for row in samples if row.stories < stories]
     after = samples[len(reading) :]
-    rows = {f"{share:.0%}": next((one for one in samples if one.stories >= share * stories), None) for share in SHARES}
-    rows["peak until then"] = max(reading, key=lambda one: one.total, default=None)
-    rows["peak after, of index and sweep"] = max(after, key=lambda one: one.total, default=None)
-    for moment, one in rows.items():
-        if one is not None:
-            figures = (one.total, one.anonymous)
+    rows = {f"{share:.0%}": next((row for row in samples if row.stories >= share * stories), None) for share in SHARES}
+    rows["peak until then"] = max(reading, key=lambda row: row.total, default=None)
+    rows["peak after, of index and sweep"] = max(after, key=lambda row: row.total, default=None)
+    for moment, row in rows.items():
+        if row is not None:
+            figures = (row.total, row.anonymous)
             table.add_row(
-                moment, f"{one.stories:,}", f"{one.seconds:,.0f}", str(one.processes), *(f"{mb:,.0f}" for mb in figures)
+                moment, f"{row.stories:,}", f"{row.seconds:,.0f}", str(row.processes), *(f"{mb:,.0f}" for mb in figures)
             )
     report.out.print(table)
 
@@ -100,10 +100,10 @@ def main(stories: int, every: float, into: TextIO | None) -> None:
             with subprocess.Popen(command, cwd=folder, env=neardup.env) as process:
                 samples = list[Sample]()
                 out = csv.writer(into) if into else None
-                for one in sample(process, neardup.ledger, every):
-                    samples.append(one)
+                for row in sample(process, neardup.ledger, every):
+                    samples.append(row)
                     if out and into:
-                        out.writerow(one)
+                        out.writerow(row)
                         into.flush()
     click.echo(f"{machine()}; store, Redis and the backfill share the cores; a sample every {every:g} seconds\n")
     show(samples, stories)

@@ -61,7 +61,7 @@ def peak_until(stop: threading.Event) -> float:
 
 def pss_mb_of_all(pid: int) -> float:
     """The current memory of a process and its children in MiB, with shared pages counted once."""
-    return sum(memory_mb(one)[0] for one in (str(pid), *descendants(pid)))
+    return sum(memory_mb(process)[0] for process in (str(pid), *descendants(pid)))
 
 
 def descendants(pid: int) -> Iterator[str]:

@@ -146,7 +146,7 @@ class Desk:
     @property
     def needs_login(self) -> bool:
         """Whether there is a token, without which the desk answers this machine only."""
-        return self.has_moderators or bool(self.config.review.token.revealed())
+        return self.has_moderators or bool(self.config.review.token.reveal())
 
 
 DESK = web.AppKey("desk", Desk)
