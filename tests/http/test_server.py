@@ -2,14 +2,14 @@
 
 import asyncio
 
-from neardup.http.server import served
+from neardup.http.server import serve_metrics
 
 from tests.support.servers import free_port
 
 
 async def test_no_answer_names_a_version() -> None:
     listen = f"127.0.0.1:{free_port()}"
-    async with served(listen, "run", lambda: {"healthy": True}):
+    async with serve_metrics(listen, "run", lambda: {"healthy": True}):
         for sent in (b"GET /healthz HTTP/1.0", b"GET /nothing HTTP/1.0", b"no HTTP", b"GET / HTTP/1.1\r\nX: \0"):
             reader, writer = await asyncio.open_connection(*listen.split(":"))
             writer.write(sent + b"\r\n\r\n")

@@ -115,8 +115,8 @@ async def _nominates_alike(folder: Path, corpus: Sequence[Held]) -> None:
             of_one = {tuple(sorted((probe.story_id, other))) for some in nominated[:2] for other in some}
             assert of_one == {pair for pair in pairs if probe.story_id in pair}, "one text"
         wide = {probe.story_id: WideMatches() for probe in probes}
-        ones: FingerprintArrays = await ledger.do(versions.existing_fingerprints, list(wide), ())
-        await by_fingerprints(ledger, ones, DETECTION, wide)
+        stories: FingerprintArrays = await ledger.do(versions.existing_fingerprints, list(wide), ())
+        await by_fingerprints(ledger, stories, DETECTION, wide)
         hashes = {probe.story_id: probe.passages for probe in probes}
         await by_passages(ledger, opened, hashes, DETECTION.common_passage, wide)
         assert pairs <= {tuple(sorted((story, other))) for story, some in wide.items() for other in some.ids()}, "audit"
