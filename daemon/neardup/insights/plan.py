@@ -322,7 +322,7 @@ def plan(sample: Sample | None, counts: Mapping[Language, int], daily: int, memo
         "daily": {index: run_seconds(cost, index, daily, total) for index in INDEXES},
     }
     facts["warnings"] = list(_warnings(facts, sample))
-    return _rounded(facts)
+    return _round_facts(facts)
 
 
 def _warnings(facts: Mapping[str, Any], sample: Sample | None) -> Iterable[str]:
@@ -349,12 +349,12 @@ def gigabytes(size: float) -> str:
     return f"{size / GIB:.2f} GiB" if size >= GIB / 2 else f"{size / MEGA:,.1f} MiB"
 
 
-def _rounded(facts: Mapping[str, Any]) -> dict[str, Any]:
+def _round_facts(facts: Mapping[str, Any]) -> dict[str, Any]:
     """Round to the precision of the projection: four digits, and whole numbers from 1,000."""
     rounded = dict(facts)
     for name, fact in facts.items():
         if isinstance(fact, dict):
-            rounded[name] = _rounded(fact)
+            rounded[name] = _round_facts(fact)
         elif isinstance(fact, float):
             rounded[name] = round(fact) if fact >= 1000 else float(f"{fact:.4g}")
     return rounded
