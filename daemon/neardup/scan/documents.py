@@ -158,19 +158,20 @@ class Verifier:
 
     def _fitting(self, pairs: Sequence[Pair]) -> Iterator[list[tuple[Pair, ComparedPair]]]:
         """The pairs with their texts, as many at a time as have HELD_BYTES of texts, at least one."""
-        some, size, held = list[tuple[Pair, ComparedPair]](), 0, set[int]()
+        some, size, held = list[tuple[Pair, ComparedPair]](), 0, dict[int, Text]()
         for pair in pairs:
             if size > HELD_BYTES:
                 yield some
-                some, size, held = [], 0, set()
+                some, size, held = [], 0, {}
             sides = Candidate(*(self._stories[place] for place in pair))
             if sides.a.text_hash == sides.b.text_hash:
                 some.append((pair, ComparedPair(sides, None, None)))
                 continue
-            a, b = map(self._text, pair)
-            size += sum(text.nbytes for place, text in zip(pair, (a, b), strict=True) if place not in held)
-            held.update(pair)
-            some.append((pair, ComparedPair(sides, a, b)))
+            for place in pair:
+                if place not in held:
+                    held[place] = self._text(place)
+                    size += held[place].nbytes
+            some.append((pair, ComparedPair(sides, *(held[place] for place in pair))))
         yield some
 
     def _text(self, place: int) -> Text:
