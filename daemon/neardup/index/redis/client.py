@@ -270,7 +270,7 @@ def refuse_other_types(commands: Sequence[Command], replies: Sequence[object]) -
             raise TypeError(f"{command[0]} returned {type(reply).__name__}")
         if command[0] == "MGET":
             assert isinstance(reply, list)
-            if len(reply) != len(command) - 1 or not all(value is None or type(value) is bytes for value in reply):
+            if len(reply) != len(command) - 1 or not set(map(type, reply)) <= {bytes, type(None)}:
                 raise TypeError("MGET returned other values than strings")
 
 
