@@ -5,7 +5,7 @@ from typing import TYPE_CHECKING
 
 import pyarrow as pa  # type: ignore[import-untyped]
 from neardup.config import Config, Content, Detection, Source
-from neardup.ops.fingerprint_file import schema
+from neardup.pipeline.fingerprint_file import schema
 from neardup.spark.candidates import find_fingerprint_pairs, find_heavy_keys
 from neardup.spark.session import in_microseconds
 

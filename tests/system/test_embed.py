@@ -13,6 +13,7 @@ import pytest
 import stamina
 from aiohttp import web
 from msgspec.structs import replace
+from neardup.app import open_readers
 from neardup.config import Config, Meaning, load
 from neardup.errors import Misuse, Transient
 from neardup.ledger.lock import only_one
@@ -121,9 +122,9 @@ async def test_a_service_that_fails_costs_nothing_but_time(backfilled: Neardup) 
         config = by_url(backfilled, url)
         with stamina.set_testing(True, attempts=2):
             with pytest.raises(Transient):
-                await embed(config, stop, since=0)
+                await embed(config, open_readers, stop, since=0)
             kept = held(backfilled)
-            done = await embed(config, stop, since=0)
+            done = await embed(config, open_readers, stop, since=0)
     assert kept
     assert done.embedded == len(known(backfilled)) - len(kept)
     assert held(backfilled) == known(backfilled)
@@ -147,7 +148,7 @@ async def test_a_run_that_is_killed_goes_on(backfilled: Neardup) -> None:
         )
         assert await process.wait() == -signal.SIGKILL
         kept = held(backfilled)
-        done = await embed(by_url(backfilled, url), asyncio.Event(), since=0)
+        done = await embed(by_url(backfilled, url), open_readers, asyncio.Event(), since=0)
     assert kept
     assert done.embedded == len(known(backfilled)) - len(kept)
     assert held(backfilled) == known(backfilled)
@@ -156,10 +157,10 @@ async def test_a_run_that_is_killed_goes_on(backfilled: Neardup) -> None:
 async def test_a_service_that_changes_its_model_is_refused(backfilled: Neardup) -> None:
     stop = asyncio.Event()
     async with embeddings_server() as (url, _):
-        await embed(by_url(backfilled, url), stop)
+        await embed(by_url(backfilled, url), open_readers, stop)
     async with embeddings_server(lambda texts: embeddings(texts, dimensions=16)) as (url, _):
         with pytest.raises(Misuse, match="another model now"):
-            await embed(by_url(backfilled, url), stop, since=0)
+            await embed(by_url(backfilled, url), open_readers, stop, since=0)
     assert not held(backfilled)
 
 
@@ -167,7 +168,7 @@ async def test_a_signal_to_stop_is_obeyed_after_a_batch(backfilled: Neardup) -> 
     stop = asyncio.Event()
     async with embeddings_server() as (url, _):
         config = by_url(backfilled, url)
-        done = await embed(config, stop, since=0, report=lambda _: stop.set())
+        done = await embed(config, open_readers, stop, since=0, report=lambda _: stop.set())
     assert 0 < done.embedded < len(known(backfilled))
     assert done.waiting == len(known(backfilled)) - done.embedded
 

@@ -8,6 +8,7 @@ from contextlib import closing
 
 import pytest
 from msgspec.structs import replace
+from neardup.app import open_readers
 from neardup.config import Config, Meaning, load
 from neardup.core.verify.tiers import TRANSLATED
 from neardup.errors import Misuse
@@ -51,7 +52,7 @@ async def run(neardup: Neardup) -> EmbeddingSummary:
     async with embeddings_server(*[embeddings_of_concepts] * 1_000) as (url, _):
         loaded: Config = load(neardup.folder / "config.toml")
         config = replace(loaded, meaning=Meaning(kind="url", url=url, model="concepts"))
-        return await embed(config, asyncio.Event(), since=0)
+        return await embed(config, open_readers, asyncio.Event(), since=0)
 
 
 async def test_translated_and_retold_stories_are_found(stories: Neardup, monkeypatch: pytest.MonkeyPatch) -> None:

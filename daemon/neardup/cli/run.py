@@ -270,6 +270,7 @@ def embed(config: "Config", *, since: str | None, imported: Path | None, as_json
     The vectors of a text and its translation are close.  A day takes up to meaning.core_seconds_a_day; a later call
     goes on where this one ends.
     """
+    from neardup.app import open_readers
     from neardup.ledger import files
     from neardup.ledger.lock import only_one
     from neardup.meaning.importing import import_vectors
@@ -281,9 +282,9 @@ def embed(config: "Config", *, since: str | None, imported: Path | None, as_json
 
     async def do_embed(stop: "asyncio.Event") -> "EmbeddingSummary | ImportSummary":
         if imported is not None:
-            return await import_vectors(config, imported, stop)
+            return await import_vectors(config, open_readers, imported, stop)
         with console.show_count("embed") as report:
-            done = await embed_waiting(config, stop, known_since, report)
+            done = await embed_waiting(config, open_readers, stop, known_since, report)
         await _notify(config, "stopped" if stop.is_set() else "done", done)
         return done
 

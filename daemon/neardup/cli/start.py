@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from neardup.config import Config
     from neardup.core.page import Page
     from neardup.core.text.extraction import Extraction
-    from neardup.setup.new_folder import Value
+    from neardup.ops.new_folder import Value
 
 
 ATHENA = "athena"
@@ -159,7 +159,7 @@ def _existing_manifest(listing: str, output: Path) -> str:
 def _new_manifest(url: str, language: str | None, output: Path, written: list[Path]) -> str:
     """Write a manifest of the folder beside the configuration, and return its path as the configuration names it."""
     from neardup.languages import SHIPPED
-    from neardup.setup.new_folder import all_named, list_pages, write_manifest
+    from neardup.ops.new_folder import all_named, list_pages, write_manifest
 
     folder, manifest = output.parent / url.removeprefix("file:"), output.parent / "manifest.csv"
     paths = list_pages(folder)
@@ -180,7 +180,7 @@ def _new_manifest(url: str, language: str | None, output: Path, written: list[Pa
 def _extraction(config: "Config", given: str | None) -> "Extraction":
     """Where the story is on the pages, by default as the pages themselves propose, and the boxes to remove from it."""
     from neardup.core.text.extraction import Extraction
-    from neardup.setup.selectors import propose_body, propose_strip, sample_pages
+    from neardup.ops.selectors import propose_body, propose_strip, sample_pages
 
     with console.show_waiting("init"):
         pages = run_async(lambda _: sample_pages(config))
@@ -228,7 +228,7 @@ def _show_roads(reasons: "Sequence[str | None]") -> None:
 
 def _write(values: "dict[str, Value]", output: Path) -> "Config":
     from neardup.config import load
-    from neardup.setup.new_folder import config_text
+    from neardup.ops.new_folder import config_text
 
     try:
         output.write_text(config_text(values), encoding="utf-8")
@@ -248,7 +248,7 @@ def demo(folder: Path) -> None:
     from neardup.cli.run import run_and_print
     from neardup.config import load
     from neardup.config.loading import VARIABLE_PREFIX
-    from neardup.setup.new_folder import copy_samples
+    from neardup.ops.new_folder import copy_samples
 
     config_path = copy_samples(folder)
     for name in [name for name in os.environ if name.startswith(VARIABLE_PREFIX)]:

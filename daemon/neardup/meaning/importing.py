@@ -5,7 +5,7 @@ They come in a Parquet file with the columns `id` and `vectors`.
 
 import asyncio
 import sqlite3
-from collections.abc import AsyncIterator, Sequence
+from collections.abc import AsyncIterator, Callable, Sequence
 from contextlib import aclosing
 from dataclasses import dataclass
 from pathlib import Path
@@ -13,7 +13,6 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from neardup.app import open_readers
 from neardup.config import Config
 from neardup.core.text.chunks import MOST_CHUNKS, chunks
 from neardup.core.verify.text import Text
@@ -76,7 +75,9 @@ class ImportSummary:
     unknown: int = 0
 
 
-async def import_vectors(config: Config, path: Path, stop: asyncio.Event) -> ImportSummary:
+async def import_vectors(
+    config: Config, open_readers: Callable[[Config], ReaderPool], path: Path, stop: asyncio.Event
+) -> ImportSummary:
     """Import the vectors of a Parquet file; what was written when `stop` is set remains.
 
     The first stories are embedded here as well.  Raises Misuse if their vectors differ, as with another model or other

@@ -14,7 +14,6 @@ from datetime import UTC, datetime
 
 import numpy as np
 
-from neardup.app import open_readers
 from neardup.config import Config
 from neardup.core.page import Unreadable
 from neardup.core.text.chunks import chunks
@@ -49,7 +48,11 @@ class EmbeddingSummary:
 
 
 async def embed(
-    config: Config, stop: asyncio.Event, since: int | None = None, report: Report = lambda _: None
+    config: Config,
+    open_readers: Callable[[Config], ReaderPool],
+    stop: asyncio.Event,
+    since: int | None = None,
+    report: Report = lambda _: None,
 ) -> EmbeddingSummary:
     """Embed what waits until the queue is empty, the budget of the day is spent or `stop` is set; then search.
 

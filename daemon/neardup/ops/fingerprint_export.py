@@ -17,7 +17,7 @@ from neardup.ledger.lock import only_one
 from neardup.ledger.passages import count_missing
 from neardup.ledger.story_rows import unpack_etag
 from neardup.moderation.export.destination import write_atomically
-from neardup.ops.fingerprint_file import TIMES, schema, versions
+from neardup.pipeline.fingerprint_file import TIMES, schema, versions
 from neardup.pipeline.index_sync import refuse_ledger_mismatch
 from neardup.pipeline.passage_sync import PassageSync, open_passages
 from neardup.pipeline.scratch import scratch_errors, scratch_folder

@@ -25,8 +25,8 @@ from neardup.index.passages.postings import Row, keys_of, merge_keys
 from neardup.ledger import imports, now_ms, outbox, runs
 from neardup.ledger.imports import GivenVerdict, ImportedFlag
 from neardup.ledger.languages import stories_by_language
-from neardup.ops import fingerprint_file
-from neardup.ops.fingerprint_file import CANDIDATES, FLAGS, FOLDER, Batch
+from neardup.pipeline import fingerprint_file
+from neardup.pipeline.fingerprint_file import CANDIDATES, FLAGS, FOLDER, Batch
 from neardup.pipeline.index_sync import catch_up, rebuild, refuse_mismatch
 from neardup.pipeline.passage_sweep import PassageSweep
 from neardup.pipeline.passage_sync import PassageSync

@@ -17,8 +17,7 @@ from neardup.core.page import Unreadable, prepare
 from neardup.core.verify.text import Text
 from neardup.http.problems import INVALID, TOO_LARGE, ProblemType, Refused, WrongMember
 from neardup.ledger import flags, similarities, snapshot, stories
-from neardup.ledger.flags import JOINING, Selection
-from neardup.moderation.export.tables import earlier_of
+from neardup.ledger.flags import JOINING, Selection, earlier_of
 from neardup.pages.results import ReadFailed, explain
 from neardup.query.check import CheckResult, Submission
 from neardup.query.check import Match as FoundMatch

@@ -12,7 +12,7 @@ from pyspark.sql import functions as f
 from neardup.config import Config
 from neardup.core.fingerprint.word_hashes import PassageHashes
 from neardup.core.verify.clusters import Policy
-from neardup.ops.fingerprint_file import TIMES, schema, versions
+from neardup.pipeline.fingerprint_file import TIMES, schema, versions
 from neardup.records import Language
 from neardup.source.documents import Columns
 from neardup.spark.candidates import (

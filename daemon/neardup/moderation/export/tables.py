@@ -11,12 +11,12 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
 from typing import Any
 
-from neardup.core.publication_order import Dates, earlier, sort_key
+from neardup.core.publication_order import sort_key
 from neardup.core.verify.clusters import Member, Policy, choose_kept
 from neardup.core.verify.tiers import kinds_of_meaning
 from neardup.errors import Misuse
 from neardup.ledger import clusters
-from neardup.ledger.flags import Selection
+from neardup.ledger.flags import Selection, earlier_of
 from neardup.ledger.similarities import unpack_spans
 from neardup.moderation.wording import row_order, top_source_order
 from neardup.records import rfc3339
@@ -116,13 +116,6 @@ WHOLE_PAIRS = replace(
 
 ClusterOfStory = Mapping[int, tuple[int, int]]  # story id -> (its first story, size) of its cluster
 NO_CLUSTER = (None, None)
-
-
-def earlier_of(row: Mapping[str, Any]) -> int | None:
-    """The story of a row of the view `pairs` that was published before the other; None if that is not known."""
-    matched = Dates(row["matched_published_at"], catalogue=row["catalogue"])
-    side = earlier(matched, Dates(row["story_published_at"]))
-    return None if side is None else row["matched_id" if side == "a" else "story_id"]
 
 
 def export_row(row: sqlite3.Row | dict[str, Any], cluster_of: ClusterOfStory) -> ExportRow:

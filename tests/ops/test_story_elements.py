@@ -8,8 +8,8 @@ from hypothesis import strategies as st
 from neardup.core.page import Page
 from neardup.core.text.extraction import Extraction
 from neardup.core.text.html import page_text
+from neardup.ops.selectors import propose_body
 from neardup.records import Language
-from neardup.setup.selectors import propose_body
 
 from tests.support.languages import SAMPLED
 from tests.support.paths import SAMPLES

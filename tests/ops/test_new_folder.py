@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from neardup.config.loading import load
-from neardup.setup.new_folder import Value, config_text
+from neardup.ops.new_folder import Value, config_text
 
 from tests.support.paths import SAMPLES
 

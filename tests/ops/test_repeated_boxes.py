@@ -6,8 +6,8 @@ from hypothesis import strategies as st
 from neardup.core.page import Page
 from neardup.core.text.extraction import Extraction
 from neardup.core.text.html import page_text
+from neardup.ops.selectors import propose_strip
 from neardup.records import Language
-from neardup.setup.selectors import propose_strip
 
 from tests.support.languages import CODES, SAMPLED
 from tests.support.paths import SAMPLES

@@ -1,1 +1,0 @@
-"""What `neardup init` and `neardup demo` write: configurations, lists of a folder's pages, and the bundled samples."""
