@@ -10,7 +10,7 @@ import sqlite3
 import subprocess
 import sys
 from collections.abc import Callable, Iterator
-from contextlib import closing
+from contextlib import closing, suppress
 from pathlib import Path
 
 import pytest
@@ -52,6 +52,19 @@ def corpus(tmp_path_factory: pytest.TempPathFactory) -> Path:
     folder = tmp_path_factory.mktemp("corpus")
     generate(folder, STORIES)
     return folder
+
+
+def test_a_full_disk_is_named_also_to_those_who_only_read(corpus: Path, tmp_path: Path, make_neardup: Make) -> None:
+    """To read a ledger, SQLite makes a file beside it."""
+    neardup = make_neardup(configuration(corpus))
+    with mounted(tmp_path / "disk", "2m") as disk:
+        ledger = disk.folder / "neardup.db"
+        connect(ledger).close()
+        with (disk.folder / "filling").open("wb", buffering=0) as filling, suppress(OSError):
+            while True:
+                filling.write(bytes(4096))
+        ended = neardup("export", "--format", "csv", NEARDUP_LEDGER__PATH=str(ledger))
+    assert_one_error_line(ended, "its disk is full; free some disk space")
 
 
 @pytest.fixture(scope="module")

@@ -15,6 +15,7 @@ from neardup.insights.evaluate.corpus import Original
 from neardup.insights.evaluate.edits import OTHER_SCRIPT
 from neardup.ledger import self_checks
 from neardup.ledger.self_checks import ALL, Measure
+from neardup.pipeline.summary import Progress
 from neardup.records import Language
 from neardup.telemetry.metrics import CANARY_INTERVAL, CANARY_RECALL
 
@@ -71,11 +72,13 @@ def test_a_daily_run_measures_and_shows_its_recall(tmp_path: Path, monkeypatch: 
     config = tmp_path / "config.toml"
     config.write_text(f"{embedded()}\n[run]\ncanaries = 3\n", encoding="utf-8")
 
+    begun = list[Progress]()
+
     async def run() -> tuple[dict[str, str], dict[tuple[str, str], float]]:
         async with open_app(load(config)) as app:
             await run_once(app, "backfill", asyncio.Event())
             assert await app.ledger.do(self_checks.latest_recalls, Measure.CANARY) is None
-            daily = await run_once(app, "daily", asyncio.Event(), hooks=[canaries.hook(app)])
+            daily = await run_once(app, "daily", asyncio.Event(), hooks=[canaries.hook(app, begun.append)])
             measured = await app.ledger.do(self_checks.latest_recalls, Measure.CANARY)
             assert measured is not None
             return daily.warnings, {
@@ -85,6 +88,7 @@ def test_a_daily_run_measures_and_shows_its_recall(tmp_path: Path, monkeypatch: 
     with impatient():
         warnings, shares = asyncio.run(run())
     assert warnings == {}
+    assert [progress.phase for progress in begun] == ["looking up canaries"], "a minute passes without a line"
     assert {language for language, _ in shares} == {*SAMPLED, ALL}
     assert {subject for _, subject in shares} == {*canaries.EDITS, ALL}
     assert shares[ALL, canaries.EDITS[0]] == 1

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 import click
 
 from neardup.cli import console
-from neardup.errors import Misuse, NeardupError
+from neardup.errors import Misuse, NeardupError, Transient
 from neardup.process import collect_seldom, use_one_arena
 from neardup.telemetry.log import log
 
@@ -21,6 +21,7 @@ if TYPE_CHECKING:
     from neardup.records import Language
 
 T = TypeVar("T")
+INTERRUPTED = "neardup.interrupted"  # key of the context's meta: whether Ctrl-C was pressed
 
 config_option = click.option(
     "--config",
@@ -129,6 +130,12 @@ def words_of(value: str) -> list[str]:
     return [word.strip() for word in value.split(",") if word.strip()]
 
 
+def exit_if_interrupted() -> None:
+    """End a command whose work Ctrl-C stopped: what follows in a shell must not take it for done."""
+    if click.get_current_context().meta.get(INTERRUPTED):
+        raise SystemExit(Transient.exit_code)
+
+
 def run_async(work: "Callable[[asyncio.Event], Coroutine[Any, Any, T]]", *, finishes_queued_work: bool = False) -> T:
     """Run `work(stop)`.  SIGTERM and SIGINT cancel it; if it `finishes_queued_work`, they only set `stop`.
 
@@ -137,14 +144,22 @@ def run_async(work: "Callable[[asyncio.Event], Coroutine[Any, Any, T]]", *, fini
     import asyncio
     import signal
 
+    context = click.get_current_context(silent=True)
+
     import uvloop
 
     async def with_signals() -> T:
         stop = asyncio.Event()
         task = asyncio.ensure_future(work(stop))
         on_signal = stop.set if finishes_queued_work else task.cancel
-        for signal_number in (signal.SIGTERM, signal.SIGINT):
-            asyncio.get_running_loop().add_signal_handler(signal_number, on_signal)
+
+        def on_interrupt() -> None:
+            if context is not None:
+                context.meta[INTERRUPTED] = True
+            on_signal()
+
+        asyncio.get_running_loop().add_signal_handler(signal.SIGTERM, on_signal)
+        asyncio.get_running_loop().add_signal_handler(signal.SIGINT, on_interrupt)
         return await task
 
     collect_seldom()

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING
 import click
 
 from neardup.cli import console
-from neardup.cli.command import command, json_option, run_async
+from neardup.cli.command import command, exit_if_interrupted, json_option, run_async
 from neardup.errors import Misuse
 
 if TYPE_CHECKING:
@@ -187,6 +187,8 @@ def import_(config: "Config", path: Path, as_json: bool) -> None:
         click.echo(json.dumps({"status": summary.status, **summary.as_dict()}, ensure_ascii=False))
     else:
         _show_import(summary)
+    if summary.status == "stopped":
+        exit_if_interrupted()
 
 
 def _show_import(summary: "ImportSummary") -> None:
@@ -213,7 +215,6 @@ def reference() -> None:
 def sync(config: "Config", *, as_json: bool) -> None:
     """List the works of [reference] again: add and update them, and remove those that are gone."""
     from neardup.app import open_app, sync_reference
-    from neardup.cli.output import by_reason
 
     async def do_sync(stop: "asyncio.Event") -> "Synced":
         async with open_app(config) as app:
@@ -225,7 +226,15 @@ def sync(config: "Config", *, as_json: bool) -> None:
     if as_json:
         facts = {"status": synced.summary.status, **synced.summary.as_dict(), **counts}
         click.echo(json.dumps(facts, ensure_ascii=False))
-        return
+    else:
+        _show_sync(synced, counts)
+    if synced.summary.status == "stopped":
+        exit_if_interrupted()
+
+
+def _show_sync(synced: "Synced", counts: dict[str, int]) -> None:
+    from neardup.cli.output import by_reason
+
     run = synced.summary.counts
     changes = ", ".join(f"{n:,} {what}" for what, n in counts.items())
     others = by_reason(run.skipped + run.dead_lettered)

@@ -14,7 +14,15 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from neardup.cli import console
-from neardup.cli.command import command, json_option, parse_time_option, run_async, story_id, words_of
+from neardup.cli.command import (
+    command,
+    exit_if_interrupted,
+    json_option,
+    parse_time_option,
+    run_async,
+    story_id,
+    words_of,
+)
 from neardup.errors import Misuse, NeardupError
 from neardup.option_values import DEFAULT_LISTEN
 from neardup.records import DEAD_LETTER_REASONS, rfc3339
@@ -30,7 +38,7 @@ if TYPE_CHECKING:
     from neardup.meaning.importing import ImportSummary
     from neardup.meaning.run import EmbeddingSummary
     from neardup.pipeline.run_lifecycle import Hook
-    from neardup.pipeline.summary import RunSummary, Summary, SweepSummary
+    from neardup.pipeline.summary import RunSummary, Summary, SweepSummary, Watch
 
 SHOWN = 50  # dead letters
 
@@ -89,7 +97,7 @@ def run_and_print(config: "Config", name: str, as_json: bool, **options: Any) ->
         async with open_app(config) as app:
             serve_metrics(config.metrics.listen, name)
             with console.show_progress(name) as watch:
-                hooks = self_checks(app) if name == "daily" else []
+                hooks = self_checks(app, watch) if name == "daily" else []
                 summary = await run_once(app, name, stop, watch, hooks=hooks, **options)
             if name == "backfill" and summary.status == "done" and await app.ledger.do(runs.owes_sweep):
                 with console.show_progress("sweep") as watch:
@@ -105,9 +113,11 @@ def run_and_print(config: "Config", name: str, as_json: bool, **options: Any) ->
     summary, new = run_async(do_run, finishes_queued_work=True)
     if as_json:
         click.echo(json.dumps({"status": summary.status, **summary.as_dict()}, ensure_ascii=False))
-        return
-    output.show_run(summary)
-    _show_flags(config, new, summary, summary.counts.flagged.total())
+    else:
+        output.show_run(summary)
+        _show_flags(config, new, summary, summary.counts.flagged.total())
+    if summary.status == "stopped":
+        exit_if_interrupted()
 
 
 @command
@@ -131,18 +141,21 @@ def sweep(config: "Config", as_json: bool) -> None:
     swept, new = run_async(do_sweep, finishes_queued_work=True)
     if as_json:
         click.echo(json.dumps({"status": swept.status, **swept.as_dict()}, ensure_ascii=False))
-        return
-    output.show_sweep(swept)
-    _show_flags(config, new, swept, swept.flagged.total())
+    else:
+        output.show_sweep(swept)
+        _show_flags(config, new, swept, swept.flagged.total())
+    if swept.status == "stopped":
+        exit_if_interrupted()
 
 
-def self_checks(app: "App") -> "list[Hook]":
-    """The hooks by which a daily run measures the index."""
+def self_checks(app: "App", watch: "Watch | None" = None) -> "list[Hook]":
+    """The hooks by which a daily run measures the index; `watch` is called when they begin."""
     from neardup.insights import canaries
+    from neardup.pipeline.summary import ignore_progress
 
     if not app.config.run.canaries:
         return []
-    return [canaries.hook(app)]
+    return [canaries.hook(app, watch or ignore_progress)]
 
 
 def _show_flags(config: "Config", new: list[dict[str, Any]], summary: "Summary", total: int) -> None:
@@ -291,6 +304,7 @@ def embed(config: "Config", *, since: str | None, imported: Path | None, as_json
     with only_one(files.vectors_file(config.ledger.path), "embed"):
         done = run_async(do_embed, finishes_queued_work=True)
     click.echo(json.dumps(asdict(done)) if as_json else _in_words(done))
+    exit_if_interrupted()
 
 
 async def _notify(config: "Config", status: str, done: "EmbeddingSummary") -> None:

@@ -17,7 +17,7 @@ from neardup.ledger.self_checks import Measure, Trial
 from neardup.pages.reader_pool import ReaderPool
 from neardup.pages.text_cache import Texts
 from neardup.pipeline.run_lifecycle import Hook
-from neardup.pipeline.summary import Summary
+from neardup.pipeline.summary import Progress, Summary, Watch
 from neardup.query.check import Checker, Submission
 from neardup.records import Story
 from neardup.telemetry.log import log
@@ -34,11 +34,15 @@ WORDS = range(200, 5_000)  # of a story that is copied: shorter ones are missed 
 CHECKS_AT_ONCE = 4
 
 
-def hook(app: App) -> Hook:
-    """A hook that measures after a run that ended; `run.canaries` is the number of stories of each language."""
+def hook(app: App, watch: Watch) -> Hook:
+    """A hook that measures after a run that ended; `run.canaries` is the number of stories of each language.
+
+    `watch` is called when it begins: it may take a minute.
+    """
 
     async def measure(summary: Summary) -> None:
         if summary.status == "done":
+            watch(Progress(phase="looking up canaries"))
             await record(app)
 
     return Hook("canaries", measure)
@@ -54,6 +58,7 @@ async def record(app: App) -> None:
 async def look_up_canaries(app: App) -> list[Trial]:
     """Copy stories of each language, check the copies, and say of each whether its story was found."""
     originals_drawn = await app.reader.do(self_checks.draw_stories, app.config.run.canaries, WORDS)
+    log.info("looking up canaries", stories=sum(map(len, originals_drawn.values())))
     trials: list[Trial] = []
     async with aclosing(open_readers(app.config)) as pool:
         texts = Texts(pool.read_to_compare)

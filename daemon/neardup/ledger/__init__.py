@@ -22,10 +22,10 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Concatenate, ParamSpec, TypeVar
 
-from neardup.errors import Fatal, LedgerReplaced
+from neardup.errors import Fatal, LedgerReplaced, NeardupError
 from neardup.ledger import files, schema
 from neardup.ledger.files import BUSY_SECONDS
-from neardup.sqlite import FAILURES, ThreadedConnection, failure
+from neardup.sqlite import FAILURES, HINTS, Failure, ThreadedConnection, code_of, failure
 
 P = ParamSpec("P")
 T = TypeVar("T")
@@ -57,7 +57,7 @@ def connect(path: Path) -> sqlite3.Connection:
         _create(db, path)
         files.refuse_damage(db, path)
     except FAILURES as error:
-        raise failure(error, f"cannot open the ledger {path}") from error
+        raise _failure_to(f"open the ledger {path}", path, error) from error
     except OSError as error:
         raise Fatal(f"cannot open the ledger {path}: {error.strerror}") from error
     return db
@@ -83,10 +83,17 @@ def read(path: Path) -> sqlite3.Connection:
         if version == 0:
             raise Fatal(f"no ledger at {path} yet: run `neardup backfill` first")
     except FAILURES as error:
-        raise failure(error, f"cannot read the ledger {path}") from error
+        raise _failure_to(f"read the ledger {path}", path, error) from error
     except OSError as error:
         raise Fatal(f"cannot read the ledger {path}: {error.strerror}") from error
     return db
+
+
+def _failure_to(do: str, path: Path, error: Failure) -> NeardupError:
+    """As `failure`; on a full disk SQLite cannot even make the file by which readers share the log."""
+    if code_of(error) in {sqlite3.SQLITE_IOERR, sqlite3.SQLITE_CANTOPEN} and files.is_full(path.parent):
+        return Fatal(f"cannot {do}: its disk is full; {HINTS[sqlite3.SQLITE_FULL]}")
+    return failure(error, f"cannot {do}")
 
 
 def _is_at_rest(path: Path) -> bool:

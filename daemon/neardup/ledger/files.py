@@ -73,6 +73,11 @@ def is_read_only(path: Path) -> bool:
     return bool(os.statvfs(path).f_flag & os.ST_RDONLY)
 
 
+def is_full(folder: Path) -> bool:
+    """Whether the file system of a folder has no room."""
+    return os.statvfs(folder).f_bavail == 0
+
+
 def log_file(path: Path) -> Path:
     """The write-ahead log of a ledger."""
     return path.with_name(f"{path.name}-wal")

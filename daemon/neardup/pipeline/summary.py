@@ -42,6 +42,7 @@ Phase = Literal[
     "comparing",
     "comparing passages",
     "verifying",
+    "looking up canaries",
 ]
 
 
