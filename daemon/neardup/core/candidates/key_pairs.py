@@ -142,11 +142,6 @@ def numbers_of_keys(keys: Keys) -> Indices:
     return (keys >> NTH_SHIFT & NTH_MASK).astype(np.int64)
 
 
-def languages_of_keys(keys: Keys) -> Indices:
-    """(n,) keys -> the number of each one's language."""
-    return (keys >> LANGUAGE_SHIFT).astype(np.int64)
-
-
 def pairs_in_buckets(buckets: Buckets, table: KeyTable) -> BucketPairs:
     """The similar pairs whose key is that of the bucket, each later story with its best `max_matches` there.
 
