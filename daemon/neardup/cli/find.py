@@ -88,7 +88,9 @@ def scan(
 
         async def find_and_write(_: "asyncio.Event") -> "Counts":
             readers = partial(open_readers, config)
-            counts = await scan_documents(config, listing.documents, processes, console.show_progress)
+            counts = await scan_documents(
+                config, listing.documents, processes, console.show_progress, is_kept=keep is not None
+            )
             if file_format is None:
                 await show_copies(config, readers)
             else:

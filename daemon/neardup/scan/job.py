@@ -100,10 +100,12 @@ async def scan_documents(
     documents: Documents,
     processes: Processes,
     show_progress: Callable[[str], AbstractContextManager[Watch]],
+    *,
+    is_kept: bool,
 ) -> Counts:
     """Read the documents and flag the copies in the ledger of `config`; returns the counts.
 
-    Raises Fatal if no document can be compared, and as `carry_out` does.
+    A ledger that `is_kept` gets its cases too.  Raises Fatal if no document can be compared, and as `carry_out` does.
     """
 
     async def refresh_cases(_: Summary) -> None:
@@ -117,7 +119,7 @@ async def scan_documents(
             asyncio.Event(),
             release=__version__,
             shutdown_seconds=config.run.shutdown_seconds,
-            hooks=[Hook("cases", refresh_cases)],
+            hooks=[Hook("cases", refresh_cases)] if is_kept else [],
         )
     return job.summary.counts
 
