@@ -50,6 +50,7 @@ UNAUTHENTICATED = ProblemType("unauthenticated", 401, "The request has no valid 
 FORBIDDEN = ProblemType("forbidden", 403, "The token does not have this right")
 NOT_FOUND = ProblemType("not-found", 404, "There is nothing at this address")
 METHOD_NOT_ALLOWED = ProblemType("method-not-allowed", 405, "This address has no such method")
+SLOW = ProblemType("slow", 408, "The body did not arrive in time", may_pass=True)
 TOO_LARGE = ProblemType("too-large", 413, "The body is too large")
 NOT_JSON = ProblemType("unsupported-media-type", 415, "The Content-Type is not application/json")
 OTHER_HOST = ProblemType("other-host", 421, "Without tokens, only this machine is answered")

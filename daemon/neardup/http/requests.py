@@ -7,7 +7,7 @@ from collections.abc import Iterable, Sequence
 from ipaddress import IPv4Network, IPv6Address, IPv6Network, ip_address, ip_network
 from typing import Any, TypeVar
 
-from aiohttp import web
+from aiohttp import ClientError, web
 from pydantic import BaseModel, ValidationError
 
 from neardup.config.address import is_loopback, named_host
@@ -46,6 +46,14 @@ def expect_json(request: web.Request) -> None:
     most = request.client_max_size
     if (request.content_length or 0) > most:
         raise Refused(TOO_LARGE, f"a body has at most {most:,} bytes")
+
+
+async def read_body(request: web.Request) -> bytes:
+    """The body of a request.  Raises Refused if the client leaves it unfinished, or encodes it wrongly."""
+    try:
+        return await request.read()
+    except (OSError, ClientError, web.RequestPayloadError):
+        raise Refused(MALFORMED, "the body ends early, or is not encoded as the headers say") from None
 
 
 def parse_json(model: type[M], body: bytes) -> M:

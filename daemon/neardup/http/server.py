@@ -1,5 +1,6 @@
 """HTTP servers: listening, the metrics and the health that they answer with, and what their log lines may say."""
 
+import logging
 from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
 from typing import Any
@@ -11,6 +12,9 @@ from neardup.errors import Fatal
 from neardup.telemetry.log import log
 from neardup.telemetry.metrics import STARTED, make_metrics
 
+# aiohttp would log a traceback, which quotes the request, for each one that is no HTTP.
+SILENT = logging.getLogger("neardup.no_http")
+SILENT.setLevel(logging.CRITICAL)
 LONGEST_LINE = 65_536  # bytes of a request's first line; the path of a story with a long name takes 12,000
 SHUTDOWN_SECONDS = 5.0  # for running requests to finish
 
@@ -59,7 +63,9 @@ async def listening(
     Raises Fatal, naming the setting, if it cannot listen there.  Requests are not logged: their URLs hold what people
     search for.
     """
-    runner = web.AppRunner(app, access_log=None, shutdown_timeout=seconds_to_finish, max_line_size=LONGEST_LINE)
+    runner = web.AppRunner(
+        app, access_log=None, logger=SILENT, shutdown_timeout=seconds_to_finish, max_line_size=LONGEST_LINE
+    )
     await runner.setup()
     host, _, port = listen.rpartition(":")
     try:

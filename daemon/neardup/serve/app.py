@@ -104,13 +104,16 @@ def endpoint(operation: Operation) -> Handler:
         deadline = Deadline(service.section.deadline_seconds)
         authorize(request, operation.right)
         story_id = _story_id(request) if operation.takes_id else None
+        received = b""
         if operation.request is not None:
             expect_json(request)
         _ = service.parts  # which the work takes once it has its turn: they may be opened again meanwhile
+        if operation.request is not None:
+            received = await service.receive(request, deadline)
 
         async def work() -> Answer:
             parts = service.parts
-            body = None if operation.request is None else parse_json(operation.request, await request.read())
+            body = None if operation.request is None else parse_json(operation.request, received)
             return await operation.begin(parts, story_id, body, deadline)
 
         turn = service.turn_of(story_id.number) if operation.writes and story_id is not None else None

@@ -24,7 +24,7 @@ from neardup.serve import messages
 from neardup.serve.messages import CheckAnswer, CompareAnswer, Forgotten, MatchesAnswer, Problem, Stored
 
 A = TypeVar("A", bound=messages.Answer)
-RETRIED = {429, 503}
+RETRIED = {408, 429, 503}
 TIMEOUT_SECONDS = 10.0
 ATTEMPTS = 4
 MOST_WAIT_SECONDS = 2.0

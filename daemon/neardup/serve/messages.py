@@ -304,7 +304,7 @@ def problem_of(refused: "Refused", request_id: str | None = None) -> Problem:
     return Problem(
         **refused.members,
         request_id=request_id,
-        fail_open=refused.problem.status in (429, 500, 503),
+        fail_open=refused.problem.status in (408, 429, 500, 503),
         reason=refused.reason,
         errors=[InvalidMember(where=wrong.where, what=wrong.what) for wrong in refused.errors],
     )

@@ -13,6 +13,7 @@ from neardup.http.problems import (
     MALFORMED,
     NOT_JSON,
     OTHER_HOST,
+    SLOW,
     TOO_LARGE,
     UNAUTHENTICATED,
     UNAVAILABLE,
@@ -25,7 +26,7 @@ from neardup.source.parse import LONGEST_NAME
 
 REFERENCE = "#/components/schemas/{model}"
 ALWAYS = (UNAUTHENTICATED, FORBIDDEN, OTHER_HOST, BUSY, FAILED, UNAVAILABLE)
-WITH_BODY = (MALFORMED, TOO_LARGE, NOT_JSON, INVALID)
+WITH_BODY = (MALFORMED, SLOW, TOO_LARGE, NOT_JSON, INVALID)
 ID = {
     "name": "id",
     "in": "path",

@@ -18,7 +18,8 @@ from aiohttp import web
 
 from neardup.config import Config, Serve
 from neardup.errors import LedgerReplaced, Transient
-from neardup.http.problems import UNAVAILABLE, ProblemType, Refused
+from neardup.http.problems import SLOW, UNAVAILABLE, ProblemType, Refused
+from neardup.http.requests import read_body
 from neardup.http.tokens import TokenFile
 from neardup.ledger import Ledger
 from neardup.pages.reader_pool import ReaderPool
@@ -145,6 +146,7 @@ class Service:
         self.tokens = tokens
         self.short = Lane("serve", SHORT_SLOTS, section.queue)
         self.long = Lane("serve_long", LONG_SLOTS, section.queue)
+        self._arriving = 0
         self._stories = WeakValueDictionary[int, asyncio.Lock]()
         self._open_parts = open_parts
         self._stop = stop
@@ -164,6 +166,22 @@ class Service:
     def turn_of(self, story_id: int) -> asyncio.Lock:
         """The turn of a story: those that write it hold it one after the other, in the order in which they came."""
         return self._stories.setdefault(story_id, asyncio.Lock())
+
+    async def receive(self, request: web.Request, deadline: Deadline) -> bytes:
+        """The body of a request, which has no turn before it has arrived: a slow client holds up no other.
+
+        Raises Refused: SLOW after the deadline, BUSY if as many bodies as requests may wait are arriving.
+        """
+        if self._arriving >= self.section.queue:
+            raise Refused(BUSY, f"{self._arriving} bodies are arriving")
+        self._arriving += 1
+        try:
+            async with asyncio.timeout(max(deadline.left, 0)):
+                return await read_body(request)
+        except TimeoutError:
+            raise Refused(SLOW, "the body did not arrive within serve.deadline_seconds") from None
+        finally:
+            self._arriving -= 1
 
     @property
     def state(self) -> tuple[bool, str]:

@@ -14,7 +14,7 @@ from aiohttp.typedefs import Handler, Middleware
 
 from neardup.errors import Conflict, NeardupError, Transient
 from neardup.http.problems import FAILED, FORBIDDEN, ProblemType, Refused, answer_or_problem
-from neardup.http.requests import client_address, refuse_other_machines
+from neardup.http.requests import client_address, read_body, refuse_other_machines
 from neardup.http.server import log_failure, route_of
 from neardup.http.tokens import find
 from neardup.ledger.cases import CaseHeld
@@ -154,10 +154,10 @@ def _is_same_origin(request: web.Request) -> bool:
 async def _form(request: web.Request) -> dict[str, str]:
     if request.content_type != "application/x-www-form-urlencoded":
         raise web.HTTPUnsupportedMediaType
-    body = await request.read()
     try:
+        body = await read_body(request)
         return dict(parse_qsl(body.decode("ascii"), keep_blank_values=True, max_num_fields=MAX_FORM_FIELDS))
-    except ValueError:
+    except (ValueError, Refused):
         raise web.HTTPBadRequest(reason=translate_later("The form cannot be read")) from None
 
 
