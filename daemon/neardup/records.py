@@ -329,7 +329,8 @@ class Copied:
 
     - `words`: the equal words of all blocks, without repetitions: where a text repeats a passage, it counts once.
     - `common_words`: the equal words that were left out because they stand in a common passage.
-    - `spans_a`, `spans_b`: the blocks in either text with the edits inside them, without common passages.
+    - `spans_a`, `spans_b`: the blocks in either text with the edits inside them, without common passages; each begins
+      and ends with equal words.
     - `longest_run`: the words of the longest run that both share; None if the alignment did not find it.
     """
 

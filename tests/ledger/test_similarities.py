@@ -8,10 +8,11 @@ import numpy as np
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, rule
+from neardup.core.verify.spans import union_of_spans, words_in
 from neardup.core.verify.tiers import kinds
 from neardup.ledger import flags, similarities, stories, verdicts
 from neardup.ledger.flags import Selection
-from neardup.ledger.similarities import pack_spans, union_of_spans, unpack_spans, words_in
+from neardup.ledger.similarities import pack_spans, unpack_spans
 from neardup.ledger.stories import remove_all
 from neardup.records import Fingerprinted, Kind, Skip, Skipped, Spans, Story, Verdict
 

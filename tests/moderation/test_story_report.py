@@ -8,8 +8,9 @@ import numpy as np
 from hypothesis import given
 from hypothesis import strategies as st
 from neardup.core.text.normalize import locate_words, tokens
+from neardup.core.verify.spans import union_of_spans, words_in
 from neardup.core.verify.text import Text
-from neardup.ledger.similarities import Similarity, Source, union_of_spans, words_in
+from neardup.ledger.similarities import Similarity, Source
 from neardup.moderation.evidence.alignment import Fold, Highlight, Paragraph
 from neardup.moderation.evidence.story_report import COLOURS, StoryReport, story_report
 from neardup.query.evidence import LoadedStory

@@ -8,6 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from neardup.core.verify.text import Text
+from neardup.core.verify.tiers import EXACT
 from neardup.moderation.wording import duration, findings, headline, kind, percent, scores, share, warnings
 from neardup.query.evidence import Evidence, LoadedStory, UnreadableStory, evidence, evidence_from_ledger
 
@@ -62,7 +63,7 @@ def test_headline_has_both_shares() -> None:
         "81 % of this story is also in the other",
         "12 % of this story is also in the other",
     )
-    assert headline(facts(share_a=1, share_b=1)) == "Every word of each story is also in the other"
+    assert headline(facts(kind=EXACT, share_a=1, share_b=1)) == "Every word of each story is also in the other"
 
 
 @pytest.mark.parametrize(

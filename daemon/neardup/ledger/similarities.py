@@ -17,6 +17,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from neardup.core.publication_order import Dates
+from neardup.core.verify.spans import share_of, union_of_spans, words_in
 from neardup.core.verify.tiers import tier_of
 from neardup.ledger import AMONG, json_list, languages, named_rows
 from neardup.ledger.flags import Selection, conditions
@@ -150,11 +151,6 @@ def _source(row: sqlite3.Row, words: int) -> Source:
         spans=spans,
         source_spans=unpack_spans(row["source_spans"]),
     )
-
-
-def share_of(copied: int, words: int) -> float:
-    """The share of copied words, from 0 to 1."""
-    return min(copied / words, 1.0) if words else 0.0
 
 
 def _join_spans(spans: list[Spans]) -> Spans:
@@ -295,26 +291,6 @@ def unpack_spans(data: bytes | None) -> Spans:
             bounds.append(bound)
             number = shift = 0
     return np.array(bounds, np.int32).reshape(-1, 2)
-
-
-def union_of_spans(spans: Spans) -> Spans:
-    """(n, 2) spans in any order -> (m, 2) the same words in spans that neither overlap nor touch, ascending."""
-    if not len(spans):
-        return spans
-    ascending = spans[np.argsort(spans[:, 0], kind="stable")]
-    reach = np.maximum.accumulate(ascending[:, 1])
-    opens = np.concatenate(([True], ascending[1:, 0] > reach[:-1]))
-    closes = np.concatenate((opens[1:], [True]))
-    return np.stack((ascending[opens, 0], reach[closes]), axis=1)
-
-
-def words_in(spans: Spans) -> int:
-    """The number of words in (n, 2) spans; a word in several of them counts once."""
-    words, reach = 0, 0
-    for start, end in sorted(spans.tolist()):  # few, so that numpy would take longer
-        words += max(end - max(start, reach), 0)
-        reach = max(reach, end)
-    return words
 
 
 def spans_of_flags(db: sqlite3.Connection, story_id: int) -> dict[int, tuple[Spans, Spans]]:

@@ -39,8 +39,8 @@ from neardup.moderation.wording import (
     warnings,
 )
 from neardup.query.compare import describe_stories
-from neardup.query.evidence import LoadedStory, UnreadableStory, evidence, thresholds_of
-from neardup.records import DECIDING, Kind, Marks, is_work
+from neardup.query.evidence import LoadedStory, UnreadableStory, evidence, language_of
+from neardup.records import DECIDING, Kind, Language, Marks, is_work
 
 COMPARED_SOURCES = 8  # whose texts are read; the others are listed
 LISTED_OTHERS = 20
@@ -57,14 +57,15 @@ PANGO = "Pango, a system library: apt-get install libpango-1.0-0 libpangoft2-1.0
 class CaseRecord:
     """What the ledger knows of a story with its sources.
 
-    `known` are the rows of the story and of the sources to compare, by id; `others` those of its other flags.
+    `known` are the rows of the story and of the sources to compare, by id; `others` those of its other flags.  `common`
+    are the hashes of common passages, ascending, by language.
     """
 
     found: Similarity
     known: Mapping[int, dict[str, Any]]
     others: list[dict[str, Any]]
     events: list[Event]
-    common: PassageHashes
+    common: Mapping[Language, PassageHashes]
     marks: Marks
 
 
@@ -144,12 +145,14 @@ def case_record(db: sqlite3.Connection, story_id: int) -> CaseRecord | None:
     compared = [source.story_id for source in found.sources[:COMPARED_SOURCES]]
     counted = {source.flag_id for source in found.sources}
     every = flags.select(db, Selection(statuses=("open", *DECIDING), story=story_id, same_author=True))
+    known = describe_stories(db, [story_id, *compared])
+    spoken = {Language(row["language"]) for row in known.values()}
     return CaseRecord(
         found,
-        describe_stories(db, [story_id, *compared]),
+        known,
         [dict(row) for row in every if row["flag_id"] not in counted],
         verdicts.events_on_story(db, story_id),
-        passages.common_of_language(db, found.language),
+        {language: passages.common_of_language(db, language) for language in spoken},
         marks.of_stories(db, [story_id]).get(story_id, ()),
     )
 
@@ -172,7 +175,8 @@ def _compose(record: CaseRecord, config: Config, texts: Mapping[int, LoadedStory
         source = texts.get(about.story_id)
         problem = None
         if isinstance(story, LoadedStory) and isinstance(source, LoadedStory):
-            facts = evidence(source, story, thresholds_of(config.detection, source, story), record.common)
+            language = language_of(source, story) or found.language
+            facts = evidence(source, story, config.detection.of(language), record.common[language])
             aligned = align_stories(facts, source, story)
             longest = sorted(aligned.pairs, key=lambda pair: -pair.words)[:PASSAGES_OF_A_SOURCE]
             passages += (FiledPassage(number, pair) for pair in longest)

@@ -11,7 +11,7 @@ from typing import Any
 
 from neardup.core.publication_order import Dates, Side, earlier, order_of
 from neardup.core.verify.clusters import Cluster
-from neardup.core.verify.tiers import tier_of
+from neardup.core.verify.tiers import EXACT, tier_of
 from neardup.ledger.authors import History
 from neardup.ledger.similarities import Similarity, Source
 from neardup.moderation.interface import gettext, ngettext, number, translate_later
@@ -104,9 +104,9 @@ def evidence(row: Mapping[str, Any]) -> str:
 
 def headline(facts: Evidence) -> str:
     """How much of each story is also in the other."""
+    if facts.kind == EXACT:
+        return gettext("Every word of each story is also in the other")
     if facts.share_a is not None and facts.share_b is not None:
-        if facts.share_a == facts.share_b == 1:
-            return gettext("Every word of each story is also in the other")
         shares = {"a": percent(facts.share_a), "b": percent(facts.share_b)}
         return gettext("%(a)s of A is also in B; %(b)s of B is also in A") % shares
     if facts.containment is not None and facts.matched_containment is not None:

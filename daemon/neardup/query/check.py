@@ -15,15 +15,14 @@ import numpy as np
 from neardup.config import Detection
 from neardup.core.fingerprint.word_hashes import PassageHashes
 from neardup.core.publication_order import Dates, earlier, sort_key
-from neardup.core.verify import skeletons
-from neardup.core.verify.alignment import pair_spans
+from neardup.core.verify.passages import pair_spans
 from neardup.core.verify.scores import ComparedPair, assess_all
+from neardup.core.verify.spans import share_of, words_in
 from neardup.core.verify.text import Text
-from neardup.core.verify.tiers import COPIED_WORDS, LANGUAGES, SIMILAR, tier_of
+from neardup.core.verify.tiers import COPIED_WORDS, SIMILAR, tier_of
 from neardup.index.passages.index import PassageIndex
 from neardup.index.protocol import Index
 from neardup.ledger import Ledger, active_verdicts, candidates, stories
-from neardup.ledger.similarities import share_of, words_in
 from neardup.nomination.one_text import TextMatches, TextNominator, facts_of
 from neardup.nomination.passages import CommonHashes
 from neardup.nomination.stories import StoryProbe
@@ -304,7 +303,7 @@ class Checker:
         compared = [ComparedPair(pair, text, other) for pair, other in zip(pairs, others, strict=True)]
         assessed = list(zip(pairs, assess_all(compared, self._detection.of, lambda _: common), strict=True))
         spans = {
-            pair.b.id: _spans(pair, assessment, text, other)
+            pair.b.id: _spans(assessment, text, other)
             for (pair, assessment), other in zip(assessed, others, strict=True)
             if assessment is not None and assessment.kind is not None
         }
@@ -327,15 +326,8 @@ def _find_flagged(db: sqlite3.Connection, assessed: Sequence[Assessed]) -> list[
     return found
 
 
-def _spans(pair: Candidate, assessment: Assessment, text: Text, other: Text | None) -> tuple[CopiedSpan, ...]:
-    if pair.a.text_hash == pair.b.text_hash:
-        return ((0, pair.a.words, 0, pair.b.words),)
-    if other is None:
-        return ()
-    if LANGUAGES in assessment.signals.extra:
-        spans = skeletons.pair_spans(text.skeleton, other.skeleton, assessment.spans_a, assessment.spans_b)
-    else:
-        spans = pair_spans(text.word_hashes, other.word_hashes, assessment.spans_a, assessment.spans_b)
+def _spans(assessment: Assessment, text: Text, other: Text | None) -> tuple[CopiedSpan, ...]:
+    spans = pair_spans(text, other, assessment)
     return tuple((start, end, match_start, match_end) for start, end, match_start, match_end in spans.tolist())
 
 

@@ -13,16 +13,17 @@ from neardup.core.fingerprint.word_hashes import PassageHashes
 from neardup.core.publication_order import Dates, Side, earlier
 from neardup.core.text.normalize import Located
 from neardup.core.text.scripts import most_frequent_script
-from neardup.core.verify import skeletons
-from neardup.core.verify.alignment import NO_HASHES, align
-from neardup.core.verify.passages import Passage, passages
+from neardup.core.verify.alignment import NO_HASHES
+from neardup.core.verify.passages import find_runs
 from neardup.core.verify.scores import compare_texts
+from neardup.core.verify.spans import share_of, words_in
 from neardup.core.verify.text import Text
-from neardup.core.verify.tiers import COMMON_WORDS, COPIED_WORDS, PASSAGE, tier_of
+from neardup.core.verify.tiers import COMMON_WORDS, COPIED_WORDS
 from neardup.core.verify.tiers import Thresholds as Limits
-from neardup.records import Kind, Language, rfc3339
+from neardup.records import Kind, Language, Spans, rfc3339
 
 CONTEXT_WORDS = 8
+WordSpans = tuple[tuple[int, int], ...]
 
 
 @dataclass(frozen=True, slots=True)
@@ -88,9 +89,10 @@ def facts_of(story: LoadedStory | UnreadableStory) -> StoryFacts:
 
 @dataclass(frozen=True, slots=True)
 class Excerpt:
-    """A passage in one story: the index of its first word, its text, and some text before and after it."""
+    """A passage in one story: its words [word, word + words), its text, and some text before and after it."""
 
     word: int
+    words: int
     before: str
     text: str
     after: str
@@ -98,7 +100,10 @@ class Excerpt:
 
 @dataclass(frozen=True, slots=True)
 class CopiedPassage:
-    """A run of words that occurs in both stories."""
+    """A run of equal words; where skeletons are compared, words whose consonants are equal.
+
+    `words` are those of the side that has fewer.
+    """
 
     words: int
     a: Excerpt
@@ -110,8 +115,10 @@ class Evidence:
     """What two stories share; a value that is not known is None.
 
     `containment` is the share of a's shingles that occur in b, `matched_containment` the share of b's that occur in a.
-    `copied_words` and `common_words` are those of `core.verify.alignment`.  `share_a` is the share of a's words that
-    `passages` cover; they are sorted by length, the longest first.
+    `spans_a` and `spans_b` are the copied words [start, end) of either story with the edits inside them, and `share_a`
+    is the share of a's words that stand in `spans_a`.  `passages` are the runs of equal words in these spans, the
+    longest first; `copied_words` counts their words without repetitions, and `common_words` what is left out because
+    it stands in common passages.
     """
 
     a: StoryFacts
@@ -130,6 +137,8 @@ class Evidence:
     copied_words: int | None = None
     common_words: int | None = None
     passages: tuple[CopiedPassage, ...] = ()
+    spans_a: WordSpans = ()
+    spans_b: WordSpans = ()
 
     @property
     def sides(self) -> dict[Side, StoryFacts]:
@@ -138,7 +147,7 @@ class Evidence:
 
     @property
     def shares(self) -> dict[Side, float | None]:
-        """The covered share of each story's words."""
+        """The copied share of each story's words."""
         return {"a": self.share_a, "b": self.share_b}
 
 
@@ -149,14 +158,15 @@ def evidence(a: LoadedStory, b: LoadedStory, thresholds: Limits, common: Passage
     """
     text_a, text_b = a.text, b.text
     found = compare_texts(text_a, text_b, thresholds, common, is_of_one_language=_are_of_one_language(a, b))
-    kind, signals = found.kind, found.signals
-    shown = _passages(kind, text_a, text_b)
-    covered = sum(passage.words for passage in shown)
-    in_a, in_b = text_a.located, text_b.located
+    signals, in_a, in_b = found.signals, text_a.located, text_b.located
+    passages = (
+        CopiedPassage(min(end_a - at_a, end_b - at_b), _excerpt(in_a, at_a, end_a), _excerpt(in_b, at_b, end_b))
+        for at_a, end_a, at_b, end_b in find_runs(text_a, text_b, found).tolist()
+    )
     return Evidence(
         a=facts_of(a),
         b=facts_of(b),
-        kind=kind,
+        kind=found.kind,
         hamming=signals.hamming,
         jaccard=signals.jaccard,
         containment=signals.containment_a,
@@ -166,16 +176,11 @@ def evidence(a: LoadedStory, b: LoadedStory, thresholds: Limits, common: Passage
         estimated=False,
         earlier=earlier(_dates(a.known), _dates(b.known)),
         same_author=_same(a.known.get("author_id"), b.known.get("author_id")),
-        share_a=covered / len(text_a.word_hashes),
-        share_b=covered / len(text_b.word_hashes),
-        passages=tuple(
-            CopiedPassage(
-                passage.words,
-                _excerpt(in_a, passage.start_a, passage.words),
-                _excerpt(in_b, passage.start_b, passage.words),
-            )
-            for passage in shown
-        ),
+        share_a=share_of(words_in(found.spans_a), len(text_a.word_hashes)),
+        share_b=share_of(words_in(found.spans_b), len(text_b.word_hashes)),
+        passages=tuple(sorted(passages, key=lambda passage: (-passage.words, passage.a.word))),
+        spans_a=_list_spans(found.spans_a),
+        spans_b=_list_spans(found.spans_b),
     )
 
 
@@ -206,21 +211,6 @@ def evidence_from_ledger(
     )
 
 
-def _passages(kind: Kind | None, a: Text, b: Text) -> list[Passage]:
-    """The passages to show for a pair of this kind.
-
-    Two long stories share many runs of a few words by chance.  So where nothing but passages makes a pair a copy, if
-    anything does, only those of the alignment are shown.
-    """
-    if kind is not None and tier_of(kind).compares == "skeletons":
-        return skeletons.passages(a.skeleton, b.skeleton)
-    if kind in {None, PASSAGE}:
-        runs = sorted((-words, at_a, at_b) for at_a, at_b, words, _ in align(a.word_hashes, b.word_hashes).tolist())
-        if runs:
-            return [Passage(at_a, at_b, -words) for words, at_a, at_b in runs]
-    return passages(a.word_hashes, b.word_hashes)
-
-
 def _copied_counts(extra: Mapping[str, float]) -> dict[str, Any]:
     """The counts of copied words and of common words, where there are any."""
     return {name: extra.get(name) for name in (COPIED_WORDS, COMMON_WORDS)}
@@ -244,11 +234,15 @@ def _same(a: str | None, b: str | None) -> bool | None:
     return None if a is None or b is None else a == b
 
 
-def _excerpt(text: Located, word: int, words: int) -> Excerpt:
-    """The words [word, word + words) and CONTEXT_WORDS on either side, as they are written in the text."""
-    start, end = text.span(word, word + words)
-    before, after = text.span(max(word - CONTEXT_WORDS, 0), min(word + words + CONTEXT_WORDS, len(text.starts)))
-    return Excerpt(word, text.text[before:start], text.text[start:end], text.text[end:after])
+def _list_spans(spans: Spans) -> WordSpans:
+    return tuple((start, end) for start, end in spans.tolist())
+
+
+def _excerpt(text: Located, first: int, last: int) -> Excerpt:
+    """The words [first, last) and CONTEXT_WORDS on either side, as they are written in the text."""
+    start, end = text.span(first, last)
+    before, after = text.span(max(first - CONTEXT_WORDS, 0), min(last + CONTEXT_WORDS, len(text.starts)))
+    return Excerpt(first, last - first, text.text[before:start], text.text[start:end], text.text[end:after])
 
 
 def thresholds_of(detection: Detection, a: LoadedStory, b: LoadedStory) -> Thresholds:
@@ -258,5 +252,6 @@ def thresholds_of(detection: Detection, a: LoadedStory, b: LoadedStory) -> Thres
 
 
 def language_of(*pair: LoadedStory | UnreadableStory) -> Language | None:
-    """The language of two stories; None if the ledger has neither."""
-    return next((Language(story.known["language"]) for story in pair if story.known.get("language")), None)
+    """The language that two stories are filed under as a pair, that of the lower id; None if the ledger has neither."""
+    known = [story.known for story in pair if story.known.get("language")]
+    return Language(min(known, key=lambda row: row.get("id") or 0)["language"]) if known else None

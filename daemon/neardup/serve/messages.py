@@ -243,18 +243,19 @@ class MatchesAnswer(Answer):
 
 
 class Excerpt(Answer):
-    """A passage in one story: the index of its first word, its text, and some text before and after it."""
+    """A passage in one story: its words [word, word + words), its text, and some text before and after it."""
 
     word: int
+    words: int
     before: str
     text: str
     after: str
 
 
 class CopiedPassage(Answer):
-    """A run of words that stands in both stories."""
+    """A run of words that stands in both stories, in another script perhaps."""
 
-    words: int
+    words: int = Field(description="The words of the side that has fewer.")
     a: Excerpt
     b: Excerpt
 
@@ -264,9 +265,13 @@ class CompareAnswer(Answer):
 
     kind: str | None = Field(description="The kind of the match by the configured thresholds; null if neither copies.")
     scores: Scores
-    share_a: float = Field(description="The share of a's words that stand in the passages.")
+    share_a: float = Field(description="The share of a's words that stand in `spans_a`.")
     share_b: float
-    passages: list[CopiedPassage]
+    spans_a: list[tuple[int, int]] = Field(
+        description="The copied words [start, end) of a, edits inside them included, common passages not."
+    )
+    spans_b: list[tuple[int, int]]
+    passages: list[CopiedPassage] = Field(description="The runs of equal words in these spans, the longest first.")
     took_ms: float
 
 

@@ -214,6 +214,8 @@ async def compare(parts: ServiceParts, request: CompareRequest, deadline: Deadli
         scores=Scores.model_validate(found, from_attributes=True),
         share_a=found.share_a or 0.0,
         share_b=found.share_b or 0.0,
+        spans_a=list(found.spans_a),
+        spans_b=list(found.spans_b),
         passages=[CopiedPassage.model_validate(asdict(passage)) for passage in found.passages],
         took_ms=round(1000 * deadline.taken, 1),
     )

@@ -14,9 +14,9 @@ from hypothesis import strategies as st
 from neardup.core.fingerprint.word_hashes import WINDOW, Hashes, PassageHashes, hash_words, passage_hashes
 from neardup.core.native.alignment import MOST_KEPT
 from neardup.core.text.normalize import tokens
-from neardup.core.verify.alignment import MAX_GAP, NO_HASHES, align, copied_pairs, find_copied, pair_spans
+from neardup.core.verify.alignment import MAX_GAP, NO_HASHES, align, copied_pairs, find_copied
+from neardup.core.verify.longest_run import longest_run
 from neardup.core.verify.own_text import own_pairs
-from neardup.core.verify.passages import longest_run
 from neardup.records import MIN_BLOCK, Language, Spans
 
 from tests.support.languages import SAMPLED, TEXTS
@@ -213,22 +213,6 @@ def test_native_functions_equal_their_references_for_texts_longer_than_a_thread_
     edited = [word for word in text if chance.random() > 0.05]
     a, b = story([*refrain * 30, *text, *refrain * 9]), story([*refrain * 20, *edited, *text[900:990]])
     assert_equal_to_references(a, b, passage_hashes(a[300:900]))
-
-
-@unhurried
-@given(st.permutations(range(4)), st.integers(2 * WINDOW, 90), st.booleans())
-def test_each_span_is_paired_with_the_one_that_copies_it(order: list[int], n: int, has_prayer: bool) -> None:
-    parts = [prose(f"part{k}", n) for k in range(4)]
-    a = story([word for k in range(4) for word in [*prose(f"own{k}", 20), *parts[k]]])
-    b = story([word for k in order for word in [*prose(f"other{k}", 20), *parts[k]]])
-    common = passage_hashes(story(parts[0])) if has_prayer else NO_HASHES
-    found = find_copied(a, b, common)
-    pairs = pair_spans(a, b, found.spans_a, found.spans_b)
-    assert [row[:2] for row in pairs.tolist()] == found.spans_a.tolist()
-    assert sorted(row[2:] for row in pairs.tolist()) == found.spans_b.tolist()
-    for start, end, match_start, match_end in pairs.tolist():
-        assert a[start:end].tolist() == b[match_start:match_end].tolist()
-    assert len(pairs) == (3 if has_prayer else 4)
 
 
 def test_novel_of_refrains_takes_no_quadratic_time() -> None:

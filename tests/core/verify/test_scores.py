@@ -13,7 +13,7 @@ from neardup.core.fingerprint.compute import fingerprint
 from neardup.core.fingerprint.word_hashes import PassageHashes, passage_hashes
 from neardup.core.text.normalize import tokens
 from neardup.core.verify.alignment import NO_HASHES
-from neardup.core.verify.passages import longest_run
+from neardup.core.verify.longest_run import longest_run
 from neardup.core.verify.scores import NEAR_MISS, ComparedPair, assess, assess_all, examine
 from neardup.core.verify.text import Text
 from neardup.core.verify.tiers import (

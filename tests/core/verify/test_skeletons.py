@@ -13,9 +13,10 @@ from neardup.config import Thresholds
 from neardup.core.fingerprint.skeleton import skeleton_of
 from neardup.core.text.consonants import CLASS_BITS
 from neardup.core.text.normalize import tokens
+from neardup.core.verify.passages import find_runs
 from neardup.core.verify.scores import examine
 from neardup.core.verify.sets import ONE_PAIR
-from neardup.core.verify.skeletons import copied_words, overlaps, packed_grams, pair_spans, passages
+from neardup.core.verify.skeletons import copied_words, overlaps, packed_grams, pair_spans
 from neardup.core.verify.text import Text
 from neardup.core.verify.tiers import COPIED_WORDS, TRANSLITERATED
 from neardup.records import Assessment, Language, Signals
@@ -119,11 +120,9 @@ def test_each_passage_lies_in_both_texts_and_none_overlaps_another(language: Lan
     a, b = FORWARD[language][0], text_of_words(tokens(" ".join([*words[100:], *words[:100]])))
     found = copied_words(a.skeleton, b.skeleton)
     assert len(pair_spans(a.skeleton, b.skeleton, found.spans_a, found.spans_b)) >= 2, "two parts have changed places"
-    shown = passages(a.skeleton, b.skeleton)
-    for text, starts in ((a, [passage.start_a for passage in shown]), (b, [passage.start_b for passage in shown])):
-        places = [
-            place for start, passage in zip(starts, shown, strict=True) for place in range(start, start + passage.words)
-        ]
+    shown = find_runs(a, b, of_two_languages(a, b))
+    for text, sides in ((a, shown[:, :2]), (b, shown[:, 2:])):
+        places = [place for start, end in sides.tolist() for place in range(start, end)]
         assert len(set(places)) == len(places) and max(places) < len(text.words)
 
 

@@ -19,6 +19,7 @@
 #define MAX_WORDS (1 << 30)
 #define COMMON 1      /* the mark of a word in a common passage */
 #define NEAR_COMMON 2 /* and of one that is near such a word */
+#define COPIED 4      /* and of an equal word of a block that is in no common passage */
 
 struct text {
     const uint64_t *words;
@@ -519,12 +520,12 @@ static void mark_common(struct text span, const uint32_t *common, int64_t common
                 first = nth ? last : 0;
             }
         } else if (first >= 0) {
-            memset(marks + first, 1, (size_t)(last + GRAM - first));
+            memset(marks + first, COMMON, (size_t)(last + GRAM - first));
             first = -1;
         }
     }
     if (first >= 0) {
-        memset(marks + first, 1, (size_t)(span.length - first));
+        memset(marks + first, COMMON, (size_t)(span.length - first));
     }
 }
 
@@ -562,17 +563,20 @@ static void mark_first_occurrences(struct text a, const struct row *rows, int64_
     }
 }
 
-/* The spans, ascending, without the marked words; returns how many they then are. */
-static int64_t without(const struct span *spans, int64_t count, const uint8_t *marks, struct span *kept) {
+/* The parts of the spans, ascending, between common words, each from its first copied word to its last; returns how many
+ * there are. */
+static int64_t without_common(const struct span *spans, int64_t count, const uint8_t *marks, struct span *kept) {
     int64_t n = 0;
     for (int64_t nth = 0; nth < count; nth++) {
-        int was_kept = 0;
+        int is_open = 0;
         for (int32_t place = spans[nth].start; place < spans[nth].end; place++) {
-            if (!marks[place] && !was_kept) {
-                kept[n++].start = place;
-            }
-            was_kept = !marks[place];
-            if (was_kept) {
+            if (marks[place] & COMMON) {
+                is_open = 0;
+            } else if (marks[place] & COPIED) {
+                if (!is_open) {
+                    kept[n++].start = place;
+                    is_open = 1;
+                }
                 kept[n - 1].end = place + 1;
             }
         }
@@ -587,33 +591,33 @@ static void count_copied(struct texts texts, const struct row *rows, int64_t cou
     for (int64_t nth = 0; nth < count; nth++) {
         all += rows[nth].words;
     }
-    struct span *in_a = take(&arena, all / MIN_BLOCK, sizeof(struct span));
-    struct span *in_b = take(&arena, all / MIN_BLOCK, sizeof(struct span));
-    int64_t blocks = spans_of_blocks(rows, count, 0, in_a);
-    spans_of_blocks(rows, count, 1, in_b);
+    struct span *blocks_a = take(&arena, all / MIN_BLOCK, sizeof(struct span));
+    struct span *blocks_b = take(&arena, all / MIN_BLOCK, sizeof(struct span));
+    int64_t blocks = spans_of_blocks(rows, count, 0, blocks_a);
+    spans_of_blocks(rows, count, 1, blocks_b);
     if (blocks > 1) {
-        order_spans(in_b, blocks, texts.b.length, arena);
+        order_spans(blocks_b, blocks, texts.b.length, arena);
     }
-    uint8_t *common_a = marks_of(texts.a, in_a, blocks, common, commons, &arena);
-    uint8_t *common_b = marks_of(texts.b, in_b, blocks, common, commons, &arena);
+    uint8_t *marks_a = marks_of(texts.a, blocks_a, blocks, common, commons, &arena);
+    uint8_t *marks_b = marks_of(texts.b, blocks_b, blocks, common, commons, &arena);
     uint8_t *is_first = take_zeros(&arena, all, 1);
     mark_first_occurrences(texts.a, rows, count, all, is_first, arena);
     for (int64_t nth = 0; nth < count; nth++) {
         for (int32_t offset = 0; offset < rows[nth].words; offset++) {
-            uint8_t *in_common_a = common_a + rows[nth].at_a + offset;
-            uint8_t *in_common_b = common_b + rows[nth].at_b + offset;
-            *in_common_a = *in_common_b = *in_common_a | *in_common_b;
-            found->common_words += *in_common_a;
-            found->words += is_first[nth_word++] & !*in_common_a;
+            uint8_t *in_a = marks_a + rows[nth].at_a + offset;
+            uint8_t *in_b = marks_b + rows[nth].at_b + offset;
+            *in_a = *in_b = *in_a | *in_b ? COMMON : COPIED;
+            found->common_words += *in_a == COMMON;
+            found->words += is_first[nth_word++] & (*in_a == COPIED);
         }
     }
     struct span *spans = (struct span *)(found + 1);
     if (b_first) {
-        found->spans_a = without(in_b, blocks, common_b, spans);
-        found->spans_b = without(in_a, blocks, common_a, spans + found->spans_a);
+        found->spans_a = without_common(blocks_b, blocks, marks_b, spans);
+        found->spans_b = without_common(blocks_a, blocks, marks_a, spans + found->spans_a);
     } else {
-        found->spans_a = without(in_a, blocks, common_a, spans);
-        found->spans_b = without(in_b, blocks, common_b, spans + found->spans_a);
+        found->spans_a = without_common(blocks_a, blocks, marks_a, spans);
+        found->spans_b = without_common(blocks_b, blocks, marks_b, spans + found->spans_a);
     }
 }
 

@@ -61,25 +61,16 @@ def _find_copied(a: Hashes, b: Hashes, common: PassageHashes, at_least: int) -> 
     return Copied(*count_copied(a, b, runs, common), longest_run)
 
 
-def pair_spans(a: Hashes, b: Hashes, spans_a: Spans, spans_b: Spans) -> PairedSpans:
-    """The spans that `find_copied(a, b)` found -> which of them are copies of each other, in the order of a.
-
-    A span without equal words, which lies between common passages, has no partner.
-    """
-    at_a, at_b, _ = each_word(align(a, b))
-    return partners(at_a, at_b, spans_a, spans_b)
-
-
 def partners(at_a: Places, at_b: Places, spans_a: Spans, spans_b: Spans) -> PairedSpans:
     """Places (n,) and (n,) of words that are copies of each other -> the spans that they are in, in the order of a."""
-    in_a, in_b = _span_of(at_a, spans_a), _span_of(at_b, spans_b)
+    in_a, in_b = span_of(at_a, spans_a), span_of(at_b, spans_b)
     both = (in_a >= 0) & (in_b >= 0)
     found = np.unique(in_a[both] * len(spans_b) + in_b[both])
     nth_a, nth_b = np.divmod(found, max(len(spans_b), 1))
     return np.concatenate((spans_a[nth_a], spans_b[nth_b]), axis=1)
 
 
-def _span_of(places: Places, spans: Spans) -> Places:
+def span_of(places: Places, spans: Spans) -> Places:
     """The number of the span, ascending and disjoint, that each place is in; -1 for a place that is in none."""
     nth = np.searchsorted(spans[:, 0], places, side="right") - 1
     return np.where((nth >= 0) & (places < spans[nth, 1]), nth, -1) if len(spans) else np.full(len(places), -1)
@@ -230,7 +221,9 @@ def count_copied(a: Hashes, b: Hashes, runs: Blocks, common: PassageHashes) -> t
     is_common = common_a[at_a] | common_b[at_b]
     common_a[at_a] = common_b[at_b] = is_common
     copied = np.count_nonzero(_first_occurrences(a[at_a], blocks) & ~is_common)
-    return int(copied), int(np.count_nonzero(is_common)), _without(in_a, common_a), _without(in_b, common_b)
+    copied_a, copied_b = _mask(len(a), at_a[~is_common]), _mask(len(b), at_b[~is_common])
+    spans_a, spans_b = _without_common(in_a, common_a, copied_a), _without_common(in_b, common_b, copied_b)
+    return int(copied), int(np.count_nonzero(is_common)), spans_a, spans_b
 
 
 def each_word(runs: Blocks) -> tuple[npt.NDArray[np.intp], npt.NDArray[np.intp], npt.NDArray[np.intp]]:
@@ -290,10 +283,23 @@ def _first_occurrences(words: Hashes, blocks: npt.NDArray[np.intp]) -> Mask:
     return found
 
 
-def _without(spans: Spans, mask: Mask) -> Spans:
-    """The spans, ascending, without the words of the mask."""
+def _mask(words: int, places: Places) -> Mask:
+    """Which words (words,) of a text are at these places."""
+    found = np.zeros(words, bool)
+    found[places] = True
+    return found
+
+
+def _without_common(spans: Spans, common: Mask, copied: Mask) -> Spans:
+    """The parts of the spans, ascending, between common words, each from its first copied word to its last.
+
+    So an edit of a common passage is no part copied, either.
+    """
     kept = [NO_SPANS]
     for start, end in spans.tolist():
-        edges = np.flatnonzero(np.diff(mask[start:end], prepend=True, append=True))
-        kept.append((start + edges.reshape(-1, 2)).astype(np.int32))
+        edges = start + np.flatnonzero(np.diff(common[start:end], prepend=True, append=True))
+        for first, last in edges.reshape(-1, 2).tolist():
+            places = first + np.flatnonzero(copied[first:last])
+            if len(places):
+                kept.append(np.array([[places[0], places[-1] + 1]], np.int32))
     return np.concatenate(kept)

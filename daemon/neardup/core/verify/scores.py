@@ -17,8 +17,8 @@ from neardup.core.fingerprint.skeleton import LEAST
 from neardup.core.fingerprint.word_hashes import MIN_SHARED, PassageHashes
 from neardup.core.verify import skeletons
 from neardup.core.verify.alignment import NO_HASHES, copied_pairs, find_copied
+from neardup.core.verify.longest_run import longest_run
 from neardup.core.verify.own_text import own_containments
-from neardup.core.verify.passages import longest_run
 from neardup.core.verify.sets import count_apart_pairs, count_shared, count_shared_pairs
 from neardup.core.verify.text import Text, distinct_texts
 from neardup.core.verify.tiers import (
@@ -118,7 +118,7 @@ def assess_all(
         bits = _differing_bits(pair.a.simhash, pair.b.simhash)
         languages = 1 if pair.is_of_one_language else 2
         if pair.a.text_hash == pair.b.text_hash:
-            found[n] = _same_text(pair, bits, languages, thresholds_of(pair.language))
+            found[n] = _same_text(pair.a.words, bits, languages, thresholds_of(pair.language))
         elif a and b:
             with_texts[pair.language].append((n, _Texts(a, b, bits, languages)))
         elif languages == 1:
@@ -146,10 +146,11 @@ class _Texts(NamedTuple):
         return self.languages == 2 and (self.a.script is None or self.a.script != self.b.script)
 
 
-def _same_text(pair: Candidate, bits: int, languages: int, thresholds: Thresholds) -> Assessment:
-    extra = {COPIED_WORDS: pair.a.words} | _labels(languages)
-    signals = Signals(bits, True, 1.0, 1.0, 1.0, pair.a.words, extra=extra)
-    whole = np.array([[0, pair.a.words]], np.int32)
+def _same_text(words: int, bits: int, languages: int, thresholds: Thresholds) -> Assessment:
+    """The assessment of two texts that are the same: each word is copied, those of common passages too."""
+    extra = {COPIED_WORDS: words} | _labels(languages)
+    signals = Signals(bits, True, 1.0, 1.0, 1.0, words, extra=extra)
+    whole = np.array([[0, words]], np.int32)
     return Assessment(kind_of(signals, thresholds), signals, whole, whole)
 
 
@@ -179,6 +180,8 @@ def examine(
 ) -> Assessment:
     """As `compare_texts`, of texts whose fingerprints are known to differ in so many bits."""
     texts = _Texts(a, b, bits, 1 if is_of_one_language else 2)
+    if same_text:
+        return _same_text(len(a.word_hashes), bits, texts.languages, thresholds)
     if texts.are_in_two_scripts:
         return _assess_skeletons([texts], thresholds)[0]
     found = find_copied(a.word_hashes, b.word_hashes, common)
@@ -186,7 +189,7 @@ def examine(
     run = longest_run(a.word_hashes, b.word_hashes) if found.longest_run is None else found.longest_run
     own = _own_shares([(texts, overlap, found)], common).get(0)
     extra = _extra(found, own, texts.languages)
-    signals = replace(overlap, same_text=same_text, longest_run_words=run, extra=extra)
+    signals = replace(overlap, longest_run_words=run, extra=extra)
     by_words = Assessment(kind_of(signals, thresholds), signals, found.spans_a, found.spans_b)
     return by_words if by_words.kind is not None else _assess_disguised([texts], thresholds, common)[0] or by_words
 

@@ -13,7 +13,6 @@ from neardup.core.native import in_c
 from neardup.core.native import sets as native
 from neardup.core.text.consonants import CLASS_BITS
 from neardup.core.verify.alignment import NO_HASHES, PairedSpans, align, each_word, find_copied, partners
-from neardup.core.verify.passages import Passage
 from neardup.core.verify.sets import Numbers, Pairs, count_apart_pairs
 from neardup.records import NO_SPANS, Copied, Signals, Spans
 
@@ -75,17 +74,6 @@ def pair_spans(a: Skeleton, b: Skeleton, spans_a: Spans, spans_b: Spans) -> Pair
     runs = align(grams_of(a.classes, ALIGNED_GRAM), grams_of(b.classes, ALIGNED_GRAM))
     at_a, at_b, _ = each_word(runs)
     return partners(a.words[at_a].astype(np.intp), b.words[at_b].astype(np.intp), spans_a, spans_b)
-
-
-def passages(a: Skeleton, b: Skeleton) -> list[Passage]:
-    """The copied spans, the longest first; each has as many words on both sides, those of its shorter side."""
-    found = copied_words(a, b)
-    shown, taken_starts = list[Passage](), set[int]()
-    for start_a, end_a, start_b, end_b in pair_spans(a, b, found.spans_a, found.spans_b).tolist():
-        if not taken_starts & {start_a, ~start_b}:
-            taken_starts |= {start_a, ~start_b}
-            shown.append(Passage(start_a, start_b, min(end_a - start_a, end_b - start_b)))
-    return sorted(shown, key=lambda passage: (-passage.words, passage.start_a))
 
 
 def _in_words(spans: Spans, skeleton: Skeleton) -> Spans:

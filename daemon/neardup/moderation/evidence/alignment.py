@@ -1,24 +1,24 @@
-"""Two stories aligned word by word: their copied passages, the edits between them, and other text.
+"""Two stories side by side: their copied passages, the edits between them, and other text, as the evidence has them.
 
 The words become stretches, each with a highlight; the stretches cut the texts into fragments for a page, and into the
 pairs of passages that a report quotes.  Every cut is one of `core.text.Located.cuts`: never inside a word or a grapheme
 cluster.
 """
 
-import itertools
+import math
 import re
+from bisect import bisect
+from collections import deque
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
-from difflib import SequenceMatcher
 from enum import StrEnum
+from itertools import groupby
 
 import numpy as np
 
 from neardup.core.text.normalize import Located
-from neardup.core.verify.passages import Passage
-from neardup.query.evidence import Evidence, LoadedStory
+from neardup.query.evidence import CopiedPassage, Evidence, LoadedStory, WordSpans
 
-MAX_EDIT_WORDS = 60  # words between two passages, on each side; a longer gap is other text, not an edit
 CONTEXT_WORDS = 20  # words of other text left open beside highlighted text, and at both ends of a story
 MIN_FOLDED_WORDS = 25  # folding fewer words would save no space
 SPACE = re.compile(r"\s")
@@ -32,8 +32,7 @@ class Highlight(StrEnum):
 
     PLAIN = "plain"
     COPIED = "copied"  # a passage, which is in both stories
-    UNCHANGED = "unchanged"  # words of an edit that are in both stories, too few for a passage
-    CHANGED = "changed"  # words of an edit that are on one side only
+    CHANGED = "changed"  # words of an edit, within a copied span
     COMMON = "common"  # text that many stories share, which does not count as copied
     FOLDED = "folded"  # other text, collapsed because it is long
     ELIDED = "elided"  # the omitted middle of a long passage
@@ -52,57 +51,46 @@ class Stretch:
 Sides = tuple[list[Stretch], list[Stretch]]
 
 
-def stretches(passages: Sequence[Passage], a: Sequence[bytes], b: Sequence[bytes]) -> Sides:
-    """Passages in A's order, numbered from 1 -> the stretches to highlight or fold in A and in B, in reading order.
+def stretches(facts: Evidence) -> Sides:
+    """The stretches to highlight or fold in A and in B, in reading order; passages are numbered from 1, in A's order.
 
-    Words in no stretch are plain text.  An edit is the text between two passages that follow each other in both
-    stories, or before the first or after the last passage of both, if it has at most MAX_EDIT_WORDS words and no more
-    than the passages beside it.  Its words are compared as in Ratcliff and Metzener, "Pattern Matching", Dr. Dobb's
-    Journal, July 1988.
+    Words in no stretch are plain text.  The highlighted ones are those of the copied spans: the passages, and the edits
+    between them.
     """
-    shown: Sides = ([], [])
-    for number, passage in enumerate(passages, 1):
-        shown[0].append(Stretch(passage.start_a, passage.start_a + passage.words, Highlight.COPIED, number))
-        shown[1].append(Stretch(passage.start_b, passage.start_b + passage.words, Highlight.COPIED, number))
-    for _, gap_a, gap_b in _edits(passages, len(a), len(b)):
-        matcher = SequenceMatcher(None, a[gap_a.start : gap_a.stop], b[gap_b.start : gap_b.stop], autojunk=False)
-        for tag, *bounds in matcher.get_opcodes():
-            highlight = Highlight.UNCHANGED if tag == "equal" else Highlight.CHANGED
-            for side, gap, (first, end) in zip(shown, (gap_a, gap_b), (bounds[:2], bounds[2:]), strict=True):
-                if first < end:
-                    side.append(Stretch(gap.start + first, gap.start + end, highlight))
-    return with_folds(shown[0], len(a)), with_folds(shown[1], len(b))
+    both = [
+        [Stretch(side.word, side.word + side.words, Highlight.COPIED, number) for side in (passage.a, passage.b)]
+        for number, passage in enumerate(in_order(facts), 1)
+    ]
+    shown_a, shown_b = (
+        list(_cut_spans(spans, (sides[n] for sides in both))) for n, spans in enumerate((facts.spans_a, facts.spans_b))
+    )
+    return with_folds(shown_a, facts.a.words or 0), with_folds(shown_b, facts.b.words or 0)
 
 
-def chains(passages: Sequence[Passage], words_a: int, words_b: int) -> list[list[Passage]]:
-    """Passages in A's order, grouped into chains whose passages are separated only by edits."""
-    after_edit = {n for n, _, _ in _edits(passages, words_a, words_b)}
-    grouped: list[list[Passage]] = []
-    for n, passage in enumerate(passages):
-        if n and n in after_edit:
-            grouped[-1].append(passage)
-        else:
-            grouped.append([passage])
-    return grouped
+def in_order(facts: Evidence) -> list[CopiedPassage]:
+    """The passages in A's order, by which they are numbered."""
+    return sorted(facts.passages, key=lambda passage: passage.a.word)
 
 
-def _edits(passages: Sequence[Passage], words_a: int, words_b: int) -> Iterator[tuple[int, range, range]]:
-    """Each edit, as (n, words in A, words in B): it precedes passage n, counted from 0."""
-    if not passages:
-        return
-    bounded = [Passage(0, 0, 0), *passages, Passage(words_a, words_b, 0)]
-    order_in_b = sorted(range(len(bounded)), key=lambda n: (bounded[n].start_b, n))
-    next_in_b = dict(itertools.pairwise(order_in_b))
-    for n in range(len(bounded) - 1):
-        if next_in_b.get(n) != n + 1:
+def _cut_spans(spans: WordSpans, copied: Iterable[Stretch]) -> Iterator[Stretch]:
+    """Cut spans, ascending, into copied passages and edits.  A span without a passage has no number.
+
+    Where skeletons are compared, one of two spans that touch a single one of the other story has none.
+    """
+    left = deque(sorted(copied, key=lambda stretch: stretch.first))
+    for start, end in spans:
+        if not left or left[0].first >= end:
+            yield Stretch(start, end, Highlight.COPIED)
             continue
-        before, after = bounded[n], bounded[n + 1]
-        gaps = (
-            range(before.start_a + before.words, after.start_a),
-            range(before.start_b + before.words, after.start_b),
-        )
-        if max(map(len, gaps)) <= min(MAX_EDIT_WORDS, before.words + after.words):
-            yield n, *gaps
+        at = start
+        while left and left[0].first < end:
+            passage = left.popleft()
+            if at < passage.first:
+                yield Stretch(at, passage.first, Highlight.CHANGED)
+            yield passage
+            at = passage.end
+        if at < end:
+            yield Stretch(at, end, Highlight.CHANGED)
 
 
 def with_folds(shown: list[Stretch], words: int) -> list[Stretch]:
@@ -151,9 +139,8 @@ class Fold:
 
 @dataclass(frozen=True, slots=True)
 class Bar:
-    """The position and the length of a passage, in thousandths of the story's words."""
+    """The position and the length of a copied span, in thousandths of the story's words."""
 
-    passage: int
     at: float
     length: float
 
@@ -202,17 +189,15 @@ class ShownSpan:
 
 
 def align_stories(facts: Evidence, a: LoadedStory, b: LoadedStory) -> AlignedStories:
-    """Highlight the passages of `query.evidence` in both texts.  Passages are numbered from 1, in A's order."""
-    shared = [Passage(passage.a.word, passage.b.word, passage.words) for passage in facts.passages]
-    shared.sort(key=lambda passage: passage.start_a)
-    shown_a, shown_b = stretches(shared, a.text.words, b.text.words)
+    """Highlight what `query.evidence` found in both texts.  Passages are numbered from 1, in A's order."""
+    shown_a, shown_b = stretches(facts)
     text_a, text_b = a.text.located, b.text.located
     spans_a, spans_b = spans_of(text_a, shown_a), spans_of(text_b, shown_b)
-    groups = list(_passage_groups(shared, len(a.text.words), len(b.text.words)))
+    groups = list(_passage_groups(facts))
     longest = sorted(sorted(groups, key=lambda group: -group.words)[:MAX_PASSAGE_PAIRS], key=lambda group: group.first)
     return AlignedStories(
-        Side(tuple(blocks(text_a.text, spans_a)), _bars(shown_a, len(a.text.words))),
-        Side(tuple(blocks(text_b.text, spans_b)), _bars(shown_b, len(b.text.words))),
+        Side(tuple(blocks(text_a.text, spans_a)), _bars(facts.spans_a, facts.a.words or 0)),
+        Side(tuple(blocks(text_b.text, spans_b)), _bars(facts.spans_b, facts.b.words or 0)),
         tuple(
             PassagePair(
                 group.first,
@@ -267,18 +252,22 @@ class _PassageGroup:
     in_b: range
 
 
-def _passage_groups(shared: Sequence[Passage], words_a: int, words_b: int) -> Iterator[_PassageGroup]:
-    """Group the passages of each chain; a group begins where the previous group of its chain ends."""
+def _passage_groups(facts: Evidence) -> Iterator[_PassageGroup]:
+    """Group the passages of each span, in A's order; a group begins where the previous group of its span ends."""
+
+    def spans_of(passage: CopiedPassage) -> tuple[int, int]:
+        return bisect(facts.spans_a, (passage.a.word, math.inf)), bisect(facts.spans_b, (passage.b.word, math.inf))
+
     number = 0
-    for chain in chains(shared, words_a, words_b):
+    for _, chain in groupby(in_order(facts), spans_of):
         start = None
-        words, first = 0, number + 1
-        for passage in chain:
+        words, first, passages = 0, number + 1, list(chain)
+        for passage in passages:
             number += 1
             words += passage.words
-            start = start or (passage.start_a, passage.start_b)
-            end = passage.start_a + passage.words, passage.start_b + passage.words
-            if words >= MIN_PAIR_WORDS or passage is chain[-1]:
+            start = start or (passage.a.word, passage.b.word)
+            end = passage.a.word + passage.a.words, passage.b.word + passage.b.words
+            if words >= MIN_PAIR_WORDS or passage is passages[-1]:
                 yield _PassageGroup(first, number, words, range(start[0], end[0]), range(start[1], end[1]))
                 start = end
                 words, first = 0, number + 1
@@ -337,28 +326,18 @@ def paragraphs(text: str, spans: Sequence[ShownSpan]) -> list[Paragraph]:
     return [Paragraph(tuple(fragments)) for fragments in lines]
 
 
-def _bars(shown: Sequence[Stretch], words: int) -> tuple[Bar, ...]:
-    return tuple(
-        Bar(
-            stretch.passage,
-            round(1000 * stretch.first / words, 2),
-            round(1000 * (stretch.end - stretch.first) / words, 2),
-        )
-        for stretch in shown
-        if stretch.passage is not None
-    )
+def _bars(spans: WordSpans, words: int) -> tuple[Bar, ...]:
+    return tuple(Bar(round(1000 * start / words, 2), round(1000 * (end - start) / words, 2)) for start, end in spans)
 
 
 # The legend of a page.
-
-OF_COPIES = {Highlight.COPIED, Highlight.UNCHANGED}
 
 
 def legend_of(a: Iterable[Fragment], b: Iterable[Fragment]) -> set[str]:
     """The highlights among the fragments of A and of B: "copied", and "changed_a" and "changed_b" for edited words."""
     in_a, in_b = ({fragment.highlight for fragment in fragments} for fragments in (a, b))
     found = {
-        "copied": bool((in_a | in_b) & OF_COPIES),
+        "copied": Highlight.COPIED in in_a | in_b,
         "changed_a": Highlight.CHANGED in in_a,
         "changed_b": Highlight.CHANGED in in_b,
     }

@@ -10,7 +10,7 @@ from neardup.core.verify.text import Text
 from neardup.languages import Languages
 from neardup.ledger import clusters, flags, read, stories, translate_errors
 from neardup.moderation import wording
-from neardup.moderation.evidence.alignment import align_stories, legend_of_stories
+from neardup.moderation.evidence.alignment import align_stories, in_order, legend_of_stories
 from neardup.moderation.evidence.graph import Graph, drawn_stories, graph
 from neardup.moderation.export.destination import write_atomically
 from neardup.moderation.templating import environment, inline_assets
@@ -55,9 +55,9 @@ def template_values(
 
 def passage_at(facts: Evidence, word: int) -> int | None:
     """The number of the passage that holds a word of B, or else of the nearest one; None without passages."""
-    numbered = enumerate(sorted(facts.passages, key=lambda passage: passage.a.word), 1)
     distances = [
-        (max(passage.b.word - word, word - passage.b.word - passage.words + 1, 0), n) for n, passage in numbered
+        (max(passage.b.word - word, word - passage.b.word - passage.b.words + 1, 0), number)
+        for number, passage in enumerate(in_order(facts), 1)
     ]
     return min(distances)[1] if distances else None
 

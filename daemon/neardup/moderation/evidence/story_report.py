@@ -11,30 +11,24 @@ from dataclasses import dataclass
 import numpy as np
 import numpy.typing as npt
 
-from neardup.core.fingerprint.word_hashes import GRAM, Hashes, sample_grams
+from neardup.core.fingerprint.word_hashes import Hashes, sample_grams
+from neardup.core.verify.alignment import Mask, words_in_common
+from neardup.core.verify.spans import union_of_spans
 from neardup.ledger import passages
-from neardup.ledger.similarities import Similarity, Source, union_of_spans
+from neardup.ledger.similarities import Similarity, Source
 from neardup.moderation.evidence.alignment import Fold, Highlight, Paragraph, Stretch, blocks, spans_of, with_folds
 from neardup.query.evidence import LoadedStory
 from neardup.records import Language, Spans
 
-Mask = npt.NDArray[np.bool_]  # (words,)
 COLOURS = 8  # the sources with the largest shares have one each; all others share the colour 0
 MOST_BARS = 400  # drawn of a source; more could not be told apart
 Places = npt.NDArray[np.int64]
 
 
 def common_text(db: sqlite3.Connection, language: Language, words: Hashes) -> Mask:
-    """Word hashes (n,) of a story -> (n,) which words stand in common passages of its language.
-
-    A common passage reaches from one of its samples to the next.  A sample alone is a phrase that many stories use.
-    """
-    hashes, places = sample_grams(words)
-    found = np.zeros(len(words), bool)
-    is_common = np.isin(hashes, passages.common_among(db, language, np.unique(hashes)))
-    for n in np.flatnonzero(is_common[1:] & is_common[:-1]).tolist():
-        found[places[n] : places[n + 1] + GRAM] = True
-    return found
+    """Word hashes (n,) of a story -> (n,) which words stand in common passages of its language."""
+    hashes, _ = sample_grams(words)
+    return words_in_common(words, passages.common_among(db, language, np.unique(hashes)))
 
 
 @dataclass(frozen=True, slots=True)

@@ -68,7 +68,7 @@ def _name(about: StoryFacts) -> str:
 def _findings(facts: Evidence) -> list[str]:
     assert facts.share_a is not None
     assert facts.share_b is not None
-    shares = f"{percent(facts.share_a)} of A's words are also in B, {percent(facts.share_b)} of B's in A"
+    shares = f"{percent(facts.share_a)} of A is also in B, {percent(facts.share_b)} of B in A"
     scores = (
         f"{facts.hamming} of 128 bits differ, Jaccard {facts.jaccard:.2f}, "
         f"containment {facts.containment:.2f} (A in B) and {facts.matched_containment:.2f} (B in A)"

@@ -7,12 +7,15 @@ from dataclasses import dataclass
 from typing import Any
 
 from neardup.config import Config
+from neardup.core.fingerprint.word_hashes import PassageHashes
 from neardup.errors import Transient
 from neardup.ledger import read, stories, translate_errors
+from neardup.ledger.passages import common_of_language
 from neardup.moderation.evidence.alignment import PassagePair, align_stories
 from neardup.pages.reader_pool import OpenReaderPool, ReaderPool
 from neardup.query.compare import load_story
-from neardup.query.evidence import LoadedStory, UnreadableStory, evidence, thresholds_of
+from neardup.query.evidence import LoadedStory, UnreadableStory, evidence, language_of
+from neardup.records import Language
 from neardup.telemetry.log import log
 
 MAX_PAIRS_WITH_PASSAGES = 200  # reading more texts would burden the store for more than a person reads
@@ -24,7 +27,7 @@ MAX_PASSAGES = 3  # per pair, the longest first
 class CopiedPassages:
     """The longest passages of a pair (A is the match).
 
-    `more` is the number of other passages; the shares are the parts of A and B that all passages cover.
+    `more` is the number of other passages; the shares are those of the words of A and B that are copied.
     """
 
     passages: tuple[PassagePair, ...]
@@ -39,6 +42,7 @@ async def copied_passages(
     """The passages of each flag's pair (A, B) of stories, by flag id; no entry if a text cannot be read."""
     with closing(read(config.ledger.path)) as db, translate_errors(config.ledger.path):
         rows = stories.describe(db, {story for pair in pairs.values() for story in pair})
+        common = {language: common_of_language(db, language) for language in {row["language"] for row in rows.values()}}
     known = {story: dict(row) for story, row in rows.items()}
     remaining = list(pairs.items())
     copied: dict[int, CopiedPassages] = {}
@@ -48,7 +52,7 @@ async def copied_passages(
             batch, remaining = remaining[:PAIRS_IN_MEMORY], remaining[PAIRS_IN_MEMORY:]
             texts = await _load(pool, known, [story for _, pair in batch for story in pair])
             for flag_id, (a, b) in batch:
-                passages = await asyncio.to_thread(_find_copied, config, texts.get(a), texts.get(b))
+                passages = await asyncio.to_thread(_find_copied, config, texts.get(a), texts.get(b), common)
                 if passages is not None:
                     copied[flag_id] = passages
     except Transient as error:
@@ -66,11 +70,16 @@ async def _load(
 
 
 def _find_copied(
-    config: Config, a: LoadedStory | UnreadableStory | None, b: LoadedStory | UnreadableStory | None
+    config: Config,
+    a: LoadedStory | UnreadableStory | None,
+    b: LoadedStory | UnreadableStory | None,
+    common: Mapping[Language, PassageHashes],
 ) -> CopiedPassages | None:
     if not (isinstance(a, LoadedStory) and isinstance(b, LoadedStory)):
         return None
-    facts = evidence(a, b, thresholds_of(config.detection, a, b))
+    language = language_of(a, b)
+    assert language is not None, "the ledger has both stories"
+    facts = evidence(a, b, config.detection.of(language), common[language])
     aligned = align_stories(facts, a, b)
     longest = sorted(aligned.pairs, key=lambda pair: -pair.words)[:MAX_PASSAGES]
     shown = sorted(longest, key=lambda pair: pair.first)
