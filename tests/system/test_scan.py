@@ -176,7 +176,12 @@ def test_what_cannot_be_compared_is_named_and_counted(neardup: Neardup, tmp_path
 @pytest.fixture(scope="module")
 def pages(tmp_path_factory: pytest.TempPathFactory) -> Path:
     folder = tmp_path_factory.mktemp("pages")
-    for name, text in (("a.txt", PROSE), ("held.db", "text"), ("pictures/photo.jpg", ""), ("tables/stories.csv", "text")):
+    for name, text in (
+        ("a.txt", PROSE),
+        ("held.db", "text"),
+        ("pictures/photo.jpg", ""),
+        ("tables/stories.csv", "text"),
+    ):
         (folder / name).parent.mkdir(exist_ok=True)
         (folder / name).write_text(text, encoding="utf-8")
     (folder / "empty").mkdir()
