@@ -20,6 +20,7 @@ Failure = sqlite3.Error | UnicodeDecodeError
 FAILURES = (sqlite3.Error, UnicodeDecodeError)
 HINTS = {
     sqlite3.SQLITE_FULL: "free some disk space; nothing that was committed is lost",
+    sqlite3.SQLITE_IOERR: "the kernel's log says what the disk answered; nothing that was committed is lost",
     **dict.fromkeys(DAMAGED, "`neardup doctor` says how to restore it"),
 }
 

@@ -7,6 +7,7 @@ later.  One process writes, while any number read; each lookup sees the segments
 
 from collections.abc import Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import contextmanager
 from pathlib import Path
 from threading import Lock
 from typing import Self
@@ -15,6 +16,7 @@ import numpy as np
 
 from neardup.core.candidates.banding import Numbers
 from neardup.core.candidates.passage_groups import DEAD, LanguageOf
+from neardup.errors import Fatal
 from neardup.index.passages.folder import (
     Checked,
     Damage,
@@ -126,9 +128,10 @@ class PassageIndex:
 
         `more` are sorted keys of such stories that the tail lacks.
         `made_at` is the ledger's last change, which the tail has, and after which no number is removed meanwhile.
-        Nothing is done if the segments hold them all.  Raises ValueError if they hold some of them.
+        Nothing is done if the segments hold them all.  Raises ValueError if they hold some of them, Fatal if the disk
+        fails or is full.
         """
-        with self._writing:
+        with self._writing, self._write_errors():
             self._refresh()
             if any(start <= first and last <= stop for start, stop in self._list_held_ranges()):
                 return
@@ -145,9 +148,10 @@ class PassageIndex:
 
         `is_live` says for ascending numbers (n,), some of which never were a story's, which are of current stories, up
         to the ledger's last change `made_at`.
-        False if no merge is due.  Lookups and `insert` go on meanwhile.  Raises PassagesDamaged.
+        False if no merge is due.  Lookups and `insert` go on meanwhile.  Raises PassagesDamaged, and Fatal if the disk
+        fails or is full.
         """
-        with self._writing:
+        with self._writing, self._write_errors():
             self._refresh()
             segments = segments_to_merge(self._segments)
             if not segments:
@@ -159,6 +163,13 @@ class PassageIndex:
             self._refresh()
             remove_leftovers(self._folder, self._segments)
             return True
+
+    @contextmanager
+    def _write_errors(self) -> Iterator[None]:
+        try:
+            yield
+        except OSError as error:
+            raise Fatal(f"cannot write the passage index {self._folder}: {error.strerror or error}") from error
 
     def join(self, language_of: LanguageOf, common: int, scratch: Path, after: int = 0) -> Iterator[JoinStep]:
         """All pairs of stories of one language that share passages, and the common passages (see `join_passages`).
