@@ -6,12 +6,15 @@ BIN     := $(VENV)/bin
 PIP      = $(BIN)/python -m pip -q --disable-pip-version-check
 NATIVE  := daemon/neardup/core/native
 C_FILES := $(wildcard $(NATIVE)/*.c $(NATIVE)/*.h)
-# One more than the number of cores, because many tests wait for I/O.
-WORKERS := $(shell expr $$(nproc) + 1)
+# Twice the number of cores, because many tests wait for I/O.
+WORKERS := $(shell expr $$(nproc) \* 2)
+# Tests sync their files thousands of times, which costs nothing in memory; they also run programs from among them.
+IN_MEMORY := $(shell findmnt -no OPTIONS /dev/shm | grep -qv noexec && df -k --output=avail /dev/shm | awk 'NR == 2 && $$1 > 4000000 { print "TMPDIR=/dev/shm" }')
 # tests/conftest.py says which tests are for one worker, and in which order.
 PARALLEL := -n $(WORKERS) --dist loadscope --no-loadscope-reorder
 # The tests that try all of a grid in `make chaos`, and a sample of it otherwise.
 GRIDS   := $(addprefix tests/,core/text/test_html.py core/text/test_located.py core/text/test_look_alikes.py \
+             core/text/test_normalize.py core/fingerprint/test_native.py index pipeline/test_cancellation.py \
              insights/test_edits.py query/test_evasion.py)
 SUDO    := $(if $(filter 0,$(shell id -u)),,sudo)
 
@@ -42,7 +45,7 @@ run-meaning: $(VENV)/run.stamp  ## find the translated and retold stories among 
 	$(BIN)/neardup --config var/meaning/config.toml export --kind translated --kind retold
 
 test: $(VENV)/test.stamp tools check  ## run every check and every test
-	$(BIN)/pytest $(PARALLEL) --durations 20
+	$(IN_MEMORY) $(BIN)/pytest $(PARALLEL) --durations 20
 
 check: $(VENV)/test.stamp
 	$(BIN)/ruff format --check .
@@ -69,7 +72,7 @@ docs: $(VENV)/run.stamp  ## generate the table of configuration keys
 	$(BIN)/python -m neardup.config.table deploy/docs/configuration.md
 
 chaos: $(VENV)/test.stamp tools  ## run the fault tests and the grids in full and print the table of faults (CHAOS=17)
-	CHAOS=$(or $(CHAOS),17) $(BIN)/pytest $(PARALLEL) tests/faults $(GRIDS)
+	$(IN_MEMORY) CHAOS=$(or $(CHAOS),17) $(BIN)/pytest $(PARALLEL) tests/faults $(GRIDS)
 
 soak: $(VENV)/test.stamp tools  ## process 500,000 stories while store, Redis and process fail (STORIES=n)
 	$(BIN)/python -m tests.faults.soak $(STORIES)

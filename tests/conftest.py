@@ -1,9 +1,10 @@
 """Fixtures that all test packages share: servers, the samples, and the command as a process."""
 
+import gc
 import os
 import resource
 import shutil
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Generator, Iterator
 from contextlib import ExitStack
 from functools import cache
 from pathlib import Path
@@ -40,8 +41,20 @@ def pytest_runtest_setup(item: pytest.Item) -> None:
 
 # The rooms whose tests share what takes long to start: a JVM, a browser, a service.
 ONE_WORKER = ("tests/spark/", "tests/moderation/desk/", "tests/serve/")
-# Begun first, so that no worker is left with one of their files while the others have nothing to do.
-LONGEST = ("tests/faults/", "tests/system/", "tests/spark/", "tests/moderation/")
+# Begun first and in this order, so that no worker is left with one of them while the others have nothing to do.
+LONGEST = (
+    "tests/spark/",
+    "tests/native/",
+    "tests/moderation/desk/",
+    "tests/faults/test_hostile.py",
+    "tests/faults/test_soak.py",
+    "tests/serve/",
+    "tests/faults/",
+    "tests/system/",
+    "tests/index/",
+    "tests/pipeline/",
+    "tests/moderation/",
+)
 
 
 class RoomScheduling(LoadScopeScheduling):  # type: ignore[misc]  # xdist has no types
@@ -57,9 +70,21 @@ def pytest_xdist_make_scheduler(config: pytest.Config, log: object) -> RoomSched
     return RoomScheduling(config, log)
 
 
+@pytest.hookimpl(wrapper=True)
+def pytest_collection() -> Generator[None, object, object]:
+    """Let the garbage collector pass over the tests and what they import, which is kept until the end."""
+    gc.disable()
+    collected = yield
+    gc.freeze()
+    gc.enable()
+    return collected
+
+
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """Begin with the longest rooms."""
-    items.sort(key=lambda item: not item.nodeid.startswith(LONGEST))
+    """Begin with the longest rooms and files."""
+    items.sort(
+        key=lambda item: next((n for n, path in enumerate(LONGEST) if item.nodeid.startswith(path)), len(LONGEST))
+    )
 
 
 @pytest.fixture(autouse=True)

@@ -2,6 +2,7 @@
 
 import re
 from collections.abc import Sequence
+from functools import cache
 
 import pytest
 from neardup.core.text.extraction import Extraction
@@ -11,8 +12,12 @@ from neardup.core.text.normalize import tokens
 from tests.bench.beds import BARE, BEDS, Bed, site_page
 from tests.bench.pages import Story, stories
 
-STORIES = list(stories(8, seed=1, plant=False))
 each_bed = pytest.mark.parametrize("bed", BEDS.values(), ids=BEDS)
+
+
+@cache
+def few_stories() -> Sequence[Story]:
+    return list(stories(8, seed=1, plant=False))
 
 
 def shown(bed: Bed, story: Story) -> Sequence[bytes]:
@@ -22,7 +27,7 @@ def shown(bed: Bed, story: Story) -> Sequence[bytes]:
 
 @each_bed
 def test_each_bed_holds_the_same_stories(bed: Bed) -> None:
-    for story in STORIES:
+    for story in few_stories():
         bare, found = b" ".join(shown(BEDS[BARE], story)), b" ".join(shown(bed, story))
         if bed.page is site_page and not bed.body:
             assert bare in found != bare, "without a selector the template is a part of the text"
@@ -33,7 +38,7 @@ def test_each_bed_holds_the_same_stories(bed: Bed) -> None:
 def test_the_template_is_like_that_of_a_site() -> None:
     first, last = (
         site_page(story).replace("\n".join(f"<p>{text}</p>" for text in story.paragraphs), "")
-        for story in (STORIES[0], STORIES[-1])
+        for story in (few_stories()[0], few_stories()[-1])
     )
     assert 7_000 < len(last.encode()) < 10_000, "about 8 KB around the story"
     sheet = re.search(r"<style>(.*?)</style>", last, re.DOTALL)
@@ -54,5 +59,5 @@ def test_the_template_is_like_that_of_a_site() -> None:
     ],
 )
 def test_pasted_pages_have_what_the_editors_leave(bed: str, pieces: Sequence[str]) -> None:
-    page = BEDS[bed].page(STORIES[0])
+    page = BEDS[bed].page(few_stories()[0])
     assert not [piece for piece in pieces if piece not in page]

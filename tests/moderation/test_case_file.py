@@ -38,7 +38,6 @@ from neardup.moderation.case_file import (
 from neardup.moderation.wording import percent
 from neardup.query.evidence import LoadedStory
 from neardup.records import Language, Mark, MarkReason, Skip, Skipped, Story, Verdict
-from weasyprint import HTML  # type: ignore[import-untyped]
 
 from tests.support.copying_story import CopiedFrom, write_copying_story
 from tests.support.desk_client import get, named_client
@@ -178,6 +177,8 @@ def _unpacked(pdf: bytes) -> bytes:
 
 @pytest.mark.parametrize("language", WORST)
 async def test_pdf_has_three_pages_before_its_appendix_and_its_fonts_in_it(folder: Path, language: Language) -> None:
+    from weasyprint import HTML  # type: ignore[import-untyped] # noqa: PLC0415 - it takes long to load, in each worker
+
     case = await filed(folder, 100 * WORST[language])
     page = render_html(case, SHIPPED)
     pages = HTML(string=page).render().pages
