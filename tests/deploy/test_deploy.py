@@ -24,6 +24,7 @@ from tests.support.languages import CODES
 from tests.support.servers import redis_server
 
 PROMETHEUS = DEPLOY / "prometheus"
+RULE_TESTS = ("neardup.rules.test.yml", "neardup.rules.days.test.yml")
 SAMPLES = {"counter": ("_total",), "gauge": ("",), "histogram": ("_bucket", "_sum", "_count")}
 TARGET_LABELS = {"job", "instance", "le"}
 
@@ -69,9 +70,9 @@ async def test_redis_accepts_the_configuration_and_suits_the_daemon(tmp_path: Pa
     [
         ("check", "config", PROMETHEUS / "prometheus.yml"),
         ("check", "rules", PROMETHEUS / "neardup.rules.yml"),
-        ("test", "rules", PROMETHEUS / "neardup.rules.test.yml"),
+        *(("test", "rules", PROMETHEUS / name) for name in RULE_TESTS),
     ],
-    ids=lambda command: " ".join(command[:2]),
+    ids=lambda command: " ".join((*command[:2], Path(command[2]).name)),
 )
 def test_promtool_accepts(command: tuple[str | Path, ...]) -> None:
     run("promtool", *command)
@@ -79,7 +80,8 @@ def test_promtool_accepts(command: tuple[str | Path, ...]) -> None:
 
 def test_every_alert_is_tested_firing_and_silent() -> None:
     alerts = {rule["alert"] for group in read_yaml("neardup.rules.yml")["groups"] for rule in group["rules"]}
-    cases = [case for test in read_yaml("neardup.rules.test.yml")["tests"] for case in test["alert_rule_test"]]
+    tests = [test for name in RULE_TESTS for test in read_yaml(name)["tests"]]
+    cases = [case for test in tests for case in test["alert_rule_test"]]
     assert alerts == {case["alertname"] for case in cases if case["exp_alerts"]}, "an alert is never tested firing"
     assert alerts == {case["alertname"] for case in cases if not case["exp_alerts"]}, "an alert is never tested silent"
 
