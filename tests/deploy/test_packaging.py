@@ -1,5 +1,7 @@
 """The package: `--help` loads little, a command that lacks an extra says how to install it, the metadata are right."""
 
+import os
+import shutil
 import subprocess
 import sys
 import tomllib
@@ -37,6 +39,16 @@ def bare(make_neardup: Callable[[str], Neardup], tmp_path: Path) -> Callable[[st
         return Neardup(made.folder, made.env | {"PYTHONPATH": str(tmp_path / "absent")})
 
     return make
+
+
+@pytest.fixture(scope="module")
+def filled(tmp_path_factory: pytest.TempPathFactory) -> Neardup:
+    """The command on the samples, after a backfill."""
+    env = {name: value for name, value in os.environ.items() if not name.startswith("NEARDUP_")}
+    made = Neardup(tmp_path_factory.mktemp("filled"), env)
+    made.configure(embedded())
+    assert made("backfill").code == 0
+    return made
 
 
 @pytest.mark.parametrize("arguments", [["--help"], ["--version"], ["no-such-command"]])
@@ -90,12 +102,12 @@ def test_without_the_extra_of_translations_the_desk_speaks_english(bare: Callabl
     ],
 )
 def test_a_missing_extra_is_one_line_that_says_how_to_install_it(
-    bare: Callable[[str], Neardup], extra: str, config: str, arguments: list[str]
+    bare: Callable[[str], Neardup], filled: Neardup, extra: str, config: str, arguments: list[str]
 ) -> None:
     neardup = bare(config)
     (neardup.folder / "list.parquet").write_bytes(b"")
     if arguments[0] in {"case", "export"}:
-        assert neardup("backfill").code == 0
+        shutil.copyfile(filled.ledger, neardup.ledger)
     assert_one_line(neardup(*arguments), 2, f"pip install 'neardup[{extra}]'")
 
 

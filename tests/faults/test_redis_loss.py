@@ -37,8 +37,8 @@ from tests.support.servers import PROGRAMS
 
 BANDINGS = dict.fromkeys(LANGUAGES, Banding())
 VERSION = "v"
-STRIDE = 1 if CHAOS > 1 else 11  # between the messages tested, of about 100 that a build sends
-LAST = 8  # messages at the end of a build, each of which is tested
+STRIDE = 1 if CHAOS > 1 else 17  # between the messages tested, of about 100 that a build sends
+LAST = 6  # messages at the end of a build, each of which is tested
 MESSAGES = 16  # more than a replay sends
 EVERYTHING, RECENT = "everything", "the latest changes"
 LAYOUTS: list[Layout] = ["documented", "compact"]

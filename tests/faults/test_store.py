@@ -82,7 +82,7 @@ troubles = st.builds(
 )
 
 
-@settings(deadline=None, max_examples=8 * CHAOS, suppress_health_check=list(HealthCheck))
+@settings(deadline=None, max_examples=5 * CHAOS, suppress_health_check=list(HealthCheck))
 @given(troubles)
 @example(Trouble("backfill", BRIEFLY_MISSING, {}, 1.0))
 def test_no_mixture_of_faults_loses_a_story(

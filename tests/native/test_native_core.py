@@ -37,7 +37,7 @@ def test_a_sanitizer_reports_one_byte_too_far(tmp_path: Path) -> None:
 
 def test_hostile_input_keeps_every_function_inside_its_buffers(tmp_path: Path) -> None:
     package = copy_package(tmp_path / "package")
-    done = run_laws(package, tmp_path / "functions", examples=1, hostile_seconds=0.5)
+    done = run_laws(package, tmp_path / "functions", examples=1, hostile_seconds=0.2)
     assert done.returncode == 0, f"{done.stdout[-6000:]}\n{done.stderr[:6000]}"
     called = set((tmp_path / "functions").read_text(encoding="utf-8").split())
     untried = declared() - OWN_FUNCTIONS - called

@@ -5,6 +5,7 @@ from collections.abc import AsyncIterator, Mapping, Sequence
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Protocol
+from zlib import crc32
 
 import fakeredis
 import uvloop
@@ -28,9 +29,20 @@ from neardup.languages import LANGUAGES
 from neardup.records import BandedFingerprint, Change, Language
 
 from tests.support.languages import CODES, HINDI, NAMES, NUMBER_OF
+from tests.support.sampling import CHAOS
 
 SERVERS = ("redis", "valkey", "cluster", "fakeredis")
 KINDS = ("sqlite", *SERVERS, *(f"compact {server}" for server in SERVERS))
+
+
+def kinds_of(law: str) -> Sequence[str]:
+    """Those of the KINDS with which the law of this name is tried: SQLite, and each server in one of the two layouts.
+
+    `make chaos` tries all.
+    """
+    turn = crc32(law.encode())
+    layouts = (server if (turn + n) % 2 else f"compact {server}" for n, server in enumerate(SERVERS))
+    return KINDS if CHAOS > 1 else ("sqlite", *layouts)
 
 
 class FullIndex(Index, BucketStatistics, Completeness, ServerHealth, Protocol):

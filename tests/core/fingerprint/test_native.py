@@ -139,7 +139,7 @@ def test_the_native_core_normalises_every_supported_code_point() -> None:
     codes = np.flatnonzero(flagged_table() & BEYOND_TABLE == 0).tolist()
     every = [chr(code) for code in codes if not 0xD800 <= code < 0xE000]  # UTF-8 has no surrogates
     assert len(every) > TABLE_END - 6100
-    supported = every if CHAOS > 1 else random.Random().sample(every, len(every) // 8)
+    supported = every if CHAOS > 1 else random.Random().sample(every, len(every) // 24)
     text = " ".join(f"क{c}ा{c} {c}ക" for c in [*supported, "\U0010ffff"])
     assert normal_form(text) == b" ".join(normalised_in_full(text))
 
