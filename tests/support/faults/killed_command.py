@@ -22,7 +22,7 @@ from functools import partial, wraps
 from pathlib import Path
 from typing import Any
 
-from neardup import app
+from neardup import app, retry
 from neardup.cli import main
 from neardup.index.passages.index import PassageIndex
 from neardup.index.redis.base import RedisIndex
@@ -38,6 +38,7 @@ from redis.asyncio.connection import AbstractConnection
 from tests.support import forked_readers
 from tests.support.checked_ledger import checked_ledger
 from tests.support.loaded_program import load_program
+from tests.support.sampling import CHAOS
 
 STEPS: dict[str, list[tuple[Any, str]]] = {
     "begin a run": [(runs, "begin")],
@@ -70,6 +71,7 @@ STEPS: dict[str, list[tuple[Any, str]]] = {
     "prune": [(outbox, "prune_changes")],
 }
 START, STATEMENT, MESSAGE = "the start", "a statement", "a message"
+PATIENT_WAIT_SECONDS = 0.2  # at most between two attempts, of a run that waits
 
 
 class Trigger:
@@ -228,6 +230,8 @@ def serve() -> None:
     """Answer {"start": request} with a process id, and {"wait": id} with {"code": ...} or {"stopped": true}."""
     load_program()
     forked_readers.load()
+    if CHAOS == 1:  # the table of `make chaos` says how long a run waits in earnest
+        retry.PATIENT_WAIT_SECONDS = PATIENT_WAIT_SECONDS
     for line in sys.stdin:
         [(action, subject)] = json.loads(line).items()
         if action == "start":
