@@ -96,9 +96,9 @@ def test_a_missing_story_has_what_a_reader_needs(db: sqlite3.Connection) -> None
 
 def test_common_passages_keep_the_largest_count_and_the_first_example(db: sqlite3.Connection) -> None:
     commit(db, fingerprinted(1, 1), fingerprinted(2, 2))
-    passages.record_common(db, [CommonPassage(HINDI, 9, 51, None), CommonPassage(HINDI, 2**32 - 1, 60, 2)])
-    passages.record_common(db, [CommonPassage(HINDI, 9, 40, 1), CommonPassage(TAMIL, 3, 52, None)])
-    passages.record_common(db, [CommonPassage(HINDI, 9, 100, 2)])
+    passages.record_common(db, [CommonPassage(HINDI, 9, 51, None, 1), CommonPassage(HINDI, 2**32 - 1, 60, 2, 1)])
+    passages.record_common(db, [CommonPassage(HINDI, 9, 40, 1, 1), CommonPassage(TAMIL, 3, 52, None, 1)])
+    passages.record_common(db, [CommonPassage(HINDI, 9, 100, 2, 1)])
     assert passages.common_of_language(db, HINDI).tolist() == [9, 2**32 - 1]
     assert passages.common_of_language(db, HINDI).dtype == np.uint32
     assert passages.count_common(db) == {HINDI: 2, TAMIL: 1}
@@ -109,7 +109,7 @@ def test_common_passages_keep_the_largest_count_and_the_first_example(db: sqlite
 @pytest.mark.parametrize("leave", ["edit", "forget", "restart"])
 def test_example_of_a_common_passage_leaves_with_its_text(db: sqlite3.Connection, leave: str) -> None:
     commit(db, with_hashes(1, 1, 9))
-    passages.record_common(db, [CommonPassage(HINDI, 9, 51, 1)])
+    passages.record_common(db, [CommonPassage(HINDI, 9, 51, 1, 1)])
     match leave:
         case "edit":
             commit(db, with_hashes(1, 2, 8))

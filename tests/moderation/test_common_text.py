@@ -31,7 +31,7 @@ PRAYER = story(1, 200)
 def db() -> Iterator[sqlite3.Connection]:
     """A ledger in which a prayer of 200 words is common in Hindi."""
     with closing(ledger_in_memory()) as db:
-        passages.record_common(db, [CommonPassage(HINDI, int(gram), 60, None) for gram in sample_grams(PRAYER)[0]])
+        passages.record_common(db, [CommonPassage(HINDI, int(gram), 60, None, 1) for gram in sample_grams(PRAYER)[0]])
         yield db
 
 

@@ -32,6 +32,7 @@ QUOTED = Tier(
     nominated_by=("passages",),
     holds=lambda signals, _: signals.extra.get("quoted_lines", 0) >= 5,
     strength=lambda signals: signals.extra["quoted_lines"],
+    is_of_whole_texts=False,
     joins_clusters=lambda longer, shorter: False,
     reuse_expected=False,
     label="Quoted at length",

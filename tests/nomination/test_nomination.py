@@ -102,15 +102,16 @@ async def _nominates_alike(folder: Path, corpus: Sequence[Held]) -> None:
         await catch_up(index, ledger, VERSION)
         await passages.catch_up()
         nomination = PassageNomination(passages, ledger, DETECTION)
-        matches = await nominate(index, nomination, ledger, DETECTION, probes)
-        assert matches is not None
+        nominees = await nominate(index, nomination, ledger, DETECTION, probes)
+        assert nominees is not None
+        matches, _ = nominees
         found = {
             tuple(sorted((story.story_id, other))) for story in matches for other in (*story.ids, *story.by_passages)
         }
         assert found == pairs, "stories that are looked up"
         one_text = TextNominator(index, passages, ledger, DETECTION, VERSION)
         for probe in probes:
-            facts = await ledger.do(facts_of, probe.story_id)
+            facts = await ledger.do(facts_of)
             nominated = await one_text.nominate(probe, facts, None)
             of_one = {tuple(sorted((probe.story_id, other))) for some in nominated[:2] for other in some}
             assert of_one == {pair for pair in pairs if probe.story_id in pair}, "one text"

@@ -19,7 +19,7 @@ from neardup.errors import Fatal
 from neardup.index.passages import join
 from neardup.ledger import Ledger, candidates, passages, stories
 from neardup.ledger.candidates import Matches
-from neardup.nomination.passages import CommonPassages, PassageNomination
+from neardup.nomination.passages import PassageNomination
 from neardup.pipeline import passage_sweep
 from neardup.pipeline.passage_sweep import PassageSweep
 from neardup.pipeline.passage_sync import PassageSync, open_passages
@@ -68,9 +68,9 @@ async def looked_up_one_by_one(
     for story_id, made in corpus:
         batch = Outcomes.of([fingerprinted(story_id, made)])
         lookup = await nomination.look_up(batch)
-        found = (await nomination.nominate(lookup))[story_id]
-        nominated = [Matches(story_id, (), detection.of(made[0]).max_matches, found.ids)]
-        await ledger.do(stories.commit, stories.Batch(batch, nominated, 1, {}, None))
+        matches, common = await nomination.nominate(lookup)
+        nominated = [Matches(story_id, (), detection.of(made[0]).max_matches, matches[story_id].ids)]
+        await ledger.do(stories.commit, stories.Batch(batch, nominated, 1, {}, None, common.found))
         await sync.catch_up()
         nomination.note_commit(lookup.probes)
 
@@ -191,11 +191,10 @@ def test_a_match_that_a_passage_displaced_before_it_was_common_is_nominated_at_t
         detection = Detection(max_matches=1, common_passage=3)
         with closing(Ledger(tmp_path / "l.db")) as ledger, closing(await open_passages(ledger)) as index:
             sync = PassageSync(index, ledger)
-            common = CommonPassages(sync, ledger)
-            nomination = PassageNomination(sync, ledger, detection, common)
+            nomination = PassageNomination(sync, ledger, detection)
             await looked_up_one_by_one(ledger, sync, nomination, corpus, detection)
             assert (1, 3) not in await pending(ledger)
-            await nomination.recheck(common)
+            await nomination.recheck()
             assert (1, 3) in await pending(ledger)
 
     asyncio.run(play())

@@ -209,7 +209,7 @@ async def test_a_passage_that_becomes_common_during_a_verification_counts_in_the
     language, shared = HINDI, words_of(HINDI, "p", 120)
     texts = {story_id: words_of(language, f"x{story_id}", 400) + shared for story_id in (1, 2)}
     hashes = [np.frombuffer(fingerprint(tokens(" ".join(words))).passages, np.uint32) for words in texts.values()]
-    common = [CommonPassage(language, hash_, 51, None) for hash_ in np.intersect1d(hashes[0], hashes[1]).tolist()]
+    common = [CommonPassage(language, hash_, 51, None, 1) for hash_ in np.intersect1d(hashes[0], hashes[1]).tolist()]
     loop, kinds = asyncio.get_running_loop(), list[str | None]()
 
     def record_common_meanwhile(*arguments: Any) -> Any:

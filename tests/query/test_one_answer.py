@@ -150,7 +150,7 @@ def of_spark(pair: Pair) -> tuple[dict[str, Any], dict[str, Any] | None]:
 
 async def submit(platform: CheckedLedger, pair: Pair) -> CheckResult:
     """Store both stories as a service does; returns the check of the copy before it was stored."""
-    rows = [CommonPassage(pair.language, int(hash_), 60, None) for hash_ in pair.common]
+    rows = [CommonPassage(pair.language, int(hash_), 60, None, 1) for hash_ in pair.common]
     await platform.ledger.do(passages.record_common, rows)
     await platform.put(pair.language, SOURCE, pair.source.split(), author="a")
     submission = Submission(pair.copy_language, text_of(pair.copy.split()), author_id="b")

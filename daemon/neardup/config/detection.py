@@ -85,7 +85,7 @@ class Detection(Thresholds, frozen=True, kw_only=True):
         Meta(
             gt=0,
             description="A passage in more than this many stories, such as a prayer or a disclaimer, is common: it "
-            "nominates no candidates, and its words do not count as copied.",
+            "nominates no candidates, and its words do not count as copied, unless two stories match as a whole.",
         ),
     ] = 50
     same_author: Annotated[

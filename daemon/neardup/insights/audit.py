@@ -18,8 +18,8 @@ from neardup.core.verify.text import Text
 from neardup.index.protocol import Completeness, read_bucket_sizes
 from neardup.ledger import now_ms, self_checks, stories, versions
 from neardup.ledger.self_checks import Measure, OnRecord, Pair, Recall, Trial
+from neardup.nomination.common_passages import CommonHashes
 from neardup.nomination.exhaustive import WideMatches, by_fingerprints, by_passages
-from neardup.nomination.passages import CommonHashes
 from neardup.pages.text_cache import Texts
 from neardup.records import Assessment, BandedFingerprint, Candidate, Change, PairedStory, is_work
 

@@ -130,12 +130,13 @@ def without_templates(db: sqlite3.Connection, story_id: int, ids: Sequence[int])
 def _open_matches(db: sqlite3.Connection, story_id: int, most: int, *, by_passages: bool) -> int:
     """The number of a story's open flags, counted up to `most`: those by passages, or the others.
 
-    Pending candidates of whole texts count too.  Those by passages do not, because few of them become flags: weak ones
-    would displace better ones that come later.
+    Pending candidates of whole texts count too, unless they are flags that are verified again.  Those by passages do
+    not, because few of them become flags: weak ones would displace better ones that come later.
     """
     undecided = (
         "NOT ?3 AND by_passages = ?3 AND verified_at IS NULL AND NOT EXISTS"
         " (SELECT 1 FROM verdicts v WHERE v.a = t.a AND v.b = t.b AND undone_at IS NULL)"
+        " AND NOT EXISTS (SELECT 1 FROM flags f WHERE f.a = t.a AND f.b = t.b AND +f.status = 'open')"
     )
     counted = " UNION ALL ".join(
         f"SELECT 1 FROM {table} t WHERE {side} = ?1 AND {holds}"

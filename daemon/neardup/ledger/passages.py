@@ -5,13 +5,14 @@ writes the hashes of stories in the transaction of the stories, under their numb
 that holds these numbers is durable.  So a story whose hashes stand in neither place lost them with a segment: only the
 gaps between the ranges of the segments, and what follows the last, can hold such stories, whose pages are read again.
 
-A passage that many stories hold, such as a prayer or a disclaimer, is common: its hash nominates none of them.  The
-counts on record only grow.
+A passage that many stories hold, such as a prayer or a disclaimer, is common: its hash nominates none of them, see
+neardup.nomination.common_passages.
 """
 
 import json
 import sqlite3
-from collections.abc import Iterable, Sequence
+from collections import defaultdict
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from typing import NamedTuple
 
 import numpy as np
@@ -30,6 +31,7 @@ MISSING = (
 )
 GROWTH = 1.1  # a count is written again once it has grown by a tenth: each new copy of a prayer would cost a write
 REVISION = "common_passages_revision"
+LEFT = "versions_left"
 Range = tuple[int, int]  # of story numbers, inclusive
 Hashes = npt.NDArray[np.uint32]
 
@@ -122,46 +124,100 @@ def next_missing(db: sqlite3.Connection, first: int, last: int, limit: int) -> l
 
 
 class CommonPassage(NamedTuple):
-    """A passage hash that `holders` stories of a language hold, of which `example` is one."""
+    """A passage hash that `holders` stories hold, of which `example` is one of this language.
+
+    It is certainly common while fewer than `due_at` versions have left the ledger, see `note_left`.
+    """
 
     language: Language
     hash: int
     holders: int
     example: int | None
+    due_at: int
+
+
+class FoundCommon(NamedTuple):
+    """Common passages to record, and the ids of the stories that hold those which no language has on record."""
+
+    passages: Sequence[CommonPassage] = ()
+    holders: Collection[int] = ()
+
+
+NONE_FOUND = FoundCommon()
 
 
 def record_common(db: sqlite3.Connection, rows: Sequence[CommonPassage]) -> None:
-    """Record common passages in a transaction; a count on record only grows, and an example on record stays."""
+    """Record common passages as `put_common` does, in a transaction."""
     with transaction(db):
         put_common(db, rows)
-
-
-def record_new_common(db: sqlite3.Connection, rows: Sequence[CommonPassage]) -> set[int]:
-    """Record common passages as `record_common` does; returns the hashes that were not on record in their language."""
-    number_of = languages.numbers(db)
-    with transaction(db):
-        new = {
-            row.hash
-            for row in rows
-            if db.execute(
-                "SELECT NOT EXISTS (SELECT 1 FROM common_passages WHERE language = ? AND hash = ?)",
-                (number_of[row.language], row.hash),
-            ).fetchone()[0]
-        }
-        put_common(db, rows)
-    return new
 
 
 def put_common(db: sqlite3.Connection, rows: Sequence[CommonPassage]) -> None:
-    """Record common passages, within the caller's transaction."""
-    number_of, now, before = languages.numbers(db), now_ms(), db.total_changes
+    """Record common passages, within the caller's transaction; a count on record is not lowered."""
+    if not rows:
+        return
+    number_of, now = languages.numbers(db), now_ms()
     db.executemany(
-        "INSERT INTO common_passages VALUES (?1, ?2, ?3, ?4, ?5) ON CONFLICT DO UPDATE"
-        " SET holders = max(holders, excluded.holders), example = coalesce(example, excluded.example)"
+        "INSERT INTO common_passages (language, hash, holders, example, first_at, due_at)"
+        " VALUES (?1, ?2, ?3, ?4, ?5, ?6) ON CONFLICT DO UPDATE SET holders = max(holders, excluded.holders),"
+        " example = coalesce(example, excluded.example), due_at = max(due_at, excluded.due_at)"
         f" WHERE excluded.holders > {GROWTH} * holders OR (example IS NULL AND excluded.example IS NOT NULL)",
-        ((number_of[row.language], int(row.hash), int(row.holders), row.example, now) for row in rows),
+        ((number_of[row.language], int(row.hash), int(row.holders), row.example, now, row.due_at) for row in rows),
     )
-    if db.total_changes > before:
+    note_common_change(db)
+
+
+def all_common(db: sqlite3.Connection) -> Hashes:
+    """The common passages of all languages, ascending."""
+    rows = db.execute("SELECT DISTINCT hash FROM common_passages ORDER BY hash")
+    return np.fromiter((row[0] for row in rows), np.uint32)
+
+
+def languages_of_common(db: sqlite3.Connection, hashes: Hashes) -> dict[int, set[Language]]:
+    """Which of these hashes are common passages -> the languages in which they are on record."""
+    found = defaultdict[int, set[Language]](set)
+    for hash_, name in db.execute(
+        f"SELECT hash, name FROM languages l CROSS JOIN common_passages c ON c.language = l.number WHERE hash {AMONG}",
+        (json.dumps(hashes.tolist()),),
+    ):
+        found[hash_].add(Language(name))
+    return dict(found)
+
+
+def note_left(db: sqlite3.Connection, versions: int) -> None:
+    """Count versions that were replaced or removed, within the caller's transaction."""
+    if versions:
+        put_meta(db, LEFT, str(count_left(db) + versions))
+
+
+def count_left(db: sqlite3.Connection) -> int:
+    """The number of versions that were replaced or removed."""
+    return int(get_meta(db, LEFT) or 0)
+
+
+def due_for_counting(db: sqlite3.Connection, left: int, limit: int) -> Hashes:
+    """The first of the common passages, ascending, that may not be common once so many versions have left."""
+    rows = db.execute(
+        "SELECT DISTINCT hash FROM common_passages WHERE due_at <= ? ORDER BY hash LIMIT ?", (left, limit)
+    )
+    return np.fromiter((row[0] for row in rows), np.uint32)
+
+
+def put_due(db: sqlite3.Connection, due_at: Mapping[int, int]) -> None:
+    """Record until when hashes are certainly common, within the caller's transaction."""
+    db.executemany(
+        "UPDATE common_passages SET due_at = ?1 WHERE language IN (SELECT number FROM languages) AND hash = ?2",
+        ((due, hash_) for hash_, due in due_at.items()),
+    )
+
+
+def remove_common(db: sqlite3.Connection, hashes: Iterable[int]) -> None:
+    """Record that passages are not common, within the caller's transaction."""
+    removed = db.execute(
+        f"DELETE FROM common_passages WHERE language IN (SELECT number FROM languages) AND hash {AMONG}",
+        (json_list(hashes),),
+    )
+    if removed.rowcount:
         note_common_change(db)
 
 

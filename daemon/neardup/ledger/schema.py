@@ -12,7 +12,7 @@ from pathlib import Path
 from neardup.errors import Fatal
 from neardup.languages import LANGUAGES
 
-VERSION = 12  # PRAGMA user_version; 1 to 11 were schemas of trial versions
+VERSION = 13  # PRAGMA user_version; 1 to 12 were schemas of trial versions
 
 
 def version_of(db: sqlite3.Connection) -> int:

@@ -70,15 +70,18 @@ END;
 CREATE TABLE passage_hashes (number INTEGER PRIMARY KEY, hashes BLOB NOT NULL);
 
 -- Passage hashes that so many stories hold that they nominate none.  `holders` is how many held it when that was last
--- counted, `example` a story that holds it, NULL once that story has changed or is gone.
+-- counted, `example` a story that holds it, NULL once that story has changed or is gone.  `due_at` is how many versions
+-- must have left the ledger, see `passages.note_left`, before so few may hold it that it is not common.
 CREATE TABLE common_passages (
     language INTEGER NOT NULL,
     hash INTEGER NOT NULL,
     holders INTEGER NOT NULL,
     example INTEGER,
     first_at INTEGER NOT NULL,
+    due_at INTEGER NOT NULL,
     PRIMARY KEY (language, hash)
 ) WITHOUT ROWID;
+CREATE INDEX common_passages_due ON common_passages (due_at, hash);
 CREATE INDEX common_passages_example ON common_passages (example) WHERE example IS NOT NULL;
 
 -- Stories that were forgotten on request.  No listing brings them back.

@@ -31,9 +31,10 @@ from neardup.ledger import (
     similarities,
     transaction,
     verdicts,
+    verification,
     works,
 )
-from neardup.ledger.passages import CommonPassage, forget_examples, put_common
+from neardup.ledger.passages import NONE_FOUND, FoundCommon, forget_examples
 from neardup.ledger.runs import put, put_checkpoint
 from neardup.ledger.story_rows import pack_etag, pack_id, unpack_etag
 from neardup.records import BandedFingerprint, Checkpoint, Skip, Skipped, StoredVersion
@@ -66,7 +67,7 @@ OF_FINGERPRINTS = (
 class Batch:
     """What one transaction writes: outcomes of distinct stories, their matches, and the run's counts and checkpoint.
 
-    `common_passages` are those that the lookups found.
+    `common` are the common passages that the lookups found.
     """
 
     outcomes: "Outcomes"
@@ -74,7 +75,7 @@ class Batch:
     run_id: int
     counts: dict[str, object]
     checkpoint: Checkpoint | None
-    common_passages: Sequence[CommonPassage] = ()
+    common: FoundCommon = NONE_FOUND
 
 
 class Removed(NamedTuple):
@@ -94,7 +95,7 @@ def commit(db: sqlite3.Connection, batch: Batch) -> list[int]:
         marks.put(db, made, skipped)
         dead_letters.settle(db, batch.outcomes)
         left_out = [candidates.nominate(db, matches) for matches in batch.matches]
-        put_common(db, batch.common_passages)
+        verification.put_common(db, batch.common)
         similarities.refresh(db)
         db.execute("UPDATE runs SET counts = ? WHERE run_id = ?", (json.dumps(batch.counts), batch.run_id))
         if batch.checkpoint is not None:
@@ -232,6 +233,7 @@ def _leave(db: sqlite3.Connection, ids: Sequence[int]) -> list[outbox.Version]:
         db.executemany(f"DELETE FROM {table} WHERE a = ?1 OR b = ?1", keys)
     db.executemany("UPDATE flags SET status = 'withdrawn' WHERE a = ?1 OR b = ?1", keys)
     passages.remove_hashes(db, [version.number for version in gone])
+    passages.note_left(db, len(gone))
     forget_examples(db, [version.story_id for version in gone])
     return gone
 

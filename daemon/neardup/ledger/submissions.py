@@ -24,6 +24,7 @@ from neardup.ledger import (
     verification,
 )
 from neardup.ledger.candidates import Matches
+from neardup.ledger.passages import FoundCommon
 from neardup.records import (
     Assessment,
     BandedFingerprint,
@@ -164,12 +165,15 @@ def list_unsettled(db: sqlite3.Connection, limit: int) -> list[Unsettled]:
     ]
 
 
-def settle(db: sqlite3.Connection, versions: Sequence[Unsettled], matches: Sequence[Matches]) -> None:
+def settle(
+    db: sqlite3.Connection, versions: Sequence[Unsettled], matches: Sequence[Matches], common: FoundCommon
+) -> None:
     """Record what the lookups of these versions found, in one transaction."""
     numbers = json_list(version.number for version in versions)
     with transaction(db):
         for nominated in matches:
             candidates.nominate(db, nominated)
+        verification.put_common(db, common)
         db.execute(
             f"DELETE FROM unsettled WHERE number {AMONG}"
             " OR NOT EXISTS (SELECT 1 FROM stories s WHERE s.number = unsettled.number)",

@@ -2,8 +2,8 @@
 
 A candidate counts only while both of its stories have the texts that were verified.  A pair that is a copy by the
 thresholds becomes a flag, unless a verdict suppresses it.  Any other becomes a near miss, which keeps its signals for
-trying out other thresholds, and its flag, which was only estimated, is withdrawn.  Once more passages are common, the
-open flags by passages that may rest on them become candidates again.
+trying out other thresholds, and its flag is withdrawn.  Once a passage becomes common, or is no longer, the open flags
+and the near misses among its holders become candidates again.
 """
 
 import json
@@ -16,7 +16,6 @@ from typing import Any
 from neardup.core.verify import suppression
 from neardup.core.verify.tiers import EXACT, kinds_of_passages, tier_of
 from neardup.ledger import (
-    AMONG,
     active_verdicts,
     candidates,
     json_list,
@@ -26,6 +25,7 @@ from neardup.ledger import (
     similarities,
     transaction,
 )
+from neardup.ledger.passages import FoundCommon
 from neardup.ledger.similarities import pack_spans
 from neardup.records import Assessment, Candidate, Kind, Language, Signals, Verdict
 
@@ -50,8 +50,8 @@ def record(
 ) -> Counter[tuple[Language, Kind]]:
     """Turn verified candidates into flags or near misses, or drop them, in one transaction; returns the new flags.
 
-    If a story of a candidate was edited since the candidate was read, the candidate stays pending.  If more passages
-    are common than at `revision`, when the candidates were read, their flags by passages are verified again.
+    If a story of a candidate was edited since the candidate was read, the candidate stays pending.  If other passages
+    are common than at `revision`, when the candidates were read, they are verified again.
     """
     with transaction(db):
         new = put_verified(db, assessed, version)
@@ -75,7 +75,7 @@ def put_verified(
                 db, candidate, assessment, assessment.kind, version, now, by_passages=by_passages
             )
             continue
-        # a flagged pair is verified again only if its flag was estimated: this estimate was too high
+        # a flagged pair is verified again only if its flag was estimated, or if other passages are common
         db.execute("UPDATE flags SET status = 'withdrawn' WHERE a = ? AND b = ?", (candidate.a.id, candidate.b.id))
         if assessment is not None:
             put_near_misses(db, [(candidate, assessment.signals, by_passages)], now)
@@ -207,30 +207,42 @@ def count_near_misses(db: sqlite3.Connection) -> int:
     return int(db.execute("SELECT count(*) FROM candidates WHERE verified_at IS NOT NULL").fetchone()[0])
 
 
-def request_reverification(db: sqlite3.Connection, numbers: Sequence[int]) -> None:
-    """Have the open flags by passages among the stories with these numbers verified again, in one transaction."""
-    chosen = f"SELECT id FROM stories WHERE number {AMONG}"
-    with transaction(db):
-        _request(db, f"chosen (id) AS MATERIALIZED ({chosen})", "a IN chosen AND b IN chosen", json_list(numbers))
+def put_common(db: sqlite3.Connection, found: FoundCommon) -> None:
+    """Record common passages, and have the pairs among their holders verified again, within the transaction."""
+    passages.put_common(db, found.passages)
+    request_among(db, found.holders)
+
+
+def request_among(db: sqlite3.Connection, story_ids: Iterable[int]) -> None:
+    """Have the open flags and near misses among some stories verified again, within the caller's transaction."""
+    if ids := list(story_ids):
+        chosen = "SELECT value FROM json_each(?1)"
+        _request(db, f"chosen (id) AS MATERIALIZED ({chosen})", "a IN chosen AND b IN chosen", json_list(ids))
 
 
 def _request_pairs(db: sqlite3.Connection, pairs: Iterable[Candidate]) -> None:
-    chosen = "SELECT value ->> 0, value ->> 1 FROM json_each(?)"
+    chosen = "SELECT value ->> 0, value ->> 1 FROM json_each(?1)"
     ids = json_list((pair.a.id, pair.b.id) for pair in pairs)
     _request(db, f"chosen (a, b) AS MATERIALIZED ({chosen})", "(a, b) IN chosen", ids)
 
 
 def _request(db: sqlite3.Connection, chosen: str, among: str, values: str) -> None:
     db.execute(
-        f"WITH {chosen} INSERT INTO candidates (a, b, by_passages) SELECT a, b, 1 FROM flags"
-        f" WHERE by_passages AND status = 'open' AND {among} ON CONFLICT DO NOTHING",
+        f"WITH {chosen} INSERT INTO candidates (a, b, by_passages) SELECT a, b, by_passages FROM flags"
+        f" WHERE status = 'open' AND {among} ON CONFLICT DO NOTHING",
         (values,),
+    )
+    db.execute(
+        f"WITH {chosen} UPDATE candidates SET verified_at = NULL WHERE verified_at IS NOT NULL AND {among}", (values,)
     )
 
 
 def is_reverification_possible(db: sqlite3.Connection) -> bool:
-    """Whether any flag is one that `request_reverification` might have verified again."""
-    row = db.execute("SELECT EXISTS (SELECT 1 FROM flags WHERE by_passages AND status = 'open')").fetchone()
+    """Whether there is any pair that `request_among` might have verified again."""
+    row = db.execute(
+        "SELECT EXISTS (SELECT 1 FROM flags WHERE status = 'open')"
+        " OR EXISTS (SELECT 1 FROM candidates WHERE verified_at IS NOT NULL)"
+    ).fetchone()
     return bool(row[0])
 
 

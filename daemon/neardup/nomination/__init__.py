@@ -6,7 +6,8 @@ limit, and records them.
 
 - `stories`: for stories that are looked up in the indexes: `nominate`.  A run, which looks ahead, calls its parts.
 - `one_text`: for a text that is checked, in a given time, and with the indexes that answer.
-- `passages`: the lookups by passages, and the passages that too many stories share.
+- `passages`: the lookups by passages.
+- `common_passages`: the passages that too many stories share to nominate any.
 - `in_memory`: among texts in memory, without an index and a ledger, for scans and the library.
 - `exhaustive`: by reading everything, for audits.
 

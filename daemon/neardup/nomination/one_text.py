@@ -18,11 +18,12 @@ from neardup.core.verify.alignment import NO_HASHES
 from neardup.errors import Transient
 from neardup.index.positions import refuse_index_mismatch
 from neardup.index.protocol import Index, LookupResult
-from neardup.ledger import Ledger, outbox, passages, runs, stories, versions
+from neardup.ledger import Ledger, outbox, passages, runs, versions
 from neardup.ledger.candidates import Matches
 from neardup.ledger.languages import stories_by_language
+from neardup.nomination.common_passages import Passages
 from neardup.nomination.matches import matches_of
-from neardup.nomination.passages import PassageLookup, PassageNomination, Passages
+from neardup.nomination.passages import PassageNomination
 from neardup.nomination.stories import StoryProbe
 from neardup.records import BandedFingerprint
 from neardup.retry import retry_call
@@ -33,12 +34,11 @@ NOTHING_FOUND = LookupResult(set(), NO_NUMBERS, {})
 
 
 class LedgerFacts(NamedTuple):
-    """The ledger's last change and id, the languages of its stories, and whether it has the story of a text."""
+    """The ledger's last change and id, and the languages of its stories."""
 
     last_change: int
     ledger_id: str
     languages: Collection[str]
-    is_held: bool
 
 
 class TextMatches(NamedTuple):
@@ -71,7 +71,7 @@ class TextNominator:
         Raises Fatal for the index of another ledger or of another version of the fingerprints.
         """
         (whole, whole_reasons), (by_passages, common, reasons) = await asyncio.gather(
-            self._by_whole_text(probe, facts, until), self._by_passages(probe, facts, until)
+            self._by_whole_text(probe, facts, until), self._by_passages(probe, until)
         )
         only_by_passages = tuple(story_id for story_id in by_passages if story_id not in whole)
         return TextMatches(whole, only_by_passages, common, whole_reasons + reasons)
@@ -98,27 +98,25 @@ class TextNominator:
         return applied, found
 
     async def _by_passages(
-        self, probe: StoryProbe, facts: LedgerFacts, until: float | None
+        self, probe: StoryProbe, until: float | None
     ) -> tuple[tuple[int, ...], PassageHashes, tuple[str, ...]]:
         late = "the passage index did not answer in time"
         try:
-            ids, common = await in_time(self._look_up_passages(probe, facts), until, late)
+            ids, common = await in_time(self._look_up_passages(probe), until, late)
         except Transient as error:
             return (), NO_HASHES, (f"{error}: passages inside other stories were not looked for",)
         return ids, common, ()
 
-    async def _look_up_passages(self, probe: StoryProbe, facts: LedgerFacts) -> tuple[tuple[int, ...], PassageHashes]:
-        most_holders = self._detection.common_passage - (not facts.is_held)  # the text would be one more
+    async def _look_up_passages(self, probe: StoryProbe) -> tuple[tuple[int, ...], PassageHashes]:
         await self._passages.catch_up()
-        [found] = await self._passages.ask(lambda: self._passages.index.lookup([probe.passages], most_holders))
-        matches = await self._nomination.nominate(PassageLookup([probe.of_passages], [found], 0))
-        return matches[probe.story_id].ids, np.sort(found.common)
+        lookup = await self._nomination.look_up_probes([probe.of_passages])
+        matches, common = await self._nomination.nominate(lookup)
+        return matches[probe.story_id].ids, common.hashes
 
 
-def facts_of(db: sqlite3.Connection, story_id: int) -> LedgerFacts:
-    """What a lookup needs to know of the ledger; `story_id` is that of the text."""
-    is_held = story_id in stories.fingerprints(db, [story_id])
-    return LedgerFacts(outbox.last_seq(db), runs.get(db, "ledger_id") or "", stories_by_language(db), is_held)
+def facts_of(db: sqlite3.Connection) -> LedgerFacts:
+    """What a lookup needs to know of the ledger."""
+    return LedgerFacts(outbox.last_seq(db), runs.get(db, "ledger_id") or "", stories_by_language(db))
 
 
 def _among_whole_texts(

@@ -17,8 +17,10 @@ from neardup.core.fingerprint.word_hashes import PassageHashes
 from neardup.index.protocol import Index, LookupResult
 from neardup.ledger import Ledger, versions
 from neardup.ledger.candidates import Matches
+from neardup.ledger.passages import FoundCommon
+from neardup.nomination.common_passages import Probe
 from neardup.nomination.matches import matches_of
-from neardup.nomination.passages import PassageMatches, PassageNomination, Probe
+from neardup.nomination.passages import PassageMatches, PassageNomination
 from neardup.records import BandedFingerprint
 
 
@@ -37,8 +39,8 @@ class StoryProbe(NamedTuple):
 
 async def nominate(
     index: Index, passages: PassageNomination, ledger: Ledger, detection: Detection, probes: Sequence[StoryProbe]
-) -> list[Matches] | None:
-    """Look up stories in both indexes; their matches, best first, with the limits of their languages.
+) -> tuple[list[Matches], FoundCommon] | None:
+    """Look up stories in both indexes; their matches, best first, and the common passages that are to be recorded.
 
     None if the index of fingerprints has lost its data, or is far behind the ledger.  Raises Transient if an index does
     not answer, PassagesDamaged.
@@ -48,8 +50,9 @@ async def nominate(
     if nominees is None:
         return None
     lookup = await passages.look_up_probes([probe.of_passages for probe in probes])
-    by_passages = await passages.nominate(lookup)
-    return join_matches(stories, {nominee.story_id: nominee for nominee in nominees}, by_passages, detection)
+    by_passages, common = await passages.nominate(lookup)
+    whole = {nominee.story_id: nominee for nominee in nominees}
+    return join_matches(stories, whole, by_passages, detection), common.found
 
 
 def join_matches(

@@ -9,7 +9,7 @@ import asyncio
 import sqlite3
 import time
 from collections import Counter
-from collections.abc import AsyncGenerator, Callable, Iterator, Mapping, Sequence
+from collections.abc import AsyncGenerator, Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -18,24 +18,27 @@ import numpy as np
 from neardup.config import Detection
 from neardup.core.candidates.passage_groups import (
     DEAD,
+    CommonHashes,
     Counts,
     Ids,
     LanguageOf,
     SharedHashes,
     select_best,
 )
+from neardup.core.fingerprint.word_hashes import PassageHashes
 from neardup.index.passages.join import JoinStep
 from neardup.ledger import (
     Ledger,
     languages,
     outbox,
     passages,
+    transaction,
     verification,
     versions,
 )
-from neardup.ledger.passages import CommonPassage
+from neardup.ledger.passages import CommonPassage, FoundCommon
+from neardup.nomination.common_passages import COUNTED_AT_ONCE, Holders, drop_common, read_holders
 from neardup.nomination.matches import NominatedPair, record_pairs, shortlist_limit
-from neardup.nomination.passages import CommonPassages
 from neardup.pipeline.passage_sync import PassageSync
 from neardup.pipeline.scratch import scratch_errors
 from neardup.records import Language
@@ -93,20 +96,41 @@ class PassageSweep:
         self._names = await self._ledger.do(languages.names)
         self._language_of = await self._read_languages()
         self._steps = self._passages.index.join(self._language_of, self._detection.common_passage, self._scratch, after)
-        known = CommonPassages(self._passages, self._ledger)
-        flagged = await self._ledger.do(verification.is_reverification_possible)
+        found = [np.empty(0, np.uint32)]
         while not self._stop.is_set():
             steps = await asyncio.to_thread(self._next_steps)
-            rows = [row for step in steps for row in zip(*(column.tolist() for column in step.common), strict=True)]
-            for start in range(0, len(rows), ROWS_PER_COMMIT):
-                new = await self._ledger.do(_put_common, rows[start : start + ROWS_PER_COMMIT])
-                if flagged:
-                    await known.verify_again(new)
-            self.common += len(rows)
+            for common in (step.common for step in steps if len(step.common.hashes)):
+                await self._record_common(common)
+                found.append(common.hashes)
+                self.common += len(common.hashes)
             self._show(steps[-1].done)
             if steps[-1].is_read:
+                await self._drop_others(np.unique(np.concatenate(found)))
                 return True
         return False
+
+    async def _record_common(self, common: CommonHashes) -> None:
+        """Record common passages, and have the pairs of those not on record verified again."""
+        flagged = await self._ledger.do(verification.is_reverification_possible)
+        left = await self._ledger.do(passages.count_left)
+        rows = list(zip(*(column.tolist() for column in common), strict=True))
+        for start in range(0, len(rows), ROWS_PER_COMMIT):
+            some, holders = rows[start : start + ROWS_PER_COMMIT], set[int]()
+            hashes = np.unique(common.hashes[start : start + ROWS_PER_COMMIT])
+            recorded = await self._ledger.do(passages.languages_of_common, hashes) if flagged else hashes.tolist()
+            unknown = np.setdiff1d(hashes, np.array(list(recorded), np.uint32))
+            for held in (await read_holders(self._passages, self._ledger, unknown)).values():
+                holders.update(held)
+            await self._ledger.do(_put_common, some, left - self._detection.common_passage, holders)
+
+    async def _drop_others(self, common: PassageHashes) -> None:
+        """Record that all but these hashes, which ascend, are not common."""
+        gone = np.setdiff1d(await self._ledger.do(passages.all_common), common)
+        for start in range(0, len(gone), COUNTED_AT_ONCE):
+            some = gone[start : start + COUNTED_AT_ONCE]
+            held = await read_holders(self._passages, self._ledger, some)
+            holders_of: dict[int, Holders] = {hash_: held.get(hash_, {}) for hash_ in some.tolist()}
+            await self._ledger.do(_drop_common, holders_of, self._detection)
 
     async def nominate(self) -> AsyncGenerator[Nominated, None]:
         """Record the candidates, some at a time, until all are or `stop` is set."""
@@ -171,12 +195,23 @@ class PassageSweep:
         ]
 
 
-def _put_common(db: sqlite3.Connection, rows: Sequence[tuple[int, int, int]]) -> set[int]:
-    """Record common passages, as hash, number of holders and number of an example; returns those new on record."""
+def _put_common(
+    db: sqlite3.Connection, rows: Sequence[tuple[int, int, int]], due_after: int, affected: Collection[int]
+) -> None:
+    """Record common passages, as hash, number of holders and number of an example; `affected` are holders, by id.
+
+    `due_after` is their `due_at` without their holders.
+    """
     stories = versions.stories_of(db, [example for _, _, example in rows])
     described = [
-        CommonPassage(language, passage, holders, story_id)
+        CommonPassage(language, passage, holders, story_id, due_after + holders)
         for passage, holders, example in rows
         for story_id, language in [stories[example]]
     ]
-    return passages.record_new_common(db, described)
+    with transaction(db):
+        verification.put_common(db, FoundCommon(described, affected))
+
+
+def _drop_common(db: sqlite3.Connection, held: Mapping[int, Holders], detection: Detection) -> None:
+    with transaction(db):
+        drop_common(db, held, detection)

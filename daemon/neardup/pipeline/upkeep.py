@@ -16,7 +16,8 @@ from neardup.errors import NeardupError, Transient
 from neardup.index.passages.index import PassageIndex
 from neardup.index.protocol import Index
 from neardup.ledger import Ledger, candidates, lock, outbox, submissions
-from neardup.nomination.passages import CommonPassages, PassageNomination
+from neardup.nomination.common_passages import count_again
+from neardup.nomination.passages import PassageNomination
 from neardup.nomination.stories import StoryProbe, nominate
 from neardup.pages.text_cache import Texts
 from neardup.pipeline import submitted_pages
@@ -78,6 +79,7 @@ class Upkeep:
         await self._passages.keep_up()
         verifier = Verifier(self._ledger, self._detection, algorithm(), self._texts, lambda *_: None)
         await settle(self._index, self._passages, self._ledger, self._detection)
+        await count_again(self._passages, self._ledger, self._detection)
         await verifier.verify(fitting(await self._ledger.do(candidates.pending, BEFORE_ALL, BATCH)))
         await self._ledger.do(outbox.prune_changes, KEEP_CHANGES)
         await self._ledger.do(submitted_pages.remove_unused, self._ledger.path)
@@ -98,10 +100,10 @@ async def settle(index: Index, passages: PassageSync, ledger: Ledger, detection:
     unsettled = await ledger.do(submissions.list_unsettled, STORIES_PER_LOOKUP)
     if not unsettled:
         return []
-    by_passages = PassageNomination(passages, ledger, detection, CommonPassages(passages, ledger))
+    by_passages = PassageNomination(passages, ledger, detection)
     probes = [StoryProbe(story.story_id, story.banded, np.frombuffer(story.passages, np.uint32)) for story in unsettled]
-    matches = await nominate(index, by_passages, ledger, detection, probes)
-    if matches is None:
+    nominated = await nominate(index, by_passages, ledger, detection, probes)
+    if nominated is None:
         return []
-    await ledger.do(submissions.settle, unsettled, matches)
+    await ledger.do(submissions.settle, unsettled, *nominated)
     return [story.story_id for story in unsettled]

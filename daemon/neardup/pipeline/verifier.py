@@ -7,14 +7,17 @@ pairs stay pending until the last pass of the run, or until the next run.
 
 import asyncio
 from collections import Counter
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 
 from neardup.config import Detection
-from neardup.core.verify.scores import assess_all
+from neardup.core.candidates.select import worth_comparing
+from neardup.core.fingerprint.word_hashes import PassageHashes
+from neardup.core.verify.own_text import common_in_both, share_passages
+from neardup.core.verify.scores import ComparedPair, assess_all
 from neardup.ledger import Ledger, candidates, passages, verification
-from neardup.nomination.passages import CommonHashes
+from neardup.nomination.common_passages import CommonHashes
 from neardup.pages.text_cache import Texts
-from neardup.records import Assessment, Candidate, Kind, Language
+from neardup.records import Assessment, BandedFingerprint, Candidate, Kind, Language
 from neardup.telemetry.metrics import ESTIMATED, FLAGS, NEAR_MISSES, STAGE_SECONDS
 
 BATCH = 250  # pairs
@@ -97,8 +100,32 @@ class Verifier:
             for a, b in [(both.pair.a.text_hash, both.pair.b.text_hash)]
             if a == b or not self._unanswered & {a, b}
         ]
-        assessed = await asyncio.to_thread(assess_all, compared, self._detection.of, common.__getitem__)
+        assessed = await asyncio.to_thread(assess_nominated, compared, self._detection, common)
         return [(pair, assessment) for (pair, *_), assessment in zip(compared, assessed, strict=True)]
+
+
+def assess_nominated(
+    compared: Sequence[ComparedPair], detection: Detection, common: Mapping[Language, PassageHashes]
+) -> list[Assessment | None]:
+    """As `assess_all`; None as well for a pair that only passages nominated which are common by now."""
+    assessed = assess_all(compared, detection.of, common.__getitem__)
+    for language, hashes in common.items():
+        places = [
+            n
+            for n, ((pair, a, b), assessment) in enumerate(zip(compared, assessed, strict=True))
+            if assessment is not None and a and b and pair.language == language
+        ]
+        texts = [(a, b) for _, a, b in (compared[n] for n in places) if a and b]
+        for n, (a, b), held in zip(places, texts, common_in_both(texts, hashes), strict=True):
+            if len(held) and not share_passages(a, b, hashes) and not _are_alike(compared[n].pair, detection):
+                assessed[n] = None
+    return assessed
+
+
+def _are_alike(pair: Candidate, detection: Detection) -> bool:
+    """Whether the fingerprints of their whole texts nominate two stories."""
+    a, b = (BandedFingerprint(side.language, side.simhash, side.signature) for side in (pair.a, pair.b))
+    return a.language == b.language and worth_comparing(a, b, detection.of(a.language))
 
 
 def fitting(pairs: list[Candidate]) -> list[Candidate]:

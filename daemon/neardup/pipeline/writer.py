@@ -11,7 +11,7 @@ What was written is counted in the metrics; dead letters and caps that were reac
 
 import asyncio
 from collections import Counter, defaultdict
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, replace
 from typing import Self
@@ -23,7 +23,8 @@ from neardup.core.fingerprint.minhash import FEW_SHINGLES
 from neardup.errors import IndexDamaged, NeardupError, Transient
 from neardup.index.protocol import Index, LookupResult
 from neardup.ledger import Ledger, stories
-from neardup.nomination.passages import CommonPassages, PassageLookup, PassageMatches, PassageNomination
+from neardup.ledger.passages import NONE_FOUND
+from neardup.nomination.passages import PassageLookup, PassageMatches, PassageNomination
 from neardup.nomination.stories import group_stories, join_matches, nominate_groups
 from neardup.pipeline.index_sync import catch_up, replay
 from neardup.pipeline.index_wait import IndexWait
@@ -77,8 +78,7 @@ class Writer:
         self._ledger = ledger
         self._index = index
         self._passages = passages
-        self._common = CommonPassages(passages, ledger)
-        self._nomination = PassageNomination(passages, ledger, detection, self._common, most_recent=2 * MAX_BATCHES)
+        self._nomination = PassageNomination(passages, ledger, detection, most_recent=2 * MAX_BATCHES)
         self._detection = detection
         self._version = version
         self._index_wait = index_wait
@@ -126,12 +126,13 @@ class Writer:
 
     async def write(self, batch: Outcomes, lookup: BatchLookup | None, resume: int) -> None:
         """Record a batch of outcomes of distinct stories, looked up before, and the position to resume from."""
-        index, nominees, by_passages = self._index, dict[int, Nominee](), dict[int, PassageMatches]()
+        index, nominees, common = self._index, dict[int, Nominee](), NONE_FOUND
+        by_passages: Mapping[int, PassageMatches] = {}
         fresh = [] if lookup is None else lookup.fresh
         if index is not None and lookup is not None:
             with STAGE_SECONDS.labels("nominate").time():
                 nominees = await self._nominate(index, lookup)
-            by_passages = await self._nomination.nominate(lookup.passages)
+            by_passages, (_, common) = await self._nomination.nominate(lookup.passages)
         self._counts.add(batch)
         with STAGE_SECONDS.labels("commit").time():
             left_out = await self._ledger.do(
@@ -142,6 +143,7 @@ class Writer:
                     run_id=self._run_id,
                     counts=self._counts.as_dict() | self._live_facts(),
                     checkpoint=self._checkpoint(resume),
+                    common=common,
                 ),
             )
         INDEX_LAG.inc(len(batch.made))
@@ -205,9 +207,8 @@ class Writer:
         await self._index_wait.until_answered("index", finish)
 
     async def recheck_passages(self) -> None:
-        """Verify again what was flagged for passages that have become common during the run."""
-        await self._nomination.recheck(self._common)
-        await self._common.write()
+        """Nominate again what other common passages than at the end of the run kept out."""
+        await self._nomination.recheck()
 
     async def _repair(self, index: Index) -> None:
         """Bring the index to the ledger's last change; lookups made meanwhile are repeated."""

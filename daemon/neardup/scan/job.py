@@ -300,7 +300,7 @@ class Scan:
         """Record the common passages; returns their hashes, ascending, by language."""
         examples = [self._compared[place] for place in nominated.common.examples.tolist()]
         rows = [
-            CommonPassage(example.language, hash_, holders, example.id)
+            CommonPassage(example.language, hash_, holders, example.id, holders)
             for example, hash_, holders in zip(
                 examples, nominated.common.hashes.tolist(), nominated.common.holders.tolist(), strict=True
             )

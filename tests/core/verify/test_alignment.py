@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 from neardup.core.fingerprint.word_hashes import WINDOW, Hashes, PassageHashes, hash_words, passage_hashes
 from neardup.core.native.alignment import MOST_KEPT
 from neardup.core.text.normalize import tokens
-from neardup.core.verify.alignment import MAX_GAP, NO_HASHES, align, copied_pairs, find_copied
+from neardup.core.verify.alignment import MAX_GAP, NO_HASHES, align, copied_pairs, find_copied, sampled_passages
 from neardup.core.verify.longest_run import longest_run
 from neardup.core.verify.own_text import own_pairs
 from neardup.records import MIN_BLOCK, Language, Spans
@@ -177,6 +177,7 @@ def assert_equal_to_references(a: Hashes, b: Hashes, common: PassageHashes, at_l
     assert repr(found) == repr(expected), "numbers, types or spans of copied words differ"
     assert align(a, b).tolist() == align.reference(a, b).tolist(), "blocks differ"
     assert own_pairs(a, common).tolist() == own_pairs.reference(a, common).tolist(), "own word pairs differ"
+    assert sampled_passages(a).tolist() == sampled_passages.reference(a).tolist(), "sampled passages differ"
 
 
 @pytest.mark.native

@@ -12,9 +12,9 @@ from neardup.core.fingerprint.compute import skeleton_hashes_of
 from neardup.core.fingerprint.word_hashes import WINDOW, PassageHashes, passage_hashes
 from neardup.core.text.normalize import tokens
 from neardup.core.verify.alignment import NO_HASHES
-from neardup.core.verify.own_text import LEAST_OWN, own_containments
+from neardup.core.verify.own_text import LEAST_OWN, common_in_both, own_containment, share_passages
 from neardup.core.verify.scores import examine
-from neardup.core.verify.tiers import PARTIAL, SIMILAR
+from neardup.core.verify.tiers import COPIED_WORDS, PARTIAL, POPULAR, SIMILAR
 from neardup.records import Kind, Language
 
 from tests.core.verify.test_scores import Thresholds
@@ -46,7 +46,7 @@ def test_own_containment_is_that_of_the_words_apart_from_common_passages(
     prayer = [f"prayer{k}".encode() for k in range(n)]
     common = passage_hashes(text_of_words(prayer).word_hashes)
     story = text_of_words([*prayer, *first] if is_first else [*first, *prayer])
-    found, same = own_containments([(story, text_of_words(second)), (story, story)], common)
+    found, same = own_containment(story, text_of_words(second), common), own_containment(story, story, common)
     assert same is None or same == 1
     assert (found is None) == (same is None), "whether a story has own text depends on the other one"
     surely, perhaps = (first[2 * WINDOW :], first) if is_first else (first[: -2 * WINDOW], first)
@@ -60,8 +60,7 @@ def test_own_containment_is_that_of_the_words_apart_from_common_passages(
 @given(words.filter(lambda some: len(some) > 1), words)
 def test_without_common_passages_it_is_the_containment(first: list[bytes], second: list[bytes]) -> None:
     pairs, others = set(pairwise(first)), set(pairwise(second))
-    pair = text_of_words(first), text_of_words(second)
-    assert own_containments([pair], NO_HASHES) == [len(pairs & others) / len(pairs)]
+    assert own_containment(text_of_words(first), text_of_words(second), NO_HASHES) == len(pairs & others) / len(pairs)
 
 
 @pytest.mark.parametrize("language", SAMPLED)
@@ -78,3 +77,50 @@ def test_a_disclaimer_makes_no_copies_of_short_stories(language: Language) -> No
 def test_a_popular_text_is_a_copy_though_its_passages_are_common(language: Language) -> None:
     popular, rest = tokens(STORIES[language][0]), tokens(STORIES[language][0])[::-1]
     assert kind(popular, [*rest, *popular], common_of(popular)) in {SIMILAR, PARTIAL}
+
+
+@unhurried
+@given(words, words, st.data())
+def test_a_common_passage_that_one_text_lacks_changes_nothing(
+    first: list[bytes], second: list[bytes], data: st.DataObject
+) -> None:
+    a, b = text_of_words(first), text_of_words(second)
+    both = np.intersect1d(a.passages, b.passages)
+    common = np.array(sorted(data.draw(st.sets(st.sampled_from(both.tolist() or [0])))), np.uint32)
+    more = np.union1d(common, np.setxor1d(a.passages, b.passages))
+    assert common_in_both([(a, b)], more)[0].tolist() == np.intersect1d(common, both).tolist()
+    assert share_passages(a, b, more) == share_passages(a, b, common) == (len(np.setdiff1d(both, common)) >= 2)
+    fewer, found = (
+        examine(a, b, 50, Thresholds(), hashes, same_text=False, is_of_one_language=True) for hashes in (common, more)
+    )
+    assert repr(fewer) == repr(found), "a passage that only one of them holds decides on the pair"
+
+
+@pytest.mark.parametrize("language", SAMPLED)
+def test_stories_alike_as_a_whole_count_all_words_and_parts_none_that_many_share(language: Language) -> None:
+    popular = tokens(" ".join(STORIES[language]))[:200]
+    common = common_of(popular)
+    edited = [b"edited%d" % n if n % 17 == 8 else word for n, word in enumerate(popular)]
+    for copy, expected in ((edited, SIMILAR), ([*popular, *(b"more%d" % n for n in range(220))], PARTIAL)):
+        found = examine(
+            text_of_words(popular),
+            text_of_words(copy),
+            50,
+            Thresholds(),
+            common,
+            same_text=False,
+            is_of_one_language=True,
+        )
+        assert found.kind == expected
+        assert found.signals.extra[COPIED_WORDS] > 150, "words of a common passage are not counted in a whole copy"
+        assert POPULAR in found.signals.extra
+    half = examine(
+        text_of_words([*popular[:100], *(b"a%d" % n for n in range(80))]),
+        text_of_words([*popular[:100], *(b"b%d" % n for n in range(80))]),
+        50,
+        Thresholds(),
+        common,
+        same_text=False,
+        is_of_one_language=True,
+    )
+    assert half.kind is None and half.signals.extra[COPIED_WORDS] == 0

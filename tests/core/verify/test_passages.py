@@ -73,8 +73,8 @@ def test_runs_are_the_copied_words_of_both_texts(text_a: str, text_b: str, every
 @given(st.permutations(range(4)), st.integers(2 * WINDOW, 90), st.booleans())
 def test_each_span_is_paired_with_the_one_that_copies_it(order: list[int], n: int, has_prayer: bool) -> None:
     parts = [prose(f"part{k}", n) for k in range(4)]
-    a = text_of([word for k in range(4) for word in [*prose(f"own{k}", 20), *parts[k]]])
-    b = text_of([word for k in order for word in [*prose(f"other{k}", 20), *parts[k]]])
+    a = text_of([word for k in range(4) for word in [*prose(f"own{k}", n + 20), *parts[k]]])
+    b = text_of([word for k in order for word in [*prose(f"other{k}", n + 20), *parts[k]]])
     common = passage_hashes(text_of(parts[0]).word_hashes) if has_prayer else NO_HASHES
     found = examined(a, b, common)
     pairs = pair_spans(a, b, found)

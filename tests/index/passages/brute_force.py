@@ -10,7 +10,7 @@ from neardup.index.passages.lookup import Found
 from neardup.index.passages.postings import PassageHashes
 
 Stories = Mapping[int, PassageHashes]
-Answer = tuple[dict[int, int], dict[int, int]]
+Answer = tuple[dict[int, int], list[int]]
 
 # Few hashes, so that stories share them, at both ends of the range and next to each other in a bucket.
 HASHES = [0, 1, 2, 0xFFFF, 0x10000, 0x10001, 0x7FFFFFFF, 0x80000000, 0x80000001, 0xFFFFFF00, 0xFFFFFFFE, 0xFFFFFFFF]
@@ -40,15 +40,15 @@ def holders(stories: Stories) -> dict[int, list[int]]:
 
 
 def answers(stories: Stories, probes: Sequence[PassageHashes], common: int) -> list[Answer]:
-    """For each probe: how many uncommon hashes each story shares with it, at least MIN_SHARED; and the holders of each
-    common hash.
+    """For each probe: how many uncommon hashes each story shares with it, at least MIN_SHARED; and how many stories
+    hold each of its hashes.
     """
     holding, found = holders(stories), list[Answer]()
     for probe in probes:
         numbers = {passage_hash: holding.get(passage_hash, []) for passage_hash in probe.tolist()}
         shared = Counter(number for some in numbers.values() if len(some) <= common for number in some)
-        commons = {passage_hash: len(some) for passage_hash, some in numbers.items() if len(some) > common}
-        found.append(({number: count for number, count in shared.items() if count >= MIN_SHARED}, commons))
+        counts = list(map(len, numbers.values()))
+        found.append(({number: count for number, count in shared.items() if count >= MIN_SHARED}, counts))
     return found
 
 
@@ -62,10 +62,10 @@ def pairs(stories: Stories, common: int) -> dict[tuple[int, int], int]:
 
 
 def as_dicts(found: Found) -> Answer:
-    """An answer in the form of `answers`; its arrays must ascend."""
-    assert (np.diff(found.numbers.astype(int)) > 0).all() and (np.diff(found.common.astype(int)) > 0).all()
+    """An answer in the form of `answers`; the numbers must ascend."""
+    assert (np.diff(found.numbers.astype(int)) > 0).all()
     shared = dict(zip(found.numbers.tolist(), found.shared.tolist(), strict=True))
-    return shared, dict(zip(found.common.tolist(), found.holders.tolist(), strict=True))
+    return shared, found.holders.tolist()
 
 
 def without(stories: Stories, dead: Collection[int]) -> Stories:

@@ -502,19 +502,34 @@ static void order_spans(struct span *spans, int64_t count, int64_t length, struc
 
 INLINE uint64_t pair_hash(const uint64_t *words) { return mix(mix(words[0]) + words[1]); }
 
+/* The sampled grams of a text: their passage hashes, and the places at which they begin. */
+struct samples {
+    uint64_t *hashes;
+    uint32_t *places;
+    int64_t count;
+};
+
+static struct samples sample(struct text text, struct arena *arena) {
+    int64_t grams = gram_count(text);
+    struct samples found = {take(arena, grams, sizeof(uint64_t)), take(arena, grams, sizeof(uint32_t)), 0};
+    for (int64_t place = 0; place < grams; place++) {
+        const uint64_t *gram = text.words + place;
+        found.hashes[place] = mix(mix(pair_hash(gram)) + pair_hash(gram + 2));
+    }
+    found.count = (int64_t)winnow_places(found.hashes, (size_t)grams, WINDOW, found.places);
+    for (int64_t nth = 0; nth < found.count; nth++) {
+        found.hashes[nth] = mix(found.hashes[found.places[nth]]) >> 32; /* a sample begins at its number or later */
+    }
+    return found;
+}
+
 /* Set what is common in the words of one span. */
 static void mark_common(struct text span, const uint32_t *common, int64_t commons, uint8_t *marks, struct arena arena) {
-    int64_t grams = gram_count(span);
-    uint64_t *hashes = take(&arena, grams, sizeof(uint64_t));
-    uint32_t *places = take(&arena, grams, sizeof(uint32_t));
-    for (int64_t place = 0; place < grams; place++) {
-        const uint64_t *gram = span.words + place;
-        hashes[place] = mix(mix(pair_hash(gram)) + pair_hash(gram + 2));
-    }
-    int64_t samples = (int64_t)winnow_places(hashes, (size_t)grams, WINDOW, places);
+    struct samples samples = sample(span, &arena);
+    const uint32_t *places = samples.places;
     int64_t first = -1, last = -1; /* the places of the first and the last of a stretch of common samples */
-    for (int64_t nth = 0; nth < samples; nth++) {
-        if (is_among((uint32_t)(mix(hashes[places[nth]]) >> 32), common, commons)) {
+    for (int64_t nth = 0; nth < samples.count; nth++) {
+        if (is_among((uint32_t)samples.hashes[nth], common, commons)) {
             last = places[nth];
             if (first < 0) {
                 first = nth ? last : 0;
@@ -721,6 +736,19 @@ static void mark_near(uint8_t *marks, int64_t length) {
         next = marks[place] & COMMON ? place : next;
         marks[place] |= next - place <= WINDOW ? NEAR_COMMON : 0;
     }
+}
+
+int64_t nd_sampled_passages(const uint64_t *words, int64_t length, uint32_t *hashes, void *room, int64_t room_bytes) {
+    struct text text = {words, length};
+    if (!is_valid(text, (struct text){NULL, 0}, room, room_bytes) || (length && !hashes)) {
+        return ND_INVALID;
+    }
+    struct arena arena = {room};
+    struct samples samples = sample(text, &arena);
+    for (int64_t nth = 0; nth < samples.count; nth++) {
+        hashes[nth] = (uint32_t)samples.hashes[nth];
+    }
+    return samples.count;
 }
 
 int64_t nd_own_pairs(const uint64_t *words, int64_t length, const uint32_t *common, int64_t commons, uint64_t *pairs,

@@ -22,6 +22,7 @@ _text = c_void_p, c_int64
 _room_bytes = bind("nd_alignment_room", c_int64, c_int64)
 _aligned = bind("nd_aligned", *_text, *_text, c_void_p, c_int64)
 _copied_pairs = bind("nd_copied_pairs", *_text, *_text, *_text, c_void_p, *_text, *_text)
+_sampled_passages = bind("nd_sampled_passages", *_text, c_void_p, c_void_p, c_int64)
 _own_pairs = bind("nd_own_pairs", *_text, *_text, c_void_p, c_void_p, c_void_p, c_int64)
 
 
@@ -88,6 +89,13 @@ def _results(headers: npt.NDArray[np.int64], spans: Spans) -> Iterator[Copied]:
         longest_run = None if longest < 0 else longest
         yield Copied(words, common_words, spans[at:middle], spans[middle:end], longest_run)
         at = end
+
+
+def sampled_passages(words: Hashes) -> PassageHashes:
+    words = np.ascontiguousarray(words)
+    hashes, room = np.empty(len(words), np.uint32), _room(len(words))
+    text = address(words, WORD_HASH), len(words)
+    return hashes[: check_code(_sampled_passages(*text, address(hashes, PASSAGE_HASH), *room.span))]
 
 
 def own_pairs(words: Hashes, common: PassageHashes) -> Hashes:

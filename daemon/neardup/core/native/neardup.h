@@ -275,6 +275,14 @@ ND_API int64_t nd_copied_pairs(const nd_words *texts, int64_t n, const nd_pair *
 ND_API int64_t nd_own_pairs(const uint64_t *words, int64_t length, const uint32_t *common, int64_t commons,
                             uint64_t *pairs, uint8_t *marks, void *room, int64_t room_bytes);
 
+/* The passage hashes of the sampled grams of a text, in its order; `hashes` has room for a number a word.
+ *
+ * The room is that for this text and one of no words.  Returns how many there are.
+ * Reference: core.verify.alignment.sampled_passages.
+ */
+ND_API int64_t nd_sampled_passages(const uint64_t *words, int64_t length, uint32_t *hashes, void *room,
+                                   int64_t room_bytes);
+
 /* ==== sets.c: sets of numbers, which ascend and are distinct =================================================== */
 
 /* Count the hashes that the sets of each of m pairs share; `shared` has room for a number a pair.

@@ -239,6 +239,12 @@ def packed_grams(words: Hashes) -> Iterator[bytes]:
     return (packed[at : at + GRAM * size] for at in range(0, len(packed) - (GRAM - 1) * size, size))
 
 
+@in_c(native.sampled_passages)
+def sampled_passages(words: Hashes) -> PassageHashes:
+    """Word hashes (n,), in reading order -> (m,) the passage hashes of the sampled grams, in that order."""
+    return sample_grams(words)[0]
+
+
 def words_in_common(words: Hashes, common: PassageHashes) -> Mask:
     """Which words (n,) of a text stand in common passages, whose hashes ascend.
 

@@ -1,40 +1,54 @@
-"""What two stories share apart from common passages: whether they are copies, or only bear the same disclaimer."""
+"""What two stories share apart from common passages: whether they are copies, or only bear the same disclaimer.
+
+Only the common passages that both stories hold decide on a pair.  So a passage that becomes common changes nothing but
+the pairs among its holders.
+"""
 
 from collections.abc import Sequence
 
 import numpy as np
 
 from neardup.core.fingerprint.minhash import distinct
-from neardup.core.fingerprint.word_hashes import WINDOW, Hashes, PassageHashes, word_pairs
+from neardup.core.fingerprint.word_hashes import (
+    MIN_SHARED,
+    WINDOW,
+    Hashes,
+    PassageHashes,
+    word_pairs,
+)
 from neardup.core.native import alignment as native
 from neardup.core.native import in_c
 from neardup.core.verify.alignment import words_in_common
-from neardup.core.verify.sets import count_shared_pairs
+from neardup.core.verify.sets import are_among_ascending, count_shared
 from neardup.core.verify.text import Text, distinct_texts
 
 # The least share of a story's word pairs that are apart from common passages; a story with less is a popular text.
 LEAST_OWN = 0.1
-NO_WORDS: Hashes = np.empty(0, np.uint64)
 
 
-def own_containments(pairs: Sequence[tuple[Text, Text]], common: PassageHashes) -> list[float | None]:
-    """The share of a story's shingles apart from common passages that another story has, 0 to 1: of each such pair.
-
-    `common` (n,) are the hashes of common passages, ascending.  None for a story that is little more than common
-    passages.
-    """
-    if not pairs:
-        return []
+def common_in_both(pairs: Sequence[tuple[Text, Text]], common: PassageHashes) -> list[PassageHashes]:
+    """The hashes of common passages, (n,) ascending -> those that both texts of each pair hold, ascending."""
+    if not len(common):
+        return [common] * len(pairs)
     texts, places = distinct_texts(pairs)
-    stories = set(places[:, 0].tolist())
-    own = [distinct(own_pairs(text.word_hashes, common)) if n in stories else NO_WORDS for n, text in enumerate(texts)]
-    shared = count_shared_pairs(
-        [*own, *(text.shingles for text in texts)], places + np.array([0, len(texts), 0], np.int32)
-    )
-    return [
-        None if len(own[n]) <= LEAST_OWN * len(texts[n].shingles) else count / len(own[n])
-        for n, count in zip(places[:, 0].tolist(), shared.tolist(), strict=True)
-    ]
+    held = [text.passages[are_among_ascending(text.passages, common)] for text in texts]
+    return [held[a][are_among_ascending(held[a], held[b])] for a, b, _ in places.tolist()]
+
+
+def share_passages(a: Text, b: Text, common: PassageHashes) -> bool:
+    """Whether passages nominate two texts: they share MIN_SHARED passage hashes that are not common."""
+    shared = np.intersect1d(a.passages, b.passages, assume_unique=True)
+    return bool(np.count_nonzero(~are_among_ascending(shared, common)) >= MIN_SHARED)
+
+
+def own_containment(story: Text, other: Text, common: PassageHashes) -> float | None:
+    """The share of a story's shingles apart from common passages that another story has, 0 to 1.
+
+    `common` (n,) are the hashes of the common passages that both hold, ascending.  None for a story that is little more
+    than common passages.
+    """
+    own = distinct(own_pairs(story.word_hashes, common))
+    return None if len(own) <= LEAST_OWN * len(story.shingles) else count_shared(own, other.shingles) / len(own)
 
 
 @in_c(native.own_pairs)

@@ -14,12 +14,12 @@ import numpy.typing as npt
 
 from neardup.core.fingerprint.minhash import agreeing, estimated_jaccard, signature_rows
 from neardup.core.fingerprint.skeleton import LEAST
-from neardup.core.fingerprint.word_hashes import MIN_SHARED, PassageHashes
+from neardup.core.fingerprint.word_hashes import MIN_SHARED, Hashes, PassageHashes
 from neardup.core.verify import skeletons
-from neardup.core.verify.alignment import NO_HASHES, copied_pairs, find_copied
+from neardup.core.verify.alignment import NO_HASHES, copied_pairs, words_in_common
 from neardup.core.verify.longest_run import longest_run
-from neardup.core.verify.own_text import own_containments
-from neardup.core.verify.sets import count_apart_pairs, count_shared, count_shared_pairs
+from neardup.core.verify.own_text import common_in_both, own_containment
+from neardup.core.verify.sets import ONE_PAIR, Pairs, count_apart_pairs, count_shared, count_shared_pairs
 from neardup.core.verify.text import Text, distinct_texts
 from neardup.core.verify.tiers import (
     COMMON_WORDS,
@@ -27,7 +27,9 @@ from neardup.core.verify.tiers import (
     LABELS,
     LANGUAGES,
     OWN_CONTAINMENT,
+    POPULAR,
     Thresholds,
+    counts_common,
     kind_of,
 )
 from neardup.records import Assessment, Candidate, Copied, Language, Signals
@@ -183,14 +185,9 @@ def examine(
     if same_text:
         return _same_text(len(a.word_hashes), bits, texts.languages, thresholds)
     if texts.are_in_two_scripts:
-        return _assess_skeletons([texts], thresholds)[0]
-    found = find_copied(a.word_hashes, b.word_hashes, common)
+        return _assess_skeletons([texts], thresholds, common)[0]
     overlap = _overlap(a, b, count_shared(a.shingles, b.shingles), bits)
-    run = longest_run(a.word_hashes, b.word_hashes) if found.longest_run is None else found.longest_run
-    own = _own_shares([(texts, overlap, found)], common).get(0)
-    extra = _extra(found, own, texts.languages)
-    signals = replace(overlap, longest_run_words=run, extra=extra)
-    by_words = Assessment(kind_of(signals, thresholds), signals, found.spans_a, found.spans_b)
+    [by_words] = _assess_copied([texts], [overlap], [a.word_hashes, b.word_hashes], ONE_PAIR, thresholds, common)
     return by_words if by_words.kind is not None else _assess_disguised([texts], thresholds, common)[0] or by_words
 
 
@@ -200,7 +197,7 @@ def _assess_texts(pairs: Sequence[_Texts], thresholds: Thresholds, common: Passa
     by_words, in_two_scripts = list[int](), list[int]()
     for n, texts in enumerate(pairs):
         (in_two_scripts if texts.are_in_two_scripts else by_words).append(n)
-    by_skeletons = _assess_skeletons([pairs[n] for n in in_two_scripts], thresholds)
+    by_skeletons = _assess_skeletons([pairs[n] for n in in_two_scripts], thresholds, common)
     for n, overlap in zip(in_two_scripts, by_skeletons, strict=True):
         found[n] = _if_recorded(overlap)
     for n, assessment in zip(by_words, _assess_words([pairs[n] for n in by_words], thresholds, common), strict=True):
@@ -228,27 +225,56 @@ def _assess_words(pairs: Sequence[_Texts], thresholds: Thresholds, common: Passa
             places[n, 2] = NEAR_MISS_WORDS
         aligned.append(n)
     found: list[Assessment | None] = [None] * len(pairs)
-    shares = copied_pairs([text.word_hashes for text in texts], places[aligned], common)
-    own = _own_shares([(pairs[n], overlaps[n], share) for n, share in zip(aligned, shares, strict=True)], common)
-    for nth, (n, share) in enumerate(zip(aligned, shares, strict=True)):
-        found[n] = _assess_copied(pairs[n], overlaps[n], share, own.get(nth), thresholds)
+    words, some = [text.word_hashes for text in texts], [pairs[n] for n in aligned]
+    assessed = _assess_copied(some, [overlaps[n] for n in aligned], words, places[aligned], thresholds, common)
+    for n, assessment in zip(aligned, assessed, strict=True):
+        found[n] = _if_recorded(assessment)
     return found
 
 
-def _assess_copied(
-    texts: _Texts, overlap: Signals, found: Copied, own: float | None, thresholds: Thresholds
-) -> Assessment | None:
-    """The assessment of a pair by what its texts share; None if that is too little to be recorded."""
-    a, b, bits, languages = texts
-    extra = _extra(found, own, languages)
-    run = found.longest_run
-    signals = Signals(bits, False, overlap.jaccard, overlap.containment_a, overlap.containment_b, run, extra=extra)
-    kind = kind_of(signals, thresholds)
-    if kind is None and not _is_near_miss(signals):
-        return None
-    if run is None:
-        signals = replace(signals, longest_run_words=longest_run(a.word_hashes, b.word_hashes))
-    return Assessment(kind, signals, found.spans_a, found.spans_b)
+def _assess_copied(  # noqa: PLR0917 - what both callers have at hand
+    pairs: Sequence[_Texts],
+    overlaps: Sequence[Signals],
+    words: Sequence[Hashes],
+    places: Pairs,
+    thresholds: Thresholds,
+    common: PassageHashes,
+) -> list[Assessment]:
+    """The assessments of pairs by what their texts share; `places` are those of their texts in `words`."""
+    commons = common_in_both([(a, b) for a, b, *_ in pairs], common)
+    shares = _copied_apart(words, places, commons)
+    signals = [
+        replace(overlap, extra=_extra(texts, overlap, share, held))
+        for texts, overlap, share, held in zip(pairs, overlaps, shares, commons, strict=True)
+    ]
+    whole = [n for n, some in enumerate(signals) if shares[n].common_words and counts_common(some, thresholds)]
+    for n, share in zip(whole, copied_pairs(words, places[whole], NO_HASHES), strict=True):
+        extra = {name: value for name, value in signals[n].extra.items() if name != COMMON_WORDS}
+        shares[n], signals[n] = share, replace(signals[n], extra=extra | {COPIED_WORDS: share.words})
+    return [
+        Assessment(
+            kind_of(some, thresholds),
+            replace(some, longest_run_words=_run_of(texts, share)),
+            share.spans_a,
+            share.spans_b,
+        )
+        for texts, some, share in zip(pairs, signals, shares, strict=True)
+    ]
+
+
+def _copied_apart(words: Sequence[Hashes], places: Pairs, commons: Sequence[PassageHashes]) -> list[Copied]:
+    """What the texts of each pair share apart from its common passages."""
+    pairs_of = defaultdict[bytes, list[int]](list)
+    for n, held in enumerate(commons):
+        pairs_of[held.tobytes()].append(n)
+    found = dict[int, Copied]()
+    for some in pairs_of.values():
+        found.update(zip(some, copied_pairs(words, places[some], commons[some[0]]), strict=True))
+    return [found[n] for n in range(len(places))]
+
+
+def _run_of(texts: _Texts, share: Copied) -> int:
+    return longest_run(texts.a.word_hashes, texts.b.word_hashes) if share.longest_run is None else share.longest_run
 
 
 def _assess_disguised(
@@ -264,28 +290,40 @@ def _assess_disguised(
     least = np.where(fewer > LEAST, LEAST_SHARED * fewer, MIN_SHARED)
     alike = np.flatnonzero(count_apart_pairs(hashes, places, common) >= least).tolist()
     found: list[Assessment | None] = [None] * len(pairs)
-    for n, assessment in zip(alike, _assess_skeletons([pairs[n] for n in alike], thresholds), strict=True):
+    for n, assessment in zip(alike, _assess_skeletons([pairs[n] for n in alike], thresholds, common), strict=True):
         found[n] = None if assessment.kind is None else assessment
     return found
 
 
-def _assess_skeletons(pairs: Sequence[_Texts], thresholds: Thresholds) -> list[Assessment]:
-    """The assessments of pairs by their skeletons."""
+def _assess_skeletons(pairs: Sequence[_Texts], thresholds: Thresholds, common: PassageHashes) -> list[Assessment]:
+    """The assessments of pairs by their skeletons; copies must be that apart from common passages as well."""
     if not pairs:
         return []
     texts, places = distinct_texts([(a, b) for a, b, *_ in pairs])
     overlaps = skeletons.overlaps([text.skeleton_grams for text in texts], places, [pair.bits for pair in pairs])
-    return [_assess_overlap(*both, thresholds) for both in zip(pairs, overlaps, strict=True)]
+    found = [replace(overlap, extra={LANGUAGES: pair.languages}) for pair, overlap in zip(pairs, overlaps, strict=True)]
+    copies = [n for n, signals in enumerate(found) if kind_of(signals, thresholds) is not None]
+    commons = common_in_both([pairs[n][:2] for n in copies], common)
+    assessed = [Assessment(None, signals) for signals in found]
+    for n, held in zip(copies, commons, strict=True):
+        assessed[n] = _assess_alike(pairs[n], found[n], held, thresholds)
+    return assessed
 
 
-def _assess_overlap(texts: _Texts, overlap: Signals, thresholds: Thresholds) -> Assessment:
-    signals = replace(overlap, extra={LANGUAGES: texts.languages})
+def _assess_alike(texts: _Texts, signals: Signals, common: PassageHashes, thresholds: Thresholds) -> Assessment:
+    """The assessment of a pair whose whole skeletons are alike; `common` are the passages that both hold."""
+    a, b, masks = texts.a, texts.b, None
+    if len(common):
+        masks = words_in_common(a.word_hashes, common), words_in_common(b.word_hashes, common)
+        grams = [skeletons.grams_apart(text.normalised, mask) for text, mask in zip((a, b), masks, strict=True)]
+        [overlap] = skeletons.overlaps(grams, ONE_PAIR, [texts.bits])
+        signals = replace(overlap, extra=signals.extra)
     kind = kind_of(signals, thresholds)
     if kind is None:
         return Assessment(None, signals)
-    found = skeletons.copied_words(texts.a.skeleton, texts.b.skeleton)
-    signals = replace(signals, extra={LANGUAGES: texts.languages, COPIED_WORDS: found.words})
-    return Assessment(kind, signals, found.spans_a, found.spans_b)
+    found = skeletons.copied_words(a.skeleton, b.skeleton, masks)
+    signals = replace(signals, extra={**signals.extra, COPIED_WORDS: found.words})
+    return Assessment(kind if found.words else None, signals, found.spans_a, found.spans_b)
 
 
 def _if_recorded(assessment: Assessment) -> Assessment | None:
@@ -297,29 +335,20 @@ def _is_near_miss(signals: Signals) -> bool:
     return signals.containment >= NEAR_MISS or signals.extra.get(COPIED_WORDS, 0) >= NEAR_MISS_WORDS
 
 
-def _extra(found: Copied, own: float | None, languages: int) -> dict[str, float]:
+def _extra(texts: _Texts, overlap: Signals, found: Copied, common: PassageHashes) -> dict[str, float]:
+    """What a pair shares beside its overlap; `common` are the passages that both hold.
+
+    What the story with fewer shingles shares apart from them counts where they may be most of the overlap.
+    """
     extra: dict[str, float] = {COPIED_WORDS: found.words}
     if found.common_words:
         extra[COMMON_WORDS] = found.common_words
-    if languages > 1:
-        extra[LABELS] = languages
-    if own is not None:
-        extra[OWN_CONTAINMENT] = own
+    extra |= _labels(texts.languages)
+    if found.common_words and overlap.containment >= NEAR_MISS:
+        few, many = sorted((texts.a, texts.b), key=lambda text: len(text.shingles))
+        own = own_containment(few, many, common)
+        extra |= {POPULAR: 1} if own is None else {OWN_CONTAINMENT: own}
     return extra
-
-
-def _own_shares(pairs: Sequence[tuple[_Texts, Signals, Copied]], common: PassageHashes) -> dict[int, float]:
-    """What the story with fewer shingles shares apart from common passages, where these may be most of the overlap.
-
-    By the places of the pairs, which come with their overlap and what they share.
-    """
-    places = [
-        n for n, (_, overlap, found) in enumerate(pairs) if found.common_words and overlap.containment >= NEAR_MISS
-    ]
-    texts = [pairs[n][0] for n in places]
-    few_and_many = [(a, b) if len(a.shingles) <= len(b.shingles) else (b, a) for a, b, *_ in texts]
-    own = own_containments(few_and_many, common)
-    return {n: share for n, share in zip(places, own, strict=True) if share is not None}
 
 
 def _labels(languages: int) -> dict[str, float]:

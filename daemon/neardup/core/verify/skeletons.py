@@ -12,7 +12,15 @@ from neardup.core.fingerprint.skeleton import Skeleton, grams_of, skeleton_of
 from neardup.core.native import in_c
 from neardup.core.native import sets as native
 from neardup.core.text.consonants import CLASS_BITS
-from neardup.core.verify.alignment import NO_HASHES, PairedSpans, align, each_word, find_copied, partners
+from neardup.core.verify.alignment import (
+    NO_HASHES,
+    Mask,
+    PairedSpans,
+    align,
+    each_word,
+    find_copied,
+    partners,
+)
 from neardup.core.verify.sets import Numbers, Pairs, count_apart_pairs
 from neardup.records import NO_SPANS, Copied, Signals, Spans
 
@@ -61,10 +69,22 @@ def packed_grams(normalised: bytes, size: int) -> Grams:
     return packed
 
 
-def copied_words(a: Skeleton, b: Skeleton) -> Copied:
-    """What `find_copied` finds in the skeletons, as words of either text; `words` counts those of the lesser."""
+def grams_apart(normalised: bytes, is_common: Mask) -> Grams:
+    """A normalised text in UTF-8 -> the distinct grams that have no consonant of a common word, ascending."""
+    grams, places = packed_grams(normalised, GRAM), skeleton_of(normalised).words
+    before = np.cumsum(np.append(False, is_common[places]))
+    return distinct(grams[before[GRAM:] == before[:-GRAM]]) if len(grams) else grams
+
+
+def copied_words(a: Skeleton, b: Skeleton, common: tuple[Mask, Mask] | None = None) -> Copied:
+    """What `find_copied` finds in the skeletons, as words of either text; `words` counts those of the lesser.
+
+    `common` are the words of either text that do not count.
+    """
     found = find_copied(grams_of(a.classes, ALIGNED_GRAM), grams_of(b.classes, ALIGNED_GRAM))
     spans_a, spans_b = _in_words(found.spans_a, a), _in_words(found.spans_b, b)
+    if common is not None:
+        spans_a, spans_b = _apart(spans_a, common[0]), _apart(spans_b, common[1])
     words = min(int(np.diff(spans).sum()) for spans in (spans_a, spans_b))
     return Copied(words, 0, spans_a, spans_b, None)
 
@@ -84,3 +104,12 @@ def _in_words(spans: Spans, skeleton: Skeleton) -> Spans:
     apart = first[1:] > last[:-1]
     starts, ends = first[np.append(True, apart)], last[np.append(apart, True)] + 1
     return np.stack((starts, ends), axis=1).astype(np.int32)
+
+
+def _apart(spans: Spans, common: Mask) -> Spans:
+    """The spans, ascending, without the words that are common."""
+    kept = [NO_SPANS]
+    for start, end in spans.tolist():
+        edges = np.flatnonzero(np.diff(common[start:end], prepend=True, append=True))
+        kept.append((start + edges.reshape(-1, 2)).astype(np.int32))
+    return np.concatenate(kept)

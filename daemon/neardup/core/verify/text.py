@@ -15,11 +15,12 @@ from neardup.core.fingerprint.compute import fingerprint_text, hash_text
 from neardup.core.fingerprint.compute import text_hash as hash_of
 from neardup.core.fingerprint.minhash import shingles
 from neardup.core.fingerprint.skeleton import Skeleton, skeleton_of
-from neardup.core.fingerprint.word_hashes import Hashes, PassageHashes, passage_hashes
+from neardup.core.fingerprint.word_hashes import Hashes, PassageHashes
 from neardup.core.native.fingerprint import HashedText
 from neardup.core.text.disguise import text_marks
 from neardup.core.text.normalize import Located, locate_words
 from neardup.core.text.scripts import Characters, characters, script_of_most
+from neardup.core.verify.alignment import sampled_passages
 from neardup.core.verify.sets import Pairs
 from neardup.core.verify.skeletons import Grams, distinct_grams
 from neardup.records import Fingerprint, Marks
@@ -78,7 +79,7 @@ class Text:
     @cached_property
     def passages(self) -> PassageHashes:
         """The passage hashes of its fingerprint, ascending."""
-        return np.union1d(passage_hashes(self.word_hashes), self.skeleton_hashes)
+        return np.union1d(sampled_passages(self.word_hashes), self.skeleton_hashes)
 
     # What pairs are compared by.
 

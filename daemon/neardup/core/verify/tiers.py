@@ -16,6 +16,7 @@ TRANSLITERATED, TRANSLATED, RETOLD = "transliterated", "translated", "retold"
 # Extra signals, as `core.verify.alignment` counts them: copied words, and those that stand in common passages instead.
 COPIED_WORDS, COMMON_WORDS = "copied_words", "common_words"
 OWN_CONTAINMENT = "own_containment"  # as `core.verify.own_text` computes it, where both texts have common passages
+POPULAR = "popular"  # 1 where the shorter text is little more than common passages, so that it has no own containment
 MARGIN = "margin"  # of vectors, as `meaning.margins` computes it
 LANGUAGES = "languages"  # where the signals compare skeletons: how many languages the stories are filed under, 1 or 2
 LABELS = "labels"  # where the signals compare words: 2 if the stories are filed under two languages, in one script
@@ -48,6 +49,8 @@ class Tier:
       queue of their own, see neardup.ledger.meaning_flags.
     - `holds`: whether a pair with these signals is of this kind, if no tier above holds.
     - `strength`: orders flags of this kind, the largest first.  Any scale will do.
+    - `is_of_whole_texts`: whether it says that two stories are the same as a whole.  Such a match counts all words that
+      are copied, those of common passages too: a story that a hundred accounts repeat is a hundred copies.
     - `joins_clusters`: whether a flag joins its two stories in a cluster, given the words of the longer and
       of the shorter story.
     - `reuse_expected`: whether authors often repeat their own text in this way (the recap of a serial), so that
@@ -62,6 +65,7 @@ class Tier:
     compares: Literal["words", "skeletons", "vectors"]
     holds: Callable[[Signals, Thresholds], bool]
     strength: Callable[[Signals], float]
+    is_of_whole_texts: bool
     joins_clusters: Callable[[int, int], bool]
     reuse_expected: bool
     label: str
@@ -89,9 +93,22 @@ def _of_similar_length(longer: int, shorter: int) -> bool:
     return longer <= 2 * shorter
 
 
-def _shares_own_text(signals: Signals) -> bool:
-    """Whether two stories share more than common passages and chance."""
-    return signals.extra.get(OWN_CONTAINMENT, 1) > UNRELATED_CONTAINMENT
+def _is_similar(signals: Signals, thresholds: Thresholds) -> bool:
+    """A popular text is judged as a whole; any other must share more than common passages and chance."""
+    return (signals.jaccard or 0) >= thresholds.jaccard and (
+        signals.extra.get(OWN_CONTAINMENT, 1) > UNRELATED_CONTAINMENT
+    )
+
+
+def _is_partial(signals: Signals, thresholds: Thresholds) -> bool:
+    """What many share is no part copied, unless a longer story has a popular text as a whole.
+
+    The part of it is then that which two texts of one length have that are `similar`.
+    """
+    if POPULAR in signals.extra:
+        return signals.containment >= 2 * thresholds.jaccard / (1 + thresholds.jaccard)
+    own, copied = signals.extra.get(OWN_CONTAINMENT, 1), signals.extra.get(COPIED_WORDS, 1)
+    return min(signals.containment, own) >= thresholds.containment and copied > 0
 
 
 def _is_transliterated(signals: Signals, thresholds: Thresholds) -> bool:
@@ -112,6 +129,7 @@ TIERS: tuple[Tier, ...] = (
         compares="words",
         holds=lambda signals, _: signals.same_text,
         strength=lambda _: 1.0,
+        is_of_whole_texts=True,
         joins_clusters=_always,
         reuse_expected=False,
         label="Exact copy",
@@ -126,6 +144,7 @@ TIERS: tuple[Tier, ...] = (
         compares="words",
         holds=lambda signals, thresholds: signals.hamming <= thresholds.hamming,
         strength=lambda signals: (signals.jaccard or 0) / 2 - signals.hamming,
+        is_of_whole_texts=True,
         joins_clusters=_always,
         reuse_expected=False,
         label="Near copy",
@@ -138,8 +157,9 @@ TIERS: tuple[Tier, ...] = (
         severity=300,
         nominated_by=("signature",),
         compares="words",
-        holds=lambda signals, thresholds: (signals.jaccard or 0) >= thresholds.jaccard and _shares_own_text(signals),
+        holds=_is_similar,
         strength=lambda signals: signals.jaccard or 0,
+        is_of_whole_texts=True,
         joins_clusters=_always,
         reuse_expected=False,
         label="Similar stories",
@@ -152,8 +172,9 @@ TIERS: tuple[Tier, ...] = (
         severity=400,
         nominated_by=("signature", "passages"),
         compares="words",
-        holds=lambda signals, thresholds: signals.containment >= thresholds.containment and _shares_own_text(signals),
+        holds=_is_partial,
         strength=lambda signals: signals.containment,
+        is_of_whole_texts=False,
         joins_clusters=_of_similar_length,
         reuse_expected=True,
         label="Partial copy",
@@ -168,6 +189,7 @@ TIERS: tuple[Tier, ...] = (
         compares="skeletons",
         holds=_is_transliterated,
         strength=lambda signals: signals.containment,
+        is_of_whole_texts=False,
         joins_clusters=_of_similar_length,
         reuse_expected=True,
         label="Disguised copy",
@@ -182,6 +204,7 @@ TIERS: tuple[Tier, ...] = (
         compares="words",
         holds=_is_passage,
         strength=lambda signals: signals.extra.get(COPIED_WORDS, 0),
+        is_of_whole_texts=False,
         joins_clusters=_never,
         reuse_expected=True,
         label="Copied passage",
@@ -196,6 +219,7 @@ TIERS: tuple[Tier, ...] = (
         compares="vectors",
         holds=_by_words_never,
         strength=lambda signals: signals.extra.get(MARGIN, 0),
+        is_of_whole_texts=False,
         joins_clusters=_never,
         reuse_expected=True,
         label="Translated story",
@@ -210,6 +234,7 @@ TIERS: tuple[Tier, ...] = (
         compares="vectors",
         holds=_by_words_never,
         strength=lambda signals: signals.extra.get(MARGIN, 0),
+        is_of_whole_texts=False,
         joins_clusters=_never,
         reuse_expected=True,
         label="Retold story",
@@ -248,7 +273,17 @@ def tier_of(kind: str) -> Tier:
 
 def kind_of(signals: Signals, thresholds: Thresholds) -> Kind | None:
     """The most severe kind that holds for a pair; None where none does."""
-    for tier in BY_SKELETONS if LANGUAGES in signals.extra else BY_WORDS:
-        if tier.holds(signals, thresholds):
-            return TRANSLITERATED if LABELS in signals.extra else tier.kind
-    return None
+    if (tier := _tier_that_holds(signals, thresholds)) is None:
+        return None
+    return TRANSLITERATED if LABELS in signals.extra else tier.kind
+
+
+def counts_common(signals: Signals, thresholds: Thresholds) -> bool:
+    """Whether the words of common passages count as copied in a pair with these signals."""
+    tier = _tier_that_holds(signals, thresholds)
+    return tier is not None and (tier.is_of_whole_texts or (tier.kind == PARTIAL and POPULAR in signals.extra))
+
+
+def _tier_that_holds(signals: Signals, thresholds: Thresholds) -> Tier | None:
+    tiers = BY_SKELETONS if LANGUAGES in signals.extra else BY_WORDS
+    return next((tier for tier in tiers if tier.holds(signals, thresholds)), None)

@@ -31,9 +31,10 @@ from neardup.index.passages.folder import (
     segments_to_merge,
 )
 from neardup.index.passages.join import HashesByStory, JoinStep, hashes_by_story, join_passages
-from neardup.index.passages.lookup import THREADS, Found, holders_of, look_up
+from neardup.index.passages.lookup import THREADS, Found, holders_of, look_up, postings_of
 from neardup.index.passages.postings import (
     NO_KEYS,
+    Counts,
     Keys,
     PassageHashes,
     Range,
@@ -122,6 +123,13 @@ class PassageIndex:
         with self._state:
             segments, tail = [file.usable() for file in self._segments], self._tail.view
         return holders_of(hashes, most, segments, tail)
+
+    def postings_of(self, hashes: PassageHashes, most: int) -> tuple[Counts, Numbers, Counts]:
+        """As `lookup.postings_of`."""
+        self._refresh()
+        with self._state:
+            segments, tail = [file.usable() for file in self._segments], self._tail.view
+        return postings_of(hashes, most, segments, tail)
 
     def flush(self, first: int, last: int, made_at: int, more: Keys = NO_KEYS) -> None:
         """Make the stories `first` to `last` of the tail a durable segment that holds these numbers.

@@ -25,14 +25,13 @@ MOST_CACHED_BYTES = 96 << 20  # of segments that the system keeps in memory once
 class Found(NamedTuple):
     """The answer to one probe.
 
-    `numbers` (n,), ascending, are the stories that share at least MIN_SHARED hashes with it that are not common,
-    `shared` (n,) how many.  `common` (m,), ascending, are the probe's hashes that more stories have than were allowed,
-    `holders` (m,) how many have them.  Stories that were changed or removed are among them until a merge drops them.
+    `numbers` (n,), ascending, are the stories that share at least MIN_SHARED hashes with it of those that no more
+    stories have than were allowed, `shared` (n,) how many.  `holders` has how many stories have each of its hashes.
+    Stories that were changed or removed are among them until a merge drops them.
     """
 
     numbers: Numbers
     shared: Counts
-    common: PassageHashes
     holders: Counts
 
 
@@ -77,12 +76,23 @@ def look_up(
     for part, postings in zip(parts, found, strict=True):
         holders[part] = postings.holders
         keys_found.append(owners[part][postings.positions].astype(np.uint64) << HASH_SHIFT | postings.numbers)
-    return _answers(probes, holders, common, np.sort(np.concatenate(keys_found)))
+    return _answers(probes, holders, np.sort(np.concatenate(keys_found)))
 
 
 def holders_of(hashes: PassageHashes, most: int, segments: Sequence[Segment], tail: TailView) -> Numbers:
     """The stories that have any of some hashes, leaving out hashes that more than `most` have.  Raises as `look_up`."""
     return np.unique(_find_postings(hashes, most, segments, tail).numbers)
+
+
+def postings_of(
+    hashes: PassageHashes, most: int, segments: Sequence[Segment], tail: TailView
+) -> tuple[Counts, Numbers, Counts]:
+    """The stories that have each of some hashes, as positions (n,) of hashes and numbers (n,), and how many there are.
+
+    A hash that more than `most` have is without them.  Raises as `look_up`.
+    """
+    found = _find_postings(hashes, most, segments, tail)
+    return found.positions, found.numbers, found.holders
 
 
 def _is_large(segments: Sequence[Segment]) -> bool:
@@ -112,7 +122,7 @@ def _select_held(positions: Counts, places: Counts, counts: Counts) -> _Occurren
     return _Occurrences(positions[held], places[held], counts[held])
 
 
-def _answers(probes: Sequence[PassageHashes], holders: Counts, common: int, keys: Keys) -> list[Found]:
+def _answers(probes: Sequence[PassageHashes], holders: Counts, keys: Keys) -> list[Found]:
     """`holders` are those of the hashes of all probes, `keys` the (probe, number) of each posting found, sorted."""
     starts = np.flatnonzero(np.append(True, keys[1:] != keys[:-1])[: len(keys)])
     shared = np.diff(np.append(starts, len(keys)))
@@ -120,8 +130,7 @@ def _answers(probes: Sequence[PassageHashes], holders: Counts, common: int, keys
     kept, shared = keys[starts[several]], shared[several]
     numbers, edges = numbers_of(kept), np.searchsorted(kept, np.arange(len(probes) + 1, dtype=np.uint64) << HASH_SHIFT)
     ends = np.cumsum([0, *map(len, probes)])
-    answers = []
-    for probe, (start, stop), (first, last) in zip(probes, pairwise(edges), pairwise(ends), strict=True):
-        is_common = holders[first:last] > common
-        answers.append(Found(numbers[start:stop], shared[start:stop], probe[is_common], holders[first:last][is_common]))
-    return answers
+    return [
+        Found(numbers[start:stop], shared[start:stop], holders[first:last])
+        for (start, stop), (first, last) in zip(pairwise(edges), pairwise(ends), strict=True)
+    ]

@@ -1,0 +1,197 @@
+"""Which passages are common: those that more than `detection.common_passage` stories hold, whatever their order was.
+
+A common passage nominates no candidates and does not count as copied.  Its hash is recorded, once for each language of
+its holders.  What is recorded follows from the stories on record alone:
+
+- The story by which a hash becomes common records that, in the transaction that writes it.  The hash is counted in the
+  index, in the batches that the lookup missed, and in the story's own batch; what the index still has of former
+  versions does not count.
+- In the same transaction the verified pairs among the holders become candidates again.  No other pair depends on the
+  hash, see `core.verify.own_text`; a pair that only common passages nominated is dropped when it is verified.
+- Stories that are edited or removed are counted.  Once so many have gone that a hash may no longer be common, it is
+  counted anew at the end of the run.  If it is not, its holders are nominated with each other.
+"""
+
+import asyncio
+import sqlite3
+from collections import defaultdict
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import NamedTuple, Protocol, TypeVar
+
+import numpy as np
+
+from neardup.config import Detection
+from neardup.core.fingerprint.word_hashes import PassageHashes
+from neardup.core.verify.sets import are_among_ascending
+from neardup.index.passages.index import PassageIndex
+from neardup.index.passages.postings import Counts
+from neardup.ledger import Ledger, candidates, passages, transaction, verification, versions
+from neardup.ledger.passages import NONE_FOUND, CommonPassage, FoundCommon
+from neardup.nomination.matches import matches_of
+from neardup.records import Language
+
+T = TypeVar("T")
+Holders = Mapping[int, Language]  # the stories that hold a hash, by their ids
+MAX_HOLDERS = 5_000  # stories of a hash; what more stories hold is common without being counted
+COUNTED_AT_ONCE = 500  # hashes
+
+
+class Passages(Protocol):
+    """A passage index, and how it is asked a question; see `pipeline.passage_sync.PassageSync`."""
+
+    @property
+    def index(self) -> PassageIndex: ...
+    async def ask(self, question: Callable[[], T], /) -> T: ...
+    async def catch_up(self) -> None: ...
+
+
+@dataclass(frozen=True, slots=True)
+class Probe:
+    """A story to look up: its id, its language and its passage hashes."""
+
+    story_id: int
+    language: Language
+    hashes: PassageHashes
+
+    def apart_from(self, common: PassageHashes) -> "Probe":
+        """The story without these hashes, which ascend."""
+        return replace(self, hashes=self.hashes[~are_among_ascending(self.hashes, common)])
+
+
+class CommonHashes:
+    """The hashes of the common passages on record, by language; read again only after a change."""
+
+    def __init__(self, ledger: Ledger) -> None:
+        self._ledger = ledger
+        self._revision = 0
+        self._held: dict[Language, PassageHashes] = {}  # of this revision
+
+    async def of(self, language: Language) -> PassageHashes:
+        """The hashes of a language, ascending."""
+        revision = await self._ledger.do(passages.common_revision)
+        if revision != self._revision:
+            self._revision, self._held = revision, {}
+        if language not in self._held:
+            self._held[language] = await self._ledger.do(passages.common_of_language, language)
+        return self._held[language]
+
+
+class Common(NamedTuple):
+    """The common passages that some stories hold, as ascending hashes (n,), and what is to be recorded of them."""
+
+    hashes: PassageHashes
+    found: FoundCommon
+
+
+async def find_common(  # noqa: PLR0917 - what a nomination has at hand
+    index: Passages,
+    ledger: Ledger,
+    most: int,
+    probes: Sequence[Probe],
+    others: Sequence[Probe],
+    counted: Sequence[Counts],
+) -> Common:
+    """The common passages that some stories hold, which more than `most` stories hold.
+
+    `counted` are the numbers of holders that the index has of the hashes of each probe; `others` are stories that it
+    may lack.  A probe is counted as it is now, whatever the index and the ledger have of it.
+    """
+    crowded = await asyncio.to_thread(_find_crowded, probes, others, counted, most)
+    if not len(crowded):
+        return Common(crowded, NONE_FOUND)
+    left = await ledger.do(passages.count_left)  # before the holders are read: some may leave meanwhile
+    recorded = await ledger.do(passages.languages_of_common, crowded)
+    known = np.array(sorted(recorded), np.uint32)
+    rows = [
+        CommonPassage(language, hash_, most + 1, story_id, left + 1)
+        for hash_, holders in _holders_among(probes, known).items()
+        for language, story_id in {spoken: holder for holder, spoken in holders.items()}.items()
+        if language not in recorded[hash_]
+    ]
+    unknown = crowded[~are_among_ascending(crowded, known)]
+    held, new, affected = await read_holders(index, ledger, unknown), list[int](), set[int]()
+    own_ids = {probe.story_id for probe in probes}
+    for hash_, holders in _holders_among([*others, *probes], unknown).items():
+        earlier = {story_id: spoken for story_id, spoken in held.get(hash_, {}).items() if story_id not in own_ids}
+        everyone = earlier | holders
+        if hash_ not in held or len(everyone) > most:
+            new.append(hash_)
+            affected |= everyone.keys()
+            rows += _rows_of(hash_, everyone, most, left)
+    return Common(np.union1d(known, np.array(new, np.uint32)), FoundCommon(rows, affected))
+
+
+def _find_crowded(
+    probes: Sequence[Probe], others: Sequence[Probe], counted: Sequence[Counts], most: int
+) -> PassageHashes:
+    """The hashes of the probes that more than `most` stories may hold: an index may count a story twice."""
+    own = np.concatenate([np.empty(0, np.uint32), *(probe.hashes for probe in probes)])
+    everyone = np.concatenate([own, *(other.hashes for other in others)])
+    hashes, of, counts = np.unique(everyone, return_inverse=True, return_counts=True)
+    counts[of[: len(own)]] += np.concatenate([np.empty(0, np.int64), *counted])  # once for a hash of several probes
+    return hashes[(counts > most) & are_among_ascending(hashes, np.unique(own))]
+
+
+def _holders_among(stories: Sequence[Probe], hashes: PassageHashes) -> dict[int, dict[int, Language]]:
+    """Ascending hashes -> which of these stories hold each that any does, with their languages."""
+    found = defaultdict[int, dict[int, Language]](dict)
+    for story in stories if len(hashes) else ():
+        for hash_ in story.hashes[are_among_ascending(story.hashes, hashes)].tolist():
+            found[hash_][story.story_id] = story.language
+    return found
+
+
+def _rows_of(hash_: int, holders: Holders, most: int, left: int) -> list[CommonPassage]:
+    """A common passage as it is recorded, once for each language of its holders."""
+    size = max(len(holders), most + 1)
+    return [
+        CommonPassage(language, hash_, size, min(n for n in holders if holders[n] == language), left + size - most)
+        for language in sorted(set(holders.values()))
+    ]
+
+
+async def read_holders(index: Passages, ledger: Ledger, hashes: PassageHashes) -> dict[int, dict[int, Language]]:
+    """Distinct ascending hashes -> the stories on record that hold each; one of more than MAX_HOLDERS is left out."""
+    if not len(hashes):
+        return {}
+    positions, numbers, counts = await index.ask(lambda: index.index.postings_of(hashes, MAX_HOLDERS))
+    stories = await ledger.do(versions.stories_of, np.unique(numbers).tolist())
+    found = {
+        hash_: dict[int, Language]()
+        for hash_, count in zip(hashes.tolist(), counts.tolist(), strict=True)
+        if count <= MAX_HOLDERS
+    }
+    for hash_, number in zip(hashes[positions].tolist(), numbers.tolist(), strict=True):
+        if number in stories:
+            story_id, language = stories[number]
+            found[hash_][story_id] = language
+    return found
+
+
+async def count_again(index: Passages, ledger: Ledger, detection: Detection) -> None:
+    """Count the common passages anew that may no longer be common, because stories were edited or removed."""
+    left = await ledger.do(passages.count_left)
+    while len(hashes := await ledger.do(passages.due_for_counting, left, COUNTED_AT_ONCE)):
+        held = await read_holders(index, ledger, hashes)
+        sizes = {hash_: len(held.get(hash_, range(MAX_HOLDERS))) for hash_ in hashes.tolist()}
+        due_at = {hash_: left + size - detection.common_passage for hash_, size in sizes.items()}
+        await ledger.do(_record_counts, left, due_at, held, detection)
+
+
+def _record_counts(
+    db: sqlite3.Connection, left: int, due_at: Mapping[int, int], held: Mapping[int, Holders], detection: Detection
+) -> None:
+    with transaction(db):
+        passages.put_due(db, {hash_: due for hash_, due in due_at.items() if due > left})
+        drop_common(db, {hash_: held[hash_] for hash_, due in due_at.items() if due <= left}, detection)
+
+
+def drop_common(db: sqlite3.Connection, held: Mapping[int, Holders], detection: Detection) -> None:
+    """Record that hashes are no longer common, of which these are the holders, within the caller's transaction."""
+    passages.remove_common(db, held)
+    for holders in held.values():
+        verification.request_among(db, holders)
+        for story_id, language in holders.items():
+            others = [other for other in holders if other < story_id]
+            candidates.nominate(db, matches_of(story_id, language, detection, (), others))
