@@ -7,7 +7,7 @@ writer, verifier, ledger and index; the texts are missing, so signatures decide.
 import asyncio
 import random
 import tempfile
-from collections.abc import Awaitable, Callable, Iterable, Sequence
+from collections.abc import Awaitable, Callable, Sequence
 from functools import partial
 from itertools import combinations
 from pathlib import Path
@@ -18,7 +18,7 @@ from hypothesis import strategies as st
 from neardup.config import Detection
 from neardup.core.columns import Outcomes
 from neardup.core.fingerprint.minhash import ROWS
-from neardup.core.verify.scores import estimate
+from neardup.core.verify.scores import ComparedPair, estimate
 from neardup.core.verify.tiers import EXACT, kind_of
 from neardup.index.protocol import Bandings, IndexPosition
 from neardup.index.sqlite import SqliteIndex
@@ -52,8 +52,10 @@ listed = st.lists(st.tuples(languages, texts, st.integers(0, 5)), min_size=2, ma
 class NoTexts:
     """An object store without any pages."""
 
-    async def read(self, sides: Iterable[PairedStory]) -> dict[bytes, None]:
-        return {side.text_hash: None for side in sides}
+    async def read_pairs(
+        self, pairs: Sequence[Candidate], unanswered: frozenset[bytes]
+    ) -> tuple[list[ComparedPair], frozenset[bytes]]:
+        return [ComparedPair(pair, None, None) for pair in pairs], unanswered
 
 
 class LaggingIndex(SqliteIndex):
