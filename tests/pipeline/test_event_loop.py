@@ -10,6 +10,7 @@ import pytest
 from blockbuster import blockbuster_ctx
 from neardup.app import open_app, run_once
 from neardup.config import load
+from neardup.pages.fork_server import end_server
 
 from tests.support.command import embedded
 from tests.support.samples import PLANTED
@@ -44,6 +45,7 @@ def test_a_run_never_blocks_its_event_loop(kind: str, tmp_path: Path, redis_url:
     config = tmp_path / "config.toml"
     text = embedded(index="sqlite:" if kind == "sqlite" else redis_url)
     config.write_text(text.replace("neardup.db", str(tmp_path / "neardup.db")), encoding="utf-8")
+    end_server()  # one that an earlier test started in another environment would be ended by the run
     with blockbuster_ctx() as blockbuster:
         for wrapped in blockbuster.functions.values():
             for file, function in ALLOWED:
