@@ -56,7 +56,8 @@ class Probe:
 
     def apart_from(self, common: PassageHashes) -> "Probe":
         """The story without these hashes, which ascend."""
-        return replace(self, hashes=self.hashes[~are_among_ascending(self.hashes, common)])
+        is_common = are_among_ascending(self.hashes, common)
+        return replace(self, hashes=self.hashes[~is_common]) if is_common.any() else self
 
 
 class CommonHashes:
@@ -84,6 +85,9 @@ class Common(NamedTuple):
     found: FoundCommon
 
 
+NONE_COMMON = Common(np.empty(0, np.uint32), NONE_FOUND)
+
+
 async def find_common(  # noqa: PLR0917 - what a nomination has at hand
     index: Passages,
     ledger: Ledger,
@@ -99,7 +103,7 @@ async def find_common(  # noqa: PLR0917 - what a nomination has at hand
     """
     crowded = await asyncio.to_thread(_find_crowded, probes, others, counted, most)
     if not len(crowded):
-        return Common(crowded, NONE_FOUND)
+        return NONE_COMMON
     left = await ledger.do(passages.count_left)  # before the holders are read: some may leave meanwhile
     recorded = await ledger.do(passages.languages_of_common, crowded)
     known = np.array(sorted(recorded), np.uint32)
@@ -127,10 +131,12 @@ def _find_crowded(
 ) -> PassageHashes:
     """The hashes of the probes that more than `most` stories may hold: an index may count a story twice."""
     own = np.concatenate([np.empty(0, np.uint32), *(probe.hashes for probe in probes)])
-    everyone = np.concatenate([own, *(other.hashes for other in others)])
-    hashes, of, counts = np.unique(everyone, return_inverse=True, return_counts=True)
-    counts[of[: len(own)]] += np.concatenate([np.empty(0, np.int64), *counted])  # once for a hash of several probes
-    return hashes[(counts > most) & are_among_ascending(hashes, np.unique(own))]
+    everyone = np.sort(np.concatenate([own, *(other.hashes for other in others)]))
+    repeated = everyone[most:][everyone[most:] == everyone[: max(len(everyone) - most, 0)]]  # by these stories alone
+    indexed = np.concatenate([np.empty(0, np.int64), *counted])
+    known, numbers = own[indexed > 0], indexed[indexed > 0]
+    numbers += np.searchsorted(everyone, known, "right") - np.searchsorted(everyone, known)
+    return np.union1d(np.intersect1d(repeated, own) if len(repeated) else repeated, known[numbers > most])
 
 
 def _holders_among(stories: Sequence[Probe], hashes: PassageHashes) -> dict[int, dict[int, Language]]:

@@ -6,7 +6,7 @@ neardup.nomination.common_passages.
 """
 
 import asyncio
-from collections import deque
+from collections import Counter, deque
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import NamedTuple
@@ -20,7 +20,15 @@ from neardup.core.fingerprint.word_hashes import PassageHashes
 from neardup.core.verify.sets import are_among_ascending
 from neardup.index.passages.lookup import Found
 from neardup.ledger import Ledger, candidates, versions
-from neardup.nomination.common_passages import MAX_HOLDERS, Common, Passages, Probe, count_again, find_common
+from neardup.nomination.common_passages import (
+    MAX_HOLDERS,
+    NONE_COMMON,
+    Common,
+    Passages,
+    Probe,
+    count_again,
+    find_common,
+)
 from neardup.nomination.matches import matches_of
 from neardup.telemetry.metrics import COMMON_PASSAGES, STAGE_SECONDS
 
@@ -92,16 +100,20 @@ class PassageNomination:
 
     async def _nominate(self, probes: list[Probe], found: Sequence[Found], others: Sequence[Probe]) -> PassageNominees:
         """`others` are stories that the lookups may have missed."""
+        if not probes:
+            return PassageNominees({}, NONE_COMMON)
         most, counted = self._detection.common_passage, [result.holders for result in found]
         common = await find_common(self._passages, self._ledger, most, probes, others, counted)
-        are_common = [are_among_ascending(probe.hashes, common.hashes) for probe in probes]
-        for probe, is_common in zip(probes, are_common, strict=True):
-            if is_common.any():
-                COMMON_PASSAGES.labels(probe.language).inc(int(np.count_nonzero(is_common)))
-        apart, apart_others = ([story.apart_from(common.hashes) for story in some] for some in (probes, others))
+        owners = np.repeat(np.arange(len(probes)), [len(probe.hashes) for probe in probes])
+        is_common = are_among_ascending(np.concatenate([probe.hashes for probe in probes]), common.hashes)
+        for n, number in Counter(owners[is_common].tolist()).items():
+            COMMON_PASSAGES.labels(probes[n].language).inc(number)
+        apart, apart_others = probes, others
+        if len(common.hashes):
+            apart, apart_others = ([story.apart_from(common.hashes) for story in some] for some in (probes, others))
         found = list(found)
         # a lookup went by the number of holders in the index, which counts former versions and lacks the latest stories
-        wrong = [n for n, is_common in enumerate(are_common) if (is_common != (counted[n] > most)).any()]
+        wrong = np.unique(owners[is_common != (np.concatenate(counted) > most)]).tolist()
         if wrong:
             looked_up = await self._look_up([apart[n].hashes for n in wrong], MAX_HOLDERS)
             for n, result in zip(wrong, looked_up, strict=True):
