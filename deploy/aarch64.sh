@@ -7,7 +7,7 @@ python=.venv/bin/python
 folder=$PWD/var/aarch64
 debs="python3.11-minimal libpython3.11-minimal libpython3.11-stdlib libc6 libexpat1 zlib1g libssl3 libffi8 libbz2-1.0
   liblzma5 libsqlite3-0 libgcc-s1 libstdc++6 libuuid1"
-wheels="cssselect2 hypothesis iniconfig numpy packaging pluggy pygments pytest pytest-asyncio regex selectolax
+wheels="cssselect2 hypothesis iniconfig msgspec numpy packaging pluggy pygments pytest pytest-asyncio regex selectolax
   sortedcontainers tinycss2 typing-extensions webencodings xxhash"
 
 if [ ! -e "$folder/root.stamp" ]; then
@@ -22,7 +22,7 @@ if [ ! -e "$folder/root.stamp" ]; then
   touch "$folder/root.stamp"
 fi
 
-if [ ! -e "$folder/wheels.stamp" ] || [ deploy/requirements-test.lock -nt "$folder/wheels.stamp" ]; then
+if [ ! -e "$folder/wheels.stamp" ] || [ deploy/requirements-test.lock -nt "$folder/wheels.stamp" ] || [ deploy/aarch64.sh -nt "$folder/wheels.stamp" ]; then
   rm -rf "$folder/wheels"
   # A requirement of the lock is a line `name==version`, followed by lines with its hashes.
   awk -v names="$wheels" '

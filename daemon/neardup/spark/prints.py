@@ -16,7 +16,7 @@ from pyspark.sql import DataFrame
 from pyspark.sql import functions as f
 
 from neardup.config import Config
-from neardup.core.candidates.key_pairs import KeyTable
+from neardup.core.candidates.key_pairs import KeyTable, edges_of
 from neardup.core.candidates.select import Arrays
 from neardup.core.fingerprint.minhash import ROWS
 from neardup.spark.session import Batches
@@ -112,12 +112,3 @@ def cut_buckets(batches: Batches, keys: Sequence[str], limit: int) -> Iterator[C
     if held:
         rows = pa.Table.from_batches(held)
         yield Cut(rows, edges_of(*(rows[key].to_numpy() for key in keys)), compared)
-
-
-def edges_of(*keys: npt.NDArray[np.generic]) -> Indices:
-    """Columns (n,) that rows are sorted by -> where each bucket begins, and n."""
-    begins = np.zeros(len(keys[0]), np.bool_)
-    begins[:1] = True
-    for column in keys:
-        begins[1:] |= column[1:] != column[:-1]
-    return np.append(np.flatnonzero(begins), len(begins))

@@ -10,6 +10,7 @@ from neardup.core.candidates.key_pairs import (
     Buckets,
     HashBuckets,
     KeyTable,
+    edges_of,
     keys_of,
     numbers_of_keys,
     pairs_in_buckets,
@@ -18,7 +19,6 @@ from neardup.core.candidates.key_pairs import (
 from neardup.core.candidates.select import alike_inside, arrays_of
 from neardup.core.fingerprint.word_hashes import MIN_SHARED
 from neardup.records import BandedFingerprint
-from neardup.spark.prints import edges_of
 
 from tests.core.candidates.test_select import Thresholds, hashes, signatures
 from tests.support.languages import HINDI, MARATHI

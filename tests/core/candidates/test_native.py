@@ -13,12 +13,19 @@ from neardup.core.candidates import all_pairs
 from neardup.core.candidates.all_pairs import close_pairs, near_pairs, signature_pairs
 from neardup.core.candidates.banding import Banding
 from neardup.core.candidates.bucket_join import join_runs, shared_by
-from neardup.core.candidates.key_pairs import Buckets, HashBuckets, KeyTable, hash_sharing_pairs, keys_of, ranked_pairs
+from neardup.core.candidates.key_pairs import (
+    Buckets,
+    HashBuckets,
+    KeyTable,
+    edges_of,
+    hash_sharing_pairs,
+    keys_of,
+    ranked_pairs,
+)
 from neardup.core.candidates.passage_groups import DEAD, groups_of, list_earlier, shared_counts
 from neardup.core.candidates.select import Arrays, alike_pairs, score_pairs
 from neardup.core.fingerprint.minhash import ROWS
 from neardup.core.native import candidates as binding
-from neardup.spark.prints import edges_of
 
 from tests.support.languages import HINDI, MARATHI
 

@@ -142,6 +142,15 @@ def numbers_of_keys(keys: Keys) -> Indices:
     return (keys >> NTH_SHIFT & NTH_MASK).astype(np.int64)
 
 
+def edges_of(*keys: npt.NDArray[np.generic]) -> Indices:
+    """Columns (n,) that rows are sorted by -> where each bucket begins, and n."""
+    begins = np.zeros(len(keys[0]), np.bool_)
+    begins[:1] = True
+    for column in keys:
+        begins[1:] |= column[1:] != column[:-1]
+    return np.append(np.flatnonzero(begins), len(begins))
+
+
 def pairs_in_buckets(buckets: Buckets, table: KeyTable) -> BucketPairs:
     """The similar pairs whose key is that of the bucket, each later story with its best `max_matches` there.
 
