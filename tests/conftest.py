@@ -40,12 +40,12 @@ def pytest_runtest_setup(item: pytest.Item) -> None:
 
 
 # The rooms whose tests share what takes long to start: a JVM, a browser, a service.
-ONE_WORKER = ("tests/spark/", "tests/moderation/desk/", "tests/serve/")
+ONE_WORKER = ("tests/spark/", "tests/moderation/browser/", "tests/serve/")
 # Begun first and in this order, so that no worker is left with one of them while the others have nothing to do.
 LONGEST = (
     "tests/spark/",
     "tests/native/",
-    "tests/moderation/desk/",
+    "tests/moderation/browser/",
     "tests/faults/test_hostile.py",
     "tests/faults/test_soak.py",
     "tests/serve/",

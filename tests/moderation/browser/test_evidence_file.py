@@ -17,7 +17,7 @@ from neardup.query.evidence import evidence
 from neardup.records import Language
 from playwright.sync_api import Browser, Page
 
-from tests.moderation.test_evidence_page import ATTACKS
+from tests.moderation.evidence.test_page import ATTACKS
 from tests.support.compared_stories import THRESHOLDS, story_of
 from tests.support.desk_browser import NARROW, WIDE, take_shot
 from tests.support.languages import CODES, ENGLISH, HINDI, MALAYALAM, SAMPLED, TAMIL

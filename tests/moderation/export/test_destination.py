@@ -72,7 +72,7 @@ KILLED_WRITER = """
 import os, signal, sys
 from pathlib import Path
 from neardup.moderation.export.destination import write_atomically
-from tests.moderation.test_destination import WRITE, many
+from tests.moderation.export.test_destination import WRITE, many
 
 def killed_midway():
     for n, one in enumerate(many()):

@@ -15,7 +15,7 @@ from neardup.option_values import FORMATS, Format, format_of, target_of
 from openpyxl.utils.escape import unescape  # type: ignore[import-untyped]
 from pyarrow import parquet  # type: ignore[import-untyped]
 
-from tests.moderation.test_guard import would_run
+from tests.moderation.export.test_guard import would_run
 from tests.support.exported_pairs import ATTACKING, of_csv, of_xlsx, pair, pairs_of, read_csv, read_jsonl, read_xlsx
 
 

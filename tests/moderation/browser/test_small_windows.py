@@ -12,7 +12,7 @@ from axe_playwright_python.sync_playwright import Axe  # type: ignore[import-unt
 from neardup.ledger import connect
 from playwright.sync_api import Browser, expect
 
-from tests.moderation.desk.conftest import configured
+from tests.moderation.browser.conftest import configured
 from tests.support.command import Neardup
 from tests.support.copying_story import CopiedFrom, write_copying_story
 from tests.support.desk_browser import NARROW, WIDE, Desk, serving, signed_in

@@ -14,7 +14,7 @@ from neardup.ledger import now_ms, read, verdicts
 from neardup.records import DECIDING
 from playwright.sync_api import Browser, Page, expect
 
-from tests.moderation.desk.conftest import copy_of, filled, restore
+from tests.moderation.browser.conftest import copy_of, filled, restore
 from tests.support.command import Neardup
 from tests.support.desk_browser import Desk, Moderator, serving, signed_in
 from tests.support.desk_corpus import cluster_of

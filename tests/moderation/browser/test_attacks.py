@@ -12,7 +12,7 @@ import pytest
 from neardup.ledger import read
 from playwright.sync_api import Browser, expect
 
-from tests.moderation.desk.conftest import filled
+from tests.moderation.browser.conftest import filled
 from tests.support.command import Neardup
 from tests.support.desk_browser import NARROW, WIDE, Desk, Moderator, serving, signed_in
 from tests.support.desk_corpus import prose, write

@@ -8,7 +8,7 @@ import pytest
 from neardup.ledger import connect, read
 from playwright.sync_api import Browser, Page, expect
 
-from tests.moderation.desk.conftest import configured, copy_of, restore
+from tests.moderation.browser.conftest import configured, copy_of, restore
 from tests.support.command import Neardup
 from tests.support.copying_story import CopiedFrom, write_copying_story
 from tests.support.desk_browser import NARROW, WIDE, Desk, Moderator, serving, signed_in
