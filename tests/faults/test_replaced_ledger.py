@@ -3,12 +3,13 @@ its name, and no file is made while there is none.
 """
 
 import asyncio
-from collections.abc import AsyncIterator, Callable
+from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager, closing
 from pathlib import Path
+from typing import Any
 
 import pytest
-from neardup.app import App, open_app
+from neardup.app import App, open_app, open_service_parts
 from neardup.config import Config
 from neardup.config.schedule import parse_schedule
 from neardup.errors import LedgerReplaced
@@ -16,6 +17,8 @@ from neardup.ledger import Ledger, connect, files, runs, verdicts
 from neardup.ops import service
 from neardup.ops.backup import back_up
 from neardup.serve import service as serve_service
+from neardup.serve.service import ServiceParts
+from neardup.telemetry.log import log
 
 from tests.support.builders import commit, fingerprinted, verify_pending
 from tests.support.desk_client import hidden_fields, named_client, send
@@ -25,6 +28,28 @@ from tests.support.sample_texts import STORIES
 from tests.support.servers import free_port
 
 FILES = ("", "-wal", "-shm")
+SECONDS = 60  # to wait at most for what must happen
+
+
+class Waits:
+    """A log that also counts the lines by which a service says that it cannot open its ledger yet."""
+
+    def __init__(self) -> None:
+        self._lines = asyncio.Queue[str]()
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(log, name)
+
+    def warning(self, event: str, **fields: Any) -> None:
+        log.warning(event, **fields)
+        if event in {"waiting", "the service waits"}:
+            self._lines.put_nowait(event)
+
+    async def for_two(self) -> None:
+        """Wait until two further attempts have failed."""
+        async with asyncio.timeout(SECONDS):
+            for _ in range(2):
+                await self._lines.get()
 
 
 def move_away(ledger: Path) -> None:
@@ -77,10 +102,20 @@ async def test_a_file_beside_the_log_of_another_one_is_not_opened(tmp_path: Path
 
 async def test_the_service_stores_what_it_answers_for(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(serve_service, "OPEN_RETRY_SECONDS", 0.1)
+    waits, opened = Waits(), asyncio.Queue[ServiceParts]()
+    monkeypatch.setattr(serve_service, "log", waits)
+
+    @asynccontextmanager
+    async def opening(config: Config) -> AsyncIterator[ServiceParts]:
+        async with open_service_parts(config) as parts:
+            opened.put_nowait(parts)
+            yield parts
+
     config, copy = configuration(tmp_path, deadline_seconds=30), tmp_path / "copy.db"
     ledger = config.ledger.path
     texts = {n: (language, STORIES[language][0]) for n, language in enumerate(SAMPLED, 1)}
-    async with http_service(config) as (client, _):
+    async with http_service(config, opening) as (client, _):
+        await asyncio.wait_for(opened.get(), SECONDS)
 
         async def put(story_id: int) -> int:
             language, text = texts[story_id]
@@ -92,13 +127,11 @@ async def test_the_service_stores_what_it_answers_for(tmp_path: Path, monkeypatc
         assert await put(2) == 200
         move_away(ledger)
         assert [await put(3) for _ in range(3)] == [503] * 3, "the story went to a file that is away"
-        await asyncio.sleep(0.3)
+        await waits.for_two()
         assert not ledger.exists(), "an empty ledger was made where one is about to be restored"
         copy.rename(ledger)
-        for _ in range(1_000):
-            if await put(3) == 200:
-                break
-            await asyncio.sleep(0.05)
+        await asyncio.wait_for(opened.get(), SECONDS)
+        assert await put(3) == 200
     assert stored(ledger) == {1, 3}
 
 
@@ -127,29 +160,23 @@ async def test_the_daemon_opens_the_file_that_replaced_its_ledger(
     config = configuration(tmp_path)
     with closing(connect(ledger)) as db:
         runs.finish(db, runs.begin(db, "daily"), "done", counts={}, watermark=1)
-    opened = list[App]()
+    waits, opened = Waits(), asyncio.Queue[App]()
+    monkeypatch.setattr(service, "log", waits)
 
     @asynccontextmanager
     async def noting(config: Config) -> AsyncIterator[App]:
         async with open_app(config) as app:
-            opened.append(app)
+            opened.put_nowait(app)
             yield app
-
-    async def wait_for(condition: Callable[[], bool]) -> None:
-        for _ in range(3_000):
-            if condition():
-                return
-            await asyncio.sleep(0.02)
-        pytest.fail("the daemon does not open the ledger")
 
     daemon = service.Service(ledger, f"127.0.0.1:{free_port()}", parse_schedule("03:00"), lambda: noting(config), stop)
     running = asyncio.create_task(daemon.run())
-    await wait_for(lambda: len(opened) == 1)
+    await asyncio.wait_for(opened.get(), SECONDS)
     back_up(ledger, copy)
     move_away(ledger)
-    await asyncio.sleep(0.3)
-    assert (len(opened), ledger.exists()) == (1, False), "an empty ledger was made where one is about to be restored"
+    await waits.for_two()
+    assert (opened.qsize(), ledger.exists()) == (0, False), "an empty ledger was made where one is about to be restored"
     copy.rename(ledger)
-    await wait_for(lambda: len(opened) == 2)
+    await asyncio.wait_for(opened.get(), SECONDS)
     stop.set()
     await running

@@ -17,6 +17,7 @@ from neardup.ops.contents import submission_difference
 from neardup.records import Language
 from neardup.serve.messages import BatchAnswer, CheckAnswer, CompareAnswer, MatchesAnswer, Problem, Stored
 from neardup.serve.operations import MOST_WORDS
+from neardup.serve.service import Service
 
 from tests.support.http_service import HttpClient, configuration, http_service, problem_of
 from tests.support.languages import CODES, SAMPLED
@@ -126,17 +127,26 @@ async def test_a_stored_copy_is_on_record_on_both_sides_until_it_is_forgotten(
     await send(client, "GET", path)
 
 
-async def test_the_last_of_several_submissions_of_a_story_holds(tmp_path: Path) -> None:
+async def test_the_last_of_several_submissions_of_a_story_holds(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     """An edit and its undo, sent before the edit is answered, and a long text, which waits longer than a short one."""
     text = original(SAMPLED[0])
     versions = [text, f"{text} {excerpt(SAMPLED[1])}", f"{text} " * 100, text]
+    arrived, turn_of = asyncio.Queue[int](), Service.turn_of
+
+    def note_arrival(service: Service, story_id: int) -> asyncio.Lock:
+        arrived.put_nowait(story_id)
+        return turn_of(service, story_id)
+
+    monkeypatch.setattr(Service, "turn_of", note_arrival)
     async with http_service(configuration(tmp_path, deadline_seconds=30)) as (client, _):
         for turn in range(4):
             order = [*versions[turn % 3 :], versions[0]]
             sending = []
             for version in order:
                 sending.append(asyncio.create_task(put(client, 1, SAMPLED[0], version)))
-                await asyncio.sleep(0.01)
+                await asyncio.wait_for(arrived.get(), 60)
             words = [answer.words for answer in await asyncio.gather(*sending)]
             stored = Stored.model_validate_json(await send(client, "GET", "/v1/stories/1"))
             assert stored.words == words[-1], "an earlier submission replaced a later one"
