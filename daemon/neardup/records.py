@@ -13,7 +13,7 @@ from typing import Any, NewType, Self
 import numpy as np
 import numpy.typing as npt
 
-Language = NewType("Language", str)  # a registered language's name: see neardup.languages
+Language = NewType("Language", str)  # a registered language's name: see neardup.core.languages
 
 SUBMITTED = "submitted://"  # before the file name of a submitted page; no listed path has an empty segment
 TEXT_ENDING = ".txt"  # of a submitted page that is a plain text, not markup

@@ -23,10 +23,10 @@ import uvloop
 from neardup.config import Detection
 from neardup.core.candidates.banding import FingerprintArrays
 from neardup.core.candidates.select import Nominee, select_matches
+from neardup.core.languages import LANGUAGES
 from neardup.index.protocol import Index, LookupResult
 from neardup.index.redis import Layout, open_redis
 from neardup.index.sqlite import SqliteIndex
-from neardup.languages import LANGUAGES
 from neardup.records import BandedFingerprint
 
 from tests.bench import report, scale_bytes

@@ -12,11 +12,11 @@ from itertools import pairwise
 from pathlib import Path
 
 import click
+from neardup.core.languages import SHIPPED
 from neardup.core.text.decoding import NoStoryText
 from neardup.core.text.extraction import Extraction
 from neardup.core.text.html import page_text
 from neardup.core.text.normalize import tokens
-from neardup.languages import SHIPPED
 from neardup.records import Language
 
 MUST = 0.55  # a pair with either score at least this must be found

@@ -25,8 +25,8 @@ from neardup.app import open_desk
 from neardup.config import Config, Content, Ledger, Source
 from neardup.core.columns import Outcomes
 from neardup.core.fingerprint.compute import fingerprint_text
+from neardup.core.languages import LANGUAGES
 from neardup.core.verify import tiers
-from neardup.languages import LANGUAGES
 from neardup.ledger import cases, connect, flags, similarities, stories, transaction
 from neardup.ledger.similarities import pack_spans
 from neardup.moderation.desk.app import application

@@ -25,10 +25,10 @@ from neardup.core.candidates.select import worth_comparing
 from neardup.core.columns import Outcomes
 from neardup.core.fingerprint import version as fingerprint_version
 from neardup.core.fingerprint.compute import fingerprint_text
+from neardup.core.languages import LANGUAGES
 from neardup.core.page import comparable
 from neardup.core.verify.text import Text
 from neardup.index.sqlite import SqliteIndex
-from neardup.languages import LANGUAGES
 from neardup.ledger import runs
 from neardup.pages.results import TextResult
 from neardup.pages.text_cache import Texts

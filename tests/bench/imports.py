@@ -16,7 +16,7 @@ from pathlib import Path
 import click
 import numpy as np
 import pyarrow as pa  # type: ignore[import-untyped]
-from neardup.languages import SHIPPED
+from neardup.core.languages import SHIPPED
 from neardup.pipeline.fingerprint_file import schema, versions
 from neardup.records import Fingerprinted
 from pyarrow.parquet import ParquetWriter  # type: ignore[import-untyped]

@@ -18,8 +18,8 @@ from typing import Any
 
 import click
 from datasketch import MinHash, MinHashLSH
+from neardup.core.languages import LANGUAGES
 from neardup.core.text.normalize import tokens
-from neardup.languages import LANGUAGES
 from rensa import RMinHash, RMinHashLSH
 from simhash import Simhash, SimhashIndex
 

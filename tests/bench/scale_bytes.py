@@ -9,9 +9,9 @@ from typing import Any
 
 import redis
 from neardup.core.candidates.banding import BAND_BITS
+from neardup.core.languages import LANGUAGES
 from neardup.index import packed_buckets
 from neardup.index.sqlite import COLUMN_BITS
-from neardup.languages import LANGUAGES
 from neardup.ledger import read
 from neardup.ledger.languages import stories_by_language
 from neardup.records import Language

@@ -7,9 +7,9 @@ from hashlib import blake2b
 
 import numpy as np
 from neardup.core.candidates.select import Nominee, merge_found, select_matches
+from neardup.core.languages import LANGUAGES
 from neardup.index.protocol import LookupResult
 from neardup.index.redis.client import batches
-from neardup.languages import LANGUAGES
 from neardup.ledger import Ledger, versions
 
 from tests.bench.ledger_size import BATCH

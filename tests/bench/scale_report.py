@@ -4,7 +4,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from itertools import groupby
 from typing import Any
 
-from neardup.languages import LANGUAGES
+from neardup.core.languages import LANGUAGES
 from neardup.records import Language
 
 from tests.bench import report

@@ -18,12 +18,12 @@ from neardup.core.candidates.all_pairs import near_pairs
 from neardup.core.candidates.top_k import Shortlist
 from neardup.core.columns import Outcomes
 from neardup.core.fingerprint import version as fingerprint_version
+from neardup.core.languages import LANGUAGES
 from neardup.index.protocol import BucketStatistics
 from neardup.index.redis import Layout, open_redis
 from neardup.index.redis.base import RedisIndex
 from neardup.index.redis.client import batches
 from neardup.index.sqlite import SqliteIndex
-from neardup.languages import LANGUAGES
 from neardup.ledger import Ledger, candidates, outbox, runs
 from neardup.ledger.languages import stories_by_language
 from neardup.pages.reader_pool import ReaderPool

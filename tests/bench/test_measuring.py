@@ -11,9 +11,9 @@ import numpy as np
 import pytest
 from neardup.config import load
 from neardup.core.fingerprint import version as fingerprint_version
+from neardup.core.languages import LANGUAGES
 from neardup.index.protocol import LookupResult
 from neardup.index.sqlite import SqliteIndex
-from neardup.languages import LANGUAGES
 from neardup.records import BandedFingerprint
 
 from tests.bench import candidates, detector, report, stages, subject

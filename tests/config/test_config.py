@@ -11,8 +11,8 @@ from zoneinfo import ZoneInfo
 import pytest
 from neardup.config import Config, load
 from neardup.config.schedule import Daily
+from neardup.core.languages import LANGUAGES
 from neardup.errors import Misuse
-from neardup.languages import LANGUAGES
 from neardup.records import Language
 
 from tests.support.languages import CODES

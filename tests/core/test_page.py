@@ -13,6 +13,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from neardup.core.fingerprint.compute import fingerprint
+from neardup.core.languages import LANGUAGES, SHIPPED
 from neardup.core.page import (
     MIN_WORDS,
     Page,
@@ -31,7 +32,6 @@ from neardup.core.text.html import opening, visible_text
 from neardup.core.text.normalize import tokens
 from neardup.core.text.scripts import characters
 from neardup.core.verify.text import Text
-from neardup.languages import LANGUAGES, SHIPPED
 from neardup.records import Language, Limit, Mark, MarkReason, Marks, Skip
 
 from tests.support.disguises import DISGUISES, Disguise

@@ -14,8 +14,8 @@ import redis
 import yaml
 from neardup.config import Config, load
 from neardup.core.candidates.banding import Banding
+from neardup.core.languages import LANGUAGES
 from neardup.index.redis import open_redis
-from neardup.languages import LANGUAGES
 from neardup.telemetry.metrics import make_metrics
 from prometheus_client import REGISTRY
 

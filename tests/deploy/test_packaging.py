@@ -129,5 +129,5 @@ def test_the_metadata_names_licence_and_audience() -> None:
 
 def test_the_package_is_typed_and_holds_what_its_commands_need() -> None:
     package = ROOT / "daemon" / "neardup"
-    for name in ("py.typed", "languages.toml", "samples/config.toml", "samples/manifest.csv", "ledger/schema.sql"):
+    for name in ("py.typed", "core/languages.toml", "samples/config.toml", "samples/manifest.csv", "ledger/schema.sql"):
         assert (package / name).exists(), name

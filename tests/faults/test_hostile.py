@@ -13,9 +13,9 @@ from pathlib import Path
 
 import pytest
 from neardup.config import Content
+from neardup.core.languages import LANGUAGES
 from neardup.core.page import PageFingerprinted, Unreadable
 from neardup.core.text.extraction import Extraction
-from neardup.languages import LANGUAGES
 from neardup.pages import watchdog
 from neardup.pages.reader_pool import ReaderPool
 from neardup.pages.store import _gunzip

@@ -7,8 +7,8 @@ import csv
 from collections.abc import Callable, Sequence
 from pathlib import Path
 
+from neardup.core.languages import SHIPPED
 from neardup.core.page import PageFingerprinted
-from neardup.languages import SHIPPED
 from neardup.pages.results import PageResult, read_singly
 from neardup.pipeline.worker import Known, Worker
 from neardup.records import Fingerprinted, Story

@@ -7,11 +7,11 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from neardup.core.candidates.banding import Banding
+from neardup.core.languages import LANGUAGES
 from neardup.errors import Fatal, Transient
 from neardup.index.redis import Layout, open_redis
 from neardup.index.redis.base import RedisIndex
 from neardup.index.redis.client import translate_errors
-from neardup.languages import LANGUAGES
 from neardup.records import BandedFingerprint, Change
 from redis import exceptions
 

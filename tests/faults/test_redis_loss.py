@@ -12,11 +12,11 @@ import redis
 from neardup.config import Detection
 from neardup.core.candidates.banding import Banding
 from neardup.core.columns import Outcomes
+from neardup.core.languages import LANGUAGES
 from neardup.errors import Transient
 from neardup.index.protocol import Index
 from neardup.index.redis import Layout, open_redis
 from neardup.index.redis.base import RedisIndex
-from neardup.languages import LANGUAGES
 from neardup.ledger import Ledger, stories
 from neardup.pipeline import index_sync
 from neardup.pipeline.index_sync import catch_up, rebuild

@@ -7,10 +7,10 @@ import pytest
 from neardup.config import Index as IndexConfig
 from neardup.config.section import read
 from neardup.core.candidates.banding import Banding
+from neardup.core.languages import LANGUAGES
 from neardup.index.backends import OPENERS, open_index
 from neardup.index.protocol import BucketStatistics, Completeness, Index, ServerHealth, read_bucket_sizes
 from neardup.index.sqlite import SqliteIndex
-from neardup.languages import LANGUAGES
 from neardup.ledger import Ledger
 from neardup.ops.doctor import _round_trip
 from neardup.pipeline.gauges import refresh_gauges

@@ -9,9 +9,9 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from neardup.core.candidates.banding import Banding, band_values
+from neardup.core.languages import LANGUAGES
 from neardup.errors import Fatal
 from neardup.index.protocol import BucketKind, IndexPosition
-from neardup.languages import LANGUAGES
 from neardup.ops.doctor import PROBE, UNSIGNED, _round_trip
 from neardup.records import BandedFingerprint, Change, Language
 

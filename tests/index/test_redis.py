@@ -10,11 +10,11 @@ import pytest
 import redis
 import trustme
 from neardup.core.candidates.banding import Banding
+from neardup.core.languages import LANGUAGES
 from neardup.errors import Fatal, Misuse, NeardupError, Transient
 from neardup.index.protocol import IndexPosition
 from neardup.index.redis import open_redis
 from neardup.index.redis.client import connect, exchange
-from neardup.languages import LANGUAGES
 from neardup.ops.doctor import _round_trip
 from neardup.records import BandedFingerprint, Change
 

@@ -4,9 +4,9 @@ from pathlib import Path
 
 import pytest
 import redis
+from neardup.core.languages import LANGUAGES
 from neardup.index.protocol import IndexPosition
 from neardup.index.redis import client as redis_client
-from neardup.languages import LANGUAGES
 from neardup.records import BandedFingerprint, Change
 
 from tests.support.index_under_test import Bench, insert

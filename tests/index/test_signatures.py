@@ -11,8 +11,8 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from neardup.core.candidates.banding import Banding
 from neardup.core.fingerprint.minhash import ROWS
+from neardup.core.languages import LANGUAGES
 from neardup.index.protocol import BucketKind, IndexPosition
-from neardup.languages import LANGUAGES
 from neardup.records import BandedFingerprint, Change, Language
 
 from tests.support.builders import signature_band_values

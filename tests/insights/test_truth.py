@@ -6,10 +6,10 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from neardup.core.languages import LANGUAGES
 from neardup.errors import Misuse
 from neardup.insights.evaluate import precision
 from neardup.insights.evaluate.truth import label_tables, read_labels, score_flags
-from neardup.languages import LANGUAGES
 from neardup.ledger import connect, verdicts
 from neardup.records import Verdict
 

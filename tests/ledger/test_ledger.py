@@ -9,9 +9,9 @@ from pathlib import Path
 
 import pytest
 from neardup.config import Thresholds
+from neardup.core.languages import LANGUAGES
 from neardup.core.verify.scores import assess
 from neardup.errors import Fatal, Transient
-from neardup.languages import LANGUAGES
 from neardup.ledger import (
     Ledger,
     candidates,

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from neardup.languages import LANGUAGES
+from neardup.core.languages import LANGUAGES
 from neardup.ledger import connect, outbox, versions
 from neardup.ledger.languages import stories_by_language
 from neardup.records import BandedFingerprint, Change, Outcome, Skip, Skipped, Story

@@ -2,7 +2,7 @@
 
 from hypothesis import given
 from hypothesis import strategies as st
-from neardup.languages import LANGUAGES
+from neardup.core.languages import LANGUAGES
 from neardup.ledger import stories
 from neardup.records import Fingerprinted, Story
 

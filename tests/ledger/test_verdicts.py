@@ -12,9 +12,9 @@ from sqlite3 import Connection
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from neardup.core.languages import LANGUAGES
 from neardup.core.verify.tiers import EXACT, PARTIAL
 from neardup.errors import Conflict
-from neardup.languages import LANGUAGES
 from neardup.ledger import connect, flags, stories, transaction, verdicts
 from neardup.records import DECIDING, Verdict, rfc3339
 

@@ -18,11 +18,11 @@ from neardup.config import Config, Content, Ledger, Reference, Source
 from neardup.config.sections import WorksContent
 from neardup.core.columns import NONE_MADE
 from neardup.core.fingerprint.version import version
+from neardup.core.languages import SHIPPED
 from neardup.core.page import read_file
 from neardup.core.text.extraction import Extraction
 from neardup.core.verify.text import Text
 from neardup.errors import Misuse
-from neardup.languages import SHIPPED
 from neardup.ledger import connect, marks, runs, verdicts
 from neardup.moderation.case_file import (
     CaseFile,

@@ -6,7 +6,7 @@ from contextlib import closing
 from pathlib import Path
 
 import pytest
-from neardup.languages import SHIPPED
+from neardup.core.languages import SHIPPED
 from neardup.ledger import connect
 from neardup.moderation.evidence.page import render_evidence
 from neardup.moderation.export.write import ExportOptions, write

@@ -11,10 +11,10 @@ from pathlib import Path
 
 import pytest
 from neardup.config import Detection, Thresholds
+from neardup.core.languages import SHIPPED
 from neardup.core.verify import tiers
 from neardup.core.verify.tiers import PARTIAL, SIMILAR, Tier, kind_of
 from neardup.insights.what_if import what_if
-from neardup.languages import SHIPPED
 from neardup.ledger import clusters, connect, flags, verdicts
 from neardup.ledger.flags import Selection
 from neardup.moderation.export.write import ExportOptions, write

@@ -8,7 +8,7 @@ from importlib.resources import files
 from itertools import product
 
 import pytest
-from neardup.languages import LANGUAGES, SHIPPED
+from neardup.core.languages import LANGUAGES, SHIPPED
 from neardup.moderation.evidence.story_report import COLOURS
 from neardup.moderation.templating import inline_assets
 from neardup.records import Language

@@ -15,7 +15,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from neardup.core.columns import NONE_MADE
 from neardup.core.fingerprint.version import version
-from neardup.languages import SHIPPED
+from neardup.core.languages import SHIPPED
 from neardup.ledger import connect, runs
 from neardup.ledger import marks as mark_table
 from neardup.moderation.catalogue import TRANSLATIONS, messages

@@ -16,9 +16,9 @@ from msgspec.structs import replace
 from neardup.config import Detection
 from neardup.core.candidates.banding import FingerprintArrays
 from neardup.core.fingerprint import version as fingerprint_version
+from neardup.core.languages import LANGUAGES
 from neardup.core.verify.text import Text
 from neardup.index.sqlite import SqliteIndex
-from neardup.languages import LANGUAGES
 from neardup.ledger import Ledger, candidates, transaction, versions
 from neardup.nomination.exhaustive import WideMatches, by_fingerprints, by_passages
 from neardup.nomination.in_memory import HeldTexts, Pair, nominate_pairs, passages_of

@@ -6,11 +6,11 @@ from pathlib import Path
 
 import pytest
 from neardup.config import Content
+from neardup.core.languages import LANGUAGES
 from neardup.core.page import Page, PageStory, Unreadable, story_of
 from neardup.core.text.extraction import Extraction
 from neardup.core.text.normalize import tokens
 from neardup.core.verify.text import Text
-from neardup.languages import LANGUAGES
 from neardup.pages import watchdog
 from neardup.pages.reader_pool import ReaderPool
 from neardup.records import Limit, Mark, MarkReason, Skip

@@ -14,11 +14,11 @@ import pytest
 import stamina
 from neardup.config import Content
 from neardup.core.fingerprint.compute import fingerprint
+from neardup.core.languages import LANGUAGES
 from neardup.core.page import PageFingerprinted, Unreadable
 from neardup.core.text.extraction import Extraction
 from neardup.core.text.normalize import tokens
 from neardup.core.verify.text import Text
-from neardup.languages import LANGUAGES
 from neardup.pages import fork_server
 from neardup.pages.reader_pool import PROCESSES, ReaderPool
 from neardup.pages.results import NotModified, ReadFailed

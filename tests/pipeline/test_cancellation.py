@@ -15,10 +15,10 @@ import redis
 from neardup.config import Detection
 from neardup.core.candidates.banding import Banding
 from neardup.core.columns import Outcomes
+from neardup.core.languages import LANGUAGES
 from neardup.index.protocol import Index
 from neardup.index.redis import open_redis
 from neardup.index.sqlite import SqliteIndex
-from neardup.languages import LANGUAGES
 from neardup.ledger import Ledger, outbox, stories
 from neardup.pipeline.index_sync import catch_up
 from neardup.pipeline.index_wait import IndexWait

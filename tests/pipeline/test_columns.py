@@ -14,9 +14,9 @@ from typing import Any
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from neardup.core.columns import Outcomes, StoryColumns
+from neardup.core.languages import SHIPPED
 from neardup.core.packed_page import PackedPages
 from neardup.core.page import PageFingerprinted, Unreadable
-from neardup.languages import SHIPPED
 from neardup.ledger import outbox, runs, stories
 from neardup.pages.results import Deliver, NotModified, PageResult, ReadFailed, results_of
 from neardup.pipeline.stages import Pipeline

@@ -18,11 +18,11 @@ from hypothesis import strategies as st
 from neardup.config import Detection
 from neardup.core.columns import Outcomes
 from neardup.core.fingerprint.minhash import ROWS
+from neardup.core.languages import LANGUAGES
 from neardup.core.verify.scores import ComparedPair, estimate
 from neardup.core.verify.tiers import EXACT, kind_of
 from neardup.index.protocol import Bandings, IndexPosition
 from neardup.index.sqlite import SqliteIndex
-from neardup.languages import LANGUAGES
 from neardup.ledger import Ledger, flags, outbox, runs
 from neardup.pipeline.index_sync import catch_up, refuse_mismatch
 from neardup.pipeline.index_wait import IndexWait

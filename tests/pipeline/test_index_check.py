@@ -12,11 +12,11 @@ import pytest
 from neardup.config import Detection
 from neardup.core.candidates.banding import Banding
 from neardup.core.columns import Outcomes
+from neardup.core.languages import LANGUAGES
 from neardup.index.passages.index import PassageIndex
 from neardup.index.protocol import Completeness, Index
 from neardup.index.redis import open_redis
 from neardup.index.sqlite import SqliteIndex
-from neardup.languages import LANGUAGES
 from neardup.ledger import Ledger, candidates, outbox, passages, stories, versions
 from neardup.ledger.outbox import Scrubbing
 from neardup.pipeline import index_check

@@ -9,11 +9,11 @@ import pytest
 import redis
 from neardup.core.candidates.banding import Banding
 from neardup.core.columns import Outcomes
+from neardup.core.languages import LANGUAGES
 from neardup.errors import Fatal
 from neardup.index.protocol import BucketStatistics, Index
 from neardup.index.redis import open_redis
 from neardup.index.sqlite import SqliteIndex
-from neardup.languages import LANGUAGES
 from neardup.ledger import Ledger, outbox, runs, stories
 from neardup.ledger.stories import remove_all
 from neardup.pipeline import index_sync

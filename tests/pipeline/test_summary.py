@@ -18,9 +18,9 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from neardup.core.columns import Outcomes
+from neardup.core.languages import SHIPPED
 from neardup.core.page import Page, fingerprint_page
 from neardup.core.text.extraction import Extraction
-from neardup.languages import SHIPPED
 from neardup.ledger import runs, script_health
 from neardup.ledger.script_health import MIN_STORIES, RUNS, Measure
 from neardup.pages.results import results_of

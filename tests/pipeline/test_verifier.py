@@ -15,12 +15,12 @@ import pytest
 from neardup.config import Content, Detection
 from neardup.core.columns import Outcomes
 from neardup.core.fingerprint.compute import fingerprint
+from neardup.core.languages import LANGUAGES
 from neardup.core.page import PageStory, comparable, story_of
 from neardup.core.text.extraction import Extraction
 from neardup.core.text.normalize import tokens
 from neardup.core.verify.scores import assess_all
 from neardup.errors import NeardupError
-from neardup.languages import LANGUAGES
 from neardup.ledger import Ledger, candidates, flags, passages, stories, verification
 from neardup.ledger.passages import CommonPassage
 from neardup.pages.results import ReadFailed, TextResult, failure_of

@@ -7,9 +7,9 @@ from pathlib import Path
 
 import pytest
 from neardup.config import Content
+from neardup.core.languages import SHIPPED
 from neardup.core.text.extraction import Extraction
 from neardup.errors import Transient
-from neardup.languages import SHIPPED
 from neardup.pages.results import PageResult, read_singly
 from neardup.pages.store import Pages
 from neardup.pipeline.worker import Known, Worker

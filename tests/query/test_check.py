@@ -8,9 +8,9 @@ from typing import Any
 
 import pytest
 from neardup.config import Detection
+from neardup.core.languages import LANGUAGES
 from neardup.core.verify.tiers import EXACT, PARTIAL, SIMILAR, TRANSLITERATED
 from neardup.errors import Transient
-from neardup.languages import LANGUAGES
 from neardup.ledger import now_ms, versions
 from neardup.nomination import one_text
 from neardup.query.check import CHECKED_ID, Submission

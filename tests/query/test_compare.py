@@ -10,11 +10,11 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from neardup.config import Thresholds
 from neardup.core.fingerprint.word_hashes import passage_hashes
+from neardup.core.languages import LANGUAGES
 from neardup.core.publication_order import Side
 from neardup.core.text.normalize import tokens
 from neardup.core.verify.text import Text
 from neardup.core.verify.tiers import PARTIAL, PASSAGE, SIMILAR
-from neardup.languages import LANGUAGES
 from neardup.moderation.evidence.terminal import SHOWN_PASSAGES, side_by_side
 from neardup.query.evidence import CONTEXT_WORDS, Evidence, Excerpt, LoadedStory, evidence
 from neardup.records import MIN_BLOCK, Language

@@ -13,9 +13,9 @@ from typing import Any
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from neardup.core.languages import LANGUAGES
 from neardup.core.text.normalize import tokens
 from neardup.index.titles import TitleIndex
-from neardup.languages import LANGUAGES
 from neardup.query.search import TitleSearch
 from neardup.records import Fingerprinted, Language, Skip, Skipped, Story
 

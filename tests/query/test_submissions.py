@@ -7,9 +7,9 @@ from pathlib import Path
 
 import pytest
 from neardup.core.columns import Outcomes
+from neardup.core.languages import LANGUAGES
 from neardup.core.verify.tiers import EXACT, PASSAGE, SIMILAR
 from neardup.errors import Forgotten, Misuse, TooLarge
-from neardup.languages import LANGUAGES
 from neardup.ledger import candidates, files, lock, outbox, stories, submissions
 from neardup.query.check import Submission
 from neardup.records import Fingerprinted, Language, Skip, Skipped, Story

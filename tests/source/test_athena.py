@@ -9,8 +9,8 @@ from contextlib import aclosing
 
 import pytest
 from neardup.config import Content, Source
+from neardup.core.languages import SHIPPED
 from neardup.errors import Fatal, Misuse, Transient
-from neardup.languages import SHIPPED
 from neardup.records import Checkpoint, ListedRow, Story
 from neardup.s3.objects import open_range_reader
 from neardup.source import athena as athena_module

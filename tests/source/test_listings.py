@@ -6,8 +6,8 @@ from typing import Any
 
 import pyarrow as pa  # type: ignore[import-untyped]
 import pytest
+from neardup.core.languages import SHIPPED
 from neardup.errors import Misuse
-from neardup.languages import SHIPPED
 from neardup.records import Checkpoint, ListedRow, Story
 from neardup.source import rows_of
 from neardup.source.listings import Manifest

@@ -11,7 +11,7 @@ from datetime import UTC, datetime, timedelta, timezone
 import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
-from neardup.languages import LANGUAGES, SHIPPED
+from neardup.core.languages import LANGUAGES, SHIPPED
 from neardup.records import BadRow, Dead, Language, Story, rfc3339
 from neardup.source import rows
 from neardup.source.parse import DEFAULT_KEY, MAX_ID, id_of, name_of, parse_row, parse_rows, parse_time

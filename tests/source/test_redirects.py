@@ -6,8 +6,8 @@ from typing import Any
 
 import pytest
 from neardup.config import Content, Source
+from neardup.core.languages import SHIPPED
 from neardup.errors import NeardupError
-from neardup.languages import SHIPPED
 from neardup.s3.objects import RangeReader, S3Object
 from neardup.source import athena as athena_module
 from neardup.source.athena import Athena

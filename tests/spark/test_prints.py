@@ -7,7 +7,7 @@ import numpy as np
 import pyarrow as pa  # type: ignore[import-untyped]
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from neardup.languages import LANGUAGES
+from neardup.core.languages import LANGUAGES
 from neardup.spark import prints
 from neardup.spark.candidates import count_holders
 

@@ -12,12 +12,12 @@ from pathlib import Path
 import numpy as np
 from neardup.config import Content, Thresholds
 from neardup.core.columns import Outcomes
+from neardup.core.languages import LANGUAGES, SHIPPED
 from neardup.core.page import Page, fingerprint_page
 from neardup.core.text.extraction import Extraction
 from neardup.core.verify.scores import assess
 from neardup.core.verify.tiers import SIMILAR
 from neardup.errors import NeardupError
-from neardup.languages import LANGUAGES, SHIPPED
 from neardup.ledger import candidates, connect, schema, stories, verification
 from neardup.ledger.candidates import Matches
 from neardup.pages.results import NotModified, PageResult, failure_of, read_singly

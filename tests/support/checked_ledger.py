@@ -9,13 +9,13 @@ from neardup.config import Content, Detection
 from neardup.core.columns import Outcomes
 from neardup.core.fingerprint import version as fingerprint_version
 from neardup.core.fingerprint.compute import fingerprint
+from neardup.core.languages import LANGUAGES, SHIPPED
 from neardup.core.page import PageStory, comparable, prepare, story_of
 from neardup.core.text.extraction import Extraction
 from neardup.core.text.normalize import tokens
 from neardup.core.verify.text import Text
 from neardup.index.passages.index import PassageIndex
 from neardup.index.sqlite import SqliteIndex
-from neardup.languages import LANGUAGES, SHIPPED
 from neardup.ledger import Ledger, files, stories
 from neardup.pages.results import ReadFailed, TextResult
 from neardup.pages.store import Pages

@@ -9,8 +9,8 @@ from typing import Any
 
 import openpyxl  # type: ignore[import-untyped]
 from hypothesis import strategies as st
+from neardup.core.languages import LANGUAGES, SHIPPED
 from neardup.core.verify.tiers import kinds
-from neardup.languages import LANGUAGES, SHIPPED
 from neardup.ledger.case_queue import FlaggedCase
 from neardup.ledger.similarities import Similarity
 from neardup.moderation.export.cases import ListedCase, Tally

@@ -4,10 +4,10 @@ from pathlib import Path
 
 import redis
 from neardup.config import Detection
+from neardup.core.languages import LANGUAGES
 from neardup.index.redis import Layout, open_redis
 from neardup.index.redis.documented import INTSET_ENTRIES
 from neardup.index.sqlite import SqliteIndex
-from neardup.languages import LANGUAGES
 from neardup.records import BandedFingerprint, Change, Language
 
 from tests.support.languages import CODES

@@ -10,6 +10,7 @@ from zlib import crc32
 import fakeredis
 import uvloop
 from neardup.core.candidates.banding import Banding, FingerprintArrays
+from neardup.core.languages import LANGUAGES
 from neardup.index.protocol import (
     Bandings,
     Bucket,
@@ -25,7 +26,6 @@ from neardup.index.redis.client import Clients
 from neardup.index.redis.compact import Compact
 from neardup.index.redis.documented import Documented
 from neardup.index.sqlite import SqliteIndex
-from neardup.languages import LANGUAGES
 from neardup.records import BandedFingerprint, Change, Language
 
 from tests.support.languages import CODES, HINDI, NAMES, NUMBER_OF

@@ -1,6 +1,6 @@
 """The shipped languages, as constants and mappings for tests."""
 
-from neardup.languages import LANGUAGES, SHIPPED
+from neardup.core.languages import LANGUAGES, SHIPPED
 
 HINDI, MALAYALAM, BENGALI, MARATHI, TAMIL, TELUGU, GUJARATI, ENGLISH, ODIA, PUNJABI, KANNADA, ASSAMESE, URDU = LANGUAGES
 SAMPLED = LANGUAGES[:10]  # those with stories in neardup.samples

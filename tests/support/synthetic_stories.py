@@ -7,8 +7,8 @@ import click
 import numpy as np
 from neardup.core.columns import Outcomes
 from neardup.core.fingerprint.minhash import ROWS
+from neardup.core.languages import LANGUAGES
 from neardup.index.redis.client import batches
-from neardup.languages import LANGUAGES
 from neardup.ledger import outbox, stories
 from neardup.records import BandedFingerprint, Fingerprint, Fingerprinted, Outcome, Story
 

@@ -1,8 +1,8 @@
 """Transliteration between the scripts whose blocks of Unicode share one layout."""
 
+from neardup.core.languages import SHIPPED
 from neardup.core.text.consonants import BLOCKS
 from neardup.insights.evaluate import edits
-from neardup.languages import SHIPPED
 from neardup.records import Language
 
 

@@ -3,7 +3,7 @@
 from collections.abc import Callable
 from pathlib import Path
 
-from neardup.languages import SHIPPED
+from neardup.core.languages import SHIPPED
 from neardup.records import Language
 
 from tests.support.command import Neardup, assert_one_line, embedded

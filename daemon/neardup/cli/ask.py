@@ -64,7 +64,7 @@ def compare(config: "Config | None", a: str, b: str, html: Path | None, as_json:
     """
     from neardup.app import comparer
     from neardup.cli import output
-    from neardup.languages import SHIPPED
+    from neardup.core.languages import SHIPPED
     from neardup.moderation.evidence.page import write_evidence
     from neardup.moderation.evidence.terminal import side_by_side
     from neardup.query.compare import compare as compare_texts

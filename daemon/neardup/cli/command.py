@@ -17,7 +17,7 @@ from neardup.telemetry.log import log
 if TYPE_CHECKING:
     import asyncio
 
-    from neardup.languages import Languages
+    from neardup.core.languages import Languages
     from neardup.records import Language
 
 T = TypeVar("T")

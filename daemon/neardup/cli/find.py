@@ -67,7 +67,7 @@ def scan(
     Texts are compared within their language.  Nothing is kept, unless --keep names a new ledger.
     """
     from neardup.app import open_readers
-    from neardup.languages import SHIPPED
+    from neardup.core.languages import SHIPPED
     from neardup.moderation.export.write import ExportOptions
     from neardup.moderation.export.write import export as write_export
     from neardup.scan.job import scan_documents, scan_processes

@@ -20,9 +20,9 @@ if TYPE_CHECKING:
     import asyncio
 
     from neardup.config import Config
+    from neardup.core.languages import Languages
     from neardup.insights.audit import Audited, Miss
     from neardup.insights.evaluate.tables import Table
-    from neardup.languages import Languages
     from neardup.ledger.self_checks import Recall
 
 

@@ -158,7 +158,7 @@ def _existing_manifest(listing: str, output: Path) -> str:
 
 def _new_manifest(url: str, language: str | None, output: Path, written: list[Path]) -> str:
     """Write a manifest of the folder beside the configuration, and return its path as the configuration names it."""
-    from neardup.languages import SHIPPED
+    from neardup.core.languages import SHIPPED
     from neardup.ops.new_folder import all_named, list_pages, write_manifest
 
     folder, manifest = output.parent / url.removeprefix("file:"), output.parent / "manifest.csv"

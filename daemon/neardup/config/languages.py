@@ -8,7 +8,7 @@ from msgspec import Meta
 from msgspec.structs import asdict
 
 from neardup.config.section import FromText, Section, matching
-from neardup.languages import SHIPPED, LanguageEntry, Languages
+from neardup.core.languages import SHIPPED, LanguageEntry, Languages
 from neardup.records import Language
 
 MAX_LANGUAGES = 255  # arrays store the number of a language in a byte

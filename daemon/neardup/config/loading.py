@@ -33,8 +33,8 @@ from neardup.config.sections import (
     Serve,
     Source,
 )
+from neardup.core.languages import Languages
 from neardup.errors import Misuse
-from neardup.languages import Languages
 
 VARIABLE_PREFIX = "NEARDUP_"
 FILE_VARIABLE = f"{VARIABLE_PREFIX}CONFIG"  # names the configuration file

@@ -9,8 +9,8 @@ import sqlite3
 import uuid
 from pathlib import Path
 
+from neardup.core.languages import LANGUAGES
 from neardup.errors import Fatal
-from neardup.languages import LANGUAGES
 
 VERSION = 13  # PRAGMA user_version; 1 to 12 were schemas of trial versions
 

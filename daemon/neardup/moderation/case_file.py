@@ -19,9 +19,9 @@ from jinja2 import Environment, PackageLoader, StrictUndefined
 
 from neardup.config import Config
 from neardup.core.fingerprint.word_hashes import PassageHashes
+from neardup.core.languages import Languages
 from neardup.core.publication_order import Dates
 from neardup.errors import Misuse, needs_extra
-from neardup.languages import Languages
 from neardup.ledger import flags, marks, passages, similarities, verdicts
 from neardup.ledger.flags import Selection
 from neardup.ledger.similarities import Similarity, Source

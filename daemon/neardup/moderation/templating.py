@@ -9,8 +9,8 @@ from importlib.resources import files
 from typing import TYPE_CHECKING, Any
 
 from neardup import __version__
+from neardup.core.languages import Languages
 from neardup.core.verify.tiers import tier_of
-from neardup.languages import Languages
 from neardup.ledger import now_ms
 from neardup.moderation.interface import CURRENT, gettext, ngettext, number
 from neardup.moderation.wording import (

@@ -18,12 +18,12 @@ import xxhash
 from neardup.app import open_index, open_readers
 from neardup.config import Config
 from neardup.core.fingerprint import version as fingerprint_version
+from neardup.core.languages import LANGUAGES, SHIPPED
 from neardup.core.native.page import WHY_UNREAD
 from neardup.core.page import PageFingerprinted, Unreadable
 from neardup.errors import Fatal, Gone, IndexDamaged, NeardupError
 from neardup.index.positions import refuse_index_mismatch
 from neardup.index.protocol import BucketStatistics, Completeness, Index, LookupResult, ServerHealth
-from neardup.languages import LANGUAGES, SHIPPED
 from neardup.ledger import (
     Ledger,
     connect,

@@ -12,8 +12,8 @@ from collections.abc import Mapping, Sequence
 from importlib.resources import as_file, files
 from pathlib import Path
 
+from neardup.core.languages import Languages
 from neardup.errors import Fatal, Misuse
-from neardup.languages import Languages
 
 ENDINGS = (".html", ".htm", ".xhtml", ".txt", ".md")
 CONFIG = "config.toml"

@@ -11,9 +11,9 @@ import numpy.typing as npt
 from neardup.core.candidates.banding import Numbers
 from neardup.core.fingerprint.version import algorithm, digest_of
 from neardup.core.fingerprint.word_hashes import PassageHashes
+from neardup.core.languages import Languages
 from neardup.errors import Misuse
 from neardup.index.passages.postings import HASH_SHIFT, Keys
-from neardup.languages import Languages
 from neardup.ledger.imports import Columns
 from neardup.source.rows import open_parquet
 

@@ -13,10 +13,10 @@ from neardup.config import Detection
 from neardup.config import Run as RunSection
 from neardup.core.columns import ListedBlock, Outcomes
 from neardup.core.fingerprint.version import algorithm
+from neardup.core.languages import Languages
 from neardup.errors import Fatal, Misuse
 from neardup.index.passages.index import PassageIndex
 from neardup.index.protocol import Index
-from neardup.languages import Languages
 from neardup.ledger import Ledger, candidates, now_ms, outbox, runs, stories, works
 from neardup.ledger.languages import stories_by_language
 from neardup.pages.fork_server import start_server

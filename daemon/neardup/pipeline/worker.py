@@ -11,9 +11,9 @@ from dataclasses import dataclass, field, replace
 from typing import Self
 
 from neardup.core.columns import NONE_MADE, FingerprintedStories, Key, ListedBlock, Outcomes, StoryColumns
+from neardup.core.languages import Languages
 from neardup.core.page import PageFingerprinted, Unreadable, skip_marks
 from neardup.errors import Fatal, NeardupError
-from neardup.languages import Languages
 from neardup.ledger import stories
 from neardup.pages.results import (
     NotModified,

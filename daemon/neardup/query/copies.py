@@ -11,7 +11,7 @@ from typing import Any
 
 import numpy as np
 
-from neardup.languages import SHIPPED
+from neardup.core.languages import SHIPPED
 from neardup.nomination.in_memory import HeldTexts, nominate_pairs
 from neardup.query.texts import DETECTION, Copy, KeyedText, NotComparable, PairVerifier, by_severity, prepare
 from neardup.records import Language

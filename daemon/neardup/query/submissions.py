@@ -12,13 +12,13 @@ from functools import partial
 from neardup.config import Detection
 from neardup.core.columns import Outcomes
 from neardup.core.fingerprint.version import algorithm
+from neardup.core.languages import Languages
 from neardup.core.page import Page, PageStory, story_of
 from neardup.core.text.extraction import Extraction
 from neardup.core.text.html import opening, page_title
 from neardup.core.text.scripts import script_of_most
 from neardup.core.verify.text import Text
 from neardup.errors import Forgotten, Misuse, TooLarge
-from neardup.languages import Languages
 from neardup.ledger import Ledger, candidates, stories, submissions
 from neardup.ledger.submissions import Stored, Submitted
 from neardup.nomination.matches import matches_of

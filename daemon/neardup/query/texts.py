@@ -12,12 +12,12 @@ from itertools import islice
 from neardup.config import Detection
 from neardup.core.fingerprint.compute import fingerprint_text
 from neardup.core.fingerprint.word_hashes import PassageHashes
+from neardup.core.languages import SHIPPED
 from neardup.core.page import MIN_WORDS, is_too_short
 from neardup.core.text.scripts import UnknownScript, detect_language, most_frequent_script
 from neardup.core.verify.scores import ComparedPair, assess_all, compare_texts
 from neardup.core.verify.text import Text
 from neardup.core.verify.tiers import COPIED_WORDS, tier_of
-from neardup.languages import SHIPPED
 from neardup.records import Assessment, Candidate, Fingerprint, Kind, Language, PairedStory, Spans
 
 DETECTION = Detection()

@@ -17,8 +17,8 @@ from botocore.exceptions import BotoCoreError, ClientError, HTTPClientError, NoC
 from botocore.exceptions import ConnectionError as BotoConnectionError
 
 from neardup.core.columns import ListedBlock
+from neardup.core.languages import Languages
 from neardup.errors import Fatal, Gone, Transient
-from neardup.languages import Languages
 from neardup.records import Checkpoint
 from neardup.s3.errors import NO_CREDENTIALS
 from neardup.s3.objects import NoRedirects

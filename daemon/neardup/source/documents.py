@@ -14,8 +14,8 @@ from functools import lru_cache
 from pathlib import Path
 from typing import Self
 
+from neardup.core.languages import SHIPPED
 from neardup.errors import Fatal, Misuse
-from neardup.languages import SHIPPED
 from neardup.records import Dead, Language
 from neardup.source.rows import CSV, JSONL, PARQUET, FileReader, Row, csv_rows, jsonl_rows, open_parquet, parquet_rows
 

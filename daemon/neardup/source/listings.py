@@ -11,8 +11,8 @@ from pathlib import Path
 from neardup.config import Config, Content, Reference
 from neardup.config import Source as Section
 from neardup.core.columns import ListedBlock, StoryColumns
+from neardup.core.languages import Languages
 from neardup.errors import Misuse, needs_extra
-from neardup.languages import Languages
 from neardup.records import BadRow, Checkpoint, Story
 from neardup.source import Source
 from neardup.source.parse import DEFAULT_KEY, parse_rows

@@ -14,7 +14,7 @@ from datetime import UTC, datetime, timedelta
 import xxhash
 
 from neardup.core.columns import ListedBlock, StoryColumns
-from neardup.languages import Languages
+from neardup.core.languages import Languages
 from neardup.records import BadRow, Dead, Language, ListedRow, Story
 from neardup.source import in_blocks
 from neardup.source.rows import PlainRows, Row

@@ -4,8 +4,8 @@ from collections.abc import Iterable, Sequence
 from typing import TYPE_CHECKING
 
 from neardup.core.fingerprint.minhash import FEW_SHINGLES
+from neardup.core.languages import LANGUAGES
 from neardup.core.verify.tiers import kinds
-from neardup.languages import LANGUAGES
 from neardup.records import RENDER_REASONS, Dead, Language, MarkReason, Skip
 from neardup.telemetry.lazy_metrics import later, register
 from neardup.telemetry.log import log

@@ -13,8 +13,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 from neardup.core.fingerprint import minhash, version, word_hashes
 from neardup.core.fingerprint.compute import fingerprint
+from neardup.core.languages import LANGUAGES
 from neardup.core.text import codepoints, normalize
-from neardup.languages import LANGUAGES
 from neardup.records import Language
 
 from tests.support.languages import ENGLISH, KANNADA, TEXTS

@@ -3,12 +3,12 @@
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from neardup.core.languages import LANGUAGES
 from neardup.core.page import Page, PageFingerprinted, PageStory, fingerprint_page, story_of
 from neardup.core.text.decoding import MOST_CHARACTERS, read_unparsed
 from neardup.core.text.extraction import Extraction
 from neardup.core.text.html import MOST_TAGS, extract_page, visible_text
 from neardup.core.text.normalize import tokens
-from neardup.languages import LANGUAGES
 from neardup.records import Language, Limit, Mark, MarkReason
 
 from tests.support.languages import TEXTS

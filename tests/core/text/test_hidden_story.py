@@ -3,11 +3,11 @@ that is not known here; what a page hides beside a story, or a few words that it
 """
 
 import pytest
+from neardup.core.languages import LANGUAGES
 from neardup.core.page import page_marks
 from neardup.core.text.extraction import Extraction
 from neardup.core.text.html import extract_markup
 from neardup.core.text.normalize import tokens
-from neardup.languages import LANGUAGES
 from neardup.records import Language, MarkReason
 
 from tests.support.languages import TEXTS

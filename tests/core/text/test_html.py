@@ -8,11 +8,11 @@ import unicodedata
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from neardup.core.languages import LANGUAGES
 from neardup.core.text.decoding import NoStoryText, decode
 from neardup.core.text.extraction import Extraction
 from neardup.core.text.html import extract_markup, page_text, visible_text
 from neardup.core.text.normalize import tokens
-from neardup.languages import LANGUAGES
 from neardup.records import RENDER_REASONS, Language, Skip
 
 from tests.support.languages import ENGLISH, SAMPLED, TEXTS

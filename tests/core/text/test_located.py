@@ -10,8 +10,8 @@ from pathlib import Path
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from neardup.core.languages import LANGUAGES
 from neardup.core.text.normalize import Located, locate_words, tokens
-from neardup.languages import LANGUAGES
 from neardup.records import Language
 
 from tests.core.text.test_normalize import (

@@ -11,13 +11,13 @@ import numpy as np
 import pytest
 from hypothesis import assume, given, settings
 from hypothesis import strategies as st
+from neardup.core.languages import LANGUAGES
 from neardup.core.text import normalize
 from neardup.core.text.codepoints import FIRST, LIKE_LETTERS, SECOND, TWO_SIGNS, flagged_table
 from neardup.core.text.extraction import Extraction
 from neardup.core.text.html import visible_text
 from neardup.core.text.look_alikes import ACCENTS, forms, undisguise
 from neardup.core.text.normalize import tokens
-from neardup.languages import LANGUAGES
 
 from tests.support.languages import (
     ASSAMESE,

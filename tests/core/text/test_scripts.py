@@ -8,6 +8,7 @@ from contextlib import suppress
 import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
+from neardup.core.languages import LANGUAGES, SHIPPED
 from neardup.core.text.scripts import (
     BLOCK,
     ENGLISH,
@@ -18,7 +19,6 @@ from neardup.core.text.scripts import (
     script_of_block,
     script_of_most,
 )
-from neardup.languages import LANGUAGES, SHIPPED
 from neardup.records import Language
 
 from tests.support.languages import SAMPLED, TEXTS

@@ -9,9 +9,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 from neardup.core.fingerprint.compute import fingerprint
 from neardup.core.fingerprint.word_hashes import hash_words
+from neardup.core.languages import LANGUAGES
 from neardup.core.text.normalize import tokens
 from neardup.core.verify.text import Text
-from neardup.languages import LANGUAGES
 from neardup.records import Language
 
 from tests.support.graphemes import GRAPHEME_PARTS

@@ -9,8 +9,8 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from neardup.core.languages import SHIPPED
 from neardup.core.verify.clusters import clusters
-from neardup.languages import SHIPPED
 from neardup.moderation.evidence.graph import graph
 from neardup.moderation.evidence.page import render_evidence
 from neardup.query.evidence import evidence

@@ -11,10 +11,10 @@ from pathlib import Path
 import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
+from neardup.core.languages import LANGUAGES, SHIPPED
 from neardup.core.verify.tiers import EXACT
 from neardup.errors import Misuse
 from neardup.http.tokens import digest_of
-from neardup.languages import LANGUAGES, SHIPPED
 from neardup.ledger import connect
 from neardup.moderation.desk.moderators import (
     Moderator,

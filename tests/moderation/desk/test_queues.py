@@ -14,8 +14,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from msgspec.structs import replace
 from neardup.config import Config, Content, Detection, Source
+from neardup.core.languages import LANGUAGES
 from neardup.core.verify.tiers import kinds
-from neardup.languages import LANGUAGES
 from neardup.ledger import case_queue, cases, verdicts
 from neardup.ledger.case_queue import Order
 from neardup.ledger.flags import Selection

@@ -11,7 +11,7 @@ from urllib.parse import quote
 
 import pytest
 from neardup.core.fingerprint.version import version
-from neardup.languages import LANGUAGES
+from neardup.core.languages import LANGUAGES
 from neardup.ledger import connect, runs
 from neardup.records import Verdict
 

@@ -9,9 +9,9 @@ from typing import Any
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from neardup.core.languages import LANGUAGES
 from neardup.core.text.normalize import locate_words, tokens
 from neardup.core.verify.alignment import MAX_GAP, MIN_RESUMED
-from neardup.languages import LANGUAGES
 from neardup.moderation.evidence.alignment import (
     CONTEXT_WORDS,
     MAX_PASSAGE_PAIRS,

@@ -2,7 +2,7 @@
 
 from hypothesis import given
 from hypothesis import strategies as st
-from neardup.languages import SHIPPED
+from neardup.core.languages import SHIPPED
 from neardup.moderation.evidence.page import render_evidence
 from neardup.query.evidence import evidence
 from selectolax.lexbor import LexborHTMLParser

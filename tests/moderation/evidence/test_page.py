@@ -12,9 +12,9 @@ from typing import Any
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from neardup.core.languages import LANGUAGES, SHIPPED
 from neardup.core.verify.clusters import clusters
 from neardup.core.verify.text import Text
-from neardup.languages import LANGUAGES, SHIPPED
 from neardup.moderation.evidence.graph import Graph, graph
 from neardup.moderation.evidence.page import render_evidence
 from neardup.moderation.templating import INVISIBLE, visible

@@ -9,7 +9,7 @@ import unicodedata
 import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
-from neardup.languages import LANGUAGES
+from neardup.core.languages import LANGUAGES
 from neardup.moderation.export.formats import guard_text
 from neardup.records import Language
 

@@ -7,9 +7,9 @@ from contextlib import closing
 from pathlib import Path
 
 import pytest
+from neardup.core.languages import LANGUAGES, SHIPPED
 from neardup.core.verify.clusters import POLICIES, Policy
 from neardup.core.verify.tiers import NEAR, PASSAGE
-from neardup.languages import LANGUAGES, SHIPPED
 from neardup.ledger.flags import Selection
 from neardup.moderation.export.tables import MEMBERS
 from neardup.moderation.export.write import ExportOptions, write_members

@@ -11,8 +11,8 @@ from tempfile import TemporaryDirectory
 import pytest
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
+from neardup.core.languages import LANGUAGES, SHIPPED
 from neardup.core.verify.tiers import EXACT, NEAR, PARTIAL, SIMILAR
-from neardup.languages import LANGUAGES, SHIPPED
 from neardup.ledger import cases
 from neardup.moderation.export import cases as listing
 from neardup.moderation.export.cases import fair_shares

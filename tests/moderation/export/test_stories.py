@@ -8,8 +8,8 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from neardup.core.languages import SHIPPED
 from neardup.core.verify.tiers import NEAR, PARTIAL
-from neardup.languages import SHIPPED
 from neardup.ledger import verdicts
 from neardup.ledger.flags import Selection
 from neardup.moderation.export.tables import STORIES

@@ -14,8 +14,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from neardup.core.columns import Outcomes
+from neardup.core.languages import LANGUAGES, SHIPPED
 from neardup.errors import Fatal
-from neardup.languages import LANGUAGES, SHIPPED
 from neardup.ledger import cases, flags, stories
 from neardup.ledger.flags import Selection
 from neardup.moderation.export.destination import write_atomically

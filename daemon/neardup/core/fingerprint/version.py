@@ -13,10 +13,10 @@ from functools import cache
 import xxhash
 
 from neardup.core.fingerprint.compute import fingerprint, fingerprint_text, hash_text
+from neardup.core.languages import SHIPPED, Languages
 from neardup.core.native import LIBRARY
 from neardup.core.native.fingerprint import fingerprint_of_utf8
 from neardup.core.text.normalize import are_kept, tokens
-from neardup.languages import SHIPPED, Languages
 from neardup.records import Fingerprint, Language
 
 WORDS = [f"{word}{n}".encode() for n in range(40) for word in ("a", "é", "क", "ம", "ی", "\U0001f600")]

@@ -19,11 +19,11 @@ from typing import Any, NamedTuple
 import numpy as np
 import numpy.typing as npt
 
+from neardup.core.languages import SHIPPED, Languages
 from neardup.core.native import in_c
 from neardup.core.native.fingerprint import count_characters
 from neardup.core.text.codepoints import Codes
 from neardup.core.text.normalize import codes_of
-from neardup.languages import SHIPPED, Languages
 from neardup.records import Language
 
 LETTERS = ((0x41, 0x5B), (0x61, 0x7B), (0x620, 0x700), (0x900, 0xE00))  # the last two are whole blocks

@@ -15,6 +15,7 @@ import numpy as np
 
 from neardup.config import Config
 from neardup.core.intervals import share
+from neardup.core.languages import SHIPPED
 from neardup.core.verify.tiers import kinds
 from neardup.insights.evaluate import precision
 from neardup.insights.evaluate.corpus import COPIES, Copy, Corpus, Original, plant, sample, write_pages
@@ -22,7 +23,6 @@ from neardup.insights.evaluate.measure import FALSE_BELOW_WORDS, RUN, Measured, 
 from neardup.insights.evaluate.precision import precision_on_record
 from neardup.insights.evaluate.tables import ALL, SHOWN_PAIRS, Facts, Table, decimal, interval
 from neardup.insights.evaluate.truth import FALSE_BELOW
-from neardup.languages import SHIPPED
 from neardup.pipeline.summary import Watch
 from neardup.records import Kind
 

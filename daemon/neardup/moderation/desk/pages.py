@@ -15,8 +15,8 @@ from urllib.parse import quote, unquote
 from aiohttp import web
 from jinja2 import ChoiceLoader, Environment, PackageLoader
 
+from neardup.core.languages import Languages
 from neardup.http.problems import Handler
-from neardup.languages import Languages
 from neardup.moderation.desk import sessions
 from neardup.moderation.desk.deciding import OFFERED
 from neardup.moderation.desk.moderators import NAME_COOKIE, Moderator, clean_name, local_path

@@ -5,9 +5,9 @@ from contextlib import closing
 from pathlib import Path
 from typing import Any
 
+from neardup.core.languages import Languages
 from neardup.core.verify.alignment import NO_HASHES
 from neardup.core.verify.text import Text
-from neardup.languages import Languages
 from neardup.ledger import clusters, flags, read, stories, translate_errors
 from neardup.moderation import wording
 from neardup.moderation.evidence.alignment import align_stories, in_order, legend_of_stories

@@ -12,8 +12,8 @@ from operator import itemgetter
 from pathlib import Path
 from typing import Any
 
+from neardup.core.languages import Languages
 from neardup.core.verify import tiers
-from neardup.languages import Languages
 from neardup.moderation import wording
 from neardup.moderation.evidence.alignment import legend_of
 from neardup.moderation.export.cases import ListedCase, Tally

@@ -10,9 +10,9 @@ from pathlib import Path
 from typing import Literal
 
 from neardup.config import Config
+from neardup.core.languages import Languages
 from neardup.core.verify.clusters import Policy
 from neardup.errors import Misuse, NeardupError, needs_extra
-from neardup.languages import Languages
 from neardup.ledger import (
     cases,
     clusters,
