@@ -16,7 +16,6 @@ from typing import TYPE_CHECKING
 
 from msgspec.structs import asdict
 
-from neardup import __version__
 from neardup.config import Config, Detection
 from neardup.errors import Misuse, Transient
 from neardup.index import backends
@@ -61,6 +60,7 @@ class App:
 async def open_app(config: Config) -> AsyncIterator[App]:
     """Open ledger and index.  Raises Transient if Redis does not answer, and Fatal for other failures."""
     from neardup.core.fingerprint import version as fingerprint_version
+    from neardup.core.verify.tiers import kinds
     from neardup.pipeline.index_wait import IndexWait
     from neardup.pipeline.passage_sync import open_passages
     from neardup.telemetry.metrics import create_series
@@ -68,7 +68,7 @@ async def open_app(config: Config) -> AsyncIterator[App]:
     connect(config.ledger.path).close()
     with closing(Ledger(config.ledger.path)) as ledger, closing(Ledger(config.ledger.path, read)) as reader:
         await ledger.do(languages.register, config.registry)
-        create_series(config.registry)
+        create_series(config.registry, kinds())
         index = await open_index(config)
         try:
             with closing(await open_passages(ledger)) as passages:
@@ -290,7 +290,6 @@ async def run_once(
         job,
         app.ledger,
         stop,
-        release=__version__,
         shutdown_seconds=config.run.shutdown_seconds,
         hooks=[
             *after_run(config, app.ledger, stop),
@@ -358,7 +357,6 @@ async def sweep(config: Config, ledger: Ledger, stop: asyncio.Event, watch: "Wat
         job,
         ledger,
         stop,
-        release=__version__,
         shutdown_seconds=config.run.shutdown_seconds,
         hooks=after_run(config, ledger, stop),
     )

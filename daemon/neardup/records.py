@@ -116,6 +116,8 @@ class Fingerprint:
         return type(self), (self.text_hash, self.simhash, self.signature, self.words, self.shingles, self.passages)
 
 
+FEW_SHINGLES = "few_shingles"  # metric label and log word for a fingerprinted story without a signature
+
 # What a page and its text are like: the words, and the vowel signs and viramas, a visible character; 1 if the text has
 # replacement characters, else 0; the share of the page's characters that a browser does not show.
 TextMeasures = tuple[float, float, float, float]

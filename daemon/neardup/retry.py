@@ -18,7 +18,6 @@ Everything that the program repeats, and for how long:
 """
 
 from collections.abc import Awaitable, Callable
-from types import ModuleType
 from typing import Any, TypeVar
 
 from neardup.errors import Transient
@@ -53,20 +52,15 @@ async def retry_forever(stage: str, call: Callable[[], Awaitable[T]]) -> T:
     return await _retry(stage, call, "debug", {}, attempts=None, timeout=None, wait_max=PATIENT_WAIT_SECONDS)
 
 
-def silent_stamina() -> ModuleType:
-    """The library of retries, which writes no log lines of its own; loaded here, since nearly no call fails."""
-    import stamina  # noqa: PLC0415 - see above
-
-    stamina.instrumentation.set_on_retry_hooks([])
-    return stamina
-
-
 async def _retry(stage: str, call: Callable[[], Awaitable[T]], level: str, about: dict[str, int], **limits: Any) -> T:
     try:
         return await call()  # nearly every call succeeds, and the loop below costs more than most of them
     except Transient as error:
         failed = error
-    async for attempt in silent_stamina().retry_context(Transient, **limits):
+    import stamina  # noqa: PLC0415 - it loads slowly, and nearly no call fails
+
+    stamina.instrumentation.set_on_retry_hooks([])  # it would write log lines of its own
+    async for attempt in stamina.retry_context(Transient, **limits):
         with attempt:
             if attempt.num == 1:
                 raise failed

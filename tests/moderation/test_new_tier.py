@@ -57,7 +57,9 @@ tiers.TIERS = (*tiers.TIERS, replace(tiers.TIERS[0], kind="quoted", severity=999
 
 from prometheus_client import generate_latest
 from neardup.cli.decide import export
-from neardup.telemetry import metrics
+from neardup.core.languages import LANGUAGES
+from neardup.telemetry.metrics import create_series
+create_series(LANGUAGES, tiers.kinds())
 assert b'neardup_flags_total{kind="quoted",language="HINDI"} 0.0' in generate_latest()
 assert "quoted" in next(option for option in export.params if option.name == "kinds").type.choices
 """

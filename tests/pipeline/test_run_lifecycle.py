@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from neardup import __version__
 from neardup.errors import Fatal, Transient
 from neardup.ledger import Ledger, lock, runs
 from neardup.pipeline import run_lifecycle
@@ -29,7 +30,7 @@ async def test_the_start_of_a_run_is_one_log_line(ledger: Ledger) -> None:
     with capture_logs() as lines:
         await run_job(ledger, done)
     [line] = [line for line in lines if line["event"] == "run started"]
-    assert (line["command"], line["version"], line["stories"]) == ("daily", "1.2.3", 3)
+    assert (line["command"], line["version"], line["stories"]) == ("daily", __version__, 3)
 
 
 @pytest.mark.parametrize("error", [Fatal("no such store"), ValueError("a defect"), asyncio.CancelledError()])

@@ -36,9 +36,7 @@ class Job:
 async def run_job(
     ledger: Ledger, work: Work, *hooks: Hook, stop: asyncio.Event | None = None, shutdown_seconds: float = 60
 ) -> Summary:
-    return await carry_out(
-        Job(work), ledger, stop or asyncio.Event(), release="1.2.3", shutdown_seconds=shutdown_seconds, hooks=hooks
-    )
+    return await carry_out(Job(work), ledger, stop or asyncio.Event(), shutdown_seconds=shutdown_seconds, hooks=hooks)
 
 
 async def latest(ledger: Ledger) -> dict[str, Any]:

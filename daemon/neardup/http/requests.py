@@ -3,6 +3,7 @@
 Whatever is missing or wrong is refused with a problem; a refusal never quotes the content of a story.
 """
 
+import re
 from collections.abc import Iterable, Sequence
 from ipaddress import IPv4Network, IPv6Address, IPv6Network, ip_address, ip_network
 from typing import Any, TypeVar
@@ -10,7 +11,6 @@ from typing import Any, TypeVar
 from aiohttp import ClientError, web
 from pydantic import BaseModel, ValidationError
 
-from neardup.config.address import is_loopback, named_host
 from neardup.http.problems import (
     INVALID,
     MALFORMED,
@@ -21,9 +21,10 @@ from neardup.http.problems import (
     Refused,
     WrongMember,
 )
-from neardup.http.tokens import Holder, find
+from neardup.http.tokens import Holder, find, is_loopback
 
 SCHEME = "Bearer "
+HOST_HEADER = re.compile(r"(\[[^\]]*\]|[^:]*)(?::\d+)?")
 OF_PROXIES = ("Forwarded", "Via", "X-Forwarded-For", "X-Forwarded-Host", "X-Forwarded-Proto", "X-Real-IP")
 
 H = TypeVar("H", bound=Holder)
@@ -80,7 +81,8 @@ def refuse_other_machines(request: web.Request) -> None:
     A server without tokens is for this machine alone.  The Host header has the names of other sites that resolve to it
     (DNS rebinding); a proxy on this machine, which may send another Host, says that it is one.
     """
-    if not is_loopback(named_host(request.host)):
+    host = HOST_HEADER.fullmatch(request.host)
+    if not (host and is_loopback(host[1])):
         raise Refused(OTHER_HOST, f"{request.host} is not a name of this machine alone")
     if any(name in request.headers for name in OF_PROXIES):
         raise Refused(OTHER_HOST, "a proxy forwards this request from elsewhere, which needs a token")

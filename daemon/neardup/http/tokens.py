@@ -12,6 +12,7 @@ import tomllib
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from hashlib import sha256
+from ipaddress import ip_address
 from pathlib import Path
 from typing import Any, Generic, Protocol, TypeVar
 
@@ -20,6 +21,14 @@ from neardup.telemetry.log import log
 
 PREFIX = "neardup_"  # lets scanners for leaked secrets recognise a token
 DIGEST = re.compile(r"[0-9a-f]{64}")
+
+
+def is_loopback(host: str) -> bool:
+    """Whether HOST, a name or an address (IPv6 in brackets), is this machine alone, so that no token is needed."""
+    try:
+        return host == "localhost" or ip_address(host.strip("[]")).is_loopback
+    except ValueError:
+        return False
 
 
 class Holder(Protocol):

@@ -3,6 +3,7 @@
 import fcntl
 import json
 import os
+import time
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from datetime import datetime
@@ -11,13 +12,13 @@ from typing import IO, Any
 
 from neardup.errors import Fatal, Transient
 from neardup.ledger import files
-from neardup.retry import silent_stamina
 
 PIPELINE = ".lock"
 DAEMON = ".run.lock"
 INSTANT_SECONDS = 0.3
 SERVE = "serve"  # a holder that ends within seconds
 SERVE_SECONDS = 5.0
+PAUSE_SECONDS = 0.05
 
 
 @contextmanager
@@ -70,19 +71,14 @@ def _explain_failure(path: Path, error: OSError) -> Fatal:
 
 
 def _take(file: IO[str], seconds: float = INSTANT_SECONDS) -> bool:
-    with suppress(BlockingIOError):
-        fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        return True
-    try:
-        # `holder` takes the lock for an instant, so one refusal proves nothing.
-        for attempt in silent_stamina().retry_context(
-            BlockingIOError, attempts=None, timeout=seconds, wait_initial=0.02, wait_max=0.1, wait_jitter=0
-        ):
-            with attempt:
-                fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
-    except BlockingIOError:
-        return False
-    return True
+    deadline = time.monotonic() + seconds  # `holder` takes the lock for an instant, so one refusal proves nothing
+    while True:
+        with suppress(BlockingIOError):
+            fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            return True
+        if time.monotonic() > deadline:
+            return False
+        time.sleep(PAUSE_SECONDS)
 
 
 def holder(ledger: Path) -> dict[str, Any] | None:

@@ -16,7 +16,6 @@ from typing import Any, Self
 
 import numpy as np
 
-from neardup import __version__
 from neardup.app import App, after_run
 from neardup.core.fingerprint.version import algorithm
 from neardup.core.verify.tiers import COPIED_WORDS, EXACT, kinds_of_passages, tier_of
@@ -184,7 +183,6 @@ async def import_fingerprints(
         job,
         app.ledger,
         stop,
-        release=__version__,
         shutdown_seconds=app.config.run.shutdown_seconds,
         hooks=after_run(app.config, app.ledger, stop),
     )

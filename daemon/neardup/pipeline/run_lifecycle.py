@@ -11,6 +11,7 @@ from contextlib import asynccontextmanager, suppress
 from dataclasses import dataclass
 from typing import Any, Protocol, TypeVar
 
+from neardup import __version__
 from neardup.core.native.page import WHY_UNREAD
 from neardup.errors import NeardupError, Stopped
 from neardup.ledger import Ledger, now_ms, runs
@@ -62,13 +63,11 @@ async def carry_out(
     ledger: Ledger,
     stop: asyncio.Event,
     *,
-    release: str,
     shutdown_seconds: float,
     hooks: Sequence[Hook],
 ) -> Summary_co:
     """Do a job until it ends, or at most until `shutdown_seconds` after `stop` is set; then call the hooks.
 
-    `release` is the version of the program, for the log line of the start.
     Raises Transient if the ledger is in use, and any error that ends the job, after recording its run as failed.
     Once the run is recorded, all log lines carry its id.
     """
@@ -78,7 +77,7 @@ async def carry_out(
     with only_one(ledger.path, summary.command):
         await job.prepare()
         async with _record_run(ledger, summary) as run_id:
-            log.info("run started", command=summary.command, version=release, **await job.facts())
+            log.info("run started", command=summary.command, version=__version__, **await job.facts())
             began = time.perf_counter()
             ended = await _work_until_stopped(job, run_id, stop, shutdown_seconds)
             summary.seconds = time.perf_counter() - began

@@ -19,7 +19,6 @@ from typing import Self
 from neardup.config import Detection
 from neardup.core.candidates.select import Nominee, StoryGroup
 from neardup.core.columns import Outcomes
-from neardup.core.fingerprint.minhash import FEW_SHINGLES
 from neardup.errors import IndexDamaged, NeardupError, Transient
 from neardup.index.protocol import Index, LookupResult
 from neardup.ledger import Ledger, stories
@@ -31,7 +30,7 @@ from neardup.pipeline.index_wait import IndexWait
 from neardup.pipeline.passage_sync import PassageSync
 from neardup.pipeline.stages import MAX_BATCHES
 from neardup.pipeline.summary import Counts
-from neardup.records import BadRow, BandedFingerprint, Checkpoint, DeadLettered, Language, Skipped, Story
+from neardup.records import FEW_SHINGLES, BadRow, BandedFingerprint, Checkpoint, DeadLettered, Language, Skipped, Story
 from neardup.telemetry.lazy_metrics import observe_all
 from neardup.telemetry.log import log
 from neardup.telemetry.metrics import CANDIDATES, CAPPED, CAPPED_BUCKETS, INDEX_LAG, MARKED, STAGE_SECONDS, STORIES

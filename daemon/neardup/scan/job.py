@@ -12,7 +12,6 @@ from typing import Any, NamedTuple, TypeVar
 
 import numpy as np
 
-from neardup import __version__
 from neardup.app import open_readers
 from neardup.config import Config
 from neardup.core.fingerprint.version import algorithm, check_native_core
@@ -117,7 +116,6 @@ async def scan_documents(
             job := Scan(config, ledger, documents, processes, watch),
             ledger,
             asyncio.Event(),
-            release=__version__,
             shutdown_seconds=config.run.shutdown_seconds,
             hooks=[Hook("cases", refresh_cases)] if is_kept else [],
         )

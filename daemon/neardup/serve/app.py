@@ -17,7 +17,6 @@ from pathlib import Path
 
 from aiohttp import web
 
-from neardup.config.address import is_loopback
 from neardup.errors import LedgerReplaced, Misuse, NeardupError
 from neardup.http.problems import (
     FORBIDDEN,
@@ -31,6 +30,7 @@ from neardup.http.problems import (
 )
 from neardup.http.requests import expect_json, holder_of_token, parse_json, refuse_other_machines
 from neardup.http.server import listening, metrics_response, route_of
+from neardup.http.tokens import is_loopback
 from neardup.serve.messages import Answer, StoryId, problem_of, story_id_of
 from neardup.serve.openapi import document
 from neardup.serve.operations import OPERATIONS, Operation

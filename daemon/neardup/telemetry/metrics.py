@@ -1,12 +1,10 @@
 """Every metric, declared once; what is computed from them, and how a single run serves them."""
 
 from collections.abc import Iterable, Sequence
+from functools import partial
 from typing import TYPE_CHECKING
 
-from neardup.core.fingerprint.minhash import FEW_SHINGLES
-from neardup.core.languages import LANGUAGES
-from neardup.core.verify.tiers import kinds
-from neardup.records import RENDER_REASONS, Dead, Language, MarkReason, Skip
+from neardup.records import FEW_SHINGLES, RENDER_REASONS, Dead, Language, MarkReason, Skip
 from neardup.telemetry.lazy_metrics import later, register
 from neardup.telemetry.log import log
 
@@ -190,12 +188,12 @@ def _quantile(upto: Sequence[float], share: float) -> float:
     return float(f"{low * (high / low) ** ((wanted - below) / (upto[n] - below)):.3g}")
 
 
-def create_series(languages: Iterable[Language]) -> None:
-    """Show the counters of these languages at zero: Prometheus sees no increase in a counter's first value."""
-    later(lambda: _create_series(tuple(languages)))
+def create_series(languages: Iterable[Language], kinds: Sequence[str]) -> None:
+    """Show the counters of these at zero: Prometheus sees no increase in a counter's first value."""
+    later(partial(_create_series, tuple(languages), kinds))
 
 
-def _create_series(languages: Iterable[Language]) -> None:
+def _create_series(languages: Sequence[Language], kinds: Sequence[str]) -> None:
     for language in languages:
         for reason in ("", FEW_SHINGLES):
             STORIES.labels(language, "fingerprinted", reason)
@@ -208,11 +206,8 @@ def _create_series(languages: Iterable[Language]) -> None:
             STORIES.labels(language, "dead_lettered", dead)
         for mark in MarkReason:
             MARKED.labels(language, mark)
-        for kind in kinds():
+        for kind in kinds:
             FLAGS.labels(language, kind)
-
-
-create_series(LANGUAGES)
 
 
 @later

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from neardup.config.address import is_loopback
+from neardup.http.tokens import is_loopback
 from neardup.ledger import connect
 from neardup.moderation.desk import sessions
 from neardup.moderation.desk.moderators import MAX_NAME_LENGTH, clean_name, clean_note, local_path

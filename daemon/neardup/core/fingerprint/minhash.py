@@ -161,7 +161,6 @@ ADDENDS: Constants = np.array(
 
 ROWS = len(MULTIPLIERS)
 MIN_SHINGLES = 20  # with fewer, one changed word changes a tenth of the rows, and short greetings resemble each other
-FEW_SHINGLES = "few_shingles"  # metric label and log word for a fingerprinted story without a signature
 CHANCE_AGREEMENT = 1 / 256  # the probability that two unequal minima have the same top byte
 
 Number = TypeVar("Number", np.uint32, np.uint64)

@@ -11,11 +11,10 @@ from enum import StrEnum
 from pathlib import Path
 
 from neardup.config import Config
-from neardup.config.address import is_loopback
 from neardup.core.languages import Languages
 from neardup.errors import Misuse, NeardupError
 from neardup.http import tokens
-from neardup.http.tokens import Entry, TokenFile, digest_of, read_entries
+from neardup.http.tokens import Entry, TokenFile, digest_of, is_loopback, read_entries
 from neardup.records import Language
 
 NAME_COOKIE = "neardup_name"
