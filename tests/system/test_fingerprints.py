@@ -6,7 +6,8 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from neardup.core.fingerprint.version import PINNED, PINNED_ALGORITHM
+from neardup.core.fingerprint.version import PINNED_ALGORITHM
+from neardup.core.languages import PINNED
 from pyarrow import parquet  # type: ignore[import-untyped]
 
 from tests.support.command import Neardup, assert_one_line, embedded

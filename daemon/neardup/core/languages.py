@@ -83,15 +83,12 @@ class Languages(Mapping[Language, LanguageEntry]):
         return {name: entry.code for name, entry in self._entries.items()}
 
 
-def _load_shipped_languages() -> Languages:
-    tables = tomllib.loads(Path(__file__).with_name("languages.toml").read_text(encoding="utf-8"))
-    return Languages(
-        {
-            Language(name): LanguageEntry(**{**table, "codes": tuple(table["codes"]), "fonts": tuple(table["fonts"])})
-            for name, table in tables.items()
-        }
-    )
-
-
-SHIPPED = _load_shipped_languages()
+_TABLES = tomllib.loads(Path(__file__).with_name("languages.toml").read_text(encoding="utf-8"))
+PINNED = {Language(name): str(table.pop("digest")) for name, table in _TABLES.items()}  # digests of the golden texts
+SHIPPED = Languages(
+    {
+        Language(name): LanguageEntry(**{**table, "codes": tuple(table["codes"]), "fonts": tuple(table["fonts"])})
+        for name, table in _TABLES.items()
+    }
+)
 LANGUAGES = tuple(SHIPPED)  # in the order of their numbers in a new ledger

@@ -13,7 +13,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from neardup.core.fingerprint import minhash, version, word_hashes
 from neardup.core.fingerprint.compute import fingerprint
-from neardup.core.languages import LANGUAGES
+from neardup.core.languages import LANGUAGES, PINNED
 from neardup.core.text import codepoints, normalize
 from neardup.records import Language
 
@@ -34,16 +34,16 @@ def without_native_core(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def test_the_reference_has_the_pinned_digests_too(without_native_core: None) -> None:
-    assert current_digests() == version.PINNED, "the digest of a language"
+    assert current_digests() == PINNED, "the digest of a language"
     assert version.digest_of_algorithm() == version.PINNED_ALGORITHM
 
 
 def test_algorithm_and_languages_have_their_pinned_digests() -> None:
     assert version.changed_since_pinned() == []
-    assert current_digests() == version.PINNED, "the digest of a language"
+    assert current_digests() == PINNED, "the digest of a language"
     assert version.algorithm() == version.digest_of_algorithm() == version.PINNED_ALGORITHM
-    assert {language: version.digest_of(golden) for language, golden in TEXTS.items()} == version.PINNED
-    assert version.version().split() == [version.PINNED_ALGORITHM, *(f"{n}={d}" for n, d in version.PINNED.items())]
+    assert {language: version.digest_of(golden) for language, golden in TEXTS.items()} == PINNED
+    assert version.version().split() == [version.PINNED_ALGORITHM, *(f"{n}={d}" for n, d in PINNED.items())]
 
 
 @pytest.mark.parametrize(
@@ -76,7 +76,7 @@ def test_a_changed_constant_changes_a_digest(
     monkeypatch.setattr(module, name, value)
     table = codepoints.table.__wrapped__()
     monkeypatch.setattr(normalize, "table", lambda: table)
-    assert current_digests() != version.PINNED, f"{name} does not affect a digest"
+    assert current_digests() != PINNED, f"{name} does not affect a digest"
     of_algorithm = module in {word_hashes, minhash}
     assert (version.digest_of_algorithm() != version.PINNED_ALGORITHM) is of_algorithm, (
         "the algorithm's digest must change with the algorithm only"
@@ -89,7 +89,7 @@ def test_a_dropped_nukta_changes_only_languages_that_have_it(
     monkeypatch.setattr(codepoints, "NUKTAS", codepoints.NUKTAS.replace("\u0cbc", ""))
     table = codepoints.table.__wrapped__()
     monkeypatch.setattr(normalize, "table", lambda: table)
-    assert {n for n, digest in current_digests().items() if digest != version.PINNED[n]} == {KANNADA}
+    assert {n for n, digest in current_digests().items() if digest != PINNED[n]} == {KANNADA}
 
 
 names = st.sampled_from(["HINDI", "TAMIL", "SINHALA", "ENGLISH"])

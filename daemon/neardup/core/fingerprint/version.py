@@ -13,7 +13,7 @@ from functools import cache
 import xxhash
 
 from neardup.core.fingerprint.compute import fingerprint, fingerprint_text, hash_text
-from neardup.core.languages import SHIPPED, Languages
+from neardup.core.languages import PINNED, SHIPPED, Languages
 from neardup.core.native import LIBRARY
 from neardup.core.native.fingerprint import fingerprint_of_utf8
 from neardup.core.text.normalize import are_kept, tokens
@@ -22,21 +22,6 @@ from neardup.records import Fingerprint, Language
 WORDS = [f"{word}{n}".encode() for n in range(40) for word in ("a", "é", "क", "ம", "ی", "\U0001f600")]
 LENGTHS = (1, 2, 9, 15, 18, len(WORDS))  # with the repetitions added, some are just below and above MIN_SHINGLES
 PINNED_ALGORITHM = "cacb7f9b52fe2f74"
-PINNED = {
-    "HINDI": "a86647fe4cdeb1fa",
-    "MALAYALAM": "49220985b1a38b4f",
-    "BENGALI": "20a72eac8988eb3e",
-    "MARATHI": "8512e346b5fcaa5b",
-    "TAMIL": "2f3d4a925e3f5453",
-    "TELUGU": "29d7969f2a33e615",
-    "GUJARATI": "cc8fb4cfcd571455",
-    "ENGLISH": "d8535527ddb827e4",
-    "ODIA": "b1a5503800262c45",
-    "PUNJABI": "eccd3bd191c90dd9",
-    "KANNADA": "604781d5bf44e54d",
-    "ASSAMESE": "15c4f372014868a2",
-    "URDU": "532b6beb1b86cf6f",
-}
 PINNED_BY_TEXT = {entry.golden: PINNED[name] for name, entry in SHIPPED.items()}
 
 
