@@ -317,7 +317,7 @@ def verdicts(config: "Config", since: str | None) -> None:
 def review(config: "Config", listen: str | None, name: str | None, rights: str | None, languages: str | None) -> None:
     """Serve the review desk, a web page where moderators decide the flagged cases, until SIGTERM."""
     from neardup.app import open_desk
-    from neardup.config.address import address
+    from neardup.config.section import address
     from neardup.moderation.desk.app import serve
 
     if name is not None:

@@ -241,7 +241,7 @@ def retry(config: "Config", *, keys: tuple[str, ...], reason: str | None, as_jso
 @click.option("--rights", metavar="LIST", help=f"Rights of the new token, from {','.join(Right)}.  [{Right.CHECK}]")
 def serve(config: "Config", listen: str | None, token_name: str | None, rights: str | None) -> None:
     """Serve the check before publication over HTTP, until SIGTERM."""
-    from neardup.config.address import address
+    from neardup.config.section import address
     from neardup.serve.tokens import new_token, rights_of
 
     if token_name is not None:

@@ -1,4 +1,4 @@
-"""The base class of the sections of the configuration, and how a section is read from a table of TOML.
+"""The base class of the sections of the configuration, how one is read from TOML, and values of many sections.
 
 msgspec checks and converts the value of each key.  Keys are read one by one, because it stops at the first fault and an
 operator wants to know all of them.
@@ -8,7 +8,7 @@ import re
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
-from typing import Any, Literal, get_args, get_origin
+from typing import Annotated, Any, Literal, get_args, get_origin
 
 from msgspec import DecodeError, Meta, Struct, ValidationError, convert, json
 from msgspec.structs import fields
@@ -162,3 +162,15 @@ def refuse_missing(section: Section, kind: str, needed: Iterable[str]) -> None:
     """Raise ValueError if keys that this `kind` of a section needs have no value."""
     if missing := [name for name in needed if not getattr(section, name)]:
         raise ValueError(f'kind = "{kind}" needs {" and ".join(missing)}')
+
+
+def address(value: str) -> str:
+    """Return HOST:PORT unchanged.  Raises ValueError for anything else."""
+    host, _, port = value.rpartition(":")
+    if not host or not port.isdecimal() or int(port) > 65535:
+        raise ValueError(f"not HOST:PORT: {value!r}")
+    return value
+
+
+Address = Annotated[str, FromText(address)]
+HttpUrl = Annotated[str, matching(r"(https?://[^/\s]\S*)?", "an http:// or https:// URL")]

@@ -13,9 +13,8 @@ from urllib.parse import urlsplit
 
 from msgspec import Meta
 
-from neardup.config.address import Address, HttpUrl
 from neardup.config.schedule import Daily, Schedule, duration, parse_schedule
-from neardup.config.section import FromText, Secret, Section, matching, refuse_missing
+from neardup.config.section import Address, FromText, HttpUrl, Secret, Section, matching, refuse_missing
 from neardup.core.text.extraction import Extraction
 from neardup.option_values import DEFAULT_LISTEN, Format, Target, format_of, target_of, unknown_ending
 
