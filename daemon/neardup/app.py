@@ -326,7 +326,7 @@ def _telling_hooks(app: App, *, posts: bool) -> "list[Hook]":
         await refresh_gauges(app.ledger, app.index, app.passages)
 
     async def notify(summary: "Summary") -> None:
-        flagged = await app.ledger.do(works.open_flags, summary.started_at)
+        flagged = await app.ledger.do(works.count_open_flags, summary.started_at)
         facts = summary.as_dict() | {"flagged_by_catalogue": flagged}
         await notify_webhook(app.config.export, summary.command, summary.status, facts)
 
@@ -428,14 +428,14 @@ async def remove_catalogue(app: App, name: str) -> int:
     from neardup.pipeline.run import remove_works
 
     with only_one(app.ledger.path, REFERENCE_COMMAND):
-        ids = await app.ledger.do(works.ids_of, name)
+        ids = await app.ledger.do(works.list_ids, name)
         await catch_up(app.index, app.ledger, app.version)
         await PassageSync(app.passages, app.ledger).start()
         await remove_works(app.ledger, ids)
         struck = await app.ledger.do(dead_letters.strike_catalogue, name)
         await catch_up(app.index, app.ledger, app.version)
     if not ids and not struck:
-        known = ", ".join(catalogue.name for catalogue in await app.ledger.do(works.catalogues)) or "none"
+        known = ", ".join(catalogue.name for catalogue in await app.ledger.do(works.list_catalogues)) or "none"
         raise Misuse(f"no catalogue {name} is on record; on record: {known}")
     return len(ids)
 

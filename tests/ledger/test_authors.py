@@ -89,7 +89,7 @@ def test_authors_are_counted_as_their_flags_are(
 
 def check_author(db: sqlite3.Connection, author: str, seen: list[Seen]) -> None:
     found, foreign = (
-        authors.of_author(db, author),
+        authors.read_author(db, author),
         [entry for entry in seen if entry.other_author != author],
     )
     if found is None:
@@ -102,12 +102,12 @@ def check_author(db: sqlite3.Connection, author: str, seen: list[Seen]) -> None:
         sum(entry.is_later is None and entry.status in COPIED for entry in foreign),
     )
     assert found.statuses == Counter(entry.status for entry in foreign)
-    own = authors.own_pairs(db, author, 99)
+    own = authors.list_own_pairs(db, author, 99)
     assert found.own_pairs == len(own) == (len(seen) - len(foreign)) / 2
     assert {(row["a"], row["b"]) for row in own} == {
         (entry.story, entry.other) for entry in seen if entry.other_author == author and entry.story < entry.other
     }
-    rows = authors.others(db, author, 99)
+    rows = authors.list_other_authors(db, author, 99)
     assert {row["other"]: tuple(row)[1:6] for row in rows} == {
         other: (
             sum(entry.other_author == other for entry in foreign),
@@ -124,7 +124,7 @@ def check_author(db: sqlite3.Connection, author: str, seen: list[Seen]) -> None:
     }  # fmt: skip
     for other in (None, *{entry.other_author for entry in foreign}):
         of_other = [entry for entry in foreign if other is None or entry.other_author == other]
-        rows = authors.flagged_stories(db, author, other, limit=99)
+        rows = authors.list_flagged_stories(db, author, other, limit=99)
         assert Counter({row["id"]: row["pairs"] for row in rows}) == Counter(entry.story for entry in of_other)
         assert all(row["stories"] == len(rows) for row in rows)
         assert sum(row["later"] for row in rows) == sum(entry.is_later is True for entry in of_other)
@@ -140,7 +140,7 @@ def check_offenders(db: sqlite3.Connection, seen: list[Seen]) -> None:
         decided = {entry.story for entry in of_author if entry.status == "plagiarism"}
         if len(copies) >= authors.REPEATED:
             expected[author] = (len(copies), len(of_author), len(decided))
-    rows = authors.repeat_offenders(db, limit=99)
+    rows = authors.list_repeat_offenders(db, limit=99)
     assert {row["author_id"]: (row["stories"], row["pairs"], row["plagiarism"]) for row in rows} == expected
     order = [(-row["plagiarism"], -row["stories"]) for row in rows]
     assert order == sorted(order), "the most verdicts come first, then the most stories"
@@ -149,7 +149,7 @@ def check_offenders(db: sqlite3.Connection, seen: list[Seen]) -> None:
 
 def test_edited_story_is_not_counted_until_it_is_flagged_again() -> None:
     with closing(filled([("7", 2), ("8", 1)] * 3, {(1, 2): None})) as db:
-        assert authors.histories(db, ["7", None]) == {"7": authors.History(open=1)}
+        assert authors.read_histories(db, ["7", None]) == {"7": authors.History(open=1)}
         commit(db, Fingerprinted(listed(1, "7", 2), fingerprint_of((99).to_bytes(16)), None))
-        assert authors.histories(db, ["7"]) == {"7": authors.History()}
-        assert authors.of_author(db, "7") is None
+        assert authors.read_histories(db, ["7"]) == {"7": authors.History()}
+        assert authors.read_author(db, "7") is None

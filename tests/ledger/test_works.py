@@ -86,7 +86,7 @@ def test_a_work_is_earlier_than_every_story_whatever_the_dates(
             }
         assert not any(is_work(row[0]) or is_work(row[1]) for row in db.execute("SELECT case_id, lead FROM cases"))
         copiers = {b for a, b in found if is_work(a)}
-        histories = authors.histories(db, [f"author {story}" for story in copiers])
+        histories = authors.read_histories(db, [f"author {story}" for story in copiers])
         assert all(histories[f"author {story}"].open for story in copiers), "a copy of a work is not counted"
 
 
@@ -142,7 +142,7 @@ def test_works_that_are_removed_leave_no_trace(
         some = [flag_id for flag_id, b in copies if b in decided]
         if some:
             verdicts.decide(db, some, Verdict.PLAGIARISM, "as seen", "Asha", verdicts.state(db, some))
-        stories.erase(db, works.ids_of(db, "classics"))
+        stories.erase(db, works.list_ids(db, "classics"))
         cases.refresh(db)
         assert state(db) == state(without)
 
@@ -152,7 +152,7 @@ def test_the_licence_is_that_of_the_latest_listing(again: object) -> None:
     with closing(ledger_in_memory()) as db:
         commit(db, made(listed(-1, None, "CC BY 4.0")), made(listed(-2, None, None)))
         commit(db, again(listed(-1, None, "CC0")))  # type: ignore[operator]
-        [catalogue] = works.catalogues(db)
+        [catalogue] = works.list_catalogues(db)
         assert (catalogue.name, catalogue.licences, catalogue.works) == ("classics", ("CC0",), 2)
 
 
@@ -160,16 +160,16 @@ def test_refingerprinting_keeps_the_catalogues() -> None:
     with closing(ledger_in_memory()) as db:
         add(db, {1: None, -1: None}, {(-1, 1)})
         remove_all(db, "v2", "")
-        [catalogue] = works.catalogues(db)
+        [catalogue] = works.list_catalogues(db)
         assert (catalogue.works, catalogue.without_fingerprint, catalogue.open_flags) == (1, 1, 0)
-        assert works.ids_without(db, {-1}) == [] and works.ids_without(db, set()) == [-1]
+        assert works.list_unlisted(db, {-1}) == [] and works.list_unlisted(db, set()) == [-1]
 
 
 def test_a_forgotten_work_is_in_no_catalogue() -> None:
     with closing(ledger_in_memory()) as db:
         add(db, {1: None, -1: None}, {(-1, 1)})
         assert stories.forget(db, -1).known
-        assert works.catalogues(db) == []
+        assert works.list_catalogues(db) == []
 
 
 @given(dates, pairs, st.sampled_from(["classics", "other"]))
@@ -181,7 +181,7 @@ def test_pairs_and_cases_are_found_by_the_catalogue(
         copies = {pair for pair in found if is_work(pair[0])} if catalogue == "classics" else set()
         rows = flags.select(db, replace(EVERY, catalogue=catalogue))
         assert {(row["matched_id"], row["story_id"]) for row in rows} == copies
-        assert works.open_flags(db).get(catalogue, 0) == len(copies)
+        assert works.count_open_flags(db).get(catalogue, 0) == len(copies)
 
         every = case_queue.CaseSelection(status=case_queue.EVERY)
         of_catalogue = replace(every, catalogue=catalogue)

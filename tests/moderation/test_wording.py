@@ -9,7 +9,16 @@ from hypothesis import given
 from hypothesis import strategies as st
 from neardup.core.verify.text import Text
 from neardup.core.verify.tiers import EXACT
-from neardup.moderation.wording import duration, findings, headline, kind, percent, scores, share, warnings
+from neardup.moderation.wording import (
+    describe_duration,
+    describe_overlap,
+    describe_share,
+    list_findings,
+    list_scores,
+    list_warnings,
+    name_kind,
+    percent,
+)
 from neardup.query.evidence import Evidence, LoadedStory, UnreadableStory, evidence, evidence_from_ledger
 
 from tests.support.compared_stories import THRESHOLDS, sample, story_of
@@ -44,13 +53,13 @@ def test_shares_are_not_rounded_to_all_or_nothing(part: float) -> None:
     ],
 )
 def test_durations_in_words(length: timedelta, sentence: str) -> None:
-    assert duration(length) == sentence
+    assert describe_duration(length) == sentence
 
 
 @given(st.timedeltas(min_value=timedelta(0), max_value=timedelta(days=40_000)))
 def test_durations_are_never_overstated(length: timedelta) -> None:
     days = {"years": 365, "months": 30, "days": 1, "hours": 1 / 24, "minutes": 1 / 1440, "seconds": 1 / 86400}
-    number, _, unit = duration(length).partition(" ")
+    number, _, unit = describe_duration(length).partition(" ")
     if unit in days:
         claimed = timedelta(days=int(number.replace(",", "")) * days[unit])
         assert claimed <= length + timedelta(milliseconds=1) and length < claimed * 1.5 + timedelta(milliseconds=1)
@@ -58,12 +67,12 @@ def test_durations_are_never_overstated(length: timedelta) -> None:
 
 def test_headline_has_both_shares() -> None:
     found = facts(share_a=0.81, share_b=0.12)
-    assert headline(found) == "81 % of A is also in B; 12 % of B is also in A"
-    assert (share(found, "a"), share(found, "b")) == (
+    assert describe_overlap(found) == "81 % of A is also in B; 12 % of B is also in A"
+    assert (describe_share(found, "a"), describe_share(found, "b")) == (
         "81 % of this story is also in the other",
         "12 % of this story is also in the other",
     )
-    assert headline(facts(kind=EXACT, share_a=1, share_b=1)) == "Every word of each story is also in the other"
+    assert describe_overlap(facts(kind=EXACT, share_a=1, share_b=1)) == "Every word of each story is also in the other"
 
 
 @pytest.mark.parametrize(
@@ -77,7 +86,7 @@ def test_headline_has_both_shares() -> None:
 )
 def test_findings_state_the_order_of_publication(times: tuple[int | None, int | None], sentence: str) -> None:
     a, b = (story_of("one two three four", published_at=time) for time in times)
-    assert sentence in findings(evidence(a, b, THRESHOLDS))
+    assert sentence in list_findings(evidence(a, b, THRESHOLDS))
 
 
 @pytest.mark.parametrize(
@@ -89,13 +98,13 @@ def test_findings_state_the_order_of_publication(times: tuple[int | None, int | 
     ],
 )
 def test_findings_state_whether_the_author_is_the_same(same: bool | None, sentence: str) -> None:
-    assert sentence in findings(facts(same_author=same))
+    assert sentence in list_findings(facts(same_author=same))
 
 
 def test_changed_page_gives_a_warning() -> None:
-    assert warnings(facts()) == []
+    assert list_warnings(facts()) == []
     changed = story_of("one two three four", text_hash=b"other")
-    [sentence] = warnings(evidence(changed, story_of("one two three four"), THRESHOLDS))
+    [sentence] = list_warnings(evidence(changed, story_of("one two three four"), THRESHOLDS))
     assert sentence.startswith("The page of A has changed since")
 
 
@@ -110,17 +119,19 @@ def test_unavailable_text_is_described_from_the_ledger(exchanged: bool) -> None:
     a, b = (gone, here) if exchanged else (here, gone)
     found = evidence_from_ledger(a, b, flag)
     first, second = ("80", "30") if exchanged else ("30", "80")
-    assert headline(found) == f"About {first} % of A's word pairs are also in B; {second} % of B's in A"
+    assert describe_overlap(found) == f"About {first} % of A's word pairs are also in B; {second} % of B's in A"
     letter = "A" if exchanged else "B"
-    assert warnings(found)[1] == f"The text of {letter} is no longer available (its page is gone: x)"
-    assert f"{'B' if exchanged else 'A'} was published 24 hours before {letter}, by the listing" in findings(found)
-    assert "The same author wrote both" in findings(found)
-    assert (share(found, "a"), kind(found)) == (None, "Partial copy")
-    assert ("SimHash", "40 of 128 bits differ") in scores(found)
+    assert list_warnings(found)[1] == f"The text of {letter} is no longer available (its page is gone: x)"
+    assert f"{'B' if exchanged else 'A'} was published 24 hours before {letter}, by the listing" in list_findings(found)
+    assert "The same author wrote both" in list_findings(found)
+    assert (describe_share(found, "a"), name_kind(found)) == (None, "Partial copy")
+    assert ("SimHash", "40 of 128 bits differ") in list_scores(found)
 
 
 def test_unflagged_pair_without_text_has_no_figures() -> None:
     found = evidence_from_ledger(story_of("one two", id=1), UnreadableStory({"id": 2}, "gone"), None)
-    assert headline(found) == "The overlap is not known"
-    assert (scores(found), kind(found)) == ([], "Not flagged")
-    assert kind(evidence(sample(4107000), sample(4107001), THRESHOLDS)) == "Not a copy by the configured thresholds"
+    assert describe_overlap(found) == "The overlap is not known"
+    assert (list_scores(found), name_kind(found)) == ([], "Not flagged")
+    assert (
+        name_kind(evidence(sample(4107000), sample(4107001), THRESHOLDS)) == "Not a copy by the configured thresholds"
+    )

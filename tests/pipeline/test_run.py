@@ -54,7 +54,7 @@ async def after_listing(held: set[int], rows: list[ListedRow], stop_after: int |
                 read += 1
                 if read == stop_after:
                     break
-        left = set(await ledger.do(works.ids_of, "classics"))
+        left = set(await ledger.do(works.list_ids, "classics"))
         assert listing.removed == len(held - left)
         assert await ledger.do(lambda db: {n for (n,) in db.execute("SELECT id FROM stories")}) == left
     return left
@@ -91,7 +91,7 @@ async def test_an_empty_listing_fails_and_removes_nothing(tmp_path: Path) -> Non
         with pytest.raises(Fatal) as refused:
             _ = [row async for row in rows_of(WorksListing(Rows([]), ledger))]
         assert str(refused.value) == EMPTY_LISTING
-        assert await ledger.do(works.ids_of, "classics") == [-1]
+        assert await ledger.do(works.list_ids, "classics") == [-1]
 
 
 def proposed(options: Options, stories: int, held: int = 0) -> list[int]:

@@ -178,12 +178,12 @@ async def test_a_story_that_a_run_wrote_meanwhile_is_found_by_the_second_lookup(
     await platform.add(HINDI, 2, original[:190])  # by a run that looked it up before
     assert await platform.flagged() == {}
     with lock.only_one(platform.ledger.path, "daily"):
-        assert not await platform.upkeep.once(), "the run does it"
-    assert await platform.upkeep.once()
+        assert not await platform.upkeep.do_due_work(), "the run does it"
+    assert await platform.upkeep.do_due_work()
     assert await platform.flagged() == {(1, 2): SIMILAR}
     assert (await platform.index.position()).applied == await platform.ledger.do(outbox.last_seq)
     assert await platform.ledger.do(submissions.count_unsettled) == 0
-    assert not await platform.upkeep.once(), "there is nothing left to do"
+    assert not await platform.upkeep.do_due_work(), "there is nothing left to do"
 
 
 async def test_what_the_store_did_not_answer_is_verified_later(platform: CheckedLedger) -> None:
@@ -194,5 +194,5 @@ async def test_what_the_store_did_not_answer_is_verified_later(platform: Checked
     assert result.estimated and [match.estimated for match in result.matches] == [True]
     assert await platform.flagged() == {}, "an estimate is no flag"
     platform.is_available = True
-    await platform.upkeep.once()
+    await platform.upkeep.do_due_work()
     assert await platform.flagged() == {(1, 2): SIMILAR}

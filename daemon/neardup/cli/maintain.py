@@ -254,7 +254,7 @@ def list_(config: "Config", *, as_json: bool) -> None:
     from neardup.ledger import read, translate_errors, works
 
     with closing(read(config.ledger.path)) as db, translate_errors(config.ledger.path):
-        found = works.catalogues(db)
+        found = works.list_catalogues(db)
     if as_json:
         click.echo(json.dumps([asdict(catalogue) for catalogue in found], ensure_ascii=False))
         return

@@ -44,7 +44,7 @@ class FlaggedAuthor:
     own_pairs: int
 
 
-def histories(db: sqlite3.Connection, author_ids: Iterable[str | None]) -> dict[str, History]:
+def read_histories(db: sqlite3.Connection, author_ids: Iterable[str | None]) -> dict[str, History]:
     """The histories of these authors, of whom None are not known."""
     found = {}
     for author_id in {known for known in author_ids if known is not None}:
@@ -59,7 +59,7 @@ def histories(db: sqlite3.Connection, author_ids: Iterable[str | None]) -> dict[
     return found
 
 
-def of_author(db: sqlite3.Connection, author_id: str) -> FlaggedAuthor | None:
+def read_author(db: sqlite3.Connection, author_id: str) -> FlaggedAuthor | None:
     """What the flags say of an author; None for one without flags."""
     rows = db.execute(
         f"SELECT {OTHERS}, status, count(*), min(flagged_at), max(flagged_at) FROM author_flags WHERE author = ?"
@@ -71,7 +71,7 @@ def of_author(db: sqlite3.Connection, author_id: str) -> FlaggedAuthor | None:
     others = [row for with_others, *row in rows if with_others]
     return FlaggedAuthor(
         author_id,
-        histories(db, [author_id])[author_id],
+        read_histories(db, [author_id])[author_id],
         Counter({status: n for status, n, *_ in others}),
         min((first for *_, first, _ in others), default=None),
         max((last for *_, last in others), default=None),
@@ -79,7 +79,7 @@ def of_author(db: sqlite3.Connection, author_id: str) -> FlaggedAuthor | None:
     )
 
 
-def flagged_stories(
+def list_flagged_stories(
     db: sqlite3.Connection, author_id: str, other: str | None = None, *, limit: int, offset: int = 0
 ) -> list[sqlite3.Row]:
     """The flagged stories of an author, by their flags with stories of others, or of one other author.
@@ -104,7 +104,7 @@ def flagged_stories(
     ).fetchall()
 
 
-def others(db: sqlite3.Connection, author_id: str, limit: int) -> list[sqlite3.Row]:
+def list_other_authors(db: sqlite3.Connection, author_id: str, limit: int) -> list[sqlite3.Row]:
     """The other authors of an author's flags, those with the most flags first.
 
     Columns: `other` (None for those not known), `pairs` (the number of flags), `copied_from` (the author's stories that
@@ -124,7 +124,7 @@ def others(db: sqlite3.Connection, author_id: str, limit: int) -> list[sqlite3.R
     ).fetchall()
 
 
-def own_pairs(db: sqlite3.Connection, author_id: str, limit: int) -> list[sqlite3.Row]:
+def list_own_pairs(db: sqlite3.Connection, author_id: str, limit: int) -> list[sqlite3.Row]:
     """The flags between two stories of an author, the newest first.
 
     Columns: a, b, kind, status, language, title_a, title_b, name_a, name_b.
@@ -141,7 +141,7 @@ def own_pairs(db: sqlite3.Connection, author_id: str, limit: int) -> list[sqlite
     ).fetchall()
 
 
-def repeat_offenders(db: sqlite3.Connection, *, limit: int, offset: int = 0) -> list[sqlite3.Row]:
+def list_repeat_offenders(db: sqlite3.Connection, *, limit: int, offset: int = 0) -> list[sqlite3.Row]:
     """The authors of at least REPEATED stories that copy and are not decided otherwise, the most verdicts first.
 
     Columns: author_id, `plagiarism` (stories with this verdict), `stories` (those that copy), `pairs` (their open flags

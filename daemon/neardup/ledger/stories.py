@@ -199,7 +199,7 @@ def _erase(db: sqlite3.Connection, ids: Collection[int]) -> int:
         removed += dead_letters.strike_pages(db, story_id)
     marks.remove(db, list(ids))
     removed += dead_letters.strike(db, [str(story_id) for story_id in ids])
-    removed += works.strike(db, ids)
+    removed += works.remove(db, ids)
     similarities.refresh(db)
     return removed
 

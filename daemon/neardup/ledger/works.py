@@ -34,9 +34,9 @@ def put(db: sqlite3.Connection, listed: Iterable[tuple[int, str | None, str | No
         )
 
 
-def catalogues(db: sqlite3.Connection) -> list[Catalogue]:
+def list_catalogues(db: sqlite3.Connection) -> list[Catalogue]:
     """All catalogues on record, by name."""
-    copies = open_flags(db)
+    copies = count_open_flags(db)
     rows = db.execute(
         "SELECT catalogue, json_group_array(DISTINCT licence) FILTER (WHERE licence IS NOT NULL), count(*),"
         " sum(id IS NULL) FROM works LEFT JOIN stories ON id = story_id GROUP BY catalogue ORDER BY catalogue"
@@ -47,12 +47,12 @@ def catalogues(db: sqlite3.Connection) -> list[Catalogue]:
     ]
 
 
-def counts(db: sqlite3.Connection) -> dict[str, int]:
+def count_by_catalogue(db: sqlite3.Connection) -> dict[str, int]:
     """Catalogue -> its number of works."""
     return dict(db.execute("SELECT catalogue, count(*) FROM works GROUP BY catalogue ORDER BY catalogue").fetchall())
 
 
-def open_flags(db: sqlite3.Connection, since: int = 0) -> dict[str, int]:
+def count_open_flags(db: sqlite3.Connection, since: int = 0) -> dict[str, int]:
     """Catalogue -> the open flags of copies of its works, of those flagged at or after a time in milliseconds.
 
     Flags between stories of one author that `detection.same_author = "hide"` leaves out do not count.
@@ -70,16 +70,16 @@ def count(db: sqlite3.Connection) -> int:
     return int(db.execute("SELECT count(*) FROM works").fetchone()[0])
 
 
-def ids_without(db: sqlite3.Connection, listed: Collection[int]) -> list[int]:
+def list_unlisted(db: sqlite3.Connection, listed: Collection[int]) -> list[int]:
     """The works that are not among those listed."""
     return [story_id for (story_id,) in db.execute("SELECT story_id FROM works") if story_id not in listed]
 
 
-def ids_of(db: sqlite3.Connection, catalogue: str) -> list[int]:
+def list_ids(db: sqlite3.Connection, catalogue: str) -> list[int]:
     """The works of a catalogue."""
     return [row[0] for row in db.execute("SELECT story_id FROM works WHERE catalogue = ?", (catalogue,))]
 
 
-def strike(db: sqlite3.Connection, ids: Collection[int]) -> int:
+def remove(db: sqlite3.Connection, ids: Collection[int]) -> int:
     """Remove works from their catalogues, within the caller's transaction; returns their number."""
     return db.execute(f"DELETE FROM works WHERE story_id {AMONG}", (json_list(ids),)).rowcount

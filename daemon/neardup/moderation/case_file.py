@@ -31,12 +31,12 @@ from neardup.moderation.templating import environment, font_rules, page_values, 
 from neardup.moderation.wording import (
     VERDICT_NAMES,
     dates_of_row,
+    describe_row_order,
+    describe_similarity,
+    describe_source_order,
+    list_similarity_findings,
+    list_warnings,
     percent,
-    row_order,
-    similarity_findings,
-    similarity_headline,
-    source_order,
-    warnings,
 )
 from neardup.query.compare import describe_stories
 from neardup.query.evidence import LoadedStory, UnreadableStory, evidence, language_of
@@ -181,11 +181,11 @@ def _compose(record: CaseRecord, config: Config, texts: Mapping[int, LoadedStory
             longest = sorted(aligned.pairs, key=lambda pair: -pair.words)[:PASSAGES_OF_A_SOURCE]
             passages += (FiledPassage(number, pair) for pair in longest)
             more += aligned.more + len(aligned.pairs) - len(longest)
-            changed |= dict.fromkeys(_name_sides(sentence, number) for sentence in warnings(facts))
+            changed |= dict.fromkeys(_name_sides(sentence, number) for sentence in list_warnings(facts))
         elif source is not None:
             problem = source.why if isinstance(source, UnreadableStory) else None
         link = live_link(config, found.language, about.story_id, about.name)
-        sources.append(FiledSource(number, about, source_order(found, about), link, problem))
+        sources.append(FiledSource(number, about, describe_source_order(found, about), link, problem))
     if isinstance(story, UnreadableStory):
         changed[f"The text of the story is not available ({story.why})"] = None
     passages.sort(key=lambda passage: -passage.pair.words)
@@ -216,7 +216,7 @@ def _other(row: Mapping[str, Any], found: Similarity, config: Config) -> OtherMa
         row["kind"],
         row["status"],
         dates_of_row(row, f"{side}_"),
-        row_order(row),
+        describe_row_order(row),
         author_id is not None and author_id == found.author_id,
         live_link(config, found.language, story_id, name),
     )
@@ -259,8 +259,8 @@ def render_html(case: CaseFile, languages: Languages) -> str:
         case=case,
         found=case.found,
         verdict_names=VERDICT_NAMES,
-        headline=similarity_headline(case.found),
-        findings=similarity_findings(case.found),
+        headline=describe_similarity(case.found),
+        findings=list_similarity_findings(case.found),
     )
     return jinja.get_template(PAGE).render(
         case=case,

@@ -20,15 +20,15 @@ from neardup.moderation.wording import (
     counted_stories,
     dates_of,
     dates_of_row,
-    evidence,
+    describe_mark,
+    describe_row_order,
+    describe_signals,
+    describe_source_order,
     list_dates,
-    mark_in_words,
-    mark_name,
+    name_mark,
+    name_status,
+    name_verdict,
     percent,
-    row_order,
-    source_order,
-    status_name,
-    verdict_name,
 )
 from neardup.records import Language, rfc3339
 
@@ -139,7 +139,7 @@ FILTERS = {
     "visible": visible,
     "percent": lambda share: percent(share).replace(" ", "\N{NO-BREAK SPACE}"),
     "readable_time": lambda time: CURRENT.get().time(time),
-    "evidence": lambda row: evidence(row).replace(" %", "\N{NO-BREAK SPACE}%"),
+    "evidence": lambda row: describe_signals(row).replace(" %", "\N{NO-BREAK SPACE}%"),
 }
 # Defaults for the templates' variables; a page may pass its own.
 GLOBALS: dict[str, Any] = {
@@ -157,14 +157,14 @@ GLOBALS: dict[str, Any] = {
     "counted_marked": counted_marked,
     "counted_pairs": counted_pairs,
     "counted_stories": counted_stories,
-    "mark_in_words": mark_in_words,
-    "mark_name": mark_name,
-    "status_name": status_name,
-    "verdict_name": verdict_name,
+    "describe_mark": describe_mark,
+    "name_mark": name_mark,
+    "name_status": name_status,
+    "name_verdict": name_verdict,
     "tier_of": tier_of,
     "list_dates": list_dates,
     "dates_of": dates_of,
     "dates_of_row": dates_of_row,
-    "row_order": row_order,
-    "source_order": source_order,
+    "describe_row_order": describe_row_order,
+    "describe_source_order": describe_source_order,
 }

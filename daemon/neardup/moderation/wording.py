@@ -60,14 +60,14 @@ def percent(share: float) -> str:
     return f"{min(max(round(100 * share), 1), 99) if 0 < share < 1 else round(100 * share)} %"
 
 
-def verdict_name(verdict: Verdict) -> str:
+def name_verdict(verdict: Verdict) -> str:
     """What moderators call a verdict."""
     return gettext(VERDICT_NAMES[verdict])
 
 
-def status_name(status: str) -> str:
+def name_status(status: str) -> str:
     """What moderators call the status of a flag: a verdict, open, or withdrawn."""
-    return {"open": gettext("open"), "withdrawn": gettext("withdrawn")}.get(status) or verdict_name(Verdict(status))
+    return {"open": gettext("open"), "withdrawn": gettext("withdrawn")}.get(status) or name_verdict(Verdict(status))
 
 
 def counted_pairs(n: int) -> str:
@@ -82,14 +82,14 @@ def counted_cases(n: int) -> str:
     return ngettext("%(n)s case", "%(n)s cases", n) % {"n": number(n)}
 
 
-def kind(facts: Evidence) -> str:
+def name_kind(facts: Evidence) -> str:
     """The label of the pair's kind."""
     if facts.kind is None:
         return gettext("Not flagged") if facts.share_a is None else gettext("Not a copy by the configured thresholds")
     return gettext(tier_of(facts.kind).label)
 
 
-def evidence(row: Mapping[str, Any]) -> str:
+def describe_signals(row: Mapping[str, Any]) -> str:
     """The signals that decided the kind of a flag (a row of the view `pairs`), in words."""
     containments = row["containment"], row["matched_containment"]
     signals = {
@@ -102,7 +102,7 @@ def evidence(row: Mapping[str, Any]) -> str:
     return gettext(tier_of(row["kind"]).evidence).format_map(shown)
 
 
-def headline(facts: Evidence) -> str:
+def describe_overlap(facts: Evidence) -> str:
     """How much of each story is also in the other."""
     if facts.kind == EXACT:
         return gettext("Every word of each story is also in the other")
@@ -117,46 +117,46 @@ def headline(facts: Evidence) -> str:
     return gettext("The overlap is not known")
 
 
-def share(facts: Evidence, side: Side) -> str | None:
+def describe_share(facts: Evidence, side: Side) -> str | None:
     """How much of this story is also in the other; None if that is not known."""
     part = facts.shares[side]
     return None if part is None else gettext("%(share)s of this story is also in the other") % {"share": percent(part)}
 
 
-def findings(facts: Evidence) -> list[str]:
+def list_findings(facts: Evidence) -> list[str]:
     """Further findings, one sentence each."""
-    return [_sentence(words) for words in _findings(facts)]
+    return [_sentence(words) for words in _each_finding(facts)]
 
 
-def warnings(facts: Evidence) -> list[str]:
+def list_warnings(facts: Evidence) -> list[str]:
     """Reasons not to trust the other figures fully, one sentence each."""
-    return [_sentence(words) for words in _warnings(facts)]
+    return [_sentence(words) for words in _each_warning(facts)]
 
 
 def _sentence(words: str) -> str:
     return f"{words[0].upper()}{words[1:]}"
 
 
-def similarity_headline(found: Similarity) -> str:
+def describe_similarity(found: Similarity) -> str:
     """How much of a story stands in its sources."""
     if not found.sources:
         return gettext(NOTHING_COPIED)
     if not found.copied_words:
         return gettext(SHARE_UNKNOWN)
-    return share_in_others(found.similarity, are_earlier=not of_unknown_order(found))
+    return describe_share_in_others(found.similarity, are_earlier=not count_unordered_sources(found))
 
 
-def share_in_others(similarity: float, *, are_earlier: bool) -> str:
+def describe_share_in_others(similarity: float, *, are_earlier: bool) -> str:
     """How much of a story stands in its sources, which are called earlier only if all of them are known to be."""
     if are_earlier:
         return gettext("%(share)s of this story stands in earlier stories by others") % {"share": percent(similarity)}
     return gettext("%(share)s of this story stands in stories by others") % {"share": percent(similarity)}
 
 
-def case_headline(row: Mapping[str, Any]) -> str:
+def describe_case(row: Mapping[str, Any]) -> str:
     """How much of the lead of a case (a row of `ledger.case_queue.select`) stands in its sources."""
     if row["sources"]:
-        return share_in_others(row["similarity"], are_earlier=bool(row["is_ordered"]))
+        return describe_share_in_others(row["similarity"], are_earlier=bool(row["is_ordered"]))
     if row["same_author"]:
         return gettext(SAME_AUTHOR)
     if COPIED.isdisjoint(row["statuses"].strip(",").split(",")):
@@ -164,7 +164,7 @@ def case_headline(row: Mapping[str, Any]) -> str:
     return gettext(SHARE_UNKNOWN)
 
 
-def similarity_findings(found: Similarity) -> list[str]:
+def list_similarity_findings(found: Similarity) -> list[str]:
     """Further findings on a story and its sources, one sentence each."""
     if not found.sources:
         return []
@@ -175,7 +175,7 @@ def similarity_findings(found: Similarity) -> list[str]:
         len(found.sources),
     )
     findings = [from_sources % shown]
-    if unknown_order := of_unknown_order(found):
+    if unknown_order := count_unordered_sources(found):
         before = ngettext(
             "It is not known whether %(n)s of the sources was published before this story",
             "It is not known whether %(n)s of the sources were published before this story",
@@ -191,7 +191,7 @@ def similarity_findings(found: Similarity) -> list[str]:
     return findings
 
 
-def author_history(found: History) -> str:
+def describe_history(found: History) -> str:
     """How often an author's stories copy, in one line."""
     plagiarism = gettext("no verdict of plagiarism")
     if found.plagiarism:
@@ -206,8 +206,8 @@ def author_history(found: History) -> str:
     return line
 
 
-def _findings(facts: Evidence) -> Iterator[str]:
-    yield pair_order(facts)
+def _each_finding(facts: Evidence) -> Iterator[str]:
+    yield describe_pair_order(facts)
     if facts.same_author is None:
         yield gettext("it is not known whether the same author wrote both")
     elif facts.same_author:
@@ -221,7 +221,7 @@ def _findings(facts: Evidence) -> Iterator[str]:
         yield common % {"n": number(facts.common_words)}
 
 
-def _warnings(facts: Evidence) -> Iterator[str]:
+def _each_warning(facts: Evidence) -> Iterator[str]:
     if facts.estimated:
         yield gettext("the scores are estimates: a text was unavailable when they were computed")
     for side, about in facts.sides.items():
@@ -233,7 +233,7 @@ def _warnings(facts: Evidence) -> Iterator[str]:
             yield gone % {"side": side.upper(), "why": about.gone}
 
 
-def scores(facts: Evidence) -> list[tuple[str, str]]:
+def list_scores(facts: Evidence) -> list[tuple[str, str]]:
     """The known scores, as (name, value)."""
     named: list[tuple[str, str]] = []
     if facts.hamming is not None:
@@ -251,7 +251,7 @@ def scores(facts: Evidence) -> list[tuple[str, str]]:
 # The order of publication.
 
 
-def duration(length: timedelta) -> str:
+def describe_duration(length: timedelta) -> str:
     """A duration in the largest unit of which it has at least two: 3 days, 36 hours."""
     for name, unit in UNITS.items():
         if length >= 2 * unit:
@@ -288,23 +288,23 @@ def list_dates(dates: Dates) -> list[tuple[str, str, str]]:
     return [(what, time, gettext(source)) for what, at, source in shown if (time := rfc3339(at)) is not None]
 
 
-def pair_order(facts: Evidence) -> str:
+def describe_pair_order(facts: Evidence) -> str:
     """Which of two stories, A and B, was published before the other, and by what."""
     return _order("A", "B", dates_of(facts.a), dates_of(facts.b))
 
 
-def row_order(row: Mapping[str, Any]) -> str:
+def describe_row_order(row: Mapping[str, Any]) -> str:
     """Which story of a flag (a row of the view `pairs`) was published before the other, and by what."""
     first, second = (str(row[f"{side}_name"] or row[f"{side}_id"]) for side in ("matched", "story"))
     return _order(first, second, dates_of_row(row, "matched_", row["catalogue"]), dates_of_row(row, "story_"))
 
 
-def source_order(found: Similarity, source: Source) -> str:
+def describe_source_order(found: Similarity, source: Source) -> str:
     """Whether a source was published before the story, and by what."""
     return _order(gettext("the source"), gettext("the story"), source.dates, found.dates)
 
 
-def top_source_order(row: Mapping[str, Any]) -> str:
+def describe_top_source_order(row: Mapping[str, Any]) -> str:
     """Whether the largest source of a story was published before it, and by what; `row` is one of `copying_stories`."""
     first, second = (
         str(row[f"{side}name"] or row[f"{side}{'id' if side else 'story_id'}"]) for side in ("top_source_", "")
@@ -326,7 +326,7 @@ def _order(first: str, second: str, a: Dates, b: Dates) -> str:
         which = gettext("%(one)s and %(other)s") % {"one": first, "other": second} if len(missing) == 2 else missing[0]
         return gettext("the order of publication is not known: the listing has no date of %(which)s") % {"which": which}
     before, after = (first, second) if order.earlier == "a" else (second, first)
-    shown = {"before": before, "after": after, "ahead": duration(timedelta(milliseconds=order.ahead))}
+    shown = {"before": before, "after": after, "ahead": describe_duration(timedelta(milliseconds=order.ahead))}
     if order.is_updated_since:
         return (
             gettext(
@@ -338,12 +338,12 @@ def _order(first: str, second: str, a: Dates, b: Dates) -> str:
     return gettext("%(before)s was published %(ahead)s before %(after)s, by the listing") % shown
 
 
-def stories_by_others(found: Similarity | SimilarityReport) -> str:
+def name_sources(found: Similarity | SimilarityReport) -> str:
     """What the sources of a story are called: "earlier" only if all of them are known to be."""
-    return "stories by others" if of_unknown_order(found) else "earlier stories by others"
+    return "stories by others" if count_unordered_sources(found) else "earlier stories by others"
 
 
-def of_unknown_order(found: Similarity | SimilarityReport) -> int:
+def count_unordered_sources(found: Similarity | SimilarityReport) -> int:
     """The number of sources of which it is not known that they were published before the story."""
     story = Dates(_milliseconds(found.published_at))
     sources = [Dates(_milliseconds(source.published_at), catalogue=source.catalogue) for source in found.sources]
@@ -354,7 +354,7 @@ def _milliseconds(time: int | str | None) -> int | None:
     return milliseconds(time) if isinstance(time, str) else time
 
 
-def cluster_order(cluster: Cluster) -> str:
+def describe_cluster_order(cluster: Cluster) -> str:
     """In what order the stories of a cluster are listed, and which of them was published before all others."""
     if is_work(cluster.stories[0]):
         return gettext("Works of the reference come first, then the others in order of publication, by the listing.")
@@ -378,15 +378,15 @@ def cluster_order(cluster: Cluster) -> str:
 # Marks.
 
 
-def mark_name(reason: str) -> str:
+def name_mark(reason: str) -> str:
     """What moderators call a mark."""
     return gettext(MARK_NAMES[MarkReason(reason)])
 
 
-def mark_in_words(mark: Mark) -> str:
+def describe_mark(mark: Mark) -> str:
     """A mark, with the share that it is about."""
     share = mark.detail.replace(" ", "\N{NO-BREAK SPACE}") if mark.detail.endswith("%") else ""
-    return f"{mark_name(mark.reason)} {share}".rstrip()
+    return f"{name_mark(mark.reason)} {share}".rstrip()
 
 
 def counted_marked(n: int) -> str:

@@ -100,7 +100,7 @@ def reference_difference(db: sqlite3.Connection, reference: Reference | None) ->
         return f"the last sync is on record as {sync['status']}{why}: {SYNC}"
     if reference.kind == "manifest" and _changed_at(reference) > sync["started_at"]:
         return f"{reference.manifest} has changed since the last sync: {SYNC}"
-    if lacking := sum(catalogue.without_fingerprint for catalogue in works.catalogues(db)):
+    if lacking := sum(catalogue.without_fingerprint for catalogue in works.list_catalogues(db)):
         return f"{lacking:,} works have no fingerprint: {SYNC}, which says why"
     return None
 

@@ -235,7 +235,7 @@ async def status(config: Config) -> Status:
             candidates_pending=candidates.pending_count(db),
             near_misses=count_near_misses(db),
             dead_letters=dead_letters.counts(db),
-            reference=works.catalogues(db),
+            reference=works.list_catalogues(db),
             reference_warning=None if config.reference else contents.works_without_section(works.count(db)),
             marks=marks.mark_counts(db),
             unusual_texts=list(map(str, script_health.unusual(db))),

@@ -54,7 +54,7 @@ ReadPages = Callable[[StoryColumns, Sequence[str | None], Deliver], Coroutine[An
 
 
 def read_singly(read: ReadPage) -> ReadPages:
-    """Read pages one after another."""
+    """A ReadPages that reads pages one after another, by `read`."""
 
     async def read_all(stories: StoryColumns, etags: Sequence[str | None], deliver: Deliver) -> None:
         for story, etag in zip(stories.stories(), etags, strict=True):

@@ -87,9 +87,9 @@ async def refresh_gauges(ledger: Ledger, index: Index, passages: PassageIndex) -
         DEAD_LETTERS.labels(reason).set(n)
     WORKS.clear()
     COPIES.clear()
-    for catalogue, n in (await ledger.do(works.counts)).items():
+    for catalogue, n in (await ledger.do(works.count_by_catalogue)).items():
         WORKS.labels(catalogue).set(n)
-    for catalogue, n in (await ledger.do(works.open_flags)).items():
+    for catalogue, n in (await ledger.do(works.count_open_flags)).items():
         COPIES.labels(catalogue).set(n)
     await ledger.do(_set_verdict_gauges)
     CANARY_RECALL.clear()

@@ -360,7 +360,7 @@ class WorksListing:
             yield block
         if not listed and not bad_rows:
             raise Fatal(EMPTY_LISTING)
-        gone = await self._ledger.do(works.ids_without, listed)
+        gone = await self._ledger.do(works.list_unlisted, listed)
         if gone and bad_rows:
             log.warning("no work is removed, because some rows describe no work", rows=bad_rows, not_listed=len(gone))
         elif gone:

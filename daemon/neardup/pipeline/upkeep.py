@@ -48,7 +48,7 @@ class Upkeep:
         failed: str | None = None
         while True:
             try:
-                await self.once()
+                await self.do_due_work()
                 failed = None
             except NeardupError as error:
                 if str(error) != failed:
@@ -56,8 +56,8 @@ class Upkeep:
                 failed = str(error)
             await asyncio.sleep(EVERY_SECONDS)
 
-    async def once(self) -> bool:
-        """Do what is due now; False if there is nothing to do, or another command is running, which does it."""
+    async def do_due_work(self) -> bool:
+        """Do what is due now; returns False if nothing is, or another command is running, which does it."""
         if lock.holder(self._ledger.path) is not None or not await self._is_due():
             return False
         try:

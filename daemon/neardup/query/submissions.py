@@ -159,12 +159,12 @@ def _order_pair(pair: Candidate, assessment: Assessment | None) -> Assessed:
     """The pair with the lower id first, and its assessment accordingly."""
     if pair.a.id < pair.b.id:
         return pair, assessment
-    exchanged = replace(pair, a=pair.b, b=pair.a)
+    pair = replace(pair, a=pair.b, b=pair.a)
     if assessment is None:
-        return exchanged, None
-    signals = assessment.signals
-    turned = replace(signals, containment_a=signals.containment_b, containment_b=signals.containment_a)
-    return exchanged, replace(assessment, signals=turned, spans_a=assessment.spans_b, spans_b=assessment.spans_a)
+        return pair, None
+    signals, spans_a, spans_b = assessment.signals, assessment.spans_b, assessment.spans_a
+    signals = replace(signals, containment_a=signals.containment_b, containment_b=signals.containment_a)
+    return pair, replace(assessment, signals=signals, spans_a=spans_a, spans_b=spans_b)
 
 
 def _page_of(page: bytes | None, text: Text, max_bytes: int) -> Page:

@@ -19,7 +19,15 @@ from neardup.config import Config
 from neardup.core.candidates.key_pairs import Buckets, HashBuckets, keys_of, pairs_in_buckets, pairs_in_hash_buckets
 from neardup.core.fingerprint.word_hashes import PassageHashes
 from neardup.records import Language
-from neardup.spark.prints import PAIRS, cut_buckets, integers_of, prints_of, same_texts, table_of, unpack_prints
+from neardup.spark.prints import (
+    PAIRS,
+    cut_buckets,
+    have_same_text,
+    make_key_table,
+    make_prints,
+    read_integers,
+    unpack_prints,
+)
 from neardup.spark.session import Batches, arrow_schema
 
 HELD = "key long, id long"
@@ -42,7 +50,7 @@ def find_heavy_keys(fingerprints: DataFrame, config: Config) -> DataFrame:
 
 def find_fingerprint_pairs(fingerprints: DataFrame, heavy: DataFrame, config: Config) -> DataFrame:
     """The pairs of similar fingerprints as PAIRS; a row without a pair counts those left out in a partition."""
-    prints = prints_of(fingerprints, config)
+    prints = make_prints(fingerprints, config)
     if heavy.isEmpty():
         with_heavy = prints.withColumn("heavy", f.lit(0).cast("long"))
         keyed = with_heavy.mapInArrow(_explode_keys(config, KEYED), KEYED).withColumn("part", f.lit(0))
@@ -72,12 +80,12 @@ def _salt(keyed: DataFrame, holders: DataFrame) -> DataFrame:
 
 
 def _keys(fingerprints: DataFrame, config: Config) -> DataFrame:
-    return prints_of(fingerprints, config).mapInArrow(_explode_keys(config, HELD), HELD)
+    return make_prints(fingerprints, config).mapInArrow(_explode_keys(config, HELD), HELD)
 
 
 def _explode_keys(config: Config, columns: str) -> Callable[[Batches], Batches]:
     """What turns each row into one for each of its keys, with these columns."""
-    table, names = table_of(config), arrow_schema(columns).names
+    table, names = make_key_table(config), arrow_schema(columns).names
 
     def explode(batches: Batches) -> Batches:
         for batch in batches:
@@ -100,24 +108,24 @@ def _keys_of(batch: pa.RecordBatch, table: Any) -> tuple[pa.Array, pa.Array]:
 
 
 def _join_prints(config: Config) -> Callable[[Batches], Batches]:
-    table = table_of(config)
+    table = make_key_table(config)
     most = int(table.limits[:, 1].max())
 
     def join(batches: Batches) -> Batches:
         left_out = np.zeros(len(table.limits), np.int64)
         for part in cut_buckets(batches, ["key", "part"], most):
-            prints, ids = unpack_prints(part.rows), integers_of(part.rows["id"])
+            prints, ids = unpack_prints(part.rows), read_integers(part.rows["id"])
             begins = part.edges[:-1]
-            keys = integers_of(part.rows["key"])[begins].view(np.uint64)
+            keys = read_integers(part.rows["key"])[begins].view(np.uint64)
             # A further part of a heavy bucket begins with stories that the first one has compared with each other.
             is_further = part.rows["part"].to_numpy()[begins] > 0
             compared = np.where(is_further, table.limits[prints.arrays[0][begins], 1], 0)
             compared[:1] = np.maximum(compared[:1], part.compared)
-            heavy = integers_of(part.rows["heavy"]).view(np.uint64)
+            heavy = read_integers(part.rows["heavy"]).view(np.uint64)
             found = pairs_in_buckets(Buckets(part.edges, keys, compared, ids, heavy, prints.arrays), table)
             left_out += found.left_out
             languages = prints.arrays[0][found.right]
-            same = same_texts(prints, found.left, found.right)
+            same = have_same_text(prints, found.left, found.right)
             pairs = ids[found.left], ids[found.right]
             yield _pairs_batch([*pairs, languages, found.rows, found.bits, None, same, None])
         for language in np.flatnonzero(left_out).tolist():
@@ -163,7 +171,7 @@ def collect_common_hashes(shared: DataFrame, config: Config) -> dict[Language, P
 def find_passage_pairs(fingerprints: DataFrame, shared: DataFrame, config: Config) -> DataFrame:
     """The pairs that share passages and have no similar fingerprints, as PAIRS."""
     lists = shared.where("id IS NOT NULL").groupBy("id").agg(f.sort_array(f.collect_list("hash")).alias("hashes"))
-    listed = prints_of(fingerprints, config).join(lists.where(f.size("hashes") > 1), "id")
+    listed = make_prints(fingerprints, config).join(lists.where(f.size("hashes") > 1), "id")
     by_hash = listed.mapInArrow(_explode_hashes, WITH_HASHES).repartition("hash").sortWithinPartitions("hash", "id")
     return by_hash.mapInArrow(_join_hashes(config), PAIRS)
 
@@ -242,23 +250,23 @@ def _explode_hashes(batches: Batches) -> Batches:
 
 
 def _join_hashes(config: Config) -> Callable[[Batches], Batches]:
-    table = table_of(config)
+    table = make_key_table(config)
 
     def join(batches: Batches) -> Batches:
         for part in cut_buckets(batches, ["hash"], config.detection.common_passage):
-            prints, ids = unpack_prints(part.rows), integers_of(part.rows["id"])
+            prints, ids = unpack_prints(part.rows), read_integers(part.rows["id"])
             lists = part.rows["hashes"].combine_chunks()
             sizes = lists.value_lengths().to_numpy(zero_copy_only=False)
             buckets = HashBuckets(
                 part.edges,
-                integers_of(part.rows["hash"])[part.edges[:-1]],
+                read_integers(part.rows["hash"])[part.edges[:-1]],
                 ids,
-                integers_of(lists.flatten()),
+                read_integers(lists.flatten()),
                 np.append(0, np.cumsum(sizes)),
                 prints.arrays,
             )
             found = pairs_in_hash_buckets(buckets, table.thresholds)
-            same = same_texts(prints, found.left, found.right)
+            same = have_same_text(prints, found.left, found.right)
             languages = prints.arrays[0][found.right]
             pairs = ids[found.left], ids[found.right]
             yield _pairs_batch([*pairs, languages, None, None, found.shared, same, None])

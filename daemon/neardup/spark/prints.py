@@ -23,6 +23,8 @@ from neardup.spark.session import Batches
 
 HASH_BYTES = 16
 PRINT_BYTES = HASH_BYTES + ROWS + HASH_BYTES
+# Pairs: the two stories, the number of their language, the rows that agree, the bits that differ, the passage hashes
+# in common, and whether both have one text; or, in a row of its own, how many pairs of a language were left out.
 PAIRS = "a long, b long, language int, rows int, bits int, shared int, same_text boolean, left_out long"
 ROWS_AT_A_TIME = 50_000
 
@@ -37,12 +39,12 @@ class Prints(NamedTuple):
     texts: npt.NDArray[np.uint8]
 
 
-def table_of(config: Config) -> KeyTable:
+def make_key_table(config: Config) -> KeyTable:
     """The thresholds of the languages, in the order of the registry, which numbers them."""
     return KeyTable.of({language: config.detection.of(language) for language in config.registry})
 
 
-def prints_of(fingerprints: DataFrame, config: Config) -> DataFrame:
+def make_prints(fingerprints: DataFrame, config: Config) -> DataFrame:
     """Fingerprints -> id, language and print."""
     names = f.array(*(f.lit(str(name)) for name in config.registry))
     language = (f.array_position(names, f.col("language")) - 1).cast("int")
@@ -52,19 +54,19 @@ def prints_of(fingerprints: DataFrame, config: Config) -> DataFrame:
     )
 
 
-def octets_of(column: pa.ChunkedArray | pa.Array, width: int) -> Octets:
+def read_octets(column: pa.ChunkedArray | pa.Array, width: int) -> Octets:
     """A column of n binary values of `width` bytes each -> (n, width)."""
     return np.frombuffer(b"".join(column.to_pylist()), np.uint8).reshape(-1, width)
 
 
-def integers_of(column: pa.ChunkedArray | pa.Array) -> npt.NDArray[np.int64]:
+def read_integers(column: pa.ChunkedArray | pa.Array) -> npt.NDArray[np.int64]:
     """A column of n numbers -> (n,)."""
     return np.array(column.to_numpy(), np.int64)
 
 
 def unpack_prints(rows: pa.Table | pa.RecordBatch) -> Prints:
     """Rows with the columns `language` and `print` -> their arrays."""
-    octets = octets_of(rows["print"], PRINT_BYTES)
+    octets = read_octets(rows["print"], PRINT_BYTES)
     simhashes = np.ascontiguousarray(octets[:, :HASH_BYTES]).view(np.uint64)
     signatures = np.ascontiguousarray(octets[:, HASH_BYTES : HASH_BYTES + ROWS])
     languages = rows["language"].to_numpy().astype(np.uint8)
@@ -72,7 +74,7 @@ def unpack_prints(rows: pa.Table | pa.RecordBatch) -> Prints:
     return Prints(arrays, octets[:, HASH_BYTES + ROWS :])
 
 
-def same_texts(prints: Prints, left: npt.NDArray[np.int64], right: npt.NDArray[np.int64]) -> npt.NDArray[np.bool_]:
+def have_same_text(prints: Prints, left: npt.NDArray[np.int64], right: npt.NDArray[np.int64]) -> npt.NDArray[np.bool_]:
     """Of each pair of rows, whether both have the same text."""
     return np.asarray((prints.texts[left] == prints.texts[right]).all(axis=1))
 
@@ -81,7 +83,8 @@ def same_texts(prints: Prints, left: npt.NDArray[np.int64], right: npt.NDArray[n
 class Cut:
     """Rows of whole buckets: bucket b is the rows from edges[b] to edges[b + 1].
 
-    The first `compared` rows of the first bucket stood in the part of it before this one, too.
+    Of the first bucket, the first `compared` rows are repeated: they came with an earlier part of it, and have been
+    compared with each other.
     """
 
     rows: pa.Table
@@ -92,7 +95,7 @@ class Cut:
 def cut_buckets(batches: Batches, keys: Sequence[str], limit: int) -> Iterator[Cut]:
     """Batches sorted by the columns `keys` -> their buckets, of rows that are equal in these.
 
-    Of a bucket with more than `limit` rows and as many again, the first `limit` come with each part of the others.
+    A bucket that is too large for memory comes in parts, each of which begins with the bucket's first `limit` rows.
     """
     held, compared = list[pa.RecordBatch](), 0
     for batch in batches:

@@ -178,7 +178,7 @@ def submit(folder: str, story_id: str, language: str, words: str) -> None:
     async def put() -> None:
         async with checked_ledger(Path(folder)) as platform:
             await platform.put(Language(language), int(story_id), words.split())
-            await platform.upkeep.once()
+            await platform.upkeep.do_due_work()
 
     asyncio.run(put())
 

@@ -155,7 +155,7 @@ def _runs(members: Positions, values: BandValues) -> Runs:
 
 
 class Alike(NamedTuple):
-    """Pairs of one of some stories and another story: their positions, and the rows in which they agree."""
+    """Pairs of a story and one of the others: the positions of both, and the signature rows in which they agree."""
 
     stories: Indices
     others: Indices
@@ -163,7 +163,7 @@ class Alike(NamedTuple):
 
 
 def compare(stories: FingerprintArrays, others: FingerprintArrays, most_bits: int) -> Alike:
-    """The pairs within the Hamming distance `most_bits`, or whose signatures agree in ROWS rows.
+    """The pairs within the Hamming distance `most_bits`, or whose signatures agree in LEAST_ROWS rows.
 
     All stories are of one language.
     """
@@ -172,11 +172,12 @@ def compare(stories: FingerprintArrays, others: FingerprintArrays, most_bits: in
 
 @in_c(native.close_pairs)
 def close_pairs(stories: Arrays, others: Arrays, most_bits: int, least_rows: int) -> tuple[Indices, Indices, Indices]:
-    """The pairs within the Hamming distance, or that agree in enough rows, by the second one: both, and these rows."""
+    """The pairs of `compare` in the order of the others: positions of stories, of others, and the rows that agree."""
+    _, simhashes, signatures, signed = stories
     found = [np.zeros((3, 0), np.int64)]
-    for nth in range(len(others[0])):
-        rows = (stories[2] == others[2][nth]).sum(axis=1) * (stories[3] & others[3][nth])
-        near = np.flatnonzero((rows >= least_rows) | (hamming(stories[1], others[1][nth]) <= most_bits))
+    for nth, (_, simhash, signature, is_signed) in enumerate(zip(*others, strict=True)):
+        rows = (signatures == signature).sum(axis=1) * (signed & is_signed)
+        near = np.flatnonzero((rows >= least_rows) | (hamming(simhashes, simhash) <= most_bits))
         found.append(np.stack((near, np.full(len(near), nth), rows[near])))
     left, right, rows = np.concatenate(found, axis=1)
     return left, right, rows

@@ -189,7 +189,7 @@ def _belong_here(  # noqa: PLR0917 - the pairs, and their key
     stories: Stories, left: Positions, right: Positions, keys: Keys, second: int, limits: dict[int, int]
 ) -> Positions:
     """Which pairs (m,) of members of a bucket, left < right, meet the rules and belong to its key, as indices."""
-    rules, single = keys.rules, keys.start == keys.first_band
+    rules, single = keys.rules, keys.start == keys.first_band  # single: a key is one band
     pairs = np.arange(len(left))
     for band in set(range(second)) - {keys.first_band}:
         # A pair that shares a light value of this band belongs to the key of this band, or of this and the first one.
@@ -206,8 +206,8 @@ def _belong_here(  # noqa: PLR0917 - the pairs, and their key
         nth, first = np.arange(len(pairs)), shared.argmax(axis=1)
         others = shared.copy()
         others[nth, first] = False
-        next_one = np.where(heavy[nth, first], light.argmax(axis=1), others.argmax(axis=1))
-        belong = (first == keys.first_band) & (next_one == second)
+        second_shared = np.where(heavy[nth, first], light.argmax(axis=1), others.argmax(axis=1))
+        belong = (first == keys.first_band) & (second_shared == second)
     for pair in np.flatnonzero(~light.any(axis=1)).tolist():
         bands = np.flatnonzero(shared[pair]).tolist()
         earlier = int(left[pairs[pair]])

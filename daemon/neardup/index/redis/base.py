@@ -71,6 +71,7 @@ class RedisIndex(ABC):
             blocks=self.packs_simhashes,
             append_script=self.append_script,
         )
+        # The languages whose buckets share a slot, and so a transaction.
         self._parts = [[language] for language in bandings] if cluster else [list(bandings)]
         self._applied = [f"neardup:applied:{name}" for name in self._names.values()] if cluster else ["neardup:applied"]
         self._server = Server(clients, self._applied)
@@ -123,7 +124,7 @@ class RedisIndex(ABC):
 
     async def _look_up(self, probes: Sequence[BandedFingerprint]) -> tuple[int | None, list[LookupResult]]:
         bits, packed = self._packed.bits, self._packed
-        few = len(probes) <= FEW_PROBES  # which a thread costs more than; many would hold up the event loop
+        few = len(probes) <= FEW_PROBES  # a thread would cost more than these; many would hold up the event loop
         requests, mgets = packed.requests(probes) if few else await asyncio.to_thread(packed.requests, probes)
         commands = [read_key("neardup:bits"), *self._get_applied, *chain.from_iterable(mgets), *self._get_applied]
         replies = iter(await self._send(commands))

@@ -14,7 +14,7 @@ from neardup.moderation.desk.pages import page, require_moderator
 from neardup.moderation.desk.parts import desk_of
 from neardup.moderation.desk.queues import CaseQueue, case_query_of, number_in
 from neardup.moderation.interface import translate_later
-from neardup.moderation.wording import author_history
+from neardup.moderation.wording import describe_history
 
 PAGE_SIZE = 50
 SHOWN_OTHERS = 20
@@ -39,17 +39,17 @@ async def show(request: web.Request) -> web.Response:
     """GET /author/ID: the flagged stories of an author, by the flags with one other author if `with` names one."""
     require_moderator(request)
     author_id, other = request.match_info["author"], request.query.get("with") or None
-    at = max(number_in(request.query, "page") or 1, 1)
-    details = await desk_of(request).ledger.read(_details, author_id, other, (at - 1) * PAGE_SIZE)
+    page_number = max(number_in(request.query, "page") or 1, 1)
+    details = await desk_of(request).ledger.read(_details, author_id, other, (page_number - 1) * PAGE_SIZE)
     if details is None:
         raise web.HTTPNotFound(reason=translate_later("No story of this author is flagged"))
     return page(
         request,
         "author.html.j2",
         details=details,
-        history=author_history(details.about.history),
+        history=describe_history(details.about.history),
         other=other,
-        at=at,
+        page_number=page_number,
         last=_last_page(details.stories, "stories"),
         cases_query=case_query_of(CaseQueue(CaseSelection(author=author_id, status=EVERY))),
     )
@@ -58,23 +58,25 @@ async def show(request: web.Request) -> web.Response:
 async def list_offenders(request: web.Request) -> web.Response:
     """GET /authors: those with several stories that copy."""
     require_moderator(request)
-    at = max(number_in(request.query, "page") or 1, 1)
-    first = (at - 1) * PAGE_SIZE
-    rows = await desk_of(request).ledger.read(authors.repeat_offenders, limit=PAGE_SIZE, offset=first)
-    return page(request, "authors.html.j2", rows=rows, first=first, at=at, last=_last_page(rows, "authors"))
+    page_number = max(number_in(request.query, "page") or 1, 1)
+    first = (page_number - 1) * PAGE_SIZE
+    rows = await desk_of(request).ledger.read(authors.list_repeat_offenders, limit=PAGE_SIZE, offset=first)
+    return page(
+        request, "authors.html.j2", rows=rows, first=first, page_number=page_number, last=_last_page(rows, "authors")
+    )
 
 
 def _details(db: sqlite3.Connection, author_id: str, other: str | None, first: int) -> AuthorDetails | None:
-    about = authors.of_author(db, author_id)
+    about = authors.read_author(db, author_id)
     marked_author = next(iter(marks.list_authors(db, MarkFilter(author=author_id))), None)
     if about is None and marked_author is None:
         return None
     return AuthorDetails(
         about or FlaggedAuthor(author_id, History(), Counter(), None, None, 0),
         marked_author,
-        authors.flagged_stories(db, author_id, other, limit=PAGE_SIZE, offset=first),
-        authors.others(db, author_id, SHOWN_OTHERS),
-        authors.own_pairs(db, author_id, SHOWN_OWN_PAIRS),
+        authors.list_flagged_stories(db, author_id, other, limit=PAGE_SIZE, offset=first),
+        authors.list_other_authors(db, author_id, SHOWN_OTHERS),
+        authors.list_own_pairs(db, author_id, SHOWN_OWN_PAIRS),
     )
 
 

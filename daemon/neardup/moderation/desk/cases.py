@@ -35,7 +35,7 @@ from neardup.moderation.desk.queues import (
 from neardup.moderation.desk.story import StoryDetails, report_values, story_details, story_of
 from neardup.moderation.evidence.graph import Graph, drawn_stories, graph
 from neardup.moderation.interface import translate_later
-from neardup.moderation.wording import VERDICT_NAMES, case_headline, cluster_order
+from neardup.moderation.wording import VERDICT_NAMES, describe_case, describe_cluster_order
 from neardup.records import DECIDING
 
 PAGE_SIZE = 50
@@ -82,8 +82,8 @@ async def show_cases(request: web.Request) -> web.Response:
     """GET /: the query is that of a queue of cases, with page= and done=."""
     moderator, desk = require_moderator(request), desk_of(request)
     queue = case_queue_of(request.query, desk.config, moderator)
-    at = max(number_in(request.query, "page") or 1, 1)
-    first = (at - 1) * PAGE_SIZE
+    page_number = max(number_in(request.query, "page") or 1, 1)
+    first = (page_number - 1) * PAGE_SIZE
     await desk.ledger.refresh_cases()
     cases_page = await desk.ledger.read(_cases_page, queue, moderator, first, number_in(request.query, "done"))
     return page(
@@ -93,7 +93,7 @@ async def show_cases(request: web.Request) -> web.Response:
         queue=queue,
         first=first,
         own_languages=moderator.languages,
-        at=at,
+        page_number=page_number,
         last=max(-(-cases_page.counts.total // PAGE_SIZE), 1),
         languages=desk.config.registry,
         kinds=kinds(),
@@ -119,7 +119,7 @@ def _cases_page(
         row["is_held"] = row["lease"] is not None and row["lease"].moderator != moderator.name
         row["is_offered"] = row["open_flags"] and not row["is_held"] and moderator.may_decide(row["language"])
         row["state"] = state_of(row)
-        row["headline"] = case_headline(row)
+        row["headline"] = describe_case(row)
         row["asking"] = json.loads(row["unsure"])
         for name in ("kinds", "statuses", "catalogues"):
             row[name] = [part for part in row[name].split(",") if part]
@@ -185,7 +185,7 @@ async def show_case(request: web.Request) -> web.Response:
         request,
         "case.html.j2",
         **await report_values(desk, details.lead, partial(at_word, query))
-        | {"headline": case_headline(dict(details.row))},
+        | {"headline": describe_case(dict(details.row))},
         case=details,
         may_decide=may_decide,
         holder=None if lease is None or lease.moderator == moderator.name else lease,
@@ -231,7 +231,7 @@ def _cluster(db: sqlite3.Connection, case_id: int) -> ClusterDetails | None:
     known = stories.describe(db, {*shown, *drawn_stories(cluster, ())})
     return ClusterDetails(
         len(cluster.stories),
-        cluster_order(cluster),
+        describe_cluster_order(cluster),
         [dict(known[story]) for story in shown],
         graph(cluster, edges, (), known),
     )

@@ -59,8 +59,8 @@ class MeaningPair:
 async def show_queue(request: web.Request) -> web.Response:
     """GET /meaning: the widest margin first."""
     require_moderator(request)
-    desk, at = desk_of(request), number_in(request.query, "page") or 1
-    queue, first = meaning_queue_of(request.query, desk.config), max(at - 1, 0) * PAGE_SIZE
+    desk, page_number = desk_of(request), number_in(request.query, "page") or 1
+    queue, first = meaning_queue_of(request.query, desk.config), max(page_number - 1, 0) * PAGE_SIZE
 
     def read(db: sqlite3.Connection) -> tuple[list[sqlite3.Row], int, int]:
         found = meaning_flags.select(db, queue.selection, limit=PAGE_SIZE, offset=first)
@@ -77,7 +77,7 @@ async def show_queue(request: web.Request) -> web.Response:
         hidden=hidden,
         queue=queue,
         first=first,
-        at=at,
+        page_number=page_number,
         last=max(-(-total // PAGE_SIZE), 1),
         kinds=kinds_of_meaning(),
         statuses=MEANING_STATUSES,

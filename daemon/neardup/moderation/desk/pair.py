@@ -18,7 +18,7 @@ from neardup.moderation.desk.queues import Pair, PlaceInCase, case_query_of, cas
 from neardup.moderation.evidence.graph import Graph
 from neardup.moderation.evidence.page import cluster_graph, passage_at, template_values
 from neardup.moderation.interface import translate_later
-from neardup.moderation.wording import author_history
+from neardup.moderation.wording import describe_history
 from neardup.query.compare import describe_stories
 from neardup.query.evidence import LoadedStory, UnreadableStory, evidence, evidence_from_ledger, thresholds_of
 from neardup.records import Language
@@ -78,7 +78,7 @@ async def show(request: web.Request) -> web.Response:
         layout="desk.html.j2",
         query=case_query_of(queue, at=at),
         story_url="/story/{}".format,
-        histories={author: author_history(history) for author, history in details.histories.items()},
+        histories={author: describe_history(history) for author, history in details.histories.items()},
     )
 
 
@@ -96,7 +96,7 @@ def _details(db: sqlite3.Connection, pair: Pair, done: int | None) -> PairDetail
         cluster_graph(db, (row["matched_id"], row["story_id"])),
         None if done is None else decision(db, done),
         passages.common_of_language(db, Language(row["language"])),
-        authors.histories(db, (row["story_author_id"], row["matched_author_id"])),
+        authors.read_histories(db, (row["story_author_id"], row["matched_author_id"])),
     )
 
 

@@ -71,7 +71,7 @@ async def show(request: web.Request) -> web.StreamResponse:
 
 def _by_id(db: sqlite3.Connection, text: str) -> tuple[int | None, bool]:
     """The story with an id or a name, and whether an author with this id has flags."""
-    has_author = authors.of_author(db, text) is not None
+    has_author = authors.read_author(db, text) is not None
     with suppress(ValueError):
         story_id = id_of(text)
         if stories.stored_versions(db, [story_id]):

@@ -13,7 +13,7 @@ from neardup.ledger.moderation_statistics import DAY_MS, Agreement, Waiting
 from neardup.moderation.desk.pages import page, require_moderator
 from neardup.moderation.desk.parts import desk_of
 from neardup.moderation.interface import CURRENT
-from neardup.moderation.wording import duration, percent
+from neardup.moderation.wording import describe_duration, percent
 from neardup.records import Kind, Language
 
 DAYS = 30
@@ -78,4 +78,4 @@ def _statistics(db: sqlite3.Connection, now: int) -> Statistics:
 
 
 def _length(milliseconds: int) -> str:
-    return duration(timedelta(milliseconds=milliseconds))
+    return describe_duration(timedelta(milliseconds=milliseconds))

@@ -18,7 +18,7 @@ from neardup.moderation.desk.parts import Desk, desk_of, load_text
 from neardup.moderation.desk.queues import at_word
 from neardup.moderation.evidence.story_report import COLOURS, common_text, story_report
 from neardup.moderation.interface import CURRENT, ENGLISH, translate_later
-from neardup.moderation.wording import author_history, similarity_findings, similarity_headline
+from neardup.moderation.wording import describe_history, describe_similarity, list_similarity_findings
 from neardup.query.compare import describe_stories
 from neardup.query.evidence import LoadedStory
 from neardup.records import Marks
@@ -71,11 +71,11 @@ async def report_values(desk: Desk, details: StoryDetails, pair_query: Callable[
     return {
         "details": details,
         "report": await asyncio.to_thread(story_report, details.found, story, common),
-        "headline": similarity_headline(details.found),
-        "findings": similarity_findings(details.found),
+        "headline": describe_similarity(details.found),
+        "findings": list_similarity_findings(details.found),
         "gone": None if isinstance(text, LoadedStory) else text.why,
         "is_changed": is_changed,
-        "history": details.history and author_history(details.history),
+        "history": details.history and describe_history(details.history),
         "colours": COLOURS,
         "pair_query": pair_query,
     }
@@ -90,7 +90,7 @@ def story_details(db: sqlite3.Connection, story_id: int) -> StoryDetails | None:
         found,
         describe_stories(db, [story_id])[story_id],
         cases.of_story(db, story_id),
-        authors.histories(db, [found.author_id]).get(found.author_id or ""),
+        authors.read_histories(db, [found.author_id]).get(found.author_id or ""),
         marks.of_stories(db, [story_id]).get(story_id, ()),
     )
 

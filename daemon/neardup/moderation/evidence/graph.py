@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from neardup.core.verify.clusters import Cluster, Edge
-from neardup.moderation.wording import cluster_order
+from neardup.moderation.wording import describe_cluster_order
 
 Stories = Mapping[int, Mapping[str, Any] | sqlite3.Row]
 
@@ -98,7 +98,7 @@ def graph(cluster: Cluster, edges: Sequence[Edge], pair: tuple[int, ...], known:
     ]
     drawn_edges.sort(key=lambda edge: (edge.weakest, edge.shown))  # later edges are drawn on top
     return Graph(
-        cluster_order(cluster),
+        describe_cluster_order(cluster),
         tuple(members.values()),
         tuple(drawn_edges),
         len(cluster.stories),

@@ -41,12 +41,12 @@ def template_values(
     aligned = align_stories(facts, *loaded)
     return {
         "facts": facts,
-        "kind": wording.kind(facts),
-        "headline": wording.headline(facts),
-        "findings": wording.findings(facts),
-        "warnings": wording.warnings(facts),
-        "shares": {side: wording.share(facts, side) for side in facts.sides},
-        "scores": wording.scores(facts),
+        "kind": wording.name_kind(facts),
+        "headline": wording.describe_overlap(facts),
+        "findings": wording.list_findings(facts),
+        "warnings": wording.list_warnings(facts),
+        "shares": {side: wording.describe_share(facts, side) for side in facts.sides},
+        "scores": wording.list_scores(facts),
         "aligned": aligned,
         "legend": legend_of_stories(aligned),
         "graph": graph,

@@ -12,7 +12,7 @@ from rich.table import Table
 from rich.text import Text
 
 from neardup.ledger.marks import in_words
-from neardup.moderation.wording import dates_of, list_dates, pair_order, percent, stories_by_others
+from neardup.moderation.wording import dates_of, describe_pair_order, list_dates, name_sources, percent
 from neardup.query.evidence import Evidence, Excerpt, StoryFacts
 from neardup.query.similarity import PassageOfStory, SimilarityReport, SourceReport
 from neardup.records import readable_time
@@ -77,7 +77,7 @@ def _findings(facts: Evidence) -> list[str]:
         "; ".join(filter(None, [shares, _words(facts)])),
         f"{facts.kind or 'not a copy by the configured thresholds'}: {scores}",
     ]
-    findings.append(pair_order(facts))
+    findings.append(describe_pair_order(facts))
     if facts.same_author is not None:
         findings.append("the same author wrote both" if facts.same_author else "two different authors wrote them")
     return findings + [
@@ -143,7 +143,7 @@ def _story_header(report: SimilarityReport) -> list[Text]:
         *([f"published {published}"] if published else []),
     ]
     if report.copied_words:
-        stand = f"{report.copied_words:,} of its words stand in {stories_by_others(report)}"
+        stand = f"{report.copied_words:,} of its words stand in {name_sources(report)}"
     else:
         stand = "none of its words is known to be copied from a story by others"
     return [

@@ -18,7 +18,7 @@ from neardup.errors import Misuse
 from neardup.ledger import clusters
 from neardup.ledger.flags import Selection, earlier_of
 from neardup.ledger.similarities import unpack_spans
-from neardup.moderation.wording import row_order, top_source_order
+from neardup.moderation.wording import describe_row_order, describe_top_source_order
 from neardup.records import rfc3339
 
 ExportRow = dict[str, Any]  # the columns of a table, in their order; None if a value is unknown
@@ -129,7 +129,7 @@ def export_row(row: sqlite3.Row | dict[str, Any], cluster_of: ClusterOfStory) ->
     authors = pair["story_author_id"], pair["matched_author_id"]
     pair["same_author"] = authors[0] == authors[1] if None not in authors else None
     pair["earlier_id"] = earlier_of(pair)
-    pair["publication_order"] = row_order(pair)
+    pair["publication_order"] = describe_row_order(pair)
     for column in PAIR_TIMES:
         pair[column] = rfc3339(pair[column])
     return {column: pair[column] for column in PAIR_COLUMNS}
@@ -288,7 +288,7 @@ STORIES = Table(
 def story_row(row: sqlite3.Row | dict[str, Any]) -> ExportRow:
     """Convert a row of `similarities.select` to the columns of the export."""
     story = dict(row)
-    story["publication_order"] = top_source_order(story)
+    story["publication_order"] = describe_top_source_order(story)
     for column in STORY_TIMES:
         story[column] = rfc3339(story[column])
     return {column: story[column] for column in STORIES.columns}
