@@ -39,7 +39,7 @@ def one_line(error: Failure) -> str:
     return " ".join(str(error).split())
 
 
-def failure(error: Failure, what: str) -> NeardupError:
+def explain_failure(error: Failure, what: str) -> NeardupError:
     """Transient if another process holds the file, else Fatal; `what` says what failed."""
     code = code_of(error)
     if code in BUSY:
@@ -49,7 +49,7 @@ def failure(error: Failure, what: str) -> NeardupError:
 
 
 @contextmanager
-def _rolled_back(db: sqlite3.Connection) -> Iterator[None]:
+def _roll_back_on_failure(db: sqlite3.Connection) -> Iterator[None]:
     """Roll back the transaction that a failure leaves open."""
     try:
         yield
@@ -78,10 +78,10 @@ class ThreadedConnection:
 
         def call() -> T:
             try:
-                with _rolled_back(self._db):
+                with _roll_back_on_failure(self._db):
                     return work(self._db, *args, **kwargs)
             except FAILURES as error:
-                raise failure(error, self._what) from error
+                raise explain_failure(error, self._what) from error
 
         return await asyncio.get_running_loop().run_in_executor(self._thread, call)
 

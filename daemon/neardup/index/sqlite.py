@@ -39,7 +39,7 @@ from neardup.index.positions import (
 )
 from neardup.index.protocol import Bandings, Bucket, IndexPosition, LookupResult
 from neardup.records import BandedFingerprint, Change, Language
-from neardup.sqlite import FAILURES, ThreadedConnection, failure
+from neardup.sqlite import FAILURES, ThreadedConnection, explain_failure
 
 if TYPE_CHECKING:
     from neardup.core.candidates.banding import FingerprintArrays
@@ -75,7 +75,7 @@ class SqliteIndex:
             db.executescript(SCHEMA)
             _register_languages(db, bandings)
         except FAILURES as error:
-            raise failure(error, f"cannot open the index in {path}") from error
+            raise explain_failure(error, f"cannot open the index in {path}") from error
         except OSError as error:
             raise Fatal(f"cannot open the index in {path}: {error}") from error
         self._connection = ThreadedConnection(db, "the index failed")

@@ -14,7 +14,7 @@ from typing import NamedTuple
 
 from neardup.core.text.normalize import tokens
 from neardup.errors import IndexDamaged
-from neardup.sqlite import DAMAGED, FAILURES, code_of, failure
+from neardup.sqlite import DAMAGED, FAILURES, code_of, explain_failure
 
 # The words are in normal form already: the tokenizer only splits at white space.  It must keep the marks of Indic
 # scripts within words, and letters that are newer than SQLite's table of Unicode, which have the category Cn there.
@@ -50,7 +50,7 @@ class TitleIndex:
             self._db = self._open()
         except FAILURES as error:
             if code_of(error) not in DAMAGED:
-                raise failure(error, f"cannot open the index of titles {path}") from error
+                raise explain_failure(error, f"cannot open the index of titles {path}") from error
             self._remove()
             self._db = self._open()
 
@@ -117,7 +117,7 @@ class TitleIndex:
                 if self._db.in_transaction:
                     self._db.execute("ROLLBACK")
                 if code_of(error) not in DAMAGED:
-                    raise failure(error, f"the index of titles {self._path} failed") from error
+                    raise explain_failure(error, f"the index of titles {self._path} failed") from error
                 self._begin_again()
                 raise IndexDamaged(f"the index of titles {self._path} was damaged: it is filled again") from error
 

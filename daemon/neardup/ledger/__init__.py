@@ -25,7 +25,7 @@ from typing import Concatenate, ParamSpec, TypeVar
 from neardup.errors import Fatal, LedgerReplaced, NeardupError
 from neardup.ledger import files, schema
 from neardup.ledger.files import BUSY_SECONDS
-from neardup.sqlite import FAILURES, HINTS, Failure, ThreadedConnection, code_of, failure
+from neardup.sqlite import FAILURES, HINTS, Failure, ThreadedConnection, code_of, explain_failure
 
 P = ParamSpec("P")
 T = TypeVar("T")
@@ -93,7 +93,7 @@ def _failure_to(do: str, path: Path, error: Failure) -> NeardupError:
     """As `failure`; on a full disk SQLite cannot even make the file by which readers share the log."""
     if code_of(error) in {sqlite3.SQLITE_IOERR, sqlite3.SQLITE_CANTOPEN} and files.is_full(path.parent):
         return Fatal(f"cannot {do}: its disk is full; {HINTS[sqlite3.SQLITE_FULL]}")
-    return failure(error, f"cannot {do}")
+    return explain_failure(error, f"cannot {do}")
 
 
 def _is_at_rest(path: Path) -> bool:
@@ -142,7 +142,7 @@ def translate_errors(path: Path) -> Iterator[None]:
     try:
         yield
     except FAILURES as error:
-        raise failure(error, f"the ledger {path} failed") from error
+        raise explain_failure(error, f"the ledger {path} failed") from error
 
 
 def named_rows(db: sqlite3.Connection, query: str, values: Sequence[object] = ()) -> sqlite3.Cursor:

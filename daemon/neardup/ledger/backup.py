@@ -16,7 +16,7 @@ from typing import Protocol
 
 from neardup.errors import Fatal, Misuse, NeardupError, Transient
 from neardup.ledger import connect, files, now_ms, outbox, read, runs, snapshot
-from neardup.sqlite import FAILURES, failure, sync_folder
+from neardup.sqlite import FAILURES, explain_failure, sync_folder
 
 PAGES_A_STEP = 4096  # 16 MB
 BESIDE = ("", "-journal", "-wal", "-shm")  # files that SQLite may leave behind when a copy is killed
@@ -61,7 +61,7 @@ def back_up(ledger: Path, to: Path, companions: Sequence[Companion]) -> int:
         except OSError as error:
             raise Fatal(f"cannot write {to}: {error.strerror}") from error
         except FAILURES as error:
-            raise failure(error, f"cannot copy the ledger to {to}") from error
+            raise explain_failure(error, f"cannot copy the ledger to {to}") from error
     with suppress(NeardupError), closing(connect(ledger)) as db:  # the copy is valid even if it cannot be recorded
         runs.put(db, runs.BACKED_UP, str(now_ms()))
     return to.stat().st_size

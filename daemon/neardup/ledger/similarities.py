@@ -23,7 +23,7 @@ from neardup.ledger import AMONG, json_list, languages, named_rows
 from neardup.ledger.flags import Selection, conditions
 from neardup.records import NO_SPANS, Kind, Language, Spans
 
-OPEN = Selection()
+OPEN = Selection()  # the default, whose flags are open
 MORE = 0x80  # the bit of a byte after which its integer goes on
 
 
@@ -120,7 +120,7 @@ def of_story(db: sqlite3.Connection, story_id: int) -> Similarity | None:
     )
 
 
-def shares(db: sqlite3.Connection, story_ids: Iterable[int]) -> dict[int, float]:
+def read_similarities(db: sqlite3.Connection, story_ids: Iterable[int]) -> dict[int, float]:
     """The similarities of those of these stories that copy, by id."""
     rows = db.execute(
         f"SELECT story_id, similarity FROM similarities WHERE story_id {AMONG}",
@@ -221,7 +221,7 @@ def select(
     `selection.similarity` is the least similarity.  `kinds` are those of all sources, the most severe first, joined by
     ", "; `top_source_id` is the source with the largest share.
     """
-    holding, values = _holding(db, selection)
+    condition, values = _condition_of(db, selection)
     return named_rows(
         db,
         "SELECT x.story_id, s.language, s.title, s.path, s.author_id, s.published_at, x.words, copied_words,"
@@ -231,7 +231,7 @@ def select(
         " t.known_since AS top_source_known_since,"
         " t.catalogue AS top_source_catalogue, t.licence AS top_source_licence,"
         " v.verdict, v.moderator, v.note, v.decided_at, v.undone_at, v.undone_by"
-        f" FROM (SELECT * FROM similarities x WHERE {holding}"
+        f" FROM (SELECT * FROM similarities x WHERE {condition}"
         " ORDER BY similarity DESC, story_id LIMIT ? OFFSET ?) x"
         " JOIN described s ON s.id = x.story_id JOIN described t ON t.id = top_source"
         " LEFT JOIN verdicts v ON v.verdict_id = (SELECT max(w.verdict_id) FROM sources o JOIN verdicts w"
@@ -254,12 +254,12 @@ def tally(db: sqlite3.Connection, selection: Selection = OPEN) -> Counter[Langua
     return Counter({name_of[language]: n for language, n in rows})
 
 
-def _holding(db: sqlite3.Connection, selection: Selection) -> tuple[str, list[object]]:
+def _condition_of(db: sqlite3.Connection, selection: Selection) -> tuple[str, list[object]]:
     """A selection as an SQL condition on the table `similarities`, named x, with its values."""
     of_flags, values = conditions(db, replace(selection, similarity=None), by_flag_id=True)
     of_sources = "flag_id IN (SELECT flag_id FROM sources o WHERE o.story_id = x.story_id)"
-    holding = f"x.similarity >= ? AND EXISTS (SELECT 1 FROM flags WHERE {of_sources} AND {of_flags})"
-    return holding, [selection.similarity or 0.0, *values]
+    condition = f"x.similarity >= ? AND EXISTS (SELECT 1 FROM flags WHERE {of_sources} AND {of_flags})"
+    return condition, [selection.similarity or 0.0, *values]
 
 
 # Spans.

@@ -36,7 +36,7 @@ from neardup.meaning.codes import (
 from neardup.meaning.embedders import is_same_model
 from neardup.records import Language
 from neardup.sqlite import DAMAGED as DAMAGED_CODES
-from neardup.sqlite import FAILURES, ThreadedConnection, code_of, failure
+from neardup.sqlite import FAILURES, ThreadedConnection, code_of, explain_failure
 
 TABLES = """
 CREATE TABLE model (name TEXT NOT NULL, scheme TEXT NOT NULL, probe BLOB NOT NULL, ledger_id TEXT NOT NULL,
@@ -103,7 +103,7 @@ def _errors_translated(path: Path) -> Iterator[None]:
     except FAILURES as error:
         if code_of(error) in DAMAGED_CODES:
             raise Fatal(f"the vectors {path} are damaged: {BEGIN_AGAIN}") from error
-        raise failure(error, f"cannot open the vectors {path}") from error
+        raise explain_failure(error, f"cannot open the vectors {path}") from error
     except OSError as error:
         raise Fatal(f"cannot open the vectors {path}: {error.strerror}") from error
 

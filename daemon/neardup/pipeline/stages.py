@@ -125,7 +125,7 @@ class BlockQueue(Generic[B]):
             self._filled.set()
         return count
 
-    async def has_room(self) -> None:
+    async def wait_for_room(self) -> None:
         """Wait until there is room."""
         while self.full():
             self._drained.clear()
@@ -134,7 +134,7 @@ class BlockQueue(Generic[B]):
     async def put(self, block: B) -> None:
         """Put a block, in parts while there is no room for all of it."""
         while len(block):
-            await self.has_room()
+            await self.wait_for_room()
             block = block[self.put_some(block) :]
 
     def end(self) -> None:
@@ -142,7 +142,7 @@ class BlockQueue(Generic[B]):
         self._ended = True
         self._filled.set()
 
-    async def has_items(self) -> bool:
+    async def wait_for_items(self) -> bool:
         """Wait until there is an item; False if there is none and no more follow."""
         while not self._size and not self._ended:
             self._filled.clear()
@@ -190,7 +190,7 @@ class Pipeline(Generic[JobsType, Outcomes, Lookups]):
         self._look_up = look_up
         self._write = write
         self._workers = workers
-        self._least = max(workers // BLOCKS_IN_WORK, 1)
+        self._least = max(workers // BLOCKS_IN_WORK, 1)  # workers that are free when jobs are taken
         self._full = min(batch, depth)  # outcomes that make a batch due
         self._batch = batch
         self._stop = stop
@@ -257,7 +257,7 @@ class Pipeline(Generic[JobsType, Outcomes, Lookups]):
     async def _deliver(self, outcomes: Outcomes) -> None:
         """Put outcomes in their queue, in parts while there is no room."""
         while len(outcomes):
-            await self.outcomes.has_room()
+            await self.outcomes.wait_for_room()
             outcomes = outcomes[self.outcomes.put_some(outcomes) :]
             if self.outcomes.qsize() >= self._full:
                 self._batch_is_due.set()
@@ -276,7 +276,7 @@ class Pipeline(Generic[JobsType, Outcomes, Lookups]):
             assert not left, "each job has one outcome"
 
         async with asyncio.TaskGroup() as workers:
-            while await self.jobs.has_items():
+            while await self.jobs.wait_for_items():
                 while self._in_work > self._workers - self._least:
                     self._worker_is_free.clear()
                     await self._worker_is_free.wait()
@@ -294,7 +294,7 @@ class Pipeline(Generic[JobsType, Outcomes, Lookups]):
 
     async def _look_up_all(self, stages: asyncio.TaskGroup) -> None:
         """Batch the outcomes that are ready and look the batch up; batches grow when the writer is slow."""
-        while await self.outcomes.has_items():
+        while await self.outcomes.wait_for_items():
             with suppress(TimeoutError):
                 async with asyncio.timeout(self._linger):
                     await self._batch_is_due.wait()

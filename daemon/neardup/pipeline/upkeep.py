@@ -23,7 +23,7 @@ from neardup.pages.text_cache import Texts
 from neardup.pipeline import submitted_pages
 from neardup.pipeline.index_sync import KEEP_CHANGES, catch_up
 from neardup.pipeline.passage_sync import PassageSync
-from neardup.pipeline.verifier import BATCH, BEFORE_ALL, Verifier, fitting
+from neardup.pipeline.verifier import BATCH, BEFORE_ALL, Verifier, take_fitting
 from neardup.telemetry.log import log
 
 STORIES_PER_LOOKUP = 256
@@ -80,7 +80,7 @@ class Upkeep:
         verifier = Verifier(self._ledger, self._detection, algorithm(), self._texts, lambda *_: None)
         await settle(self._index, self._passages, self._ledger, self._detection)
         await count_again(self._passages, self._ledger, self._detection)
-        await verifier.verify(fitting(await self._ledger.do(candidates.pending, BEFORE_ALL, BATCH)))
+        await verifier.verify(take_fitting(await self._ledger.do(candidates.pending, BEFORE_ALL, BATCH)))
         await self._ledger.do(outbox.prune_changes, KEEP_CHANGES)
         await self._ledger.do(submitted_pages.remove_unused, self._ledger.path)
 

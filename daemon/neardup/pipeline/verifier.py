@@ -32,18 +32,18 @@ NewFlags = Counter[tuple[Language, Kind]]
 class Verifier:
     """Verifies the pending candidates each time it is woken, until `finish`.
 
-    After each batch it calls `flagged` with the new flags and the number of pairs that it has gone through.  The words
+    After each batch it calls `report` with the new flags and the number of pairs that it has gone through.  The words
     of common passages do not count as copied.
     """
 
     def __init__(
-        self, ledger: Ledger, detection: Detection, version: str, texts: Texts, flagged: Callable[[NewFlags, int], None]
+        self, ledger: Ledger, detection: Detection, version: str, texts: Texts, report: Callable[[NewFlags, int], None]
     ) -> None:
         self._ledger = ledger
         self._detection = detection
         self._version = version
         self._texts = texts
-        self._flagged = flagged
+        self._report = report
         self._awake = asyncio.Event()
         self._finishing = False
         self._common = CommonHashes(ledger)
@@ -77,7 +77,7 @@ class Verifier:
         """Make one pass: verify every pending candidate once."""
         after = BEFORE_ALL
         while pending := await self._ledger.do(candidates.pending, after, BATCH):
-            pending = fitting(pending)
+            pending = take_fitting(pending)
             after = pending[-1].a.id, pending[-1].b.id
             await self.verify(pending)
 
@@ -88,7 +88,7 @@ class Verifier:
             assessed = await self._assess(pending)
             new_flags = await self._ledger.do(verification.record, assessed, self._version, revision)
         count_assessed(assessed, new_flags)
-        self._flagged(new_flags, len(pending))
+        self._report(new_flags, len(pending))
 
     async def _assess(self, pairs: Sequence[Candidate]) -> list[tuple[Candidate, Assessment | None]]:
         """Assess the pairs, except those with a text for which the store did not answer."""
@@ -128,7 +128,7 @@ def _are_alike(pair: Candidate, detection: Detection) -> bool:
     return a.language == b.language and worth_comparing(a, b, detection.of(a.language))
 
 
-def fitting(pairs: list[Candidate]) -> list[Candidate]:
+def take_fitting(pairs: list[Candidate]) -> list[Candidate]:
     """The first pairs, as many as can be verified with MAX_TEXT_BYTES of texts; at least one."""
     size, text_hashes = 0, set[bytes]()
     for n, pair in enumerate(pairs):

@@ -43,8 +43,8 @@ from neardup.records import (
 
 CheckVerdict = Literal["clear", "review", "copy"]
 CopiedSpan = tuple[int, int, int, int]  # the words [start, end) of the text, and the words [start, end) of the match
-NO_ID = 2**63 - 1  # of a text that has none: it sorts behind every story
-CHECKED_ID = -(2**63)  # the id of a text that has none; no story has it
+# Of a text without an id: the one sorts behind every story, as the newest; the other is side a of every pair.
+NO_ID, CHECKED_ID = 2**63 - 1, -(2**63)
 COPIED = ("open", "plagiarism", "quotation")  # the statuses that count as copied, as in the ledger's view `sources`
 Assessed = tuple[Candidate, Assessment | None]  # the text is side a of both
 Rows = Mapping[int, Mapping[str, Any]]  # of the ledger's view `described`, by id
@@ -311,7 +311,8 @@ class Checker:
 
 
 def _rows(db: sqlite3.Connection, story_id: int, nominated: TextMatches) -> Rows:
-    ids = (story for some in nominated[:2] for story in candidates.without_templates(db, story_id, some))
+    nominations = nominated.whole, nominated.by_passages
+    ids = (other for others in nominations for other in candidates.without_templates(db, story_id, others))
     return {story_id: dict(row) for story_id, row in stories.describe(db, ids).items()}
 
 

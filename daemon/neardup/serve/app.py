@@ -107,7 +107,7 @@ def endpoint(operation: Operation) -> Handler:
         received = b""
         if operation.request is not None:
             expect_json(request)
-        _ = service.parts  # which the work takes once it has its turn: they may be opened again meanwhile
+        _ = service.parts  # raises Refused while there are none; the work takes those of its own time
         if operation.request is not None:
             received = await service.receive(request, deadline)
 

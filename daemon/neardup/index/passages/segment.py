@@ -227,8 +227,8 @@ class Segment:
     def prefix_offsets(self) -> Offsets:
         """How many postings precede each prefix, and at last their number: (PREFIXES + 1,)."""
         step = 1 << self.header.bucket_bits - PREFIX_BITS
-        a_read = PREFIXES // 16
-        parts = [self._directory(n * a_read * step, a_read * step)[:-1:step] for n in range(PREFIXES // a_read)]
+        each = PREFIXES // 16  # prefixes read at a time
+        parts = [self._directory(first * step, each * step)[:-1:step] for first in range(0, PREFIXES, each)]
         return np.concatenate([*parts, np.array([self.header.postings], np.uint32)])
 
     def keys_of_prefixes(self, prefixes: range) -> Keys:

@@ -46,7 +46,7 @@ class AlignedChunks(NamedTuple):
 class MeaningPair:
     """A row of the view `meaning_pairs`, both stories by id, its verdicts so far, and the next pair of the queue.
 
-    `seen` is the `meaning_flags.state`.
+    `seen` is the state of its verdicts, by which a decision is refused that was made on an older page.
     """
 
     row: dict[str, Any]
@@ -128,13 +128,13 @@ async def _align_chunks(desk: Desk, found: MeaningPair) -> list[AlignedChunks]:
     matched, story = (chunks(side.text.written) if isinstance(side, LoadedStory) else [] for side in loaded)
     is_swapped = row["matched_id"] != row["a"]
     aligned = list[AlignedChunks]()
-    for one_place, other_place, cosine in json.loads(row["chunks"]):
-        first, second = (other_place, one_place) if is_swapped else (one_place, other_place)
-        aligned.append(AlignedChunks(cosine, _at(matched, first), _at(story, second)))
+    for place_a, place_b, cosine in json.loads(row["chunks"]):
+        place, story_place = (place_b, place_a) if is_swapped else (place_a, place_b)
+        aligned.append(AlignedChunks(cosine, _chunk_at(matched, place), _chunk_at(story, story_place)))
     return aligned
 
 
-def _at(texts: list[str], place: int) -> str | None:
+def _chunk_at(texts: list[str], place: int) -> str | None:
     return texts[place] if place < len(texts) else None
 
 
@@ -145,13 +145,13 @@ async def decide(request: web.Request) -> web.StreamResponse:
     if isinstance(given, web.Response):
         return given
     queue = meaning_queue_of(query_in(request), desk.config)
-    before = await desk.ledger.read(_meaning_pair, pair, queue)
+    found = await desk.ledger.read(_meaning_pair, pair, queue)
     try:
         done = await desk.ledger.write(decide_pair, pair, given)
     except Conflict as error:
         return conflict_page(request, error, "/meaning/{}/{}".format(*pair))
     announce_verdict(desk, done, given.verdict)
-    after = before and before.after
+    after = found and found.after
     path = "/meaning/{}/{}".format(*after) if after else "/meaning"
     raise web.HTTPSeeOther(f"{path}{meaning_query_of(queue)}")
 

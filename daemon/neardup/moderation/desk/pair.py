@@ -88,7 +88,7 @@ def _details(db: sqlite3.Connection, pair: Pair, done: int | None) -> PairDetail
         return None
     return PairDetails(
         dict(row),
-        similarities.shares(db, [row["story_id"]]).get(row["story_id"]),
+        similarities.read_similarities(db, [row["story_id"]]).get(row["story_id"]),
         describe_stories(db, list(pair)),
         verdicts.state(db, [row["flag_id"]]),
         verdicts.of_pair(db, *pair),
