@@ -102,7 +102,9 @@ def join(folder: Path, stories: int) -> Figures:
     """Find all pairs."""
     index, pairs = PassageIndex.open(folder, "ledger", "1"), 0
     with TemporaryDirectory(dir=folder.parent) as scratch:
-        for step in index.join(np.zeros(stories + 1, np.uint8), COMMON, Path(scratch)):
+        for step in index.join(
+            np.zeros(stories + 1, np.uint8), np.arange(stories + 1, dtype=np.uint32), COMMON, Path(scratch)
+        ):
             pairs += len(step.pairs.left)
     return {"pairs": pairs, "planted": stories / COPIES_ONE_IN}
 

@@ -1,4 +1,7 @@
-"""Law: what users see follows from the set of stories, not from their order, the batches, the commands or the kills."""
+"""Laws: what users see follows from the set of stories, not from their order, the batches, the commands or the kills.
+
+A story that many accounts repeat stays a story that many copy, however many they are.
+"""
 
 import random
 from pathlib import Path
@@ -7,7 +10,7 @@ import pytest
 
 from tests.support.faults.command_driver import Driver
 from tests.support.faults.consistency import INDEXES
-from tests.support.faults.histories import Platform, differences, draw_history
+from tests.support.faults.histories import COMMON, VOCABULARY, Platform, differences, draw_history
 from tests.support.faults.kill_campaign import redis_for
 from tests.support.sampling import CHAOS
 
@@ -29,3 +32,31 @@ def test_what_users_see_follows_from_the_set_of_stories(index: str, driver: Driv
             wrong = differences(platform.seen(), reference.seen())
             story = "\n".join(map(str, history.steps))
             assert not wrong, f"history {seed}:\n{story}\n{len(wrong)} rows differ:\n" + "\n".join(wrong[:8])
+
+
+def test_a_story_that_many_repeat_makes_nothing_common(driver: Driver, tmp_path: Path) -> None:
+    """Exactly or with other words here and there, before and after more repeat it than make a passage common."""
+    rng, copies = random.Random(8), 3 * COMMON
+    story, disclaimer = rng.choices(VOCABULARY, k=300), rng.choices(VOCABULARY, k=60)
+
+    def repeat(n: int) -> str:
+        return " ".join(rng.choice(VOCABULARY) if n % 2 and rng.random() < 1 / 150 else word for word in story)
+
+    def put(texts: dict[int, str]) -> None:
+        platform.put(texts)
+        platform.run("daily", "--since", "2020-01-01T00:00:00Z", batch=3)
+
+    platform = Platform(driver, tmp_path, "sqlite")
+    put({n: repeat(n) for n in range(1, COMMON + 1)})
+    put({n: repeat(n) for n in range(COMMON + 1, copies + 1)})
+    excerpt, others = copies + 1, range(copies + 2, 2 * copies)
+    put({excerpt: " ".join([*rng.choices(VOCABULARY, k=40), *story[60:240], *rng.choices(VOCABULARY, k=80)])})
+    put({n: " ".join([*rng.choices(VOCABULARY, k=200), *disclaimer]) for n in others})
+    kinds = {pair: kind for pair, (kind, *_) in platform.seen()["flags"].items()}
+    repeated = {(a, b) for b in range(1, copies + 1) for a in range(1, b)}
+    assert repeated <= kinds.keys(), "copies of one story displaced each other"
+    assert {kinds[pair] for pair in repeated} <= {"exact", "near", "similar"}
+    assert {pair for pair, kind in kinds.items() if kind in {"partial", "passage"}} == {
+        (n, excerpt) for n in range(1, copies + 1)
+    }, "a part of the story is a copy of each, and what different stories share of none"
+    assert kinds.keys() - repeated == {(n, excerpt) for n in range(1, copies + 1)}

@@ -65,8 +65,8 @@ def corpus_of(seed: int, size: int) -> list[Held]:
     return [Held(random.choice((HINDI, HINDI, TAMIL)), Text(" ".join(some)).fingerprint) for some in words]
 
 
-def in_memory(corpus: Sequence[Held]) -> set[Pair]:
-    return set(nominate_pairs(corpus, DETECTION).pairs)
+def in_memory(corpus: Sequence[Held], detection: Detection = DETECTION) -> set[Pair]:
+    return set(nominate_pairs(corpus, detection).pairs)
 
 
 corpora = st.builds(corpus_of, st.integers(0, 2**32), st.integers(0, 12))
@@ -84,32 +84,33 @@ def test_texts_that_are_looked_up_in_memory_have_the_pairs_of_all_at_once(corpus
 
 
 @settings(deadline=None, max_examples=10)
-@given(corpora)
+@given(corpora, st.sampled_from([2, 4, 50]))
 def test_lookups_and_an_audit_nominate_the_pairs_of_memory(
-    tmp_path_factory: pytest.TempPathFactory, corpus: list[Held]
+    tmp_path_factory: pytest.TempPathFactory, corpus: list[Held], common: int
 ) -> None:
-    asyncio.run(_nominates_alike(tmp_path_factory.mktemp("ledger"), corpus))
+    detection = replace(DETECTION, common_passage=common)
+    asyncio.run(_nominates_alike(tmp_path_factory.mktemp("ledger"), corpus, detection))
 
 
-async def _nominates_alike(folder: Path, corpus: Sequence[Held]) -> None:
-    pairs = in_memory(corpus)
+async def _nominates_alike(folder: Path, corpus: Sequence[Held], detection: Detection) -> None:
+    pairs = in_memory(corpus, detection)
     probes = [StoryProbe(place, text.banded, passages_of(text)) for place, text in enumerate(corpus)]
     with closing(Ledger(folder / "neardup.db")) as ledger, closing(await open_passages(ledger)) as opened:
         made = [Fingerprinted(Story(n, text.language), text.fingerprint, None) for n, text in enumerate(corpus)]
         await ledger.do(lambda db: commit(db, *made))
-        index, passages = SqliteIndex(ledger.path, DETECTION.bandings(LANGUAGES)), PassageSync(opened, ledger)
+        index, passages = SqliteIndex(ledger.path, detection.bandings(LANGUAGES)), PassageSync(opened, ledger)
         await refuse_mismatch(index, ledger, VERSION)
         await catch_up(index, ledger, VERSION)
         await passages.catch_up()
-        nomination = PassageNomination(passages, ledger, DETECTION)
-        nominees = await nominate(index, nomination, ledger, DETECTION, probes)
+        nomination = PassageNomination(passages, ledger, detection)
+        nominees = await nominate(index, nomination, ledger, detection, probes)
         assert nominees is not None
         matches, _ = nominees
         found = {
             tuple(sorted((story.story_id, other))) for story in matches for other in (*story.ids, *story.by_passages)
         }
         assert found == pairs, "stories that are looked up"
-        one_text = TextNominator(index, passages, ledger, DETECTION, VERSION)
+        one_text = TextNominator(index, passages, ledger, detection, VERSION)
         for probe in probes:
             facts = await ledger.do(facts_of)
             nominated = await one_text.nominate(probe, facts, None)
@@ -117,9 +118,9 @@ async def _nominates_alike(folder: Path, corpus: Sequence[Held]) -> None:
             assert of_one == {pair for pair in pairs if probe.story_id in pair}, "one text"
         wide = {probe.story_id: WideMatches() for probe in probes}
         stories: FingerprintArrays = await ledger.do(versions.existing_fingerprints, list(wide), ())
-        await by_fingerprints(ledger, stories, DETECTION, wide)
+        await by_fingerprints(ledger, stories, detection, wide)
         hashes = {probe.story_id: probe.passages for probe in probes}
-        await by_passages(ledger, opened, hashes, DETECTION.common_passage, wide)
+        await by_passages(ledger, opened, hashes, detection.common_passage, wide)
         assert pairs <= {tuple(sorted((story, other))) for story, some in wide.items() for other in some.ids()}, "audit"
         await index.close()
 

@@ -42,7 +42,7 @@ def fingerprinted(story_id: int, made: Made) -> Fingerprinted:
     language, hashes = made
     passages = np.array(sorted(hashes), "<u4").tobytes()
     return Fingerprinted(
-        Story(story_id, language), replace(fingerprint_of(story_id.to_bytes(16)), passages=passages), None
+        Story(story_id, language), replace(fingerprint_of(story_id.to_bytes(16, "little")), passages=passages), None
     )
 
 

@@ -8,11 +8,13 @@ import pyarrow as pa  # type: ignore[import-untyped]
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from neardup.core.languages import LANGUAGES
+from neardup.spark import candidates as spark_candidates
 from neardup.spark import prints
 from neardup.spark.candidates import count_holders
 
 keys = st.lists(st.integers(0, 5), max_size=30).map(sorted)
 sizes = st.integers(1, 7)
+MOST_COPIES = 6
 
 
 def batches_of(drawn: list[int], size: int, **columns: list[int]) -> list[pa.RecordBatch]:
@@ -42,25 +44,32 @@ def test_every_row_is_in_the_bucket_of_its_key(drawn: list[int], size: int, at_a
 
 @settings(max_examples=60)
 @given(
-    st.lists(st.tuples(st.integers(0, 4), st.integers(0, 2)), max_size=30), sizes, st.integers(1, 8), st.integers(1, 4)
+    st.lists(st.tuples(st.integers(0, 4), st.integers(0, 2)), max_size=30),
+    sizes,
+    st.integers(1, 8),
+    st.integers(1, 4),
+    st.integers(1, 30),
 )
 def test_holders_are_counted_and_common_hashes_named_by_language(
-    drawn: list[tuple[int, int]], size: int, at_a_time: int, common: int
+    drawn: list[tuple[int, int]], size: int, at_a_time: int, common: int, copies: int
 ) -> None:
     drawn = sorted(drawn)
     hashes = [passage for passage, _ in drawn]
     counts = Counter(hashes)
-    columns = {"id": list(range(len(drawn))), "language": [language for _, language in drawn]}
-    with patch.object(prints, "ROWS_AT_A_TIME", at_a_time):
+    keys = [n % copies for n in range(len(drawn))]  # which stories are copies of each other
+    different = Counter(passage for passage, _ in {*zip(hashes, keys, strict=True)})
+    is_common = {passage for passage in counts if counts[passage] > MOST_COPIES or different[passage] > common}
+    columns = {"id": list(range(len(drawn))), "language": [language for _, language in drawn], "copy_key": keys}
+    with patch.object(prints, "ROWS_AT_A_TIME", at_a_time), patch.object(spark_candidates, "MOST_COPIES", MOST_COPIES):
         found = [
             row
             for batch in count_holders(common)(iter(batches_of(hashes, size, **columns)))
             for row in batch.to_pylist()
         ]
-    shared = {(passage, n) for n, passage in enumerate(hashes) if 1 < counts[passage] <= common}
+    shared = {(passage, n) for n, passage in enumerate(hashes) if counts[passage] > 1 and passage not in is_common}
     assert {(row["hash"], row["id"]) for row in found if row["id"] is not None} == shared
     assert sorted((row["hash"], row["language"], row["holders"]) for row in found if row["id"] is None) == sorted(
-        {(passage, language, counts[passage]) for passage, language in drawn if counts[passage] > common}
+        {(passage, language, counts[passage]) for passage, language in drawn if passage in is_common}
     )
 
 

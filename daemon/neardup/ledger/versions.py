@@ -13,7 +13,7 @@ from typing import NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-from neardup.core.candidates.banding import FingerprintArrays, Numbers
+from neardup.core.candidates.banding import FingerprintArrays, Numbers, copy_keys
 from neardup.core.candidates.select import MAX_UNINDEXED, Found, merge_found
 from neardup.ledger import AMONG, json_list, languages
 from neardup.ledger.outbox import last_seq
@@ -73,17 +73,28 @@ def existing_numbers(db: sqlite3.Connection, numbers: Iterable[int]) -> set[int]
 
 def ids_of(db: sqlite3.Connection, numbers: Sequence[int]) -> dict[int, int]:
     """The ids of the stories with these numbers; the numbers of former versions are left out."""
-    return {number: story_id for number, (story_id, _) in stories_of(db, numbers).items()}
+    return dict(db.execute(f"SELECT number, id FROM stories WHERE number {AMONG}", (json_list(numbers),)).fetchall())
 
 
-def stories_of(db: sqlite3.Connection, numbers: Sequence[int]) -> dict[int, tuple[int, Language]]:
-    """The id and the language of the stories with these numbers; the numbers of former versions are left out."""
+class HolderRow(NamedTuple):
+    """A story that holds a passage; see `banding.copy_keys`."""
+
+    story_id: int
+    language: Language
+    copy_key: int
+
+
+def holders_of(db: sqlite3.Connection, numbers: Sequence[int]) -> dict[int, HolderRow]:
+    """The stories with these numbers; the numbers of former versions are left out."""
     rows = db.execute(
-        f"SELECT number, id, language FROM stories WHERE number {AMONG}",
-        (json_list(numbers),),
-    )
+        f"SELECT number, id, language, simhash, signature FROM stories WHERE number {AMONG}", (json_list(numbers),)
+    ).fetchall()
     name_of = languages.names(db)
-    return {number: (story_id, name_of[language]) for number, story_id, language in rows}
+    keys = copy_keys([row[3] for row in rows], [row[4] for row in rows]).tolist()
+    return {
+        number: HolderRow(story_id, name_of[language], key)
+        for (number, story_id, language, _, _), key in zip(rows, keys, strict=True)
+    }
 
 
 def texts(db: sqlite3.Connection, ids: Collection[int]) -> dict[int, TextVersion]:
@@ -99,11 +110,14 @@ def texts(db: sqlite3.Connection, ids: Collection[int]) -> dict[int, TextVersion
     }
 
 
-def languages_after(db: sqlite3.Connection, number: int, limit: int) -> tuple[Numbers, npt.NDArray[np.uint8]]:
-    """The next `limit` stories by number: their numbers, ascending, and the numbers of their languages."""
-    rows = db.execute("SELECT number, language FROM stories WHERE number > ? ORDER BY number LIMIT ?", (number, limit))
-    numbers, spoken = np.array(rows.fetchall(), np.int64).reshape(-1, 2).T
-    return numbers.astype(np.uint32), spoken.astype(np.uint8)
+def holders_after(db: sqlite3.Connection, number: int, limit: int) -> tuple[Numbers, npt.NDArray[np.uint8], Numbers]:
+    """The next `limit` stories by number: their numbers, ascending, the numbers of their languages, their copy keys."""
+    rows = db.execute(
+        "SELECT number, language, simhash, signature FROM stories WHERE number > ? ORDER BY number LIMIT ?",
+        (number, limit),
+    )
+    numbers, spoken, simhashes, signatures = tuple(zip(*rows, strict=True)) or ((),) * 4
+    return np.array(numbers, np.uint32), np.array(spoken, np.uint8), copy_keys(simhashes, signatures)
 
 
 def ids_after(db: sqlite3.Connection, story_id: int, limit: int) -> tuple[Numbers, npt.NDArray[np.int64]]:

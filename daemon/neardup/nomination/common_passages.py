@@ -1,5 +1,8 @@
 """Which passages are common: those that more than `detection.common_passage` stories hold, whatever their order was.
 
+Copies of one story count once, or nearly so, up to MOST_COPIES: a story that a hundred accounts repeat makes nothing
+common, so that its parts are found as well (`core.candidates.passage_groups`).
+
 A common passage nominates no candidates and does not count as copied.  Its hash is recorded, once for each language of
 its holders.  What is recorded follows from the stories on record alone:
 
@@ -22,6 +25,7 @@ from typing import NamedTuple, Protocol, TypeVar
 import numpy as np
 
 from neardup.config import Detection
+from neardup.core.candidates.passage_groups import surplus_of
 from neardup.core.fingerprint.word_hashes import PassageHashes
 from neardup.core.verify.sets import are_among_ascending
 from neardup.index.passages.index import PassageIndex
@@ -32,9 +36,19 @@ from neardup.nomination.matches import matches_of
 from neardup.records import Language
 
 T = TypeVar("T")
-Holders = Mapping[int, Language]  # the stories that hold a hash, by their ids
+
 MAX_HOLDERS = 5_000  # stories of a hash; what more stories hold is common without being counted
 COUNTED_AT_ONCE = 500  # hashes
+
+
+class Holder(NamedTuple):
+    """A story that holds a hash."""
+
+    language: Language
+    copy_key: int
+
+
+Holders = Mapping[int, Holder]  # of one hash, by the ids of the stories
 
 
 class Passages(Protocol):
@@ -48,10 +62,11 @@ class Passages(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class Probe:
-    """A story to look up: its id, its language and its passage hashes."""
+    """A story to look up: its id, its language, its copy key and its passage hashes."""
 
     story_id: int
     language: Language
+    copy_key: int
     hashes: PassageHashes
 
     def apart_from(self, common: PassageHashes) -> "Probe":
@@ -96,7 +111,7 @@ async def find_common(  # noqa: PLR0917 - what a nomination has at hand
     others: Sequence[Probe],
     counted: Sequence[Counts],
 ) -> Common:
-    """The common passages that some stories hold, which more than `most` stories hold.
+    """The common passages that some stories hold, which too many stories hold: more than `most`.
 
     `counted` are the numbers of holders that the index has of the hashes of each probe; `others` are stories that it
     may lack.  A probe is counted as it is now, whatever the index and the ledger have of it.
@@ -110,19 +125,20 @@ async def find_common(  # noqa: PLR0917 - what a nomination has at hand
     rows = [
         CommonPassage(language, hash_, most + 1, story_id, left + 1)
         for hash_, holders in _holders_among(probes, known).items()
-        for language, story_id in {spoken: holder for holder, spoken in holders.items()}.items()
+        for language, story_id in {holder.language: story_id for story_id, holder in holders.items()}.items()
         if language not in recorded[hash_]
     ]
     unknown = crowded[~are_among_ascending(crowded, known)]
     held, new, affected = await read_holders(index, ledger, unknown), list[int](), set[int]()
     own_ids = {probe.story_id for probe in probes}
     for hash_, holders in _holders_among([*others, *probes], unknown).items():
-        earlier = {story_id: spoken for story_id, spoken in held.get(hash_, {}).items() if story_id not in own_ids}
+        earlier = {story_id: holder for story_id, holder in held.get(hash_, {}).items() if story_id not in own_ids}
         everyone = earlier | holders
-        if hash_ not in held or len(everyone) > most:
+        surplus = _surplus(everyone, most) if hash_ in held else 1
+        if surplus > 0:
             new.append(hash_)
             affected |= everyone.keys()
-            rows += _rows_of(hash_, everyone, most, left)
+            rows += _rows_of(hash_, everyone, max(len(everyone), most + 1), left + surplus)
     return Common(np.union1d(known, np.array(new, np.uint32)), FoundCommon(rows, affected))
 
 
@@ -139,39 +155,42 @@ def _find_crowded(
     return np.union1d(np.intersect1d(repeated, own) if len(repeated) else repeated, known[numbers > most])
 
 
-def _holders_among(stories: Sequence[Probe], hashes: PassageHashes) -> dict[int, dict[int, Language]]:
-    """Ascending hashes -> which of these stories hold each that any does, with their languages."""
-    found = defaultdict[int, dict[int, Language]](dict)
+def _holders_among(stories: Sequence[Probe], hashes: PassageHashes) -> dict[int, dict[int, Holder]]:
+    """Ascending hashes -> which of these stories hold each that any does."""
+    found = defaultdict[int, dict[int, Holder]](dict)
     for story in stories if len(hashes) else ():
         for hash_ in story.hashes[are_among_ascending(story.hashes, hashes)].tolist():
-            found[hash_][story.story_id] = story.language
+            found[hash_][story.story_id] = Holder(story.language, story.copy_key)
     return found
 
 
-def _rows_of(hash_: int, holders: Holders, most: int, left: int) -> list[CommonPassage]:
+def _surplus(holders: Holders, most: int) -> int:
+    return surplus_of(len(holders), len({holder.copy_key for holder in holders.values()}), most)
+
+
+def _rows_of(hash_: int, holders: Holders, size: int, due_at: int) -> list[CommonPassage]:
     """A common passage as it is recorded, once for each language of its holders."""
-    size = max(len(holders), most + 1)
     return [
-        CommonPassage(language, hash_, size, min(n for n in holders if holders[n] == language), left + size - most)
-        for language in sorted(set(holders.values()))
+        CommonPassage(language, hash_, size, min(n for n in holders if holders[n].language == language), due_at)
+        for language in sorted({holder.language for holder in holders.values()})
     ]
 
 
-async def read_holders(index: Passages, ledger: Ledger, hashes: PassageHashes) -> dict[int, dict[int, Language]]:
+async def read_holders(index: Passages, ledger: Ledger, hashes: PassageHashes) -> dict[int, dict[int, Holder]]:
     """Distinct ascending hashes -> the stories on record that hold each; one of more than MAX_HOLDERS is left out."""
     if not len(hashes):
         return {}
     positions, numbers, counts = await index.ask(lambda: index.index.postings_of(hashes, MAX_HOLDERS))
-    stories = await ledger.do(versions.stories_of, np.unique(numbers).tolist())
+    stories = await ledger.do(versions.holders_of, np.unique(numbers).tolist())
     found = {
-        hash_: dict[int, Language]()
+        hash_: dict[int, Holder]()
         for hash_, count in zip(hashes.tolist(), counts.tolist(), strict=True)
         if count <= MAX_HOLDERS
     }
     for hash_, number in zip(hashes[positions].tolist(), numbers.tolist(), strict=True):
         if number in stories:
-            story_id, language = stories[number]
-            found[hash_][story_id] = language
+            story = stories[number]
+            found[hash_][story.story_id] = Holder(story.language, story.copy_key)
     return found
 
 
@@ -180,8 +199,10 @@ async def count_again(index: Passages, ledger: Ledger, detection: Detection) -> 
     left = await ledger.do(passages.count_left)
     while len(hashes := await ledger.do(passages.due_for_counting, left, COUNTED_AT_ONCE)):
         held = await read_holders(index, ledger, hashes)
-        sizes = {hash_: len(held.get(hash_, range(MAX_HOLDERS))) for hash_ in hashes.tolist()}
-        due_at = {hash_: left + size - detection.common_passage for hash_, size in sizes.items()}
+        due_at = {
+            hash_: left + (_surplus(held[hash_], detection.common_passage) if hash_ in held else 1)
+            for hash_ in hashes.tolist()
+        }
         await ledger.do(_record_counts, left, due_at, held, detection)
 
 
@@ -196,8 +217,11 @@ def _record_counts(
 def drop_common(db: sqlite3.Connection, held: Mapping[int, Holders], detection: Detection) -> None:
     """Record that hashes are no longer common, of which these are the holders, within the caller's transaction."""
     passages.remove_common(db, held)
+    languages, others_of = dict[int, Language](), defaultdict[int, set[int]](set)
     for holders in held.values():
         verification.request_among(db, holders)
-        for story_id, language in holders.items():
-            others = [other for other in holders if other < story_id]
-            candidates.nominate(db, matches_of(story_id, language, detection, (), others))
+        for story_id, holder in holders.items():
+            languages[story_id] = holder.language
+            others_of[story_id].update(other for other in holders if other < story_id)
+    for story_id, others in others_of.items():
+        candidates.nominate(db, matches_of(story_id, languages[story_id], detection, (), sorted(others)))

@@ -14,15 +14,16 @@ import numpy as np
 from neardup.config import Detection
 from neardup.core.candidates.all_pairs import compare
 from neardup.core.candidates.banding import FingerprintArrays
+from neardup.core.candidates.passage_groups import MOST_COPIES
 from neardup.core.fingerprint.word_hashes import MIN_SHARED, PassageHashes
+from neardup.core.verify.sets import are_among_ascending
 from neardup.index.passages.index import PassageIndex, scan_segments
 from neardup.index.passages.postings import HASH_SHIFT, Keys, numbers_of
 from neardup.ledger import Ledger, versions
-from neardup.ledger.passages import hashes_after
+from neardup.ledger.passages import all_common, hashes_after
 
 STORIES_PER_READ = 2_000  # larger pages do not fit in the processor's cache
 MOST = 100  # pairs of a story, the best first, by either fingerprints or passages
-WIDE_HOLDERS = 20  # times `detection.common_passage`: a passage that more stories hold nominates none here either
 
 
 @dataclass(slots=True)
@@ -91,14 +92,15 @@ async def by_passages(
     )  # a story may be in a segment and still in the ledger
     starts = np.searchsorted(postings, wanted.astype(np.uint64) << HASH_SHIFT)
     ends = np.append(starts[1:], len(postings))
-    numbers = numbers_of(postings)
+    numbers, most = numbers_of(postings), max(common, MOST_COPIES)
+    is_common = are_among_ascending(wanted, await ledger.do(all_common))
     for story_id, own in hashes.items():
         counts: dict[str, defaultdict[int, int]] = {"shared": defaultdict(int), "uncommon": defaultdict(int)}
         for place in np.searchsorted(wanted, own).tolist():
             holders = int(ends[place] - starts[place])
-            for number in numbers[starts[place] : ends[place]].tolist() if holders <= WIDE_HOLDERS * common else ():
+            for number in numbers[starts[place] : ends[place]].tolist() if holders <= most else ():
                 counts["shared"][number] += 1
-                counts["uncommon"][number] += holders <= common
+                counts["uncommon"][number] += not is_common[place]
         several = [number for number, n in counts["shared"].items() if n >= MIN_SHARED]
         ids = await ledger.do(versions.ids_of, several)
         nominated = found[story_id]

@@ -1,5 +1,6 @@
 """Nominates among texts in memory, without index and ledger: all pairs, or the texts that one may be a copy of."""
 
+from array import array
 from collections import Counter, defaultdict
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field, replace
@@ -10,13 +11,14 @@ from typing import Protocol
 import numpy as np
 
 from neardup.config import Detection
-from neardup.core.candidates.banding import ARRAYS, FingerprintArrays, Numbers
+from neardup.core.candidates.banding import ARRAYS, FingerprintArrays, Numbers, copy_keys
 from neardup.core.candidates.passage_groups import (
     NO_COMMON_HASHES,
     CommonHashes,
     SharedHashes,
     join_stories,
     select_best,
+    surplus_of,
 )
 from neardup.core.candidates.select import NO_NUMBERS, select_matches, take_within_limit
 from neardup.core.candidates.top_k import LanguageFingerprints, Shortlist, nominated_pairs, of_new_and_old
@@ -83,6 +85,11 @@ def passages_of(text: Compared) -> PassageHashes:
     return np.frombuffer(text.fingerprint.passages, np.uint32)
 
 
+def copy_key_of(text: Compared) -> int:
+    """The copy key of a text."""
+    return int(copy_keys([text.fingerprint.simhash], [text.fingerprint.signature])[0])
+
+
 def _nominate_alike(  # noqa: PLR0917 - what `nominate` has at hand
     found: NominatedPairs,
     language: Language,
@@ -137,7 +144,10 @@ def _nominate_by_passages(
     """The pairs of texts that share passages, in any two languages, and the passages that too many texts share."""
     number_of = {language: number for number, language in enumerate(languages)}
     language_of = np.array([number_of[text.language] for text in texts], np.uint8)
-    pairs, found.common = join_stories([passages_of(text) for text in texts], language_of, detection.common_passage)
+    fingerprints = [text.fingerprint for text in texts]
+    keys = copy_keys([own.simhash for own in fingerprints], [own.signature for own in fingerprints])
+    hashes = [passages_of(text) for text in texts]
+    pairs, found.common = join_stories(hashes, language_of, keys, detection.common_passage)
     if first_new is not None:
         wanted = of_new_and_old(pairs.left.astype(np.int64), pairs.right.astype(np.int64), first_new)
         pairs = SharedHashes(pairs.left[wanted], pairs.right[wanted], pairs.shared[wanted])
@@ -158,6 +168,7 @@ class HeldTexts:
         self._size = 0
         self._arrays: dict[Language, FingerprintArrays] = {}
         self._added: defaultdict[Language, list[StoryRow]] = defaultdict(list)  # that the arrays lack
+        self._copy_keys = array("I", [0])  # by number
         self._passages = Tail()
 
     def add(self, text: Compared) -> None:
@@ -165,11 +176,12 @@ class HeldTexts:
         self._size += 1
         fingerprint = text.fingerprint
         self._added[text.language].append((self._size, self._size, 0, fingerprint.simhash, fingerprint.signature))
+        self._copy_keys.append(copy_key_of(text))
         self._passages.add([(self._size, passages_of(text))], ())
 
     def nominate(self, text: Compared) -> tuple[list[int], PassageHashes]:
         """The numbers of the texts that a text may be a copy of, ascending, and its common passage hashes."""
-        sharing, common = self._by_passages(passages_of(text))
+        sharing, common = self._by_passages(text)
         return sorted({*self.alike(text), *sharing.tolist()}), common
 
     def alike(self, text: Compared) -> tuple[int, ...]:
@@ -192,11 +204,16 @@ class HeldTexts:
             held = self._arrays[language] = replace(held, names=held.names, **both)
         return held
 
-    def _by_passages(self, hashes: PassageHashes) -> tuple[Numbers, PassageHashes]:
-        """The numbers of the texts that share passages with these hashes, and the hashes of common passages."""
+    def _by_passages(self, text: Compared) -> tuple[Numbers, PassageHashes]:
+        """The numbers of the texts that share passages with a text, and its common passage hashes."""
+        hashes, common = passages_of(text), self._detection.common_passage
         found = [(run, *run.find(hashes)) for run in self._passages.runs]
         holders = sum((counts for _, _, counts in found), np.ones(len(hashes), np.int64))
-        is_common = holders > self._detection.common_passage
+        is_common = np.zeros(len(hashes), np.bool_)
+        for n in np.flatnonzero(holders > common).tolist():
+            of_hash = [run.numbers(places[n : n + 1], counts[n : n + 1]).tolist() for run, places, counts in found]
+            keys = {copy_key_of(text), *(self._copy_keys[number] for numbers in of_hash for number in numbers)}
+            is_common[n] = surplus_of(int(holders[n]), len(keys), common) > 0
         numbers = [run.numbers(places, np.where(is_common, 0, counts)) for run, places, counts in found]
         sharing, shared = np.unique(np.concatenate([NO_NUMBERS, *numbers]), return_counts=True)
         return sharing[shared >= MIN_SHARED], hashes[is_common]

@@ -14,6 +14,7 @@ from typing import NamedTuple
 import numpy as np
 
 from neardup.config import Detection
+from neardup.core.candidates.banding import copy_keys
 from neardup.core.candidates.passage_groups import sharing_pairs
 from neardup.core.columns import Outcomes
 from neardup.core.fingerprint.word_hashes import PassageHashes
@@ -148,8 +149,10 @@ class PassageNomination:
 def probes_of(batch: Outcomes) -> list[Probe]:
     """The stories of a batch that were fingerprinted."""
     listed = batch.made.stories
-    hashes = (np.frombuffer(hashes, np.uint32) for hashes in batch.made.pages.passages)
-    return list(map(Probe, listed.ids, listed.languages, hashes))
+    pages = batch.made.pages
+    hashes = (np.frombuffer(hashes, np.uint32) for hashes in pages.passages)
+    keys = copy_keys(pages.simhashes, pages.signatures).tolist()
+    return list(map(Probe, listed.ids, listed.languages, keys, hashes))
 
 
 def _numbers(found: Sequence[Found]) -> list[int]:
@@ -169,7 +172,7 @@ def _match(
         for number, shared in zip(found.numbers.tolist(), found.shared.tolist(), strict=True):
             score[ids.get(number, probe.story_id)] = shared
     everyone = [*probes, *others]
-    pairs = sharing_pairs([story.hashes for story in everyone], len(everyone))
+    pairs = sharing_pairs([story.hashes for story in everyone])
     for left, right, shared in zip(*(column.tolist() for column in pairs), strict=True):
         for place, other in ((left, right), (right, left)):
             if place < len(probes):

@@ -12,6 +12,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from typing import NamedTuple
 
 from neardup.config import Detection
+from neardup.core.candidates.banding import copy_keys
 from neardup.core.candidates.select import Nominee, StoryGroup, select_matches
 from neardup.core.fingerprint.word_hashes import PassageHashes
 from neardup.index.protocol import Index, LookupResult
@@ -34,7 +35,8 @@ class StoryProbe(NamedTuple):
     @property
     def of_passages(self) -> Probe:
         """What is looked up in the passage index."""
-        return Probe(self.story_id, self.banded.language, self.passages)
+        [key] = copy_keys([self.banded.simhash], [self.banded.signature]).tolist()
+        return Probe(self.story_id, self.banded.language, key, self.passages)
 
 
 async def nominate(

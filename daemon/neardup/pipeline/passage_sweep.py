@@ -16,6 +16,7 @@ from pathlib import Path
 import numpy as np
 
 from neardup.config import Detection
+from neardup.core.candidates.banding import Numbers
 from neardup.core.candidates.passage_groups import (
     DEAD,
     CommonHashes,
@@ -94,8 +95,9 @@ class PassageSweep:
         `nominate` will leave out the pairs whose later story has a number up to `after`.
         """
         self._names = await self._ledger.do(languages.names)
-        self._language_of = await self._read_languages()
-        self._steps = self._passages.index.join(self._language_of, self._detection.common_passage, self._scratch, after)
+        self._language_of, copy_keys = await self._read_holders()
+        most = self._detection.common_passage
+        self._steps = self._passages.index.join(self._language_of, copy_keys, most, self._scratch, after)
         found = [np.empty(0, np.uint32)]
         while not self._stop.is_set():
             steps = await asyncio.to_thread(self._next_steps)
@@ -121,7 +123,7 @@ class PassageSweep:
             unknown = np.setdiff1d(hashes, np.array(list(recorded), np.uint32))
             for held in (await read_holders(self._passages, self._ledger, unknown)).values():
                 holders.update(held)
-            await self._ledger.do(_put_common, some, left - self._detection.common_passage, holders)
+            await self._ledger.do(_put_common, some, left, holders)
 
     async def _drop_others(self, common: PassageHashes) -> None:
         """Record that all but these hashes, which ascend, are not common."""
@@ -147,15 +149,16 @@ class PassageSweep:
             yield Nominated(len(pairs) - full.total(), left_out + full, steps[-1].through)
             self._show(steps[-1].done)
 
-    async def _read_languages(self) -> LanguageOf:
-        """The language of each number, or DEAD; incomplete if `stop` is set meanwhile."""
-        language_of, number = np.full(await self._ledger.do(outbox.last_seq) + 1, DEAD, np.uint8), 0
+    async def _read_holders(self) -> tuple[LanguageOf, Numbers]:
+        """The language of each number, or DEAD, and its copy key; incomplete if `stop` is set meanwhile."""
+        size, number = await self._ledger.do(outbox.last_seq) + 1, 0
+        language_of, copy_keys = np.full(size, DEAD, np.uint8), np.zeros(size, np.uint32)
         while not self._stop.is_set():
-            numbers, spoken = await self._ledger.do(versions.languages_after, number, STORIES_PER_READ)
+            numbers, spoken, keys = await self._ledger.do(versions.holders_after, number, STORIES_PER_READ)
             if not len(numbers):
                 break
-            language_of[numbers], number = spoken, int(numbers[-1])
-        return language_of
+            language_of[numbers], copy_keys[numbers], number = spoken, keys, int(numbers[-1])
+        return language_of, copy_keys
 
     async def _read_ids(self) -> Ids:
         """The id of each story, by number; incomplete if `stop` is set meanwhile."""
@@ -196,17 +199,17 @@ class PassageSweep:
 
 
 def _put_common(
-    db: sqlite3.Connection, rows: Sequence[tuple[int, int, int]], due_after: int, affected: Collection[int]
+    db: sqlite3.Connection, rows: Sequence[tuple[int, int, int, int]], left: int, affected: Collection[int]
 ) -> None:
-    """Record common passages, as hash, number of holders and number of an example; `affected` are holders, by id.
+    """Record common passages, given as the columns of CommonHashes; `affected` are holders, by id.
 
-    `due_after` is their `due_at` without their holders.
+    `left` is how many versions had left when they were counted.
     """
-    stories = versions.stories_of(db, [example for _, _, example in rows])
+    stories = versions.holders_of(db, [example for *_, example in rows])
     described = [
-        CommonPassage(language, passage, holders, story_id, due_after + holders)
-        for passage, holders, example in rows
-        for story_id, language in [stories[example]]
+        CommonPassage(story.language, passage, holders, story.story_id, left + surplus)
+        for passage, holders, surplus, example in rows
+        for story in [stories[example]]
     ]
     with transaction(db):
         verification.put_common(db, FoundCommon(described, affected))

@@ -45,8 +45,7 @@ class PassageSearch:
         hashes = np.unique(hashes_of(grams_of(hash_words(words).hashes)))
         await self._passages.catch_up()
         numbers = await self._passages.ask(lambda: self._passages.index.holders(hashes, self._most_holders))
-        found = await self._ledger.do(versions.stories_of, numbers.tolist())
-        return sorted(story_id for story_id, _ in found.values())
+        return sorted((await self._ledger.do(versions.ids_of, numbers.tolist())).values())
 
 
 def share_held(sentence: Sequence[bytes], story: Hashes) -> float:

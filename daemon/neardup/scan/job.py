@@ -298,9 +298,9 @@ class Scan:
         """Record the common passages; returns their hashes, ascending, by language."""
         examples = [self._compared[place] for place in nominated.common.examples.tolist()]
         rows = [
-            CommonPassage(example.language, hash_, holders, example.id, holders)
-            for example, hash_, holders in zip(
-                examples, nominated.common.hashes.tolist(), nominated.common.holders.tolist(), strict=True
+            CommonPassage(example.language, hash_, holders, example.id, surplus)
+            for example, hash_, holders, surplus in zip(
+                examples, *(column.tolist() for column in nominated.common[:3]), strict=True
             )
         ]
         await self._ledger.do(passages.record_common, rows)

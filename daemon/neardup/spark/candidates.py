@@ -16,7 +16,9 @@ from pyspark.sql import DataFrame, Window
 from pyspark.sql import functions as f
 
 from neardup.config import Config
+from neardup.core.candidates.banding import copy_keys
 from neardup.core.candidates.key_pairs import Buckets, HashBuckets, keys_of, pairs_in_buckets, pairs_in_hash_buckets
+from neardup.core.candidates.passage_groups import MOST_COPIES, count_copy_keys
 from neardup.core.fingerprint.word_hashes import PassageHashes
 from neardup.records import Language
 from neardup.spark.prints import (
@@ -34,7 +36,7 @@ HELD = "key long, id long"
 KEYED = "key long, id long, language int, heavy long, print binary"
 NTH = "cast(shiftrightunsigned(key, 50) & 63 as int)"  # the number of a key among those of its story
 LANGUAGE = "cast(shiftrightunsigned(key, 56) as int)"
-POSTINGS = "hash long, id long, language int"
+POSTINGS = "hash long, id long, language int, copy_key int"
 SHARED = "hash long, id long, language int, holders long"
 WITH_HASHES = "hash long, id long, language int, print binary, hashes array<bigint>"
 HASH_BYTES = 4
@@ -155,7 +157,8 @@ def find_shared_hashes(fingerprints: DataFrame, config: Config) -> DataFrame:
     A row is a holder of a hash; of a common hash, a row without id for each language in which it is held.
     """
     names = list(config.registry)
-    postings = fingerprints.select("id", "language", "passages").mapInArrow(_explode_postings(names), POSTINGS)
+    columns = "id", "language", "passages", "simhash", "signature"
+    postings = fingerprints.select(*columns).mapInArrow(_explode_postings(names), POSTINGS)
     by_hash = postings.repartition("hash").sortWithinPartitions("hash", "id")
     return by_hash.mapInArrow(count_holders(config.detection.common_passage), SHARED)
 
@@ -185,23 +188,31 @@ def _explode_postings(names: list[Language]) -> Callable[[Batches], Batches]:
             stories = np.repeat(np.arange(len(passages)), [len(hashes) // HASH_BYTES for hashes in passages])
             languages = np.array([number_of[name] for name in batch["language"].to_pylist()], np.int32)
             hashes = np.frombuffer(b"".join(passages), "<u4").astype(np.int64)
-            columns = [pa.array(hashes), batch["id"].take(pa.array(stories)), pa.array(languages[stories])]
-            yield pa.RecordBatch.from_arrays(columns, ["hash", "id", "language"])
+            keys = copy_keys(batch["simhash"].to_pylist(), batch["signature"].to_pylist()).view(np.int32)
+            columns = [pa.array(hashes), batch["id"].take(pa.array(stories))]
+            columns += [pa.array(languages[stories]), pa.array(keys[stories])]
+            yield pa.RecordBatch.from_arrays(columns, ["hash", "id", "language", "copy_key"])
 
     return explode
 
 
 def count_holders(common: int) -> Callable[[Batches], Batches]:
     """What turns sorted postings into SHARED."""
+    most = max(common, MOST_COPIES)
 
     def count(batches: Batches) -> Batches:
         open_: _CommonHash | None = None  # a hash of which more parts may follow
-        for part in cut_buckets(batches, ["hash"], common + 1):
-            hashes, ids, languages = (part.rows[name].to_numpy() for name in ("hash", "id", "language"))
-            each = np.repeat(np.diff(part.edges), np.diff(part.edges))
-            kept = (each > 1) & (each <= common)
+        for part in cut_buckets(batches, ["hash"], most + 1):
+            hashes, ids, languages, keys = (
+                part.rows[name].to_numpy() for name in ("hash", "id", "language", "copy_key")
+            )
+            sizes = np.diff(part.edges)
+            different = count_copy_keys(np.repeat(np.arange(len(sizes)), sizes), keys.astype(np.uint32), len(sizes))
+            is_common = (sizes > most) | (different > common)
+            each = np.repeat(sizes, sizes)
+            kept = (each > 1) & ~np.repeat(is_common, sizes)
             yield _shared_batch(hashes[kept], ids[kept], languages[kept], each[kept])
-            for bucket in np.flatnonzero(np.diff(part.edges) > common).tolist():
+            for bucket in np.flatnonzero(is_common).tolist():
                 rows = slice(*part.edges[bucket : bucket + 2])
                 found = _CommonHash(
                     int(hashes[rows.start]), rows.stop - rows.start, frozenset(languages[rows].tolist())
@@ -253,7 +264,7 @@ def _join_hashes(config: Config) -> Callable[[Batches], Batches]:
     table = make_key_table(config)
 
     def join(batches: Batches) -> Batches:
-        for part in cut_buckets(batches, ["hash"], config.detection.common_passage):
+        for part in cut_buckets(batches, ["hash"], max(config.detection.common_passage, MOST_COPIES)):
             prints, ids = unpack_prints(part.rows), read_integers(part.rows["id"])
             lists = part.rows["hashes"].combine_chunks()
             sizes = lists.value_lengths().to_numpy(zero_copy_only=False)

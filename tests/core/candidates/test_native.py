@@ -183,9 +183,10 @@ def test_the_passage_join(seed: int, size: int, postings_size: int, hashes: int,
     postings = rng.integers(0, hashes, postings_size, np.uint64) << np.uint64(32)
     postings = np.sort(postings | rng.integers(0, size, postings_size, np.uint64))
     language_of = rng.choice(np.array([0, 1, 254, DEAD], np.uint8), size)
+    keys, most = rng.integers(0, 6, size, np.uint32), common + int(rng.integers(0, 30))
     counts = [np.zeros(size, np.uint32) for _ in range(2)]
-    found = groups_of(postings, language_of, common, counts[0])
-    same(found, groups_of.reference(postings, language_of, common, counts[1]))
+    found = groups_of(postings, language_of, keys, common, most, counts[0])
+    same(found, groups_of.reference(postings, language_of, keys, common, most, counts[1]))
     same(counts[:1], counts[1:])
     groups, first = found[0], size // 3
     ends = np.append(0, np.cumsum(counts[0][first:], dtype=np.int64))
@@ -226,7 +227,7 @@ WRONG: dict[str, Callable[[], object]] = {
     "a language": lambda: alike_pairs(SOME, SOME, TABLE[:0], True),
     "a bucket": lambda: shared_by(NUMBERS, np.array([0, 3]), np.array([[1]]), 1),
     "an edge": lambda: shared_by(NUMBERS, np.array([0, 4]), np.array([[0]]), 1),
-    "a number": lambda: groups_of(np.array([9], np.uint64), np.zeros(3, np.uint8), 5, np.zeros(3, np.uint32)),
+    "a number": lambda: groups_of(np.array([9], np.uint64), np.zeros(3, np.uint8), NUMBERS, 5, 5, NUMBERS.copy()),
     "a group": lambda: list_earlier(np.array([4, 1, 2], np.uint32), 0, NUMBERS, np.zeros(3, np.int64)),
     "a list": lambda: shared_counts(NUMBERS, np.array([0, 4]), 0, 2),
     "a signature": lambda: score_pairs(TOO_NARROW, SOME, ONE, ONE, TABLE),

@@ -46,9 +46,13 @@ stories = st.lists(st.sets(st.integers(0, 12) | st.integers(0, 2**32 - 1), max_s
 @given(stories, st.integers(1, 6), st.integers(1, 20), st.randoms())
 def test_the_pairs_are_those_of_all_pairs(drawn: list[set[int]], common: int, at_a_time: int, random: Random) -> None:
     holders = Counter(hash_ for hashes in drawn for hash_ in hashes)
+    keys = [random.randrange(9) for _ in drawn]  # which stories are copies of each other
+    counted = Counter(
+        hash_ for hash_, _ in {(hash_, key) for some, key in zip(drawn, keys, strict=True) for hash_ in some}
+    )
     expected = {}
     for (left, first), (right, second) in combinations(enumerate(drawn), 2):
-        shared = sum(holders[hash_] <= common for hash_ in first & second)
+        shared = sum(counted[hash_] <= common for hash_ in first & second)
         if shared >= MIN_SHARED:
             expected[left, right] = shared
     hashes, languages = (
@@ -56,14 +60,15 @@ def test_the_pairs_are_those_of_all_pairs(drawn: list[set[int]], common: int, at
         random.choices(range(3), k=len(drawn)),
     )
     with patch.object(passage_groups, "PAIRS_AT_A_TIME", at_a_time):
-        pairs, common_hashes = join_stories(hashes, np.array(languages, np.uint8), common)
+        pairs, common_hashes = join_stories(hashes, np.array(languages, np.uint8), np.array(keys, np.uint32), common)
     found = zip(*(column.tolist() for column in pairs), strict=True)
     assert {(left, right): shared for left, right, shared in found} == expected
     held = {
         (hash_, language): holders[hash_]
         for hashes_drawn, language in zip(drawn, languages, strict=True)
         for hash_ in hashes_drawn
-        if holders[hash_] > common
+        if counted[hash_] > common
     }
-    rows = zip(*(column.tolist() for column in common_hashes), strict=True)
-    assert {(hash_, languages[example]): n for hash_, n, example in rows} == held
+    rows = list(zip(*(column.tolist() for column in common_hashes), strict=True))
+    assert {(hash_, languages[example]): n for hash_, n, _, example in rows} == held
+    assert all(surplus == counted[hash_] - common for hash_, _, surplus, _ in rows)

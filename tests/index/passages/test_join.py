@@ -57,6 +57,11 @@ def language_of(stories: Iterable[int], dead: Collection[int] = ()) -> LanguageO
     return languages
 
 
+def different(stories: Iterable[int]) -> Numbers:
+    """A copy key for each number: no story is a copy of another."""
+    return np.arange(max([0, *stories]) + 1, dtype=np.uint32)
+
+
 @settings(max_examples=60)  # a flush syncs
 @given(stories_from(1, max_size=15), st.data(), st.integers(1, 4), st.sets(st.integers(1, 60)))
 def test_merge_and_join_find_what_brute_force_finds(
@@ -75,7 +80,10 @@ def test_merge_and_join_find_what_brute_force_finds(
                     index.merge(live_except([]), MADE_AT)
         live = without(stories, dead)
         commons = {holder: len(numbers) for holder, numbers in holders(live).items() if len(numbers) > common}
-        assert joined(index.join(language_of(stories, dead), common, Path(name))) == (pairs(live, common), commons)
+        assert joined(index.join(language_of(stories, dead), different(stories), common, Path(name))) == (
+            pairs(live, common),
+            commons,
+        )
         assert [path.name for path in Path(name).iterdir()] == ["passages"], "the scratch file is left behind"
 
         index.flush(first, first + 100, MADE_AT)
@@ -105,7 +113,7 @@ def test_the_join_pairs_stories_of_all_languages(
     ):
         index = PassageIndex.open(Path(name, "passages"), LEDGER, ALGORITHM)
         index.insert(list(stories.items()))
-        steps = list(index.join(languages, common, Path(name), after))
+        steps = list(index.join(languages, different(stories), common, Path(name), after))
         index.close()
     later = {pair: shared for pair, shared in pairs(stories, common).items() if pair[1] > after}
     commons = {holder: numbers for holder, numbers in holders(stories).items() if len(numbers) > common}

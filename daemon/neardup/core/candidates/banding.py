@@ -37,6 +37,7 @@ MAX_BLOCKS = MAX_DISTANCE + 2
 SHARED_BLOCKS = 2
 HASH_BITS = 128
 WORD_BITS = 64
+COPY_KEY_BYTES = 4
 BAND_BITS = 16
 MULTIPLIER = np.uint16(40503)  # 2^16 / golden ratio (Knuth, volume 3, section 6.4)
 
@@ -117,6 +118,18 @@ def hash_bands(signatures: SignatureRows, bands: int, bits: int) -> Values:
     """
     values = np.ascontiguousarray(signatures[:, : bands * ROWS_A_BAND]).view(">u2").astype(np.uint16)
     return values if bits == BAND_BITS else values * MULTIPLIER >> np.uint16(BAND_BITS - bits)
+
+
+def copy_keys(simhashes: Iterable[bytes], signatures: Iterable[bytes | None]) -> Numbers:
+    """The first four rows of n signatures, or the beginning of the SimHash where there is none: (n,).
+
+    Copies of one story have few different keys: those of Jaccard similarity J have the same with probability J^4.
+    """
+    starts = (
+        (simhash if signature is None else signature)[:COPY_KEY_BYTES]
+        for simhash, signature in zip(simhashes, signatures, strict=True)
+    )
+    return np.frombuffer(b"".join(starts), "<u4").astype(np.uint32)
 
 
 @dataclass(frozen=True, slots=True)

@@ -4,6 +4,10 @@ Postings, sorted by hash, are cut into groups: the stories that hold a hash.  A 
 pair that shares one hash.  Pairs are then counted by their later story, a range of stories at a time:
 each group copies its earlier members to the list of each of its members in the range, and what a list contains
 twice shares two hashes.  So no pair is ever written to a file, and no pair is sorted but within the list of one story.
+
+A hash that too many stories hold is common, and makes no group.  Copies of one story count once, or nearly so: what is
+counted are the different copy keys of the holders (see `banding.copy_keys`).  As n copies make n^2 / 2 pairs, a hash of
+more than MOST_COPIES stories is common all the same.
 """
 
 from collections.abc import Iterator, Sequence
@@ -19,6 +23,7 @@ from neardup.core.native import candidates as native
 from neardup.core.native import in_c
 
 PAIRS_AT_A_TIME = 1 << 24  # that are counted at a time: 4 bytes each
+MOST_COPIES = 1_000  # stories
 DEAD = 255  # in place of a language, for a number that is no story's
 
 Ids = npt.NDArray[np.int64]
@@ -31,10 +36,14 @@ HASH_SHIFT = np.uint64(32)
 
 
 class CommonHashes(NamedTuple):
-    """Hashes (n,) that too many stories hold, how many do, and one of them; once for each language among them."""
+    """Hashes (n,) that too many stories hold, how many do, and one of them; once for each language among them.
+
+    `surplus` has how many are too many, see `surplus_of`.
+    """
 
     hashes: PassageHashes
     holders: Counts
+    surplus: Counts
     examples: Numbers
 
 
@@ -46,26 +55,46 @@ class SharedHashes(NamedTuple):
     shared: Counts
 
 
-NO_COMMON_HASHES = CommonHashes(np.empty(0, np.uint32), np.empty(0, np.int64), np.empty(0, np.uint32))
+NO_COMMON_HASHES = CommonHashes(
+    np.empty(0, np.uint32), np.empty(0, np.int64), np.empty(0, np.int64), np.empty(0, np.uint32)
+)
 NO_SHARED_HASHES = SharedHashes(np.empty(0, np.uint32), np.empty(0, np.uint32), np.empty(0, np.int64))
 
 
+def surplus_of(holders: int, copy_keys: int, common: int) -> int:
+    """How many too many stories hold a hash, or fewer; a hash is common if there are any.
+
+    `copy_keys` is how many different copy keys the holders have.  A story less makes it at most one less.
+    """
+    most = max(common, MOST_COPIES)
+    return holders - most if holders > most else copy_keys - common
+
+
+def count_copy_keys(groups: npt.NDArray[np.integer], keys: Numbers, size: int) -> Counts:
+    """The groups (n,) of some stories, below `size`, and their copy keys (n,) -> (size,) how many each group has."""
+    different = np.unique(groups.astype(np.uint64) << HASH_SHIFT | keys)
+    return np.bincount((different >> HASH_SHIFT).astype(np.intp), minlength=size)
+
+
 def cut_into_groups(
-    postings: Postings, language_of: LanguageOf, common: int, pairs_of: PairCounts
+    postings: Postings, language_of: LanguageOf, copy_keys: Numbers, common: int, pairs_of: PairCounts
 ) -> tuple[Numbers, CommonHashes]:
-    """Sorted postings (n,) -> their groups, and the hashes that more than `common` stories hold.
+    """Sorted postings (n,) -> their groups, and the common hashes.
 
     A group is its size, 2 or more, followed by its members, ascending.  `language_of` maps each number to a
-    language; postings of DEAD numbers and repeated ones are ignored.  Adds to `pairs_of` each story's earlier members.
+    language, and `copy_keys` to a copy key; postings of DEAD numbers and repeated ones are ignored.  Adds to `pairs_of`
+    each story's earlier members.
     """
-    groups, hashes, holders, examples = groups_of(postings, language_of, common, pairs_of)
-    return groups, CommonHashes(hashes, holders, examples)
+    groups, hashes, holders, surplus, examples = groups_of(
+        postings, language_of, copy_keys, common, max(common, MOST_COPIES), pairs_of
+    )
+    return groups, CommonHashes(hashes, holders, surplus, examples)
 
 
 @in_c(native.groups_of)
-def groups_of(
-    postings: Postings, language_of: LanguageOf, common: int, pairs_of: PairCounts
-) -> tuple[Numbers, PassageHashes, Counts, Numbers]:
+def groups_of(  # noqa: PLR0917 - the parameters of the function in C
+    postings: Postings, language_of: LanguageOf, copy_keys: Numbers, common: int, most: int, pairs_of: PairCounts
+) -> tuple[Numbers, PassageHashes, Counts, Counts, Numbers]:
     """The groups of `cut_into_groups`, and the columns of the common hashes."""
     live = postings[language_of[postings.astype(np.uint32)] != DEAD]
     live = live[np.append(True, live[1:] != live[:-1])[: len(live)]]
@@ -73,14 +102,17 @@ def groups_of(
     starts = np.flatnonzero(np.append(True, hashes[1:] != hashes[:-1])[: len(live)])
     sizes = np.diff(np.append(starts, len(live)))
     size_of, rank = np.repeat(sizes, sizes), np.arange(len(live)) - np.repeat(starts, sizes)
-    in_group, is_group = (size_of > 1) & (size_of <= common), (sizes > 1) & (sizes <= common)
+    different = count_copy_keys(np.repeat(np.arange(len(sizes)), sizes), copy_keys[numbers], len(sizes))
+    surplus = np.where(sizes > most, sizes - most, different - common)
+    is_group = (sizes > 1) & (surplus <= 0)
+    in_group, surplus_at = np.repeat(is_group, sizes), np.repeat(surplus, sizes)
     np.add.at(pairs_of, numbers[in_group], rank[in_group].astype(np.uint32))
     group_starts = np.cumsum(sizes[is_group]) - sizes[is_group]
     groups = np.insert(numbers[in_group], group_starts, sizes[is_group].astype(np.uint32))
-    held = np.flatnonzero(size_of > common)
+    held = np.flatnonzero(surplus_at > 0)
     of_language = hashes[held].astype(np.uint64) << np.uint64(8) | language_of[numbers[held]]
     examples = held[np.sort(np.unique(of_language, return_index=True)[1])]
-    return groups, hashes[examples], size_of[examples], numbers[examples]
+    return groups, hashes[examples], size_of[examples], surplus_at[examples], numbers[examples]
 
 
 @in_c(native.list_earlier)
@@ -121,24 +153,28 @@ def shared_counts(earlier: Numbers, ends: Counts, first: int, min_shared: int) -
     return np.concatenate(left), np.concatenate(right), np.concatenate(shared)
 
 
-def sharing_pairs(stories: Sequence[PassageHashes], common: int) -> SharedHashes:
+def sharing_pairs(stories: Sequence[PassageHashes]) -> SharedHashes:
     """The pairs of stories with at least MIN_SHARED passage hashes in common, by their places.
 
-    Each story has distinct hashes.  A hash that more than `common` of the stories hold does not count.
+    Each story has distinct hashes, all of which count.
     """
-    return join_stories(stories, np.zeros(len(stories), np.uint8), common)[0]
+    size = len(stories)
+    return join_stories(stories, np.zeros(size, np.uint8), np.zeros(size, np.uint32), size)[0]
 
 
 def join_stories(
-    stories: Sequence[PassageHashes], language_of: LanguageOf, common: int
+    stories: Sequence[PassageHashes], language_of: LanguageOf, copy_keys: Numbers, common: int
 ) -> tuple[SharedHashes, CommonHashes]:
-    """As `sharing_pairs`, with the hashes that do not count; `language_of` (n,) has the languages of the stories."""
+    """As `sharing_pairs`, without the common hashes, and these.
+
+    `language_of` (n,) has the languages of the stories, and `copy_keys` (n,) their copy keys.
+    """
     owners = np.repeat(np.arange(len(stories), dtype=np.uint64), [len(hashes) for hashes in stories])
     hashes = np.concatenate([*stories, np.empty(0, np.uint32)])
     postings = hashes.astype(np.uint64) << HASH_SHIFT | owners
     postings.sort()
     pairs_of = np.zeros(len(stories), np.uint32)
-    groups, common_hashes = cut_into_groups(postings, language_of, common, pairs_of)
+    groups, common_hashes = cut_into_groups(postings, language_of, copy_keys, common, pairs_of)
     found = [NO_SHARED_HASHES]
     for first, end in _ranges(pairs_of):
         ends = np.concatenate(([0], np.cumsum(pairs_of[first:end], dtype=np.int64)))

@@ -853,9 +853,23 @@ INLINE int64_t read_holders(const uint64_t *postings, int64_t size, int64_t at, 
     return at;
 }
 
+/* How many different copy keys some stories have; `keys` and `work` have room for as many numbers. */
+static int64_t count_copy_keys(const uint32_t *holders, int64_t found, const uint32_t *copy_keys, uint32_t *keys,
+                               uint32_t *work) {
+    for (int64_t n = 0; n < found; n++) {
+        keys[n] = copy_keys[holders[n]];
+    }
+    sort_numbers(keys, found, work);
+    int64_t different = 0;
+    for (int64_t n = 0; n < found; n++) {
+        different += n == 0 || keys[n] != keys[n - 1];
+    }
+    return different;
+}
+
 /* Add a hash that too many stories hold, once for each of their languages; returns how many there are now. */
 static int64_t put_common(nd_common_hashes *common, uint32_t hash, const uint32_t *holders, int64_t found,
-                          const uint8_t *language_of) {
+                          int64_t surplus, const uint8_t *language_of) {
     uint8_t is_seen[DEAD] = {0};
     for (int64_t n = 0; n < found; n++) {
         uint8_t language = language_of[holders[n]];
@@ -868,22 +882,19 @@ static int64_t put_common(nd_common_hashes *common, uint32_t hash, const uint32_
         }
         common->hashes[common->size] = hash;
         common->holders[common->size] = found;
+        common->surplus[common->size] = surplus;
         common->examples[common->size] = holders[n];
         common->size++;
     }
     return common->size;
 }
 
-int64_t nd_cut_into_groups(const uint64_t *postings, int64_t size, const uint8_t *language_of, int64_t numbers,
-                           int64_t most, uint32_t *pairs_of, uint32_t *groups, int64_t room,
-                           nd_common_hashes *common) {
+/* As nd_cut_into_groups; `keys` and `work` have room for `most` numbers each, or `size` if that is less. */
+static int64_t cut_into_groups(const uint64_t *postings, int64_t size, const uint8_t *language_of,
+                               const uint32_t *copy_keys, int64_t numbers, int64_t most_keys, int64_t most,
+                               uint32_t *pairs_of, uint32_t *groups, uint32_t *keys, uint32_t *work,
+                               nd_common_hashes *common) {
     int64_t end = 0;
-    if (size < 0 || common->size < 0) {
-        return ND_INVALID;
-    }
-    if (room < 0 || room - 2 - size / 2 < size) {
-        return ND_ROOM;
-    }
     for (int64_t n = 0; n < size;) {
         uint32_t hash = (uint32_t)(postings[n] >> 32);
         uint32_t *holders = groups + end + 1;
@@ -892,8 +903,12 @@ int64_t nd_cut_into_groups(const uint64_t *postings, int64_t size, const uint8_t
         if (n < 0) {
             return n;
         }
-        if (found > most) {
-            if (put_common(common, hash, holders, found, language_of) < 0) {
+        int64_t surplus = found > most ? found - most : 0;
+        if (found > most_keys && found <= most) {
+            surplus = count_copy_keys(holders, found, copy_keys, keys, work) - most_keys;
+        }
+        if (surplus > 0) {
+            if (put_common(common, hash, holders, found, surplus, language_of) < 0) {
                 return ND_ROOM;
             }
         } else if (found > 1) {
@@ -904,6 +919,26 @@ int64_t nd_cut_into_groups(const uint64_t *postings, int64_t size, const uint8_t
             end += found + 1;
         }
     }
+    return end;
+}
+
+int64_t nd_cut_into_groups(const uint64_t *postings, int64_t size, const uint8_t *language_of,
+                           const uint32_t *copy_keys, int64_t numbers, int64_t most_keys, int64_t most,
+                           uint32_t *pairs_of, uint32_t *groups, int64_t room, nd_common_hashes *found) {
+    if (size < 0 || found->size < 0 || most < 0) {
+        return ND_INVALID;
+    }
+    if (room < 0 || room - 2 - size / 2 < size) {
+        return ND_ROOM;
+    }
+    int64_t kept = most < size ? most : size;
+    uint32_t *buffer = malloc((size_t)(2 * kept + 1) * sizeof *buffer);
+    if (buffer == NULL) {
+        return ND_NO_MEMORY;
+    }
+    int64_t end = cut_into_groups(postings, size, language_of, copy_keys, numbers, most_keys, most, pairs_of, groups,
+                                  buffer, buffer + kept, found);
+    free(buffer);
     return end;
 }
 

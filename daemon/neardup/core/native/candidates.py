@@ -89,6 +89,7 @@ class _CommonHashes(Structure):
         ("room", c_int64),
         ("hashes", c_void_p),
         ("holders", c_void_p),
+        ("surplus", c_void_p),
         ("examples", c_void_p),
     )
 
@@ -143,7 +144,14 @@ _pairs_in_buckets = bind(
 )
 _pairs_in_hash_buckets = bind("nd_pairs_in_hash_buckets", POINTER(_HashJoin), *[c_void_p] * 4, c_int64)
 _cut_into_groups = bind(
-    "nd_cut_into_groups", c_void_p, c_int64, c_void_p, *[c_int64] * 2, *[c_void_p] * 2, c_int64, POINTER(_CommonHashes)
+    "nd_cut_into_groups",
+    c_void_p,
+    c_int64,
+    *[c_void_p] * 2,
+    *[c_int64] * 3,
+    *[c_void_p] * 2,
+    c_int64,
+    POINTER(_CommonHashes),
 )
 _list_earlier = bind("nd_list_earlier", c_void_p, c_int64, c_int64, c_void_p, c_int64, c_void_p, c_int64)
 _count_shared = bind(
@@ -303,20 +311,28 @@ def hash_sharing_pairs(
     return left, right, shared
 
 
-def groups_of(
-    postings: npt.NDArray[np.uint64], language_of: npt.NDArray[np.uint8], common: int, pairs_of: Numbers
-) -> tuple[Numbers, Numbers, Indices, Numbers]:
+def groups_of(  # noqa: PLR0917 - the parameters of the function in C
+    postings: npt.NDArray[np.uint64],
+    language_of: npt.NDArray[np.uint8],
+    copy_keys: Numbers,
+    common: int,
+    most: int,
+    pairs_of: Numbers,
+) -> tuple[Numbers, Numbers, Indices, Indices, Numbers]:
     size = len(postings)
     groups = np.empty(size + size // 2 + 2, np.uint32)
-    hashes, holders, examples = np.empty(size, np.uint32), np.empty(size, np.int64), np.empty(size, np.uint32)
-    at_hashes, at_holders = address(hashes, np.uint32), address(holders, np.int64)
-    commons = _CommonHashes(0, size, at_hashes, at_holders, address(examples, np.uint32))
+    hashes, examples = np.empty(size, np.uint32), np.empty(size, np.uint32)
+    holders, surplus = np.empty(size, np.int64), np.empty(size, np.int64)
+    counts = address(holders, np.int64), address(surplus, np.int64)
+    commons = _CommonHashes(0, size, address(hashes, np.uint32), *counts, address(examples, np.uint32))
     end = _cut_into_groups(
         address(postings, np.uint64),
         size,
         address(language_of, np.uint8),
+        address(_like(copy_keys, language_of), np.uint32),
         len(language_of),
         common,
+        most,
         address(_like(pairs_of, language_of), np.uint32),
         address(groups, np.uint32),
         len(groups),
@@ -324,7 +340,8 @@ def groups_of(
     )
     check_code(end)
     found = commons.size
-    return groups[:end].copy(), hashes[:found].copy(), holders[:found].copy(), examples[:found].copy()
+    counts_found = holders[:found].copy(), surplus[:found].copy()
+    return groups[:end].copy(), hashes[:found].copy(), *counts_found, examples[:found].copy()
 
 
 def list_earlier(groups: Numbers, first: int, earlier: Numbers, ends: Indices) -> None:

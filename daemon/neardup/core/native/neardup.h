@@ -483,26 +483,29 @@ typedef struct {
 ND_API int64_t nd_pairs_in_hash_buckets(const nd_hash_join *join, int64_t *cursor, int64_t *left, int64_t *right,
                                         int64_t *shared, int64_t room);
 
-/* Hashes that too many stories hold, once for each of their languages: how many hold it, and one of that language. */
+/* Hashes that too many stories hold, once for each of their languages: how many hold it, how many are too many, and one
+ * of that language. */
 typedef struct {
     int64_t size;
     int64_t room; /* as many as there are postings suffice */
     uint32_t *hashes;
     int64_t *holders;
+    int64_t *surplus;
     uint32_t *examples;
 } nd_common_hashes;
 
 /* Cut sorted postings into groups: the size of each, 2 or more, followed by the stories that hold a hash, ascending.
  *
  * A posting is a passage hash in the upper half and a story number in the lower.  `language_of` maps the numbers below
- * `numbers` to languages; postings of those of language 255 and repeated ones are ignored.  A hash that more than
- * `most` stories hold makes no group, and is added to `common`.  pairs_of[n] grows by the earlier members of the story n.
- * Returns the length of the groups; ND_INVALID for a number that is not below `numbers`; ND_ROOM if `room` is less than
- * size + size / 2 + 2, or that of `common` does not suffice.  Reference: passage_groups.groups_of.
+ * `numbers` to languages, and `copy_keys` to copy keys; postings of those of language 255 and repeated ones are ignored.
+ * A hash that more than `most` stories hold, or stories with more than `most_keys` different copy keys, makes no group,
+ * and is added to `found`.  pairs_of[n] grows by the earlier members of the story n.  Returns the length of the groups;
+ * ND_INVALID for a number that is not below `numbers`; ND_ROOM if `room` is less than size + size / 2 + 2, or that of
+ * `found` does not suffice; ND_NO_MEMORY.  Reference: passage_groups.groups_of.
  */
-ND_API int64_t nd_cut_into_groups(const uint64_t *postings, int64_t size, const uint8_t *language_of, int64_t numbers,
-                                  int64_t most, uint32_t *pairs_of, uint32_t *groups, int64_t room,
-                                  nd_common_hashes *common);
+ND_API int64_t nd_cut_into_groups(const uint64_t *postings, int64_t size, const uint8_t *language_of,
+                                  const uint32_t *copy_keys, int64_t numbers, int64_t most_keys, int64_t most,
+                                  uint32_t *pairs_of, uint32_t *groups, int64_t room, nd_common_hashes *found);
 
 /* Append to the list of each story in [first, first + stories) the members before it of each of its groups.
  *

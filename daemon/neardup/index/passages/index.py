@@ -179,16 +179,21 @@ class PassageIndex:
         except OSError as error:
             raise Fatal(f"cannot write the passage index {self._folder}: {error.strerror or error}") from error
 
-    def join(self, language_of: LanguageOf, common: int, scratch: Path, after: int = 0) -> Iterator[JoinStep]:
-        """All pairs of stories of one language that share passages, and the common passages (see `join_passages`).
+    def join(
+        self, language_of: LanguageOf, copy_keys: Numbers, common: int, scratch: Path, after: int = 0
+    ) -> Iterator[JoinStep]:
+        """All pairs of stories that share passages, and the common passages (see `join_passages`).
 
-        `language_of` maps each number to a language, or to DEAD; numbers beyond its end are dead, too.
+        `language_of` maps each number to a language, or to DEAD, and `copy_keys` to its copy key; numbers beyond their
+        end are dead, too.
         Raises PassagesDamaged, and OSError if `scratch` cannot be written.
         """
         sources, last = self._sources()
         missing = max(last + 1 - len(language_of), 0)
-        padded = np.concatenate([language_of, np.full(missing, DEAD, np.uint8)]) if missing else language_of
-        return join_passages(read_stripes(sources), padded, common, scratch, after)
+        if missing:
+            language_of = np.concatenate([language_of, np.full(missing, DEAD, np.uint8)])
+            copy_keys = np.concatenate([copy_keys, np.zeros(missing, np.uint32)])
+        return join_passages(read_stripes(sources), language_of, copy_keys, common, scratch, after)
 
     def by_story(self, scratch: Path) -> Iterator[HashesByStory]:
         """The hashes of each story, a range of numbers at a time, ascending.  Raises PassagesDamaged and OSError."""

@@ -51,12 +51,17 @@ class JoinStep:
     is_read: bool = False
 
 
-def join_passages(
-    stripes: Iterable[tuple[range, Keys]], language_of: LanguageOf, common: int, scratch: Path, after: int
+def join_passages(  # noqa: PLR0917 - what a sweep has at hand
+    stripes: Iterable[tuple[range, Keys]],
+    language_of: LanguageOf,
+    copy_keys: Numbers,
+    common: int,
+    scratch: Path,
+    after: int,
 ) -> Iterator[JoinStep]:
     """Join the postings of `stripes`, by steps that take a fraction of a second each.
 
-    `language_of` maps each number to a language, or to DEAD.  Hashes that more than `common` stories hold make no
+    `language_of` maps each number to a language, or to DEAD, and `copy_keys` to its copy key.  Common hashes make no
     pairs.  Pairs of stories whose later number is `after` or less are left out.  Writes a file into the folder
     `scratch`; raises OSError.
     """
@@ -64,10 +69,11 @@ def join_passages(
     path = scratch / "groups"
     with path.open("wb") as file:
         for prefixes, keys in stripes:
-            groups, common_hashes = cut_into_groups(keys, language_of, common, pairs_of)
+            groups, common_hashes = cut_into_groups(keys, language_of, copy_keys, common, pairs_of)
             file.write(groups.data)
             pieces.append(len(groups))
             yield JoinStep(common=common_hashes, through=after, done=CUT_SHARE * prefixes.stop / PREFIXES)
+    del copy_keys  # 4 bytes a story, while a sweep does other work
     pairs_of[: after + 1] = 0
     yield JoinStep(through=after, done=CUT_SHARE, is_read=True)
     total, out, ranges = max(int(pairs_of.sum()), 1), 0, list(_ranges(pairs_of, after + 1))
