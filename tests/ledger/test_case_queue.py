@@ -84,7 +84,7 @@ def test_counts_beside_filters_are_of_what_they_show(
     keys = [tuple(-row[key] for key in (case_queue.FIRST_KEYS[order], "similarity")) for row in shown]
     assert keys == sorted(keys)
     assert [row["case_id"] for row in shown] == case_queue.select_ids(db, selection, order, limit=99, offset=0)
-    counts = case_queue.counts(db, selection)
+    counts = case_queue.count_by_filter(db, selection)
     assert counts.total == len(shown) == case_queue.count(db, selection)
     for language in (HINDI, TAMIL):
         assert counts.languages[language] == case_queue.count(db, replace(selection, languages=(language,)))

@@ -10,7 +10,7 @@ from neardup.core.languages import LANGUAGES
 from neardup.core.verify.clusters import clusters as clusters_of
 from neardup.core.verify.tiers import EXACT, NEAR, PARTIAL, PASSAGE, TRANSLITERATED, kinds, tier_of
 from neardup.ledger import clusters, flags
-from neardup.ledger.flags import JOINING, Selection, members_of
+from neardup.ledger.flags import JOINING, Selection, read_cluster
 from neardup.ledger.story_rows import pack_id
 from neardup.records import DECIDING, Fingerprinted, Kind, Language, Signals, Skip, Skipped, Story
 
@@ -161,7 +161,7 @@ def test_cluster_of_a_story_is_one_of_all_clusters(rows: list[Flag], story: int)
     assert sorted(edges) == sorted(
         (flag.a, flag.b, flag.score) for flag in joining if expected and flag.a in expected.stories
     )
-    assert members_of(db, story) == members(rows, story)
+    assert read_cluster(db, story) == members(rows, story)
     cluster = members(rows, story)
     inside = sorted(
         (flag for flag in rows if flag.status in JOINING and {flag.a, flag.b} <= cluster), key=lambda flag: flag.badness

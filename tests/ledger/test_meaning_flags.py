@@ -63,7 +63,7 @@ def test_no_list_of_flags_and_no_count_has_them(db: sqlite3.Connection) -> None:
     assert not list(flags.select(db))
     assert not list(similarities.select(db))
     assert not db.execute("SELECT * FROM cases").fetchall()
-    assert not flags.counts(db)
+    assert not flags.count_open_flags(db)
 
 
 def test_a_pair_leaves_the_queue_when_its_words_are_flagged_or_its_text_changes(db: sqlite3.Connection) -> None:

@@ -187,6 +187,6 @@ def test_pairs_and_cases_are_found_by_the_catalogue(
         of_catalogue = replace(every, catalogue=catalogue)
         cases_of_copies = {case for (case,) in db.execute("SELECT case_id FROM flags WHERE a < 0")} if copies else set()
         assert {row["case_id"] for row in case_queue.select(db, of_catalogue)} == cases_of_copies
-        counts = case_queue.counts(db, of_catalogue)
+        counts = case_queue.count_by_filter(db, of_catalogue)
         assert counts.total == counts.catalogues[catalogue] == len(cases_of_copies)
-        assert case_queue.counts(db, every).total == case_queue.count(db, every)
+        assert case_queue.count_by_filter(db, every).total == case_queue.count(db, every)

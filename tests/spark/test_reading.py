@@ -19,7 +19,7 @@ from neardup.errors import Fatal
 from neardup.source.documents import Columns
 from neardup.source.parse import id_of
 from neardup.spark import session
-from neardup.spark.reading import READ, Reading, list_table, reader
+from neardup.spark.reading import READ, Reading, list_table, make_reader
 from pyarrow import parquet
 
 from tests.support.command import Ended, assert_one_line
@@ -71,7 +71,7 @@ def test_texts_and_pages_are_fingerprinted(
     others: dict[str, list[object]] = {"id": [7, 8], "language": [*TEXT], "published_at": [PUBLISHED, PUBLISHED]}
     write(tmp_path / name, others | {column: bodies})
     listed = list_table(spark, CONFIG, str(tmp_path / name), Columns(column), None)
-    rows = listed.mapInArrow(reader(CONFIG, Reading.of(CONFIG, 1, with_bodies=True)), READ).toArrow().to_pylist()
+    rows = listed.mapInArrow(make_reader(CONFIG, Reading.of(CONFIG, 1, with_bodies=True)), READ).toArrow().to_pylist()
     assert {row["id"]: row["language"] for row in rows} == dict(zip((7, 8), TEXT, strict=True))
     for row in rows:
         expected = fingerprint_text(TEXT[row["language"]])

@@ -64,33 +64,33 @@ class CaseSelection:
 
 def case_conditions(db: sqlite3.Connection, selection: CaseSelection) -> tuple[str, list[object]]:
     """A selection as an SQL condition on the table `cases`, with its values."""
-    holding: list[tuple[str, list[object]]] = []
+    clauses: list[tuple[str, list[object]]] = []
     if selection.languages:
         number_of = languages.numbers(db)
         numbers = [number_of.get(language) for language in selection.languages]
-        holding.append((f"language IN ({', '.join('?' * len(numbers))})", list(numbers)))
+        clauses.append((f"language IN ({', '.join('?' * len(numbers))})", list(numbers)))
     if selection.kind is not None:
-        holding.append(("instr(kinds, ?)", [f",{selection.kind},"]))
+        clauses.append(("instr(kinds, ?)", [f",{selection.kind},"]))
     if selection.catalogue is not None:
-        holding.append(("instr(catalogues, ?)", [f",{selection.catalogue},"]))
+        clauses.append(("instr(catalogues, ?)", [f",{selection.catalogue},"]))
     if selection.status == OPEN:
-        holding.append(("open_flags > 0", []))
+        clauses.append(("open_flags > 0", []))
     elif selection.status == JUDGED:
-        holding.append(("open_flags = 0", []))
+        clauses.append(("open_flags = 0", []))
     elif selection.status != EVERY:
-        holding.append(("instr(statuses, ?)", [f",{selection.status},"]))
+        clauses.append(("instr(statuses, ?)", [f",{selection.status},"]))
     if selection.author is not None:
         author = pack_id(selection.author)
-        holding.append(("case_id IN (SELECT case_id FROM flags WHERE author_a = ? OR author_b = ?)", [author, author]))
+        clauses.append(("case_id IN (SELECT case_id FROM flags WHERE author_a = ? OR author_b = ?)", [author, author]))
     if selection.authors is not None:
-        holding.append(("same_author = ?", [selection.authors is Authors.SAME]))
+        clauses.append(("same_author = ?", [selection.authors is Authors.SAME]))
     elif not selection.hidden:
-        holding.append(("NOT hidden", []))
+        clauses.append(("NOT hidden", []))
     limits = (("score >= ?", selection.score), ("similarity >= ?", selection.similarity))
     times = (("flagged_at >= ?", selection.since), ("flagged_at < ?", selection.until))
-    holding += [(sql, [value]) for sql, value in (*limits, *times) if value is not None]
-    holding += _of_inbox(selection)
-    return all_of(holding)
+    clauses += [(sql, [value]) for sql, value in (*limits, *times) if value is not None]
+    clauses += _of_inbox(selection)
+    return all_of(clauses)
 
 
 def _of_inbox(selection: CaseSelection) -> list[tuple[str, list[object]]]:
@@ -126,7 +126,7 @@ FIRST_KEYS = {
 }
 
 
-def _keys(order: Order) -> str:
+def _order_by(order: Order) -> str:
     first = "" if order is Order.SIMILARITY else f"cases.{FIRST_KEYS[order]} DESC, "
     return f"{first}cases.similarity DESC, cases.severity, cases.case_id"
 
@@ -144,8 +144,8 @@ def select(
     Columns: those of the table `cases`, with `language` by its name and `author` as text, and of the lead: title,
     name, published_at, words, copied_words, sources.
     """
-    holding, values = case_conditions(db, selection)
-    return _describe_cases(db, holding, values, _keys(order), limit, offset)
+    where, values = case_conditions(db, selection)
+    return _describe_cases(db, where, values, _order_by(order), limit, offset)
 
 
 def read_case(db: sqlite3.Connection, case_id: int) -> sqlite3.Row | None:
@@ -157,9 +157,9 @@ def select_ids(
     db: sqlite3.Connection, selection: CaseSelection, order: Order = Order.SIMILARITY, *, limit: int, offset: int
 ) -> list[int]:
     """The ids of the cases that `select` returns."""
-    holding, values = case_conditions(db, selection)
+    where, values = case_conditions(db, selection)
     rows = db.execute(
-        f"SELECT case_id FROM cases WHERE {holding} ORDER BY {_keys(order)} LIMIT ? OFFSET ?",
+        f"SELECT case_id FROM cases WHERE {where} ORDER BY {_order_by(order)} LIMIT ? OFFSET ?",
         (*values, limit, offset),
     )
     return [row[0] for row in rows]
@@ -167,19 +167,19 @@ def select_ids(
 
 def count(db: sqlite3.Connection, selection: CaseSelection) -> int:
     """How many cases match a selection."""
-    holding, values = case_conditions(db, selection)
-    return int(db.execute(f"SELECT count(*) FROM cases WHERE {holding}", values).fetchone()[0])
+    where, values = case_conditions(db, selection)
+    return int(db.execute(f"SELECT count(*) FROM cases WHERE {where}", values).fetchone()[0])
 
 
 def _describe_cases(  # noqa: PLR0917 - the clauses of a query, in their order
-    db: sqlite3.Connection, holding: str, values: list[object], keys: str, limit: int, offset: int
+    db: sqlite3.Connection, where: str, values: list[object], keys: str, limit: int, offset: int
 ) -> list[sqlite3.Row]:
     return named_rows(
         db,
         "SELECT case_id, lead, d.language, CAST(author AS TEXT) AS author, cases.similarity, severity, score,"
         " cases.kinds, statuses, flags, open_flags, stories, same_author, hidden, flagged_at, unsure, is_ordered,"
         " history, catalogues, d.title, d.name, d.published_at, d.words, s.copied_words, s.sources"
-        f" FROM (SELECT case_id FROM cases WHERE {holding} ORDER BY {keys} LIMIT ? OFFSET ?)"
+        f" FROM (SELECT case_id FROM cases WHERE {where} ORDER BY {keys} LIMIT ? OFFSET ?)"
         " JOIN cases USING (case_id) JOIN described d ON d.id = lead LEFT JOIN similarities s ON s.story_id = lead"
         f" ORDER BY {keys}",
         (*values, limit, offset),
@@ -199,10 +199,10 @@ class Counts:
     catalogues: Counter[str]
 
 
-def counts(db: sqlite3.Connection, selection: CaseSelection) -> Counts:
+def count_by_filter(db: sqlite3.Connection, selection: CaseSelection) -> Counts:
     """How many cases match a selection, and how many would with another value of one filter."""
     wide = replace(selection, languages=(), kind=None, status=EVERY, authors=None, catalogue=None, hidden=True)
-    holding, values = case_conditions(db, wide)
+    where, values = case_conditions(db, wide)
     name_of = languages.names(db)
     groups = [
         _Group(
@@ -210,7 +210,7 @@ def counts(db: sqlite3.Connection, selection: CaseSelection) -> Counts:
         )
         for language, kinds, statuses, named, same, hidden, n in db.execute(
             "SELECT language, kinds, statuses, catalogues, same_author, hidden, count(*) FROM cases"
-            f" WHERE {holding} GROUP BY 1, 2, 3, 4, 5, 6",
+            f" WHERE {where} GROUP BY 1, 2, 3, 4, 5, 6",
             values,
         )
     ]
@@ -225,6 +225,7 @@ def counts(db: sqlite3.Connection, selection: CaseSelection) -> Counts:
             "authors": selection.authors in group.authors,
             "catalogue": selection.catalogue is None or selection.catalogue in group.catalogues,
         }
+        # What a filter would show with another value: the cases that all the other filters let through.
         others = {name: all(fit for other, fit in fits.items() if other != name) for name in fits}
         shown += group.n * all(fits.values())
         hidden += group.n * (others["authors"] and selection.authors is None and group.hidden)
@@ -281,15 +282,15 @@ class FlaggedCase:
     flags: int
 
 
-def flagged_cases(db: sqlite3.Connection, selection: Selection) -> list[FlaggedCase]:
+def list_flagged_cases(db: sqlite3.Connection, selection: Selection) -> list[FlaggedCase]:
     """The cases of the selected flags, the most similar at the top, then by severity."""
-    holding, values = conditions(db, selection)
+    where, values = conditions(db, selection)
     name_of = languages.names(db)
     kind_of = {tier_of(kind).severity: kind for kind in kinds()}
     rows = db.execute(
         "SELECT f.case_id, lead, f.language, f.severity, f.flags FROM"
         f" (SELECT {CASE} AS case_id, min(language) AS language, min(severity) AS severity, count(*) AS flags"
-        f" FROM flags WHERE {holding} GROUP BY 1) f LEFT JOIN cases c ON c.case_id = f.case_id"
+        f" FROM flags WHERE {where} GROUP BY 1) f LEFT JOIN cases c ON c.case_id = f.case_id"
         " ORDER BY c.similarity DESC, f.severity, f.flags DESC, f.case_id",
         values,
     )
@@ -299,13 +300,13 @@ def flagged_cases(db: sqlite3.Connection, selection: Selection) -> list[FlaggedC
     ]
 
 
-def best_flags(db: sqlite3.Connection, selection: Selection, case: FlaggedCase, limit: int) -> list[int]:
+def list_best_flags(db: sqlite3.Connection, selection: Selection, case: FlaggedCase, limit: int) -> list[int]:
     """The ids of the selected flags of a case: those of its lead are at the top, then the most severe."""
-    holding, values = conditions(db, selection, by_flag_id=True)
-    named = ("flag_id", -case.case_id) if case.lead is None else ("case_id", case.case_id)
+    where, values = conditions(db, selection, by_flag_id=True)
+    column, number = ("flag_id", -case.case_id) if case.lead is None else ("case_id", case.case_id)
     rows = db.execute(
-        f"SELECT flag_id FROM flags WHERE {holding} AND {named[0]} = ?"
+        f"SELECT flag_id FROM flags WHERE {where} AND {column} = ?"
         " ORDER BY ? IN (a, b) DESC, severity, strength DESC, a, b LIMIT ?",
-        (*values, named[1], case.lead, limit),
+        (*values, number, case.lead, limit),
     )
     return [row[0] for row in rows]

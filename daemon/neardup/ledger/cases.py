@@ -29,7 +29,7 @@ COLUMNS = (
     " f.author_a, f.author_b, f.same_author, f.case_id,"
     " iif((x.sort_time, x.id) < (y.sort_time, y.id), y.id, x.id) AS later, f.later_id IS NOT NULL AS is_ordered"
     " FROM flags f CROSS JOIN stories x ON x.id = f.a CROSS JOIN stories y ON y.id = f.b"
-    " WHERE +f.status <> 'withdrawn' AND {holding}) f LEFT JOIN similarities s ON s.story_id = f.later"
+    " WHERE +f.status <> 'withdrawn' AND {where}) f LEFT JOIN similarities s ON s.story_id = f.later"
     " LEFT JOIN works w ON w.story_id = f.a"
 )
 PUT = (
@@ -208,8 +208,8 @@ def _asking(db: sqlite3.Connection, flag_ids: Iterable[int]) -> dict[int, str]:
     return dict(rows.fetchall())
 
 
-def _flags(db: sqlite3.Connection, holding: str, value: object) -> Flags:
-    return {row["flag_id"]: row for row in named_rows(db, COLUMNS.format(holding=holding), (value,))}
+def _flags(db: sqlite3.Connection, where: str, value: object) -> Flags:
+    return {row["flag_id"]: row for row in named_rows(db, COLUMNS.format(where=where), (value,))}
 
 
 def _ids(db: sqlite3.Connection, query: str, value: object) -> set[int]:

@@ -21,9 +21,9 @@ def edges(db: sqlite3.Connection) -> list[Edge]:
 
 def edges_around(db: sqlite3.Connection, story_id: int) -> list[Edge]:
     """The edges within the cluster of a story, as `edges` returns them."""
-    holding, values = conditions(db, Selection(statuses=JOINING, cluster=story_id, same_author=True))
+    where, values = conditions(db, Selection(statuses=JOINING, cluster=story_id, same_author=True))
     return db.execute(
-        f"SELECT a, b, score FROM flags WHERE joins_clusters AND {holding} ORDER BY a, b", values
+        f"SELECT a, b, score FROM flags WHERE joins_clusters AND {where} ORDER BY a, b", values
     ).fetchall()
 
 
@@ -67,8 +67,8 @@ def select_members(db: sqlite3.Connection, selection: Selection) -> Iterator[tup
     A cluster is named by its first story, as in `by_story`.  The rows are those of the view `described`.
     """
     cluster_of = by_story(db)
-    holding, values = conditions(db, selection)
-    flagged = db.execute(f"SELECT a, b FROM flags WHERE joins_clusters AND {holding}", values)
+    where, values = conditions(db, selection)
+    flagged = db.execute(f"SELECT a, b FROM flags WHERE joins_clusters AND {where}", values)
     chosen = {cluster_of[a] for a, b in flagged if a in cluster_of and cluster_of[a] == cluster_of.get(b)}
     members = defaultdict[int, list[int]](list)
     for story_id, cluster in cluster_of.items():

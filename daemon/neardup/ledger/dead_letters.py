@@ -35,12 +35,12 @@ class DeadLetterFilter:
     @property
     def condition(self) -> tuple[str, list[object]]:
         """The selection as an SQL condition, with its values."""
-        holding: list[tuple[str, list[object]]] = []
+        clauses: list[tuple[str, list[object]]] = []
         if self.reason is not None:
-            holding.append(("reason = ?", [self.reason]))
+            clauses.append(("reason = ?", [self.reason]))
         if self.keys:
-            holding.append((f"key {AMONG}", [json_list(self.keys)]))
-        return all_of(holding)
+            clauses.append((f"key {AMONG}", [json_list(self.keys)]))
+        return all_of(clauses)
 
 
 ALL = DeadLetterFilter()

@@ -65,17 +65,17 @@ def conditions(db: sqlite3.Connection, selection: Selection, *, by_flag_id: bool
     """
     number_of = languages.numbers(db)
     numbers = [number_of.get(language) for language in selection.languages]  # NULL, which no flag has, if unknown
-    members = None if selection.cluster is None else json_list(sorted(members_of(db, selection.cluster)))
+    members = None if selection.cluster is None else json_list(sorted(read_cluster(db, selection.cluster)))
     # The unary + keeps SQLite from scanning the index by status where the stories lead to a few rows.
     leads = by_flag_id or (selection.cluster, selection.story) != (None, None)
     status = "+status" if leads else "status"
-    holding: list[tuple[str, list[object]]] = [("language IS NOT NULL", [])]
-    holding += [
+    clauses: list[tuple[str, list[object]]] = [("language IS NOT NULL", [])]
+    clauses += [
         (f"{column} IN ({', '.join('?' * len(values))})", list(values))
         for column, values in ((status, selection.statuses), ("kind", selection.kinds), ("language", numbers))
         if values
     ]
-    holding += [
+    clauses += [
         (f"{column} {comparison} ?", [value])
         for column, comparison, value in (
             ("score", ">=", selection.score),
@@ -85,26 +85,26 @@ def conditions(db: sqlite3.Connection, selection: Selection, *, by_flag_id: bool
         if value is not None
     ]
     if selection.only_new:
-        holding.append(("exported_at IS NULL", []))
+        clauses.append(("exported_at IS NULL", []))
     if selection.story is not None:
-        holding.append(("(a = ? OR b = ?)", [selection.story, selection.story]))
+        clauses.append(("(a = ? OR b = ?)", [selection.story, selection.story]))
     if selection.catalogue is not None:
         of_catalogue = "EXISTS (SELECT 1 FROM works w WHERE w.story_id = flags.a AND w.catalogue = ?)"
-        holding.append((of_catalogue, [selection.catalogue]))
+        clauses.append((of_catalogue, [selection.catalogue]))
     if selection.author is not None:
         author = pack_id(selection.author)
-        holding.append(("(author_a = ? OR author_b = ?)", [author, author]))
+        clauses.append(("(author_a = ? OR author_b = ?)", [author, author]))
     if selection.similarity is not None:
         similar = "IN (SELECT story_id FROM similarities WHERE similarity >= ?)"
-        holding.append((f"(a {similar} OR b {similar})", [selection.similarity, selection.similarity]))
+        clauses.append((f"(a {similar} OR b {similar})", [selection.similarity, selection.similarity]))
     if not selection.same_author:
-        holding.append(("NOT same_author", []))
+        clauses.append(("NOT same_author", []))
     if members is not None:
-        holding.append((f"a {AMONG} AND b {AMONG}", [members, members]))
-    return all_of(holding)
+        clauses.append((f"a {AMONG} AND b {AMONG}", [members, members]))
+    return all_of(clauses)
 
 
-def members_of(db: sqlite3.Connection, story_id: int) -> set[int]:
+def read_cluster(db: sqlite3.Connection, story_id: int) -> set[int]:
     """The members of the cluster of a story, which is always one of them."""
     rows = db.execute(
         "WITH RECURSIVE member(id) AS (VALUES (?) UNION SELECT iif(a = id, b, a) FROM member JOIN flags ON"
@@ -127,11 +127,11 @@ def select(
     `context` is the latest verdict on another pair of either story, None for most; `context_note`, `context_by` and
     `context_at` (milliseconds) are its note, its moderator and its time.
     """
-    holding, values = conditions(db, selection)
+    where, values = conditions(db, selection)
     return named_rows(
         db,
         f"SELECT {PAIR_COLUMNS} FROM pairs WHERE flag_id IN"
-        f" (SELECT flag_id FROM flags WHERE {holding} {QUEUE_ORDER} LIMIT ? OFFSET ?) {QUEUE_ORDER}",
+        f" (SELECT flag_id FROM flags WHERE {where} {QUEUE_ORDER} LIMIT ? OFFSET ?) {QUEUE_ORDER}",
         (*values, limit, offset),
     )
 
@@ -164,19 +164,19 @@ def of_pair(db: sqlite3.Connection, a: int, b: int) -> dict[str, Any] | None:
 
 def count(db: sqlite3.Connection, selection: Selection = OPEN) -> int:
     """The number of flags in a selection."""
-    holding, values = conditions(db, selection)
-    return int(db.execute(f"SELECT count(*) FROM flags WHERE {holding}", values).fetchone()[0])
+    where, values = conditions(db, selection)
+    return int(db.execute(f"SELECT count(*) FROM flags WHERE {where}", values).fetchone()[0])
 
 
 def tally(db: sqlite3.Connection, selection: Selection = OPEN) -> Counter[tuple[Language, Kind]]:
     """The number of flags in a selection, by language and kind."""
-    holding, values = conditions(db, selection)
+    where, values = conditions(db, selection)
     name_of = languages.names(db)
-    query = f"SELECT language, kind, count(*) FROM flags WHERE {holding} GROUP BY 1, 2"
+    query = f"SELECT language, kind, count(*) FROM flags WHERE {where} GROUP BY 1, 2"
     return Counter({(name_of[language], kind): n for language, kind, n in db.execute(query, values)})
 
 
-def counts(db: sqlite3.Connection, *, same_author: bool = False) -> dict[str, dict[str, int]]:
+def count_open_flags(db: sqlite3.Connection, *, same_author: bool = False) -> dict[str, dict[str, int]]:
     """The number of open flags, by language and kind; `same_author` as in a Selection."""
     out: dict[str, dict[str, int]] = {}
     query = (
@@ -188,7 +188,7 @@ def counts(db: sqlite3.Connection, *, same_author: bool = False) -> dict[str, di
     return out
 
 
-def languages_of(db: sqlite3.Connection, flag_ids: Sequence[int]) -> set[Language]:
+def read_languages(db: sqlite3.Connection, flag_ids: Sequence[int]) -> set[Language]:
     """The languages of these flags."""
     rows = db.execute(
         f"SELECT DISTINCT name FROM flags JOIN languages ON number = language WHERE flag_id {AMONG}",
@@ -197,7 +197,7 @@ def languages_of(db: sqlite3.Connection, flag_ids: Sequence[int]) -> set[Languag
     return {Language(row[0]) for row in rows}
 
 
-def stories_with_flags(db: sqlite3.Connection, ids: Sequence[int]) -> list[sqlite3.Row]:
+def list_stories(db: sqlite3.Connection, ids: Sequence[int]) -> list[sqlite3.Row]:
     """These stories, in this order, with what became of them.
 
     Columns: id, name, title, language, author_id, published_at, similarity (None for a story that copies nothing),

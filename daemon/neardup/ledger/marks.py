@@ -109,16 +109,16 @@ class MarkFilter:
 
     def condition(self, db: sqlite3.Connection) -> tuple[str, list[object]]:
         """The selection as an SQL condition on `marks`, with its values."""
-        holding: list[tuple[str, list[object]]] = [(STORIES, [])]
+        clauses: list[tuple[str, list[object]]] = [(STORIES, [])]
         if self.reason is not None:
-            holding.append(("story_id IN (SELECT story_id FROM marks WHERE reason = ?)", [self.reason]))
+            clauses.append(("story_id IN (SELECT story_id FROM marks WHERE reason = ?)", [self.reason]))
         if self.languages:
             number_of = languages.numbers(db)
             chosen = [number_of[language] for language in self.languages if language in number_of]
-            holding.append((f"language {AMONG}", [json_list(chosen)]))
+            clauses.append((f"language {AMONG}", [json_list(chosen)]))
         if self.author is not None:
-            holding.append(("author_id = ?", [pack_id(self.author)]))
-        return all_of(holding)
+            clauses.append(("author_id = ?", [pack_id(self.author)]))
+        return all_of(clauses)
 
 
 @dataclass(frozen=True, slots=True)

@@ -83,16 +83,16 @@ def select(
 
     Of the selection, `score`, `similarity` and `cluster` do not apply.
     """
-    holding, values = _conditions(selection)
+    where, values = _conditions(selection)
     return named_rows(
-        db, f"SELECT * FROM meaning_pairs WHERE {holding} {QUEUE_ORDER} LIMIT ? OFFSET ?", (*values, limit, offset)
+        db, f"SELECT * FROM meaning_pairs WHERE {where} {QUEUE_ORDER} LIMIT ? OFFSET ?", (*values, limit, offset)
     )
 
 
 def count(db: sqlite3.Connection, selection: Selection = OPEN) -> int:
     """The number of pairs in a selection."""
-    holding, values = _conditions(selection)
-    return int(db.execute(f"SELECT count(*) FROM meaning_pairs WHERE {holding}", values).fetchone()[0])
+    where, values = _conditions(selection)
+    return int(db.execute(f"SELECT count(*) FROM meaning_pairs WHERE {where}", values).fetchone()[0])
 
 
 def of_pair(db: sqlite3.Connection, a: int, b: int) -> sqlite3.Row | None:
@@ -105,7 +105,7 @@ def of_pair(db: sqlite3.Connection, a: int, b: int) -> sqlite3.Row | None:
 
 def _conditions(selection: Selection) -> tuple[str, list[object]]:
     """A selection as an SQL condition on the view `meaning_pairs`, with its values."""
-    holding: list[tuple[str, list[object]]] = []
+    clauses: list[tuple[str, list[object]]] = []
     for columns, values in (
         (("status",), selection.statuses),
         (("kind",), selection.kinds),
@@ -114,7 +114,7 @@ def _conditions(selection: Selection) -> tuple[str, list[object]]:
         if values:
             among = f"IN ({', '.join('?' * len(values))})"
             either = " OR ".join(f"{column} {among}" for column in columns)
-            holding.append((f"({either})", [*values] * len(columns)))
+            clauses.append((f"({either})", [*values] * len(columns)))
     for condition, value in (
         ("flagged_at >= ?1", selection.since),
         ("flagged_at < ?1", selection.until),
@@ -123,12 +123,12 @@ def _conditions(selection: Selection) -> tuple[str, list[object]]:
         ("?1 IN (story_author_id, matched_author_id)", selection.author),
     ):
         if value is not None:
-            holding.append((condition.replace("?1", "?"), [value]))
+            clauses.append((condition.replace("?1", "?"), [value]))
     if selection.only_new:
-        holding.append(("exported_at IS NULL", []))
+        clauses.append(("exported_at IS NULL", []))
     if not selection.same_author:
-        holding.append(("NOT same_author", []))
-    return all_of(holding)
+        clauses.append(("NOT same_author", []))
+    return all_of(clauses)
 
 
 def mark_exported(db: sqlite3.Connection, flag_ids: Sequence[int]) -> None:

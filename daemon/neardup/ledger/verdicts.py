@@ -31,7 +31,7 @@ from neardup.records import DECIDING, Kind, Language, Verdict, rfc3339
 EVENTS = (
     "SELECT {event} AS event, {at} AS at, {by} AS by, decision, verdict, note, case_id, a, b, kind, verdict_id,"
     " (SELECT name FROM languages WHERE number = language) AS language,"
-    " (SELECT catalogue FROM works WHERE story_id = a) AS catalogue FROM verdicts WHERE {at} >= ?1 AND {holding}"
+    " (SELECT catalogue FROM works WHERE story_id = a) AS catalogue FROM verdicts WHERE {at} >= ?1 AND {where}"
 )
 ANY = "true"
 ON_A_LATER_STORY = (  # in the order of the view `pairs`
@@ -289,9 +289,9 @@ def events_of_decision(db: sqlite3.Connection, decision: int) -> list[Event]:
     return list(_events(db, "decision = ?2", LONG_AGO, decision))
 
 
-def _events(db: sqlite3.Connection, holding: str, *values: object) -> Iterator[Event]:
-    given = EVENTS.format(event="'verdict'", at="decided_at", by="moderator", holding=holding)
-    undone = EVENTS.format(event="'undo'", at="undone_at", by="undone_by", holding=holding)
+def _events(db: sqlite3.Connection, where: str, *values: object) -> Iterator[Event]:
+    given = EVENTS.format(event="'verdict'", at="decided_at", by="moderator", where=where)
+    undone = EVENTS.format(event="'undo'", at="undone_at", by="undone_by", where=where)
     rows = named_rows(db, f"{given} UNION ALL {undone} ORDER BY at, decision, event DESC, verdict_id", values)
     for _, group in groupby(rows, lambda row: (row["decision"], row["event"], row["at"])):
         members = list(group)

@@ -79,13 +79,13 @@ def config_text(values: Mapping[str, Value]) -> str:
             section = heading[1]
         key = KEY.match(line)
         name = f"{section}.{key[1]}" if key else ""
-        lines.append(_line(name, remaining.pop(name), line) if name in remaining else line)
+        lines.append(_replace_value(name, remaining.pop(name), line) if name in remaining else line)
     if remaining:
         raise ValueError(f"the configuration has no {', '.join(remaining)}")
     return "\n".join([*lines, ""])
 
 
-def _line(name: str, value: Value, line: str) -> str:
+def _replace_value(name: str, value: Value, line: str) -> str:
     """The line of a key with another value, and with the comment that it had."""
     toml = json.dumps(value, ensure_ascii=False).replace("\x7f", "\\u007f")  # TOML forbids it, JSON does not
     _, mark, comment = line.removeprefix("# ").partition(" # ")

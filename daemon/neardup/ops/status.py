@@ -228,7 +228,7 @@ async def status(config: Config) -> Status:
             running=running,
             waiting=_waiting(db, running),
             stories=stories_by_language(db),
-            flags=flags.counts(db, same_author=config.detection.same_author == "keep"),
+            flags=flags.count_open_flags(db, same_author=config.detection.same_author == "keep"),
             cases=cases.open_cases(db),
             verdicts=_verdict_counts(db),
             clusters=cluster_counts(db, config.detection),

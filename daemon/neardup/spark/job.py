@@ -22,7 +22,7 @@ from neardup.spark.candidates import (
     find_passage_pairs,
     find_shared_hashes,
 )
-from neardup.spark.reading import FINGERPRINTED, READ, Reading, list_configured, list_table, reader
+from neardup.spark.reading import FINGERPRINTED, READ, Reading, list_configured, list_table, make_reader
 from neardup.spark.results import find_clusters, find_copying_stories, list_members
 from neardup.spark.verification import verify_pairs
 
@@ -103,7 +103,7 @@ class Job:
             else:
                 rows = list_table(spark, config, table.name, table.columns, table.language)
             reading = Reading.of(config, tasks, with_bodies=table is not None)
-            read = self._stage("_work/read", rows.mapInArrow(reader(config, reading), READ))
+            read = self._stage("_work/read", rows.mapInArrow(make_reader(config, reading), READ))
         latest = _latest(read)
         self._count(latest, f.col("outcome"), "reason")
         return latest

@@ -54,17 +54,17 @@ FINGERPRINTED, SKIPPED, DEAD_LETTERED = "fingerprinted", "skipped", "dead_letter
 ROOT = "file:/"  # the store of pages that come with the listing; nothing is read from it
 FORMATS = {"parquet": "parquet", "jsonl": "json", "ndjson": "json", "json": "json", "csv": "csv"}
 TEXT_TYPES = ("string", "binary")
-FIELDS = ("published_at", "updated_at", "author_id", "title", "path")
+FIELDS = ("published_at", "updated_at", "author_id", "title", "path")  # of a story, which a table may have
 
 
-def listed_row(listed: ListedRow, body: bytes | None = None) -> dict[str, Any]:
+def row_of_listed(listed: ListedRow, body: bytes | None = None) -> dict[str, Any]:
     """A listed story or a bad row as a row of LISTED; `body` is the page where the listing has it."""
     if isinstance(listed, Story):
         return asdict(listed) | {"body": body}
     return {"key": listed.key, "reason": listed.reason, "error": listed.error, "position": listed.position}
 
 
-def listed_of(row: dict[str, Any]) -> ListedRow:
+def listed_of_row(row: dict[str, Any]) -> ListedRow:
     """The inverse of `listed_row`."""
     if row["reason"] is not None:
         return BadRow(row["key"], Dead(row["reason"]), row["error"], row["position"])
@@ -75,7 +75,7 @@ def list_configured(spark: SparkSession, config: Config) -> DataFrame:
     """What [source] lists, and [reference]: one task reads the listing, which is never in memory as a whole."""
 
     def list_stories(_: Batches) -> Batches:
-        yield from _batches(map(listed_row, _list_sources(config)))
+        yield from _batches(map(row_of_listed, _list_sources(config)))
 
     return spark.range(0, 1, 1, 1).mapInArrow(list_stories, LISTED)
 
@@ -156,7 +156,7 @@ def _parse_values(values: dict[str, Any], config: Config, language: Language | N
     error = None if isinstance(body, str | bytes) else "it has no text"
     row = Row(0, texts, str(texts)[:SHOWN_CHARACTERS], error)
     listed = parse_row(row, config.registry, config.content.key)
-    return listed_row(listed, body.encode("utf-8", "replace") if isinstance(body, str) else body)
+    return row_of_listed(listed, body.encode("utf-8", "replace") if isinstance(body, str) else body)
 
 
 def _as_text(value: object) -> object:
@@ -194,7 +194,7 @@ class Reading:
         return cls(content, Extraction(extract.body, tuple(extract.strip)), works, max(1, config.run.workers // tasks))
 
 
-def reader(config: Config, reading: Reading) -> Callable[[Batches], Batches]:
+def make_reader(config: Config, reading: Reading) -> Callable[[Batches], Batches]:
     """Listed rows -> READ: the one outcome of each, and of a story that was fingerprinted its text."""
 
     def read(batches: Batches) -> Batches:
@@ -230,7 +230,7 @@ async def _read_rows(rows: list[dict[str, Any]], config: Config, reading: Readin
             return result
 
         async with free:
-            outcome = await Worker(_know_nothing, read_singly(read), config.registry).outcome(listed_of(row))
+            outcome = await Worker(_know_nothing, read_singly(read), config.registry).outcome(listed_of_row(row))
         return row_of_outcome(outcome, text)
 
     return await asyncio.gather(*map(read_one, rows))

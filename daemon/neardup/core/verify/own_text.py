@@ -57,7 +57,7 @@ def own_pairs(words: Hashes, common: PassageHashes) -> Hashes:
 
     Words up to a window from a common passage may belong to it, so they do not count.
     """
-    places, never = np.arange(len(words)), len(words) + WINDOW
+    places, never = np.arange(len(words)), len(words) + WINDOW  # farther than a window from every word
     is_common = words_in_common(words, common)
     before = np.maximum.accumulate(np.where(is_common, places, -never))
     after = np.minimum.accumulate(np.where(is_common, places, never)[::-1])[::-1]

@@ -71,7 +71,7 @@ def queue_object(db: sqlite3.Connection, queue: CaseQueue, first: int, limit: in
     held = cases.leases_held(db, [row["case_id"] for row in rows])
     marks = of_stories(db, [row["lead"] for row in rows])
     return {
-        "counts": _counts(case_queue.counts(db, queue.selection)),
+        "counts": _counts(case_queue.count_by_filter(db, queue.selection)),
         "cases": [_case(row, held.get(row["case_id"]), marks.get(row["lead"], ())) for row in rows],
     }
 

@@ -125,7 +125,7 @@ def _cases_page(
             row[name] = [part for part in row[name].split(",") if part]
     return CasesPage(
         rows,
-        case_queue.counts(db, queue.selection),
+        case_queue.count_by_filter(db, queue.selection),
         {inbox: case_queue.count(db, queue.only(inbox=inbox).selection) for inbox in INBOXES},
         None if done is None else decision(db, done),
     )

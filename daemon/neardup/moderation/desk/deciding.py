@@ -60,7 +60,7 @@ class Given:
 
 def hold_case(db: sqlite3.Connection, case_id: int, moderator: Moderator) -> Lease:
     """Lease a case to a moderator.  Raises Held where another one holds it."""
-    moderator.require(flags.languages_of(db, cases.flags_of(db, case_id)))
+    moderator.require(flags.read_languages(db, cases.flags_of(db, case_id)))
     lease = cases.take_lease(db, case_id, moderator.name)
     if lease.moderator != moderator.name:
         raise cases.lease_refusal(lease)
@@ -128,5 +128,5 @@ def state_of(row: sqlite3.Row | Mapping[str, Any]) -> str:
 
 
 def _decide(db: sqlite3.Connection, flag_ids: Sequence[int], given: Given, shown: Sequence[int] = ()) -> int:
-    given.moderator.require(flags.languages_of(db, flag_ids))
+    given.moderator.require(flags.read_languages(db, flag_ids))
     return verdicts.decide(db, flag_ids, given.verdict, given.note, given.moderator.name, given.seen, shown)

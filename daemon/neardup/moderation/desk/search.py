@@ -53,7 +53,7 @@ async def show(request: web.Request) -> web.StreamResponse:
     if has_author and story is None and not found:
         raise web.HTTPSeeOther(author_url(text))
     ids = [] if holders is None else [*holders.shares, *holders.unread]
-    rows = await desk.ledger.read(flags.stories_with_flags, [*titled, *ids])
+    rows = await desk.ledger.read(flags.list_stories, [*titled, *ids])
     return page(
         request,
         "search.html.j2",

@@ -36,14 +36,14 @@ class ListedCase:
 
 def choose(db: sqlite3.Connection, selection: Selection) -> tuple[dict[FlaggedCase, list[int]], Tally]:
     """The cases to list, each with the ids of its flags to show, and the number of all selected cases."""
-    every = case_queue.flagged_cases(db, selection)
+    every = case_queue.list_flagged_cases(db, selection)
     tally = Counter((case.language, case.kind) for case in every)
     places = fair_shares(tally, MAX_CASES_SHOWN)
     chosen: dict[FlaggedCase, list[int]] = {}
     for case in every:
         if places[case.language, case.kind]:
             places[case.language, case.kind] -= 1
-            chosen[case] = case_queue.best_flags(db, selection, case, PAIRS_OF_A_CASE)
+            chosen[case] = case_queue.list_best_flags(db, selection, case, PAIRS_OF_A_CASE)
     return chosen, tally
 
 
