@@ -65,11 +65,27 @@ def test_one_sentence_has_one_skeleton_in_every_script(text: str) -> None:
     assert of_text(text).classes.tolist() == of_text("mr brt mn").classes.tolist(), text
 
 
-@given(st.integers(0, 20), st.integers(0, 20))
-def test_latin_words_and_digits_in_another_script_do_not_count(latin: int, digits: int) -> None:
+SCRIPTS = ("मेरा भारत महान है", "মেরা ভারত মহান হৈ", "மேரா பாரத மஹான ஹை", "mera bharat mahaan hai", "میرا بھارت مہان ہے")
+
+
+@given(st.lists(st.sampled_from([sentence.split() for sentence in SCRIPTS]), min_size=4, max_size=4))
+def test_words_in_several_scripts_have_the_skeleton_of_one_script(sentences: list[list[str]]) -> None:
+    mixed = " ".join(words[n] for n, words in enumerate(sentences))
+    assert of_text(mixed).classes.tolist() == of_text("mr brt mn").classes.tolist(), mixed
+
+
+@given(st.integers(0, 20))
+def test_digits_do_not_count(digits: int) -> None:
     story = "मेरा भारत महान है " * 10
-    mixed = story + "react " * latin + "२०२४ 2024 " * digits
-    assert of_text(mixed).classes.tolist() == of_text(story).classes.tolist()
+    assert of_text(story + "२०२४ 2024 " * digits).classes.tolist() == of_text(story).classes.tolist()
+
+
+@pytest.mark.parametrize(
+    ("one_spelling", "another"),
+    [("தமிழ்", "tamizh"), ("பழம்", "pazham"), ("சொல்", "sol"), ("சொல்", "chol"), ("ଯାହା", "jaha"), ("जहाज़", "zahaaj")],
+)
+def test_letters_that_writers_mix_have_one_class(one_spelling: str, another: str) -> None:
+    assert of_text(one_spelling).classes.tolist() == of_text(another).classes.tolist()
 
 
 @settings(deadline=None)

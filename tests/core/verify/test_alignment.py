@@ -145,6 +145,17 @@ def test_repeated_text_counts_once(n: int, times: int) -> None:
     assert find_copied(story(refrain * times), story([*prose("a", 9), *refrain])).words == n
 
 
+@unhurried
+@given(lengths, st.lists(st.integers(1, MAX_GAP), min_size=2, max_size=60))
+def test_a_refrain_between_other_words_counts_once(n: int, verses: list[int]) -> None:
+    refrain = prose("r", n)
+    a, b = (
+        list(chain.from_iterable([*prose(f"{name}{k}-", words), *refrain] for k, words in enumerate(verses)))
+        for name in "ab"
+    )
+    assert find_copied(story(a), story(b)).words == n
+
+
 @pytest.mark.parametrize("language", SAMPLED)
 def test_shuffled_text_shares_nothing_and_edited_text_nearly_all(language: Language) -> None:
     words = [f"{word.decode()}{n}" for n in range(40) for word in tokens(TEXTS[language])]

@@ -177,6 +177,16 @@ def test_each_kind_follows_from_its_definition() -> None:
     assert finding_of(story, text("c")) is None
 
 
+@pytest.mark.parametrize("language", SAMPLED)
+def test_a_greeting_makes_no_copies_of_short_texts_but_a_short_text_in_another_is_one(language: Language) -> None:
+    words = tokens(" ".join(STORIES[language]))
+    greeting, own, other = words[:30], words[40:65], words[100:125]
+    first, second = text_of_words(greeting + own), text_of_words(greeting + other)
+    assert examine(first, second, 64, Thresholds(), same_text=False, is_of_one_language=True).kind is None
+    whole = examine(text_of_words(greeting), second, 64, Thresholds(), same_text=False, is_of_one_language=True)
+    assert whole.kind in {SIMILAR, PARTIAL}, whole.signals
+
+
 def test_passage_too_short_for_a_flag_is_a_near_miss() -> None:
     story = text("a")
     found = finding_of(text("c", 200) + story[:60], text("e") + story[:60])

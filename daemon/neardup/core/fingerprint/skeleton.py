@@ -1,8 +1,8 @@
 """The consonant skeleton of a text, which survives transliteration, other vowels and other spaces.
 
-It is the sequence of consonant classes (see `core.text.consonants`) in the script that most consonants of the text are
-in, so that Latin words and code in an Indic text do not make it like every other text that holds them.  Equal
-classes in a row count once, because scripts write double letters differently.  Spaces do not count at all.
+It is the sequence of consonant classes (see `core.text.consonants`), in whatever script each word is written: who
+writes Hindi with Latin letters often does so in a part of the words.  Equal classes in a row count once, because scripts write
+double letters differently.  Spaces do not count at all.
 
 The skeleton hashes of a story stand among its passage hashes.  They are a bottom-k sketch (Broder, SEQUENCES 1997) of
 the GRAM-grams of its skeleton: the least of their hashes, at least LEAST and one in SHARE of all, so that a work
@@ -15,14 +15,13 @@ import numpy as np
 import numpy.typing as npt
 
 from neardup.core.fingerprint.word_hashes import Hashes, PassageHashes, hashes_of, mix
-from neardup.core.text.consonants import CLASS_BITS, NO_CONSONANT, SCRIPTS, Classes, consonants
+from neardup.core.text.consonants import CLASS_BITS, NO_CONSONANT, Classes, consonants
 from neardup.core.text.normalize import codes_of
 
 GRAM = 16  # consonants, about 6 words; 12 have five times as many candidates by chance
 LEAST = 24  # hashes of a story, if it has so many grams
 SHARE = 96
 
-CLASS_MASK = (1 << CLASS_BITS) - 1
 SPACE = 0x20
 
 
@@ -37,11 +36,9 @@ class Skeleton:
 def skeleton_of(normalised: bytes) -> Skeleton:
     """A normalised text in UTF-8 -> its skeleton."""
     codes = codes_of(normalised.decode(errors="replace"))
-    entries = consonants().take(codes, mode="clip")
-    places = np.flatnonzero(entries != NO_CONSONANT)
-    scripts = entries[places] >> CLASS_BITS
-    places = places[scripts == np.bincount(scripts, minlength=SCRIPTS).argmax()]
-    classes = entries[places] & CLASS_MASK
+    of_codes = consonants().take(codes, mode="clip")
+    places = np.flatnonzero(of_codes != NO_CONSONANT)
+    classes = of_codes[places]
     first = np.flatnonzero(np.diff(classes, prepend=NO_CONSONANT))  # of each run of equal classes
     return Skeleton(classes[first], np.cumsum(codes == SPACE, dtype=np.int32)[places[first]])
 

@@ -554,9 +554,12 @@ static uint8_t *marks_of(struct text text, const struct span *spans, int64_t cou
     return marks;
 }
 
-/* Which words of the rows stand in a gram of their block that did not occur before: `marks`, one for each word. */
-static void mark_first_occurrences(struct text a, const struct row *rows, int64_t count, int64_t all, uint8_t *marks,
-                                   struct arena arena) {
+enum { FIRST = 1, REPEATED = 2 }; /* a word of a gram that did not occur before, and of one that did */
+
+/* Which words of the rows stand in a gram of their block that did not occur before, and in one that did: `marks`, one for
+ * each word. */
+static void mark_occurrences(struct text a, const struct row *rows, int64_t count, int64_t all, uint8_t *marks,
+                             struct arena arena) {
     uint64_t *words = take(&arena, all, sizeof(uint64_t));
     struct table table = new_table(all, &arena);
     int64_t start = 0, end = 0; /* of the block, in `words` */
@@ -570,9 +573,12 @@ static void mark_first_occurrences(struct text a, const struct row *rows, int64_
         for (; place + GRAM <= end; place++) {
             int32_t tag;
             struct slot *slot = slot_of(table, words, words + place, &tag);
+            uint8_t mark = slot->in_b ? REPEATED : FIRST;
+            for (int64_t word = place; word < place + GRAM; word++) {
+                marks[word] |= mark;
+            }
             if (!slot->in_b) {
                 *slot = (struct slot){(int32_t)place, 0, 1, tag};
-                memset(marks + place, 1, GRAM);
             }
         }
     }
@@ -615,15 +621,15 @@ static void count_copied(struct texts texts, const struct row *rows, int64_t cou
     }
     uint8_t *marks_a = marks_of(texts.a, blocks_a, blocks, common, commons, &arena);
     uint8_t *marks_b = marks_of(texts.b, blocks_b, blocks, common, commons, &arena);
-    uint8_t *is_first = take_zeros(&arena, all, 1);
-    mark_first_occurrences(texts.a, rows, count, all, is_first, arena);
+    uint8_t *occurrences = take_zeros(&arena, all, 1);
+    mark_occurrences(texts.a, rows, count, all, occurrences, arena);
     for (int64_t nth = 0; nth < count; nth++) {
         for (int32_t offset = 0; offset < rows[nth].words; offset++) {
             uint8_t *in_a = marks_a + rows[nth].at_a + offset;
             uint8_t *in_b = marks_b + rows[nth].at_b + offset;
             *in_a = *in_b = *in_a | *in_b ? COMMON : COPIED;
             found->common_words += *in_a == COMMON;
-            found->words += is_first[nth_word++] & (*in_a == COPIED);
+            found->words += (occurrences[nth_word++] == FIRST) & (*in_a == COPIED);
         }
     }
     struct span *spans = (struct span *)(found + 1);

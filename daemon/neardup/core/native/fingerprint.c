@@ -59,7 +59,7 @@ typedef struct {
     const uint8_t *text;  /* the words, separated by spaces */
     const uint32_t *ends; /* where each ends */
     size_t count, bytes;
-    uint8_t *classes;     /* of the consonants, with their scripts */
+    uint8_t *classes;     /* of the consonants */
     size_t class_count;
 } Words;
 
@@ -358,16 +358,15 @@ static size_t sample_passages(const uint64_t *shingles, size_t words, uint64_t *
 
 /* ---- skeleton ---- */
 
-/* Keep the classes of a script, equal ones in a row once, and without a branch again; returns how many are left. */
-static size_t keep_skeleton(uint8_t *classes, size_t count, unsigned script) {
-    unsigned before = NO_CONSONANT;
+/* Keep equal classes in a row once, without a branch again; returns how many are left. */
+static size_t keep_skeleton(uint8_t *classes, size_t count) {
+    uint8_t before = NO_CONSONANT;
     size_t kept = 0;
     for (size_t n = 0; n < count; n++) {
-        unsigned class = classes[n] & ((1 << CLASS_BITS) - 1);
-        bool is_of_script = classes[n] >> CLASS_BITS == script;
-        classes[kept] = (uint8_t)class;
-        kept += is_of_script && class != before;
-        before = is_of_script ? class : before;
+        uint8_t class = classes[n];
+        classes[kept] = class;
+        kept += class != before;
+        before = class;
     }
     return kept;
 }
@@ -398,8 +397,7 @@ static size_t keep_below(const uint64_t *numbers, size_t count, uint64_t limit, 
 /* Write the hashes of the skeleton; returns how many there are.  `grams`, `low` and `spare` have room for a number a
  * class. */
 static size_t sample_skeleton(const Words *words, uint64_t *grams, uint64_t *low, uint64_t *spare, uint64_t *hashes) {
-    unsigned script = main_script(words->classes, words->class_count);
-    size_t kept = keep_skeleton(words->classes, words->class_count, script);
+    size_t kept = keep_skeleton(words->classes, words->class_count);
     size_t count = hash_skeleton(words->classes, kept, grams), size = 0;
     size_t wanted = count / SHARE > LEAST ? count / SHARE : LEAST;
     if (count > SPARE * wanted) {

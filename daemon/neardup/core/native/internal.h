@@ -87,23 +87,12 @@ INLINE bool is_among(uint32_t number, const uint32_t *ascending, int64_t count) 
     return first < count && ascending[first] == number;
 }
 
-/* The entries of `consonants`: a class of CLASS_BITS, and the script above it; or NO_CONSONANT. */
-enum { NO_CONSONANT = 255, CLASS_BITS = 3, SCRIPTS = 3 };
+/* The entries of `consonants`: a class of CLASS_BITS, or NO_CONSONANT. */
+enum { NO_CONSONANT = 255, CLASS_BITS = 3 };
 
 /* The entry of a code point; the last one of the `count` serves all beyond. */
 INLINE uint8_t consonant_of(const uint8_t *consonants, uint64_t count, uint32_t code) {
     return consonants[code < count ? code : count - 1];
-}
-
-/* The script that most consonants are in, the first of equal ones. */
-INLINE unsigned main_script(const uint8_t *classes, size_t count) {
-    size_t counts[SCRIPTS] = {0};
-    unsigned most = 0;
-    for (unsigned script = 0; script < SCRIPTS; script++) {
-        for (size_t n = 0; n < count; n++) counts[script] += classes[n] >> CLASS_BITS == script;
-        if (counts[script] > counts[most]) most = script;
-    }
-    return most;
 }
 
 

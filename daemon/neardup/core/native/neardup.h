@@ -49,7 +49,7 @@ typedef struct {
     uint64_t composition_count;   /* rows */
     const uint16_t *readings;     /* four rows: how a look-alike is read beside other letters */
     uint64_t reading_count;       /* code points in a row */
-    const uint8_t *consonants;    /* of each code point its script and consonant class, 255 for none; likewise */
+    const uint8_t *consonants;    /* of each code point its consonant class, 255 for none; likewise */
     uint64_t consonant_count;     /* at least 0xE00 */
     const int64_t *weights;       /* of a word in the SimHash, by its frequency in the text */
     uint64_t weight_count;
@@ -306,7 +306,7 @@ ND_API int64_t nd_count_apart_pairs(const nd_numbers *sets, int64_t n, const nd_
 /* The grams of the skeleton of a normalised text in UTF-8, in its order: each of `size` consonant classes, 1 to 10, of
  * three bits each, the first in the highest.
  *
- * `consonants` has, for each of `codes` code points, the script and the class, 255 for none; the last entry serves all
+ * `consonants` has, for each of `codes` code points, the class, 255 for none; the last entry serves all
  * beyond.  `entries` and `grams` have room for a number a byte.  Returns how many grams there are; ND_INVALID for bytes
  * that are not UTF-8.  Reference: core.verify.skeletons.packed_grams.
  */

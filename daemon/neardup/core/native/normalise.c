@@ -220,7 +220,7 @@ static uint32_t chillu_at(const Text *text, const uint8_t *at) {
 
 /* ---- normalisation ---- */
 
-/* The class of a letter of the skeleton, with its script; NO_CONSONANT for any other code point. */
+/* The class of a letter of the skeleton; NO_CONSONANT for any other code point. */
 INLINE uint8_t class_of(const nd_tables *tables, uint32_t code) {
     return consonant_of(tables->consonants, tables->consonant_count, code);
 }

@@ -126,12 +126,12 @@ int64_t nd_skeleton_grams(const uint8_t *text, int64_t bytes, const uint8_t *con
     if (count < 0) {
         return count;
     }
-    unsigned script = main_script(entries, (size_t)count), before = NO_CONSONANT;
+    unsigned before = NO_CONSONANT;
     uint32_t gram = 0, all = (uint32_t)(((uint64_t)1 << CLASS_BITS * size) - 1);
     for (int64_t nth = 0; nth < count; nth++) { /* equal classes in a row count once; again without a branch */
-        unsigned class = entries[nth] & ((1 << CLASS_BITS) - 1);
-        int is_of_script = entries[nth] >> CLASS_BITS == script, is_kept = is_of_script && class != before;
-        before = is_of_script ? class : before;
+        unsigned class = entries[nth];
+        int is_kept = class != before;
+        before = class;
         gram = is_kept ? (gram << CLASS_BITS | class) & all : gram;
         grams[kept >= size ? kept - size + 1 : 0] = gram;
         kept += is_kept;

@@ -279,14 +279,18 @@ def _spans_of_blocks(runs: Blocks, side: int) -> Spans:
 
 
 def _first_occurrences(words: Hashes, blocks: npt.NDArray[np.intp]) -> Mask:
-    """Which of the equal words, of these blocks, stand in a gram of their block that did not occur before."""
-    found, before = np.zeros(len(words), bool), set[bytes]()
+    """Which of the equal words, of these blocks, stand in a gram of their block that did not occur before, and in none
+    that did.
+
+    So a refrain, or the options of a quiz, count once, whatever word stands before and after them.
+    """
+    first, repeated, before = np.zeros(len(words), bool), np.zeros(len(words), bool), set[bytes]()
     in_one_block = blocks[GRAM - 1 :] == blocks[: 1 - GRAM]
     for place, gram in enumerate(packed_grams(words)):
-        if in_one_block[place] and gram not in before:
+        if in_one_block[place]:
+            (repeated if gram in before else first)[place : place + GRAM] = True
             before.add(gram)
-            found[place : place + GRAM] = True
-    return found
+    return first & ~repeated
 
 
 def _mask(words: int, places: Places) -> Mask:

@@ -7,16 +7,17 @@ sets of word pairs of the two texts.
 from collections import defaultdict
 from collections.abc import Callable, Sequence
 from dataclasses import replace
+from functools import cache
 from typing import NamedTuple
 
 import numpy as np
 import numpy.typing as npt
 
 from neardup.core.fingerprint.minhash import agreeing, estimated_jaccard, signature_rows
-from neardup.core.fingerprint.skeleton import LEAST
 from neardup.core.fingerprint.word_hashes import MIN_SHARED, Hashes, PassageHashes
+from neardup.core.text.scripts import script_of_most
 from neardup.core.verify import skeletons
-from neardup.core.verify.alignment import NO_HASHES, copied_pairs, words_in_common
+from neardup.core.verify.alignment import NO_HASHES, Mask, copied_pairs, words_in_common
 from neardup.core.verify.longest_run import longest_run
 from neardup.core.verify.own_text import common_in_both, own_containment
 from neardup.core.verify.sets import ONE_PAIR, Pairs, count_apart_pairs, count_shared, count_shared_pairs
@@ -26,8 +27,10 @@ from neardup.core.verify.tiers import (
     COPIED_WORDS,
     LABELS,
     LANGUAGES,
+    LONG_SPANS,
     OWN_CONTAINMENT,
     POPULAR,
+    SHORT,
     Thresholds,
     counts_common,
     kind_of,
@@ -40,9 +43,11 @@ NEAR_MISS_WORDS = 40
 # Shingles.  Texts that share fewer are not aligned: as each run of a block has 3 words or more, NEAR_MISS_WORDS copied
 # words share 26 shingles, or a few less where shingles repeat.
 MIN_SHARED_SHINGLES = 20
-# The share of the skeleton hashes of the shorter of two long texts.  They are a sample of the grams of its skeleton, so
-# texts that share less of them share far less than the threshold of grams.
-LEAST_SHARED = 0.25
+# Shingles, or words of skeletons.  Half of a short story may be a greeting or a form, which many of its kind share.
+SHORT_PART = 40
+# The share of the words in long spans that are written otherwise; passages of equal words are no disguise.
+LEAST_UNEQUAL = 0.1
+MORE_ALIKE = 0.02  # how much the containment of two skeletons of which a part is disguised exceeds that of the words
 
 HashRows = npt.NDArray[np.uint64]  # (n, 2): SimHashes as two words each
 
@@ -281,49 +286,81 @@ def _assess_disguised(
     pairs: Sequence[_Texts], thresholds: Thresholds, common: PassageHashes
 ) -> list[Assessment | None]:
     """The assessments of pairs in one script by their skeletons; None where these do not make them copies."""
-    if not pairs:
-        return []
-    texts, places = distinct_texts([(a, b) for a, b, *_ in pairs])
-    hashes = [text.skeleton_hashes for text in texts]
-    lengths = np.array([len(some) for some in hashes], np.int64)
-    fewer = lengths[places[:, :2]].min(axis=1)
-    least = np.where(fewer > LEAST, LEAST_SHARED * fewer, MIN_SHARED)
-    alike = np.flatnonzero(count_apart_pairs(hashes, places, common) >= least).tolist()
     found: list[Assessment | None] = [None] * len(pairs)
+    if not pairs:
+        return found
+    texts, places = distinct_texts([(a, b) for a, b, *_ in pairs])
+    shared = count_apart_pairs([text.skeleton_hashes for text in texts], places, common)
+    alike = np.flatnonzero(shared >= MIN_SHARED).tolist()
     for n, assessment in zip(alike, _assess_skeletons([pairs[n] for n in alike], thresholds, common), strict=True):
         found[n] = None if assessment.kind is None else assessment
     return found
 
 
 def _assess_skeletons(pairs: Sequence[_Texts], thresholds: Thresholds, common: PassageHashes) -> list[Assessment]:
-    """The assessments of pairs by their skeletons; copies must be that apart from common passages as well."""
+    """The assessments of pairs by their skeletons; copies must be that apart from common passages as well.
+
+    Only skeletons that are more alike than the words are aligned, as those of a disguised part are.
+    """
     if not pairs:
         return []
     texts, places = distinct_texts([(a, b) for a, b, *_ in pairs])
     overlaps = skeletons.overlaps([text.skeleton_grams for text in texts], places, [pair.bits for pair in pairs])
-    found = [replace(overlap, extra={LANGUAGES: pair.languages}) for pair, overlap in zip(pairs, overlaps, strict=True)]
-    copies = [n for n, signals in enumerate(found) if kind_of(signals, thresholds) is not None]
-    commons = common_in_both([pairs[n][:2] for n in copies], common)
-    assessed = [Assessment(None, signals) for signals in found]
-    for n, held in zip(copies, commons, strict=True):
-        assessed[n] = _assess_alike(pairs[n], found[n], held, thresholds)
-    return assessed
+    shared = count_shared_pairs([text.shingles for text in texts], places).tolist()
+    skeleton_of = cache(lambda place: texts[place].skeleton)  # some texts are in many pairs
+    found = list[Assessment]()
+    for n, (pair, overlap) in enumerate(zip(pairs, overlaps, strict=True)):
+        signals = _with(overlap, LANGUAGES, pair.languages)
+        of_words = shared[n] / max(min(len(pair.a.shingles), len(pair.b.shingles)), 1)
+        assessment = None
+        if kind_of(signals, thresholds) is not None or signals.containment > of_words + MORE_ALIKE:
+            copied = skeletons.copied_words(*map(skeleton_of, places[n, :2].tolist()))
+            assessment = _assess_alike(pair, signals, copied, thresholds, common)
+        found.append(assessment or Assessment(None, signals))
+    return found
 
 
-def _assess_alike(texts: _Texts, signals: Signals, common: PassageHashes, thresholds: Thresholds) -> Assessment:
-    """The assessment of a pair whose whole skeletons are alike; `common` are the passages that both hold."""
-    a, b, masks = texts.a, texts.b, None
-    if len(common):
-        masks = words_in_common(a.word_hashes, common), words_in_common(b.word_hashes, common)
-        grams = [skeletons.grams_apart(text.normalised, mask) for text, mask in zip((a, b), masks, strict=True)]
+def _assess_alike(
+    texts: _Texts, signals: Signals, copied: Copied, thresholds: Thresholds, common: PassageHashes
+) -> Assessment | None:
+    """The assessment of a pair by what its aligned skeletons share; None where that is too little.
+
+    In two languages equal words are code and names, which translations of a page share as well, and in one script those
+    into sister languages share much that is nearly equal.
+    """
+    spans = copied.spans_a, copied.spans_b
+    if kind_of(_with(signals, LONG_SPANS, min(map(skeletons.words_in_long_spans, spans))), thresholds) is None:
+        return None
+    a, b = texts.a, texts.b
+    [held] = common_in_both([(a, b)], common)
+    in_common = words_in_common(a.word_hashes, held), words_in_common(b.word_hashes, held)
+    equal = np.isin(a.word_hashes, b.word_hashes), np.isin(b.word_hashes, a.word_hashes)
+    left_out = (in_common[0] | equal[0], in_common[1] | equal[1]) if texts.languages == 2 else in_common
+    if left_out[0].any() or left_out[1].any():
+        grams = [skeletons.grams_apart(text.normalised, mask) for text, mask in zip((a, b), left_out, strict=True)]
         [overlap] = skeletons.overlaps(grams, ONE_PAIR, [texts.bits])
         signals = replace(overlap, extra=signals.extra)
-    kind = kind_of(signals, thresholds)
-    if kind is None:
-        return Assessment(None, signals)
-    found = skeletons.copied_words(a.skeleton, b.skeleton, masks)
-    signals = replace(signals, extra={**signals.extra, COPIED_WORDS: found.words})
-    return Assessment(kind if found.words else None, signals, found.spans_a, found.spans_b)
+    copied = skeletons.apart(copied, in_common)
+    spans = copied.spans_a, copied.spans_b
+    words, unequal = (min(map(skeletons.words_in_long_spans, spans, masks)) for masks in (left_out, equal))
+    is_disguised = texts.languages == 1 or _script_of(a, ~equal[0]) != _script_of(b, ~equal[1])
+    if is_disguised and unequal >= LEAST_UNEQUAL * words:
+        signals = _with(signals, LONG_SPANS, words)
+    signals = _with(signals, COPIED_WORDS, copied.words)
+    if copied.words < SHORT_PART:
+        signals = _with(signals, SHORT, 1)
+    kind = kind_of(signals, thresholds) if copied.words else None
+    return Assessment(kind, signals, *spans)
+
+
+def _with(signals: Signals, name: str, value: float) -> Signals:
+    """The signals with one of a tier more."""
+    return replace(signals, extra={**signals.extra, name: value})
+
+
+def _script_of(text: Text, mask: Mask) -> str | None:
+    """The script of most letters of some words of a text."""
+    return script_of_most(b" ".join(word for word, is_meant in zip(text.words, mask, strict=True) if is_meant).decode())
 
 
 def _if_recorded(assessment: Assessment) -> Assessment | None:
@@ -344,6 +381,8 @@ def _extra(texts: _Texts, overlap: Signals, found: Copied, common: PassageHashes
     if found.common_words:
         extra[COMMON_WORDS] = found.common_words
     extra |= _labels(texts.languages)
+    if (overlap.containment_a or 0) * len(texts.a.shingles) < SHORT_PART - 0.5:
+        extra |= {SHORT: 1}
     if found.common_words and overlap.containment >= NEAR_MISS:
         few, many = sorted((texts.a, texts.b), key=lambda text: len(text.shingles))
         own = own_containment(few, many, common)

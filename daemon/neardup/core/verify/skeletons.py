@@ -25,8 +25,9 @@ from neardup.core.verify.sets import Numbers, Pairs, count_apart_pairs
 from neardup.records import NO_SPANS, Copied, Signals, Spans
 
 GRAM = 8  # consonants, about 3 words: stories in other languages share .15 of them at most
-# Consonants.  One that differs changes so many grams in a row, which is the longest gap within an aligned block.
-ALIGNED_GRAM = 5
+# Consonants.  One that differs changes so many grams in a row, which is less than the longest gap within a block.
+ALIGNED_GRAM = 4
+LONG_SPAN = 20  # words: unrelated texts have hardly one aligned span of so many
 MIN_SHARED = 50  # grams, of about 20 words; less is a name, a title or a formula
 
 Grams = Numbers
@@ -76,17 +77,26 @@ def grams_apart(normalised: bytes, is_common: Mask) -> Grams:
     return distinct(grams[before[GRAM:] == before[:-GRAM]]) if len(grams) else grams
 
 
-def copied_words(a: Skeleton, b: Skeleton, common: tuple[Mask, Mask] | None = None) -> Copied:
-    """What `find_copied` finds in the skeletons, as words of either text; `words` counts those of the lesser.
-
-    `common` are the words of either text that do not count.
-    """
+def copied_words(a: Skeleton, b: Skeleton) -> Copied:
+    """What `find_copied` finds in the skeletons, as words of either text; `words` counts those of the lesser."""
     found = find_copied(grams_of(a.classes, ALIGNED_GRAM), grams_of(b.classes, ALIGNED_GRAM))
-    spans_a, spans_b = _in_words(found.spans_a, a), _in_words(found.spans_b, b)
-    if common is not None:
-        spans_a, spans_b = _apart(spans_a, common[0]), _apart(spans_b, common[1])
-    words = min(int(np.diff(spans).sum()) for spans in (spans_a, spans_b))
-    return Copied(words, 0, spans_a, spans_b, None)
+    return _of_spans(_in_words(found.spans_a, a), _in_words(found.spans_b, b))
+
+
+def apart(found: Copied, common: tuple[Mask, Mask]) -> Copied:
+    """What `copied_words` found without the words of either text that stand in common passages."""
+    return _of_spans(_apart(found.spans_a, common[0]), _apart(found.spans_b, common[1]))
+
+
+def _of_spans(spans_a: Spans, spans_b: Spans) -> Copied:
+    return Copied(min(int(np.diff(spans).sum()) for spans in (spans_a, spans_b)), 0, spans_a, spans_b, None)
+
+
+def words_in_long_spans(spans: Spans, left_out: Mask | None = None) -> int:
+    """How many words, apart from some, the (n, 2) spans of a text have that are LONG_SPAN words or more."""
+    long = spans[np.diff(spans, axis=1)[:, 0] >= LONG_SPAN]
+    words = int(np.diff(long).sum())
+    return words if left_out is None else words - sum(int(left_out[start:end].sum()) for start, end in long.tolist())
 
 
 def pair_spans(a: Skeleton, b: Skeleton, spans_a: Spans, spans_b: Spans) -> PairedSpans:

@@ -15,13 +15,17 @@ EXACT, NEAR, SIMILAR, PARTIAL, PASSAGE = "exact", "near", "similar", "partial", 
 TRANSLITERATED, TRANSLATED, RETOLD = "transliterated", "translated", "retold"
 # Extra signals, as `core.verify.alignment` counts them: copied words, and those that stand in common passages instead.
 COPIED_WORDS, COMMON_WORDS = "copied_words", "common_words"
+LONG_SPANS = "long_spans"  # words, as `core.verify.skeletons` counts them
 OWN_CONTAINMENT = "own_containment"  # as `core.verify.own_text` computes it, where both texts have common passages
+SHORT = "short"  # 1 where the texts share few shingles: what they share may be a greeting or a form
 POPULAR = "popular"  # 1 where the shorter text is little more than common passages, so that it has no own containment
 MARGIN = "margin"  # of vectors, as `meaning.margins` computes it
 LANGUAGES = "languages"  # where the signals compare skeletons: how many languages the stories are filed under, 1 or 2
 LABELS = "labels"  # where the signals compare words: 2 if the stories are filed under two languages, in one script
 # Of the skeletons of two stories of one language.  Stories that share a form or a disclaimer have up to .50.
 DISGUISED_CONTAINMENT = 0.6
+# Words in long spans of two skeletons.  Unrelated stories have up to 40, translations of a page apart from its code 55.
+DISGUISED_WORDS = 80
 # Apart from a disclaimer that they share, most unrelated stories of one kind have less own containment than this.
 UNRELATED_CONTAINMENT = 0.175
 
@@ -100,19 +104,28 @@ def _is_similar(signals: Signals, thresholds: Thresholds) -> bool:
     )
 
 
-def _is_partial(signals: Signals, thresholds: Thresholds) -> bool:
-    """What many share is no part copied, unless a longer story has a popular text as a whole.
+def _whole(thresholds: Thresholds) -> float:
+    """The share that two texts of one length have of each other which are just `similar`."""
+    return 2 * thresholds.jaccard / (1 + thresholds.jaccard)
 
-    The part of it is then that which two texts of one length have that are `similar`.
-    """
+
+def _is_partial(signals: Signals, thresholds: Thresholds) -> bool:
+    """What many share is no part copied, nor are a few words, unless a longer story has a text as a whole."""
     if POPULAR in signals.extra:
-        return signals.containment >= 2 * thresholds.jaccard / (1 + thresholds.jaccard)
+        return signals.containment >= _whole(thresholds)
+    if SHORT in signals.extra and signals.containment < _whole(thresholds):
+        return False
     own, copied = signals.extra.get(OWN_CONTAINMENT, 1), signals.extra.get(COPIED_WORDS, 1)
     return min(signals.containment, own) >= thresholds.containment and copied > 0
 
 
 def _is_transliterated(signals: Signals, thresholds: Thresholds) -> bool:
+    """A part is enough if it is long: words in another script or misread ones change many grams of a copy."""
+    if signals.extra.get(LONG_SPANS, 0) >= DISGUISED_WORDS:
+        return True
     least = DISGUISED_CONTAINMENT if signals.extra[LANGUAGES] == 1 else 0
+    if SHORT in signals.extra:
+        least = max(least, _whole(thresholds))
     return signals.containment >= max(thresholds.containment, least)
 
 
