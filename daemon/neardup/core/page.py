@@ -111,7 +111,7 @@ def _page_story(found: Extracted, marks: Marks) -> PageStory:
     if found.counts is not None:
         text = Text(utf8, marks)
         text.counts = found.counts
-        return PageStory(text)
+        return PageStory(text, found.hidden, rendered=found.rendered)
     if overrides_direction(utf8):
         utf8 = in_reading_order(found.text).encode()
     return PageStory(Text(utf8, marks), found.hidden, REPLACEMENT.encode() in utf8, found.rendered)

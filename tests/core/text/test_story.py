@@ -5,6 +5,8 @@ from random import Random
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from neardup.core.css.native_rendering import render_natively
+from neardup.core.css.page_styles import style_sheets
 from neardup.core.native import page as native_page
 from neardup.core.page import Page, Unreadable, fingerprint_page, story_of
 from neardup.core.text.decoding import is_plain
@@ -13,6 +15,8 @@ from neardup.core.text.parsing import parse, parse_briefly
 from selectolax.lexbor import LexborHTMLParser
 
 from tests.support.random_pages import random_page
+from tests.support.site_template import in_template
+from tests.support.styled_pages import styled_page
 
 pytestmark = pytest.mark.native
 EXTRACTIONS = (
@@ -21,7 +25,8 @@ EXTRACTIONS = (
 )  # fmt: skip
 
 pages = st.builds(
-    lambda seed, oddity: random_page(Random(seed), oddity=oddity),
+    lambda make, seed, oddity: make(Random(seed), oddity=oddity),
+    st.sampled_from((random_page, styled_page)),
     st.integers(0, 1 << 64),
     st.sampled_from((0, 0.005, 0.02, 0.2)),
 )
@@ -42,7 +47,7 @@ def both_ways(body: bytes, extraction: Extraction) -> list[tuple[object, ...]]:
     native = read(page, extraction)
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr("neardup.core.text.html.read_plain_story", lambda *_: None)
-        patch.setattr("neardup.core.text.html.parse_briefly", lambda _: None)
+        patch.setattr("neardup.core.text.html.render_natively", lambda *_: None)
         patch.setattr("neardup.core.text.html.parse_briefly", lambda *_, **__: None)
         return [native, read(page, extraction)]
 
@@ -52,6 +57,13 @@ def both_ways(body: bytes, extraction: Extraction) -> list[tuple[object, ...]]:
 def test_both_roads_make_the_same_of_any_page(body: bytes, extraction: Extraction) -> None:
     native, reference = both_ways(body, extraction)
     assert native == reference
+
+
+def test_the_native_core_renders_a_site_s_template() -> None:
+    root = parse(in_template("<p>one</p> <p>two</p>"))
+    assert root is not None
+    found = render_natively(root, [root], style_sheets(root))
+    assert found is not None and "\none\n \ntwo\n" in found.utf8.decode()
 
 
 @given(st.lists(pages, min_size=1, max_size=4))

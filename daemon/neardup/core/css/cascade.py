@@ -10,7 +10,7 @@ from selectolax.lexbor import LexborNode
 from neardup.core.css.computed_style import DOUBT, Looks, Values
 from neardup.core.css.declarations import Declaration, declarations, substitute_properties
 from neardup.core.css.page_styles import MOST_WORK, StyleSheet
-from neardup.core.css.sheets import MOST_RULES
+from neardup.core.css.sheets import MOST_RULES, Rule
 from neardup.core.css.values import GLOBAL, expand
 from neardup.core.text.parsing import find_matching
 
@@ -54,7 +54,72 @@ class Known:
 KNOWN: dict[tuple[StyleSheet, ...], Known] = {}
 
 
-class Sheets:
+class Rules:
+    """The rules of some style sheets, and what is known of the elements that they match.
+
+    They are the first MOST_RULES, and only `is_whole` if there are no others.
+    """
+
+    def __init__(self, sheets: Sequence[StyleSheet]) -> None:
+        self.rules = [rule for sheet in sheets for rule in sheet.rules][:MOST_RULES]
+        self.markers = [marker for sheet in sheets for marker in sheet.markers]
+        self.is_whole = len(self.rules) < MOST_RULES and all(sheet.is_whole for sheet in sheets)
+        self.known = _known_of(tuple(sheets)) if self.is_whole else Known()
+
+    @property
+    def looks(self) -> Looks:
+        return self.known.looks
+
+    def values(
+        self, tag: str, matched: tuple[int, ...], attributes: Attributes, custom: Values, pseudo: str = ""
+    ) -> Values:
+        """The values that an element declares by the rules that match it, one object for elements with the same ones.
+
+        `custom` are the custom properties that it inherits.
+        """
+        if not (attributes or matched or tag in BROWSER_STYLES):
+            return NONE
+        alike = find_alike(tag, matched, attributes)
+        key = alike, pseudo, id(custom), None if self.is_whole else attributes.get("class")
+        found = self.known.values.get(key) if alike else None
+        if found is None:
+            if len(self.known.values) >= MOST_VALUES:
+                self.known.values.clear()
+            found = self._find_declared_values(tag, matched, attributes, custom, pseudo), custom
+            if alike:
+                self.known.values[key] = found
+        return found[0]
+
+    def _find_declared_values(
+        self, tag: str, matched: tuple[int, ...], attributes: Attributes, custom: Values, pseudo: str
+    ) -> Values:
+        """The last of the strongest declared values."""
+        every = [(order, self.rules[order]) for order in matched]
+        chosen = [(order, rule) for order, rule in every if rule.pseudo == pseudo]
+        weighed: list[Weighed] = [
+            ((item.important, False, -rule.layer if item.important else rule.layer, rule.specificity, order), item)
+            for order, rule in chosen
+            if not rule.is_doubtful
+            for item in rule.declarations.items
+        ]
+        if not pseudo:
+            weighed = [*_browser_style(tag), *_hints(tag, attributes), *weighed, *_inline(attributes)]
+        values = _cascade([item for _, item in sorted(weighed, key=itemgetter(0))], custom) if weighed else {}
+        unsure = [rule.selector for _, rule in chosen if rule.is_doubtful and rule.declarations.acts]
+        if not pseudo and _is_covered(rule for _, rule in every):
+            unsure.append("::before")
+        if not self.is_whole and "class" in attributes:
+            unsure.append(f".{attributes['class']}")
+        if unsure:
+            values = {**values, DOUBT: ", ".join(unsure)}
+        if values and tag in ("html", "body"):
+            values = {**values, "overflow": "visible"}  # one can scroll to what overflows the whole page
+            if tag == "html" and values.get("display") == "contents":
+                values["display"] = "block"
+        return values
+
+
+class Sheets(Rules):
     """The rules of a page's style sheets, by the elements that they match.
 
     `acting` are the elements on which they act, by their `mem_id`, and `moved` those of them that they may move.
@@ -62,18 +127,21 @@ class Sheets:
     """
 
     def __init__(self, root: LexborNode, sheets: Sequence[StyleSheet]) -> None:
+        super().__init__(sheets)
         self._matched: dict[int, list[int]] = {}
         self.slotted: list[str] = []  # selectors of what may be hidden in slots
         self._of: dict[tuple[int, str], tuple[Attributes, Values]] = {}
         self.pseudos: dict[int, set[str]] = {}
         self.acting: dict[int, LexborNode] = {}
         self.moved: dict[int, LexborNode] = {}
+        self._match(root)
+        if not self.is_whole:
+            self.known = Known()
+
+    def _match(self, root: LexborNode) -> None:
         elements = len(find_matching("*", root))
         room, work = MOST_MATCHES, MOST_WORK
-        rules = self._rules = [rule for sheet in sheets for rule in sheet.rules][:MOST_RULES]
-        self.markers = [marker for sheet in sheets for marker in sheet.markers]
-        self.is_whole = len(rules) < MOST_RULES and all(sheet.is_whole for sheet in sheets)
-        for order, rule in enumerate(rules):
+        for order, rule in enumerate(self.rules):
             work -= elements * (elements if rule.is_costly else 1)
             if work < 0:
                 self.is_whole = False
@@ -96,8 +164,6 @@ class Sheets:
                 self._matched.setdefault(element, []).append(order)
                 if rule.pseudo:
                     self.pseudos.setdefault(element, set()).add(rule.pseudo)
-        self.known = _known_of(tuple(sheets)) if self.is_whole else Known()
-        self.looks = self.known.looks
 
     def of(self, node: LexborNode, custom: Values, pseudo: str = "") -> tuple[Attributes, Values]:
         """The attributes of an element, and its declared values; with `pseudo`, those of its `before` or `after`.
@@ -113,64 +179,31 @@ class Sheets:
         return found
 
     def _values(self, node: LexborNode, attributes: Attributes, custom: Values, pseudo: str) -> Values:
-        """The values that the element declares, which are one object for elements with the same ones."""
-        if not (attributes or node.mem_id in self._matched or node.tag in BROWSER_STYLES):
-            return NONE
-        alike = self.alike(node, attributes)
-        key = alike, pseudo, id(custom), None if self.is_whole else attributes.get("class")
-        found = self.known.values.get(key) if alike else None
-        if found is None:
-            if len(self.known.values) >= MOST_VALUES:
-                self.known.values.clear()
-            found = self._find_declared_values(node, attributes, custom, pseudo), custom
-            if alike:
-                self.known.values[key] = found
-        return found[0]
+        return self.values(node.tag or "", tuple(self._matched.get(node.mem_id, ())), attributes, custom, pseudo)
 
     def alike(self, node: LexborNode, attributes: Attributes) -> Hashable | None:
-        """What elements have in common that declare the same values and are displayed alike, if they inherit the same.
+        """As `find_alike`."""
+        return find_alike(node.tag or "", tuple(self._matched.get(node.mem_id, ())), attributes)
 
-        None for an element that has too long a style to be remembered.
-        """
-        matched = tuple(self._matched.get(node.mem_id, ()))
-        if STYLING.isdisjoint(attributes):
-            return node.tag, matched
-        styled = [(name, value) for name, value in attributes.items() if name in STYLING]
-        if sum(len(value or "") for _, value in styled) > LONGEST_STYLE:
-            return None
-        return node.tag, matched, *styled
 
-    def _find_declared_values(self, node: LexborNode, attributes: Attributes, custom: Values, pseudo: str) -> Values:
-        """The last of the strongest declared values."""
-        every = [(order, self._rules[order]) for order in self._matched.get(node.mem_id, ())]
-        matched = [(order, rule) for order, rule in every if rule.pseudo == pseudo]
-        weighed: list[Weighed] = [
-            ((item.important, False, -rule.layer if item.important else rule.layer, rule.specificity, order), item)
-            for order, rule in matched
-            if not rule.is_doubtful
-            for item in rule.declarations.items
-        ]
-        if not pseudo:
-            weighed = [*_browser_style(node), *_hints(node, attributes), *weighed, *_inline(attributes)]
-        values = _cascade([item for _, item in sorted(weighed, key=itemgetter(0))], custom) if weighed else {}
-        unsure = [rule.selector for _, rule in matched if rule.is_doubtful and rule.declarations.acts]
-        if not pseudo and self._is_covered(node):
-            unsure.append("::before")
-        if not self.is_whole and "class" in attributes:
-            unsure.append(f".{attributes['class']}")
-        if unsure:
-            values = {**values, DOUBT: ", ".join(unsure)}
-        if values and node.tag in ("html", "body"):
-            values = {**values, "overflow": "visible"}  # one can scroll to what overflows the whole page
-            if node.tag == "html" and values.get("display") == "contents":
-                values["display"] = "block"
-        return values
+def find_alike(tag: str, matched: tuple[int, ...], attributes: Attributes) -> Hashable | None:
+    """What elements have in common that declare the same values and are displayed alike, if they inherit the same.
 
-    def _is_covered(self, node: LexborNode) -> bool:
-        """Whether generated content may lie over the element."""
-        generated = [rule for order in self._matched.get(node.mem_id, ()) if (rule := self._rules[order]).pseudo]
-        names = {name for rule in generated for item in rule.declarations.items for name, _ in item.longhands}
-        return {"position", "background-color"} <= names
+    None for an element that has too long a style to be remembered.
+    """
+    if STYLING.isdisjoint(attributes):
+        return tag, matched
+    styled = [(name, value) for name, value in attributes.items() if name in STYLING]
+    if sum(len(value or "") for _, value in styled) > LONGEST_STYLE:
+        return None
+    return tag, matched, *styled
+
+
+def _is_covered(rules: Iterable[Rule]) -> bool:
+    """Whether generated content may lie over an element that rules match."""
+    generated = [rule for rule in rules if rule.pseudo]
+    names = {name for rule in generated for item in rule.declarations.items for name, _ in item.longhands}
+    return {"position", "background-color"} <= names
 
 
 def _known_of(sheets: tuple[StyleSheet, ...]) -> Known:
@@ -181,16 +214,16 @@ def _known_of(sheets: tuple[StyleSheet, ...]) -> Known:
     return known
 
 
-def _browser_style(node: LexborNode) -> Iterator[Weighed]:
-    for declaration in BROWSER_STYLES.get(node.tag or "", ()):
+def _browser_style(tag: str) -> Iterator[Weighed]:
+    for declaration in BROWSER_STYLES.get(tag, ()):
         yield (False, False, -2, (0, 0, 0), 0), declaration
 
 
-def _hints(node: LexborNode, attributes: Attributes) -> Iterator[Weighed]:
+def _hints(tag: str, attributes: Attributes) -> Iterator[Weighed]:
     hints: Iterable[tuple[str, str]] = HINTS.items()
-    if node.tag in SVG:
+    if tag in SVG:
         hints = [(name, name) for name in OF_SVG] + [("x", "left"), ("y", "top")]
-    if node.tag in SIZED:
+    if tag in SIZED:
         hints = [*hints, ("width", "width"), ("height", "height")]
     for name, longhand in hints:
         if value := attributes.get(name):

@@ -45,12 +45,12 @@ def order_children(
     if display.endswith("grid"):
         return _order_by_cells(pairs, values, is_backwards=_is_backwards(children, to_the_left))
     if display.endswith("flex"):
-        pairs.sort(key=lambda pair: _order(pair[1]))
+        pairs.sort(key=lambda pair: order_of(pair[1]))
         direction = values.get("flex-direction", "row")
         if ("reverse" in direction) != ("column" not in direction and _is_backwards(children, to_the_left)):
             pairs.reverse()
     elif sum(map(_is_placed, pairs)) >= LEAST_PLACED:
-        pairs.sort(key=lambda pair: _position(pair[1]))
+        pairs.sort(key=lambda pair: position_of(pair[1]))
     elif _is_backwards(children, _are_floats(styles) or (to_the_left and _are_boxes(pairs))):
         pairs.reverse()
     return [child for child, _ in pairs]
@@ -72,7 +72,7 @@ def _order_by_cells(pairs: Sequence[Pair], values: Values, *, is_backwards: bool
             groups[-1].append((child, own))
         else:
             groups.append([(child, own)])
-    groups.sort(key=lambda group: _order(group[0][1]))
+    groups.sort(key=lambda group: order_of(group[0][1]))
     placed = zip(cells(values, [group[0][1] for group in groups]), groups, strict=True)
 
     def row_and_column(cell_and_group: tuple[Cell, list[Pair]]) -> Cell:
@@ -82,7 +82,7 @@ def _order_by_cells(pairs: Sequence[Pair], values: Values, *, is_backwards: bool
     return [child for _, group in sorted(placed, key=row_and_column) for child, _ in group]
 
 
-def _order(values: Values) -> int:
+def order_of(values: Values) -> int:
     return int(pixels(values.get("order", "")) or 0)
 
 
@@ -102,7 +102,7 @@ def _are_boxes(pairs: Sequence[Pair]) -> bool:
     return sum(boxes) >= LEAST_PLACED
 
 
-def _position(values: Values) -> tuple[float, float]:
+def position_of(values: Values) -> tuple[float, float]:
     """Its line, and its place in the line, in pixels from the left."""
     if SIDES.isdisjoint(values):
         return 0, 0

@@ -17,6 +17,7 @@ from neardup.core.css.cascade import NONE, Attributes, Known, Sheets
 from neardup.core.css.computed_style import (
     HIDDEN,
     Layer,
+    Looks,
     Style,
     Values,
     compute_style,
@@ -25,7 +26,7 @@ from neardup.core.css.computed_style import (
     is_unseen,
     layers_apart,
 )
-from neardup.core.css.declarations import declarations
+from neardup.core.css.declarations import Declaration, declarations
 from neardup.core.css.elements import (
     BLOCKS,
     DRAWINGS,
@@ -143,13 +144,18 @@ def render(root: LexborNode, story: Story) -> Rendered:
     among the others, and if they are many once more, apart from these.  A page that hides much more than it shows may
     show it by a script, or in a way that is not known here, so the hidden texts follow those that are shown.
     """
-    signs = [signs_of_counters(sheet.text_lexbor()) for sheet in find_matching("style", root)]
     page = _page(root, story)
-    signs.append(marker_text(page.sheets.markers, {}))
-    pieces = [_show(" ".join(signs).strip(), START.doubt("signs"), page), *_pieces(root, page)]
+    signs = signs_of_page(root, page.sheets.markers)
+    pieces = [_show(signs, START.doubt("signs"), page), *_pieces(root, page)]
     characters = page.characters
     texts = [write_text(pieces), *(write_text(pieces, layers) for layers in layers_apart(characters))]
     return Rendered("\n".join(texts), not page.left_out, characters[HIDDEN] / max(1, characters.total()))
+
+
+def signs_of_page(root: LexborNode, markers: Iterable[Declaration]) -> str:
+    """The texts by which style sheets mark lists and quotes."""
+    signs = [signs_of_counters(sheet.text_lexbor()) for sheet in find_matching("style", root)]
+    return " ".join((*signs, marker_text(markers, {}))).strip()
 
 
 def _page(root: LexborNode, story: Story) -> _Page:
@@ -217,10 +223,10 @@ def _read_whole(node: LexborNode, style: Style, page: _Page) -> Sequence[Piece]:
     written_text, visible = read_spaced_text(node)
     page.characters[style.layer] += visible
     text = Text(written_text, style.layer, style.takes_room)
-    return (_line_break(style), text, _line_break(style)) if is_block else (text,)
+    return (line_break(style), text, line_break(style)) if is_block else (text,)
 
 
-class _Frame(NamedTuple):
+class Frame(NamedTuple):
     """What stands before and after that which is in an element, and the style of this.
 
     Unless `is_arranged`, children that nothing moves are shown in the order of the page.
@@ -234,7 +240,7 @@ class _Frame(NamedTuple):
 
 # By what is known of the page's style sheets, the style around an element, and what it has in common with others; the
 # first two are kept, so that their ids stay.  An entry may be dropped at any time.
-FRAMES: dict[tuple[int, int, Hashable], tuple[_Frame, Known, Style]] = {}
+FRAMES: dict[tuple[int, int, Hashable], tuple[Frame, Known, Style]] = {}
 
 
 def _in_frame(node: LexborNode, parent: Style, page: _Page) -> list[Part] | None:
@@ -243,7 +249,7 @@ def _in_frame(node: LexborNode, parent: Style, page: _Page) -> list[Part] | None
     if place in page.hosts or place in page.sheets.pseudos or node.tag in SHOWN_IN_OTHER_WAYS:
         return None
     attributes = node.attributes
-    if not (WITH_TEXTS.isdisjoint(attributes) or _has_bare_style(attributes)) or not node.is_element_node:
+    if not (WITH_TEXTS.isdisjoint(attributes) or has_bare_style(attributes)) or not node.is_element_node:
         return None
     frame = _known_frame(node, attributes, parent, page)
     style, children = frame.style, list(node.iter(include_text=True))
@@ -258,7 +264,7 @@ def _in_frame(node: LexborNode, parent: Style, page: _Page) -> list[Part] | None
     return [*reversed(frame.end), *parts, *reversed(frame.start)]
 
 
-def _known_frame(node: LexborNode, attributes: Attributes, parent: Style, page: _Page) -> _Frame:
+def _known_frame(node: LexborNode, attributes: Attributes, parent: Style, page: _Page) -> Frame:
     sheets = page.sheets
     alike = sheets.alike(node, attributes)
     key = id(sheets.known), id(parent), alike
@@ -291,19 +297,19 @@ def _arrange(
     display = display_of(node.tag or "", attributes, values)
     every = not style.is_plain or display.endswith("grid")
     styles = [_values_in_order(child, style, page, every=every) for child in children]
-    if any(styles) or style.to_the_left or _turns_order(values):
+    if any(styles) or style.to_the_left or turns_order(values):
         style = style.doubt("covered") if any(map(covers, styles)) else style
         children = order_children(children, styles, display, values, to_the_left=style.to_the_left)
     return style, children
 
 
-def _has_bare_style(attributes: Attributes) -> bool:
+def has_bare_style(attributes: Attributes) -> bool:
     """Whether attributes show no text."""
     style = attributes.get("style") or ""
     return not (attributes.get("alt") or attributes.get("label") or any(map(style.__contains__, ("'", '"', "url("))))
 
 
-def _turns_order(values: Values) -> bool:
+def turns_order(values: Values) -> bool:
     """Whether an element shows children in another order that declare nothing themselves."""
     return "reverse" in values.get("flex-direction", "") or "column" in values.get("grid-auto-flow", "")
 
@@ -344,26 +350,32 @@ def _element(node: LexborNode, parent: Style, page: _Page) -> Iterator[Part]:
         return
     if tag == "br":
         style = page.sheets.looks.of(parent, values, display).style
-        yield _line_break(style) if display not in ("none", "contents") else ""
+        yield line_break(style) if display not in ("none", "contents") else ""
         return
     frame = _known_frame(node, attributes, parent, page)
     yield from chain(frame.start, _content(node, frame.style, display, page), frame.end)
 
 
-def _frame(node: LexborNode, parent: Style, page: _Page) -> _Frame:
-    tag = node.tag or ""
+def _frame(node: LexborNode, parent: Style, page: _Page) -> Frame:
     attributes, values = page.sheets.of(node, parent.custom)
+    return frame_of(
+        node.tag or "", attributes, values, parent, page.sheets.looks, is_aside=is_aside(node, attributes, values)
+    )
+
+
+def frame_of(tag: str, attributes: Attributes, values: Values, parent: Style, looks: Looks, *, is_aside: bool) -> Frame:
+    """The frame of an element by its values, in the style around it; if it `is_aside`, what is in it is hidden."""
     display = display_of(tag, attributes, values)
-    style, is_box_unseen, is_box_low = page.sheets.looks.of(parent, values, display)
+    style, is_box_unseen, is_box_low = looks.of(parent, values, display)
     is_out = is_out_of_flow(values)
-    before = (_line_break(style),) if is_box_unseen and is_block(display) and not is_out else ()
+    before = (line_break(style),) if is_box_unseen and is_block(display) and not is_out else ()
     start: Sequence[Piece | Low]
     end: Sequence[Piece | Low]
     start, end = ((), ()) if is_box_unseen and is_out else edges(display)
-    if is_box_unseen or is_aside(node, attributes, values):
+    if is_box_unseen or is_aside:
         style = style.in_unseen_box()
     if is_block(display) and start:
-        start = end = (_line_break(style),) if tag in BLOCKS or not is_out else ()
+        start = end = (line_break(style),) if tag in BLOCKS or not is_out else ()
     if tag in DRAWINGS or tag in DRAWN_TEXTS:
         style = style.set_in_drawing(in_drawing=tag in DRAWINGS)
     if is_box_low:
@@ -371,8 +383,8 @@ def _frame(node: LexborNode, parent: Style, page: _Page) -> _Frame:
     if values.get("unicode-bidi", "").endswith("override"):
         direction = Override.RIGHT_TO_LEFT if style.to_the_left else Override.LEFT_TO_RIGHT
         start, end = (*start, Override.START), (direction, *end)
-    is_arranged = display.endswith("grid") or style.to_the_left or _turns_order(values)
-    return _Frame(style, (*before, *start), tuple(end), is_arranged)
+    is_arranged = display.endswith("grid") or style.to_the_left or turns_order(values)
+    return Frame(style, (*before, *start), tuple(end), is_arranged)
 
 
 def _content(node: LexborNode, style: Style, display: str, page: _Page) -> Iterator[Part]:
@@ -440,7 +452,7 @@ def _page_within(markup: str, style: Style, page: _Page) -> Iterator[Part]:
         yield from ("\n", (root, style, False, inside), "\n")
 
 
-def _line_break(style: Style) -> Piece:
+def line_break(style: Style) -> Piece:
     """A break that is read where the box around it is."""
     return "" if not style.visible else Text("\n", HIDDEN) if style.boxed_in else "\n"
 
@@ -455,12 +467,20 @@ def _generated_texts(node: LexborNode, parent: Style, page: _Page, *pseudos: str
     """The texts that style sheets put before or after the content of an element."""
     for pseudo in pseudos:
         attributes, values = page.sheets.of(node, parent.custom, pseudo)
-        if "content" not in values:
-            continue
-        style, display = compute_style(parent, values), values.get("display", "inline")
-        if not is_unseen(values, display, style.size):
-            shown = _show(text_of_content(values["content"], attributes), style, page)
-            yield shown._replace(text=f"\n{shown.text}\n") if shown.text and is_block(display) else shown
+        if (text := generated_text(values, attributes, parent)) is not None:
+            page.characters[text.layer] += visible_length(text.text)
+            yield text
+
+
+def generated_text(values: Values, attributes: Attributes, parent: Style) -> Text | None:
+    """The text of a pseudo-element with these values in an element of the style `parent`, if it has one."""
+    if "content" not in values:
+        return None
+    style, display = compute_style(parent, values), values.get("display", "inline")
+    if is_unseen(values, display, style.size):
+        return None
+    text = collapse_spaces(text_of_content(values["content"], attributes))
+    return Text(f"\n{text}\n" if text and is_block(display) else text, style.layer, style.takes_room)
 
 
 def _asides(node: LexborNode, attributes: Attributes, style: Style, page: _Page) -> Iterator[Text]:

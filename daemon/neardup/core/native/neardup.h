@@ -115,6 +115,7 @@ typedef struct {
     nd_attribute *(*next_attribute)(nd_attribute *);
     const uint8_t *(*name)(nd_attribute *, size_t *);
     const uint8_t *(*value)(nd_attribute *, size_t *);
+    const uint8_t *(*qualified_name)(nd_node *, size_t *); /* of an element */
 } nd_lexbor;
 
 /* The classes of a tag. */
@@ -128,7 +129,11 @@ enum nd_tag_class {
     ND_LIST = 64,       /* is invisible, unless its text is long */
     ND_STYLE = 128,
     ND_SUPERSCRIPT = 256,
-    ND_LINK = 512       /* may hold a style sheet in its address */
+    ND_LINK = 512,      /* may hold a style sheet in its address */
+    ND_IN_PARTS = 1024, /* more is read of it than its text, if it is not a block */
+    ND_PARTED = 2048,   /* the same of any element of this tag */
+    ND_HOST = 4096,     /* may hold a shadow tree */
+    ND_FIELD = 8192     /* of a form; its type says what it shows */
 };
 
 /* A parsed page, and which part of it is the story. */
@@ -166,7 +171,9 @@ enum nd_kind {
     ND_TEXT_VALUE,
     ND_DIR_VALUE,
     ND_STYLE_AROUND,
-    ND_SHEETS
+    ND_SHEETS,
+    ND_FRAME_KEY,  /* of nd_render */
+    ND_VARIANT_KEY
 };
 
 /* A value that must be judged.  It stays where it is as long as the tree and the room. */
@@ -200,11 +207,11 @@ ND_API int64_t nd_read_story(const nd_lexbor *lexbor, const nd_page *page, const
 
 enum { ND_VERDICT_SLOTS = 4096, ND_VERDICT_BYTES = 1 << 20 };
 
-/* Remember whether a value may hide a text, in a memory of ND_VERDICT_BYTES, which is 0 at first and may be so again.
+/* Remember the verdict on a value, such as whether it may hide a text, in a memory of ND_VERDICT_BYTES, which is 0 at first and may be so again.
  *
  * Returns 0, or ND_ROOM for a memory that is full. */
 ND_API int64_t nd_learn(void *verdicts, size_t verdict_bytes, uint64_t kind, const uint8_t *value, size_t size,
-                        uint64_t may_hide);
+                        uint64_t verdict);
 
 /* Write the text of an element with single spaces, and a line feed for each vertical tab, which stands for a line break;
  * returns its bytes, and counts its code points that are no white space.
@@ -216,6 +223,161 @@ ND_API int64_t nd_spaced_text(const nd_lexbor *lexbor, nd_node *element, uint8_t
 /* Whether the bytes of a page, if they are UTF-8, are certainly text with at most `most_tags` tags: 1 or 0.
  * Reference: core.text.decoding.is_plain. */
 ND_API int64_t nd_is_plain(const uint8_t *page, size_t bytes, uint64_t most_tags);
+
+/* ==== rendering.c: the text of a page by its styles =============================================================== */
+
+enum { ND_ACTS = 1, ND_MOVES = 2 }; /* see core.css.declarations */
+enum { ND_MOST_COMPOUNDS = 64 };
+
+/* A rule of a style sheet.  Its selector has compounds, the last one first; or none, and `found` says what it matches. */
+typedef struct {
+    uint32_t flags, first_compound, compound_count;
+} nd_rule;
+
+/* A part of a selector, for an element that has the tag, unless that is 0, and all the names; if it `is_child`, the
+ * compound before it is for the parent, and otherwise for any element that contains the element. */
+typedef struct {
+    uint32_t tag, is_child, first_name, name_count;
+} nd_compound;
+
+/* An id or a class, by its letters. */
+typedef struct {
+    uint32_t is_id, offset, size;
+} nd_name;
+
+typedef struct {
+    const nd_node *node;
+    uint64_t rule;
+} nd_match;
+
+/* The rules of the style sheets of a page, in their order; `number` is one for the same style sheets. */
+typedef struct {
+    uint64_t number;
+    const nd_rule *rules;
+    uint64_t rule_count;
+    const nd_compound *compounds;
+    uint64_t compound_count;
+    const nd_name *names;
+    uint64_t name_count;
+    const uint8_t *letters;
+    uint64_t letter_count;
+    const nd_match *found; /* by the addresses of the nodes, and then by the rules */
+    uint64_t found_count;
+    uint64_t costly_count; /* rules whose selectors look at all siblings of an element */
+    uint64_t most_matches, most_work; /* of rules and elements */
+} nd_sheets;
+
+/* Layer 0 is what is hidden, and ND_ALWAYS one that is always read. */
+enum { ND_LAYERS = 256, ND_MOST_LAYERS = 32, ND_ALWAYS = 0xFFFF };
+enum nd_style_flag {
+    ND_TAKES_ROOM = 1,
+    ND_PLAIN = 2,
+    ND_VISIBLE = 4,
+    ND_BOXED_IN = 8,
+    ND_IN_DRAWING = 16,
+    ND_TO_THE_LEFT = 32
+};
+enum nd_variant { ND_COVERED, ND_CLIPPED, ND_UNSEEN, ND_VARIANTS };
+
+/* A style as core.css.computed_style.Style; `variants` are the numbers of styles, or UINT32_MAX if they are not known. */
+typedef struct {
+    uint32_t layer, flags, variants[ND_VARIANTS];
+} nd_style;
+
+enum nd_frame_flag {
+    ND_FRAME_UNCLEAR = 1, /* only the reference knows what it shows */
+    ND_FRAME_LEAF = 2,    /* shows nothing within it, but an attribute */
+    ND_FRAME_CLOSED = 4,  /* shows nothing within it */
+    ND_FRAME_FIELD = 8,   /* shows its value or placeholder */
+    ND_FRAME_ARRANGED = 16,
+    ND_FRAME_TURNS = 32,  /* shows children in another order that declare nothing */
+    ND_FRAME_FLEX = 64,
+    ND_FRAME_REVERSED = 128,
+    ND_FRAME_GRID = 256,
+    /* Of the element among its siblings. */
+    ND_FRAME_VALUES = 512, /* declares some */
+    ND_FRAME_COVERS = 1024,
+    ND_FRAME_ORDERED = 2048,
+    ND_FRAME_PLACED = 4096,
+    ND_FRAME_FLOATS = 8192,
+    ND_FRAME_MOVES = 16384, /* its attribute `style` may move it */
+    ND_FRAME_IN_CELL = 32768, /* names the cells of a grid that it stands in */
+    /* Of what is within it. */
+    ND_FRAME_GENERATES = 65536 /* shows texts before or after that within it */
+};
+enum nd_edge {
+    ND_EDGE_BREAK = 1,
+    ND_EDGE_HIDDEN_BREAK,
+    ND_EDGE_INLINE_START,
+    ND_EDGE_INLINE_END,
+    ND_EDGE_LOW_START,
+    ND_EDGE_LOW_END
+};
+
+/* What an element shows beside what is within it, and where it stands among its siblings.  Each byte of `start` and `end`
+ * is an nd_edge, the least byte first; of the `generated` texts, some stand before what is within, and some after it. */
+typedef struct {
+    uint32_t flags, style, start, end;
+    uint32_t first_generated, before_count, after_count, reserved;
+    double order, line, across;
+} nd_frame;
+
+/* A text that a style sheet generates, in `letters`, and its code points that are no white space. */
+typedef struct {
+    uint32_t offset, size, layer, takes_room, visible;
+} nd_generated;
+
+/* The frames and styles that are known.  `memory`, as of nd_learn, has `memory_count` bytes, and holds the numbers of
+ * frames by their keys.  Style 0 is that around the page. */
+typedef struct {
+    const void *memory;
+    uint64_t memory_count;
+    const nd_frame *frames;
+    uint64_t frame_count;
+    const nd_style *styles;
+    uint64_t style_count;
+    const nd_generated *generated;
+    uint64_t generated_count;
+    const uint8_t *letters;
+    uint64_t letter_count;
+} nd_frames;
+
+enum nd_piece_kind { ND_PIECE_BREAK, ND_PIECE_TEXT, ND_PIECE_INLINE_START, ND_PIECE_INLINE_END };
+
+/* A piece of a page, as of core.css.pieces. */
+typedef struct {
+    const uint8_t *text;
+    uint32_t size;
+    uint16_t layer;
+    uint8_t kind, takes_room;
+} nd_piece;
+
+/* The pieces of a page, and the characters of each layer that has some, in the order of their first pieces. */
+typedef struct {
+    nd_story story; /* `doubt`, `unjudged_count` and `unjudged` are as of nd_read_story */
+    const nd_piece *pieces;
+    uint64_t piece_count, room_used, layer_count;
+    uint64_t characters[ND_MOST_LAYERS];
+    uint32_t layers[ND_MOST_LAYERS];
+} nd_rendered;
+
+/* Read the pieces of a page whose only body is its root.  They stand in the room, of which `room_used` bytes are used; it is
+ * best eight times as large as the page.
+ *
+ * ND_UNSUPPORTED: see `out->story`.  For ND_UNJUDGED teach the memories, and call again.  A key of a frame is the number of
+ * the style sheets, that of the style around the element, how many rules match it, and these, each in four bytes; the name
+ * of its tag, and the names and values of the attributes that style it, each with a zero after it.  A key of a variant is
+ * the number of a style and an nd_variant.  Reference: core.css.rendering. */
+ND_API int64_t nd_render(const nd_lexbor *lexbor, const nd_page *page, const nd_sheets *sheets, const nd_frames *frames,
+                         const void *verdicts, size_t verdict_bytes, uint8_t *room, size_t room_bytes, nd_rendered *out);
+
+/* Write the text of some layers, with line breaks between the texts if there are several; returns its bytes, and counts
+ * its characters as nd_count_characters does.  For each text, `layers` has ND_LAYERS bytes, which are 0 for those that are
+ * left out.  ND_UNSUPPORTED: it is not UTF-8, has replacement characters, or overrides its direction.
+ * Reference: core.css.pieces.write_text. */
+ND_API int64_t nd_write_pieces(const nd_piece *pieces, uint64_t piece_count, const uint8_t *layers, uint64_t text_count,
+                               uint8_t *room, size_t room_bytes, uint32_t *block_counts, uint16_t *block_numbers,
+                               nd_characters *counts, uint64_t *characters);
 
 /* ==== alignment.c: what two texts share ======================================================================== */
 

@@ -35,6 +35,7 @@ FUNCTIONS = {
     "next_attribute": "lxb_dom_element_next_attribute_noi",
     "name": "lxb_dom_attr_local_name_noi",
     "value": "lxb_dom_attr_value_noi",
+    "qualified_name": "lxb_dom_element_qualified_name",
 }
 PARSE = "lxb_html_document_parse"
 VERDICT_BYTES, MOST_UNJUDGED = 1 << 20, 32
@@ -49,6 +50,7 @@ class TagClass(IntEnum):
     BREAK, INVISIBLE, PECULIAR, ATTRIBUTED, ANNOTATION, FRAME, LIST, STYLE, SUPERSCRIPT, LINK = (
         1 << n for n in range(10)
     )
+    IN_PARTS, PARTED, HOST, FIELD = (1 << n for n in range(10, 14))
 
 
 class Doubt(IntEnum):
@@ -134,16 +136,21 @@ class _Memory(threading.local):
 
     def learn(self, kind: int, value: bytes, *, may_hide: bool) -> None:
         """Remember a verdict; what is remembered is forgotten if there is no room for it."""
-        verdict = kind, value, len(value), may_hide
-        if check_code(_learn(self.verdicts_at, VERDICT_BYTES, *verdict)) == ROOM:
+        if not learn_verdict(self.verdicts_at, kind, value, may_hide):
             self.verdicts.fill(0)
-            _learn(self.verdicts_at, VERDICT_BYTES, *verdict)
+            learn_verdict(self.verdicts_at, kind, value, may_hide)
+
+
+def learn_verdict(memory_at: int, kind: int, value: bytes, verdict: int) -> bool:
+    """Remember a verdict on a value in a memory of VERDICT_BYTES; False if there is no room for it."""
+    return check_code(_learn(memory_at, VERDICT_BYTES, kind, value, len(value), verdict)) != ROOM
 
 
 _memory = _Memory()
 _lexbor = _Lexbor()
 _parse: Callable[..., int]
 _parent: Callable[..., int]
+_name: Callable[..., bytes]
 
 
 def read_story(
@@ -171,8 +178,28 @@ def read_story(
         for n in range(unjudged):
             at, value_bytes, kind = _UNJUDGED.unpack_from(memory.story.data, _FOUND.size + n * _UNJUDGED.size)
             value = ctypes.string_at(at, value_bytes)
-            memory.learn(kind, value, may_hide=judge(KINDS[kind], value))
+            learn_judged(kind, value, judge)
     return Doubt.UNJUDGED
+
+
+def learn_judged(kind: int, value: bytes, judge: Judge) -> None:
+    """Remember what `judge` says of a value, by the number of its kind."""
+    _memory.learn(kind, value, may_hide=judge(KINDS[kind], value))
+
+
+def call_lexbor(
+    function: Callable[..., int],
+    root: LexborNode,
+    rules: Rules,
+    sheets: ctypes.Structure,
+    frames: ctypes.Structure,
+    *rest: int,
+) -> int:
+    """What nd_render returns for a page, all of which is the story."""
+    ids = array("Q", [root.mem_id])
+    page = _Page(root.mem_id, ids.buffer_info()[0], len(ids), *rules.fields)
+    by_reference = (ctypes.byref(structure) for structure in (_lexbor, page, sheets, frames))
+    return check_code(function(*by_reference, _memory.verdicts_at, VERDICT_BYTES, *rest))
 
 
 def spaced_text(element: LexborNode) -> tuple[str, int] | None:
@@ -248,21 +275,22 @@ def _reads_canary() -> bool:
         for bodies in ([root], root.css("#x"))
     ]
     texts = tuple(story.text.decode() for story in stories if isinstance(story, StoryRead))
-    return texts == CANARY_TEXTS and judged == CANARY_VALUES
+    return texts == CANARY_TEXTS and judged == CANARY_VALUES and _name(root.mem_id, None) == b"html"
 
 
 def take_functions() -> str | None:
     """Take lexbor's functions; returns why they cannot be used, if so."""
     if WHY_MISSING is not None:
         return WHY_MISSING
-    global _parse, _parent
+    global _parse, _parent, _name
     try:
         library = ctypes.CDLL(lexbor.__file__)
         for name, exported in FUNCTIONS.items():
             setattr(_lexbor, name, ctypes.cast(library[exported], ctypes.c_void_p).value)
-        _parse, _parent = library[PARSE], library[FUNCTIONS["parent"]]
+        _parse, _parent, _name = library[PARSE], library[FUNCTIONS["parent"]], library[FUNCTIONS["qualified_name"]]
         _parse.restype, _parse.argtypes = ctypes.c_uint, (ctypes.c_void_p, ctypes.c_char_p, ctypes.c_size_t)
         _parent.restype, _parent.argtypes = ctypes.c_void_p, (ctypes.c_void_p,)
+        _name.restype, _name.argtypes = ctypes.c_char_p, (ctypes.c_void_p, ctypes.c_void_p)
     except (OSError, AttributeError) as error:
         reason = str(error)
     else:

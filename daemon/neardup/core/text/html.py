@@ -15,6 +15,8 @@ from typing import NamedTuple
 from selectolax.lexbor import LexborHTMLParser, LexborNode
 
 from neardup.core.css.generated_text import is_marker
+from neardup.core.css.native_rendering import render_natively
+from neardup.core.css.page_styles import style_sheets
 from neardup.core.css.pieces import visible_length
 from neardup.core.css.rendering import render
 from neardup.core.text.decoding import REPLACEMENT, NoStoryText, decode, is_plain, read_unparsed
@@ -181,6 +183,8 @@ def _is_nearly_empty(text: str) -> bool:
 
 
 def _render(root: LexborNode, story: Story, reason: str) -> Extracted:
+    if (found := render_natively(root, story.bodies, style_sheets(root))) is not None:
+        return Extracted(found.utf8, None, found.hidden, reason, Characters(*found.counts))
     text, is_whole, hidden = render(root, story)
     return Extracted(text.encode(), None if is_whole else Limit.NESTING, hidden, reason)
 

@@ -46,7 +46,7 @@ SUPERSCRIPT = _tag_ids("sup")
 PECULIAR = _tag_ids("bdo button dialog marquee math svg textarea")
 FRAMES = _tag_ids("iframe select template")
 TEMPLATES = _tag_ids("template")
-LISTS, LINKS, STYLES = _tag_ids("select"), _tag_ids("link"), _tag_ids("style")
+LISTS, LINKS, STYLES, FIELDS = (_tag_ids(names) for names in ("select", "link", "style", "input textarea"))
 ANNOTATIONS = _tag_ids("img input rt sup")
 PAGES_WITHIN = frozenset(("srcdoc", "shadowrootmode"))  # attributes
 PAGES_IN_ADDRESSES = ("data:text/", "data:,", "data:;", "data:image/svg")
@@ -56,12 +56,14 @@ OTHERS = SUPERSCRIPT | PECULIAR | ATTRIBUTED
 PECULIAR_ATTRIBUTES = frozenset(("style", "hidden", "popover", "bgcolor"))
 WITH_PECULIAR_ATTRIBUTES = ", ".join(f"[{name}]" for name in sorted(PECULIAR_ATTRIBUTES))
 # What a browser shows in its own way, or may read beside the text.
-READ_IN_PARTS = ", ".join((WITH_PECULIAR_ATTRIBUTES, "[alt]", "[label]", "[dir=rtl i]", "details", "slot", "image"))
+PARTED = ("details", "slot", "image")
+READ_IN_PARTS = ", ".join((WITH_PECULIAR_ATTRIBUTES, "[alt]", "[label]", "[dir=rtl i]", *PARTED))
 ALWAYS_IN_PARTS = SUPERSCRIPT | PECULIAR | _tag_ids("input style select rt")
 CLASSES = {
     TagClass.BREAK: BREAKS, TagClass.INVISIBLE: INVISIBLE, TagClass.PECULIAR: PECULIAR, TagClass.ATTRIBUTED: ATTRIBUTED,
     TagClass.ANNOTATION: ANNOTATIONS, TagClass.FRAME: FRAMES - LISTS, TagClass.LIST: LISTS, TagClass.STYLE: STYLES,
-    TagClass.SUPERSCRIPT: SUPERSCRIPT, TagClass.LINK: LINKS,
+    TagClass.SUPERSCRIPT: SUPERSCRIPT, TagClass.LINK: LINKS, TagClass.IN_PARTS: ALWAYS_IN_PARTS | FRAMES,
+    TagClass.PARTED: _tag_ids(" ".join(PARTED)), TagClass.HOST: TEMPLATES, TagClass.FIELD: FIELDS,
 }  # fmt: skip
 MOST_ANNOTATIONS = 100  # superscripts, ruby annotations, pictures or fields; with more, they may be the text
 LONG_ATTRIBUTE, LONG_LIST = 40, 400  # characters; a shorter text of a picture, a field or a list is not looked at
@@ -186,12 +188,7 @@ def parts_of(story: Story, acting: Iterable[LexborNode], moved: Iterable[LexborN
 
 def _has_parts(node: LexborNode) -> bool:
     attributes = node.attributes
-    if (
-        node.tag in ("details", "slot", "image")
-        or attributes.get("alt")
-        or attributes.get("label")
-        or "dir" in attributes
-    ):
+    if node.tag in PARTED or attributes.get("alt") or attributes.get("label") or "dir" in attributes:
         return True
     return acting_attribute(attributes) is not None
 
