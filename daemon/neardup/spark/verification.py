@@ -23,37 +23,16 @@ from neardup.records import Assessment, Candidate, Language, PairedStory, Spans
 from neardup.spark.session import Batches, in_microseconds, spark_schema
 
 FACTS = (
-    "id",
-    "language",
-    "path",
-    "text_hash",
-    "simhash",
-    "signature",
-    "words",
-    "shingles",
-    "author_id",
-    "title",
-    "published_at",
-    "updated_at",
-    "name",
-    "catalogue",
-    "licence",
-)
+    "id", "language", "path", "text_hash", "simhash", "signature", "words", "shingles", "author_id", "title",
+    "published_at", "updated_at", "name", "catalogue", "licence",
+)  # fmt: skip
 BROADCAST_BYTES = 64 << 20  # of the works' texts: the driver and each executor hold them
 TEXTS_HELD = 64  # by one task: pairs come sorted by their first story
 PAIRS_AT_A_TIME = TEXTS_HELD // 2
 ONLY_IN_A_LEDGER = (
-    "flag_id",
-    "context",
-    "story_known_since",
-    "matched_known_since",
-    "verdict",
-    "moderator",
-    "note",
-    "decided_at",
-    "undone_at",
-    "undone_by",
-)
+    "flag_id", "context", "story_known_since", "matched_known_since", "verdict", "moderator", "note", "decided_at",
+    "undone_at", "undone_by",
+)  # fmt: skip
 
 
 def verified_schema() -> pa.Schema:

@@ -43,19 +43,9 @@ from neardup.records import Marks, Verdict, rfc3339
 
 SHOWN_PAIRS = 1_000
 PAIR_FIELDS = (
-    "flag_id",
-    "kind",
-    "status",
-    "story_id",
-    "story_name",
-    "story_title",
-    "story_author_id",
-    "matched_id",
-    "matched_name",
-    "matched_title",
-    "matched_author_id",
-    "copied_words",
-)
+    "flag_id", "kind", "status", "story_id", "story_name", "story_title", "story_author_id", "matched_id",
+    "matched_name", "matched_title", "matched_author_id", "copied_words",
+)  # fmt: skip
 Json = dict[str, Any]
 PAGE_SIZE, LARGEST_PAGE = 50, 200
 NO_CASE = ProblemType("no-case", 404, "The story is in no case")
