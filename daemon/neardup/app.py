@@ -354,11 +354,7 @@ async def sweep(config: Config, ledger: Ledger, stop: asyncio.Event, watch: "Wat
         watch=watch or ignore_progress,
     )
     return await carry_out(
-        job,
-        ledger,
-        stop,
-        shutdown_seconds=config.run.shutdown_seconds,
-        hooks=after_run(config, ledger, stop),
+        job, ledger, stop, shutdown_seconds=config.run.shutdown_seconds, hooks=after_run(config, ledger, stop)
     )
 
 

@@ -76,14 +76,7 @@ def replay(config: "Config", since: str | None, until: str | None, as_json: bool
 @click.option("--meaning", is_flag=True, help="Fit the thresholds of translated and retold pairs instead.")
 @json_option
 def evaluate(
-    config: "Config",
-    *,
-    sample: int,
-    min_words: int,
-    seed: int,
-    truth: Path | None,
-    meaning: bool,
-    as_json: bool,
+    config: "Config", *, sample: int, min_words: int, seed: int, truth: Path | None, meaning: bool, as_json: bool
 ) -> None:
     """Measure recall on copies made from your own stories, or on pairs that you labelled.
 

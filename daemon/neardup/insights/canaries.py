@@ -22,13 +22,7 @@ from neardup.query.check import Checker, Submission
 from neardup.records import Story
 from neardup.telemetry.log import log
 
-EDITS = (
-    replaced_name(0.05),
-    "50% foreign text appended",
-    chapter_name(3),
-    "joiners inserted",
-    OTHER_SCRIPT,
-)
+EDITS = (replaced_name(0.05), "50% foreign text appended", chapter_name(3), "joiners inserted", OTHER_SCRIPT)
 CANARIES = [copy for copy in COPIES if copy.name in EDITS]
 WORDS = range(200, 5_000)  # of a story that is copied: shorter ones are missed by chance, longer ones cost much
 CHECKS_AT_ONCE = 4

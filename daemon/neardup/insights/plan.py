@@ -201,14 +201,7 @@ class Growth(NamedTuple):
 GROWTHS = {"documented": Growth(382.0, 3754.0), "compact": Growth(158.0, 3174.0), "sqlite": Growth(159.0, 305.0)}
 # The packed layouts hash the values of a band, which spreads them evenly.  In the documented one they are as uneven as
 # the words of a language.
-SPREADS = {
-    "HINDI": 1.45,
-    "GUJARATI": 1.5,
-    "ENGLISH": 1.5,
-    "BENGALI": 1.13,
-    "ODIA": 1.15,
-    "PUNJABI": 1.18,
-}
+SPREADS = {"HINDI": 1.45, "GUJARATI": 1.5, "ENGLISH": 1.5, "BENGALI": 1.13, "ODIA": 1.15, "PUNJABI": 1.18}
 TYPICAL_SPREAD = 1.05
 # Microseconds to look up a story by both fingerprints and to insert it, by the stories of all languages in the index.
 INDEX_TIMES = {
@@ -248,13 +241,7 @@ def sweep_bytes(stories: Mapping[Language, float]) -> float:
 def memory_needed(stories: Mapping[Language, float], layout: str) -> dict[str, float]:
     """The memory that the box needs, in bytes, by part and in total."""
     redis = sum(index_bytes(layout, stories).values())
-    parts = {
-        "redis": redis,
-        "rewrite": FORK * redis,
-        "daemon": DAEMON,
-        "sweep": sweep_bytes(stories),
-        "system": SYSTEM,
-    }
+    parts = {"redis": redis, "rewrite": FORK * redis, "daemon": DAEMON, "sweep": sweep_bytes(stories), "system": SYSTEM}
     return {**parts, "needed": sum(parts.values())}
 
 

@@ -96,11 +96,7 @@ class OnnxModel:
 
     def _vector(self, ids: Sequence[int]) -> Vectors:
         tokens = np.array([ids], np.int64)
-        given = {
-            "input_ids": tokens,
-            "attention_mask": np.ones_like(tokens),
-            "token_type_ids": np.zeros_like(tokens),
-        }
+        given = {"input_ids": tokens, "attention_mask": np.ones_like(tokens), "token_type_ids": np.zeros_like(tokens)}
         feed: Any = {name: value for name, value in given.items() if name in self._inputs}
         found = np.asarray(self._session.run([SENTENCE_OUTPUT] if self._has_sentence else None, feed)[0], np.float32)[0]
         vector: Vectors = found if self._has_sentence else found.mean(axis=0)

@@ -31,13 +31,7 @@ KEEP_CHANGES = 100_000
 
 
 async def prepare_index(
-    index: Index,
-    passages: PassageIndex,
-    ledger: Ledger,
-    version: str,
-    *,
-    fresh: bool,
-    refingerprint_for: str | None,
+    index: Index, passages: PassageIndex, ledger: Ledger, version: str, *, fresh: bool, refingerprint_for: str | None
 ) -> None:
     """Bring the index to the ledger's last change.
 

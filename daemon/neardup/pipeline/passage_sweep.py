@@ -28,15 +28,7 @@ from neardup.core.candidates.passage_groups import (
 )
 from neardup.core.fingerprint.word_hashes import PassageHashes
 from neardup.index.passages.join import JoinStep
-from neardup.ledger import (
-    Ledger,
-    languages,
-    outbox,
-    passages,
-    transaction,
-    verification,
-    versions,
-)
+from neardup.ledger import Ledger, languages, outbox, passages, transaction, verification, versions
 from neardup.ledger.passages import CommonPassage, FoundCommon
 from neardup.nomination.common_passages import COUNTED_AT_ONCE, Holders, drop_common, read_holders
 from neardup.nomination.matches import NominatedPair, record_pairs, shortlist_limit

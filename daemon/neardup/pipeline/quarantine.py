@@ -43,12 +43,7 @@ class Quarantine:
     """
 
     def __init__(
-        self,
-        ledger: Ledger,
-        readers: Readers,
-        costly_stories: Callable[[], Collection[int]],
-        *,
-        retry: bool,
+        self, ledger: Ledger, readers: Readers, costly_stories: Callable[[], Collection[int]], *, retry: bool
     ) -> None:
         self._ledger = ledger
         self._readers = readers

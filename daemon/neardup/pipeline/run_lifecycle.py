@@ -59,12 +59,7 @@ class Hook:
 
 
 async def carry_out(
-    job: Job[Summary_co],
-    ledger: Ledger,
-    stop: asyncio.Event,
-    *,
-    shutdown_seconds: float,
-    hooks: Sequence[Hook],
+    job: Job[Summary_co], ledger: Ledger, stop: asyncio.Event, *, shutdown_seconds: float, hooks: Sequence[Hook]
 ) -> Summary_co:
     """Do a job until it ends, or at most until `shutdown_seconds` after `stop` is set; then call the hooks.
 

@@ -58,10 +58,7 @@ class SweepCheckpoint:
     @classmethod
     async def load(cls, ledger: Ledger, detection: Detection) -> Self:
         """The checkpoint on record; one at the start if there is none, or stories or thresholds have changed since."""
-        basis = {
-            "last_change": await ledger.do(outbox.last_seq),
-            "detection": msgspec.to_builtins(detection),
-        }
+        basis = {"last_change": await ledger.do(outbox.last_seq), "detection": msgspec.to_builtins(detection)}
         text = await ledger.do(runs.get, KEY)
         recorded = json.loads(text) if text else {}
         if recorded.get("basis") != basis:

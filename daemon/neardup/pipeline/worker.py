@@ -15,15 +15,7 @@ from neardup.core.languages import Languages
 from neardup.core.page import PageFingerprinted, Unreadable, skip_marks
 from neardup.errors import Fatal, NeardupError
 from neardup.ledger import stories
-from neardup.pages.results import (
-    NotModified,
-    PageResult,
-    PagesRead,
-    ReadFailed,
-    ReadPages,
-    crash_of,
-    results_of,
-)
+from neardup.pages.results import NotModified, PageResult, PagesRead, ReadFailed, ReadPages, crash_of, results_of
 from neardup.pipeline.summary import READABLE, Counts, RunSummary
 from neardup.records import (
     SUBMITTED,

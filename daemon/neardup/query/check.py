@@ -134,11 +134,7 @@ class Verified(NamedTuple):
 
 
 def result_of(
-    submission: Submission,
-    verified: Sequence[Verified],
-    detection: Detection,
-    version: str,
-    reasons: Sequence[str],
+    submission: Submission, verified: Sequence[Verified], detection: Detection, version: str, reasons: Sequence[str]
 ) -> CheckResult:
     """The result of a check that found these stories, and did without something for these `reasons`."""
     shown = sorted((story for story in verified if not _is_hidden(story, submission, detection)), key=_rank)

@@ -176,11 +176,7 @@ def select_matches(
 
 
 def take_within_limit(
-    matches: Iterable[int | None],
-    most: int,
-    had: int,
-    is_full: Callable[[int], bool],
-    take: Callable[[int], int],
+    matches: Iterable[int | None], most: int, had: int, is_full: Callable[[int], bool], take: Callable[[int], int]
 ) -> int:
     """Take the matches of a story, best first, while it has fewer than `most`; returns how many were left out.
 

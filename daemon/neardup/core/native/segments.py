@@ -124,11 +124,7 @@ def find(segment: SegmentBlocks, hashes: PassageHashes) -> tuple[Counts, Counts]
     """See neardup.index.passages.segment.find."""
     places, counts = np.empty(len(hashes), np.int64), np.empty(len(hashes), np.int64)
     code = _find(
-        _of(segment),
-        address(hashes, np.uint32),
-        len(hashes),
-        address(places, np.int64),
-        address(counts, np.int64),
+        _of(segment), address(hashes, np.uint32), len(hashes), address(places, np.int64), address(counts, np.int64)
     )
     if code == DAMAGED:
         return None

@@ -52,11 +52,7 @@ async def show_story(request: web.Request) -> web.Response:
     details = await desk.ledger.read(story_details, story_id)
     if details is None:
         raise web.HTTPNotFound(reason=translate_later("This story is not in the ledger"))
-    return page(
-        request,
-        "story.html.j2",
-        **await report_values(desk, details, partial(at_word, "")),
-    )
+    return page(request, "story.html.j2", **await report_values(desk, details, partial(at_word, "")))
 
 
 async def report_values(desk: Desk, details: StoryDetails, pair_query: Callable[[int | None], str]) -> dict[str, Any]:
