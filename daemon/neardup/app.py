@@ -36,7 +36,6 @@ if TYPE_CHECKING:
     from neardup.query.check import Checker
     from neardup.query.compare import Comparer
     from neardup.query.search import PassageSearch
-    from neardup.query.submissions import Submissions
     from neardup.serve.service import Service, ServiceParts
     from neardup.source import Source
 
@@ -139,13 +138,6 @@ def checker_of(app: App, texts: "Texts") -> "Checker":
     from neardup.query.check import Checker
 
     return Checker(app.index, app.passages, app.reader, texts, app.config.detection, app.version)
-
-
-@asynccontextmanager
-async def open_submissions(config: Config) -> "AsyncIterator[Submissions]":
-    """What checks, stores and forgets stories.  Raises as `open_service_parts` does."""
-    async with open_service_parts(config) as parts:
-        yield parts.submissions
 
 
 @asynccontextmanager

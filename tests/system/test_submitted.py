@@ -7,7 +7,7 @@ from collections.abc import Callable
 from contextlib import closing
 from typing import Any
 
-from neardup.app import extraction, open_submissions
+from neardup.app import extraction, open_service_parts
 from neardup.config import Config, load
 from neardup.core.page import Page, PageStory, prepare, story_of
 from neardup.core.verify.text import Text
@@ -80,11 +80,11 @@ def test_checks_submissions_and_runs_agree(make_neardup: Callable[..., Neardup])
 
     async def check_all() -> None:
         config = load(listed.folder / "config.toml")
-        async with open_submissions(config) as opened:
+        async with open_service_parts(config) as parts:
             with closing(read(listed.ledger)) as db:
                 for story, _ in submissions(config):
                     assert story.story_id is not None
-                    result = await opened.checker.check(story)
+                    result = await parts.submissions.checker.check(story)
                     assert matches_of(result) == flags_of(expected, story.story_id), f"story {story.story_id}"
                     held = similarities.of_story(db, story.story_id)
                     assert held is not None and result.similarity == held.similarity
@@ -92,9 +92,9 @@ def test_checks_submissions_and_runs_agree(make_neardup: Callable[..., Neardup])
 
     async def submit_all() -> None:
         config = load(submitted.folder / "config.toml")
-        async with open_submissions(config) as opened, asyncio.TaskGroup() as group:
+        async with open_service_parts(config) as parts, asyncio.TaskGroup() as group:
             for story, page in submissions(config):
-                group.create_task(opened.put(story, page))
+                group.create_task(parts.submissions.put(story, page))
 
     asyncio.run(check_all())
     asyncio.run(submit_all())

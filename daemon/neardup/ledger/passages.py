@@ -248,15 +248,6 @@ def common_of_language(db: sqlite3.Connection, language: Language) -> Hashes:
     return np.fromiter((row[0] for row in rows), np.uint32)
 
 
-def common_holders(db: sqlite3.Connection, language: Language) -> dict[int, int]:
-    """The common passages of a language: hash -> how many stories hold it."""
-    rows = db.execute(
-        "SELECT hash, holders FROM common_passages WHERE language = (SELECT number FROM languages WHERE name = ?)",
-        (language,),
-    )
-    return dict(rows.fetchall())
-
-
 def common_among(db: sqlite3.Connection, language: Language, hashes: Hashes) -> Hashes:
     """Which of these passage hashes are common passages of a language, ascending."""
     rows = db.execute(

@@ -7,12 +7,13 @@ import numpy as np
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from neardup.core.candidates.key_pairs import (
+    NTH_MASK,
+    NTH_SHIFT,
     Buckets,
     HashBuckets,
     KeyTable,
     edges_of,
     keys_of,
-    numbers_of_keys,
     pairs_in_buckets,
     pairs_in_hash_buckets,
 )
@@ -49,7 +50,9 @@ def joined(
     all_keys, owners = np.concatenate(keys), np.concatenate(of)
     members = Counter(all_keys.tolist())
     heavy = np.zeros(len(drawn), np.uint64)
-    for key, nth, owner in zip(all_keys.tolist(), numbers_of_keys(all_keys).tolist(), owners.tolist(), strict=True):
+    for key, nth, owner in zip(
+        all_keys.tolist(), (all_keys >> NTH_SHIFT & NTH_MASK).tolist(), owners.tolist(), strict=True
+    ):
         heavy[owner] |= np.uint64((members[key] > max_bucket) << nth)
     order = np.lexsort((owners, all_keys))
     all_keys, owners = all_keys[order], owners[order]

@@ -137,11 +137,6 @@ def _hash_rows(values: npt.NDArray[np.uint8]) -> Keys:
     return np.asarray(mix(mix(words[:, 0]) + words[:, 1]))
 
 
-def numbers_of_keys(keys: Keys) -> Indices:
-    """(n,) keys -> the number of each among the keys of its story."""
-    return (keys >> NTH_SHIFT & NTH_MASK).astype(np.int64)
-
-
 def edges_of(*keys: npt.NDArray[np.generic]) -> Indices:
     """Columns (n,) that rows are sorted by -> where each bucket begins, and n."""
     begins = np.zeros(len(keys[0]), np.bool_)
