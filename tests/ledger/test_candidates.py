@@ -48,7 +48,7 @@ def test_near_miss_is_recorded_until_a_story_changes(db: sqlite3.Connection) -> 
     commit(db, ALIKE, LESS)
     verify_pending(db)
     assert (candidates.pending_count(db), verification.count_near_misses(db)) == (0, 1)
-    [near_miss] = verification.verified_pairs(db, 0, 2**62)
+    [near_miss] = verification.list_verified_pairs(db, 0, 2**62)
     assert near_miss.kind is None and 0.2 < (near_miss.signals.jaccard or 0) < 0.3
     commit(db, ALIKE, first=1)
     assert verification.count_near_misses(db) == 0

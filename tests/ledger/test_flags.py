@@ -7,7 +7,7 @@ from dataclasses import dataclass, replace
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from neardup.core.languages import LANGUAGES
-from neardup.core.verify.clusters import clusters as clusters_of
+from neardup.core.verify.clusters import find_clusters as clusters_of
 from neardup.core.verify.tiers import EXACT, NEAR, PARTIAL, PASSAGE, TRANSLITERATED, kinds, tier_of
 from neardup.ledger import clusters, flags
 from neardup.ledger.flags import JOINING, Selection, read_cluster

@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from neardup.core.publication_order import Dates, earlier, sort_key
-from neardup.core.verify.clusters import Edge, clusters
+from neardup.core.verify.clusters import Edge, find_clusters
 from neardup.ledger import (
     authors,
     candidates,
@@ -99,7 +99,7 @@ def test_the_order_of_a_work_and_a_story_is_always_known(work: int | None, story
 @given(pairs, dates)
 def test_a_cluster_begins_with_its_works(found: set[tuple[int, int]], published: dict[int, int | None]) -> None:
     edges: list[Edge] = [(a, b, 1.0) for a, b in found]
-    for cluster in clusters(edges, published):
+    for cluster in find_clusters(edges, published):
         kinds = [is_work(story) for story in cluster.stories]
         assert kinds == sorted(kinds, reverse=True), "a story is before a work"
         if sum(kinds) == 1:

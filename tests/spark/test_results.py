@@ -10,7 +10,7 @@ from functools import reduce
 from typing import TYPE_CHECKING
 
 import pyarrow as pa  # type: ignore[import-untyped]
-from neardup.core.verify.clusters import POLICIES, Member, by_story, choose_kept
+from neardup.core.verify.clusters import POLICIES, Member, choose_kept, find_cluster_of_each
 from neardup.spark.results import find_clusters, list_members
 
 if TYPE_CHECKING:
@@ -70,7 +70,7 @@ def test_clusters_and_what_is_kept_of_them_are_those_of_the_daemon(spark: "Spark
     found = find_clusters(flags_of(spark, drawn, published), lambda frame, _: frame.localCheckpoint()).localCheckpoint()
     of_policy = [list_members(found, stories, policy).withColumn("name", lit(policy)) for policy in POLICIES]
     rows = reduce(lambda first, second: first.union(second), of_policy).collect()
-    expected = by_story([(first, second, 1.0) for first, second in drawn], published)
+    expected = find_cluster_of_each([(first, second, 1.0) for first, second in drawn], published)
     together = defaultdict[int, list[Member]](list)
     for story, (cluster, _) in expected.items():
         together[cluster].append(Member(story, published[story], words[story]))

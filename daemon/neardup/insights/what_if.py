@@ -23,7 +23,7 @@ def what_if(db: sqlite3.Connection, detection: Detection, since: int, until: int
     now, changed, plus, minus = Tally(), Tally(), Tally(), Tally()
     decided, unflagged = Counter[Verdict](), Counter[Verdict]()
     pairs = 0
-    for pair in verification.verified_pairs(db, since, until):
+    for pair in verification.list_verified_pairs(db, since, until):
         pairs += 1
         kind = kind_of(pair.signals, detection.of(pair.language))
         if pair.verdict is not None:

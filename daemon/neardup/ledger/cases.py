@@ -15,7 +15,7 @@ from collections import defaultdict
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
-from neardup.core.verify.clusters import roots
+from neardup.core.verify.clusters import find_roots
 from neardup.core.verify.tiers import kinds
 from neardup.errors import Conflict
 from neardup.ledger import AMONG, json_list, named_rows, now_ms, transaction
@@ -143,7 +143,7 @@ def _group_flags(rows: Iterable[sqlite3.Row]) -> dict[int, int]:
         for row in rows
         if row["joins_clusters"] and row["status"] == Verdict.NOT_SIMILAR and not joined & {row["a"], row["b"]}
     ]
-    top_of = roots(joining)
+    top_of = find_roots(joining)
     lowest: dict[int, int] = {}
     for story, top in top_of.items():
         if not is_work(story):  # a case keeps its id when a work joins it or leaves

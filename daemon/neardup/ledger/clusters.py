@@ -52,13 +52,13 @@ def around(db: sqlite3.Connection, story_id: int) -> tuple[Cluster, list[Edge]] 
 def of_case(db: sqlite3.Connection, case_id: int) -> tuple[Cluster, list[Edge]] | None:
     """The cluster of a case, as `around` returns it for its lead; the cases must be up to date."""
     joining, published = edges_of_case(db, case_id)
-    return (core.clusters(joining, published)[0], joining) if joining else None
+    return (core.find_clusters(joining, published)[0], joining) if joining else None
 
 
 def by_story(db: sqlite3.Connection) -> dict[int, tuple[int, int]]:
     """Each story of a cluster -> the cluster's first story, which names the cluster, and its size."""
     joining = edges(db)
-    return core.by_story(joining, _read_publication_times(db, joining))
+    return core.find_cluster_of_each(joining, _read_publication_times(db, joining))
 
 
 def select_members(db: sqlite3.Connection, selection: Selection) -> Iterator[tuple[int, list[sqlite3.Row]]]:
@@ -79,7 +79,7 @@ def select_members(db: sqlite3.Connection, selection: Selection) -> Iterator[tup
 
 
 def _of(db: sqlite3.Connection, joining: Sequence[Edge]) -> list[Cluster]:
-    return core.clusters(joining, _read_publication_times(db, joining))
+    return core.find_clusters(joining, _read_publication_times(db, joining))
 
 
 def _read_publication_times(db: sqlite3.Connection, joining: Sequence[Edge]) -> dict[int, int | None]:

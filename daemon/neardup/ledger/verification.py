@@ -29,7 +29,7 @@ from neardup.ledger.passages import FoundCommon
 from neardup.ledger.similarities import pack_spans
 from neardup.records import Assessment, Candidate, Kind, Language, Signals, Verdict
 
-OF_STORIES = "author_a", "author_b", "published_a", "published_b", "same_author"  # columns copied from the stories
+STORY_COLUMNS = "author_a", "author_b", "published_a", "published_b", "same_author"  # columns copied from the stories
 SIGNAL_COLUMNS = (
     "hamming",
     "jaccard",
@@ -39,7 +39,7 @@ SIGNAL_COLUMNS = (
     "estimated",
     "signals",  # the extra ones as a JSON object, NULL where there are none
 )
-MEASURED = ", ".join(SIGNAL_COLUMNS)
+ALL_SIGNALS = ", ".join(SIGNAL_COLUMNS)
 
 
 def record(
@@ -122,15 +122,17 @@ def put_flag(  # noqa: PLR0917 - what `_flag` has at hand
     A flag that is on record already keeps its id.  Unless the ruling calls it new, it also keeps its context, and the
     times at which it was flagged and exported.
     """
-    values = _values(candidate, assessment, kind, version, ruling.status, by_passages=by_passages)
+    values = _columns_of_flag(candidate, assessment, kind, version, ruling.status, by_passages=by_passages)
     values["language"] = languages.numbers(db)[candidate.language]
     if ruling.is_new:
         context = active_verdicts.on_either_story(db, (candidate.a.id, candidate.b.id))
         values |= {"context": context and context.verdict_id, "exported_at": None}
-    updated = [f"{column} = excluded.{column}" for column in (*values, *OF_STORIES)]
+    updated = [f"{column} = excluded.{column}" for column in (*values, *STORY_COLUMNS)]
     if ruling.is_new:
         updated.append("flagged_at = excluded.flagged_at")
-    db.execute(f"{_insertion(values)} ON CONFLICT (a, b) DO UPDATE SET {', '.join(updated)}", values | {"now": now})
+    db.execute(
+        f"{_insert_statement(values)} ON CONFLICT (a, b) DO UPDATE SET {', '.join(updated)}", values | {"now": now}
+    )
 
 
 def put_first_flags(
@@ -148,15 +150,15 @@ def put_first_flags(
             missed.append((candidate, assessment.signals, by_passages))
             continue
         new[candidate.language, kind] += 1
-        values = _values(candidate, assessment, kind, version, "open", by_passages=by_passages)
+        values = _columns_of_flag(candidate, assessment, kind, version, "open", by_passages=by_passages)
         rows.append(values | {"language": number_of[candidate.language], "now": now})
     if rows:
-        db.executemany(_insertion([column for column in rows[0] if column != "now"]), rows)
+        db.executemany(_insert_statement([column for column in rows[0] if column != "now"]), rows)
     put_near_misses(db, missed, now)
     return new
 
 
-def _values(
+def _columns_of_flag(
     candidate: Candidate, assessment: Assessment, kind: Kind, version: str, status: str | None, *, by_passages: bool
 ) -> dict[str, object]:
     """The columns of a flag, apart from its language, its verdicts and what is copied from the stories."""
@@ -179,11 +181,11 @@ def _values(
     }
 
 
-def _insertion(columns: Iterable[str]) -> str:
+def _insert_statement(columns: Iterable[str]) -> str:
     """The statement that inserts a flag with these columns, flagged at `:now`."""
     named = list(columns)
     return (
-        f"INSERT INTO flags ({', '.join((*named, *OF_STORIES))}, flagged_at)"
+        f"INSERT INTO flags ({', '.join((*named, *STORY_COLUMNS))}, flagged_at)"
         f" SELECT {', '.join(f':{column}' for column in named)}, x.author_id, y.author_id, x.published_at,"
         " y.published_at, :reuse_expected AND (x.author_id = y.author_id) IS TRUE, :now"
         " FROM stories x, stories y WHERE x.id = :a AND y.id = :b"
@@ -256,12 +258,12 @@ class VerifiedPair:
     verdict: Verdict | None
 
 
-def verified_pairs(db: sqlite3.Connection, since: int, until: int) -> Iterator[VerifiedPair]:
+def list_verified_pairs(db: sqlite3.Connection, since: int, until: int) -> Iterator[VerifiedPair]:
     """The flags that are not withdrawn and the near misses of [since, until) (milliseconds)."""
     rows = db.execute(
-        f"SELECT language, kind, nullif(status, 'open'), {MEASURED} FROM flags"
+        f"SELECT language, kind, nullif(status, 'open'), {ALL_SIGNALS} FROM flags"
         " WHERE status <> 'withdrawn' AND flagged_at >= ?1 AND flagged_at < ?2"
-        f" UNION ALL SELECT s.language, NULL, NULL, {MEASURED} FROM candidates JOIN stories s ON s.id = a"
+        f" UNION ALL SELECT s.language, NULL, NULL, {ALL_SIGNALS} FROM candidates JOIN stories s ON s.id = a"
         " WHERE verified_at >= ?1 AND verified_at < ?2",
         (since, until),
     )

@@ -125,7 +125,7 @@ def new_ledger(keep: Path | None) -> Iterator[Path]:
     Raises Misuse if the one to keep exists, unless a scan left it that did not end.
     """
     if keep is not None:
-        if keep.exists() and not _is_left(keep):
+        if keep.exists() and not _is_abandoned(keep):
             raise Misuse(f"--keep: {keep} exists already: name a new file, or remove it")
         for path in (keep, files.log_file(keep), keep.with_name(f"{keep.name}-shm")):
             path.unlink(missing_ok=True)
@@ -135,7 +135,7 @@ def new_ledger(keep: Path | None) -> Iterator[Path]:
         yield Path(folder) / "scan.db"
 
 
-def _is_left(ledger: Path) -> bool:
+def _is_abandoned(ledger: Path) -> bool:
     """Whether nothing but scans has begun to fill a ledger, none of which ended, and no command is filling it now."""
     if lock.holder(ledger) is not None:
         return False

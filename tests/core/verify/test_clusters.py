@@ -5,7 +5,16 @@ weakest edge, and two members far apart; a policy keeps one of its members, or a
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from neardup.core.publication_order import sort_key
-from neardup.core.verify.clusters import POLICIES, Cluster, Edge, Member, Policy, by_story, choose_kept, clusters
+from neardup.core.verify.clusters import (
+    POLICIES,
+    Cluster,
+    Edge,
+    Member,
+    Policy,
+    choose_kept,
+    find_cluster_of_each,
+    find_clusters,
+)
 from neardup.records import is_work
 
 edges = st.lists(
@@ -27,7 +36,7 @@ def reached(start: int, among: list[Edge]) -> dict[int, int]:
 
 @given(edges, times)
 def test_cluster_is_a_connected_component(found: list[Edge], published: dict[int, int | None]) -> None:
-    made = clusters(found, published)
+    made = find_clusters(found, published)
     stories = {story for edge in found for story in edge[:2]}
     assert {frozenset(cluster.stories) for cluster in made} == {frozenset(reached(s, found)) for s in stories}
     assert sorted(len(cluster.stories) for cluster in made) == [len(c.stories) for c in made][::-1], "largest first"
@@ -37,7 +46,7 @@ def test_cluster_is_a_connected_component(found: list[Edge], published: dict[int
 def test_cluster_names_earliest_story_weakest_edge_and_ends(
     found: list[Edge], published: dict[int, int | None]
 ) -> None:
-    for cluster in clusters(found, published):
+    for cluster in find_clusters(found, published):
         known = [(published[s], s) for s in cluster.stories if published.get(s) is not None]
         assert cluster.stories[0] == (min(known)[1] if known else min(cluster.stories))
         inside = [edge for edge in found if edge[0] in cluster.stories]
@@ -49,7 +58,7 @@ def test_cluster_names_earliest_story_weakest_edge_and_ends(
 
 @given(edges, times)
 def test_earliest_is_named_only_if_no_other_can_be(found: list[Edge], published: dict[int, int | None]) -> None:
-    for cluster in clusters(found, published):
+    for cluster in find_clusters(found, published):
         at = [published.get(story) for story in cluster.stories]
         assert cluster.undated == at.count(None)
         is_known = None not in at and at.count(min(time for time in at if time is not None)) == 1
@@ -58,20 +67,20 @@ def test_earliest_is_named_only_if_no_other_can_be(found: list[Edge], published:
 
 @given(edges.flatmap(lambda found: st.tuples(st.just(found), st.permutations(found))), times)
 def test_order_of_edges_changes_nothing(both: tuple[list[Edge], list[Edge]], published: dict[int, int | None]) -> None:
-    assert clusters(both[0], published) == clusters(both[1], published)
+    assert find_clusters(both[0], published) == find_clusters(both[1], published)
 
 
 @given(edges, times)
 def test_each_story_maps_to_its_cluster(found: list[Edge], published: dict[int, int | None]) -> None:
-    made = clusters(found, published)
+    made = find_clusters(found, published)
     wanted = {story: (member.stories[0], len(member.stories)) for member in made for story in member.stories}
-    assert by_story(found, published) == wanted
+    assert find_cluster_of_each(found, published) == wanted
 
 
 def test_chain_is_long_and_clique_is_not() -> None:
-    [chain] = clusters([(1, 2, 0.9), (2, 3, 0.5), (3, 4, 0.8)], {1: 30, 2: 20, 3: 10, 4: 40})
+    [chain] = find_clusters([(1, 2, 0.9), (2, 3, 0.5), (3, 4, 0.8)], {1: 30, 2: 20, 3: 10, 4: 40})
     assert chain == Cluster((3, 2, 1, 4), (2, 3, 0.5), (1, 4), 3, 0, 3)
-    [clique] = clusters([(1, 2, 1.0), (1, 3, 1.0), (2, 3, 1.0)], {})
+    [clique] = find_clusters([(1, 2, 1.0), (1, 3, 1.0), (2, 3, 1.0)], {})
     assert (clique.stories, clique.steps) == ((1, 2, 3), 1)
 
 

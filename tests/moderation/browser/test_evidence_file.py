@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 from neardup.core.languages import SHIPPED
-from neardup.core.verify.clusters import clusters
+from neardup.core.verify.clusters import find_clusters
 from neardup.moderation.evidence.graph import graph
 from neardup.moderation.evidence.page import render_evidence
 from neardup.query.evidence import evidence
@@ -46,7 +46,7 @@ def written(folder: Path, language: Language, *, hostile: str = "") -> str:
         )
         for n, text in enumerate(texts, 1)
     )
-    [cluster] = clusters(EDGES, {})
+    [cluster] = find_clusters(EDGES, {})
     page = render_evidence(
         evidence(a, b, THRESHOLDS),
         a,

@@ -6,7 +6,7 @@ import math
 
 from hypothesis import assume, given
 from hypothesis import strategies as st
-from neardup.core.verify.clusters import Edge, clusters
+from neardup.core.verify.clusters import Edge, find_clusters
 from neardup.moderation.evidence.graph import MAX_DRAWN, SIZE, graph
 
 edges = st.lists(
@@ -20,7 +20,7 @@ times = st.dictionaries(st.integers(0, 40), st.integers(0, 5))
 
 @given(edges, times, st.data())
 def test_pair_original_and_weakest_are_drawn(found: list[Edge], published: dict[int, int], data: st.DataObject) -> None:
-    cluster = clusters(found, published)[0]
+    cluster = find_clusters(found, published)[0]
     inside = [edge for edge in found if edge[0] in cluster.stories]
     pair = data.draw(st.sampled_from(inside))[:2]
     drawn = graph(cluster, inside, pair, {pair[0]: {"name": None, "title": "A title"}})
@@ -43,7 +43,7 @@ def test_pair_original_and_weakest_are_drawn(found: list[Edge], published: dict[
 
 @given(edges)
 def test_stories_overlap_neither_each_other_nor_the_edge(found: list[Edge]) -> None:
-    [cluster, *_] = clusters(found, {})
+    [cluster, *_] = find_clusters(found, {})
     assume(len(cluster.stories) > 2)
     drawn = graph(cluster, [edge for edge in found if edge[0] in cluster.stories], cluster.weakest[:2], {})
     radius = 13
@@ -55,14 +55,14 @@ def test_stories_overlap_neither_each_other_nor_the_edge(found: list[Edge]) -> N
 
 def test_order_of_the_flags_does_not_matter() -> None:
     found = [(1, 2, 0.9), (2, 3, 0.5), (1, 3, 0.7)]
-    [cluster] = clusters(found, {})
+    [cluster] = find_clusters(found, {})
     assert graph(cluster, found, (1, 2), {}) == graph(cluster, found[::-1], (1, 2), {})
 
 
 def test_large_cluster_keeps_pair_original_and_weakest_flag() -> None:
     chain = [(n, n + 1, 0.9) for n in range(60)]
     chain[40] = (40, 41, 0.5)
-    [cluster] = clusters(chain, {n: n for n in range(61)})
+    [cluster] = find_clusters(chain, {n: n for n in range(61)})
     drawn = graph(cluster, chain, (58, 59), {})
     stories = [member.story_id for member in drawn.members]
     assert stories == [*range(MAX_DRAWN - 4), 40, 41, 58, 59]

@@ -13,7 +13,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from neardup.core.languages import LANGUAGES, SHIPPED
-from neardup.core.verify.clusters import clusters
+from neardup.core.verify.clusters import find_clusters
 from neardup.core.verify.text import Text
 from neardup.moderation.evidence.graph import Graph, graph
 from neardup.moderation.evidence.page import render_evidence
@@ -108,7 +108,7 @@ def test_hostile_stories_stay_text(wild: str, attacks: list[str], language: Lang
     hostile = " ".join([wild, *attacks])
     a = story_of(f"{hostile} {TEXTS[language]}", title=hostile, author_id=hostile, id=1, language=str(language))
     b = story_of(f"{TEXTS[language]}\n{hostile}", title=hostile, id=2)
-    [cluster] = clusters([(1, 2, 0.5), (2, 3, 1.0)], {})
+    [cluster] = find_clusters([(1, 2, 0.5), (2, 3, 1.0)], {})
     page = page_of(
         a,
         b,
@@ -157,7 +157,7 @@ def test_page_is_complete_without_one_text() -> None:
 
 def test_cluster_is_drawn_and_listed() -> None:
     edges = [(1, 2, 0.9), (2, 3, 0.51), (3, 4, 1.0)]
-    [cluster] = clusters(edges, {1: 1})
+    [cluster] = find_clusters(edges, {1: 1})
     page = page_of(
         story_of("one two three four", id=1),
         story_of("one two three four", id=2),

@@ -159,13 +159,14 @@ def pairs_in_buckets(buckets: Buckets, table: KeyTable) -> BucketPairs:
 def ranked_pairs(buckets: Buckets, table: KeyTable) -> tuple[Indices, Indices, Indices, Indices, Indices]:
     """The columns of `pairs_in_buckets`."""
     arrays, found = buckets.arrays, [np.zeros((4, 0), np.int64)]
+    languages, *_ = arrays
     left_out = np.zeros(len(table.limits), np.int64)
     for bucket, (start, stop) in enumerate(pairwise(buckets.edges.tolist())):
         number = int(buckets.keys[bucket] >> NTH_SHIFT & NTH_MASK)
         for later in range(start + int(buckets.compared[bucket]), stop):
             if buckets.ids[later] < 0:
                 continue
-            language = int(arrays[0][later])
+            language = int(languages[later])
             most, max_bucket = table.limits[language].tolist()
             left = np.arange(start, max(start, min(later, start + max_bucket)))
             right = np.full(len(left), later)

@@ -1,8 +1,8 @@
 """The consonant skeleton of a text, which survives transliteration, other vowels and other spaces.
 
 It is the sequence of consonant classes (see `core.text.consonants`), in whatever script each word is written: who
-writes Hindi with Latin letters often does so in a part of the words.  Equal classes in a row count once, because scripts write
-double letters differently.  Spaces do not count at all.
+writes Hindi with Latin letters often does so in a part of the words.  Equal classes in a row count once, because
+scripts write double letters differently.  Spaces do not count at all.
 
 The skeleton hashes of a story stand among its passage hashes.  They are a bottom-k sketch (Broder, SEQUENCES 1997) of
 the GRAM-grams of its skeleton: the least of their hashes, at least LEAST and one in SHARE of all, so that a work

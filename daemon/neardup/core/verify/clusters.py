@@ -37,7 +37,7 @@ class Cluster:
     earliest: int | None
 
 
-def roots(edges: Iterable[Edge]) -> dict[int, int]:
+def find_roots(edges: Iterable[Edge]) -> dict[int, int]:
     """Each story of an edge -> the story that represents its cluster."""
     parent: dict[int, int] = {}
 
@@ -52,12 +52,12 @@ def roots(edges: Iterable[Edge]) -> dict[int, int]:
     return {story: find(story) for story in list(parent)}
 
 
-def clusters(edges: Sequence[Edge], published: Mapping[int, int | None]) -> list[Cluster]:
+def find_clusters(edges: Sequence[Edge], published: Mapping[int, int | None]) -> list[Cluster]:
     """The clusters that edges form, the largest first; `published` gives times, None where unknown.
 
     Among stories of equal times the lowest id comes first, only to have an order.
     """
-    root = roots(edges)
+    root = find_roots(edges)
     members: dict[int, list[int]] = defaultdict(list)
     for story, top in root.items():
         members[top].append(story)
@@ -65,16 +65,16 @@ def clusters(edges: Sequence[Edge], published: Mapping[int, int | None]) -> list
     for edge in edges:
         inside[root[edge[0]]].append(edge)
 
-    found = [_cluster(stories, published, inside[top]) for top, stories in members.items()]
+    found = [_describe_cluster(stories, published, inside[top]) for top, stories in members.items()]
     return sorted(found, key=lambda cluster: (-len(cluster.stories), cluster.stories[0]))
 
 
-def by_story(edges: Sequence[Edge], published: Mapping[int, int | None]) -> dict[int, tuple[int, int]]:
+def find_cluster_of_each(edges: Sequence[Edge], published: Mapping[int, int | None]) -> dict[int, tuple[int, int]]:
     """Each story of an edge -> its cluster's first story, which names the cluster, and its size.
 
     Needs less memory than `clusters`.
     """
-    root = roots(edges)
+    root = find_roots(edges)
     first: dict[int, int] = {}
     for story, top in root.items():
         first[top] = min(first.get(top, story), story, key=lambda story_id: sort_key(published.get(story_id), story_id))
@@ -83,7 +83,7 @@ def by_story(edges: Sequence[Edge], published: Mapping[int, int | None]) -> dict
     return {story: cluster_of[top] for story, top in root.items()}
 
 
-def _cluster(members: list[int], published: Mapping[int, int | None], edges: list[Edge]) -> Cluster:
+def _describe_cluster(members: list[int], published: Mapping[int, int | None], edges: list[Edge]) -> Cluster:
     times = {story: published.get(story) for story in members}
     stories = sorted(members, key=lambda story: sort_key(times[story], story))
     neighbours: dict[int, list[int]] = defaultdict(list)

@@ -145,7 +145,7 @@ class Tail:
         keys = keys_of(list(new.items()))
         put_in_filter(hashes_of(keys), self.view.filter)
         runs = [*self.runs, Run(keys)]
-        while (start := _merged_from(runs)) is not None:
+        while (start := _find_first_to_merge(runs)) is not None:
             runs[start:] = [Run(merge_keys([run.keys for run in runs[start:]]))]
         self.view = TailView(tuple(runs), self.view.filter)
 
@@ -165,7 +165,7 @@ class Tail:
         return [Run(run.keys[held_mask([(first, last)], numbers_of(run.keys))]) for run in self.runs]
 
 
-def _merged_from(runs: Sequence[Run]) -> int | None:
+def _find_first_to_merge(runs: Sequence[Run]) -> int | None:
     """From which run on the last ones are to be merged; None if none are."""
     largest = len(runs[-1].keys).bit_length() // MERGED_BITS
     start = len(runs)
