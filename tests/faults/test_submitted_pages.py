@@ -9,7 +9,7 @@ import pytest
 from neardup.errors import Fatal
 from neardup.ledger import files
 from neardup.ops.backup import back_up
-from neardup.ops.contents import submission_difference
+from neardup.ops.contents import find_submission_fault
 from neardup.pipeline import submitted_pages
 
 from tests.support.checked_ledger import CheckedLedger, checked_ledger, words_of
@@ -64,7 +64,7 @@ async def test_submissions_of_one_story_at_once_keep_its_page(platform: CheckedL
     async with checked_ledger(tmp_path) as other:
         for turn in range(10):
             await asyncio.gather(platform.put(ODIA, 1, texts[turn % 2]), other.put(ODIA, 1, texts[(turn + 1) % 2]))
-            assert await platform.ledger.do(submission_difference, ledger) is None
+            assert await platform.ledger.do(find_submission_fault, ledger) is None
     assert len(names(ledger)) == 1, "pages that no story needs are left"
 
 
@@ -74,9 +74,9 @@ async def test_a_page_that_was_lost_is_named_and_comes_back_with_its_story(platf
         await platform.put(ODIA, story_id, words_of(ODIA, f"a{story_id}"))
     [lost] = [page for page in submitted_pages.list_files(ledger) if page.name.startswith("2-")]
     lost.unlink()
-    assert "1 stories have lost their page: 2;" in str(await platform.ledger.do(submission_difference, ledger))
+    assert "1 stories have lost their page: 2;" in str(await platform.ledger.do(find_submission_fault, ledger))
     await platform.put(ODIA, 2, words_of(ODIA, "a2"))
-    assert await platform.ledger.do(submission_difference, ledger) is None
+    assert await platform.ledger.do(find_submission_fault, ledger) is None
 
 
 async def test_a_page_that_cannot_be_written_is_one_line(platform: CheckedLedger) -> None:

@@ -13,7 +13,7 @@ from urllib.parse import quote
 
 import pytest
 from neardup.ledger import connect
-from neardup.ops.contents import submission_difference
+from neardup.ops.contents import find_submission_fault
 from neardup.records import Language
 from neardup.serve.messages import BatchAnswer, CheckAnswer, CompareAnswer, MatchesAnswer, Problem, Stored
 from neardup.serve.operations import MOST_WORDS
@@ -155,7 +155,7 @@ async def test_the_last_of_several_submissions_of_a_story_holds(
             )
             assert [match.estimated for match in found.matches] == [False], "the page of the story is lost"
     with closing(connect(tmp_path / "neardup.db")) as db:
-        assert submission_difference(db, tmp_path / "neardup.db") is None
+        assert find_submission_fault(db, tmp_path / "neardup.db") is None
 
 
 async def test_an_id_with_space_around_it_is_that_of_the_listing(client: HttpClient) -> None:

@@ -44,7 +44,7 @@ class PassageStatus:
     examples: list[dict[str, Any]]
 
 
-def passage_status(db: sqlite3.Connection, ledger: Path) -> PassageStatus:
+def read_passage_status(db: sqlite3.Connection, ledger: Path) -> PassageStatus:
     """The state of the passage index beside a ledger.  Raises Fatal for that of another ledger."""
     folder, recorded = files.passages_folder(ledger), runs.get(db, "fingerprint_version")
     segments = _segments(folder, runs.get(db, "ledger_id") or "", recorded.split()[0]) if recorded else []
@@ -69,7 +69,7 @@ def _segments(folder: Path, ledger_id: str, algorithm: str) -> list[SegmentFile]
             return [open_segment(file, ledger_id, algorithm) for file in list_segments(folder)]
 
 
-async def passage_difference(index: "PassageIndex", ledger: Ledger) -> str | None:
+async def find_passage_fault(index: "PassageIndex", ledger: Ledger) -> str | None:
     """What is damaged or missing, and what to do, in one line; None if every checksum is right and nothing is missing.
 
     Reads every segment.
@@ -83,16 +83,16 @@ async def passage_difference(index: "PassageIndex", ledger: Ledger) -> str | Non
     return f"lacks {missing:,} stories; {PASSAGE_REPAIR}" if missing else None
 
 
-async def passage_summary(index: "PassageIndex") -> str:
+async def summarise_passages(index: "PassageIndex") -> str:
     """What an undamaged index holds, in one line."""
     segments, size = await asyncio.to_thread(lambda: (len(index.files()), index.size()))
     return f"{index.stories:,} stories in {segments} segments of {size:,} bytes, every checksum is right"
 
 
-def reference_difference(db: sqlite3.Connection, reference: Reference | None) -> str | None:
+def find_reference_fault(db: sqlite3.Connection, reference: Reference | None) -> str | None:
     """What is wrong with the works on record, and how to mend it; None if nothing is."""
     if reference is None:
-        return works_without_section(works.count(db))
+        return explain_missing_section(works.count(db))
     if (sync := runs.last_of(db, "reference")) is None:
         return f"the works were never listed: {SYNC}"
     if sync["status"] != "done":
@@ -105,7 +105,7 @@ def reference_difference(db: sqlite3.Connection, reference: Reference | None) ->
     return None
 
 
-def works_without_section(count: int) -> str | None:
+def explain_missing_section(count: int) -> str | None:
     """What follows if so many works are on record, but no [reference] is configured; None if there are none."""
     if not count:
         return None
@@ -131,13 +131,13 @@ class SubmissionStatus:
     forgotten: int
 
 
-def submission_status(db: sqlite3.Connection, ledger: Path) -> SubmissionStatus:
+def read_submission_status(db: sqlite3.Connection, ledger: Path) -> SubmissionStatus:
     return SubmissionStatus(
         len(submitted_pages.list_files(ledger)), submissions.count_unsettled(db), stories.count_forgotten(db)
     )
 
 
-def submission_difference(db: sqlite3.Connection, ledger: Path) -> str | None:
+def find_submission_fault(db: sqlite3.Connection, ledger: Path) -> str | None:
     """The stories whose submitted page is gone, and what to do, in one line; None if there are none."""
     missing = [name or str(story_id) for story_id, name in submitted_pages.list_missing(db, ledger)]
     if not missing:
@@ -146,7 +146,7 @@ def submission_difference(db: sqlite3.Connection, ledger: Path) -> str | None:
     return f"{len(missing):,} stories have lost their page: {named}; submit them again, or list them with a path"
 
 
-def submission_summary(db: sqlite3.Connection, ledger: Path) -> str:
+def summarise_submissions(db: sqlite3.Connection, ledger: Path) -> str:
     """The pages on disk in one line, for `doctor`."""
     unused = sum(1 for _ in submitted_pages.list_unused(db, ledger))
     return (

@@ -191,9 +191,9 @@ async def _look_up_probe(index: Index) -> tuple[LookupResult, LookupResult]:
 
 async def _passages(config: Config) -> str:
     with closing(Ledger(config.ledger.path)) as ledger, closing(await open_passages(ledger)) as passages:
-        if (difference := await contents.passage_difference(passages, ledger)) is not None:
+        if (difference := await contents.find_passage_fault(passages, ledger)) is not None:
             raise NeedsRepair(difference)
-        return await contents.passage_summary(passages)
+        return await contents.summarise_passages(passages)
 
 
 async def _titles(config: Config) -> str:
@@ -207,9 +207,9 @@ async def _titles(config: Config) -> str:
 
 async def _submitted_pages(config: Config) -> str:
     with closing(connect(config.ledger.path)) as db:
-        if (difference := contents.submission_difference(db, config.ledger.path)) is not None:
+        if (difference := contents.find_submission_fault(db, config.ledger.path)) is not None:
             raise NeedsRepair(difference)
-        return contents.submission_summary(db, config.ledger.path)
+        return contents.summarise_submissions(db, config.ledger.path)
 
 
 async def _meaning(config: Config) -> str:
@@ -289,7 +289,7 @@ async def _reference(config: Config) -> str:
     if known is not None:
         found += f", {await _read_page(config, known)}"
     with closing(connect(config.ledger.path)) as db:
-        if (difference := contents.reference_difference(db, reference)) is not None:
+        if (difference := contents.find_reference_fault(db, reference)) is not None:
             raise NeedsRepair(difference)
         return f"{found}, {works.count(db):,} works on record"
 

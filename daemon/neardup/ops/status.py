@@ -236,10 +236,10 @@ async def status(config: Config) -> Status:
             near_misses=count_near_misses(db),
             dead_letters=dead_letters.counts(db),
             reference=works.list_catalogues(db),
-            reference_warning=None if config.reference else contents.works_without_section(works.count(db)),
+            reference_warning=None if config.reference else contents.explain_missing_section(works.count(db)),
             marks=marks.mark_counts(db),
             unusual_texts=list(map(str, script_health.unusual(db))),
-            submissions=contents.submission_status(db, config.ledger.path),
+            submissions=contents.read_submission_status(db, config.ledger.path),
             sweep_owed=runs.owes_sweep(db),
             watermark=rfc3339(runs.watermark(db)),
             fingerprint_version=(runs.get(db, "fingerprint_version") or "").partition(" ")[0] or None,
@@ -277,7 +277,7 @@ def _by_verdict(counts: dict[tuple[str, str], int]) -> dict[str, int]:
 
 def _passage_status(db: sqlite3.Connection, config: Config) -> PassageStatus | UnavailableIndex:
     try:
-        return contents.passage_status(db, config.ledger.path)
+        return contents.read_passage_status(db, config.ledger.path)
     except NeardupError as error:
         return UnavailableIndex("passages", str(error))
 

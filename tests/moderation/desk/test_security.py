@@ -128,7 +128,7 @@ def test_loopback_addresses(host: str) -> None:
 @given(st.text(), st.text(), st.text())
 def test_only_the_key_makes_a_form_token(session: str, other: str, text: str) -> None:
     keys = Keys.of("")
-    made = sessions.form_token(keys, session)
+    made = sessions.make_form_token(keys, session)
     assert sessions.is_form_token(keys, session, made)
     assert sessions.is_form_token(keys, other, made) == (session == other)
     assert not sessions.is_form_token(Keys.of(""), session, made), "two processes share a key"

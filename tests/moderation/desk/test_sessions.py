@@ -75,7 +75,7 @@ def test_only_the_key_makes_a_login(session: str, token: str, name: str, now: in
     keys, asha = Keys.of(token), Moderator(name, digest_of(token))
     known = [Moderator(name + "x", digest_of(token)), asha]
     with patch("time.time", lambda: now):
-        made = sessions.login(keys, session, asha)
+        made = sessions.sign_login(keys, session, asha)
         assert sessions.login_of(Keys.of(token), session, made, known) is asha, "a restart ended a login"
         assert not sessions.login_of(keys, session + "x", made, known), "a login is valid for another session"
         assert not sessions.login_of(Keys.of(token + "x"), session, made, known), "a login survived a new token"
@@ -88,7 +88,7 @@ def test_only_the_key_makes_a_login(session: str, token: str, name: str, now: in
         assert not sessions.login_of(keys, session, made, known), "a login does not expire"
         signed, signed_at, signature = made.rsplit(".", 2)
         with patch("time.time", lambda: now + 100):
-            later = sessions.login(keys, session, asha).rsplit(".", 2)[1]
+            later = sessions.sign_login(keys, session, asha).rsplit(".", 2)[1]
         assert signed_at != later
         assert not sessions.login_of(keys, session, f"{signed}.{later}.{signature}", known), "a login was forged"
 

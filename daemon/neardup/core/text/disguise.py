@@ -48,8 +48,8 @@ def disguise(text: str | bytes, counts: Characters) -> Disguise:
         text = text.decode()
     kinds = _kinds().take(codes_of(text), mode="clip")
     of_kind = np.bincount(kinds, minlength=CONTROL + 1).tolist()
-    unseen = _in_words(kinds) + (_free_accents(text) if of_kind[ACCENT] else 0)
-    changed = of_kind[FORM] + (_foreign_letters(text) if of_kind[FOREIGN] else 0) + unseen
+    unseen = _count_unseen_in_words(kinds) + (_count_free_accents(text) if of_kind[ACCENT] else 0)
+    changed = of_kind[FORM] + (_count_foreign_letters(text) if of_kind[FOREIGN] else 0) + unseen
     letters = sum(of_kind[LETTER:UNSEEN]) + unseen
     return Disguise(_share(changed, letters), _share(of_kind[CONTROL], len(text)))
 
@@ -70,7 +70,7 @@ def _share(part: int, whole: int) -> float:
     return part / whole if part > LEAST * whole else 0.0
 
 
-def _in_words(kinds: Kinds) -> int:
+def _count_unseen_in_words(kinds: Kinds) -> int:
     """How many unseen characters stand after a letter, apart from joiners that form a conjunct."""
     kinds = np.concatenate(([OTHER], kinds, [OTHER]))
     unseen = np.flatnonzero((kinds == UNSEEN) | (kinds == JOINER))
@@ -80,13 +80,13 @@ def _in_words(kinds: Kinds) -> int:
     return int(np.count_nonzero((before >= LETTER) & (before <= FOREIGN) & ~joins))
 
 
-def _foreign_letters(text: str) -> int:
+def _count_foreign_letters(text: str) -> int:
     """How many letters of other scripts look like Latin ones and stand in a word with Latin letters."""
     letters = foreign()
     return sum(sum(ord(c) in letters for c in word) for word in WORD.findall(text) if LATIN_LETTER.search(word))
 
 
-def _free_accents(text: str) -> int:
+def _count_free_accents(text: str) -> int:
     """How many accents of a text no letter has taken up."""
     return sum(first <= ord(c) < end for c in nfc(text) if c > "\u02ff" for first, end in ACCENTS)
 

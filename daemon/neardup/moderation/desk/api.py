@@ -32,7 +32,7 @@ from neardup.ledger.case_queue import Counts
 from neardup.ledger.cases import Lease
 from neardup.ledger.marks import of_stories
 from neardup.moderation.desk import deciding, meaning
-from neardup.moderation.desk.deciding import OFFERED, Given, decision
+from neardup.moderation.desk.deciding import OFFERED, NewVerdict, read_decision
 from neardup.moderation.desk.moderators import MAX_NOTE_LENGTH, Moderator, clean_note
 from neardup.moderation.desk.pair import pair_of
 from neardup.moderation.desk.parts import announce_undo, announce_verdict, desk_of
@@ -71,7 +71,7 @@ def case_object(db: sqlite3.Connection, case_id: int) -> Json | None:
     row = case_queue.read_case(db, case_id)
     if row is None:
         return None
-    is_open, decided = deciding.open_and_decided(db, case_id)
+    is_open, decided = deciding.list_open_and_decided(db, case_id)
     pairs = flags.list_pairs(db, [*is_open, *decided][:SHOWN_PAIRS])
     marks = of_stories(db, [row["lead"]]).get(row["lead"], ())
     return _case(row, cases.leases_held(db, [case_id]).get(case_id), marks) | {
@@ -84,7 +84,7 @@ def case_object(db: sqlite3.Connection, case_id: int) -> Json | None:
 
 def decision_object(db: sqlite3.Connection, number: int) -> Json | None:
     """A decision with the pairs that it is about; `seen` is what undoing it asks for."""
-    found = decision(db, number)
+    found = read_decision(db, number)
     if found is None:
         return None
     return {
@@ -214,7 +214,7 @@ async def hold_case(request: web.Request) -> web.Response:
 async def decide_case(request: web.Request) -> web.Response:
     """POST /api/cases/ID/verdict."""
     moderator, case_id, body = authorize(request), await _case_id(request), await body_of(request, VerdictBody)
-    given = Given(body.verdict, body.note, moderator, body.seen)
+    given = NewVerdict(body.verdict, body.note, moderator, body.seen)
     done = await desk_of(request).ledger.write(deciding.decide_case, case_id, body.leave_out, given)
     announce_verdict(desk_of(request), done, body.verdict)
     return await _answer_object(request, decision_object, done, NO_DECISION)
@@ -223,7 +223,7 @@ async def decide_case(request: web.Request) -> web.Response:
 async def reopen_case(request: web.Request) -> web.Response:
     """POST /api/cases/ID/reopen."""
     moderator, case_id, body = authorize(request), await _case_id(request), await body_of(request, ReopenBody)
-    given = Given(Verdict.REOPENED, body.note, moderator, body.seen)
+    given = NewVerdict(Verdict.REOPENED, body.note, moderator, body.seen)
     done = await desk_of(request).ledger.write(deciding.reopen_case, case_id, given)
     announce_verdict(desk_of(request), done, given.verdict)
     return await _answer_object(request, decision_object, done, NO_DECISION)
@@ -326,7 +326,7 @@ async def show_meaning_pair(request: web.Request) -> web.Response:
 async def decide_meaning_pair(request: web.Request) -> web.Response:
     """POST /api/meaning/A/B/verdict."""
     moderator, pair, body = authorize(request), pair_of(request), await body_of(request, MeaningVerdictBody)
-    given = Given(body.verdict, body.note, moderator, body.seen)
+    given = NewVerdict(body.verdict, body.note, moderator, body.seen)
     done = await desk_of(request).ledger.write(meaning.decide_pair, pair, given)
     announce_verdict(desk_of(request), done, body.verdict)
     return await _answered_meaning_pair(request, pair)
@@ -335,7 +335,7 @@ async def decide_meaning_pair(request: web.Request) -> web.Response:
 async def undo_meaning_pair(request: web.Request) -> web.Response:
     """POST /api/meaning/A/B/undo."""
     moderator, pair, body = authorize(request), pair_of(request), await body_of(request, Body)
-    given = Given(Verdict.REOPENED, "", moderator, body.seen)
+    given = NewVerdict(Verdict.REOPENED, "", moderator, body.seen)
     undone = await desk_of(request).ledger.write(meaning.undo_latest, pair, given)
     announce_undo(desk_of(request), undone)
     return await _answered_meaning_pair(request, pair)

@@ -18,7 +18,7 @@ from neardup.ledger.case_queue import EVERY, JUDGED, OPEN, Authors, Counts, Inbo
 from neardup.ledger.cases import Lease
 from neardup.ledger.marks import of_stories
 from neardup.moderation.desk import deciding
-from neardup.moderation.desk.deciding import Decision, decision, state_of
+from neardup.moderation.desk.deciding import Decision, read_decision, state_of
 from neardup.moderation.desk.moderators import Moderator
 from neardup.moderation.desk.pages import page, require_moderator
 from neardup.moderation.desk.parts import desk_of
@@ -127,7 +127,7 @@ def _cases_page(
         rows,
         case_queue.count_by_filter(db, queue.selection),
         {inbox: case_queue.count(db, queue.only(inbox=inbox).selection) for inbox in INBOXES},
-        None if done is None else decision(db, done),
+        None if done is None else read_decision(db, done),
     )
 
 
@@ -205,7 +205,7 @@ def _details(
     row = case_queue.read_case(db, case_id)
     if row is None or (lead := story_details(db, row["lead"])) is None:
         return None
-    is_open, decided = deciding.open_and_decided(db, case_id)
+    is_open, decided = deciding.list_open_and_decided(db, case_id)
     return CaseDetails(
         row,
         lead,
@@ -218,7 +218,7 @@ def _details(
         _cluster(db, case_id),
         None if at is None else case_position_of(db, queue, case_id, at),
         0 if at is None else case_queue.count(db, queue.selection),
-        None if done is None else decision(db, done),
+        None if done is None else read_decision(db, done),
     )
 
 

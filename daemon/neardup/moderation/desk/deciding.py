@@ -35,7 +35,7 @@ class Decision:
     seen: str
 
 
-def decision(db: sqlite3.Connection, number: int) -> Decision | None:
+def read_decision(db: sqlite3.Connection, number: int) -> Decision | None:
     """The decision with this number; None if there is none."""
     rows = verdicts.of_decision(db, number)
     if not rows:
@@ -49,7 +49,7 @@ def decision(db: sqlite3.Connection, number: int) -> Decision | None:
 
 
 @dataclass(frozen=True, slots=True)
-class Given:
+class NewVerdict:
     """A verdict as a moderator gives it; `seen` is the state (`verdicts.state`) of the flags that were shown."""
 
     verdict: Verdict
@@ -67,15 +67,15 @@ def hold_case(db: sqlite3.Connection, case_id: int, moderator: Moderator) -> Lea
     return lease
 
 
-def decide_pair(db: sqlite3.Connection, pair: Pair, given: Given) -> int:
+def decide_pair(db: sqlite3.Connection, pair: Pair, given: NewVerdict) -> int:
     """Decide one pair, a < b; returns the number of the decision."""
     row = flags.of_pair(db, *pair)
     return _decide(db, [row["flag_id"]] if row else [], given)
 
 
-def decide_case(db: sqlite3.Connection, case_id: int, excepted: Collection[int], given: Given) -> int:
+def decide_case(db: sqlite3.Connection, case_id: int, excepted: Collection[int], given: NewVerdict) -> int:
     """Decide the open flags of a case but those `excepted`; returns the number of the decision."""
-    shown = open_flags(db, case_id)
+    shown = list_open_flags(db, case_id)
     chosen = [flag_id for flag_id in shown if flag_id not in excepted]
     if shown and not chosen:
         raise Conflict("every pair of the case was left out")
@@ -84,22 +84,22 @@ def decide_case(db: sqlite3.Connection, case_id: int, excepted: Collection[int],
     return done
 
 
-def decide_cases(db: sqlite3.Connection, states: Mapping[int, str], given: Given) -> int:
+def decide_cases(db: sqlite3.Connection, states: Mapping[int, str], given: NewVerdict) -> int:
     """Decide the open flags of several cases, each as its `state_of` was shown; returns the number of the decision."""
     for case_id, state in states.items():
         row = case_queue.read_case(db, case_id)
         if row is None or state_of(row) != state:
             raise Conflict(f"the case of story {case_id} has changed meanwhile: look at it again")
-    chosen = [flag_id for case_id in states for flag_id in open_flags(db, case_id)]
+    chosen = [flag_id for case_id in states for flag_id in list_open_flags(db, case_id)]
     seen = verdicts.state(db, chosen)
-    done = _decide(db, chosen, Given(given.verdict, given.note, given.moderator, seen))
+    done = _decide(db, chosen, NewVerdict(given.verdict, given.note, given.moderator, seen))
     cases.release_leases(db, given.moderator.name, states)
     return done
 
 
-def reopen_case(db: sqlite3.Connection, case_id: int, given: Given) -> int:
+def reopen_case(db: sqlite3.Connection, case_id: int, given: NewVerdict) -> int:
     """Take back the verdicts on a case, for the reason in the note; returns the number of the decision."""
-    return _decide(db, open_and_decided(db, case_id)[1], given)
+    return _decide(db, list_open_and_decided(db, case_id)[1], given)
 
 
 def undo(db: sqlite3.Connection, decision: int, moderator: Moderator, seen: str) -> None:
@@ -108,12 +108,12 @@ def undo(db: sqlite3.Connection, decision: int, moderator: Moderator, seen: str)
     verdicts.undo(db, decision, moderator.name, seen)
 
 
-def open_flags(db: sqlite3.Connection, case_id: int) -> list[int]:
+def list_open_flags(db: sqlite3.Connection, case_id: int) -> list[int]:
     """The ids of the open flags of a case: what a verdict on all of it decides."""
-    return open_and_decided(db, case_id)[0]
+    return list_open_and_decided(db, case_id)[0]
 
 
-def open_and_decided(db: sqlite3.Connection, case_id: int) -> tuple[list[int], list[int]]:
+def list_open_and_decided(db: sqlite3.Connection, case_id: int) -> tuple[list[int], list[int]]:
     """The ids of the open flags of a case, and of the others, which opening it again reopens."""
     is_open: list[int] = []
     decided: list[int] = []
@@ -127,6 +127,6 @@ def state_of(row: sqlite3.Row | Mapping[str, Any]) -> str:
     return f"{row['open_flags']} {row['flags']} {row['statuses']} {row['unsure']} {row['flagged_at']}"
 
 
-def _decide(db: sqlite3.Connection, flag_ids: Sequence[int], given: Given, shown: Sequence[int] = ()) -> int:
+def _decide(db: sqlite3.Connection, flag_ids: Sequence[int], given: NewVerdict, shown: Sequence[int] = ()) -> int:
     given.moderator.require(flags.read_languages(db, flag_ids))
     return verdicts.decide(db, flag_ids, given.verdict, given.note, given.moderator.name, given.seen, shown)

@@ -12,7 +12,7 @@ from neardup.core.text.chunks import chunks
 from neardup.core.verify.tiers import kinds_of_meaning
 from neardup.errors import Conflict
 from neardup.ledger import meaning_flags, verdicts
-from neardup.moderation.desk.deciding import Given
+from neardup.moderation.desk.deciding import NewVerdict
 from neardup.moderation.desk.moderators import Moderator
 from neardup.moderation.desk.pages import page, require_moderator
 from neardup.moderation.desk.pair import pair_of
@@ -156,7 +156,7 @@ async def decide(request: web.Request) -> web.StreamResponse:
     raise web.HTTPSeeOther(f"{path}{meaning_query_of(queue)}")
 
 
-def decide_pair(db: sqlite3.Connection, pair: Pair, given: Given) -> int:
+def decide_pair(db: sqlite3.Connection, pair: Pair, given: NewVerdict) -> int:
     """Give a pair a verdict; returns the number of the decision.  Raises Conflict, and NotPermitted."""
     _require(db, pair, given.moderator)
     seen = int(given.seen) if given.seen.isascii() and given.seen.isdecimal() else -1
@@ -178,7 +178,7 @@ async def undo(request: web.Request) -> web.StreamResponse:
     raise web.HTTPSeeOther("/meaning/{}/{}{}".format(*pair, meaning_query_of(queue)))
 
 
-def undo_latest(db: sqlite3.Connection, pair: Pair, given: Given) -> int:
+def undo_latest(db: sqlite3.Connection, pair: Pair, given: NewVerdict) -> int:
     """Undo the latest verdict on a pair; returns the number of its decision.  Raises Conflict, and NotPermitted."""
     _require(db, pair, given.moderator)
     if str(meaning_flags.state(db, *pair)) != given.seen:

@@ -146,7 +146,7 @@ def page(request: web.Request, template: str, status: int = 200, **values: Any) 
         _templates(desk_of(request).config.registry)
         .get_template(template)
         .render(
-            token=sessions.form_token(desk_of(request).keys, session) if session else "",
+            token=sessions.make_form_token(desk_of(request).keys, session) if session else "",
             moderator=moderator.name if moderator else "",
             has_moderators=desk_of(request).has_moderators,
             can_log_out=login_of(request) is not None,

@@ -11,7 +11,7 @@ from aiohttp import web
 from neardup.core.fingerprint.word_hashes import PassageHashes
 from neardup.ledger import authors, flags, passages, similarities, verdicts
 from neardup.ledger.authors import History
-from neardup.moderation.desk.deciding import Decision, decision
+from neardup.moderation.desk.deciding import Decision, read_decision
 from neardup.moderation.desk.pages import page, require_moderator
 from neardup.moderation.desk.parts import Desk, desk_of, load_text
 from neardup.moderation.desk.queues import Pair, PlaceInCase, case_query_of, case_queue_of, number_in, place_in_case
@@ -94,7 +94,7 @@ def _details(db: sqlite3.Connection, pair: Pair, done: int | None) -> PairDetail
         verdicts.of_pair(db, *pair),
         place_in_case(db, pair),
         cluster_graph(db, (row["matched_id"], row["story_id"])),
-        None if done is None else decision(db, done),
+        None if done is None else read_decision(db, done),
         passages.common_of_language(db, Language(row["language"])),
         authors.read_histories(db, (row["story_author_id"], row["matched_author_id"])),
     )

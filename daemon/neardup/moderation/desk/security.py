@@ -211,7 +211,7 @@ async def log_in(request: web.Request) -> web.StreamResponse:
     desk.login_limit.accept(client)
     response = web.Response(status=303, headers={"Location": back})
     session = renew_session(request, response)
-    set_cookie(request, response, LOGIN_COOKIE, sessions.login(desk.keys, session, holder), LOGIN_SECONDS)
+    set_cookie(request, response, LOGIN_COOKIE, sessions.sign_login(desk.keys, session, holder), LOGIN_SECONDS)
     return response
 
 

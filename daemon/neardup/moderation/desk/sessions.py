@@ -55,7 +55,7 @@ def is_session(text: str) -> bool:
     return SESSION_FORMAT.fullmatch(text) is not None
 
 
-def form_token(keys: Keys, session: str) -> str:
+def make_form_token(keys: Keys, session: str) -> str:
     """The token for the forms of this session, which no other site can know (CSRF)."""
     return keys.forms.get_signature(session).decode()
 
@@ -64,7 +64,7 @@ def is_form_token(keys: Keys, session: str, text: str) -> bool:
     return keys.forms.verify_signature(session.encode(), text.encode(errors="replace"))
 
 
-def login(keys: Keys, session: str, moderator: Moderator) -> str:
+def sign_login(keys: Keys, session: str, moderator: Moderator) -> str:
     """The login cookie for a session that entered the token of this moderator; valid for LOGIN_SECONDS."""
     return _signer(keys, moderator).sign(_sign_session(session, moderator)).decode()
 

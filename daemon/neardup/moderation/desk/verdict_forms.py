@@ -18,7 +18,7 @@ from neardup.ledger import cases, flags, verdicts
 from neardup.ledger.case_queue import OPEN
 from neardup.ledger.cases import CaseHeld
 from neardup.moderation.desk import deciding
-from neardup.moderation.desk.deciding import OFFERED, Decision, Given, decision
+from neardup.moderation.desk.deciding import OFFERED, Decision, NewVerdict, read_decision
 from neardup.moderation.desk.moderators import MAX_NOTE_LENGTH, Moderator, clean_note
 from neardup.moderation.desk.pages import moderator_of, page, send_again_page
 from neardup.moderation.desk.pair import pair_of
@@ -53,7 +53,7 @@ def query_in(request: web.Request) -> dict[str, str]:
     return dict(parse_qsl(request[FORM].get("query", "").removeprefix("?"), max_num_fields=32))
 
 
-def given_in(request: web.Request, verdict: Verdict | None = None) -> Given | web.Response:
+def given_in(request: web.Request, verdict: Verdict | None = None) -> NewVerdict | web.Response:
     """The verdict in a form with the fields `verdict`, `note` and `seen`, or a page that says why it is not taken.
 
     The page keeps the input.  Raises HTTPBadRequest for an unknown verdict.
@@ -69,7 +69,7 @@ def given_in(request: web.Request, verdict: Verdict | None = None) -> Given | we
             "The desk no longer knows your name. Enter it at /name in another tab, then send this again."
         )
         return send_again_page(request, 403, translate_later("Who are you?"), message)
-    return Given(given_verdict, note, moderator, form.get("seen", ""))
+    return NewVerdict(given_verdict, note, moderator, form.get("seen", ""))
 
 
 def conflict_page(request: web.Request, error: Conflict, back: str, form: dict[str, Any] | None = None) -> web.Response:
@@ -173,7 +173,7 @@ async def _claim_next(ledger: Connections, queue: CaseQueue, position: QueuePosi
 
 
 def _case_state(db: sqlite3.Connection, case_id: int) -> dict[str, Any]:
-    is_open = deciding.open_flags(db, case_id)
+    is_open = deciding.list_open_flags(db, case_id)
     return {"seen": verdicts.state(db, is_open), "history": verdicts.of_case(db, case_id), "flagged": len(is_open)}
 
 
@@ -211,7 +211,7 @@ async def undo_decision(request: web.Request) -> web.StreamResponse:
     given = given_in(request, Verdict.REOPENED)
     if isinstance(given, web.Response):
         return given
-    undone = await desk.ledger.read(decision, done)
+    undone = await desk.ledger.read(read_decision, done)
     if undone is None:
         raise web.HTTPNotFound
     try:
