@@ -39,6 +39,7 @@ if TYPE_CHECKING:
     from neardup.serve.service import Service, ServiceParts
     from neardup.source import Source
 
+
 REFERENCE_COMMAND = "reference"
 
 
@@ -102,23 +103,23 @@ def open_readers(config: Config) -> "ReaderPool":
     if (reference := config.reference) is not None:
         open_store(reference.content)
         works = WorkPages(reference.content, Extraction(reference.extract.body, reference.extract.strip))
-    return ReaderPool(config.content, extraction(config), config.run.workers, submitted, works)
+    return ReaderPool(config.content, make_extraction(config), config.run.workers, submitted, works)
 
 
-def extraction(config: Config) -> "Extraction":
+def make_extraction(config: Config) -> "Extraction":
     from neardup.core.text.extraction import Extraction
 
     return Extraction(config.extract.body, config.extract.strip)
 
 
-def comparer(config: Config | None) -> "Comparer":
+def make_comparer(config: Config | None) -> "Comparer":
     """The parts of `compare`; without a configuration it compares files only, each with its whole text."""
     from neardup.core.text.extraction import Extraction
     from neardup.query.compare import Comparer
 
     if config is None:
         return Comparer(None, None, Extraction(), Detection())
-    return Comparer(config.ledger.path, lambda: open_readers(config), extraction(config), config.detection)
+    return Comparer(config.ledger.path, lambda: open_readers(config), make_extraction(config), config.detection)
 
 
 @asynccontextmanager
@@ -168,7 +169,9 @@ async def open_service_parts(config: Config) -> "AsyncIterator[ServiceParts]":
             await asyncio.gather(keeping_up, return_exceptions=True)
 
 
-def http_service(config: Config, stop: asyncio.Event, announce: Callable[[str], None] = lambda _: None) -> "Service":
+def make_http_service(
+    config: Config, stop: asyncio.Event, announce: Callable[[str], None] = lambda _: None
+) -> "Service":
     """The HTTP service, which opens its parts once it is answering; `announce` is as for `Service`.
 
     Raises Misuse for a file of tokens that cannot be read, or is wrong.
@@ -284,7 +287,7 @@ async def run_once(
         stop,
         shutdown_seconds=config.run.shutdown_seconds,
         hooks=[
-            *after_run(config, app.ledger, stop),
+            *list_hooks(config, app.ledger, stop),
             *_measuring_hooks(app, job, scrubs=command == "daily"),
             *hooks,
             *_telling_hooks(app, posts=listing is None),
@@ -346,11 +349,11 @@ async def sweep(config: Config, ledger: Ledger, stop: asyncio.Event, watch: "Wat
         watch=watch or ignore_progress,
     )
     return await carry_out(
-        job, ledger, stop, shutdown_seconds=config.run.shutdown_seconds, hooks=after_run(config, ledger, stop)
+        job, ledger, stop, shutdown_seconds=config.run.shutdown_seconds, hooks=list_hooks(config, ledger, stop)
     )
 
 
-def after_run(config: Config, ledger: Ledger, stop: asyncio.Event) -> "list[Hook]":
+def list_hooks(config: Config, ledger: Ledger, stop: asyncio.Event) -> "list[Hook]":
     """The hooks that bring the cases up to date and write the file of [export].
 
     Once `stop` is set, the export leaves out passages, which take time.

@@ -17,7 +17,7 @@ import click
 import numpy as np
 import pyarrow as pa  # type: ignore[import-untyped]
 from neardup.core.languages import SHIPPED
-from neardup.pipeline.fingerprint_file import schema, versions
+from neardup.pipeline.fingerprint_file import list_versions, make_schema
 from neardup.records import Fingerprinted
 from pyarrow.parquet import ParquetWriter  # type: ignore[import-untyped]
 
@@ -31,14 +31,14 @@ SEED = 2
 
 def write_stories(path: Path, stories: int) -> None:
     """Write synthetic stories to a Parquet file; no two have a passage hash in common."""
-    rng, columns = np.random.default_rng(SEED), schema()
+    rng, columns = np.random.default_rng(SEED), make_schema()
     with ParquetWriter(path, columns, compression="zstd") as out:
         for page in Corpus("prose").pages(stories):
             out.write_table(pa.Table.from_pylist(_rows(rng, page), columns))
 
 
 def _rows(rng: np.random.Generator, page: Sequence[Fingerprinted]) -> list[dict[str, object]]:
-    version_of = versions(SHIPPED)
+    version_of = list_versions(SHIPPED)
     steps = rng.integers(1, 2 * ((1 << 32) // HASHES) - 1, (len(page), HASHES)).astype(np.float64)
     places = np.cumsum(steps, axis=1)
     hashes = (places * (((1 << 32) - 1) / (places[:, -1:] + 1))).astype("<u4")

@@ -100,7 +100,7 @@ def pairs(found: Mapping[int, neighbours.Compared]) -> Iterator[Pair]:
         for other_language, some in similarities.items():
             own = backgrounds[other_language]
             for b, similarity in some.items():
-                margin = margins.margin(similarity, own, found[b].backgrounds.get(language, own))
+                margin = margins.compute_margin(similarity, own, found[b].backgrounds.get(language, own))
                 yield Pair(a, b, margins.kind_between(language, other_language), similarity, margin)
 
 
@@ -110,7 +110,7 @@ def fitted(compared: Sequence[Pair]) -> dict[Kind, float]:
     for pair in compared:
         widest[pair.kind][pair.a] = max(pair.margin, widest[pair.kind].get(pair.a, pair.margin))
     fits = {kind: margins.fit_distribution(list(some.values()), UNFITTED[kind].shape) for kind, some in widest.items()}
-    return margins.thresholds(fits, FALSE_ALARMS)
+    return margins.find_thresholds(fits, FALSE_ALARMS)
 
 
 def nearest(compared: Sequence[Pair], rank: Callable[[Pair], float]) -> dict[int, Pair]:

@@ -15,7 +15,7 @@ from pathlib import Path
 from typing import Any
 
 import click
-from neardup.app import extraction
+from neardup.app import make_extraction
 from neardup.config import Config, load
 from neardup.core.fingerprint import version as fingerprint_version
 from neardup.core.fingerprint.compute import fingerprint_text
@@ -47,7 +47,7 @@ def chain_costs(pages: Sequence[Any], stages: Mapping[str, Stage]) -> Costs:
 def subject_costs(config: Config, ids: Sequence[int]) -> Costs:
     """The costs in a reader process, with as many concurrent requests as the reference makes."""
     fingerprint_version.version()  # loads the tables, as a reader process does at its start
-    store, settings = Pages(config.content), extraction(config)
+    store, settings = Pages(config.content), make_extraction(config)
     paths = [path_of(config.content, Story(story_id, Language(LANGUAGE))) for story_id in ids]
     start = time.process_time()
     pages = list(_fetched(store, iter(paths)))

@@ -16,12 +16,12 @@ from neardup.meaning.codes import (
     Sums,
     Vectors,
     codes_of,
+    find_widest_directions,
     fit_centring,
     quantise,
     restore,
+    scale_to_unit,
     scan,
-    unit,
-    widest_directions,
 )
 from neardup.records import Language
 
@@ -35,7 +35,7 @@ def spread(seed: int, n: int, shared: float) -> Vectors:
     """Random unit vectors that share a direction of their own."""
     random = np.random.default_rng(seed)
     common = random.standard_normal(DIMENSIONS) * shared
-    return unit((random.standard_normal((n, DIMENSIONS)) + common).astype(np.float32))
+    return scale_to_unit((random.standard_normal((n, DIMENSIONS)) + common).astype(np.float32))
 
 
 def sums(vectors: Vectors) -> Sums:
@@ -74,7 +74,7 @@ def test_a_language_without_stories_is_centred_by_the_mean_of_the_others(seed: i
     hindi, tamil, odia = spread(seed, 50, 2), spread(seed + 1, 5, 2), spread(seed + 2, 5, 2)
     centring = fit_centring({HINDI: sums(hindi), TAMIL: sums(tamil)}, NONE)
     common = (hindi.mean(axis=0) + tamil.mean(axis=0)) / 2
-    np.testing.assert_allclose(centring.apply(odia, ODIA), unit(odia - common), atol=1e-5)
+    np.testing.assert_allclose(centring.apply(odia, ODIA), scale_to_unit(odia - common), atol=1e-5)
 
 
 def test_without_stories_nothing_is_removed() -> None:
@@ -91,9 +91,11 @@ def test_the_mean_itself_has_no_direction_left() -> None:
 def test_the_directions_in_which_stories_vary_most_are_removed(seed: int) -> None:
     """Stories of two kinds are alike within a kind, until the direction from one kind to the other is removed."""
     kinds = np.random.default_rng(seed).permutation([1, -1] * STORIES_EACH)
-    vectors = unit(spread(seed, 2 * STORIES_EACH, 0) + 3 * np.outer(kinds, np.eye(DIMENSIONS)[0]).astype(np.float32))
+    vectors = scale_to_unit(
+        spread(seed, 2 * STORIES_EACH, 0) + 3 * np.outer(kinds, np.eye(DIMENSIONS)[0]).astype(np.float32)
+    )
     assert np.corrcoef(kinds, vectors[:, 0])[0, 1] > 0.9
-    directions = widest_directions(vectors)
+    directions = find_widest_directions(vectors)
     assert directions.shape == (2, DIMENSIONS)
     np.testing.assert_allclose(directions @ directions.T, np.eye(2), atol=1e-5)
     removed = fit_centring({}, directions).apply(vectors, HINDI)
@@ -103,7 +105,7 @@ def test_the_directions_in_which_stories_vary_most_are_removed(seed: int) -> Non
 
 @given(st.integers(0, 2 * STORIES_EACH * DIRECTIONS))
 def test_few_stories_have_few_directions(stories: int) -> None:
-    assert len(widest_directions(np.zeros((stories, DIMENSIONS), np.float32))) == min(
+    assert len(find_widest_directions(np.zeros((stories, DIMENSIONS), np.float32))) == min(
         DIRECTIONS, stories // STORIES_EACH
     )
 
@@ -112,7 +114,7 @@ dimensions = st.sampled_from([1, 7, 64, 65, 384, 1024])
 
 
 def vectors(seed: int, n: int, size: int) -> Vectors:
-    return unit(np.random.default_rng(seed).standard_normal((n, size)).astype(np.float32))
+    return scale_to_unit(np.random.default_rng(seed).standard_normal((n, size)).astype(np.float32))
 
 
 def plain_distances(queries: Codes, codes: Codes) -> Places:

@@ -9,8 +9,8 @@ import pytest
 from neardup.core.verify.tiers import RETOLD, TRANSLATED
 from neardup.ledger import transaction
 from neardup.meaning import neighbours, vectors
-from neardup.meaning.codes import unit
-from neardup.meaning.margins import UNFITTED, ExtremeValues, aligned_similarities, background
+from neardup.meaning.codes import scale_to_unit
+from neardup.meaning.margins import UNFITTED, ExtremeValues, align_with_others, measure_background
 from neardup.meaning.neighbours import NOMINATED, CentredStory, Searched, compare
 from neardup.meaning.vectors import Embedded, claim, connect
 from neardup.records import Kind
@@ -24,10 +24,13 @@ SIZE, STORIES = 64, 130
 def db(tmp_path_factory: pytest.TempPathFactory) -> Iterator[sqlite3.Connection]:
     random = np.random.default_rng(4)
     with closing(connect(tmp_path_factory.mktemp("meaning") / "vectors")) as opened:
-        claim(opened, "tiny", unit(np.ones((1, SIZE), np.float32))[0], "ledger", 0)
+        claim(opened, "tiny", scale_to_unit(np.ones((1, SIZE), np.float32))[0], "ledger", 0)
         made = [
             Embedded(
-                n - 10, (HINDI, TAMIL)[n % 2], b"", unit(random.standard_normal((1 + n % 3, SIZE)).astype(np.float32))
+                n - 10,
+                (HINDI, TAMIL)[n % 2],
+                b"",
+                scale_to_unit(random.standard_normal((1 + n % 3, SIZE)).astype(np.float32)),
             )
             for n in range(STORIES)
         ]
@@ -66,18 +69,18 @@ def test_candidates_are_as_alike_as_they_are_aligned(db: sqlite3.Connection, mon
         for of_language, alike in by_language.items():
             for other, similarity in alike.items():
                 assert held[other].language == of_language
-                exact = aligned_similarities(held[story].chunks, held[other].chunks[None])
+                exact = align_with_others(held[story].chunks, held[other].chunks[None])
                 assert similarity == pytest.approx(float(exact[0]), abs=1e-5)
             descending = sorted(alike.values(), reverse=True)
-            assert backgrounds[of_language] == pytest.approx(background(descending))
+            assert backgrounds[of_language] == pytest.approx(measure_background(descending))
 
 
 def test_reposts_of_a_translation_are_one_neighbour() -> None:
     random = np.random.default_rng(2)
-    story, other, third = (unit(random.standard_normal((2, SIZE)).astype(np.float32)) for _ in range(3))
-    translation = unit(story + 0.5 * other)
+    story, other, third = (scale_to_unit(random.standard_normal((2, SIZE)).astype(np.float32)) for _ in range(3))
+    translation = scale_to_unit(story + 0.5 * other)
     alone = {1: CentredStory(TAMIL, translation), 2: CentredStory(TAMIL, other), 3: CentredStory(TAMIL, third)}
-    reposts = {10 + n: CentredStory(TAMIL, unit(translation + 0.01 * n)) for n in range(5)}
+    reposts = {10 + n: CentredStory(TAMIL, scale_to_unit(translation + 0.01 * n)) for n in range(5)}
     assert compare(CentredStory(HINDI, story), alone).backgrounds == pytest.approx(
         compare(CentredStory(HINDI, story), alone | reposts).backgrounds
     )
@@ -97,6 +100,6 @@ def test_a_story_is_searched_for_once_and_again_after_a_fit_that_reaches_its_mar
     assert neighbours.read_distributions(db) == {TRANSLATED: fitted, RETOLD: UNFITTED[RETOLD]}
     assert {1, 2, 3, 4} & set(neighbours.read_unsearched(db, 1_000)) == {1, 4}
     with transaction(db):
-        vectors.put(db, [Embedded(3, HINDI, b"new", unit(np.ones((1, SIZE), np.float32)))])
+        vectors.put(db, [Embedded(3, HINDI, b"new", scale_to_unit(np.ones((1, SIZE), np.float32)))])
     vectors.make_codes(db)
     assert 3 in neighbours.read_unsearched(db, 1_000), "a story with another text is searched for again"

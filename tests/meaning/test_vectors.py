@@ -13,14 +13,14 @@ from neardup.errors import Fatal, Misuse
 from neardup.ledger import transaction
 from neardup.ledger.versions import Numbered
 from neardup.meaning import vectors
-from neardup.meaning.codes import Vectors, codes_of, unit
+from neardup.meaning.codes import Vectors, codes_of, scale_to_unit
 from neardup.meaning.vectors import TABLES, Embedded, claim, connect
 from neardup.records import Language
 
 from tests.support.languages import HINDI, TAMIL
 
 SIZE = 64
-PROBE = unit(np.ones((1, SIZE), np.float32))[0]
+PROBE = scale_to_unit(np.ones((1, SIZE), np.float32))[0]
 
 
 @pytest.fixture
@@ -32,7 +32,7 @@ def db(tmp_path: Path) -> Iterator[sqlite3.Connection]:
 
 def random_vectors(seed: int, n: int) -> Vectors:
     random = np.random.default_rng(seed)
-    return unit((random.standard_normal((n, SIZE)) + 2 * random.standard_normal(SIZE)).astype(np.float32))
+    return scale_to_unit((random.standard_normal((n, SIZE)) + 2 * random.standard_normal(SIZE)).astype(np.float32))
 
 
 def put(db: sqlite3.Connection, *made: Embedded) -> None:

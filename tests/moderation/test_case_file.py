@@ -26,11 +26,11 @@ from neardup.errors import Misuse
 from neardup.ledger import connect, marks, runs, verdicts
 from neardup.moderation.case_file import (
     CaseFile,
-    case_file,
-    case_record,
     digest_of,
-    live_link,
-    notice_languages,
+    link_to,
+    list_notice_languages,
+    make_case_file,
+    read_case_record,
     render_html,
     render_notice,
     render_pdf,
@@ -88,7 +88,7 @@ def config_of(folder: Path) -> Config:
 async def filed(folder: Path, story_id: int) -> CaseFile:
     config = config_of(folder)
     with closing(connect(folder / "neardup.db")) as db:
-        record = case_record(db, story_id)
+        record = read_case_record(db, story_id)
     assert record is not None
 
     async def load(known: Mapping[str, Any]) -> LoadedStory:
@@ -96,7 +96,7 @@ async def filed(folder: Path, story_id: int) -> CaseFile:
         assert isinstance(text, Text)
         return LoadedStory(text, known)
 
-    return await case_file(record, config, load)
+    return await make_case_file(record, config, load)
 
 
 async def test_file_says_what_the_ledger_says_in_every_language(folder: Path) -> None:
@@ -196,7 +196,7 @@ async def test_notice_is_in_the_language_of_the_story(folder: Path, language: La
     case = await filed(folder, story_id)
     notice = render_notice(case, SHIPPED)
     share = percent(case.found.similarity)
-    assert SHIPPED[language].code in notice_languages()
+    assert SHIPPED[language].code in list_notice_languages()
     for words in (share, TEXTS[language][:40], f"https://example.com/story/{story_id - 2}", str(story_id), TITLE):
         assert words in notice, f"{words!r} is not in {notice}"
     letters = [item for item in notice.replace(TITLE, "") if item.isalpha() and not item.isascii()]
@@ -224,7 +224,7 @@ async def test_story_without_sources_has_a_file_but_no_notice(folder: Path) -> N
 
 
 def test_links_hold_the_listed_id(folder: Path) -> None:
-    assert live_link(config_of(folder), "HINDI", 5, "a/ß?x") == "https://example.com/story/a%2F%C3%9F%3Fx"
+    assert link_to(config_of(folder), "HINDI", 5, "a/ß?x") == "https://example.com/story/a%2F%C3%9F%3Fx"
     with pytest.raises(ValueError, match="link"):
         Content(url="file:x", link="https://example.com/{name}")
     with pytest.raises(ValueError, match="no http"):
@@ -246,5 +246,5 @@ def test_links_of_works_hold_the_id_in_their_catalogue(folder: Path) -> None:
     content = WorksContent(url="file:w", link="https://library.example/{language}/{id}")
     reference = Reference(manifest=Path("w.csv"), content=content)
     config = replace(config_of(folder), reference=reference)
-    assert live_link(config, "TAMIL", -5, "reference:A/7/b") == "https://library.example/TAMIL/7%2Fb"
-    assert live_link(config_of(folder), "TAMIL", -5, "reference:A/7") is None, "a work has no page on the platform"
+    assert link_to(config, "TAMIL", -5, "reference:A/7/b") == "https://library.example/TAMIL/7%2Fb"
+    assert link_to(config_of(folder), "TAMIL", -5, "reference:A/7") is None, "a work has no page on the platform"

@@ -10,7 +10,7 @@ from neardup.core.languages import SHIPPED
 from neardup.ledger import connect
 from neardup.moderation.evidence.page import render_evidence
 from neardup.moderation.export.write import ExportOptions, write
-from neardup.query.evidence import evidence
+from neardup.query.evidence import find_evidence
 from neardup.records import Fingerprinted, Language, Story
 from selectolax.lexbor import LexborHTMLParser, LexborNode
 
@@ -45,7 +45,7 @@ EXPECTED = {(SHIPPED[language].code, direction) for language, direction in DIREC
 @pytest.mark.parametrize("language", DIRECTIONS)
 def test_a_story_on_an_evidence_page_has_its_direction(language: Language) -> None:
     a, b = (story_of(TEXTS[language] + more, id=n, language=language) for n, more in enumerate((" 1", " 2")))
-    page = LexborHTMLParser(render_evidence(evidence(a, b, THRESHOLDS), a, b, None, SHIPPED))
+    page = LexborHTMLParser(render_evidence(find_evidence(a, b, THRESHOLDS), a, b, None, SHIPPED))
     assert directions(page.css(".story")) == {(SHIPPED[language].code, DIRECTIONS[language])}
     lines = page.css(".story p")
     assert lines

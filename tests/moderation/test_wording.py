@@ -19,7 +19,7 @@ from neardup.moderation.wording import (
     name_kind,
     percent,
 )
-from neardup.query.evidence import Evidence, LoadedStory, UnreadableStory, evidence, evidence_from_ledger
+from neardup.query.evidence import Evidence, LoadedStory, UnreadableStory, find_evidence, read_evidence
 
 from tests.support.compared_stories import THRESHOLDS, sample, story_of
 
@@ -28,7 +28,7 @@ DAY_MS = 86_400_000
 
 def facts(**changed: Any) -> Evidence:
     words = " ".join(f"w{n}" for n in range(100))
-    return replace(evidence(story_of(f"{words} x"), story_of(f"{words} y z"), THRESHOLDS), **changed)
+    return replace(find_evidence(story_of(f"{words} x"), story_of(f"{words} y z"), THRESHOLDS), **changed)
 
 
 @given(st.floats(0, 1))
@@ -86,7 +86,7 @@ def test_headline_has_both_shares() -> None:
 )
 def test_findings_state_the_order_of_publication(times: tuple[int | None, int | None], sentence: str) -> None:
     a, b = (story_of("one two three four", published_at=time) for time in times)
-    assert sentence in list_findings(evidence(a, b, THRESHOLDS))
+    assert sentence in list_findings(find_evidence(a, b, THRESHOLDS))
 
 
 @pytest.mark.parametrize(
@@ -104,7 +104,7 @@ def test_findings_state_whether_the_author_is_the_same(same: bool | None, senten
 def test_changed_page_gives_a_warning() -> None:
     assert list_warnings(facts()) == []
     changed = story_of("one two three four", text_hash=b"other")
-    [sentence] = list_warnings(evidence(changed, story_of("one two three four"), THRESHOLDS))
+    [sentence] = list_warnings(find_evidence(changed, story_of("one two three four"), THRESHOLDS))
     assert sentence.startswith("The page of A has changed since")
 
 
@@ -117,7 +117,7 @@ def test_unavailable_text_is_described_from_the_ledger(exchanged: bool) -> None:
         {"id": 2, "published_at": DAY_MS, "author_id": "7"}, "its page is gone: x"
     )
     a, b = (gone, here) if exchanged else (here, gone)
-    found = evidence_from_ledger(a, b, flag)
+    found = read_evidence(a, b, flag)
     first, second = ("80", "30") if exchanged else ("30", "80")
     assert describe_overlap(found) == f"About {first} % of A's word pairs are also in B; {second} % of B's in A"
     letter = "A" if exchanged else "B"
@@ -129,9 +129,10 @@ def test_unavailable_text_is_described_from_the_ledger(exchanged: bool) -> None:
 
 
 def test_unflagged_pair_without_text_has_no_figures() -> None:
-    found = evidence_from_ledger(story_of("one two", id=1), UnreadableStory({"id": 2}, "gone"), None)
+    found = read_evidence(story_of("one two", id=1), UnreadableStory({"id": 2}, "gone"), None)
     assert describe_overlap(found) == "The overlap is not known"
     assert (list_scores(found), name_kind(found)) == ([], "Not flagged")
     assert (
-        name_kind(evidence(sample(4107000), sample(4107001), THRESHOLDS)) == "Not a copy by the configured thresholds"
+        name_kind(find_evidence(sample(4107000), sample(4107001), THRESHOLDS))
+        == "Not a copy by the configured thresholds"
     )

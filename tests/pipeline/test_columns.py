@@ -21,7 +21,7 @@ from neardup.ledger import outbox, runs, stories
 from neardup.pages.results import Deliver, NotModified, PageResult, ReadFailed, results_of
 from neardup.pipeline.stages import Pipeline
 from neardup.pipeline.summary import Counts
-from neardup.pipeline.worker import Jobs, Known, Worker, known_stories
+from neardup.pipeline.worker import Jobs, Known, Worker, read_known
 from neardup.records import RENDER_REASONS, BadRow, Dead, Fingerprint, ListedRow, Mark, MarkReason, Skip, Story
 from neardup.source import in_blocks
 
@@ -113,7 +113,7 @@ class Bed:
         self._random = random.Random(seed)
 
     async def known(self, ids: Sequence[int]) -> dict[int, Known]:
-        return known_stories(self.db, ids)
+        return read_known(self.db, ids)
 
     async def read(self, stories: StoryColumns, etags: Sequence[str | None], deliver: Deliver) -> None:
         left = list(stories.stories())

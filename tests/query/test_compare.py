@@ -16,7 +16,7 @@ from neardup.core.text.normalize import tokens
 from neardup.core.verify.text import Text
 from neardup.core.verify.tiers import PARTIAL, PASSAGE, SIMILAR
 from neardup.moderation.evidence.terminal import SHOWN_PASSAGES, side_by_side
-from neardup.query.evidence import CONTEXT_WORDS, Evidence, Excerpt, LoadedStory, evidence
+from neardup.query.evidence import CONTEXT_WORDS, Evidence, Excerpt, LoadedStory, find_evidence
 from neardup.records import MIN_BLOCK, Language
 from rich.cells import cell_len
 from rich.console import Console
@@ -60,7 +60,7 @@ def assert_evidence(facts: Evidence, stories: tuple[LoadedStory, LoadedStory]) -
 @every_planted_pair
 def test_passages_of_planted_copies_are_equal_in_both_stories(pair: dict[str, Any]) -> None:
     a, b = sample(pair["a"]), sample(pair["b"])
-    facts = evidence(a, b, THRESHOLDS)
+    facts = find_evidence(a, b, THRESHOLDS)
     assert_evidence(facts, (a, b))
     assert facts.share_a is not None and facts.share_a > 0.4
     for passage in facts.passages:
@@ -80,7 +80,7 @@ def test_a_passage_in_any_context_is_found_whole(before: str, after: str, beside
     text = " ".join([TEXTS[language]] * 2)
     copied = f"{beside}{text}{beside}"
     a, b = story_of(f"{before}{copied}{after} x"), story_of(f"{after}{copied}{before} y")
-    facts = evidence(a, b, THRESHOLDS)
+    facts = find_evidence(a, b, THRESHOLDS)
     assert_evidence(facts, (a, b))
     assert facts.passages[0].words >= len(tokens(text)) - 2, "only its first and last word may merge with the context"
 
@@ -89,14 +89,14 @@ def test_a_passage_in_any_context_is_found_whole(before: str, after: str, beside
 def test_a_replaced_word_splits_a_passage(language: Language) -> None:
     words = TEXTS[language].split() * 3
     other = [*words[:6], "another", *words[7:]]
-    facts = evidence(story_of(" ".join(words)), story_of(" ".join(other)), THRESHOLDS)
+    facts = find_evidence(story_of(" ".join(words)), story_of(" ".join(other)), THRESHOLDS)
     assert len(facts.passages) == 2
     assert (facts.share_a, facts.share_b) == (1, 1), "an edit inside a passage belongs to it"
     assert facts.copied_words is not None and facts.copied_words < min(facts.a.words or 0, facts.b.words or 0)
 
 
 def test_unrelated_stories_share_nothing() -> None:
-    facts = evidence(sample(4107000), sample(4107001), THRESHOLDS)
+    facts = find_evidence(sample(4107000), sample(4107001), THRESHOLDS)
     assert (facts.kind, facts.passages, facts.share_a, facts.share_b) == (None, (), 0, 0)
 
 
@@ -105,21 +105,21 @@ def test_unrelated_stories_share_nothing() -> None:
 )
 def test_the_earlier_story_is_named_if_known(times: tuple[int | None, int | None], earlier: str | None) -> None:
     a, b = (story_of(TEXTS[ODIA], published_at=time) for time in times)
-    assert evidence(a, b, THRESHOLDS).earlier == earlier
+    assert find_evidence(a, b, THRESHOLDS).earlier == earlier
 
 
 @pytest.mark.parametrize(("authors", "same"), [(("7", "7"), True), (("7", "8"), False), ((None, "7"), None)])
 def test_a_common_author_is_recognised(authors: tuple[str | None, str | None], same: bool | None) -> None:
     a, b = (story_of(TEXTS[TAMIL], author_id=author) for author in authors)
-    assert evidence(a, b, THRESHOLDS).same_author is same
+    assert find_evidence(a, b, THRESHOLDS).same_author is same
 
 
 def test_the_kind_follows_the_given_thresholds() -> None:
     a, b = sample(4103000), sample(4103005)
-    assert evidence(a, b, THRESHOLDS).kind == SIMILAR
-    assert evidence(a, b, Thresholds(jaccard=0.9)).kind == PARTIAL
-    assert evidence(a, b, Thresholds(jaccard=0.9, containment=0.9)).kind == PASSAGE
-    assert evidence(a, b, Thresholds(jaccard=0.9, containment=0.9, passage_words=900)).kind is None
+    assert find_evidence(a, b, THRESHOLDS).kind == SIMILAR
+    assert find_evidence(a, b, Thresholds(jaccard=0.9)).kind == PARTIAL
+    assert find_evidence(a, b, Thresholds(jaccard=0.9, containment=0.9)).kind == PASSAGE
+    assert find_evidence(a, b, Thresholds(jaccard=0.9, containment=0.9, passage_words=900)).kind is None
 
 
 def long_story(seed: str, copied: list[str]) -> str:
@@ -133,7 +133,7 @@ def test_a_passage_is_shown_without_runs_by_chance(language: Language) -> None:
     words = [f"{word}{n}" for n in range(20) for word in TEXTS[language].split()][:110]
     edited = [*words[:40], "another", *words[41:]]
     a, b = story_of(long_story("a", words)), story_of(long_story("b", edited))
-    facts = evidence(a, b, THRESHOLDS)
+    facts = find_evidence(a, b, THRESHOLDS)
     assert_evidence(facts, (a, b))
     assert facts.kind == PASSAGE and facts.longest_run_words is not None
     found = len(tokens(" ".join(words))) - len(tokens(words[40]))
@@ -142,7 +142,7 @@ def test_a_passage_is_shown_without_runs_by_chance(language: Language) -> None:
     text = " ".join(shown(facts).split())
     assert f"{found} words copied, the longest run {facts.longest_run_words}" in text
     common = passage_hashes(Text(" ".join(words)).word_hashes)
-    facts = evidence(a, b, THRESHOLDS, common)
+    facts = find_evidence(a, b, THRESHOLDS, common)
     assert facts.kind is None and facts.common_words is not None
     assert 0.8 * found <= facts.common_words <= found
     assert f"and {facts.common_words} in common passages" in " ".join(shown(facts).split())
@@ -158,7 +158,7 @@ def shown(facts: Evidence, width: int = 120, *, terminal: bool = False) -> str:
 @every_planted_pair
 @pytest.mark.parametrize("width", [20, 80, 200])
 def test_evidence_fits_a_terminal_of_any_width(pair: dict[str, Any], width: int) -> None:
-    facts = evidence(sample(pair["a"]), sample(pair["b"]), THRESHOLDS)
+    facts = find_evidence(sample(pair["a"]), sample(pair["b"]), THRESHOLDS)
     text = shown(facts, width)
     assert max(map(cell_len, text.splitlines())) <= width
     assert "\x1b" not in text
@@ -169,7 +169,7 @@ def test_evidence_fits_a_terminal_of_any_width(pair: dict[str, Any], width: int)
 def test_stories_are_neither_markup_nor_control_sequences() -> None:
     text = "zero [bold red]one[/] two \x1b[2J three :smile: \u202e four \x07five" + " and so it goes on"
     a = story_of(f"{text} six", title="[b]A[/b] \x1b[31m", author_id="[i]7", id=1)
-    text = shown(evidence(a, story_of(text, id=2), THRESHOLDS))
+    text = shown(find_evidence(a, story_of(text, id=2), THRESHOLDS))
     for words in ("[b]A[/b]", "author [i]7", "[bold red]one[/]", ":smile:"):
         assert words in text
     for control in "\x1b\x07\u202e":
@@ -180,7 +180,7 @@ def test_passages_beyond_the_shown_ones_are_counted() -> None:
     copied = [[f"w{n}x{place}" for place in range(MIN_BLOCK + (n < SHOWN_PASSAGES))] for n in range(SHOWN_PASSAGES + 3)]
     a = " ".join(f"{' '.join(words)} a{n}" for n, words in enumerate(copied))
     b = " ".join(f"{' '.join(words)} b{n}" for n, words in enumerate(copied))
-    facts = evidence(story_of(a), story_of(b), THRESHOLDS)
+    facts = find_evidence(story_of(a), story_of(b), THRESHOLDS)
     assert len(facts.passages) == len(copied)
     text = shown(facts)
     assert text.count("from word") == SHOWN_PASSAGES
@@ -189,7 +189,7 @@ def test_passages_beyond_the_shown_ones_are_counted() -> None:
 
 def test_a_long_passage_is_shortened_in_the_middle() -> None:
     text = " ".join(f"w{n}" for n in range(1000))
-    seen = shown(evidence(story_of(text), story_of(f"{text} more"), THRESHOLDS))
+    seen = shown(find_evidence(story_of(text), story_of(f"{text} more"), THRESHOLDS))
     assert "1. 1,000 words, from word 1 of A and word 1 of B" in seen
     assert "[…]" in seen
     assert "w999»" in seen

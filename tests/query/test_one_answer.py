@@ -28,7 +28,7 @@ from neardup.moderation.evidence.alignment import Highlight, align_stories, stre
 from neardup.moderation.export.tables import export_row, story_row, whole_row
 from neardup.query.check import CheckResult, Submission
 from neardup.query.compare import common_of
-from neardup.query.evidence import Evidence, evidence, thresholds_of
+from neardup.query.evidence import Evidence, find_evidence, thresholds_of
 from neardup.records import Language
 
 from tests.support.checked_ledger import CheckedLedger, checked_ledger, text_of
@@ -163,7 +163,7 @@ def assert_one_answer(pair: Pair, checked: CheckResult, db: Any) -> None:
     row = flags.of_pair(db, SOURCE, COPY)
     facts_of = stories.describe(db, [SOURCE, COPY])
     a, b = (story_of(text, **dict(facts_of[story])) for story, text in ((SOURCE, pair.source), (COPY, pair.copy)))
-    facts = evidence(a, b, thresholds_of(DETECTION, a, b), common_of(db, a, b))
+    facts = find_evidence(a, b, thresholds_of(DETECTION, a, b), common_of(db, a, b))
     spark_flag, spark_story = of_spark(pair)
     if row is None:  # too little of a short text is shared to nominate it
         assert not checked.matches, "a check finds what is not on record"

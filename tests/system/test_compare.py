@@ -10,7 +10,7 @@ from dataclasses import asdict
 from pathlib import Path
 
 import pytest
-from neardup.app import comparer
+from neardup.app import make_comparer
 from neardup.config import load
 from neardup.errors import Fatal
 from neardup.ledger import connect, runs
@@ -39,7 +39,7 @@ async def test_planted_pairs_are_compared_by_id(neardup: Neardup) -> None:
     before = neardup.ledger.read_bytes()
     languages = set()
     for pair in TRUTH:
-        facts = await compare(comparer(load(neardup.folder / "config.toml")), str(pair["a"]), str(pair["b"]))
+        facts = await compare(make_comparer(load(neardup.folder / "config.toml")), str(pair["a"]), str(pair["b"]))
         assert (facts.a.story_id, facts.b.story_id, facts.kind) == (pair["a"], pair["b"], pair["kind"])
         assert (facts.a.changed, facts.b.changed) == (False, False)
         assert facts.earlier == "a", "the samples' copies were published later"
@@ -83,7 +83,7 @@ def test_files_need_no_ledger(neardup: Neardup, tmp_path: Path) -> None:
 
 
 async def test_a_file_against_a_story(editable: Neardup) -> None:
-    facts = await compare(comparer(load(editable.folder / "config.toml")), str(A), "4104002")
+    facts = await compare(make_comparer(load(editable.folder / "config.toml")), str(A), "4104002")
     assert (facts.kind, facts.share_a, facts.share_b) == ("exact", 1, 1)
     assert (facts.a.story_id, facts.b.story_id, facts.b.language) == (None, 4104002, "TAMIL")
 
@@ -98,7 +98,7 @@ def test_a_changed_page_is_reported(editable: Neardup, tmp_path: Path) -> None:
 async def test_fingerprints_of_another_version_say_nothing_of_a_change(editable: Neardup) -> None:
     with closing(connect(editable.ledger)) as db:
         runs.put(db, "fingerprint_version", "0" * 16)
-    facts = await compare(comparer(load(editable.folder / "config.toml")), "4104002", "4104005")
+    facts = await compare(make_comparer(load(editable.folder / "config.toml")), "4104002", "4104005")
     assert (facts.a.changed, facts.b.changed, facts.kind) == (None, None, "partial")
 
 
@@ -108,12 +108,12 @@ async def test_the_thresholds_are_those_of_the_language(editable: Neardup) -> No
         editable.configure(
             plain + f"[detection.{language}]\njaccard = 0.99\ncontainment = 0.99\npassage_words = 9999\n"
         )
-        facts = await compare(comparer(load(editable.folder / "config.toml")), "4103000", "4103005")
+        facts = await compare(make_comparer(load(editable.folder / "config.toml")), "4103000", "4103005")
         assert facts.kind == kind, language
 
 
 async def test_errors_of_a_comparison(editable: Neardup, tmp_path: Path) -> None:
-    parts = comparer(load(editable.folder / "config.toml"))
+    parts = make_comparer(load(editable.folder / "config.toml"))
     (tmp_path / "stories" / "TAMIL" / "4104002.html").unlink()
     (tmp_path / "stories" / "TAMIL" / "4104005.html").write_bytes(
         b"<article><div class=story>two words</div></article>"

@@ -7,7 +7,7 @@ from collections.abc import Callable
 from contextlib import closing
 from typing import Any
 
-from neardup.app import extraction, open_service_parts
+from neardup.app import make_extraction, open_service_parts
 from neardup.config import Config, load
 from neardup.core.page import Page, PageStory, prepare, story_of
 from neardup.core.verify.text import Text
@@ -61,7 +61,7 @@ def submissions(config: Config) -> list[tuple[Submission, bytes]]:
     made = []
     for row in random.Random(1).sample(ROWS, len(ROWS)):
         page = (SAMPLES / "stories" / row["language"] / f"{row['id']}.html").read_bytes()
-        story = story_of(Page(page), extraction(config))
+        story = story_of(Page(page), make_extraction(config))
         assert isinstance(story, PageStory)
         text = prepare(story.text)
         assert isinstance(text, Text)

@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 @json_option
 def check(config: "Config", file: IO[bytes], language: str, as_json: bool) -> None:
     """Show what FILE (a page or plain text; - is stdin) would be flagged against; stores nothing."""
-    from neardup.app import extraction, open_checker
+    from neardup.app import make_extraction, open_checker
     from neardup.cli import output
     from neardup.core.page import Unreadable, read_file
     from neardup.ledger import read
@@ -34,7 +34,7 @@ def check(config: "Config", file: IO[bytes], language: str, as_json: bool) -> No
 
     text_language = find_language(config.registry, language)
     read(config.ledger.path).close()
-    text = read_file(file.read(), extraction(config))
+    text = read_file(file.read(), make_extraction(config))
     if isinstance(text, Unreadable):
         raise Fatal(f"{file.name}: {explain(text)}")
 
@@ -62,7 +62,7 @@ def compare(config: "Config | None", a: str, b: str, html: Path | None, as_json:
 
     Two files need no configuration.
     """
-    from neardup.app import comparer
+    from neardup.app import make_comparer
     from neardup.cli import output
     from neardup.core.languages import SHIPPED
     from neardup.moderation.evidence.page import write_evidence
@@ -72,11 +72,13 @@ def compare(config: "Config | None", a: str, b: str, html: Path | None, as_json:
     if html is not None:
         refuse_missing_folder("--html", html)
         with console.show_waiting("compare"):
-            run_async(lambda _: write_evidence(comparer(config), a, b, html, config.registry if config else SHIPPED))
+            run_async(
+                lambda _: write_evidence(make_comparer(config), a, b, html, config.registry if config else SHIPPED)
+            )
         click.echo(f"{html}", err=True)
         return
     with console.show_waiting("compare"):
-        comparison = run_async(lambda _: compare_texts(comparer(config), a, b))
+        comparison = run_async(lambda _: compare_texts(make_comparer(config), a, b))
     if as_json:
         click.echo(json.dumps(asdict(comparison), ensure_ascii=False))
     else:

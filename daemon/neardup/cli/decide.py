@@ -266,13 +266,13 @@ async def _write_case(config: "Config", story: str, form: Form, target: "Target 
 
     from neardup.app import open_readers
     from neardup.ledger import marks, read, snapshot, translate_errors
-    from neardup.moderation.case_file import case_file, case_record
+    from neardup.moderation.case_file import make_case_file, read_case_record
     from neardup.moderation.export.destination import write_to_target
     from neardup.query.compare import load_story
 
     with closing(read(config.ledger.path)) as db, translate_errors(config.ledger.path), snapshot(db):
         number = story_id(story)
-        record = case_record(db, number)
+        record = read_case_record(db, number)
         if record is None:
             raise marks.without_fingerprint(db, number, story)
     async with aclosing(open_readers(config)) as pool:
@@ -280,7 +280,7 @@ async def _write_case(config: "Config", story: str, form: Form, target: "Target 
         async def load(known: Mapping[str, Any]) -> "LoadedStory | UnreadableStory":
             return await load_story(pool, known)
 
-        found = await case_file(record, config, load)
+        found = await make_case_file(record, config, load)
     content = await asyncio.to_thread(_content, config, found, form)
     await write_to_target(target, config.content, lambda file: file.write_bytes(content))
 

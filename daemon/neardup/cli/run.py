@@ -49,7 +49,7 @@ def run(config: "Config") -> None:
 
     If serve.listen is set, it serves the check before publication as well.
     """
-    from neardup.app import http_service, open_app
+    from neardup.app import make_http_service, open_app
     from neardup.ops.service import Service
 
     async def keep_running(stop: "asyncio.Event") -> None:
@@ -57,7 +57,7 @@ def run(config: "Config") -> None:
             if config.serve.listen is not None:
                 from neardup.serve.app import serving
 
-                await stack.enter_async_context(serving(http_service(config, stop), config.serve.listen))
+                await stack.enter_async_context(serving(make_http_service(config, stop), config.serve.listen))
             opened = partial(open_app, config)
             await Service(
                 config.ledger.path, config.metrics.listen, config.run.schedule, opened, stop, hooks=self_checks
@@ -256,12 +256,12 @@ def serve(config: "Config", listen: str | None, token_name: str | None, rights: 
         listen_address = address(listen) if listen else config.serve.listen or DEFAULT_LISTEN
     except ValueError as error:
         raise Misuse(f"--listen: {error}") from None
-    from neardup.app import http_service
+    from neardup.app import make_http_service
     from neardup.serve.app import serve as serve_until
     from neardup.telemetry.systemd import notify
 
     async def answer(stop: "asyncio.Event") -> None:
-        service = http_service(config, stop, lambda doing: notify(f"STATUS={doing}"))
+        service = make_http_service(config, stop, lambda doing: notify(f"STATUS={doing}"))
         await serve_until(service, listen_address, stop)
 
     run_async(answer, finishes_queued_work=True)

@@ -75,13 +75,13 @@ async def _is_full(app: App, pair: Candidate, nominated: WideMatches, most: int)
 
 
 async def _fault_of_index(app: App, held: Mapping[int, BandedFingerprint], max_bucket: int) -> Reason | None:
-    if any(await lacking(app, list(held))):
+    if any(await count_lacking_entries(app, list(held))):
         return Reason.MISSING
     sizes = await read_bucket_sizes(app.index, list(held.values()))
     return Reason.CAPPED if any(n > max_bucket for n in sizes.values()) else None
 
 
-async def lacking(app: App, ids: Sequence[int]) -> list[int]:
+async def count_lacking_entries(app: App, ids: Sequence[int]) -> list[int]:
     """How many entries the index lacks of each of these stories that it has applied and that have not changed since.
 
     An index that has lost its position should have applied all.  None for an index that cannot say.
@@ -219,6 +219,6 @@ def _miss(story_id: int, pair: Candidate, assessment: Assessment, reason: Reason
 
 async def _whole_in_index(app: App, ids: Sequence[int]) -> list[Recall]:
     """How many of some stories have all their entries in the index; none for an index that cannot say."""
-    lacks = await lacking(app, ids)
+    lacks = await count_lacking_entries(app, ids)
     whole = sum(not n for n in lacks)
     return [Recall(self_checks.ALL, INDEX_ENTRIES, whole, len(lacks), whole, len(lacks))] if lacks else []

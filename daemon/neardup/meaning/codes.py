@@ -61,9 +61,9 @@ class Centring:
 
     def apply(self, vectors: Vectors, language: Language) -> Vectors:
         """Unit vectors of a language (n, dimensions), centred and of unit length again."""
-        centred = unit(vectors - self.means.get(language, self.common))
+        centred = scale_to_unit(vectors - self.means.get(language, self.common))
         left = (centred - centred @ self.directions.T @ self.directions).astype(np.float32)
-        return unit(left)
+        return scale_to_unit(left)
 
 
 def fit_centring(sums: Mapping[Language, Sums], directions: Vectors) -> Centring:
@@ -84,7 +84,7 @@ def fit_centring(sums: Mapping[Language, Sums], directions: Vectors) -> Centring
     )
 
 
-def widest_directions(vectors: Vectors) -> Vectors:
+def find_widest_directions(vectors: Vectors) -> Vectors:
     """The directions in which centred vectors of stories (stories, dimensions) vary most: (n, dimensions)."""
     n = min(DIRECTIONS, len(vectors) // STORIES_EACH)
     _, directions = np.linalg.eigh(vectors.T @ vectors)  # by ascending variance
@@ -92,7 +92,7 @@ def widest_directions(vectors: Vectors) -> Vectors:
     return found
 
 
-def unit(vectors: Vectors) -> Vectors:
+def scale_to_unit(vectors: Vectors) -> Vectors:
     """The vectors (n, dimensions) at unit length; a vector of zeros stays one."""
     lengths = np.sqrt(np.einsum("nd,nd->n", vectors, vectors))
     lengths[lengths == 0] = 1
@@ -108,7 +108,7 @@ def quantise(vectors: Vectors) -> Quantised:
 
 def restore(integers: Quantised) -> Vectors:
     """The unit vectors of 8-bit integers (n, dimensions)."""
-    return unit(integers.astype(np.float32))
+    return scale_to_unit(integers.astype(np.float32))
 
 
 def codes_of(vectors: Vectors) -> Codes:

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any, Protocol
 import numpy as np
 
 from neardup.errors import Fatal, Misuse, Transient, needs_extra
-from neardup.meaning.codes import Vectors, unit
+from neardup.meaning.codes import Vectors, scale_to_unit
 from neardup.retry import retry_call
 
 if TYPE_CHECKING:
@@ -53,7 +53,7 @@ def check_vectors(vectors: Vectors, texts: int, what: str) -> Vectors:
     """
     if vectors.ndim != 2 or len(vectors) != texts:
         raise Fatal(f"{what}: {texts} texts gave vectors of shape {vectors.shape}")
-    scaled = unit(vectors.astype(np.float32))
+    scaled = scale_to_unit(vectors.astype(np.float32))
     if not np.isfinite(scaled).all() or not scaled.any(axis=1).all():
         raise Fatal(f"{what}: a vector has no direction")
     return scaled

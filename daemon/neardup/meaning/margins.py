@@ -41,7 +41,7 @@ FITTED = np.linspace(0.1, 0.8, 15)  # quantiles
 LEAST_STORIES = 500  # for a fit
 
 
-def aligned_similarities(story: Vectors, others: Vectors) -> Vectors:
+def align_with_others(story: Vectors, others: Vectors) -> Vectors:
     """How alike a story (n, dimensions) is to each of others (stories, m, dimensions), all centred: (stories,).
 
     It is the mean cosine of the best monotone alignment, over both ways, and how much larger that is than the mean of
@@ -54,7 +54,7 @@ def aligned_similarities(story: Vectors, others: Vectors) -> Vectors:
     return np.asarray(weight * (2 * aligned - cosines.mean(axis=(1, 2))), np.float32)
 
 
-def chunk_pairs(story: Vectors, other: Vectors) -> list[ChunkPair]:
+def pair_chunks(story: Vectors, other: Vectors) -> list[ChunkPair]:
     """The chunks of two stories, (n, dimensions) and (m, dimensions), that an alignment either way puts together."""
     cosines = (story @ other.T)[None]
     there = enumerate(_best_maps(cosines)[1][0].tolist())
@@ -94,7 +94,7 @@ UNFITTED: Mapping[Kind, ExtremeValues] = {  # of public news, stories, scripture
 }
 
 
-def background(similarities: Sequence[float]) -> float:
+def measure_background(similarities: Sequence[float]) -> float:
     """How alike a story is to its nearest others in a language, by its similarities to the nearest, descending.
 
     The nearest does not count, since it may be a copy.
@@ -103,7 +103,7 @@ def background(similarities: Sequence[float]) -> float:
     return (sum(counted) + (NEIGHBOURS - len(counted)) * TYPICAL) / NEIGHBOURS
 
 
-def margin(similarity: float, background: float, other: float) -> float:
+def compute_margin(similarity: float, background: float, other: float) -> float:
     """The margin of a pair, from the background of each story in the language of the other.
 
     The higher one counts: a story that is like many others is like this one by chance.
@@ -122,7 +122,7 @@ def fit_distribution(widest: Sequence[float], shape: float) -> ExtremeValues:
     return ExtremeValues(float(location), max(float(scale), 1e-6), shape)
 
 
-def thresholds(distributions: Mapping[Kind, ExtremeValues], false_alarms: float) -> dict[Kind, float]:
+def find_thresholds(distributions: Mapping[Kind, ExtremeValues], false_alarms: float) -> dict[Kind, float]:
     """From which margin on a pair of each kind is flagged, if a share of the stories may have a false pair.
 
     Each kind has the same part of this share.

@@ -21,8 +21,8 @@ import numpy.typing as npt
 from neardup.core.verify.tiers import RETOLD, TRANSLATED
 from neardup.ledger import transaction
 from neardup.meaning import margins
-from neardup.meaning.codes import Codes, Nearest, Places, Vectors, restore, unit
-from neardup.meaning.margins import NEIGHBOURS, UNFITTED, ExtremeValues, background
+from neardup.meaning.codes import Codes, Nearest, Places, Vectors, restore, scale_to_unit
+from neardup.meaning.margins import NEIGHBOURS, UNFITTED, ExtremeValues, measure_background
 from neardup.meaning.vectors import BUSY_SECONDS, OF_IDS, dimensions, read_centring
 from neardup.records import Kind, Language
 
@@ -181,7 +181,7 @@ def compare(story: CentredStory, others: Mapping[int, CentredStory]) -> Compared
     for other in sorted(similarities, key=similarities.__getitem__, reverse=True):
         by_language[others[other].language][other] = similarities[other]
     backgrounds = {
-        language: background([some[other] for other in _nearest_texts(list(some), others)])
+        language: measure_background([some[other] for other in _nearest_texts(list(some), others)])
         for language, some in by_language.items()
     }
     return Compared(story.language, dict(by_language), backgrounds)
@@ -193,7 +193,7 @@ def _similarities(story: Vectors, others: Mapping[int, CentredStory]) -> dict[in
         by_length[len(held.chunks)].append(other)
     found = dict[int, float]()
     for some in by_length.values():
-        alike = margins.aligned_similarities(story, np.stack([others[other].chunks for other in some]))
+        alike = margins.align_with_others(story, np.stack([others[other].chunks for other in some]))
         found.update(zip(some, alike.tolist(), strict=True))
     return found
 
@@ -208,7 +208,7 @@ def _without_copies(some: Sequence[int], others: Mapping[int, CentredStory]) -> 
     """Of several stories with the same text, as reposts have, the first: they are one neighbour."""
     chunks = [others[other].chunks for other in some]
     firsts = np.cumsum([0, *map(len, chunks[:-1])])
-    whole = unit(np.add.reduceat(np.concatenate(chunks), firsts))
+    whole = scale_to_unit(np.add.reduceat(np.concatenate(chunks), firsts))
     copies = np.triu(whole @ whole.T >= SAME_TEXT, 1).sum(axis=0).tolist()
     return [other for other, earlier in zip(some, copies, strict=True) if not earlier]
 

@@ -17,7 +17,7 @@ from neardup.core.verify.tiers import RETOLD, TRANSLATED
 from neardup.ledger import Ledger, candidates, meaning_flags
 from neardup.ledger.meaning_flags import MeaningFlag
 from neardup.meaning import margins, neighbours, vectors
-from neardup.meaning.margins import chunk_pairs
+from neardup.meaning.margins import pair_chunks
 from neardup.meaning.neighbours import Compared, Searched
 from neardup.meaning.parts import Parts
 from neardup.pages.reader_pool import ReaderPool
@@ -43,7 +43,7 @@ class SearchSummary:
 async def search(config: Config, parts: Parts, readers: ReaderPool, stop: asyncio.Event) -> SearchSummary:
     """Search for the stories whose vectors are new until done or `stop` is set.  Raises Fatal."""
     summary, texts = SearchSummary(), Texts(readers.read_to_compare)
-    least = margins.thresholds(await parts.vectors.do(neighbours.read_distributions), parts.section.false_alarms)
+    least = margins.find_thresholds(await parts.vectors.do(neighbours.read_distributions), parts.section.false_alarms)
     with closing(Ledger(config.ledger.path)) as ledger:
         while not stop.is_set() and (ids := await parts.vectors.do(neighbours.read_unsearched, BATCH_STORIES)):
             found, searched = await _margins(parts, ledger, ids, least)
@@ -96,7 +96,7 @@ def _widths(
                 pair = min(story, other), max(story, other)
                 if pair[1] < 0 or pair in flagged:  # works of the reference are not compared with each other
                     continue
-                width = margins.margin(similarity, own, known.get(other, {}).get(language, own))
+                width = margins.compute_margin(similarity, own, known.get(other, {}).get(language, own))
                 widest[kind] = max(width, widest.get(kind, width))
                 if width >= least[kind]:
                     found[pair] = width
@@ -134,6 +134,6 @@ async def _flags(parts: Parts, wide: Margins) -> list[MeaningFlag]:
     for (a, b), width in wide.items():
         (language, text_hash), (other_language, other_hash) = held[a], held[b]
         kind = margins.kind_between(language, other_language)
-        aligned = chunk_pairs(chunks[a].chunks, chunks[b].chunks)
+        aligned = pair_chunks(chunks[a].chunks, chunks[b].chunks)
         flags.append(MeaningFlag(a, b, kind, round(width, 4), aligned, text_hash, other_hash))
     return flags

@@ -27,11 +27,11 @@ from neardup.meaning.codes import (
     Sums,
     Vectors,
     codes_of,
+    find_widest_directions,
     fit_centring,
     quantise,
     restore,
-    unit,
-    widest_directions,
+    scale_to_unit,
 )
 from neardup.meaning.embedders import is_same_model
 from neardup.records import Language
@@ -253,7 +253,7 @@ def fit_means(db: sqlite3.Connection) -> list[Language]:
             stories, total = 0, np.zeros(dimensions(db), np.float64)
             for chunks in _chunks_of(db, language):
                 stories += 1
-                total += unit(chunks.mean(axis=0, keepdims=True))[0]
+                total += scale_to_unit(chunks.mean(axis=0, keepdims=True))[0]
             mean = language, stories, total.astype("<f4").tobytes()
             db.execute("INSERT OR REPLACE INTO means VALUES (?, ?, ?)", mean)
             db.execute("UPDATE codes SET code = NULL WHERE language = ?", (language,))
@@ -276,7 +276,7 @@ def fit_directions(db: sqlite3.Connection) -> bool:
         for (language,) in db.execute("SELECT DISTINCT language FROM codes").fetchall()
         for chunks in _chunks_of(db, language, SAMPLED)
     ]
-    found = widest_directions(np.stack(sample))
+    found = find_widest_directions(np.stack(sample))
     with transaction(db):
         db.execute("DELETE FROM directions")
         db.execute("INSERT INTO directions VALUES (?, ?)", (stories, found.astype("<f4").tobytes()))
@@ -327,5 +327,5 @@ def make_codes(db: sqlite3.Connection) -> int:
 
 def story_vector(chunks: Vectors, language: Language, centring: Centring) -> Vectors:
     """The vector of a whole story, (dimensions,): the mean of its centred chunks."""
-    vector: Vectors = unit(centring.apply(chunks, language).mean(axis=0, keepdims=True))[0]
+    vector: Vectors = scale_to_unit(centring.apply(chunks, language).mean(axis=0, keepdims=True))[0]
     return vector

@@ -39,7 +39,7 @@ from neardup.moderation.wording import (
     percent,
 )
 from neardup.query.compare import describe_stories
-from neardup.query.evidence import LoadedStory, UnreadableStory, evidence, language_of
+from neardup.query.evidence import LoadedStory, UnreadableStory, find_evidence, language_of
 from neardup.records import DECIDING, Kind, Language, Marks, is_work
 
 COMPARED_SOURCES = 8  # whose texts are read; the others are listed
@@ -137,7 +137,7 @@ class CaseFile:
         return standing
 
 
-def case_record(db: sqlite3.Connection, story_id: int) -> CaseRecord | None:
+def read_case_record(db: sqlite3.Connection, story_id: int) -> CaseRecord | None:
     """What the ledger knows of a story with its sources; None for a story that it does not have."""
     found = similarities.of_story(db, story_id)
     if found is None:
@@ -157,7 +157,7 @@ def case_record(db: sqlite3.Connection, story_id: int) -> CaseRecord | None:
     )
 
 
-async def case_file(record: CaseRecord, config: Config, load: LoadText) -> CaseFile:
+async def make_case_file(record: CaseRecord, config: Config, load: LoadText) -> CaseFile:
     """The case file of a story; `load` reads the current text of a story, given its row."""
     loaded = await asyncio.gather(*map(load, record.known.values()))
     texts = dict(zip(record.known, loaded, strict=True))
@@ -176,7 +176,7 @@ def _compose(record: CaseRecord, config: Config, texts: Mapping[int, LoadedStory
         problem = None
         if isinstance(story, LoadedStory) and isinstance(source, LoadedStory):
             language = language_of(source, story) or found.language
-            facts = evidence(source, story, config.detection.of(language), record.common[language])
+            facts = find_evidence(source, story, config.detection.of(language), record.common[language])
             aligned = align_stories(facts, source, story)
             longest = sorted(aligned.pairs, key=lambda pair: -pair.words)[:PASSAGES_OF_A_SOURCE]
             passages += (FiledPassage(number, pair) for pair in longest)
@@ -184,7 +184,7 @@ def _compose(record: CaseRecord, config: Config, texts: Mapping[int, LoadedStory
             changed |= dict.fromkeys(_name_sides(sentence, number) for sentence in list_warnings(facts))
         elif source is not None:
             problem = source.why if isinstance(source, UnreadableStory) else None
-        link = live_link(config, found.language, about.story_id, about.name)
+        link = link_to(config, found.language, about.story_id, about.name)
         sources.append(FiledSource(number, about, describe_source_order(found, about), link, problem))
     if isinstance(story, UnreadableStory):
         changed[f"The text of the story is not available ({story.why})"] = None
@@ -192,7 +192,7 @@ def _compose(record: CaseRecord, config: Config, texts: Mapping[int, LoadedStory
     shown = _fitting(passages)
     return CaseFile(
         found,
-        live_link(config, found.language, found.story_id, found.name),
+        link_to(config, found.language, found.story_id, found.name),
         tuple(changed),
         tuple(sources),
         tuple(passages[:shown]),
@@ -218,7 +218,7 @@ def _other(row: Mapping[str, Any], found: Similarity, config: Config) -> OtherMa
         dates_of_row(row, f"{side}_"),
         describe_row_order(row),
         author_id is not None and author_id == found.author_id,
-        live_link(config, found.language, story_id, name),
+        link_to(config, found.language, story_id, name),
     )
 
 
@@ -238,7 +238,7 @@ def _fitting(passages: Sequence[FiledPassage]) -> int:
     return len(passages)
 
 
-def live_link(config: Config, language: str, story_id: int, name: str | None) -> str | None:
+def link_to(config: Config, language: str, story_id: int, name: str | None) -> str | None:
     """The address of a story on the platform, or of a work; None if the `link` of their `content` is not set."""
     listed, content = name or str(story_id), config.content
     if is_work(story_id):
@@ -306,7 +306,7 @@ def render_notice(case: CaseFile, languages: Languages) -> str:
     if not case.found.copied_words:
         raise Misuse("there is nothing to notify: no part of this story is known to be copied")
     entry = languages.get(case.found.language)
-    code = entry.code if entry and entry.code in notice_languages() else NOTICE_OF_OTHERS
+    code = entry.code if entry and entry.code in list_notice_languages() else NOTICE_OF_OTHERS
     return (
         _notices()
         .get_template(f"{code}.txt")
@@ -320,7 +320,7 @@ def render_notice(case: CaseFile, languages: Languages) -> str:
     )
 
 
-def notice_languages() -> set[str]:
+def list_notice_languages() -> set[str]:
     """The ISO codes of the languages that have a notice."""
     folder = files("neardup.moderation") / "notices"
     return {file.name.removesuffix(".txt") for file in folder.iterdir() if file.name.endswith(".txt")}

@@ -17,7 +17,7 @@ from neardup.ledger.lock import only_one
 from neardup.ledger.passages import count_missing
 from neardup.ledger.story_rows import unpack_etag
 from neardup.moderation.export.destination import write_atomically
-from neardup.pipeline.fingerprint_file import TIMES, schema, versions
+from neardup.pipeline.fingerprint_file import TIMES, list_versions, make_schema
 from neardup.pipeline.index_sync import refuse_ledger_mismatch
 from neardup.pipeline.passage_sync import PassageSync, open_passages
 from neardup.pipeline.scratch import scratch_errors, scratch_folder
@@ -57,14 +57,14 @@ async def export_fingerprints(config: Config, path: Path) -> int:
                 scratch_errors(scratch),
             ):
                 ranges = passages.by_story(scratch)
-                return write_atomically(path, lambda file: _write(file, db, ranges, versions(config.registry)))
+                return write_atomically(path, lambda file: _write(file, db, ranges, list_versions(config.registry)))
 
 
 def _write(path: Path, db: sqlite3.Connection, ranges: Iterator[HashesByStory], version_of: dict[str, str]) -> int:
     import pyarrow as pa  # noqa: PLC0415 - it is optional
     from pyarrow.parquet import ParquetWriter  # noqa: PLC0415 - likewise
 
-    columns, rows = schema(), 0
+    columns, rows = make_schema(), 0
     with ParquetWriter(path, columns, compression="zstd") as out:
         for group in chain.from_iterable(_groups(db, numbers) for numbers in ranges):
             group["version"] = [version_of[str(language)] for language in group["language"]]

@@ -16,7 +16,7 @@ from typing import Any, Self
 
 import numpy as np
 
-from neardup.app import App, after_run
+from neardup.app import App, list_hooks
 from neardup.core.fingerprint.version import algorithm
 from neardup.core.verify.tiers import COPIED_WORDS, EXACT, kinds_of_passages, tier_of
 from neardup.errors import Misuse
@@ -184,7 +184,7 @@ async def import_fingerprints(
         app.ledger,
         stop,
         shutdown_seconds=app.config.run.shutdown_seconds,
-        hooks=after_run(app.config, app.ledger, stop),
+        hooks=list_hooks(app.config, app.ledger, stop),
     )
 
 
@@ -243,7 +243,7 @@ class Import:
         return not self._stop.is_set()
 
     async def _add_stories(self) -> None:
-        batches, ledger, summary = fingerprint_file.batches(self._files), self._app.ledger, self.summary
+        batches, ledger, summary = fingerprint_file.read_batches(self._files), self._app.ledger, self.summary
         reading = asyncio.create_task(asyncio.to_thread(next, batches, None))
         while (batch := await reading) is not None and not self._stop.is_set():
             reading = asyncio.create_task(asyncio.to_thread(next, batches, None))  # while this one is written
@@ -296,13 +296,13 @@ class Import:
         """Record the flags of these stories, then the candidates."""
         summary, ledger = self.summary, self._app.ledger
         with summary.time_part("flags"):
-            for rows in fingerprint_file.rows_of(fingerprint_file.files_of(self._path, FLAGS)):
+            for rows in fingerprint_file.read_rows(fingerprint_file.files_of(self._path, FLAGS)):
                 if self._stop.is_set():
                     return
                 found = [flag_of(row, algorithm(), now_ms()) for row in rows]
                 kept = [flag for flag in found if flag is not None and not {flag.a, flag.b} & self._left_out]
                 summary.flags += await ledger.do(imports.put_flags, kept)
-            for rows in fingerprint_file.rows_of(fingerprint_file.files_of(self._path, CANDIDATES)):
+            for rows in fingerprint_file.read_rows(fingerprint_file.files_of(self._path, CANDIDATES)):
                 summary.candidates += await ledger.do(imports.put_candidates, list(map(candidate_of, rows)))
 
     async def _is_compared(self) -> bool:

@@ -28,7 +28,7 @@ ROWS = 50_000  # of a batch
 FOLDER, FLAGS, CANDIDATES = "fingerprints", "flags", "candidates"
 
 
-def schema() -> "Schema":
+def make_schema() -> "Schema":
     """The columns with their types, in the order in which they are written.
 
     `passages` has 4 bytes a hash, little-endian, ascending.
@@ -54,7 +54,7 @@ def schema() -> "Schema":
     return pa.schema(list(types.items()))
 
 
-def versions(languages: Languages) -> dict[str, str]:
+def list_versions(languages: Languages) -> dict[str, str]:
     """Language -> the version of its fingerprints, as rows name it: that of the algorithm, and the language's."""
     return {name: f"{algorithm()} {digest_of(entry.golden)}" for name, entry in languages.items()}
 
@@ -89,7 +89,7 @@ def files_of(path: Path, folder: str) -> list[Path]:
 
 def refuse_others(files: Sequence[Path], languages: Languages) -> int:
     """Raise Misuse unless every row is of a known language and of its version; returns the number of rows."""
-    expected, rows = versions(languages), 0
+    expected, rows = list_versions(languages), 0
     for file in files:
         with open_parquet(file, str(file)) as opened:
             if missing := [name for name in NEEDED if name not in opened.schema_arrow.names]:
@@ -112,9 +112,9 @@ def _refuse(file: Path, language: str, version: str, expected: Mapping[str, str]
         )
 
 
-def batches(files: Sequence[Path]) -> Iterator[Batch]:
+def read_batches(files: Sequence[Path]) -> Iterator[Batch]:
     """The rows of the files, some at a time.  Raises Misuse for a value that no fingerprint has."""
-    wanted = schema()
+    wanted = make_schema()
     for file in files:
         with open_parquet(file, str(file)) as opened:
             present = [name for name in wanted.names if name in opened.schema_arrow.names]
@@ -122,7 +122,7 @@ def batches(files: Sequence[Path]) -> Iterator[Batch]:
                 yield _batch(read, wanted, str(file))
 
 
-def rows_of(files: Sequence[Path]) -> Iterator[list[dict[str, Any]]]:
+def read_rows(files: Sequence[Path]) -> Iterator[list[dict[str, Any]]]:
     """The rows of files of flags or candidates, some at a time."""
     for file in files:
         with open_parquet(file, str(file)) as opened:

@@ -180,7 +180,7 @@ def flow_gauges(pipeline: Pipeline[Any, Any, Any], requests: AdaptiveLimit) -> I
             gauge.set_function(int)
 
 
-def limited_by(pipeline: Pipeline[Any, Any, Any], requests: AdaptiveLimit) -> str:
+def describe_bottleneck(pipeline: Pipeline[Any, Any, Any], requests: AdaptiveLimit) -> str:
     """The bottleneck of a run, described for operators."""
     match pipeline.limiting:
         case "source":

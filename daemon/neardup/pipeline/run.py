@@ -23,7 +23,7 @@ from neardup.pages.fork_server import start_server
 from neardup.pages.limits import CircuitBreaker
 from neardup.pages.reader_pool import OpenReaderPool, ReaderPool
 from neardup.pages.text_cache import Texts
-from neardup.pipeline.gauges import flow_gauges, keep_gauges, limited_by
+from neardup.pipeline.gauges import describe_bottleneck, flow_gauges, keep_gauges
 from neardup.pipeline.index_check import IndexCheck
 from neardup.pipeline.index_sync import KEEP_CHANGES, prepare_index, rebuild
 from neardup.pipeline.index_wait import IndexWait
@@ -35,7 +35,7 @@ from neardup.pipeline.submitted_pages import remove_unused
 from neardup.pipeline.summary import Phase, Progress, RunSummary, Watch
 from neardup.pipeline.upkeep import settle_all
 from neardup.pipeline.verifier import NewFlags, Verifier
-from neardup.pipeline.worker import Jobs, Worker, keep_examples, known_stories, nearly_nothing_read, refuse_unreadable
+from neardup.pipeline.worker import Jobs, Worker, is_nearly_nothing_read, keep_examples, read_known, refuse_unreadable
 from neardup.pipeline.writer import BatchLookup, Writer
 from neardup.records import BadRow, Checkpoint, Skip, StoredVersion, rfc3339
 from neardup.source import Source
@@ -216,7 +216,7 @@ class Run:
             run_id=run_id,
             counts=self.summary.counts,
             live_facts=lambda: {
-                "limited_by": limited_by(pipeline, readers.concurrency),
+                "limited_by": describe_bottleneck(pipeline, readers.concurrency),
                 "examples": self.summary.counts.examples,
             },
             checkpoint=lambda position: self._checkpoint(source, position),
@@ -309,7 +309,7 @@ class Run:
         return last
 
     async def _read_known(self, ids: Sequence[int]) -> Mapping[int, StoredVersion | Skip]:
-        return await self._parts.reader.do(known_stories, ids)
+        return await self._parts.reader.do(read_known, ids)
 
     @property
     def _is_backfill(self) -> bool:
@@ -317,7 +317,7 @@ class Run:
 
     def _checkpoint(self, source: Source, position: int) -> Checkpoint | None:
         """Where to resume; None to leave that as it is, while next to nothing could be read: that is read again."""
-        if not self._is_backfill or nearly_nothing_read(self.summary.counts):
+        if not self._is_backfill or is_nearly_nothing_read(self.summary.counts):
             return None
         return Checkpoint(source.name, position, self._newest)
 

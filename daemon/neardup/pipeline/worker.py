@@ -230,7 +230,7 @@ class Worker:
         return crashed
 
 
-def known_stories(db: sqlite3.Connection, ids: Sequence[int]) -> dict[int, Known]:
+def read_known(db: sqlite3.Connection, ids: Sequence[int]) -> dict[int, Known]:
     """What the ledger holds for these ids, for `Worker`."""
     return {**stories.stored_versions(db, ids), **dict.fromkeys(stories.forgotten_among(db, ids), Skip.FORGOTTEN)}
 
@@ -308,9 +308,9 @@ def refuse_unreadable(summary: RunSummary, *, whole_listing: bool) -> None:
     counts = summary.counts
     if whole_listing and not counts.listed:
         raise Fatal(EMPTY_LISTING)
-    if not nearly_nothing_read(counts):
+    if not is_nearly_nothing_read(counts):
         return
-    why = complaint(counts, of_reference=summary.command == "reference")
+    why = write_complaint(counts, of_reference=summary.command == "reference")
     fewest = max(FEW, LEAST_SHARE * counts.listed) if whole_listing else FEW
     if counts.attempted >= fewest or (whole_listing and counts.attempted == counts.listed):
         raise Fatal(why)
@@ -318,12 +318,12 @@ def refuse_unreadable(summary: RunSummary, *, whole_listing: bool) -> None:
     log.warning("no story could be read", why=why)
 
 
-def nearly_nothing_read(counts: Counts) -> bool:
+def is_nearly_nothing_read(counts: Counts) -> bool:
     """Whether stories had to be read, and less than LEAST_SHARE of them could be."""
     return counts.readable < LEAST_SHARE * counts.attempted
 
 
-def complaint(counts: Counts, *, of_reference: bool = False) -> str:
+def write_complaint(counts: Counts, *, of_reference: bool = False) -> str:
     """One line that says what could not be read, of how many, why, with an example and the setting to look at."""
     reasons = Counter({reason: n for reason, n in counts.unread().items() if n})
     [(worst, _), *_] = reasons.most_common(1)

@@ -18,7 +18,7 @@ from neardup.errors import Fatal, Misuse, Transient
 from neardup.ledger import marks, passages, read, runs, stories, translate_errors
 from neardup.pages.reader_pool import OpenReaderPool, ReaderPool
 from neardup.pages.results import ReadFailed, explain
-from neardup.query.evidence import Evidence, LoadedStory, UnreadableStory, evidence, language_of, thresholds_of
+from neardup.query.evidence import Evidence, LoadedStory, UnreadableStory, find_evidence, language_of, thresholds_of
 from neardup.records import Dead, Language, Skip, Story
 from neardup.source.parse import id_of, name_of
 
@@ -54,7 +54,7 @@ async def compare(comparer: Comparer, first: str, second: str) -> Evidence:
     if comparer.ledger is not None and (a.known or b.known):
         with closing(read(comparer.ledger)) as db, translate_errors(comparer.ledger):
             common = common_of(db, a, b)
-    return evidence(a, b, thresholds_of(comparer.detection, a, b), common)
+    return find_evidence(a, b, thresholds_of(comparer.detection, a, b), common)
 
 
 def common_of(db: sqlite3.Connection, *pair: LoadedStory | UnreadableStory) -> PassageHashes:

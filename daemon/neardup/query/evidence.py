@@ -151,7 +151,7 @@ class Evidence:
         return {"a": self.share_a, "b": self.share_b}
 
 
-def evidence(a: LoadedStory, b: LoadedStory, thresholds: Limits, common: PassageHashes = NO_HASHES) -> Evidence:
+def find_evidence(a: LoadedStory, b: LoadedStory, thresholds: Limits, common: PassageHashes = NO_HASHES) -> Evidence:
     """Compare two texts: what they share, and the facts of their stories.
 
     `common` are the hashes of common passages in their language, ascending.
@@ -184,7 +184,7 @@ def evidence(a: LoadedStory, b: LoadedStory, thresholds: Limits, common: Passage
     )
 
 
-def evidence_from_ledger(
+def read_evidence(
     a: LoadedStory | UnreadableStory, b: LoadedStory | UnreadableStory, flag: Mapping[str, Any] | None
 ) -> Evidence:
     """The evidence of the ledger, for two stories of which a text cannot be read.

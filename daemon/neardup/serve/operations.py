@@ -22,7 +22,7 @@ from neardup.pages.results import ReadFailed, explain
 from neardup.query.check import CheckResult, Submission
 from neardup.query.check import Match as FoundMatch
 from neardup.query.compare import common_of, describe_stories, load_story
-from neardup.query.evidence import LoadedStory, evidence, thresholds_of
+from neardup.query.evidence import LoadedStory, find_evidence, thresholds_of
 from neardup.records import Limit, Mark, MarkReason, Skip, Spans, rfc3339
 from neardup.serve import messages
 from neardup.serve.messages import (
@@ -208,7 +208,7 @@ async def compare(parts: ServiceParts, request: CompareRequest, deadline: Deadli
     """POST /v1/compare.  Raises as `compared_story` does."""
     a, b = await asyncio.gather(compared_story(parts, request.a), compared_story(parts, request.b))
     common = await parts.reader.do(common_of, a, b)
-    found = await asyncio.to_thread(evidence, a, b, thresholds_of(parts.config.detection, a, b), common)
+    found = await asyncio.to_thread(find_evidence, a, b, thresholds_of(parts.config.detection, a, b), common)
     return CompareAnswer(
         kind=found.kind,
         scores=Scores.model_validate(found, from_attributes=True),

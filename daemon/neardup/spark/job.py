@@ -12,7 +12,7 @@ from pyspark.sql import functions as f
 from neardup.config import Config
 from neardup.core.fingerprint.word_hashes import PassageHashes
 from neardup.core.verify.clusters import Policy
-from neardup.pipeline.fingerprint_file import TIMES, schema, versions
+from neardup.pipeline.fingerprint_file import TIMES, list_versions, make_schema
 from neardup.records import Language
 from neardup.source.documents import Columns
 from neardup.spark.candidates import (
@@ -110,12 +110,14 @@ class Job:
 
     def _fingerprints(self, read: DataFrame) -> DataFrame:
         """The columns that `export --fingerprints` writes."""
-        version_of = f.create_map(*(f.lit(str(x)) for pair in versions(self._config.registry).items() for x in pair))
+        version_of = f.create_map(
+            *(f.lit(str(x)) for pair in list_versions(self._config.registry).items() for x in pair)
+        )
         made = read.where(f"outcome = '{FINGERPRINTED}'").withColumn("version", version_of[f.col("language")])
         for name in TIMES:  # `known_since` is that of a ledger
             time_of = f.timestamp_millis(name) if name in made.columns else f.lit(None).cast("timestamp")
             made = made.withColumn(name, time_of)
-        return made.select(schema().names)
+        return made.select(make_schema().names)
 
     def _pairs(self, fingerprints: DataFrame) -> DataFrame:
         """The candidates of both tiers, the best `max_matches` of each later story in either."""

@@ -11,9 +11,9 @@ from typing import Any
 import pytest
 from neardup.core.languages import SHIPPED
 from neardup.core.verify.clusters import find_clusters
-from neardup.moderation.evidence.graph import graph
+from neardup.moderation.evidence.graph import lay_out
 from neardup.moderation.evidence.page import render_evidence
-from neardup.query.evidence import evidence
+from neardup.query.evidence import find_evidence
 from neardup.records import Language
 from playwright.sync_api import Browser, Page
 
@@ -48,10 +48,10 @@ def written(folder: Path, language: Language, *, hostile: str = "") -> str:
     )
     [cluster] = find_clusters(EDGES, {})
     page = render_evidence(
-        evidence(a, b, THRESHOLDS),
+        find_evidence(a, b, THRESHOLDS),
         a,
         b,
-        graph(cluster, EDGES, (1, 2), {3: {"name": hostile, "title": hostile}}),
+        lay_out(cluster, EDGES, (1, 2), {3: {"name": hostile, "title": hostile}}),
         SHIPPED,
     )
     (folder / "pair.html").write_text(page, encoding="utf-8")

@@ -25,7 +25,7 @@ from neardup.moderation.evidence.alignment import (
     align_stories,
     stretches,
 )
-from neardup.query.evidence import LoadedStory, evidence
+from neardup.query.evidence import LoadedStory, find_evidence
 from neardup.records import Language
 
 from tests.support.compared_stories import THRESHOLDS, every_language, every_planted_pair, sample, story_of, wild_texts
@@ -37,7 +37,7 @@ texts_of_few_words = st.lists(st.sampled_from("abcdefgh"), min_size=1, max_size=
 
 
 def compared(a: LoadedStory, b: LoadedStory) -> AlignedStories:
-    return align_stories(evidence(a, b, THRESHOLDS), a, b)
+    return align_stories(find_evidence(a, b, THRESHOLDS), a, b)
 
 
 def lines(side: Side) -> list[Paragraph]:
@@ -101,7 +101,7 @@ def test_text_is_never_cut_inside_a_character(before: str, after: str, beside: s
 @settings(deadline=None)
 @given(texts_of_few_words, texts_of_few_words)
 def test_highlighted_words_are_those_that_count_as_copied(a: list[str], b: list[str]) -> None:
-    facts = evidence(story_of(" ".join(a)), story_of(" ".join(b)), THRESHOLDS)
+    facts = find_evidence(story_of(" ".join(a)), story_of(" ".join(b)), THRESHOLDS)
     copied = []
     for words, spans, share, highlighted in zip(
         (a, b), (facts.spans_a, facts.spans_b), facts.shares.values(), stretches(facts), strict=True

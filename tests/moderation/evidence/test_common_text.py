@@ -12,7 +12,7 @@ from neardup.core.fingerprint.word_hashes import GRAM, WINDOW, sample_grams
 from neardup.core.verify.alignment import find_copied
 from neardup.ledger import passages
 from neardup.ledger.passages import CommonPassage
-from neardup.moderation.evidence.story_report import common_text
+from neardup.moderation.evidence.story_report import find_common_words
 
 from tests.support.builders import ledger_in_memory
 from tests.support.languages import HINDI, TAMIL
@@ -40,11 +40,11 @@ def db() -> Iterator[sqlite3.Connection]:
 def test_prayer_within_a_story_is_common(db: sqlite3.Connection, before: int, after: int, seed: int) -> None:
     own = story(seed, before + after)
     words = np.concatenate((own[:before], PRAYER, own[before:]))
-    found = np.flatnonzero(common_text(db, HINDI, words))
+    found = np.flatnonzero(find_common_words(db, HINDI, words))
     assert abs(found[0] - before) < REACH
     assert abs(found[-1] - before - 199) < REACH
     assert len(found) == found[-1] - found[0] + 1
-    assert not common_text(db, TAMIL, words).any(), "a passage is common in its language"
+    assert not find_common_words(db, TAMIL, words).any(), "a passage is common in its language"
 
 
 @given(st.integers(0, 9), st.integers(0, 90), st.integers(0, 90))
@@ -57,9 +57,9 @@ def test_text_of_a_span_is_common_where_its_copied_words_are_left_out(
     left = np.ones(len(words), bool)
     for start, end in found.spans_a.tolist():
         left[start:end] = False
-    assert left.tolist() == common_text(db, HINDI, words).tolist()
+    assert left.tolist() == find_common_words(db, HINDI, words).tolist()
 
 
 def test_short_text_has_no_common_passage(db: sqlite3.Connection) -> None:
     for words in range(GRAM):
-        assert not common_text(db, HINDI, PRAYER[:words]).any()
+        assert not find_common_words(db, HINDI, PRAYER[:words]).any()

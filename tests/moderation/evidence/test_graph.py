@@ -7,7 +7,7 @@ import math
 from hypothesis import assume, given
 from hypothesis import strategies as st
 from neardup.core.verify.clusters import Edge, find_clusters
-from neardup.moderation.evidence.graph import MAX_DRAWN, SIZE, graph
+from neardup.moderation.evidence.graph import MAX_DRAWN, SIZE, lay_out
 
 edges = st.lists(
     st.tuples(st.integers(0, 40), st.integers(0, 40), st.floats(0.3, 1)).filter(lambda edge: edge[0] < edge[1]),
@@ -23,7 +23,7 @@ def test_pair_original_and_weakest_are_drawn(found: list[Edge], published: dict[
     cluster = find_clusters(found, published)[0]
     inside = [edge for edge in found if edge[0] in cluster.stories]
     pair = data.draw(st.sampled_from(inside))[:2]
-    drawn = graph(cluster, inside, pair, {pair[0]: {"name": None, "title": "A title"}})
+    drawn = lay_out(cluster, inside, pair, {pair[0]: {"name": None, "title": "A title"}})
     stories = [member.story_id for member in drawn.members]
     assert stories == [story for story in cluster.stories if story in stories], "not in order of publication"
     earliest = [member.story_id for member in drawn.members if member.is_earliest]
@@ -45,7 +45,7 @@ def test_pair_original_and_weakest_are_drawn(found: list[Edge], published: dict[
 def test_stories_overlap_neither_each_other_nor_the_edge(found: list[Edge]) -> None:
     [cluster, *_] = find_clusters(found, {})
     assume(len(cluster.stories) > 2)
-    drawn = graph(cluster, [edge for edge in found if edge[0] in cluster.stories], cluster.weakest[:2], {})
+    drawn = lay_out(cluster, [edge for edge in found if edge[0] in cluster.stories], cluster.weakest[:2], {})
     radius = 13
     for n, member in enumerate(drawn.members):
         assert radius < member.x < SIZE - radius and radius < member.y < SIZE - radius
@@ -56,14 +56,14 @@ def test_stories_overlap_neither_each_other_nor_the_edge(found: list[Edge]) -> N
 def test_order_of_the_flags_does_not_matter() -> None:
     found = [(1, 2, 0.9), (2, 3, 0.5), (1, 3, 0.7)]
     [cluster] = find_clusters(found, {})
-    assert graph(cluster, found, (1, 2), {}) == graph(cluster, found[::-1], (1, 2), {})
+    assert lay_out(cluster, found, (1, 2), {}) == lay_out(cluster, found[::-1], (1, 2), {})
 
 
 def test_large_cluster_keeps_pair_original_and_weakest_flag() -> None:
     chain = [(n, n + 1, 0.9) for n in range(60)]
     chain[40] = (40, 41, 0.5)
     [cluster] = find_clusters(chain, {n: n for n in range(61)})
-    drawn = graph(cluster, chain, (58, 59), {})
+    drawn = lay_out(cluster, chain, (58, 59), {})
     stories = [member.story_id for member in drawn.members]
     assert stories == [*range(MAX_DRAWN - 4), 40, 41, 58, 59]
     assert drawn.left_out == 61 - MAX_DRAWN

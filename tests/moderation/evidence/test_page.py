@@ -15,10 +15,10 @@ from hypothesis import strategies as st
 from neardup.core.languages import LANGUAGES, SHIPPED
 from neardup.core.verify.clusters import find_clusters
 from neardup.core.verify.text import Text
-from neardup.moderation.evidence.graph import Graph, graph
+from neardup.moderation.evidence.graph import Graph, lay_out
 from neardup.moderation.evidence.page import render_evidence
 from neardup.moderation.templating import INVISIBLE, visible
-from neardup.query.evidence import LoadedStory, UnreadableStory, evidence, evidence_from_ledger
+from neardup.query.evidence import LoadedStory, UnreadableStory, find_evidence, read_evidence
 from neardup.records import Language, readable_time
 from selectolax.lexbor import LexborHTMLParser, LexborNode
 
@@ -44,7 +44,7 @@ ATTACKS = [
 
 
 def page_of(a: LoadedStory, b: LoadedStory, drawn: Graph | None = None) -> LexborHTMLParser:
-    return LexborHTMLParser(render_evidence(evidence(a, b, THRESHOLDS), a, b, drawn, SHIPPED))
+    return LexborHTMLParser(render_evidence(find_evidence(a, b, THRESHOLDS), a, b, drawn, SHIPPED))
 
 
 def stories_of(page: LexborHTMLParser) -> list[LexborNode]:
@@ -112,7 +112,7 @@ def test_hostile_stories_stay_text(wild: str, attacks: list[str], language: Lang
     page = page_of(
         a,
         b,
-        graph(cluster, [(1, 2, 0.5), (2, 3, 1.0)], (1, 2), {n: {"name": hostile, "title": hostile} for n in (1, 3)}),
+        lay_out(cluster, [(1, 2, 0.5), (2, 3, 1.0)], (1, 2), {n: {"name": hostile, "title": hostile} for n in (1, 3)}),
     )
     assert_harmless(page)
     assert_linked(page)
@@ -146,7 +146,7 @@ def test_policy_allows_only_the_embedded_style_and_script() -> None:
 def test_page_is_complete_without_one_text() -> None:
     here = story_of(sample(4107000).text.written, id=1, title="Here", language="ENGLISH")
     gone = UnreadableStory({"id": 2, "title": "Gone", "author_id": "8", "language": "ENGLISH"}, "its page is gone: <x>")
-    page = LexborHTMLParser(render_evidence(evidence_from_ledger(here, gone, None), here, gone, None, SHIPPED))
+    page = LexborHTMLParser(render_evidence(read_evidence(here, gone, None), here, gone, None, SHIPPED))
     assert_harmless(page)
     assert [node.text() for node in page.css("h2 bdi")] == ["Here", "Gone"]
     assert "its page is gone: <x>" in only(page, ".warning").text()
@@ -161,7 +161,7 @@ def test_cluster_is_drawn_and_listed() -> None:
     page = page_of(
         story_of("one two three four", id=1),
         story_of("one two three four", id=2),
-        graph(cluster, edges, (1, 2), {4: {"name": None, "title": "<Four>"}}),
+        lay_out(cluster, edges, (1, 2), {4: {"name": None, "title": "<Four>"}}),
     )
     assert [node.text() for node in page.css(".cluster text")] == ["A", "B", "3", "4"]
     assert len(page.css(".cluster line")) == 3

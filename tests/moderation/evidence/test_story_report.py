@@ -12,7 +12,7 @@ from neardup.core.verify.spans import union_of_spans, words_in
 from neardup.core.verify.text import Text
 from neardup.ledger.similarities import Similarity, Source
 from neardup.moderation.evidence.alignment import Fold, Highlight, Paragraph
-from neardup.moderation.evidence.story_report import COLOURS, StoryReport, story_report
+from neardup.moderation.evidence.story_report import COLOURS, StoryReport, make_story_report
 from neardup.query.evidence import LoadedStory
 from neardup.records import Spans
 
@@ -84,7 +84,7 @@ def words_of(found: Spans) -> set[int]:
 @given(many_spans, masks)
 def test_marked_words_are_those_of_the_sources(of_sources: list[Spans], common: np.ndarray) -> None:
     found = similarity(of_sources)
-    report = story_report(found, story_of(TEXT), common)
+    report = make_story_report(found, story_of(TEXT), common)
     copied = words_of(found.spans)
     assert marked_words(report, Highlight.COPIED) == copied
     assert marked_words(report, Highlight.COMMON) == set(np.flatnonzero(common).tolist()) - copied
@@ -96,7 +96,7 @@ def test_marked_words_are_those_of_the_sources(of_sources: list[Spans], common: 
 @given(many_spans)
 def test_words_in_several_sources_belong_to_the_largest(of_sources: list[Spans]) -> None:
     found = similarity(of_sources)
-    report = story_report(found, story_of(TEXT), NOTHING)
+    report = make_story_report(found, story_of(TEXT), NOTHING)
     shares = [source.about.share for source in report.sources]
     assert shares == sorted(shares, reverse=True)
     seen = set()
@@ -128,7 +128,7 @@ def test_words_in_several_sources_belong_to_the_largest(of_sources: list[Spans])
 @given(many_spans)
 def test_bars_cover_what_is_copied(of_sources: list[Spans]) -> None:
     found = similarity(of_sources)
-    report = story_report(found, None, None)
+    report = make_story_report(found, None, None)
     assert abs(sum(bar.length for bar in report.bars) - 1000 * found.similarity) < 1
     for source in report.sources:
         assert abs(sum(bar.length for bar in source.bars) - 1000 * source.about.share) < 1
@@ -137,9 +137,9 @@ def test_bars_cover_what_is_copied(of_sources: list[Spans]) -> None:
 
 def test_story_without_its_compared_text_has_no_marks() -> None:
     found = similarity([np.array([[3, 9]], np.int32)])
-    gone = story_report(found, None, None)
+    gone = make_story_report(found, None, None)
     assert (gone.blocks, [source.passage for source in gone.sources]) == ((), [None])
-    changed = story_report(found, story_of("एक दो तीन"), None)
+    changed = make_story_report(found, story_of("एक दो तीन"), None)
     assert [[fragment.highlight for fragment in line.fragments] for line in lines_of(changed)] == [[Highlight.PLAIN]]
 
 
@@ -147,5 +147,5 @@ def test_marks_in_a_script_from_right_to_left_keep_the_text() -> None:
     text = TEXTS[URDU]
     words = len(tokens(text))
     found = similarity([np.array([[0, words // 2]], np.int32)], words)
-    report = story_report(found, story_of(text), np.zeros(words, bool))
+    report = make_story_report(found, story_of(text), np.zeros(words, bool))
     assert "".join(fragment.text for line in lines_of(report) for fragment in line.fragments) == locate_words(text).text

@@ -21,15 +21,15 @@ from neardup.insights.evaluate.tables import Facts, Table, decimal
 from neardup.ledger import Ledger, files, meaning_flags
 from neardup.ledger.lock import only_one
 from neardup.meaning import neighbours, vectors
-from neardup.meaning.codes import codes_of, unit
+from neardup.meaning.codes import codes_of, scale_to_unit
 from neardup.meaning.margins import (
     LEAST_STORIES,
     UNFITTED,
     ExtremeValues,
-    aligned_similarities,
+    align_with_others,
+    compute_margin,
+    find_thresholds,
     fit_distribution,
-    margin,
-    thresholds,
 )
 from neardup.meaning.neighbours import SAME_TEXT, CentredStory, compare
 from neardup.meaning.parts import Parts, open_parts
@@ -64,7 +64,7 @@ async def evaluate_meaning(config: Config) -> Facts:
         before = await held.do(neighbours.read_distributions)
         now = before | fitted
         share = config.meaning.false_alarms
-        least_before, least = thresholds(before, share), thresholds(now, share)
+        least_before, least = find_thresholds(before, share), find_thresholds(now, share)
         again = await held.do(neighbours.keep_fits, fitted, least)
         removed = await ledger.do(meaning_flags.remove_below, least)
         samples = await sample_margins(parts)
@@ -193,15 +193,15 @@ async def _sample(parts: Parts, story_id: str, language: Language) -> _Sample:
 
 def _margin(a: _Sample, b: _Sample) -> float:
     """The margin of two samples, each beside its candidates and the other; a corpus may hold the samples as well."""
-    similarity = float(aligned_similarities(a.story.chunks, b.story.chunks[None])[0])
+    similarity = float(align_with_others(a.story.chunks, b.story.chunks[None])[0])
     sides = []
     for here, there in ((a, b), (b, a)):
         others = {n: held for n, held in here.candidates.items() if not _is_either(held, a.story, b.story)}
         backgrounds = compare(here.story, others | {SAMPLE: there.story}).backgrounds
         sides.append(backgrounds[there.story.language])
-    return margin(similarity, *sides)
+    return compute_margin(similarity, *sides)
 
 
 def _is_either(held: CentredStory, a: CentredStory, b: CentredStory) -> bool:
-    whole = unit(np.stack([some.chunks.mean(axis=0) for some in (held, a, b)]))
+    whole = scale_to_unit(np.stack([some.chunks.mean(axis=0) for some in (held, a, b)]))
     return bool((whole[1:] @ whole[0]).max() >= SAME_TEXT)

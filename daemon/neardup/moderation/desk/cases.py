@@ -33,7 +33,7 @@ from neardup.moderation.desk.queues import (
     number_in,
 )
 from neardup.moderation.desk.story import StoryDetails, report_values, story_details, story_of
-from neardup.moderation.evidence.graph import Graph, drawn_stories, graph
+from neardup.moderation.evidence.graph import Graph, choose_drawn, lay_out
 from neardup.moderation.interface import translate_later
 from neardup.moderation.wording import VERDICT_NAMES, describe_case, describe_cluster_order
 from neardup.records import DECIDING
@@ -228,10 +228,10 @@ def _cluster(db: sqlite3.Connection, case_id: int) -> ClusterDetails | None:
         return None
     cluster, edges = found
     shown = cluster.stories[:SHOWN_STORIES]
-    known = stories.describe(db, {*shown, *drawn_stories(cluster, ())})
+    known = stories.describe(db, {*shown, *choose_drawn(cluster, ())})
     return ClusterDetails(
         len(cluster.stories),
         describe_cluster_order(cluster),
         [dict(known[story]) for story in shown],
-        graph(cluster, edges, (), known),
+        lay_out(cluster, edges, (), known),
     )

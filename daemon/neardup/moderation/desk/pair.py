@@ -20,7 +20,7 @@ from neardup.moderation.evidence.page import cluster_graph, passage_at, template
 from neardup.moderation.interface import translate_later
 from neardup.moderation.wording import describe_history
 from neardup.query.compare import describe_stories
-from neardup.query.evidence import LoadedStory, UnreadableStory, evidence, evidence_from_ledger, thresholds_of
+from neardup.query.evidence import LoadedStory, UnreadableStory, find_evidence, read_evidence, thresholds_of
 from neardup.records import Language
 from neardup.source.parse import id_of
 
@@ -108,7 +108,7 @@ def _template_values(
     word: int | None,
 ) -> dict[str, Any]:
     if isinstance(a, LoadedStory) and isinstance(b, LoadedStory):
-        facts = evidence(a, b, thresholds_of(desk.config.detection, a, b), details.common)
+        facts = find_evidence(a, b, thresholds_of(desk.config.detection, a, b), details.common)
     else:
-        facts = evidence_from_ledger(a, b, details.flag)
+        facts = read_evidence(a, b, details.flag)
     return template_values(facts, a, b, details.graph) | {"here": None if word is None else passage_at(facts, word)}

@@ -12,11 +12,11 @@ from aiohttp import web
 from neardup.ledger import authors, cases, marks, similarities
 from neardup.ledger.authors import History
 from neardup.ledger.similarities import Similarity
-from neardup.moderation.case_file import case_file, case_record, check_pdf, render_html, render_pdf
+from neardup.moderation.case_file import check_pdf, make_case_file, read_case_record, render_html, render_pdf
 from neardup.moderation.desk.pages import page, require_moderator
 from neardup.moderation.desk.parts import Desk, desk_of, load_text
 from neardup.moderation.desk.queues import at_word
-from neardup.moderation.evidence.story_report import COLOURS, common_text, story_report
+from neardup.moderation.evidence.story_report import COLOURS, find_common_words, make_story_report
 from neardup.moderation.interface import CURRENT, ENGLISH, translate_later
 from neardup.moderation.wording import describe_history, describe_similarity, list_similarity_findings
 from neardup.query.compare import describe_stories
@@ -63,10 +63,10 @@ async def report_values(desk: Desk, details: StoryDetails, pair_query: Callable[
     common = None
     if story is not None and not is_changed:
         hashes = await asyncio.to_thread(lambda: story.text.word_hashes)
-        common = await desk.ledger.read(common_text, details.found.language, hashes)
+        common = await desk.ledger.read(find_common_words, details.found.language, hashes)
     return {
         "details": details,
-        "report": await asyncio.to_thread(story_report, details.found, story, common),
+        "report": await asyncio.to_thread(make_story_report, details.found, story, common),
         "headline": describe_similarity(details.found),
         "findings": list_similarity_findings(details.found),
         "gone": None if isinstance(text, LoadedStory) else text.why,
@@ -119,10 +119,10 @@ async def _file_page(request: web.Request) -> str:
     require_moderator(request)
     CURRENT.set(ENGLISH)  # a case file is a document: it does not depend on who downloads it
     desk = desk_of(request)
-    record = await desk.ledger.read(case_record, story_of(request))
+    record = await desk.ledger.read(read_case_record, story_of(request))
     if record is None:
         raise web.HTTPNotFound(reason=translate_later("This story is not in the ledger"))
-    case = await case_file(record, desk.config, partial(load_text, desk))
+    case = await make_case_file(record, desk.config, partial(load_text, desk))
     return await asyncio.to_thread(render_html, case, desk.config.registry)
 
 

@@ -60,7 +60,7 @@ class Graph:
     size: int = SIZE
 
 
-def drawn_stories(cluster: Cluster, pair: tuple[int, ...]) -> list[int]:
+def choose_drawn(cluster: Cluster, pair: tuple[int, ...]) -> list[int]:
     """The stories of a cluster that are drawn, in its order.
 
     Of a cluster of more than MAX_DRAWN stories these are the pair, the first story and the ends of the weakest edge,
@@ -71,13 +71,13 @@ def drawn_stories(cluster: Cluster, pair: tuple[int, ...]) -> list[int]:
     return [story for story in cluster.stories if story in kept]
 
 
-def graph(cluster: Cluster, edges: Sequence[Edge], pair: tuple[int, ...], known: Stories) -> Graph:
+def lay_out(cluster: Cluster, edges: Sequence[Edge], pair: tuple[int, ...], known: Stories) -> Graph:
     """Lay out a cluster, given its edges in any order and the pair (A, B) to highlight, or ().
 
     `known` are the rows in the ledger of the stories that are drawn, by id.
     """
     number = {story: n for n, story in enumerate(cluster.stories, 1)}
-    members_drawn = drawn_stories(cluster, pair)
+    members_drawn = choose_drawn(cluster, pair)
     letters = dict(zip(pair, "AB", strict=False))
     members = {
         story: Member(

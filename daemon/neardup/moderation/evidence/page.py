@@ -11,11 +11,11 @@ from neardup.core.verify.text import Text
 from neardup.ledger import clusters, flags, read, stories, translate_errors
 from neardup.moderation import wording
 from neardup.moderation.evidence.alignment import align_stories, in_order, legend_of_stories
-from neardup.moderation.evidence.graph import Graph, drawn_stories, graph
+from neardup.moderation.evidence.graph import Graph, choose_drawn, lay_out
 from neardup.moderation.export.destination import write_atomically
 from neardup.moderation.templating import environment, inline_assets
 from neardup.query.compare import Comparer, common_of, load_pair
-from neardup.query.evidence import Evidence, LoadedStory, UnreadableStory, evidence, evidence_from_ledger, thresholds_of
+from neardup.query.evidence import Evidence, LoadedStory, UnreadableStory, find_evidence, read_evidence, thresholds_of
 
 TEMPLATE = "evidence.html.j2"
 
@@ -67,7 +67,7 @@ def cluster_graph(db: sqlite3.Connection, pair: tuple[int, int]) -> Graph | None
     found = clusters.around(db, pair[0])
     if found is None or len(found[0].stories) <= len(pair) or pair[1] not in found[0].stories:
         return None
-    return graph(*found, pair, stories.describe(db, drawn_stories(found[0], pair)))
+    return lay_out(*found, pair, stories.describe(db, choose_drawn(found[0], pair)))
 
 
 async def write_evidence(comparer: Comparer, first: str, second: str, path: Path, languages: Languages) -> None:
@@ -85,8 +85,8 @@ async def write_evidence(comparer: Comparer, first: str, second: str, path: Path
             graph = cluster_graph(db, pair)
             common = common_of(db, a, b)
     if isinstance(a, LoadedStory) and isinstance(b, LoadedStory):
-        facts = evidence(a, b, thresholds_of(comparer.detection, a, b), common)
+        facts = find_evidence(a, b, thresholds_of(comparer.detection, a, b), common)
     else:
-        facts = evidence_from_ledger(a, b, flag)
+        facts = read_evidence(a, b, flag)
     page = render_evidence(facts, a, b, graph, languages)
     write_atomically(path, lambda file: file.write_text(page, encoding="utf-8"))

@@ -25,7 +25,7 @@ MOST_BARS = 400  # drawn of a source; more could not be told apart
 Places = npt.NDArray[np.int64]
 
 
-def common_text(db: sqlite3.Connection, language: Language, words: Hashes) -> Mask:
+def find_common_words(db: sqlite3.Connection, language: Language, words: Hashes) -> Mask:
     """Word hashes (n,) of a story -> (n,) which words stand in common passages of its language."""
     hashes, _ = sample_grams(words)
     return words_in_common(words, passages.common_among(db, language, np.unique(hashes)))
@@ -81,7 +81,7 @@ class StoryReport:
     has_common: bool
 
 
-def story_report(found: Similarity, story: LoadedStory | None, common: Mask | None) -> StoryReport:
+def make_story_report(found: Similarity, story: LoadedStory | None, common: Mask | None) -> StoryReport:
     """The report on a story; `story` is None if its text is not known.
 
     `common` (words,) says which words stand in common passages; it is None if the text is not the one that was
