@@ -18,7 +18,7 @@ from neardup.core.fingerprint.word_hashes import Hashes, PassageHashes, hashes_o
 from neardup.core.text.consonants import CLASS_BITS, NO_CONSONANT, Classes, consonants
 from neardup.core.text.normalize import codes_of
 
-GRAM = 16  # consonants, about 6 words; 12 have five times as many candidates by chance
+GRAM = 14  # consonants, about 5 words; 12 have five times as many candidates by chance
 LEAST = 24  # hashes of a story, if it has so many grams
 SHARE = 96
 

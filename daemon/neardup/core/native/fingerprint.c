@@ -19,7 +19,7 @@ enum {
     GRAM = 4,           /* words of a passage hash */
     WINDOW = 24,        /* grams of which one is sampled */
     MIN_SHINGLES = 20,  /* of a story with a signature */
-    SKELETON_GRAM = 16, /* consonants */
+    SKELETON_GRAM = 14, /* consonants */
     LEAST = 24,         /* skeleton hashes of a story, if it has so many grams */
     SHARE = 96,         /* one of so many grams, if that is more */
     SPARE = 3,          /* times as many hashes as are wanted are expected below the limit */

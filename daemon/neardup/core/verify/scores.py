@@ -47,6 +47,8 @@ MIN_SHARED_SHINGLES = 20
 SHORT_PART = 40
 # The share of the words in long spans that are written otherwise; passages of equal words are no disguise.
 LEAST_UNEQUAL = 0.1
+# Of the shorter of two texts of two languages; translations into sister languages have some loan words in a row.
+LEAST_OF_TWO_LANGUAGES = 0.25
 MORE_ALIKE = 0.02  # how much the containment of two skeletons of which a part is disguised exceeds that of the words
 
 HashRows = npt.NDArray[np.uint64]  # (n, 2): SimHashes as two words each
@@ -343,7 +345,10 @@ def _assess_alike(
     copied = skeletons.apart(copied, in_common)
     spans = copied.spans_a, copied.spans_b
     words, unequal = (min(map(skeletons.words_in_long_spans, spans, masks)) for masks in (left_out, equal))
-    is_disguised = texts.languages == 1 or _script_of(a, ~equal[0]) != _script_of(b, ~equal[1])
+    is_disguised = texts.languages == 1 or (
+        words >= LEAST_OF_TWO_LANGUAGES * min(len(a.word_hashes), len(b.word_hashes))
+        and _script_of(a, ~equal[0]) != _script_of(b, ~equal[1])
+    )
     if is_disguised and unequal >= LEAST_UNEQUAL * words:
         signals = _with(signals, LONG_SPANS, words)
     signals = _with(signals, COPIED_WORDS, copied.words)

@@ -26,7 +26,7 @@ from neardup.records import NO_SPANS, Copied, Signals, Spans
 
 GRAM = 8  # consonants, about 3 words: stories in other languages share .15 of them at most
 # Consonants.  One that differs changes so many grams in a row, which is less than the longest gap within a block.
-ALIGNED_GRAM = 4
+ALIGNED_GRAM = 3
 LONG_SPAN = 20  # words: unrelated texts have hardly one aligned span of so many
 MIN_SHARED = 50  # grams, of about 20 words; less is a name, a title or a formula
 

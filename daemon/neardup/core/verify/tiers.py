@@ -24,7 +24,7 @@ LANGUAGES = "languages"  # where the signals compare skeletons: how many languag
 LABELS = "labels"  # where the signals compare words: 2 if the stories are filed under two languages, in one script
 # Of the skeletons of two stories of one language.  Stories that share a form or a disclaimer have up to .50.
 DISGUISED_CONTAINMENT = 0.6
-# Words in long spans of two skeletons.  Unrelated stories have up to 40, translations of a page apart from its code 55.
+# Words in long spans of two skeletons.  Unrelated stories of one language have up to 30.
 DISGUISED_WORDS = 80
 # Apart from a disclaimer that they share, most unrelated stories of one kind have less own containment than this.
 UNRELATED_CONTAINMENT = 0.175

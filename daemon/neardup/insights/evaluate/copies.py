@@ -19,6 +19,7 @@ from neardup.core.languages import SHIPPED
 from neardup.core.verify.tiers import kinds
 from neardup.insights.evaluate import precision
 from neardup.insights.evaluate.corpus import COPIES, Copy, Corpus, Original, plant, sample, write_pages
+from neardup.insights.evaluate.disguises import DISGUISES
 from neardup.insights.evaluate.measure import FALSE_BELOW_WORDS, RUN, Measured, measure
 from neardup.insights.evaluate.precision import precision_on_record
 from neardup.insights.evaluate.tables import ALL, SHOWN_PAIRS, Facts, Table, decimal, interval
@@ -182,6 +183,7 @@ def _plant(group: Iterable[Sequence[Original]], copies: Sequence[Copy], seed: in
 # Its tables
 
 CODES = SHIPPED.codes
+BARS = "▁▂▃▄▅▆▇█"
 
 
 def copies_tables(facts: Facts) -> list[Table]:
@@ -189,6 +191,7 @@ def copies_tables(facts: Facts) -> list[Table]:
     together = [row for row in facts["recall"] if row["language"] == ALL]
     return [
         _recall_by_language(facts, together),
+        _recall_by_strength(together),
         _recall_by_kind(together),
         Table(
             "False flags",
@@ -231,6 +234,25 @@ def _recall_by_language(facts: Facts, together: Iterable[Facts]) -> Table:
                 interval(row[ALL]),
             )
             for row in together
+        ],
+    )
+
+
+def _recall_by_strength(rows: Iterable[Facts]) -> Table:
+    """The curves of the disguises, each with a bar a strength."""
+    recall = {row["edit"]: row[ALL]["share"] for row in rows}
+    return Table(
+        "Recall by strength of a disguise, all languages",
+        "The strength is the share of the words that are changed, or of the letters that are misread.",
+        ("disguise", "", "strength: recall"),
+        [
+            (
+                disguise.name,
+                "".join(BARS[round(share * (len(BARS) - 1))] for _, share in curve),
+                "  ".join(f"{strength:.0%}: {decimal(share)}" for strength, share in curve),
+            )
+            for disguise in DISGUISES
+            if (curve := [(n, recall[name]) for n in disguise.strengths if (name := disguise.edit_name(n)) in recall])
         ],
     )
 

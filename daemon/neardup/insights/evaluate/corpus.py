@@ -16,6 +16,7 @@ from neardup.app import open_readers
 from neardup.config import Config
 from neardup.core.verify.text import Text
 from neardup.errors import Fatal
+from neardup.insights.evaluate.disguises import DISGUISED_EDITS
 from neardup.insights.evaluate.edits import EDITS, WORKS, Edit, OtherStories, Work, plain, strip_signs
 from neardup.pages.reader_pool import ReaderPool
 from neardup.records import Language, Story
@@ -98,7 +99,7 @@ async def _read(
 
 Copy = Edit | Work
 
-COPIES: Sequence[Copy] = (*EDITS, *WORKS)
+COPIES: Sequence[Copy] = (*EDITS, *DISGUISED_EDITS, *WORKS)
 
 
 @dataclass(frozen=True, slots=True)

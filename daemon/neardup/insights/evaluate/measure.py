@@ -22,6 +22,7 @@ from neardup.core.text.html import page_text
 from neardup.core.text.normalize import tokens
 from neardup.core.verify.scores import NEAR_MISS
 from neardup.insights.evaluate.corpus import Corpus, write_manifest
+from neardup.insights.evaluate.disguises import DISGUISED_EDITS
 from neardup.insights.evaluate.edits import OTHER_SCRIPT
 from neardup.insights.evaluate.truth import FALSE_BELOW
 from neardup.pipeline.summary import Watch
@@ -32,6 +33,7 @@ FALSE_BELOW_WORDS = 30  # a flagged pair with less than this in common runs, and
 # At least, so that the copies of one story do not displace each other, and their text is not taken to be common.
 MAX_MATCHES, COMMON_PASSAGE = 200, 1000
 CACHED_TEXTS = 2000
+DISGUISED = {OTHER_SCRIPT, *(edit.name for edit in DISGUISED_EDITS)}
 
 
 def scores(a: Sequence[bytes], b: Sequence[bytes]) -> tuple[float, float]:
@@ -242,7 +244,7 @@ def _false_flags(flagged: Iterable[Pair], corpus: Corpus, folder: Path) -> list[
     @lru_cache(CACHED_TEXTS)
     def words_of(place: int) -> list[bytes]:
         story = corpus.stories[place]
-        if story.copy and story.copy.name == OTHER_SCRIPT:  # its words are compared in the script of the others
+        if story.copy and story.copy.name in DISGUISED:  # its words are compared as the others have them
             return tokens(corpus.originals[story.origins[0]].text)
         page = (folder / "html" / f"{corpus.first + place}.html").read_bytes()
         return tokens(page_text(page, None, Extraction()))
