@@ -10,7 +10,7 @@ from zoneinfo import ZoneInfo
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from neardup.config.schedule import Daily, duration, next_run, parse_schedule
+from neardup.config.schedule import Daily, next_run, parse_duration, parse_schedule
 
 KOLKATA, BERLIN = ZoneInfo("Asia/Kolkata"), ZoneInfo("Europe/Berlin")
 ZONES = [
@@ -132,6 +132,6 @@ def test_an_invalid_schedule_is_refused(text: str) -> None:
 
 @given(st.integers(0, 3_650), st.sampled_from("smhd"))
 def test_a_duration_is_its_number_of_units(number: int, unit: str) -> None:
-    assert duration(f" {number}{unit} ") == number * {"s": 1, "m": 60, "h": 3600, "d": 86400}[unit] * timedelta(
+    assert parse_duration(f" {number}{unit} ") == number * {"s": 1, "m": 60, "h": 3600, "d": 86400}[unit] * timedelta(
         seconds=1
     )

@@ -59,12 +59,14 @@ def test_more_stories_take_more(stories: int, more: int, index: str, language: L
 
 def test_only_the_compact_layout_fits_in_memory() -> None:
     memory = 8 << 30
-    assert plan.days_until_full(PLATFORM, "documented", 10_000, memory) == 0
-    days = plan.days_until_full(PLATFORM, "compact", 10_000, memory)
+    assert plan.project_days_until_full(PLATFORM, "documented", 10_000, memory) == 0
+    days = plan.project_days_until_full(PLATFORM, "compact", 10_000, memory)
     assert days
-    assert plan.days_until_full(PLATFORM, "compact", 20_000, memory) == pytest.approx(days / 2, abs=4)
-    assert plan.days_until_full(PLATFORM, "compact", 0, memory) is None, "without new stories, memory never fills up"
+    assert plan.project_days_until_full(PLATFORM, "compact", 20_000, memory) == pytest.approx(days / 2, abs=4)
+    assert plan.project_days_until_full(PLATFORM, "compact", 0, memory) is None, (
+        "without new stories, memory never fills up"
+    )
     grown = {language: n * (1 + days * 10_000 / sum(PLATFORM.values())) for language, n in PLATFORM.items()}
-    needed = plan.memory_needed(grown, "compact")
+    needed = plan.project_memory(grown, "compact")
     assert needed["needed"] <= memory
     assert needed.pop("needed") == sum(needed.values())

@@ -25,7 +25,7 @@ class Daily:
 Schedule = Daily | timedelta
 
 
-def duration(value: str) -> timedelta:
+def parse_duration(value: str) -> timedelta:
     """Text such as 90s, 15m, 1h or 2d -> timedelta.  Raises ValueError."""
     found = re.fullmatch(r"(\d+)\s*([smhd])", value.strip())
     if not found:
@@ -42,7 +42,7 @@ def duration(value: str) -> timedelta:
 def parse_schedule(value: str) -> Schedule:
     """Text such as 02:00, 02:00 Asia/Kolkata or every 1h -> Schedule.  Raises ValueError."""
     if value.startswith("every "):
-        every = duration(value.removeprefix("every "))
+        every = parse_duration(value.removeprefix("every "))
         if not every:
             raise ValueError("an interval must be longer than zero")
         return every

@@ -13,7 +13,7 @@ from urllib.parse import urlsplit
 
 from msgspec import Meta
 
-from neardup.config.schedule import Daily, Schedule, duration, parse_schedule
+from neardup.config.schedule import Daily, Schedule, parse_duration, parse_schedule
 from neardup.config.section import Address, FromText, HttpUrl, Secret, Section, matching, refuse_missing
 from neardup.core.text.extraction import Extraction
 from neardup.option_values import DEFAULT_LISTEN, Format, Target, format_of, target_of, unknown_ending
@@ -240,7 +240,7 @@ class Run(Section, frozen=True, kw_only=True):
     ] = Daily(at=time(2))
     overlap: Annotated[
         timedelta,
-        FromText(duration),
+        FromText(parse_duration),
         Meta(description="How far before the watermark a daily run starts to look, to find rows that arrived late."),
     ] = timedelta(hours=1)
     canaries: Annotated[

@@ -101,7 +101,7 @@ class Sample:
         return 1 - self.skipped / read if read else 1.0
 
 
-class _Drawn:
+class _SampleListing:
     """A listing of some stories."""
 
     name = "sample"
@@ -167,7 +167,7 @@ async def measure_run(config: Config, stories: Sequence[Story], sample: Sample) 
         scratch = replace(config, index=Index(), ledger=Ledger(path=ledger), export=Export())
         async with open_app(scratch) as app:
             started = time.perf_counter()
-            done = await run_once(app, "backfill", asyncio.Event(), fresh=True, listing=_Drawn(stories))
+            done = await run_once(app, "backfill", asyncio.Event(), fresh=True, listing=_SampleListing(stories))
             seconds = time.perf_counter() - started
             passages = app.passages.postings
             await app.index.clear("", "")  # which is in the ledger's file
@@ -238,20 +238,20 @@ def sweep_bytes(stories: Mapping[Language, float]) -> float:
     return SWEEP_BASE + SWEEP_A_STORY * sum(stories.values()) + SWEEP_OF_LARGEST * max(stories.values(), default=0)
 
 
-def memory_needed(stories: Mapping[Language, float], layout: str) -> dict[str, float]:
+def project_memory(stories: Mapping[Language, float], layout: str) -> dict[str, float]:
     """The memory that the box needs, in bytes, by part and in total."""
     redis = sum(index_bytes(layout, stories).values())
     parts = {"redis": redis, "rewrite": FORK * redis, "daemon": DAEMON, "sweep": sweep_bytes(stories), "system": SYSTEM}
     return {**parts, "needed": sum(parts.values())}
 
 
-def days_until_full(stories: Mapping[Language, float], layout: str, daily: int, memory: float) -> float | None:
+def project_days_until_full(stories: Mapping[Language, float], layout: str, daily: int, memory: float) -> float | None:
     """The days of `daily` new stories until the box is full; None if that takes more than HORIZON days."""
     total = sum(stories.values())
 
     def fits(days: float) -> bool:
         grown = {language: n * (1 + days * daily / total) for language, n in stories.items()}
-        return memory_needed(grown, layout)["needed"] <= memory
+        return project_memory(grown, layout)["needed"] <= memory
 
     if not total or fits(HORIZON):
         return None
@@ -301,8 +301,8 @@ def plan(sample: Sample | None, counts: Mapping[Language, int], daily: int, memo
         "index": {index: sum(sizes[index].values()) for index in INDEXES},
         "ledger_bytes": cost.ledger * total,
         "passage_bytes": segment_bytes(round(cost.passages * total), max(round(total), 1)),
-        "memory": {"box": memory, **{layout: memory_needed(stories, layout) for layout in LAYOUTS}},
-        "days_until_full": {layout: days_until_full(stories, layout, daily, memory) for layout in LAYOUTS},
+        "memory": {"box": memory, **{layout: project_memory(stories, layout) for layout in LAYOUTS}},
+        "days_until_full": {layout: project_days_until_full(stories, layout, daily, memory) for layout in LAYOUTS},
         "daily_stories": daily,
         "backfill": {index: run_seconds(cost, index, total, total / 2) for index in INDEXES},
         "fresh": {index: total * (cost.seconds + BUILDING[index] / MICRO) for index in INDEXES},
@@ -314,13 +314,14 @@ def plan(sample: Sample | None, counts: Mapping[Language, int], daily: int, memo
 
 def _warnings(facts: Mapping[str, Any], sample: Sample | None) -> Iterable[str]:
     for layout, days in facts["days_until_full"].items():
-        required, box = facts["memory"][layout]["needed"], facts["memory"]["box"]
+        memory = facts["memory"]
+        needed, box = map(format_gigabytes, (memory[layout]["needed"], memory["box"]))
         if days == 0:
-            yield f'does not fit with index.layout = "{layout}": needs {gigabytes(required)} of {gigabytes(box)}'
+            yield f'does not fit with index.layout = "{layout}": needs {needed} of {box}'
         elif days is not None and days < SOON:
             yield f'the box is full in {days:,.0f} days with index.layout = "{layout}"'
     if (sweep := facts["memory"]["compact"]["sweep"]) > SWEEP_MOST:
-        yield f"a sweep takes {gigabytes(sweep)} of memory, more than {gigabytes(SWEEP_MOST)}"
+        yield f"a sweep takes {format_gigabytes(sweep)} of memory, more than {format_gigabytes(SWEEP_MOST)}"
     if sample is not None:
         if sample.fingerprinted < FEW:
             yield f"few stories sampled ({sample.fingerprinted:,}): what a story takes is assumed to be typical"
@@ -331,7 +332,7 @@ def _warnings(facts: Mapping[str, Any], sample: Sample | None) -> Iterable[str]:
             yield f"sampled but not fingerprinted: {unread}"
 
 
-def gigabytes(size: float) -> str:
+def format_gigabytes(size: float) -> str:
     """Format bytes in GiB, or in MiB below half a GiB."""
     return f"{size / GIB:.2f} GiB" if size >= GIB / 2 else f"{size / MEGA:,.1f} MiB"
 
@@ -359,9 +360,9 @@ def plan_tables(facts: Mapping[str, Any]) -> Iterable[Table | Text]:
     yield table
     yield _totals(facts)
     boxes = [facts["memory"][layout] for layout in LAYOUTS]
-    box = _table(f"of {gigabytes(facts['memory']['box'])} of memory", *LAYOUTS)
+    box = _table(f"of {format_gigabytes(facts['memory']['box'])} of memory", *LAYOUTS)
     for part in boxes[0]:
-        box.add_row(part, *(gigabytes(memory[part]) for memory in boxes))
+        box.add_row(part, *(format_gigabytes(memory[part]) for memory in boxes))
     box.add_row("days until it is full", *map(_days, facts["days_until_full"].values()))
     yield box
     yield Text(
@@ -375,10 +376,10 @@ def plan_tables(facts: Mapping[str, Any]) -> Iterable[Table | Text]:
 def _totals(facts: Mapping[str, Any]) -> Table:
     table = _table("in all", "documented", "compact", "SQLite index")
     stories = max(sum(own["stories"] for own in facts["languages"].values()), 1)
-    table.add_row("index", *map(gigabytes, facts["index"].values()))
+    table.add_row("index", *map(format_gigabytes, facts["index"].values()))
     table.add_row("  bytes a story", *(f"{size / stories:,.0f}" for size in facts["index"].values()))
-    table.add_row("ledger, on disk", *[gigabytes(facts["ledger_bytes"])] * len(INDEXES))
-    table.add_row("passage index, on disk", *[gigabytes(facts["passage_bytes"])] * len(INDEXES))
+    table.add_row("ledger, on disk", *[format_gigabytes(facts["ledger_bytes"])] * len(INDEXES))
+    table.add_row("passage index, on disk", *[format_gigabytes(facts["passage_bytes"])] * len(INDEXES))
     kinds = {
         "backfill": "backfill",
         "fresh": "  with --fresh, before its sweep",

@@ -46,11 +46,11 @@ async def search(config: Config, parts: Parts, readers: ReaderPool, stop: asynci
     least = margins.find_thresholds(await parts.vectors.do(neighbours.read_distributions), parts.section.false_alarms)
     with closing(Ledger(config.ledger.path)) as ledger:
         while not stop.is_set() and (ids := await parts.vectors.do(neighbours.read_unsearched, BATCH_STORIES)):
-            found, searched = await _margins(parts, ledger, ids, least)
-            wide = dict(sorted(found.items()))
-            others = await _without_copies(ledger, config.detection, texts, list(wide))
-            summary.copies += len(wide) - len(others)
-            flags = await _flags(parts, {pair: wide[pair] for pair in others})
+            found, searched = await _find_margins(parts, ledger, ids, least)
+            margin_of = dict(sorted(found.items()))
+            others = await _leave_out_copies(ledger, config.detection, texts, list(margin_of))
+            summary.copies += len(margin_of) - len(others)
+            flags = await _make_flags(parts, {pair: margin_of[pair] for pair in others})
             put = partial(meaning_flags.put, same_author=config.detection.same_author == "keep")
             for kind, new in (await ledger.do(put, flags, parts.embedder.model)).items():
                 summary.found[kind] += new
@@ -59,7 +59,7 @@ async def search(config: Config, parts: Parts, readers: ReaderPool, stop: asynci
     return summary
 
 
-async def _margins(
+async def _find_margins(
     parts: Parts, ledger: Ledger, ids: Sequence[int], least: Mapping[Kind, float]
 ) -> tuple[Margins, list[Searched]]:
     """The margins of the pairs of these stories that no flag has, and what the file keeps of each story.
@@ -75,13 +75,13 @@ async def _margins(
         others = {other for story in some for other in nominated[story]}
         known = await parts.vectors.do(neighbours.read_backgrounds, others - compared.keys())
         known |= {other: compared[other].backgrounds for other in others & compared.keys()}
-        wide, done = await asyncio.to_thread(_widths, some, flagged, known, least)
-        found |= wide
+        more, done = await asyncio.to_thread(_measure_margins, some, flagged, known, least)
+        found |= more
         searched += done
     return found, searched
 
 
-def _widths(
+def _measure_margins(
     compared: Mapping[int, Compared],
     flagged: set[tuple[int, int]],
     known: Mapping[int, Mapping[Language, float]],
@@ -96,15 +96,15 @@ def _widths(
                 pair = min(story, other), max(story, other)
                 if pair[1] < 0 or pair in flagged:  # works of the reference are not compared with each other
                     continue
-                width = margins.compute_margin(similarity, own, known.get(other, {}).get(language, own))
-                widest[kind] = max(width, widest.get(kind, width))
-                if width >= least[kind]:
-                    found[pair] = width
+                margin = margins.compute_margin(similarity, own, known.get(other, {}).get(language, own))
+                widest[kind] = max(margin, widest.get(kind, margin))
+                if margin >= least[kind]:
+                    found[pair] = margin
         searched.append(Searched(story, backgrounds, widest))
     return found, searched
 
 
-async def _without_copies(
+async def _leave_out_copies(
     ledger: Ledger, detection: Detection, texts: Texts, pairs: Sequence[tuple[int, int]]
 ) -> list[tuple[int, int]]:
     """The pairs that are no copies by their words, also not where a limit kept them from being nominated."""
@@ -112,11 +112,11 @@ async def _without_copies(
     for at in range(0, len(pairs), PAIRS_AT_ONCE):
         some = await ledger.do(candidates.of_pairs, pairs[at : at + PAIRS_AT_ONCE])
         compared, _ = await texts.read_pairs(some)
-        kept += await asyncio.to_thread(_not_copied, compared, detection)
+        kept += await asyncio.to_thread(_find_not_copied, compared, detection)
     return kept
 
 
-def _not_copied(pairs: Sequence[ComparedPair], detection: Detection) -> list[tuple[int, int]]:
+def _find_not_copied(pairs: Sequence[ComparedPair], detection: Detection) -> list[tuple[int, int]]:
     assessed = assess_all(pairs, detection.of, lambda _: NO_HASHES)
     return [
         (pair.a.id, pair.b.id)
@@ -125,15 +125,15 @@ def _not_copied(pairs: Sequence[ComparedPair], detection: Detection) -> list[tup
     ]
 
 
-async def _flags(parts: Parts, wide: Margins) -> list[MeaningFlag]:
+async def _make_flags(parts: Parts, margin_of: Margins) -> list[MeaningFlag]:
     """The pairs as the ledger keeps them."""
-    ids = {story for pair in wide for story in pair}
+    ids = {story for pair in margin_of for story in pair}
     held = await parts.vectors.do(vectors.read_held, ids)
     chunks = await parts.vectors.do(neighbours.read_centred, ids)
     flags = list[MeaningFlag]()
-    for (a, b), width in wide.items():
+    for (a, b), margin in margin_of.items():
         (language, text_hash), (other_language, other_hash) = held[a], held[b]
         kind = margins.kind_between(language, other_language)
         aligned = pair_chunks(chunks[a].chunks, chunks[b].chunks)
-        flags.append(MeaningFlag(a, b, kind, round(width, 4), aligned, text_hash, other_hash))
+        flags.append(MeaningFlag(a, b, kind, round(margin, 4), aligned, text_hash, other_hash))
     return flags
