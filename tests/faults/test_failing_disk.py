@@ -1,4 +1,4 @@
-"""A disk whose reads, writes or syncs fail: one line that names the file, and the next run ends as if undisturbed.
+"""A disk that fails or becomes read-only: one line that names the file, and the next run ends as if undisturbed.
 
 CHAOS=N lets N times as many calls fail.
 """
@@ -20,6 +20,7 @@ LEDGER, LOG, PASSAGES = "neardup.db", "neardup.db-wal", "neardup.db.passages"
 # The call that fails, the name of the file, and from which call on
 FAILURES = [
     ("write", PASSAGES, 1),
+    ("remount", LEDGER, 60),
     ("sync", LOG, 9),
     ("write", LOG, 1),
     ("write", LOG, 60),
@@ -28,6 +29,10 @@ FAILURES = [
     ("sync", PASSAGES, 1),
     ("sync", LOG, 3),
     ("sync", LOG, 14),
+    ("remount", LEDGER, 1),
+    ("remount", LEDGER, 20),
+    ("remount", LEDGER, 250),
+    ("remount", PASSAGES, 1),
 ]
 CHOSEN = FAILURES[: 2 * CHAOS]
 
@@ -66,5 +71,14 @@ def test_a_failing_disk_is_one_line_and_loses_nothing(  # noqa: PLR0917 - each i
     assert "Traceback" not in failed.stderr
     whole = neardup("backfill", "--json")
     assert whole.code == 0 and whole.facts["dead_lettered"] == {}
-    record_row(Row(f"disk: {call} fails, EIO", 1, 61, 61 - len(state(neardup)["stories"]), 0, ()))
+    record_row(
+        Row(
+            f"disk: {call} fails, {'EROFS' if call == 'remount' else 'EIO'}",
+            1,
+            61,
+            61 - len(state(neardup)["stories"]),
+            0,
+            (),
+        )
+    )
     assert len(state(neardup)["stories"]) == 61, "stories are lost"

@@ -30,6 +30,34 @@ class RedisServer:
         assert self._process.stdout is not None
         assert any(until in line for line in self._process.stdout), "redis-server did not start"
 
+    def start_lagging_replica(self) -> None:
+        """Start a replica with the data that there are now, which gets no more."""
+        port, path = free_port(), self._folder / "replica.sock"
+        self.execute("CONFIG", "SET", "port", port)
+        command = [
+            "redis-server",
+            "--port",
+            "0",
+            "--unixsocket",
+            str(path),
+            "--save",
+            "",
+            "--dbfilename",
+            "replica.rdb",
+        ]
+        command += ["--replicaof", "127.0.0.1", str(port)]
+        self._replica = subprocess.Popen(command, cwd=self._folder, stdout=subprocess.PIPE, text=True)
+        assert self._replica.stdout is not None
+        assert any("Finished with success" in line for line in self._replica.stdout), "the replica has no data"
+        with redis.Redis.from_url(f"unix://{path}") as client:
+            client.execute_command("REPLICAOF", "127.0.0.1", free_port())
+
+    def fail_over(self) -> None:
+        """Kill it, and let its replica answer in its place."""
+        self.stop()
+        self._process = self._replica
+        (self._folder / "replica.sock").rename(self._folder / "redis.sock")
+
     def stop(self) -> None:
         """Kill it, as a crash does."""
         with self._process:
@@ -135,6 +163,20 @@ class ReadOnly(Fault):
         server.execute("REPLICAOF", "NO", "ONE")
 
 
+class LaggingReplica(Fault):
+    label = "failed over to a replica that lags"
+    wait_reason = "read only replica"
+
+    def prepare(self, server: RedisServer) -> None:
+        server.start_lagging_replica()
+
+    def inject(self, server: RedisServer) -> None:
+        server.fail_over()
+
+    def repair(self, server: RedisServer) -> None:
+        server.execute("REPLICAOF", "NO", "ONE")
+
+
 class Hanging(Fault):
     label = "hangs"
     wait_reason = "no answer for 5 seconds"
@@ -167,6 +209,7 @@ FAULTS = (
     Full,
     Loading,
     ReadOnly,
+    LaggingReplica,
     Hanging,
     OtherPassword,
 )
