@@ -1,6 +1,7 @@
 """Laws: a file is written atomically, to a disk and to S3; until then the old content stays."""
 
 import asyncio
+import gc
 import resource
 import signal
 import subprocess
@@ -66,6 +67,13 @@ def test_full_disk_leaves_the_old_file(tmp_path: Path, form: Format) -> None:
         write_atomically(path, lambda file: WRITE[form](file, many()))
     assert "\n" not in str(error.value)
     assert {file.name: file.read_bytes() for file in tmp_path.iterdir()} == {path.name: b"old"}
+
+
+@pytest.mark.filterwarnings("error::pytest.PytestUnraisableExceptionWarning")  # Python prints them on a terminal
+def test_a_workbook_that_does_not_fit_is_one_error() -> None:
+    with pytest.raises(OSError, match="No space left"):
+        WRITE["xlsx"](Path("/dev/full"), many(3))
+    gc.collect()
 
 
 KILLED_WRITER = """

@@ -18,7 +18,9 @@ from contextlib import suppress
 from datetime import datetime
 from itertools import islice
 from pathlib import Path
+from traceback import walk_tb
 from typing import TYPE_CHECKING
+from zipfile import ZipFile
 
 from neardup.errors import Fatal
 from neardup.moderation.export.tables import ExportRow, Table
@@ -147,11 +149,20 @@ def _write(path: Path, rows: Iterable[ExportRow], table: Table) -> None:
     try:
         _write_rows(book, sheet, rows, table)
         book.close()
-    except BaseException:  # to close the book would read back its temporary file, which may end within a character
+    except BaseException as error:  # to close the book would read back a temporary file that may end in a character
         with suppress(OSError):
             sheet.row_data_fh.close()
         Path(sheet.row_data_filename).unlink(missing_ok=True)
+        _close_archive(error)
         raise
+
+
+def _close_archive(error: BaseException) -> None:
+    """Close the archive that XlsxWriter left open: Python would when it is collected, and print that this failed."""
+    for frame, _ in walk_tb((error.__context__ or error).__traceback__):
+        if isinstance(archive := frame.f_locals.get("xlsx_file"), ZipFile):
+            with suppress(OSError):
+                archive.close()
 
 
 def _write_rows(book: "Workbook", sheet: "Worksheet", rows: Iterable[ExportRow], table: Table) -> None:
