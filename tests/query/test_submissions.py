@@ -9,10 +9,11 @@ import pytest
 from neardup.core.columns import Outcomes
 from neardup.core.languages import LANGUAGES
 from neardup.core.verify.tiers import EXACT, PASSAGE, SIMILAR
-from neardup.errors import Forgotten, Misuse, TooLarge
+from neardup.errors import Fatal, Forgotten, Misuse, TooLarge
 from neardup.ledger import candidates, files, lock, outbox, stories, submissions
 from neardup.query.check import Submission
 from neardup.records import Fingerprinted, Language, Skip, Skipped, Story
+from structlog.testing import capture_logs
 
 from tests.support.builders import fingerprint_of
 from tests.support.checked_ledger import MAX_BYTES, CheckedLedger, checked_ledger, text_of, words_of
@@ -184,6 +185,26 @@ async def test_a_story_that_a_run_wrote_meanwhile_is_found_by_the_second_lookup(
     assert (await platform.index.position()).applied == await platform.ledger.do(outbox.last_seq)
     assert await platform.ledger.do(submissions.count_unsettled) == 0
     assert not await platform.upkeep.do_due_work(), "there is nothing left to do"
+
+
+async def test_upkeep_goes_on_after_any_error(platform: CheckedLedger, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The message of an unknown error is not logged: it may quote a story."""
+    errors = iter((OSError(28, "No space left on device"), KeyError("a story"), KeyError("a story"), Fatal("damaged")))
+    over = asyncio.Event()
+
+    async def fail() -> bool:
+        if (error := next(errors, None)) is not None:
+            raise error
+        over.set()
+        return True
+
+    monkeypatch.setattr(platform.upkeep, "do_due_work", fail)
+    monkeypatch.setattr("neardup.pipeline.upkeep.EVERY_SECONDS", 0)
+    with capture_logs() as logged:
+        running = asyncio.create_task(platform.upkeep.run())
+        await over.wait()
+        running.cancel()
+    assert [entry["why"] for entry in logged] == ["[Errno 28] No space left on device", "KeyError", "damaged"]
 
 
 async def test_what_the_store_did_not_answer_is_verified_later(platform: CheckedLedger) -> None:

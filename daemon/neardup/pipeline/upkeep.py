@@ -44,16 +44,20 @@ class Upkeep:
         self._version = version
 
     async def run(self) -> None:
-        """Do what is due every EVERY_SECONDS until cancelled; what fails is tried again."""
+        """Do what is due every EVERY_SECONDS until cancelled; what fails is logged once, and tried again.
+
+        That holds for any error: if this ended, submitted stories would stay unsettled, and nobody would be told.
+        """
         failed: str | None = None
         while True:
             try:
                 await self.do_due_work()
                 failed = None
-            except NeardupError as error:
-                if str(error) != failed:
-                    log.warning("submitted stories are not settled yet", why=str(error))
-                failed = str(error)
+            except Exception as error:  # noqa: BLE001 - its message may quote a story
+                why = str(error) if isinstance(error, NeardupError | OSError) else type(error).__name__
+                if why != failed:
+                    log.warning("submitted stories are not settled yet", why=why)
+                failed = why
             await asyncio.sleep(EVERY_SECONDS)
 
     async def do_due_work(self) -> bool:
