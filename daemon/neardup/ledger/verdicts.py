@@ -25,6 +25,7 @@ from neardup.ledger import (
     now_ms,
     similarities,
     transaction,
+    verification,
 )
 from neardup.records import DECIDING, Kind, Language, Verdict, rfc3339
 
@@ -115,6 +116,8 @@ def put(  # noqa: PLR0917 - the columns of the table, in their order
 def undo(db: sqlite3.Connection, decision: int, moderator: str, seen: str) -> None:
     """Undo a decision: its flags return to the verdicts before it, or are open again.
 
+    A flag is verified as long as it is open.  So those that are open again become candidates: other passages may have
+    become common since.
     `seen` is the `state` of its flags, `flags_of(db, decision)`.  Raises Conflict where it has changed.
     """
     with transaction(db):
@@ -130,10 +133,13 @@ def undo(db: sqlite3.Connection, decision: int, moderator: str, seen: str) -> No
         ]
         if not undone:
             raise Conflict("this verdict was undone before")
-        flags = db.execute(f"SELECT flag_id, a, b, kind FROM flags WHERE flag_id {AMONG}", (json_list(flag_ids),))
-        for flag_id, a, b, kind in flags.fetchall():
+        flags = db.execute(
+            f"SELECT flag_id, a, b, kind FROM flags WHERE flag_id {AMONG}", (json_list(flag_ids),)
+        ).fetchall()
+        for flag_id, a, b, kind in flags:
             status = status_of(kind, active_verdicts.of_pair(db, (a, b)))
             db.execute("UPDATE flags SET status = ? WHERE flag_id = ? AND status <> 'withdrawn'", (status, flag_id))
+        verification.request_pairs(db, [(a, b) for _, a, b, _ in flags])
         _update_dependents(db, undone)
         similarities.refresh(db)
 

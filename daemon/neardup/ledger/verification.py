@@ -56,7 +56,7 @@ def record(
     with transaction(db):
         new = put_verified(db, assessed, version)
         if revision is not None and passages.common_revision(db) != revision:
-            _request_pairs(db, (pair for pair, _ in assessed))
+            request_pairs(db, [(pair.a.id, pair.b.id) for pair, _ in assessed])
         similarities.refresh(db)
     return new
 
@@ -222,10 +222,10 @@ def request_among(db: sqlite3.Connection, story_ids: Iterable[int]) -> None:
         _request(db, f"chosen (id) AS MATERIALIZED ({chosen})", "a IN chosen AND b IN chosen", json_list(ids))
 
 
-def _request_pairs(db: sqlite3.Connection, pairs: Iterable[Candidate]) -> None:
+def request_pairs(db: sqlite3.Connection, pairs: Sequence[tuple[int, int]]) -> None:
+    """Have those of these pairs that are open flags or near misses verified again, within the caller's transaction."""
     chosen = "SELECT value ->> 0, value ->> 1 FROM json_each(?1)"
-    ids = json_list((pair.a.id, pair.b.id) for pair in pairs)
-    _request(db, f"chosen (a, b) AS MATERIALIZED ({chosen})", "(a, b) IN chosen", ids)
+    _request(db, f"chosen (a, b) AS MATERIALIZED ({chosen})", "(a, b) IN chosen", json_list(pairs))
 
 
 def _request(db: sqlite3.Connection, chosen: str, among: str, values: str) -> None:
