@@ -15,6 +15,7 @@ from neardup.core.fingerprint.skeleton import (
     grams_of,
     skeleton_hashes,
     skeleton_of,
+    skeleton_parts,
 )
 from neardup.core.text.consonants import BLOCKS, LAYOUT, NO_CONSONANT, consonants
 from neardup.core.text.normalize import tokens
@@ -93,6 +94,14 @@ def test_letters_that_writers_mix_have_one_class(one_spelling: str, another: str
 def test_both_implementations_give_the_same_hashes(text: str, times: int) -> None:
     words = tokens(text) * times or [b"a"]
     assert by_native_core(words) == sorted(set(skeleton_hashes(skeleton_of(b" ".join(words)).classes).tolist()))
+
+
+@pytest.mark.native
+@given(st.text(st.sampled_from("abktknsകന്नकत्कبك ßé1\U0001d400")).map(str.encode) | st.binary())
+def test_both_implementations_give_the_same_skeleton(normalised: bytes) -> None:
+    classes, words = skeleton_parts(normalised)
+    expected_classes, expected_words = skeleton_parts.reference(normalised)
+    assert classes.tolist() == expected_classes.tolist() and words.tolist() == expected_words.tolist()
 
 
 @pytest.mark.parametrize("language", SAMPLED)

@@ -10,11 +10,14 @@ also shares some with each of its parts.
 """
 
 from dataclasses import dataclass
+from functools import cached_property
 
 import numpy as np
 import numpy.typing as npt
 
 from neardup.core.fingerprint.word_hashes import Hashes, PassageHashes, hashes_of, mix
+from neardup.core.native import in_c
+from neardup.core.native import sets as native
 from neardup.core.text.consonants import CLASS_BITS, NO_CONSONANT, Classes, consonants
 from neardup.core.text.normalize import codes_of
 
@@ -22,25 +25,39 @@ GRAM = 14  # consonants, about 5 words; 12 have five times as many candidates by
 LEAST = 24  # hashes of a story, if it has so many grams
 SHARE = 96
 
+# Consonants.  One that differs changes so many grams in a row, which is less than the longest gap within a block.
+ALIGNED_GRAM = 3
+
 SPACE = 0x20
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class Skeleton:
     """The skeleton of a text: `classes` (n,) of its consonants, and the place (n,) of the word that has each."""
 
     classes: Classes
     words: npt.NDArray[np.int32]
 
+    @cached_property
+    def aligned_grams(self) -> Hashes:
+        """The hash of the ALIGNED_GRAM classes that begin at each place, by which two skeletons are aligned."""
+        return grams_of(self.classes, ALIGNED_GRAM)
+
 
 def skeleton_of(normalised: bytes) -> Skeleton:
     """A normalised text in UTF-8 -> its skeleton."""
+    return Skeleton(*skeleton_parts(normalised))
+
+
+@in_c(native.skeleton_parts)
+def skeleton_parts(normalised: bytes) -> tuple[Classes, npt.NDArray[np.int32]]:
+    """A normalised text in UTF-8 -> the fields of its skeleton."""
     codes = codes_of(normalised.decode(errors="replace"))
     of_codes = consonants().take(codes, mode="clip")
     places = np.flatnonzero(of_codes != NO_CONSONANT)
     classes = of_codes[places]
     first = np.flatnonzero(np.diff(classes, prepend=NO_CONSONANT))  # of each run of equal classes
-    return Skeleton(classes[first], np.cumsum(codes == SPACE, dtype=np.int32)[places[first]])
+    return classes[first], np.cumsum(codes == SPACE, dtype=np.int32)[places[first]]
 
 
 def grams_of(classes: Classes, size: int) -> Hashes:

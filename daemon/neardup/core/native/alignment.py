@@ -62,10 +62,12 @@ def align(a: Hashes, b: Hashes) -> npt.NDArray[np.int32]:
 
 
 def copied_pairs(texts: Sequence[Hashes], pairs: Pairs, common: PassageHashes) -> list[Copied]:
-    texts = list(map(np.ascontiguousarray, texts))
-    pairs, common = np.ascontiguousarray(pairs), np.ascontiguousarray(common)
     if not len(pairs):
         return []
+    used, places = np.unique(pairs[:, :2], return_inverse=True)  # of many texts, often few are in the pairs
+    texts = [np.ascontiguousarray(texts[place]) for place in used.tolist()]
+    pairs = np.column_stack((places.reshape(-1, 2), pairs[:, 2])).astype(np.int32)
+    common = np.ascontiguousarray(common)
     rows, longest = rows_of(texts, WORD_HASH), max(map(len, texts), default=0)
     headers = np.empty((len(pairs), HEADER), np.int64)
     found, done = list[Copied](), 0

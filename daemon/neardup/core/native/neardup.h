@@ -475,6 +475,12 @@ ND_API int64_t nd_count_apart_pairs(const nd_numbers *sets, int64_t n, const nd_
 ND_API int64_t nd_skeleton_grams(const uint8_t *text, int64_t bytes, const uint8_t *consonants, int64_t codes,
                                  int64_t size, uint8_t *entries, uint32_t *grams);
 
+/* Write the skeleton of a normalised text: the classes of its consonants, and the place of the word that has each, for
+ * which there is room for `bytes` of either; returns how many.  Bytes that are not UTF-8 are no consonants.
+ * Reference: core.fingerprint.skeleton.skeleton_parts. */
+ND_API int64_t nd_skeleton(const uint8_t *text, int64_t bytes, const uint8_t *consonants, int64_t codes, uint8_t *classes,
+                           int32_t *words);
+
 /* ==== candidates.c: pairs of stories that are worth verifying ================================================== */
 
 /* The fingerprints of stories, a row for each. */

@@ -138,3 +138,25 @@ int64_t nd_skeleton_grams(const uint8_t *text, int64_t bytes, const uint8_t *con
     }
     return kept < size ? 0 : kept - size + 1;
 }
+
+int64_t nd_skeleton(const uint8_t *text, int64_t bytes, const uint8_t *consonants, int64_t codes, uint8_t *classes,
+                    int32_t *words) {
+    if (bytes < 0 || codes < 1 || !consonants || (bytes && (!text || !classes || !words))) {
+        return ND_INVALID;
+    }
+    const uint8_t *at = text, *end = text + bytes;
+    uint8_t before = NO_CONSONANT;
+    int64_t count = 0;
+    for (int32_t word = 0; at < end;) {
+        uint32_t size, code = code_at(at, end, &size);
+        uint8_t entry = consonant_of(consonants, (uint64_t)codes, code);
+        classes[count] = entry; /* which the next one replaces unless it counts */
+        words[count] = word;
+        bool is_kept = entry != NO_CONSONANT && entry != before;
+        before = is_kept ? entry : before;
+        count += is_kept;
+        word += code == ' ';
+        at += size;
+    }
+    return count;
+}

@@ -17,6 +17,8 @@ _count_shared = bind("nd_count_shared_pairs", *_array, *_array, c_void_p)
 _count_apart = bind("nd_count_apart_pairs", *_array, *_array, *_array, c_void_p)
 _skeleton_grams = bind("nd_skeleton_grams", *_array, *_array, c_int64, c_void_p, c_void_p)
 
+_skeleton = bind("nd_skeleton", *_array, *_array, c_void_p, c_void_p)
+
 
 def count_shared_pairs(sets: Sequence[Hashes], pairs: npt.NDArray[np.int32]) -> npt.NDArray[np.int64]:
     sets, pairs = list(map(np.ascontiguousarray, sets)), np.ascontiguousarray(pairs)
@@ -44,3 +46,12 @@ def skeleton_grams(normalised: bytes, size: int) -> npt.NDArray[np.uint32]:
     arguments = address(text, np.uint8), length, address(classes, np.uint8), len(classes), size
     count = check_code(_skeleton_grams(*arguments, address(entries, np.uint8), address(grams, NUMBER)))
     return grams[:count]
+
+
+def skeleton_parts(normalised: bytes) -> tuple[npt.NDArray[np.uint8], npt.NDArray[np.int32]]:
+    table, length = consonants(), len(normalised)
+    text = np.frombuffer(normalised, np.uint8)
+    classes, words = np.empty(length, np.uint8), np.empty(length, np.int32)
+    arguments = address(text, np.uint8), length, address(table, np.uint8), len(table)
+    count = check_code(_skeleton(*arguments, address(classes, np.uint8), address(words, PLACE)))
+    return classes[:count].copy(), words[:count].copy()

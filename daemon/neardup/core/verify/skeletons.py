@@ -8,7 +8,7 @@ from collections.abc import Sequence
 import numpy as np
 
 from neardup.core.fingerprint.minhash import distinct
-from neardup.core.fingerprint.skeleton import Skeleton, grams_of, skeleton_of
+from neardup.core.fingerprint.skeleton import ALIGNED_GRAM, Skeleton, skeleton_of
 from neardup.core.native import in_c
 from neardup.core.native import sets as native
 from neardup.core.text.consonants import CLASS_BITS
@@ -25,8 +25,6 @@ from neardup.core.verify.sets import Numbers, Pairs, count_apart_pairs
 from neardup.records import NO_SPANS, Copied, Signals, Spans
 
 GRAM = 8  # consonants, about 3 words: stories in other languages share .15 of them at most
-# Consonants.  One that differs changes so many grams in a row, which is less than the longest gap within a block.
-ALIGNED_GRAM = 3
 LONG_SPAN = 20  # words: unrelated texts have hardly one aligned span of so many
 MIN_SHARED = 50  # grams, of about 20 words; less is a name, a title or a formula
 
@@ -79,7 +77,7 @@ def grams_apart(normalised: bytes, is_common: Mask) -> Grams:
 
 def copied_words(a: Skeleton, b: Skeleton) -> Copied:
     """What `find_copied` finds in the skeletons, as words of either text; `words` counts those of the lesser."""
-    found = find_copied(grams_of(a.classes, ALIGNED_GRAM), grams_of(b.classes, ALIGNED_GRAM))
+    found = find_copied(a.aligned_grams, b.aligned_grams)
     return _of_spans(_in_words(found.spans_a, a), _in_words(found.spans_b, b))
 
 
@@ -101,7 +99,7 @@ def words_in_long_spans(spans: Spans, left_out: Mask | None = None) -> int:
 
 def pair_spans(a: Skeleton, b: Skeleton, spans_a: Spans, spans_b: Spans) -> PairedSpans:
     """The spans that `copied_words(a, b)` found -> which of them are copies of each other, in the order of a."""
-    runs = align(grams_of(a.classes, ALIGNED_GRAM), grams_of(b.classes, ALIGNED_GRAM))
+    runs = align(a.aligned_grams, b.aligned_grams)
     at_a, at_b, _ = each_word(runs)
     return partners(a.words[at_a].astype(np.intp), b.words[at_b].astype(np.intp), spans_a, spans_b)
 
@@ -118,8 +116,12 @@ def _in_words(spans: Spans, skeleton: Skeleton) -> Spans:
 
 def _apart(spans: Spans, common: Mask) -> Spans:
     """The spans, ascending, without the words that are common."""
-    kept = [NO_SPANS]
-    for start, end in spans.tolist():
-        edges = np.flatnonzero(np.diff(common[start:end], prepend=True, append=True))
-        kept.append((start + edges.reshape(-1, 2)).astype(np.int32))
-    return np.concatenate(kept)
+    owners = np.zeros(len(common) + 1, np.int32)  # 0 for a word in no span, and after the last one
+    steps = np.diff(spans, axis=1)[:, 0]
+    owners[np.repeat(spans[:, 0] - np.cumsum(steps) + steps, steps) + np.arange(steps.sum())] = np.repeat(
+        np.arange(1, len(spans) + 1, dtype=np.int32), steps
+    )
+    owners[:-1][common] = 0
+    is_edge = np.diff(owners, prepend=0) != 0
+    starts, ends = np.flatnonzero(is_edge & (owners > 0)), np.flatnonzero(is_edge & (np.append(0, owners[:-1]) > 0))
+    return np.stack((starts, ends), axis=1).astype(np.int32)
