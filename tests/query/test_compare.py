@@ -14,7 +14,7 @@ from neardup.core.languages import LANGUAGES
 from neardup.core.publication_order import Side
 from neardup.core.text.normalize import tokens
 from neardup.core.verify.text import Text
-from neardup.core.verify.tiers import PARTIAL, PASSAGE, SIMILAR
+from neardup.core.verify.tiers import PARTIAL, PASSAGE, REWRITTEN, SIMILAR
 from neardup.moderation.evidence.terminal import SHOWN_PASSAGES, side_by_side
 from neardup.query.evidence import CONTEXT_WORDS, Evidence, Excerpt, LoadedStory, find_evidence
 from neardup.records import MIN_BLOCK, Language
@@ -119,7 +119,7 @@ def test_the_kind_follows_the_given_thresholds() -> None:
     assert find_evidence(a, b, THRESHOLDS).kind == SIMILAR
     assert find_evidence(a, b, Thresholds(jaccard=0.9)).kind == PARTIAL
     assert find_evidence(a, b, Thresholds(jaccard=0.9, containment=0.9)).kind == PASSAGE
-    assert find_evidence(a, b, Thresholds(jaccard=0.9, containment=0.9, passage_words=900)).kind is None
+    assert find_evidence(a, b, Thresholds(jaccard=0.9, containment=0.9, passage_words=900)).kind == REWRITTEN
 
 
 def long_story(seed: str, copied: list[str]) -> str:

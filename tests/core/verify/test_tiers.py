@@ -13,6 +13,7 @@ from neardup.core.verify.tiers import (
     PARTIAL,
     PASSAGE,
     RETOLD,
+    REWRITTEN,
     SIMILAR,
     TIERS,
     TRANSLATED,
@@ -66,7 +67,7 @@ def test_stories_of_two_languages_have_no_kind_but_one(measured: Signals) -> Non
 @pytest.mark.parametrize("tier", TIERS, ids=lambda tier: tier.kind)
 def test_each_tier_can_be_shown(tier: Tier) -> None:
     assert tier.label and tier.meaning and tier.nominated_by
-    assert tier.evidence.format(hamming=3, jaccard="50 %", containment="70 %", copied_words=90)
+    assert tier.evidence.format(hamming=3, jaccard="50 %", containment="70 %", copied_words=90, rare_words=20)
 
 
 @given(signals, signals)
@@ -82,7 +83,7 @@ def test_stronger_signals_come_first_within_a_tier(first: Signals, second: Signa
 @given(st.integers(1, 1000), st.integers(1, 1000))
 def test_partial_joins_only_stories_of_similar_length_and_passage_none(longer: int, shorter: int) -> None:
     parts = dict.fromkeys((PARTIAL, TRANSLITERATED), longer <= 2 * shorter)
-    joins = parts | dict.fromkeys((PASSAGE, TRANSLATED, RETOLD), False)
+    joins = parts | dict.fromkeys((PASSAGE, REWRITTEN, TRANSLATED, RETOLD), False)
     for tier in TIERS:
         assert tier.joins_clusters(longer, shorter) == joins.get(tier.kind, True), tier.kind
 
@@ -92,6 +93,7 @@ def test_authors_repeat_parts_of_their_own_text() -> None:
         PARTIAL,
         TRANSLITERATED,
         PASSAGE,
+        REWRITTEN,
         TRANSLATED,
         RETOLD,
     ]

@@ -106,6 +106,7 @@ class Author:
         self._rng = rng
         self._prayer, self._disclaimer, self._repeated = self._words(45), self._words(60), self._words(150)
         self._source = self._words(200)
+        self._tale = [word for rare in self._words(100) for word in (rare, "है")]
 
     def _words(self, count: int) -> list[str]:
         return self._rng.choices(VOCABULARY, k=count)
@@ -113,7 +114,8 @@ class Author:
     def write(self) -> str:
         """The text of a new story."""
         own = self._words(self._rng.choice((60, 120, 200)))
-        match self._rng.choice(("own", "prayer", "prayer", "disclaimer", "repeated", "edited", "longer", "passage")):
+        kinds = "own", "prayer", "prayer", "disclaimer", "repeated", "edited", "longer", "passage", "rewritten"
+        match self._rng.choice(kinds):
             case "prayer":
                 own[len(own) // 2 : len(own) // 2] = self._prayer
             case "disclaimer":
@@ -124,6 +126,9 @@ class Author:
                 own = [self._words(1)[0] if self._rng.random() < 1 / 17 else word for word in self._repeated]
             case "longer":
                 own = [*self._repeated, *own]
+            case "rewritten":
+                step = self._rng.choice((3, 5))
+                own = [self._words(1)[0] if n % step == 0 else word for n, word in enumerate(self._tale)]
             case "passage":
                 start = self._rng.randrange(100)
                 own = [*own, *self._source[start : start + 100], *self._words(40)]

@@ -12,6 +12,7 @@ import numpy as np
 import xxhash
 
 from neardup.core.fingerprint.minhash import shingles, signature
+from neardup.core.fingerprint.rare_pairs import rare_pairs
 from neardup.core.fingerprint.skeleton import skeleton_hashes, skeleton_of
 from neardup.core.fingerprint.word_hashes import PassageHashes, hash_words, passage_hashes, simhash
 from neardup.core.native import in_c
@@ -90,13 +91,14 @@ def fingerprint(words: Sequence[bytes]) -> Fingerprint:
         raise ValueError("a story without words has no fingerprint")
     hashes, normalised = hash_words(words), b" ".join(words)
     pairs = shingles(hashes.hashes)
+    sampled = passage_hashes(hashes.hashes), skeleton_hashes_of(normalised), rare_pairs.reference(hashes.hashes)
     return Fingerprint(
         text_hash=text_hash(normalised),
         simhash=simhash(hashes),
         signature=signature(pairs),
         words=len(words),
         shingles=len(pairs),
-        passages=np.union1d(passage_hashes(hashes.hashes), skeleton_hashes_of(normalised)).tobytes(),
+        passages=np.unique(np.concatenate(sampled)).tobytes(),
     )
 
 

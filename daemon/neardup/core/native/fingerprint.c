@@ -1,6 +1,6 @@
 /* The fingerprint of a story: text hash, SimHash, MinHash signature and passage hashes, from its normalised words.
  *
- * Each part is explained where its reference is: core/fingerprint/{word_hashes,minhash,skeleton}.py.  What is
+ * Each part is explained where its reference is: core/fingerprint/{word_hashes,minhash,skeleton,rare_words}.py.  What is
  * different here is only the way of counting.
  *
  * SimHash: words of one frequency have one weight, so their digests are first added bit by bit to 128 counters of a byte,
@@ -22,6 +22,7 @@ enum {
     SKELETON_GRAM = 14, /* consonants */
     LEAST = 24,         /* skeleton hashes of a story, if it has so many grams */
     SHARE = 96,         /* one of so many grams, if that is more */
+    NEARBY = 4,         /* words from one of a rare pair to the other */
     SPARE = 3,          /* times as many hashes as are wanted are expected below the limit */
     DIGEST_BITS = 128,
     FEW = 8,            /* frequencies with counters of their own */
@@ -53,6 +54,11 @@ static size_t slots_for(size_t entries) {
     return slots;
 }
 
+/* Whether a filter of word hashes is one: see `nd_tables`. */
+INLINE bool is_filter(const uint64_t *common_words, uint64_t common_bits) {
+    return common_words && common_bits >= 6 && common_bits <= 32;
+}
+
 /* ---- words ---- */
 
 typedef struct {
@@ -68,6 +74,7 @@ static int64_t read_words(
     const nd_tables *tables, const uint8_t *text, size_t bytes, Room *room, nd_fingerprint *out, Words *words) {
     memset(out, 0, sizeof *out);
     if (tables->form_count < 0xE00 || tables->consonant_count < 0xE00) return ND_INVALID;
+    if (!is_filter(tables->common_words, tables->common_bits)) return ND_INVALID;
     if (bytes > (size_t)1 << 28) return ND_UNSUPPORTED;
     size_t text_bytes = 2 * bytes + 8, end_bytes = (bytes / 2 + 1) * sizeof(uint32_t), class_bytes = bytes + 1;
     out->room = ND_ALIGNED(text_bytes) + ND_ALIGNED(end_bytes) + ND_ALIGNED(class_bytes);
@@ -415,6 +422,39 @@ static size_t sample_skeleton(const Words *words, uint64_t *grams, uint64_t *low
     return size;
 }
 
+/* ---- rare pairs ---- */
+
+/* Insert a number among the least that are kept, ascending and distinct, at most ND_RARE_PAIRS; returns how many there are. */
+static size_t keep_least(uint64_t number, uint64_t *least, size_t kept) {
+    size_t at = kept;
+    while (at && least[at - 1] > number) at--;
+    if (at == ND_RARE_PAIRS || (at && least[at - 1] == number)) return kept;
+    if (kept < ND_RARE_PAIRS) kept++;
+    memmove(least + at + 1, least + at, (kept - at - 1) * sizeof *least);
+    least[at] = number;
+    return kept;
+}
+
+/* Write the hashes of the rare pairs of words; returns how many there are.  `recent` has a bit for each of the words before
+ * the present one, the last one's the lowest: whether it is rare. */
+static size_t sample_rare_pairs(
+    const uint64_t *words, size_t count, const uint64_t *common_words, uint64_t common_bits, uint64_t *hashes) {
+    size_t kept = 0;
+    unsigned recent = 0;
+    for (size_t n = 0; n < count; n++) {
+        uint64_t place = words[n] >> (64 - common_bits);
+        unsigned is_rare = !(common_words[place / 64] >> place % 64 & 1);
+        if (is_rare && recent) {
+            for (size_t back = 1; back <= NEARBY && back <= n; back++)
+                if (recent >> (back - 1) & 1 && words[n - back] != words[n])
+                    kept = keep_least(mix(words[n - back] + words[n]), hashes, kept);
+        }
+        recent = (recent << 1 | is_rare) & ((1u << NEARBY) - 1);
+    }
+    for (size_t n = 0; n < kept; n++) hashes[n] = passage_hash(hashes[n]);
+    return kept;
+}
+
 /* ---- the functions of the library ---- */
 
 typedef struct {
@@ -427,7 +467,7 @@ typedef struct {
 /* Take the parts of the room that the words need; false, with what they need in `out->room`, if there is too little. */
 static bool take_parts(const Words *words, Room *room, nd_fingerprint *out, Parts *parts) {
     size_t count = words->count, classes = words->class_count, most = count > classes ? count : classes;
-    size_t samples = count + classes / SHARE + LEAST + 1;
+    size_t samples = count + classes / SHARE + LEAST + ND_RARE_PAIRS + 1;
     size_t number = sizeof(uint64_t), half = sizeof(uint32_t), slot_count = slots_for(count);
     size_t spare = most > samples ? most : samples;
     size_t needed = 2 * ND_ALIGNED(count * number) + 2 * ND_ALIGNED((most + 1) * number) + ND_ALIGNED(spare * number) +
@@ -473,6 +513,8 @@ int64_t nd_fingerprint_text(
     if (out->shingles >= MIN_SHINGLES) sign(tables, parts.shingles, shingles, out->signature);
     size_t sampled = sample_passages(parts.shingles, words.count, parts.grams, parts.places, parts.passages);
     sampled += sample_skeleton(&words, parts.grams, parts.low, parts.spare, parts.passages + sampled);
+    sampled += sample_rare_pairs(
+        parts.hashes, words.count, tables->common_words, tables->common_bits, parts.passages + sampled);
     put_passages(&parts, sampled, out);
     write_digest(hash_word(words.text, words.bytes), out->text_hash);
     out->hashes = parts.hashes;
@@ -491,4 +533,13 @@ int64_t nd_hash_text(
     put_passages(&parts, sample_skeleton(&words, parts.grams, parts.low, parts.spare, parts.passages), out);
     out->hashes = parts.hashes;
     return count;
+}
+
+int64_t nd_rare_pairs(
+    const uint64_t *words, int64_t count, const uint64_t *common_words, int64_t common_bits, uint32_t *hashes) {
+    if (count < 0 || (count && !words) || !hashes || !is_filter(common_words, (uint64_t)common_bits)) return ND_INVALID;
+    uint64_t sampled[ND_RARE_PAIRS];
+    size_t kept = sample_rare_pairs(words, (size_t)count, common_words, (uint64_t)common_bits, sampled);
+    for (size_t n = 0; n < kept; n++) hashes[n] = (uint32_t)sampled[n];
+    return (int64_t)kept;
 }

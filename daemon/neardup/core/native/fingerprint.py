@@ -9,6 +9,7 @@ from typing import NamedTuple
 
 import numpy as np
 
+from neardup.core.fingerprint.common_words import common_words, filter_bits
 from neardup.core.fingerprint.minhash import ADDENDS, MIN_SHINGLES, MULTIPLIERS, ROWS
 from neardup.core.fingerprint.word_hashes import Hashes, PassageHashes, weights
 from neardup.core.native import ROOM, Array, address, bind, check_code
@@ -18,6 +19,7 @@ from neardup.records import Fingerprint
 
 MOST_FREQUENT = 1 << 16  # occurrences of a word, more than in a long novel
 BLOCKS = 0x110000 // 128
+RARE_PAIRS = 10  # ND_RARE_PAIRS of neardup.h
 ROOM_PER_BYTE, LEAST_ROOM = 14, 1 << 16  # bytes: enough for nearly all texts
 KEPT_ROOM = 1 << 23  # bytes that a thread keeps between two texts; a longer one gets room of its own
 
@@ -39,6 +41,8 @@ class _Tables(ctypes.Structure):
         ("weight_count", ctypes.c_uint64),
         ("multipliers", ctypes.c_void_p),
         ("addends", ctypes.c_void_p),
+        ("common_words", ctypes.c_void_p),
+        ("common_bits", ctypes.c_uint64),
     )
 
 
@@ -103,6 +107,7 @@ _memory = _Memory()
 _ARGUMENTS = (ctypes.c_void_p, ctypes.c_char_p, ctypes.c_size_t, ctypes.c_void_p, ctypes.c_size_t, ctypes.c_void_p)
 _fingerprint_text = bind("nd_fingerprint_text", *_ARGUMENTS)
 _hash_text = bind("nd_hash_text", *_ARGUMENTS)
+_rare_pairs = bind("nd_rare_pairs", ctypes.c_void_p, ctypes.c_int64, ctypes.c_void_p, ctypes.c_int64, ctypes.c_void_p)
 _count_characters = bind(
     "nd_count_characters", ctypes.c_char_p, ctypes.c_size_t, ctypes.c_void_p, ctypes.c_void_p, ctypes.c_void_p
 )
@@ -136,6 +141,13 @@ def hashed_text_of_utf8(text: bytes, *, is_normalised: bool = False) -> HashedTe
         np.frombuffer(ctypes.string_at(result.hashes, 8 * words), np.uint64).copy(),  # `address` is fast for it
         np.frombuffer(ctypes.string_at(result.passages, 4 * result.passage_count), np.uint32),
     )
+
+
+def rare_pairs(words: Hashes) -> PassageHashes:
+    words, hashes, common = np.ascontiguousarray(words), np.empty(RARE_PAIRS, np.uint32), common_words()
+    text = address(words, np.uint64), len(words)
+    listed = address(common, np.uint64), filter_bits(common)
+    return hashes[: check_code(_rare_pairs(*text, *listed, address(hashes, np.uint32)))]
 
 
 def count_characters(text: bytes) -> CharacterCounts:
@@ -175,6 +187,7 @@ class _HeldTables:
             *(address(consonants(), np.uint8), len(consonants())),
             *(address(by_frequency, np.int64), len(by_frequency)),
             *(address(MULTIPLIERS, np.uint64), address(ADDENDS, np.uint64)),
+            *(address(common_words(), np.uint64), filter_bits(common_words())),
         )
         self.address = ctypes.addressof(self._structure)
 

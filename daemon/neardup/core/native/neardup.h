@@ -29,13 +29,14 @@ enum nd_error {
 };
 
 /* The version of this interface.  A program that was written for another one must not call the library. */
-#define ND_INTERFACE 1
+#define ND_INTERFACE 2
 ND_API int nd_interface(void);
 
 /* ==== normalise.c and fingerprint.c: texts and fingerprints ==================================================== */
 
 enum {
     ND_ROWS = 64,              /* of a signature */
+    ND_RARE_PAIRS = 10,        /* hashes of a story */
     ND_SAMPLE = 256,           /* characters of a text of which some are counted */
     ND_BLOCK = 128,            /* code points */
     ND_BLOCKS = 0x110000 / 128
@@ -55,6 +56,8 @@ typedef struct {
     uint64_t weight_count;
     const uint64_t *multipliers;  /* ND_ROWS, of the permutations of the signature */
     const uint64_t *addends;      /* ND_ROWS */
+    const uint64_t *common_words; /* a filter of word hashes: the bit at the top bits of the hash of a common word is set */
+    uint64_t common_bits;         /* binary logarithm of its bits, 6 to 32 */
 } nd_tables;
 
 /* A fingerprint.  The pointers lead into the room that was given. */
@@ -64,7 +67,7 @@ typedef struct {
     const uint8_t *normalised;    /* the words in UTF-8, separated by spaces */
     uint64_t normalised_bytes;
     const uint64_t *hashes;       /* `words`, in the order of the text: the first half of each word's digest */
-    const uint32_t *passages;     /* ascending: the passage hashes, and the hashes of the skeleton */
+    const uint32_t *passages;     /* ascending: the passage hashes, and those of the skeleton and of rare pairs */
     uint64_t passage_count;
     uint8_t text_hash[16], simhash[16], signature[ND_ROWS]; /* the signature is meaningless with few shingles */
 } nd_fingerprint;
@@ -80,6 +83,11 @@ ND_API int64_t nd_fingerprint_text(
 /* The same, but only the normalised text, the hashes of its words, and in `passages` those of the skeleton alone. */
 ND_API int64_t nd_hash_text(
     const nd_tables *tables, const uint8_t *text, size_t bytes, uint8_t *room, size_t room_bytes, nd_fingerprint *out);
+
+/* The hashes of the rare pairs of `count` words, by their hashes in reading order; returns how many there are.
+ * `hashes` has room for ND_RARE_PAIRS.  ND_INVALID: no filter.  Reference: core.fingerprint.rare_words.rare_pairs. */
+ND_API int64_t nd_rare_pairs(
+    const uint64_t *words, int64_t count, const uint64_t *common_words, int64_t common_bits, uint32_t *hashes);
 
 /* Counts of a text's characters, see core/text/scripts.py; those of a sample are `sampled` and what follows. */
 typedef struct {

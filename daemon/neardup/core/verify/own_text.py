@@ -18,7 +18,7 @@ from neardup.core.fingerprint.word_hashes import (
 )
 from neardup.core.native import alignment as native
 from neardup.core.native import in_c
-from neardup.core.verify.alignment import words_in_common
+from neardup.core.verify.alignment import Mask, words_in_common
 from neardup.core.verify.sets import are_among_ascending, count_shared
 from neardup.core.verify.text import Text, distinct_texts
 
@@ -53,7 +53,13 @@ def own_containment(story: Text, other: Text, common: PassageHashes) -> float | 
 
 @in_c(native.own_pairs)
 def own_pairs(words: Hashes, common: PassageHashes) -> Hashes:
-    """Word hashes (n,) -> (m,) the hashes of the pairs of adjacent words that are apart from common passages.
+    """Word hashes (n,) -> (m,) the hashes of the pairs of adjacent words that are apart from common passages."""
+    is_own = are_own(words, common)
+    return word_pairs(words)[is_own[:-1] & is_own[1:]]
+
+
+def are_own(words: Hashes, common: PassageHashes) -> Mask:
+    """Which words (n,) of a text are apart from common passages, whose hashes ascend.
 
     Words up to a window from a common passage may belong to it, so they do not count.
     """
@@ -61,5 +67,4 @@ def own_pairs(words: Hashes, common: PassageHashes) -> Hashes:
     is_common = words_in_common(words, common)
     before = np.maximum.accumulate(np.where(is_common, places, -never))
     after = np.minimum.accumulate(np.where(is_common, places, never)[::-1])[::-1]
-    is_own = (places - before > WINDOW) & (after - places > WINDOW)
-    return word_pairs(words)[is_own[:-1] & is_own[1:]]
+    return np.asarray((places - before > WINDOW) & (after - places > WINDOW))

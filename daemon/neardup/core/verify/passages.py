@@ -9,8 +9,9 @@ import numpy as np
 from neardup.core.fingerprint.word_hashes import Places
 from neardup.core.verify import skeletons
 from neardup.core.verify.alignment import PairedSpans, align, each_word, partners, span_of
+from neardup.core.verify.rewriting import equal_words
 from neardup.core.verify.text import Text
-from neardup.core.verify.tiers import LANGUAGES
+from neardup.core.verify.tiers import LANGUAGES, RARE_SHARE
 from neardup.records import Assessment
 
 
@@ -20,7 +21,7 @@ def pair_spans(a: Text | None, b: Text | None, found: Assessment) -> PairedSpans
     A text may be None if both are the same, or if one was missing, so that there are no spans.  Each span has
     a partner, and may have two, which touch or lie beside a common passage.
     """
-    if a is None or b is None or found.signals.same_text:
+    if a is None or b is None or found.signals.same_text or RARE_SHARE in found.signals.extra:
         return np.concatenate((found.spans_a, found.spans_b), axis=1)
     if LANGUAGES in found.signals.extra:
         return skeletons.pair_spans(a.skeleton, b.skeleton, found.spans_a, found.spans_b)
@@ -35,7 +36,8 @@ def find_runs(a: Text, b: Text, found: Assessment) -> PairedSpans:
     """
     if found.signals.same_text or LANGUAGES in found.signals.extra:
         return _each_span_once(pair_spans(a, b, found))
-    at_a, at_b = _equal_words(a, b)
+    is_rewritten = RARE_SHARE in found.signals.extra
+    at_a, at_b = equal_words(a, b, found.spans_a, found.spans_b) if is_rewritten else _equal_words(a, b)
     spans = span_of(at_a, found.spans_a), span_of(at_b, found.spans_b)
     words = np.stack((at_a, at_b, *spans))[:, (spans[0] >= 0) & (spans[1] >= 0)]
     goes_on = (np.diff(words) == [[1], [1], [0], [0]]).all(axis=0)

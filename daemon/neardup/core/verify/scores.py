@@ -19,7 +19,9 @@ from neardup.core.verify import skeletons
 from neardup.core.verify.alignment import NO_HASHES, Mask, copied_pairs, words_in_common
 from neardup.core.verify.longest_run import longest_run
 from neardup.core.verify.own_text import common_in_both, own_containment
+from neardup.core.verify.rewriting import compare_rare_words, equal_words
 from neardup.core.verify.sets import ONE_PAIR, Pairs, are_among, count_apart_pairs, count_shared, count_shared_pairs
+from neardup.core.verify.spans import words_in
 from neardup.core.verify.text import Text, distinct_texts
 from neardup.core.verify.tiers import (
     COMMON_WORDS,
@@ -29,6 +31,10 @@ from neardup.core.verify.tiers import (
     LONG_SPANS,
     OWN_CONTAINMENT,
     POPULAR,
+    RARE_SHARE,
+    RARE_SPANS,
+    RARE_WORDS,
+    REWRITTEN_WORDS,
     SHORT,
     Thresholds,
     counts_common,
@@ -196,7 +202,13 @@ def examine(
         return _assess_skeletons([texts], thresholds, common)[0]
     overlap = _overlap(a, b, count_shared(a.shingles, b.shingles), bits)
     [by_words] = _assess_copied([texts], [overlap], [a.word_hashes, b.word_hashes], ONE_PAIR, thresholds, common)
-    return by_words if by_words.kind is not None else _assess_disguised([texts], thresholds, common)[0] or by_words
+    if by_words.kind is not None:
+        return by_words
+    return (
+        _assess_disguised([texts], thresholds, common)[0]
+        or _assess_rewritten([texts], thresholds, common)[0]
+        or by_words
+    )
 
 
 def _assess_texts(pairs: Sequence[_Texts], thresholds: Thresholds, common: PassageHashes) -> list[Assessment | None]:
@@ -210,11 +222,11 @@ def _assess_texts(pairs: Sequence[_Texts], thresholds: Thresholds, common: Passa
         found[n] = _if_recorded(overlap)
     for n, assessment in zip(by_words, _assess_words([pairs[n] for n in by_words], thresholds, common), strict=True):
         found[n] = assessment
-    no_copies = [n for n in by_words if (assessment := found[n]) is None or assessment.kind is None]
-    for n, assessment in zip(
-        no_copies, _assess_disguised([pairs[n] for n in no_copies], thresholds, common), strict=True
-    ):
-        found[n] = assessment or found[n]
+    for assess_others in (_assess_disguised, _assess_rewritten):
+        no_copies = [n for n in by_words if (assessment := found[n]) is None or assessment.kind is None]
+        others = assess_others([pairs[n] for n in no_copies], thresholds, common)
+        for n, assessment in zip(no_copies, others, strict=True):
+            found[n] = assessment or found[n]
     return found
 
 
@@ -298,6 +310,38 @@ def _assess_disguised(
     for n, assessment in zip(alike, _assess_skeletons([pairs[n] for n in alike], thresholds, common), strict=True):
         found[n] = None if assessment.kind is None else assessment
     return found
+
+
+def _assess_rewritten(
+    pairs: Sequence[_Texts], thresholds: Thresholds, common: PassageHashes
+) -> list[Assessment | None]:
+    """The assessments of pairs of one language by their rare words; None where these do not make one a rewriting."""
+    found: list[Assessment | None] = [None] * len(pairs)
+    if not pairs:
+        return found
+    texts, places = distinct_texts([(a, b) for a, b, *_ in pairs])
+    shared = count_shared_pairs([text.rare_words.hashes for text in texts], places)
+    alike = [n for n in np.flatnonzero(shared >= REWRITTEN_WORDS).tolist() if pairs[n].languages == 1]
+    commons = common_in_both([pairs[n][:2] for n in alike], common)
+    for n, held in zip(alike, commons, strict=True):
+        found[n] = _rewritten(pairs[n], held, thresholds)
+    return found
+
+
+def _rewritten(texts: _Texts, common: PassageHashes, thresholds: Thresholds) -> Assessment | None:
+    """The assessment of a pair of which one is a rewriting; `common` are the passages that both hold."""
+    a, b = texts.a, texts.b
+    if (found := compare_rare_words(a, b, common)) is None:
+        return None
+    reach = min(words_in(found.spans_a), words_in(found.spans_b))
+    signals = Signals(texts.bits, extra={RARE_WORDS: found.rare_words, RARE_SHARE: found.share, RARE_SPANS: reach})
+    if (kind := kind_of(signals, thresholds)) is None:
+        return None
+    copied = {COPIED_WORDS: len(equal_words(a, b, found.spans_a, found.spans_b)[0])}
+    overlap = _overlap(a, b, count_shared(a.shingles, b.shingles), texts.bits)
+    run = longest_run(a.word_hashes, b.word_hashes)
+    signals = _with_extra(overlap, {**signals.extra, **copied}, run)
+    return Assessment(kind, signals, found.spans_a, found.spans_b)
 
 
 def _assess_skeletons(pairs: Sequence[_Texts], thresholds: Thresholds, common: PassageHashes) -> list[Assessment]:

@@ -11,9 +11,11 @@ from typing import Self
 
 import numpy as np
 
+from neardup.core.fingerprint.common_words import RareWords, distinct_rare_words
 from neardup.core.fingerprint.compute import fingerprint_text, hash_text
 from neardup.core.fingerprint.compute import text_hash as hash_of
 from neardup.core.fingerprint.minhash import shingles
+from neardup.core.fingerprint.rare_pairs import rare_pairs
 from neardup.core.fingerprint.skeleton import Skeleton, skeleton_of
 from neardup.core.fingerprint.word_hashes import Hashes, PassageHashes
 from neardup.core.native.fingerprint import HashedText
@@ -25,6 +27,7 @@ from neardup.core.verify.sets import Pairs
 from neardup.core.verify.skeletons import Grams, distinct_grams
 from neardup.records import Fingerprint, Marks
 
+RARE_WORD_BYTES = 16  # a hash and a place
 GRAM_BYTES = 2  # a byte of text, at most: half of the letters of Latin are consonants, and a gram has 4 bytes
 
 
@@ -79,7 +82,8 @@ class Text:
     @cached_property
     def passages(self) -> PassageHashes:
         """The passage hashes of its fingerprint, ascending."""
-        return np.union1d(sampled_passages(self.word_hashes), self.skeleton_hashes)
+        sampled = sampled_passages(self.word_hashes), self.skeleton_hashes, rare_pairs(self.word_hashes)
+        return np.unique(np.concatenate(sampled))
 
     # What pairs are compared by.
 
@@ -107,6 +111,11 @@ class Text:
     def shingles(self) -> Hashes:
         """The hashes of its distinct shingles, ascending."""
         return shingles(self.word_hashes)
+
+    @cached_property
+    def rare_words(self) -> RareWords:
+        """Its distinct rare words."""
+        return distinct_rare_words(self.word_hashes)
 
     @property
     def skeleton(self) -> Skeleton:
@@ -136,8 +145,9 @@ class Text:
 
     @property
     def nbytes(self) -> int:
-        """The size of what pairs are compared by in memory, at most: the grams, too, which few pairs need."""
-        arrays = self.word_hashes.nbytes + self.shingles.nbytes + self.skeleton_hashes.nbytes
+        """The size of what pairs are compared by in memory, at most: grams and rare words, too, which few need."""
+        rare_words = RARE_WORD_BYTES * len(self.word_hashes)
+        arrays = self.word_hashes.nbytes + self.shingles.nbytes + self.skeleton_hashes.nbytes + rare_words
         return arrays + (1 + GRAM_BYTES) * len(self.normalised)
 
     # What is shown.

@@ -12,7 +12,7 @@ from typing import Literal, Protocol
 from neardup.records import Kind, Signals
 
 EXACT, NEAR, SIMILAR, PARTIAL, PASSAGE = "exact", "near", "similar", "partial", "passage"
-TRANSLITERATED, TRANSLATED, RETOLD = "transliterated", "translated", "retold"
+TRANSLITERATED, REWRITTEN, TRANSLATED, RETOLD = "transliterated", "rewritten", "translated", "retold"
 # Extra signals, as `core.verify.alignment` counts them: copied words, and those that stand in common passages instead.
 COPIED_WORDS, COMMON_WORDS = "copied_words", "common_words"
 LONG_SPANS = "long_spans"  # words, as `core.verify.skeletons` counts them
@@ -22,10 +22,17 @@ POPULAR = "popular"  # 1 where the shorter text is little more than common passa
 MARGIN = "margin"  # of vectors, as `meaning.margins` computes it
 LANGUAGES = "languages"  # where the signals compare skeletons: how many languages the stories are filed under, 1 or 2
 LABELS = "labels"  # where the signals compare words: 2 if the stories are filed under two languages, in one script
+RARE_WORDS = "rare_words"  # in the same order in both, as `core.verify.rewriting` counts them
+RARE_SHARE = "rare_share"  # of the rare words of both that they are; only where the signals compare these
+RARE_SPANS = "rare_spans"  # words that their blocks reach over, in the story where these are fewer
 # Of the skeletons of two stories of one language.  Stories that share a form or a disclaimer have up to .50.
 DISGUISED_CONTAINMENT = 0.6
 # Words in long spans of two skeletons.  Unrelated stories of one language have up to 30.
 DISGUISED_WORDS = 80
+# Of the rare words of two stories, how many must stand in the same order, and the share that they must be at least.  Of
+# 460,000 pairs of unrelated stories of one subject none with so many has more than .32.
+REWRITTEN_WORDS, REWRITTEN_SHARE = 12, 0.35
+REWRITTEN_SPANS = 60  # words, so that a greeting or a form that two short stories share rewrites neither
 # Apart from a disclaimer that they share, most unrelated stories of one kind have less own containment than this.
 UNRELATED_CONTAINMENT = 0.175
 
@@ -66,7 +73,7 @@ class Tier:
     kind: Kind
     severity: int
     nominated_by: tuple[Literal["simhash", "signature", "passages", "vectors"], ...]
-    compares: Literal["words", "skeletons", "vectors"]
+    compares: Literal["words", "skeletons", "rare words", "vectors"]
     holds: Callable[[Signals, Thresholds], bool]
     strength: Callable[[Signals], float]
     is_of_whole_texts: bool
@@ -132,6 +139,12 @@ def _is_transliterated(signals: Signals, thresholds: Thresholds) -> bool:
 def _is_passage(signals: Signals, thresholds: Thresholds) -> bool:
     """Translations of a page into two languages of one script share code and names in another: no copied passage."""
     return LABELS not in signals.extra and signals.extra.get(COPIED_WORDS, 0) >= thresholds.passage_words
+
+
+def _is_rewritten(signals: Signals, thresholds: Thresholds) -> bool:
+    extra = signals.extra
+    is_long = extra[RARE_WORDS] >= REWRITTEN_WORDS and extra[RARE_SPANS] >= REWRITTEN_SPANS
+    return is_long and extra[RARE_SHARE] >= REWRITTEN_SHARE
 
 
 TIERS: tuple[Tier, ...] = (
@@ -226,6 +239,21 @@ TIERS: tuple[Tier, ...] = (
         tone="mild",
     ),
     Tier(
+        kind=REWRITTEN,
+        severity=550,
+        nominated_by=("signature", "passages"),
+        compares="rare words",
+        holds=_is_rewritten,
+        strength=lambda signals: signals.extra.get(RARE_SHARE, 0),
+        is_of_whole_texts=False,
+        joins_clusters=_never,
+        reuse_expected=True,
+        label="Rewritten story",
+        meaning="the same rarer words in the same order, with other words between them",
+        evidence="{rare_words} rare words in the same order",
+        tone="mild",
+    ),
+    Tier(
         kind=TRANSLATED,
         severity=600,
         nominated_by=("vectors",),
@@ -274,7 +302,9 @@ def kinds_of_passages() -> tuple[Kind, ...]:
 
 
 BY_KIND = {tier.kind: tier for tier in TIERS}
-BY_WORDS, BY_SKELETONS = (tuple(tier for tier in TIERS if tier.compares == part) for part in ("words", "skeletons"))
+BY_WORDS, BY_SKELETONS, BY_RARE_WORDS = (
+    tuple(tier for tier in TIERS if tier.compares == part) for part in ("words", "skeletons", "rare words")
+)
 
 
 def tier_of(kind: str) -> Tier:
@@ -298,5 +328,9 @@ def counts_common(signals: Signals, thresholds: Thresholds) -> bool:
 
 
 def _tier_that_holds(signals: Signals, thresholds: Thresholds) -> Tier | None:
-    tiers = BY_SKELETONS if LANGUAGES in signals.extra else BY_WORDS
+    tiers = BY_WORDS
+    if LANGUAGES in signals.extra:
+        tiers = BY_SKELETONS
+    elif RARE_SHARE in signals.extra:
+        tiers = BY_RARE_WORDS
     return next((tier for tier in tiers if tier.holds(signals, thresholds)), None)

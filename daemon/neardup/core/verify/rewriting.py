@@ -1,0 +1,147 @@
+"""Whether one story is another one rewritten: their rare words, and how many stand in the same order in both.
+
+Each rare word counts once, where it stands first.  So two texts are two sequences without repetitions, whose longest
+common subsequence is the longest increasing subsequence of the places that the shared words have in the other text
+(Hunt and Szymanski, CACM 1977), which patience sorting finds (Fredman, Discrete Mathematics 1975).  Words that are put
+between, left out or moved by a few places hardly change it.  Unrelated stories share few rare words, in any order.
+
+A block is a part of the subsequence whose words stand close together in both texts.  What stands outside of all blocks
+does not count.  The words that a block reaches over are a span of either text.
+"""
+
+from bisect import bisect_left
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from difflib import SequenceMatcher
+
+import numpy as np
+
+from neardup.core.fingerprint.common_words import RareWords, are_rare, distinct_rare_words
+from neardup.core.fingerprint.word_hashes import Hashes, PassageHashes, Places
+from neardup.core.verify.own_text import are_own
+from neardup.core.verify.sets import count_shared
+from neardup.core.verify.text import Text
+from neardup.core.verify.tiers import REWRITTEN_SHARE
+from neardup.records import NO_SPANS, Spans
+
+# The share of a story's words that are common, at least.  A text whose language has no list of them has about .07.
+LEAST_COMMON = 0.15
+MAX_GAP = 50  # words between two of a block, on each side
+MIN_BLOCK = 3  # words of the subsequence
+NO_PLACES: Places = np.empty(0, np.intp)
+
+
+@dataclass(frozen=True, slots=True)
+class Rewriting:
+    """The rare words in the same order in two stories: how many, and what share they are; the spans of the blocks.
+
+    `share` is a part of the geometric mean of the numbers of rare words of both.  The nth span of a and the nth span of
+    b are the same block, and both ascend.
+    """
+
+    rare_words: int
+    share: float
+    spans_a: Spans
+    spans_b: Spans
+
+
+def compare_rare_words(a: Text, b: Text, common: PassageHashes) -> Rewriting | None:
+    """The rare words in the same order in two texts, apart from common passages; None if they are far too few.
+
+    `common` are the hashes of the common passages that both hold, ascending.
+    """
+    if not (len(common) or _may_be_rewritten(a, b)) or min(map(_share_of_common, (a, b))) < LEAST_COMMON:
+        return None
+    if b.text_hash < a.text_hash:  # of several subsequences, both directions find the same one
+        found = compare_rare_words(b, a, common)
+        return found and Rewriting(found.rare_words, found.share, found.spans_b, found.spans_a)
+    if not len(common):
+        return _compare(a.rare_words, b.rare_words, (NO_PLACES, NO_PLACES))
+    own_a, own_b = (are_own(text.word_hashes, common) for text in (a, b))
+    rare_a, rare_b = distinct_rare_words(a.word_hashes, own_a), distinct_rare_words(b.word_hashes, own_b)
+    return _compare(rare_a, rare_b, (np.flatnonzero(~own_a), np.flatnonzero(~own_b)))
+
+
+def _may_be_rewritten(a: Text, b: Text) -> bool:
+    """Whether two texts without common passages share enough rare words, in whatever order."""
+    rare_a, rare_b = a.rare_words.hashes, b.rare_words.hashes
+    least = REWRITTEN_SHARE * float(len(rare_a) * len(rare_b)) ** 0.5
+    return bool(count_shared(rare_a, rare_b) >= least)
+
+
+def _share_of_common(text: Text) -> float:
+    """The share of a text's words that are common."""
+    return 1 - float(are_rare(text.word_hashes).mean())
+
+
+def _compare(a: RareWords, b: RareWords, apart: Sequence[Places]) -> Rewriting:
+    """As `compare_rare_words`; `apart` are the places of common passages in either text, over which no block goes."""
+    both = common_order(a, b)
+    if not len(both[0]):
+        return Rewriting(0, 0.0, NO_SPANS, NO_SPANS)
+    is_near = np.ones(len(both[0]) - 1, np.bool_)
+    for at, common in zip(both, apart, strict=True):
+        is_near &= (np.diff(at) <= MAX_GAP + 1) & (np.diff(np.searchsorted(common, at)) == 0)
+    starts = np.flatnonzero(np.append(True, ~is_near))
+    ends = np.append(starts[1:], len(both[0]))
+    is_block = ends - starts >= MIN_BLOCK
+    count = int((ends - starts)[is_block].sum())
+    share = count / (len(a.hashes) * len(b.hashes)) ** 0.5
+    spans = (np.stack((at[starts], at[ends - 1] + 1), axis=1)[is_block].astype(np.int32) for at in both)
+    return Rewriting(count, share, next(spans), next(spans))
+
+
+def common_order(a: RareWords, b: RareWords) -> tuple[Places, Places]:
+    """The places in a and in b of a longest common subsequence of their rare words, both ascending."""
+    _, in_a, in_b = np.intersect1d(a.hashes, b.hashes, assume_unique=True, return_indices=True)
+    by_place = np.argsort(a.places[in_a])
+    at_a, at_b = a.places[in_a][by_place], b.places[in_b][by_place]
+    kept = longest_increasing(at_b.tolist())
+    return at_a[kept], at_b[kept]
+
+
+def longest_increasing(numbers: Sequence[int]) -> list[int]:
+    """The positions of a longest increasing subsequence of distinct numbers."""
+    least, ends, before = (
+        list[int](),
+        list[int](),
+        list[int](),
+    )  # the least last number of each length, and its position
+    for position, number in enumerate(numbers):
+        length = bisect_left(least, number)
+        before.append(ends[length - 1] if length else -1)
+        least[length : length + 1] = [number]
+        ends[length : length + 1] = [position]
+    found, at = list[int](), ends[-1] if ends else -1
+    while at >= 0:
+        found.append(at)
+        at = before[at]
+    return found[::-1]
+
+
+def equal_words(a: Text, b: Text, spans_a: Spans, spans_b: Spans) -> tuple[Places, Places]:
+    """The place in a and the place in b of each equal word of the blocks, in order.
+
+    They are the rare words that stand in the same order in a block, and those that are equal between two of these.
+    """
+    if b.text_hash < a.text_hash:
+        at_b, at_a = equal_words(b, a, spans_b, spans_a)
+        return at_a, at_b
+    pairs = list[tuple[int, int]]()
+    for (start_a, end_a), (start_b, end_b) in zip(spans_a.tolist(), spans_b.tolist(), strict=True):
+        in_a, in_b = a.word_hashes[start_a:end_a], b.word_hashes[start_b:end_b]
+        pairs += ((start_a + at_a, start_b + at_b) for at_a, at_b in _equal_in_block(in_a, in_b))
+    places = np.array(pairs, np.intp).reshape(-1, 2)
+    return places[:, 0], places[:, 1]
+
+
+def _equal_in_block(a: Hashes, b: Hashes) -> Iterator[tuple[int, int]]:
+    at_a, at_b = common_order(distinct_rare_words(a), distinct_rare_words(b))
+    done_a = done_b = 0
+    for next_a, next_b in zip([*at_a.tolist(), len(a)], [*at_b.tolist(), len(b)], strict=True):
+        between = SequenceMatcher(None, a[done_a:next_a].tolist(), b[done_b:next_b].tolist(), autojunk=False)
+        for run in between.get_matching_blocks():
+            yield from ((done_a + run.a + n, done_b + run.b + n) for n in range(run.size))
+        if next_a < len(a):
+            yield next_a, next_b
+        done_a, done_b = next_a + 1, next_b + 1
