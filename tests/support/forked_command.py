@@ -4,6 +4,7 @@ A forked command is a process like any other, with its own folder, environment, 
 """
 
 import atexit
+import gc
 import json
 import os
 import signal
@@ -11,11 +12,12 @@ import socket
 import subprocess
 import sys
 import tempfile
+import threading
 import time
 from collections.abc import Sequence
 from functools import cache
 from importlib import import_module
-from typing import BinaryIO, NamedTuple
+from typing import BinaryIO, NamedTuple, NoReturn
 
 from neardup.pages import reader_process
 from neardup.pages.fork_server import READER_ENVIRONMENT
@@ -126,7 +128,26 @@ def _set_up(command: Command, descriptors: Sequence[int]) -> None:
     forked_readers.prepare_server(loaded)
 
 
+def _run() -> NoReturn:
+    """Run the command, and end as a process does, except that the program is not freed object by object.
+
+    That takes .1 s of CPU time, longer than most commands.
+    """
+    try:
+        import_module("neardup.cli").main()
+    except SystemExit as ended:
+        if isinstance(ended.code, str):  # a message, which Python prints
+            raise
+        threading._shutdown()  # type: ignore[attr-defined]  # waits for threads, as the end of a process does
+        atexit._run_exitfuncs()
+        gc.collect()  # warns of what the command left open
+        sys.stdout.flush()
+        sys.stderr.flush()
+        os._exit(ended.code or 0)
+    raise AssertionError("the command did not exit")
+
+
 if __name__ == "__main__":
     _load()
     _become_command(socket.socket(fileno=int(sys.argv[1])))
-    import_module("neardup.cli").main()
+    _run()
