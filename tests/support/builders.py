@@ -3,8 +3,10 @@
 import asyncio
 import socket
 import sqlite3
+import uuid
 from collections.abc import Callable, Iterable, Sequence
 from contextlib import closing
+from functools import cache
 from itertools import groupby
 from operator import itemgetter
 from pathlib import Path
@@ -124,8 +126,17 @@ def matches(pairs: Iterable[tuple[int, int]], most: int = 50) -> list[Matches]:
 def ledger_in_memory() -> sqlite3.Connection:
     """An empty ledger."""
     db = sqlite3.connect(":memory:", isolation_level=None)
-    schema.create(db)
+    db.deserialize(_empty_ledger())
+    db.execute("UPDATE meta SET value = ? WHERE key = 'ledger_id'", (uuid.uuid4().hex,))
     return db
+
+
+@cache
+def _empty_ledger() -> bytes:
+    """The content of an empty ledger, which takes long to make."""
+    with closing(sqlite3.connect(":memory:", isolation_level=None)) as db:
+        schema.create(db)
+        return db.serialize()
 
 
 def flag_pair(
