@@ -106,6 +106,12 @@ class Moderator:
         self.page.wait_for_load_state()
         return bool(self.page.evaluate("document.documentElement.scrollWidth <= document.documentElement.clientWidth"))
 
+    def windows(self) -> Iterator[int]:
+        """Show the page in a narrow window and in a wide one; yields the width of each."""
+        for width, height in (NARROW, WIDE):
+            self.page.set_viewport_size({"width": width, "height": height})
+            yield width
+
     def expect_status(self, status: int) -> None:
         """Drop the problems that the browser reported because of a response with this status."""
         self.problems = [line for line in self.problems if f"status of {status} " not in line]

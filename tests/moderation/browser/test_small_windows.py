@@ -94,6 +94,7 @@ def audited(
         for name, path in pages.items():
             page = asha.go(path)
             assert asha.fits(), f"{name} is wider than the window"
+            assert page.evaluate("getComputedStyle(document.body).fontFamily").startswith("system-ui"), "no style sheet"
             heights[name] = page.evaluate("document.documentElement.scrollHeight")
             result = Axe().run(page)
             if result.violations_count:
