@@ -14,8 +14,8 @@ IN_MEMORY := $(shell findmnt -no OPTIONS /dev/shm | grep -qv noexec && df -k --o
 PARALLEL := -n $(WORKERS) --dist loadscope --no-loadscope-reorder
 # The tests that try all of a grid in `make chaos`, and a sample of it otherwise.
 GRIDS   := $(addprefix tests/,core/text/test_html.py core/text/test_located.py core/text/test_look_alikes.py \
-             core/text/test_normalize.py core/fingerprint/test_native.py index pipeline/test_cancellation.py \
-             insights/test_edits.py query/test_evasion.py)
+             core/text/test_normalize.py core/fingerprint/test_native.py core/verify/test_scores.py index \
+             pipeline/test_cancellation.py insights/test_edits.py query/test_evasion.py)
 SUDO    := $(if $(filter 0,$(shell id -u)),,sudo)
 
 # Without bytecode each of the many processes of a test would compile the program again.
