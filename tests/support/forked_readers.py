@@ -18,7 +18,7 @@ from neardup.core.fingerprint import version
 from neardup.pages import fork_server, reader_process
 
 LONGEST_REQUEST = 1_000_000  # bytes
-READ_AT_START = ("NUMBA_CACHE_DIR", "PYTHONPATH")  # by Python and libraries, so that only a new interpreter obeys them
+READ_AT_START = ("PYTHONPATH",)  # by Python, so that only a new interpreter obeys them
 
 
 def load() -> None:

@@ -21,7 +21,6 @@ KILLS_PER_DEPLOYMENT = 26
 LATEST = {STATEMENT: 60, MESSAGE: 8}  # a kill comes at most so many statements or messages after a step
 LATEST_SECONDS = 0.05  # or so many seconds after it: about the duration of a batch
 START_SECONDS = 2.0  # or so many seconds after the start: the reader processes start meanwhile
-COLD_START_SECONDS = 8.0  # which takes longer if they find no compiled code
 
 
 @dataclass(slots=True)
@@ -72,14 +71,12 @@ def kill_points(rng: random.Random, reached: dict[str, dict[str, int]]) -> list[
     """Commands with points at which to kill them, shuffled.
 
     The points are the start and the end of each step, some time after these, and some statements or messages after;
-    and some time after the start of the command, with and without compiled code.
+    and some time after the start of the command.
     """
     points: list[tuple[str, StopPoint]] = []
     for command, counts in reached.items():
         started = {"point": START, "nth": 1}
         points += [(command, started | {"seconds": rng.uniform(0, START_SECONDS)}) for _ in range(2)]
-        if "before begin a run" in counts:  # it starts reader processes
-            points.append((command, started | {"seconds": rng.uniform(0, COLD_START_SECONDS), "cold": True}))
         for point, n in counts.items():
             if point not in LATEST:
                 at = {"point": point, "nth": _one_of(rng, n)}
@@ -128,8 +125,7 @@ def _disturb(
         COMMANDS[command][0](deployment)
         before = tally.kills
         for at in [at for name, at in planned if name == command]:
-            cache = deployment.folder / f"cache {tally.kills}"
-            run = deployment.start(*arguments, at=at, **({"NUMBA_CACHE_DIR": str(cache)} if at.get("cold") else {}))
+            run = deployment.start(*arguments, at=at)
             code = run.wait()
             if code == -9:
                 tally.kills += 1
