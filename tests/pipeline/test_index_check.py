@@ -20,7 +20,7 @@ from neardup.index.sqlite import SqliteIndex
 from neardup.ledger import Ledger, candidates, outbox, passages, stories, versions
 from neardup.ledger.outbox import Scrubbing
 from neardup.pipeline import index_check
-from neardup.pipeline.index_check import scrub
+from neardup.pipeline.index_check import IndexCheck, scrub
 from neardup.pipeline.index_sync import rebuild, replay
 from neardup.pipeline.passage_sync import PassageSync, open_passages
 from neardup.pipeline.summary import IndexFaults
@@ -135,6 +135,16 @@ async def test_a_pair_that_was_missed_meanwhile_is_nominated(scene: Scene) -> No
     await scene.night()
     pending = await scene.ledger.do(candidates.pending, BEFORE_ALL, 10)
     assert [(pair.a.id, pair.b.id) for pair in pending] == [(10, STORIES + 10)]
+
+
+@pytest.mark.parametrize("scene", ["documented", "compact"], indirect=True)
+async def test_buckets_that_another_program_overwrote_are_rebuilt_once(scene: Scene) -> None:
+    buckets = scene.damaged.keys("*:*:????")[:STORIES]
+    scene.damaged.redis_each(buckets, ("SET", "foreign"))
+    check = IndexCheck(scene.index, scene.ledger, Detection(), VERSION)
+    await check.run()
+    assert check.faults.rebuilds == 1, check.faults
+    assert await scene.lacking() == [], "not rebuilt"
 
 
 async def test_a_damaged_segment_is_removed_and_its_stories_are_missing(scene: Scene) -> None:

@@ -2,9 +2,10 @@
 
 from itertools import product
 
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from neardup.core.css.sheets import HEIGHT, WIDTH, applies
+from neardup.core.css.sheets import HEIGHT, MOST_COMPOUNDS, WIDTH, _shorten, applies
 
 from tests.support.desk_browser import chromium
 
@@ -46,3 +47,15 @@ def test_a_query_holds_as_in_a_browser() -> None:
 @given(st.text("notaligscrewidthm-x(<>=:,0.9) ") | st.lists(st.sampled_from(FEATURES + KINDS)).map(" ".join))
 def test_any_text_is_a_query(query: str) -> None:
     applies(query)
+
+
+@pytest.mark.parametrize("last", ["p", "p.x", ":is(p)", "p[title]", "[title]:not(.x)"])
+def test_of_a_long_selector_the_last_compound_remains(last: str) -> None:
+    selector = "a > " * (MOST_COMPOUNDS - 1) + last
+    assert _shorten(selector) == selector, "it is short enough"
+    assert _shorten(f"a {selector}") == last
+
+
+@pytest.mark.parametrize("last", [":is(p b)", ":not(p > b)", "p[title='a b']"])
+def test_of_a_long_selector_that_ends_within_brackets_any_element_remains(last: str) -> None:
+    assert _shorten("a > " * MOST_COMPOUNDS + last) == "*"

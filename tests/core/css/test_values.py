@@ -1,7 +1,7 @@
-"""Laws: arithmetic comes to what it comes to in a browser, and what is none has no value."""
+"""Laws: arithmetic comes to what it comes to in a browser, and what is none has no value; colours have their light."""
 
 import pytest
-from neardup.core.css.values import pixels
+from neardup.core.css.values import colour, is_computed, is_light, pixels
 
 
 @pytest.mark.parametrize(
@@ -25,3 +25,38 @@ from neardup.core.css.values import pixels
 )
 def test_the_value_of_arithmetic(value: str, number: float | None) -> None:
     assert pixels(value) == number
+
+
+@pytest.mark.parametrize(
+    ("white", "black"),
+    [
+        ("#fff", "#000"),
+        ("rgb(255 255 255)", "rgb(0 0 0)"),
+        ("hsl(0 0% 100%)", "hsl(0 0% 0%)"),
+        ("lab(100 0 0)", "lab(0 0 0)"),
+        ("lch(100 0 0)", "lch(0 0 0)"),
+        ("oklab(1 0 0)", "oklab(0 0 0)"),
+        ("oklch(1 0 0)", "oklch(0 0 0)"),
+    ],
+)
+def test_white_is_light_in_each_colour_space_and_black_is_not(white: str, black: str) -> None:
+    shades = colour(white), colour(black)
+    assert shades[0] is not None and shades[1] is not None
+    assert (is_light(shades[0]), is_light(shades[1])) == (True, False), shades
+
+
+@pytest.mark.parametrize(
+    ("value", "is_known"),
+    [
+        ("red", True),
+        ("rgb(1 2 3)", True),
+        ("linear-gradient(rgb(1 2 3), #fff)", True),
+        ("rgb(from red r g b)", False),
+        ("color-mix(in srgb, red, blue)", False),
+        ("linear-gradient(light-dark(red, blue), rgb(1 2 3))", False),
+        ("calc(1px + 1em)", True),
+        ("calc(1px + 1quux)", False),
+    ],
+)
+def test_a_value_is_computed_if_each_function_in_it_is(value: str, is_known: bool) -> None:
+    assert is_computed(value) is is_known
