@@ -15,6 +15,7 @@ enum {
     MOST_LOW = 32,       /* boxes within boxes that are clipped to a line */
     MOST_INLINE = 1024,  /* blocks within lines, in each other */
     MOST_STYLING = 1000, /* bytes of the attributes in a key */
+    MOST_NAMES = 4096,   /* bytes of the classes of an element, which are searched for each rule */
     LEAST_PLACED = 3,    /* see core.css.order */
     HIDDEN_LAYER = 0,
 };
@@ -233,6 +234,7 @@ static bool look_at_attributes(Renderer *r, Element *element) {
         }
         if (size > UINT32_MAX) return doubt(&r->reader, ND_LARGE);
         if (is_class) {
+            if (size > MOST_NAMES) return doubt(&r->reader, ND_LARGE);
             element->names = value;
             element->names_size = (uint32_t)size;
         }
