@@ -34,18 +34,8 @@ class RedisServer:
         """Start a replica with the data that there are now, which gets no more."""
         port, path = free_port(), self._folder / "replica.sock"
         self.execute("CONFIG", "SET", "port", port)
-        command = [
-            "redis-server",
-            "--port",
-            "0",
-            "--unixsocket",
-            str(path),
-            "--save",
-            "",
-            "--dbfilename",
-            "replica.rdb",
-        ]
-        command += ["--replicaof", "127.0.0.1", str(port)]
+        command = ["redis-server", "--port", "0", "--unixsocket", str(path), "--save", ""]
+        command += ["--enable-debug-command", "local", "--replicaof", "127.0.0.1", str(port)]
         self._replica = subprocess.Popen(command, cwd=self._folder, stdout=subprocess.PIPE, text=True)
         assert self._replica.stdout is not None
         assert any("Finished with success" in line for line in self._replica.stdout), "the replica has no data"
