@@ -10,11 +10,22 @@ import pytest
 
 from tests.support.faults.command_driver import Driver
 from tests.support.faults.consistency import INDEXES
-from tests.support.faults.histories import COMMON, VOCABULARY, Platform, differences, draw_history
+from tests.support.faults.histories import (
+    COMMON,
+    EMPTY,
+    LATEST,
+    VOCABULARY,
+    Author,
+    Platform,
+    differences,
+    draw_history,
+)
 from tests.support.faults.kill_campaign import redis_for
+from tests.support.faults.killed_command import STATEMENT
 from tests.support.sampling import CHAOS
 
 HISTORIES = 200 if CHAOS > 1 else 10
+DAYS = 300
 
 
 @pytest.mark.parametrize("index", INDEXES)
@@ -32,6 +43,27 @@ def test_what_users_see_follows_from_the_set_of_stories(index: str, driver: Driv
             wrong = differences(platform.seen(), reference.seen())
             story = "\n".join(map(str, history.steps))
             assert not wrong, f"history {seed}:\n{story}\n{len(wrong)} rows differ:\n" + "\n".join(wrong[:8])
+
+
+@pytest.mark.skipif(CHAOS < 2, reason="takes minutes; make chaos runs it")
+def test_three_hundred_daily_runs_end_as_one_backfill(driver: Driver, tmp_path: Path) -> None:
+    """Each day some stories come, one changes or goes now and then, and every tenth run is killed."""
+    rng = random.Random(9)
+    writer, texts, platform = Author(rng), dict[int, str](), Platform(driver, tmp_path / "lived", "sqlite")
+    for day in range(DAYS):
+        changes = {len(texts) + n: writer.write() for n in range(1, 3)}
+        if texts and rng.random() < 0.5:
+            changes[rng.choice(list(texts))] = writer.write() if rng.random() < 0.7 else EMPTY
+        texts |= changes
+        platform.put(changes)
+        if day % 10 == 9:
+            platform.start("daily", at={"point": STATEMENT, "nth": rng.randint(1, LATEST)}).wait()
+        platform.run("daily")
+    platform.run("doctor")
+    reference = Platform(driver, tmp_path / "reference", "sqlite")
+    reference.put(texts)
+    reference.run("backfill", "--fresh")
+    assert differences(platform.seen(), reference.seen()) == []
 
 
 def test_a_story_that_many_repeat_makes_nothing_common(driver: Driver, tmp_path: Path) -> None:
