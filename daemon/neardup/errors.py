@@ -49,6 +49,19 @@ class PassagesDamaged(Transient):
         return type(self), (self.segment, self.first, self.last)
 
 
+class VectorsDamaged(Transient):
+    """The vectors of a story are not those that were written."""
+
+    def __init__(self, story_id: int) -> None:
+        super().__init__(
+            f"the vectors of story {story_id} are damaged: the next `neardup embed` makes them again", "vectors_damaged"
+        )
+        self.story_id = story_id
+
+    def __reduce__(self) -> tuple[type[Self], tuple[object, ...]]:
+        return type(self), (self.story_id,)
+
+
 class LedgerReplaced(Transient):
     """Another file has the name of the ledger, or none has: what is written to the open one is lost."""
 

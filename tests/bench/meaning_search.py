@@ -13,6 +13,7 @@ import time
 from collections.abc import Iterator
 from contextlib import closing
 from pathlib import Path
+from zlib import crc32
 
 import click
 import numpy as np
@@ -42,7 +43,7 @@ def write(path: Path, stories: int) -> None:
         for first in range(-WORKS, stories, AT_ONCE):
             rows = list(_rows(rng, range(first, min(first + AT_ONCE, stories)), stories - SEARCHED_FOR))
             with transaction(db):
-                db.executemany("INSERT INTO vectors VALUES (?, ?, ?)", [row[:3] for row in rows])
+                db.executemany("INSERT INTO vectors VALUES (?, ?, ?, ?)", [(*row[:3], crc32(row[2])) for row in rows])
                 codes = [(row[0], *row[3:]) for row in rows]
                 db.executemany("INSERT INTO codes (story_id, language, code, backgrounds) VALUES (?, ?, ?, ?)", codes)
 

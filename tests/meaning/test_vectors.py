@@ -1,7 +1,7 @@
 """The vectors on record: what is written is held, the queue has its order, and codes follow the means."""
 
 import sqlite3
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import closing
 from pathlib import Path
 
@@ -9,10 +9,10 @@ import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from neardup.errors import Fatal, Misuse
+from neardup.errors import Fatal, Misuse, VectorsDamaged
 from neardup.ledger import transaction
 from neardup.ledger.versions import Numbered
-from neardup.meaning import vectors
+from neardup.meaning import neighbours, vectors
 from neardup.meaning.codes import Vectors, codes_of, scale_to_unit
 from neardup.meaning.vectors import TABLES, Embedded, claim, connect
 from neardup.records import Language
@@ -123,6 +123,20 @@ def test_new_directions_make_all_codes_again(db: sqlite3.Connection) -> None:
     assert vectors.fit_directions(db)
     assert len(vectors.read_centring(db).directions) == 3
     assert db.execute("SELECT count(*) FROM codes WHERE code IS NOT NULL").fetchone() == (0,)
+
+
+@pytest.mark.parametrize("read", [vectors.make_codes, lambda db: neighbours.read_centred(db, [3])])
+def test_a_flipped_bit_is_said(db: sqlite3.Connection, read: Callable[[sqlite3.Connection], object]) -> None:
+    """SQLite finds damaged pages by their structure alone; the vectors of one story are then made again."""
+    put(db, *stories(HINDI, 5))
+    [chunks] = db.execute("SELECT chunks FROM vectors WHERE story_id = 3").fetchone()
+    flipped = bytes([chunks[0] ^ 1]) + chunks[1:]
+    db.execute("UPDATE vectors SET chunks = ? WHERE story_id = 3", (flipped,))
+    with pytest.raises(VectorsDamaged, match="story 3 are damaged: the next `neardup embed` makes them again"):
+        read(db)
+    vectors.begin_again(db, 3)
+    read(db)
+    assert (vectors.count_waiting(db), len(vectors.read_held(db, range(5)))) == (1, 4)
 
 
 def test_a_file_of_another_release_is_refused(tmp_path: Path) -> None:

@@ -79,6 +79,19 @@ def test_works_are_embedded_without_being_asked_for(make_neardup: Callable[[str]
     assert held(neardup) == works
 
 
+def test_vectors_with_a_flipped_bit_are_said_and_made_again(backfilled: Neardup) -> None:
+    backfilled("embed", *SINCE)
+    before, damaged = held(backfilled), int(ROWS[0]["id"])
+    with closing(sqlite3.connect(f"{backfilled.ledger}.vectors")) as db, db:
+        [chunks] = db.execute("SELECT chunks FROM vectors WHERE story_id = ?", (damaged,)).fetchone()
+        flipped = bytes([chunks[0] ^ 1]) + chunks[1:]
+        db.execute("UPDATE vectors SET chunks = ? WHERE story_id = ?", (flipped, damaged))
+        db.execute("UPDATE codes SET code = NULL")  # as when the corpus has grown
+    assert_one_line(backfilled("embed"), 75, f"the vectors of story {damaged} are damaged")
+    assert backfilled("embed", "--json").facts["embedded"] == 1
+    assert held(backfilled) == before
+
+
 def test_another_model_of_the_same_name_is_refused(backfilled: Neardup) -> None:
     backfilled("embed", *SINCE)
     before = held(backfilled)

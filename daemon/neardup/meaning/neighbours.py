@@ -23,7 +23,7 @@ from neardup.ledger import transaction
 from neardup.meaning import margins
 from neardup.meaning.codes import Codes, Nearest, Places, Vectors, restore, scale_to_unit
 from neardup.meaning.margins import NEIGHBOURS, UNFITTED, ExtremeValues, measure_background
-from neardup.meaning.vectors import BUSY_SECONDS, OF_IDS, dimensions, read_centring
+from neardup.meaning.vectors import BUSY_SECONDS, OF_IDS, STORED, check_chunks, dimensions, read_centring
 from neardup.records import Kind, Language
 
 NOMINATED = 8  # candidates of a story in each language
@@ -126,12 +126,12 @@ def read_centred(db: sqlite3.Connection, ids: Iterable[int]) -> dict[int, Centre
     """These stories with their vectors, by id."""
     size, by = dimensions(db), read_centring(db)
     rows = db.execute(
-        f"SELECT language, story_id, chunks FROM vectors JOIN codes USING (story_id) WHERE {OF_IDS}",
+        f"SELECT language, {STORED} FROM vectors JOIN codes USING (story_id) WHERE {OF_IDS}",
         (json.dumps(list(ids)),),
     )
     by_language = defaultdict[Language, list[tuple[int, bytes]]](list)
-    for language, story_id, chunks in rows:
-        by_language[language].append((story_id, chunks))
+    for language, story_id, *stored in rows:
+        by_language[language].append((story_id, check_chunks(story_id, *stored)))
     found = dict[int, CentredStory]()
     for language, some in by_language.items():
         stories, stored = zip(*some, strict=True)

@@ -18,6 +18,7 @@ from neardup.config import Config
 from neardup.core.page import Unreadable
 from neardup.core.text.chunks import chunks
 from neardup.core.verify.text import Text
+from neardup.errors import VectorsDamaged
 from neardup.ledger import now_ms, transaction, versions
 from neardup.meaning import vectors
 from neardup.meaning.codes import Vectors
@@ -57,6 +58,8 @@ async def embed(
     """Embed what waits until the queue is empty, the budget of the day is spent or `stop` is set; then search.
 
     Stories known since a time in milliseconds, if one is given, join the queue.  Raises as `open_parts` does.
+
+    Raises VectorsDamaged as well; the story is then in the queue.
     """
     summary = EmbeddingSummary()
     async with open_parts(config) as parts:
@@ -64,8 +67,12 @@ async def embed(
         await fill_queue(parts.ledger, parts.vectors, since)
         async with aclosing(open_readers(config)) as readers:
             await _work_off(parts, readers, summary, stop, report)
-            await make_codes(parts, stop)
-            summary.search = await search(config, parts, readers, stop)
+            try:
+                await make_codes(parts, stop)
+                summary.search = await search(config, parts, readers, stop)
+            except VectorsDamaged as error:
+                await parts.vectors.do(vectors.begin_again, error.story_id)
+                raise
         summary.waiting = await parts.vectors.do(vectors.count_waiting)
     return summary
 

@@ -15,11 +15,12 @@ from collections.abc import Collection, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from typing import NamedTuple
+from zlib import crc32
 
 import numpy as np
 
 from neardup.core.text.chunks import SCHEME
-from neardup.errors import Fatal, Misuse
+from neardup.errors import Fatal, Misuse, VectorsDamaged
 from neardup.ledger import files, transaction
 from neardup.ledger.versions import Numbered
 from neardup.meaning.codes import (
@@ -41,7 +42,8 @@ from neardup.sqlite import FAILURES, ThreadedConnection, code_of, explain_failur
 TABLES = """
 CREATE TABLE model (name TEXT NOT NULL, scheme TEXT NOT NULL, probe BLOB NOT NULL, ledger_id TEXT NOT NULL,
     through INTEGER NOT NULL);
-CREATE TABLE vectors (story_id INTEGER PRIMARY KEY, text_hash BLOB NOT NULL, chunks BLOB NOT NULL);
+CREATE TABLE vectors (story_id INTEGER PRIMARY KEY, text_hash BLOB NOT NULL, chunks BLOB NOT NULL,
+    checksum INTEGER NOT NULL);
 CREATE TABLE codes (story_id INTEGER PRIMARY KEY, language TEXT NOT NULL, code BLOB, backgrounds TEXT, translated REAL,
     retold REAL);
 CREATE INDEX codes_missing ON codes (language) WHERE code IS NULL;
@@ -54,8 +56,9 @@ CREATE TABLE queue (story_id INTEGER PRIMARY KEY, number INTEGER NOT NULL);
 CREATE INDEX queue_order ON queue (story_id >= 0, -number);
 CREATE TABLE spent (day TEXT PRIMARY KEY, core_seconds REAL NOT NULL, texts INTEGER NOT NULL) WITHOUT ROWID;
 """
-LAYOUT = 3  # of these tables
+LAYOUT = 4  # of these tables
 BUSY_SECONDS = 30
+STORED = "story_id, chunks, checksum"  # the columns of `check_chunks`
 OF_IDS = "story_id IN (SELECT value FROM json_each(?))"
 BEGIN_AGAIN = "move the file away, and the stories are embedded again"
 QUEUE_START = (-1, 0)  # before every place in the queue
@@ -201,14 +204,31 @@ class Embedded(NamedTuple):
 def put(db: sqlite3.Connection, made: Sequence[Embedded]) -> None:
     """Write the vectors of stories, which then wait no longer, within the caller's transaction."""
     db.executemany(
-        "INSERT OR REPLACE INTO vectors VALUES (?, ?, ?)",
-        ((story.story_id, story.text_hash, quantise(story.chunks).tobytes()) for story in made),
+        "INSERT OR REPLACE INTO vectors VALUES (?, ?, ?, ?)",
+        (
+            (story.story_id, story.text_hash, chunks, crc32(chunks))
+            for story in made
+            for chunks in [quantise(story.chunks).tobytes()]
+        ),
     )
     db.executemany(
         "INSERT OR REPLACE INTO codes (story_id, language) VALUES (?, ?)",
         ((story.story_id, story.language) for story in made),
     )
     drop_from_queue(db, [story.story_id for story in made])
+
+
+def check_chunks(story_id: int, chunks: bytes, checksum: int) -> bytes:
+    """The chunks of a row, whose columns are STORED.  Raises VectorsDamaged: SQLite itself has no checksums."""
+    if crc32(chunks) != checksum:
+        raise VectorsDamaged(story_id)
+    return chunks
+
+
+def begin_again(db: sqlite3.Connection, story_id: int) -> None:
+    """Remove the vectors of a story, and put it at the end of the queue."""
+    remove(db, [story_id])
+    enqueue(db, [Numbered(story_id, 0)])
 
 
 def read_held(db: sqlite3.Connection, ids: Collection[int]) -> dict[int, tuple[Language, bytes]]:
@@ -287,10 +307,10 @@ def fit_directions(db: sqlite3.Connection) -> bool:
 def _chunks_of(db: sqlite3.Connection, language: Language, limit: int = -1) -> Iterator[Vectors]:
     size = dimensions(db)
     rows = db.execute(
-        "SELECT chunks FROM codes JOIN vectors USING (story_id) WHERE language = ? LIMIT ?", (language, limit)
+        f"SELECT {STORED} FROM codes JOIN vectors USING (story_id) WHERE language = ? LIMIT ?", (language, limit)
     )
-    for (chunks,) in rows:
-        yield restore(np.frombuffer(chunks, np.int8).reshape(-1, size))
+    for stored in rows:
+        yield restore(np.frombuffer(check_chunks(*stored), np.int8).reshape(-1, size))
 
 
 def read_centring(db: sqlite3.Connection) -> Centring:
@@ -308,12 +328,12 @@ def make_codes(db: sqlite3.Connection) -> int:
     """Make the next codes that are missing, of centred vectors; returns how many were made, 0 at the end."""
     size, centred_by = dimensions(db), read_centring(db)
     rows = db.execute(
-        "SELECT story_id, language, chunks FROM codes JOIN vectors USING (story_id) WHERE code IS NULL LIMIT ?",
+        f"SELECT language, {STORED} FROM codes JOIN vectors USING (story_id) WHERE code IS NULL LIMIT ?",
         (ROWS_AT_ONCE,),
     ).fetchall()
     made = []
-    for story_id, language, chunks in rows:
-        vectors = restore(np.frombuffer(chunks, np.int8).reshape(-1, size))
+    for language, story_id, *stored in rows:
+        vectors = restore(np.frombuffer(check_chunks(story_id, *stored), np.int8).reshape(-1, size))
         made.append((story_vector(vectors, language, centred_by), story_id))
     if made:
         codes = codes_of(np.stack([vector for vector, _ in made]))
