@@ -91,8 +91,9 @@ class Detection(Thresholds, frozen=True, kw_only=True):
     same_author: Annotated[
         Literal["hide", "keep"],
         Meta(
-            description="`hide` keeps `partial`, `transliterated` and `passage` flags between stories of one author "
-            "out of queue, export and counts, and `translated` and `retold` pairs; they are recorded all the same."
+            description="`hide` keeps `partial`, `transliterated`, `passage` and `rewritten` flags between stories of "
+            "one author out of queue, export and counts, and `translated` and `retold` pairs; they are recorded all "
+            "the same."
         ),
     ] = "hide"
     copy_similarity: Annotated[

@@ -183,7 +183,7 @@ class Match(Answer):
     path: str | None
     published_at: str | None
     catalogue: str | None = Field(description="The catalogue of a work of the reference; null for a story.")
-    kind: str = Field(description="`exact`, `near`, `similar`, `partial`, `transliterated` or `passage`.")
+    kind: str = Field(description="`exact`, `near`, `similar`, `partial`, `transliterated`, `passage` or `rewritten`.")
     scores: Scores
     estimated: bool = Field(description="Whether the match's text was missing, so that the scores are estimates.")
     spans: list[Span]
