@@ -243,6 +243,7 @@ async def run_once(
     otherwise those of `listing`, or of [source].  `hooks` are called before the gauges are set.  `since`,
     `refingerprint` and `fresh` are as in `run_options`.  Raises as `Run` and `carry_out` do.
     """
+    from neardup.ledger import stories
     from neardup.pipeline.run import Options, Parts, Run
     from neardup.pipeline.run_lifecycle import carry_out
     from neardup.pipeline.summary import ignore_progress
@@ -255,7 +256,7 @@ async def run_once(
     async def open_listing(checkpoint: "CheckpointWriter") -> "Source":
         if dead_letters is not None:
             return await _open_dead_letters(app.ledger, dead_letters)
-        return listing or open_source(config, checkpoint)
+        return listing or open_source(config, checkpoint, lambda ids: app.reader.do(stories.stored_versions, ids))
 
     extract = json.dumps(asdict(config.extract), ensure_ascii=False, separators=(",", ":"))
     options = Options(
@@ -416,13 +417,13 @@ async def remove_catalogue(app: App, name: str) -> int:
     from neardup.ledger.lock import only_one
     from neardup.pipeline.index_sync import catch_up
     from neardup.pipeline.passage_sync import PassageSync
-    from neardup.pipeline.run import remove_works
+    from neardup.pipeline.run import remove_stories
 
     with only_one(app.ledger.path, REFERENCE_COMMAND):
         ids = await app.ledger.do(works.list_ids, name)
         await catch_up(app.index, app.ledger, app.version)
         await PassageSync(app.passages, app.ledger).start()
-        await remove_works(app.ledger, ids)
+        await remove_stories(app.ledger, ids)
         struck = await app.ledger.do(dead_letters.strike_catalogue, name)
         await catch_up(app.index, app.ledger, app.version)
     if not ids and not struck:

@@ -3,6 +3,7 @@
 Times are whole milliseconds since 1970 in UTC; the functions at the end write and read them as text.
 """
 
+import os
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
@@ -230,6 +231,11 @@ class StoredVersion:
     name: str | None
     number: int
     path: str | None
+
+
+def etag_of_file(status: os.stat_result) -> str:
+    """What changes with a file's content: its inode, its time of change (nanoseconds) and its size (bytes)."""
+    return f"{status.st_ino:x}-{status.st_mtime_ns:x}-{status.st_size:x}"
 
 
 @dataclass(frozen=True, slots=True)

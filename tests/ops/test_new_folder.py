@@ -40,6 +40,11 @@ def test_the_commented_lines_are_valid_too(tmp_path: Path) -> None:
     assert (load(path).source.kind, load(path).content.region) == ("athena", "ap-south-1")
 
 
+def test_a_key_that_is_not_set_is_a_comment() -> None:
+    text = config_text({"source.kind": "folder", "source.manifest": None})
+    assert "\n# manifest = " in text and "manifest" not in tomllib.loads(text)["source"]
+
+
 def test_a_key_that_does_not_exist_is_refused() -> None:
     with pytest.raises(ValueError, match=r"run\.colour"):
         config_text({"run.colour": "red"})

@@ -193,7 +193,7 @@ def pages(tmp_path_factory: pytest.TempPathFactory) -> Path:
     [
         (["nowhere"], ["nowhere: no such file or folder"]),
         (["*.pdf"], ["*.pdf: no such file or folder"]),
-        (["empty"], ["empty: no .txt, .md, .html, .htm file"]),
+        (["empty"], ["empty: no .txt, .md, .html, .htm, .xhtml file"]),
         (["pictures"], ["pictures: no .txt, .md", "only .jpg 1"]),
         (["tables"], ["tables: no .txt, .md", "only .csv 1; name a table itself"]),
         (["a.txt", "--language", "klingon"], ["--language: unknown language 'klingon'"]),

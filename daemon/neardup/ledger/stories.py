@@ -328,6 +328,19 @@ def stored_versions(db: sqlite3.Connection, ids: Iterable[int]) -> dict[int, Sto
     }
 
 
+def list_unlisted_pages(db: sqlite3.Connection, listed: Collection[int]) -> list[int]:
+    """The stories that a folder once listed, each named by its path, and that are not among those `listed`.
+
+    Also those that are in the dead letters alone.
+    """
+    rows = db.execute(
+        "SELECT id FROM stories WHERE id >= 0 AND name = path"
+        " UNION SELECT CAST(key AS INTEGER) FROM dead_letters WHERE key GLOB '[0-9]*' AND key NOT GLOB '*[^0-9]*'"
+        " AND (story IS NULL OR story ->> 'name' = story ->> 'path')"
+    )
+    return [story_id for (story_id,) in rows if story_id not in listed]
+
+
 def fingerprints(db: sqlite3.Connection, ids: Iterable[int]) -> dict[int, BandedFingerprint]:
     """The fingerprints of the known stories among these ids."""
     rows = db.execute(

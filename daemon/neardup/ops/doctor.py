@@ -258,13 +258,14 @@ async def _source(config: Config) -> str:
     if config.source.kind == "athena":
         return await _columns(source, OF_STORIES.required, "backfill_sql")
     story = await _first_listed(source)
-    return f"{config.source.manifest}, with stories such as {story.name or story.id}" if story else "lists no story"
+    listed = config.content.url if config.source.kind == "folder" else config.source.manifest
+    return f"{listed}, with stories such as {story.name or story.id}" if story else "lists no story"
 
 
 async def _store(config: Config) -> str:
     """Read the page of one story; what it is."""
-    of_manifest = config.source.kind == "manifest"
-    known = await _first_listed(open_source(config)) if of_manifest else _on_record(config)
+    is_listed = config.source.kind in {"manifest", "folder"}
+    known = await _first_listed(open_source(config)) if is_listed else _on_record(config)
     try:
         return await _read_page(config, known or Story(0, LANGUAGES[0]))
     except Gone:

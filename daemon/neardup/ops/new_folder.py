@@ -1,71 +1,23 @@
-"""What `init` and `demo` write: a manifest of the pages in a folder, a configuration, and the sample stories.
+"""What `init` and `demo` write: a configuration, and the sample stories.
 
 The configuration is that of the samples, whose every key has a comment, with other values.
 """
 
-import csv
 import json
-import os
 import re
 import shutil
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from importlib.resources import as_file, files
 from pathlib import Path
 
-from neardup.core.languages import Languages
 from neardup.errors import Fatal, Misuse
 
-ENDINGS = (".html", ".htm", ".xhtml", ".txt", ".md")
 CONFIG = "config.toml"
 SECTION = re.compile(r"\[([\w.]+)\]")
 KEY = re.compile(r"(?:# )?(\w+) = ")
 COMMENT_COLUMN = 41
 
-Value = str | tuple[str, ...]
-
-
-def list_pages(folder: Path) -> list[str]:
-    """The pages in a folder and below, without hidden ones, as paths relative to it.  Raises Misuse if it has none."""
-    paths = []
-    for parent, folders, names in os.walk(folder):
-        folders[:] = [name for name in folders if not name.startswith(".")]
-        paths += [
-            str((Path(parent) / name).relative_to(folder))
-            for name in names
-            if name.lower().endswith(ENDINGS) and not name.startswith(".")
-        ]
-    if not paths:
-        raise Misuse(f"--pages: {folder} has no files {', '.join(f'*{ending}' for ending in ENDINGS)}")
-    return sorted(paths)
-
-
-def all_named(paths: Sequence[str], languages: Languages) -> bool:
-    """Whether each page is in a folder that is named after its language."""
-    return all(_language_of(path, languages) for path in paths)
-
-
-def write_manifest(paths: Sequence[str], manifest: Path, languages: Languages, language: str | None) -> None:
-    """Write a new manifest of pages, each named by its path, in the language of its folder, or else in `language`.
-
-    Raises Misuse if the file exists, Fatal if it cannot be written.
-    """
-    try:
-        with manifest.open("x", encoding="utf-8", newline="") as out:
-            rows = ((path, _language_of(path, languages) or language, path) for path in paths)
-            csv.writer(out).writerows([("id", "language", "path"), *rows])
-    except FileExistsError:
-        raise Misuse(f"{manifest} exists already: name it with --list, or move it away") from None
-    except OSError as error:
-        raise Fatal(f"cannot write {manifest}: {error.strerror}") from error
-
-
-def _language_of(path: str, languages: Languages) -> str | None:
-    """The language that the first folder of a path names."""
-    first, slash, _ = path.partition("/")
-    try:
-        return languages.find(first) if slash else None
-    except ValueError:
-        return None
+Value = str | tuple[str, ...] | None  # None: the key is not set
 
 
 def config_text(values: Mapping[str, Value]) -> str:
@@ -87,6 +39,8 @@ def config_text(values: Mapping[str, Value]) -> str:
 
 def _replace_value(name: str, value: Value, line: str) -> str:
     """The line of a key with another value, and with the comment that it had."""
+    if value is None:
+        return line if line.startswith("# ") else f"# {line}"
     toml = json.dumps(value, ensure_ascii=False).replace("\x7f", "\\u007f")  # TOML forbids it, JSON does not
     _, mark, comment = line.removeprefix("# ").partition(" # ")
     start = f"{name.partition('.')[2]} = {toml}"

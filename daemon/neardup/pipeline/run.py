@@ -6,7 +6,7 @@ through the stages of neardup.pipeline.stages, and checks the index again before
 
 import asyncio
 import time
-from collections.abc import AsyncGenerator, AsyncIterator, Awaitable, Callable, Mapping, Sequence
+from collections.abc import AsyncGenerator, AsyncIterator, Awaitable, Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass
 
 from neardup.config import Detection
@@ -39,6 +39,7 @@ from neardup.pipeline.worker import Jobs, Worker, is_nearly_nothing_read, keep_e
 from neardup.pipeline.writer import BatchLookup, Writer
 from neardup.records import BadRow, Checkpoint, Skip, StoredVersion, rfc3339
 from neardup.source import Source
+from neardup.source.folder import Folder
 from neardup.telemetry.log import log
 from neardup.telemetry.metrics import latencies, stage_seconds
 
@@ -47,7 +48,7 @@ CheckpointWriter = Callable[[Checkpoint], Awaitable[None]]
 LISTING_BEGAN = "listing_began"  # key of the ledger's last change before the listing began
 PAGES_AHEAD = 2  # times as many pages are asked for as are fetched at once, so that no reader process waits
 EMPTY_LISTING = "[reference] lists no works; look at reference.manifest, or reference.sql for Athena"
-REMOVED_AT_ONCE = 100  # works in one transaction
+REMOVED_AT_ONCE = 100  # stories in one transaction
 
 
 @dataclass(frozen=True, slots=True)
@@ -249,6 +250,8 @@ class Run:
             async with quarantine, writer, asyncio.TaskGroup() as group:
                 group.create_task(verifier.run(), name="verifier")
                 gauges = group.create_task(keep_gauges(parts.ledger, parts.index, parts.passages), name="gauges")
+                if isinstance(source, Folder):
+                    await self._remove_gone(await source.find())
                 ended = await pipeline.run(self._jobs(source))
                 if self._options.fresh and ended:
                     await readers.aclose()  # to free their memory for the build
@@ -268,6 +271,14 @@ class Run:
         await parts.ledger.do(outbox.prune_changes, KEEP_CHANGES)
         await parts.ledger.do(remove_unused, parts.ledger.path)
         return ended
+
+    async def _remove_gone(self, listed: Collection[int]) -> None:
+        """Remove the stories whose pages are no longer in the folder, before a page that was renamed is compared."""
+        gone = await self._parts.ledger.do(stories.list_unlisted_pages, listed)
+        await remove_stories(self._parts.ledger, gone)
+        self.summary.counts.removed = len(gone)
+        if gone:
+            log.info("stories were removed, because their pages are gone", stories=len(gone))
 
     async def _build_index(self) -> None:
         parts = self._parts
@@ -364,11 +375,11 @@ class WorksListing:
         if gone and bad_rows:
             log.warning("no work is removed, because some rows describe no work", rows=bad_rows, not_listed=len(gone))
         elif gone:
-            await remove_works(self._ledger, gone)
+            await remove_stories(self._ledger, gone)
             self.removed = len(gone)
 
 
-async def remove_works(ledger: Ledger, ids: list[int]) -> None:
-    """Remove works with their flags and verdicts, in transactions of REMOVED_AT_ONCE."""
+async def remove_stories(ledger: Ledger, ids: list[int]) -> None:
+    """Remove stories with their flags and verdicts, in transactions of REMOVED_AT_ONCE."""
     for start in range(0, len(ids), REMOVED_AT_ONCE):
         await ledger.do(stories.erase, ids[start : start + REMOVED_AT_ONCE])

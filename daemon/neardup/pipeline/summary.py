@@ -103,6 +103,7 @@ class Counts:
     """The counts of a run so far.
 
     `passed_over` counts the skipped stories that the listing's dates showed to be known, so that no page was asked for.
+    `removed` counts the stories on record that a folder no longer holds; they are not among those listed.
     `examples` has the first story that could not be read for each reason, and `health` what the texts are like.
     """
 
@@ -111,6 +112,7 @@ class Counts:
     dead_lettered: Counter[str] = field(default_factory=Counter)
     flagged: Counter[str] = field(default_factory=Counter)
     passed_over: int = 0
+    removed: int = 0
     examples: dict[str, str] = field(default_factory=dict)
     health: ScriptHealth = field(default_factory=ScriptHealth)
 
@@ -155,6 +157,7 @@ class Counts:
             "skipped": dict(sorted(self.skipped.items())),
             "dead_lettered": dict(sorted(self.dead_lettered.items())),
             "flagged": dict(sorted(self.flagged.items())),
+            "removed": self.removed,
         }
 
 

@@ -19,7 +19,7 @@ from neardup.errors import Fatal, Misuse
 from neardup.records import Dead, Language
 from neardup.source.rows import CSV, JSONL, PARQUET, FileReader, Row, csv_rows, jsonl_rows, open_parquet, parquet_rows
 
-PAGE_ENDINGS = (".txt", ".md", ".html", ".htm")
+PAGE_ENDINGS = (".txt", ".md", ".html", ".htm", ".xhtml")
 TABLE_ENDINGS = (*CSV, *JSONL, PARQUET)
 TEXTS = ("text", "body", "content", "story", "article", "html")  # the first that a table has is taken
 IDS = ("id", "story_id", "doc_id", "document_id", "key", "name", "path", "url")
@@ -83,9 +83,9 @@ def _relative_folder(folder: Path, root: Path) -> str:
 def find_files(paths: Sequence[str], left_out: Counter[str], known: set[str]) -> list[Path]:
     """The files that paths name: each file as it is, a folder's files with PAGE_ENDINGS, and what matches a pattern.
 
-    Folders are searched to any depth, but not those whose names begin with a dot.  A file is found once: the real paths
-    of those found are added to `known`.  `left_out` counts the files of folders with other endings, by ending.  Raises
-    Misuse for a path that names nothing, and for a folder that cannot be read.
+    Folders are searched to any depth, without files and folders whose names begin with a dot.  A file is found once:
+    the real paths of those found are added to `known`.  `left_out` counts the files of folders with other endings, by
+    ending.  Raises Misuse for a path that names nothing, and for a folder that cannot be read.
     """
     files = []
     for path in paths:
@@ -109,23 +109,28 @@ def _real_folder(folder: Path) -> str:
 
 def _expand_path(path: str, left_out: Counter[str]) -> Iterator[Path]:
     if Path(path).is_dir():
-        yield from _files_below(Path(path), left_out)
+        yield from files_below(Path(path), left_out)
     elif Path(path).exists():
         yield Path(path)
     elif matches := sorted(glob.glob(path, recursive=True)):  # noqa: PTH207 - a pattern may be absolute
         for match in matches:
-            yield from _files_below(Path(match), left_out) if Path(match).is_dir() else [Path(match)]
+            yield from files_below(Path(match), left_out) if Path(match).is_dir() else [Path(match)]
     else:
         raise Misuse(f"{path}: no such file or folder")
 
 
-def _files_below(folder: Path, left_out: Counter[str]) -> Iterator[Path]:
+def files_below(folder: Path, left_out: Counter[str]) -> Iterator[Path]:
+    """The files with PAGE_ENDINGS in a folder and below, sorted folder by folder, but no hidden ones.
+
+    `left_out` counts the files with other endings, by ending.  Raises Misuse for a folder that cannot be read.
+    """
+
     def refuse(error: OSError) -> None:
         raise Misuse(f"cannot read the folder {error.filename}: {error.strerror}") from error
 
     for parent, folders, names in os.walk(folder, onerror=refuse):
         folders[:] = sorted(name for name in folders if not name.startswith("."))
-        for name in sorted(names):
+        for name in sorted(name for name in names if not name.startswith(".")):
             dot = name.rfind(".")
             ending = name[dot:].lower() if 0 < dot < len(name) - 1 else ""
             if ending in PAGE_ENDINGS:

@@ -1,6 +1,7 @@
 """The listings of stories: a manifest file, the dead letters of a ledger, and those that a configuration names.
 
-[source] and [reference] each name a manifest or queries of Athena (neardup.source.athena).
+[source] and [reference] each name a manifest or queries of Athena (neardup.source.athena); [source] may be a folder
+(neardup.source.folder).
 """
 
 from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
@@ -15,6 +16,7 @@ from neardup.core.languages import Languages
 from neardup.errors import Misuse, needs_extra
 from neardup.records import BadRow, Checkpoint, Story
 from neardup.source import Source
+from neardup.source.folder import Folder, Known, nothing_known
 from neardup.source.parse import DEFAULT_KEY, parse_rows
 from neardup.source.rows import (
     JSONL,
@@ -98,10 +100,29 @@ async def ignore_checkpoint(_: Checkpoint) -> None:
     """For a listing that is never resumed, such as that of works, which a sync begins again at the first row."""
 
 
-def open_source(config: Config, checkpoint: CheckpointWriter = ignore_checkpoint) -> Source:
-    """The source that [source] configures; a resumable listing calls `checkpoint` with its first checkpoint."""
+def open_source(
+    config: Config, checkpoint: CheckpointWriter = ignore_checkpoint, known: Known = nothing_known
+) -> Source:
+    """The source that [source] configures; a resumable listing calls `checkpoint` with its first checkpoint.
+
+    `known` are the stories on record.
+    """
     refuse_scan(config)
+    if config.source.kind == "folder":
+        return open_folder(config, known)
     return _open_listing(config, config.source, config.content, checkpoint)
+
+
+def open_folder(config: Config, known: Known = nothing_known) -> Folder:
+    """The folder that content.url names.  Raises Misuse for another URL, and for an unknown source.language."""
+    scheme, _, path = config.content.url.partition(":")
+    if scheme != "file":
+        raise Misuse('source.kind = "folder" lists the pages of a folder: give content.url = "file:PATH"')
+    try:
+        language = config.registry.find(config.source.language) if config.source.language else None
+    except ValueError as error:
+        raise Misuse(f"source.language: {error}") from None
+    return Folder(Path(path), config.registry, language, known)
 
 
 def refuse_scan(config: Config) -> None:

@@ -8,6 +8,7 @@ The language follows from the script; a statistical detector tells the languages
 model of fastText (Joulin et al., "Bag of tricks for efficient text classification", EACL 2017).
 """
 
+import re
 import unicodedata
 from collections import Counter
 from collections.abc import Mapping
@@ -42,6 +43,15 @@ DETECTOR_SAMPLE = 300
 MODEL = "resources/lid.176.ftz"
 MOST_RANKED = 20  # languages; those of other scripts are among them
 ENGLISH = Language("ENGLISH")
+SURE = 0.6  # confidence of a language below which it is uncertain
+WORD = re.compile(r"[a-z']+")
+COMMON_ENGLISH = frozenset(
+    WORD.findall(
+        "the of and to a in is was it that he she i his her you for on with as had not at be they but this my we from"
+        " were have are me"
+    )
+)
+COMMON_SHARE = 0.15  # of the words of an English text, at least; in prose it is a third
 
 
 class Characters(NamedTuple):
@@ -146,19 +156,50 @@ class UnknownScript(ValueError):
         super().__init__(f"no known language is written in its script, {script.title()}")
 
 
+class Guess(NamedTuple):
+    """The language that a text seems to be in, and how sure that is, from 0 to 1."""
+
+    language: Language
+    confidence: float
+
+
 def detect_language(text: str, languages: Languages = SHIPPED) -> Language:
+    """The language of a text as `guess_language` guesses it, however sure that is.  Raises UnknownScript."""
+    return guess_language(text, languages).language
+
+
+def guess_language(text: str, languages: Languages = SHIPPED) -> Guess:
     """The language of a text, by its first LANGUAGE_SAMPLE characters; ENGLISH without letters.
 
+    The confidence is the share of the letters that are of the language's script, times what its words show: the
+    probability of the language among those of its script, or how many of the words are common ones of English.
     Raises UnknownScript.
     """
     sample = text.lstrip()[:LANGUAGE_SAMPLE]
-    script = most_frequent_script(sample)
+    letters = Counter(filter(None, map(script_of_letter, sample)))
+    if not letters:
+        return Guess(ENGLISH, 0.0)
+    script = max(letters, key=lambda script: letters[script])
     written = _written_in(script, languages)
-    if len(written) < 2:
-        if script and not written:
-            raise UnknownScript(script)
-        return written[0] if written else ENGLISH
-    return _most_probable(sample, {languages[name].code: name for name in written})
+    if not written:
+        raise UnknownScript(script)
+    share = letters[script] / letters.total()
+    if len(written) > 1:
+        language, probability = _most_probable(sample, {languages[name].code: name for name in written})
+        return Guess(language, share * probability)
+    return Guess(written[0], share * _share_of_english(sample) if written[0] == ENGLISH else share)
+
+
+def languages_in_words(guessed: Mapping[Language, int], unsure: int) -> str:
+    """How many texts seem to be in which language, the most frequent first, and how many are uncertain; one line."""
+    each = ", ".join(f"{language} {n:,}" for language, n in Counter(guessed).most_common())
+    return f"language by script and words: {each}; {unsure:,} of them {'is' if unsure == 1 else 'are'} uncertain"
+
+
+def _share_of_english(sample: str) -> float:
+    """How sure it is that a text in Latin letters is in English: 1 if COMMON_SHARE of its words are common ones."""
+    words = WORD.findall(sample.lower())
+    return min(1.0, sum(word in COMMON_ENGLISH for word in words) / (COMMON_SHARE * max(1, len(words))))
 
 
 @cache
@@ -167,11 +208,17 @@ def _written_in(script: str | None, languages: Languages) -> list[Language]:
     return [name for name, entry in languages.items() if entry.script.upper() == script]
 
 
-def _most_probable(sample: str, name_of: Mapping[str, Language]) -> Language:
-    """The language, of these by their codes, that a text is most probably in; the first if none is probable."""
-    labels, _ = _model().predict(sample.replace("\n", " ")[:DETECTOR_SAMPLE], k=MOST_RANKED, threshold=0.0)
-    ranked = (label.removeprefix("__label__") for label in labels)
-    return next((name_of[code] for code in ranked if code in name_of), next(iter(name_of.values())))
+def _most_probable(sample: str, name_of: Mapping[str, Language]) -> tuple[Language, float]:
+    """The language, of these by their codes, that a text is most probably in; the first if none is probable.
+
+    And its probability among them.
+    """
+    labels, shares = _model().predict(sample.replace("\n", " ")[:DETECTOR_SAMPLE], k=MOST_RANKED, threshold=0.0)
+    ranked = zip((label.removeprefix("__label__") for label in labels), shares, strict=True)
+    probable = [(name_of[code], float(share)) for code, share in ranked if code in name_of]
+    if not probable:
+        return next(iter(name_of.values())), 0.0
+    return probable[0][0], probable[0][1] / sum(share for _, share in probable)
 
 
 @cache
