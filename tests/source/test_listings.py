@@ -1,5 +1,7 @@
 """Laws: a Parquet manifest lists the same stories as a CSV one, from any row on; another file is refused in a line."""
 
+import json
+from csv import DictReader
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
@@ -56,11 +58,20 @@ async def test_typed_columns_are_understood(tmp_path: Path) -> None:
     assert (second.id, second.published_at) == (2, None)
 
 
+@pytest.mark.parametrize("name", ["list.json", "list.csv", "list"])
+async def test_an_array_lists_what_the_csv_file_lists(tmp_path: Path, name: str) -> None:
+    rows = list(DictReader((SAMPLES / "manifest.csv").read_text(encoding="utf-8").splitlines()))
+    (tmp_path / name).write_text(json.dumps(rows, indent=1), encoding="utf-8")
+    found, same = await listed(tmp_path / name), await listed(SAMPLES / "manifest.csv")
+    assert [without_position(row) for row in found] == [without_position(row) for row in same]
+    assert await listed(tmp_path / name, 7) == found[7:]
+
+
 @pytest.mark.parametrize(
     ("name", "content", "message"),
     [
         ("list.parquet", b"id,language\n1,hi\n", "is not a Parquet file"),
-        ("list.csv", b"PAR1....", "list.csv is not text in UTF-8"),
+        ("list.csv", b"PAR1....", "is not a Parquet file"),
         ("list.csv", "id;language\n".encode("utf-16"), "save it as CSV in UTF-8"),
         ("list.csv", b"PK\x03\x04workbook", "save it as CSV in UTF-8"),
         (

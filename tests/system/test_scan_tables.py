@@ -2,6 +2,7 @@
 
 import csv
 import json
+import shutil
 import subprocess
 from pathlib import Path
 from typing import Any
@@ -36,6 +37,11 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
     (folder / "stories.jsonl").write_text("\n".join(lines), encoding="utf-8")
     table = pa.table({"prose": [row["text"] for row in ROWS], "name": [row["id"] for row in ROWS]})
     parquet.write_table(table, folder / "stories.parquet")
+    (folder / "array.json").write_text(json.dumps(ROWS, ensure_ascii=False), encoding="utf-8")
+    for name, table_name in (("misnamed.csv", "array.json"), ("misnamed.json", "stories.jsonl")):
+        shutil.copyfile(folder / table_name, folder / name)
+    shutil.copyfile(folder / "stories.csv", folder / "table.txt")
+    shutil.copyfile(folder / "stories.parquet", folder / "no_ending")
     return folder
 
 
@@ -59,7 +65,18 @@ def pairs(ended: Ended) -> set[tuple[str, ...]]:
 
 @pytest.mark.parametrize(
     "arguments",
-    [["stories.csv"], ["stories.tsv"], ["semicolons.csv"], ["stories.jsonl"], ["stories.parquet", "--text", "prose"]],
+    [
+        ["stories.csv"],
+        ["stories.tsv"],
+        ["semicolons.csv"],
+        ["stories.jsonl"],
+        ["stories.parquet", "--text", "prose"],
+        ["array.json"],
+        ["misnamed.csv"],
+        ["misnamed.json"],
+        ["table.txt"],
+        ["no_ending", "--text", "prose"],
+    ],
     ids=lambda arguments: str(arguments[0]),
 )
 def test_every_kind_of_table_gives_the_copies(

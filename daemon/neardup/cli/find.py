@@ -29,10 +29,8 @@ if TYPE_CHECKING:
     from neardup.option_values import Format
     from neardup.pages.reader_pool import OpenReaderPool
     from neardup.pipeline.summary import Counts
-    from neardup.scan.request import Request
 
 
-HEAD_BYTES = 65_536  # of stdin, by which its kind is known
 MOST_PAIRS = 1_000  # more than a person reads; an export has all
 FIRST_WORDS, LAST_WORDS = 14, 6  # shown of a long passage
 
@@ -63,8 +61,8 @@ def scan(
 ) -> None:
     """Find the copies among texts: folders and files of .txt, .md and .html, and tables.
 
-    A table is a CSV, TSV, JSONL or Parquet file with a column of texts; - is stdin.  A scan needs no configuration.
-    Texts are compared within their language.  Nothing is kept, unless --keep names a new ledger.
+    A table is a CSV, TSV, JSON, JSONL or Parquet file with a column of texts; - is stdin.  A scan needs no
+    configuration.  Texts are compared within their language.  Nothing is kept, unless --keep names a new ledger.
     """
     from neardup.app import open_readers
     from neardup.core.languages import SHIPPED
@@ -80,7 +78,7 @@ def scan(
     spoken = None if language is None else find_language(SHIPPED, language)
     request = Request(paths, against, spoken, Columns(text, row_id))
     with new_ledger(keep) as ledger, ExitStack() as stack:
-        stdin = stack.enter_context(_stdin(request)) if STDIN in paths else None
+        stdin = stack.enter_context(_stdin()) if STDIN in paths else None
         texts = ledger.with_name(f"{ledger.name}.texts")
         listing = stack.enter_context(list_documents(request, texts, stdin))
         config = config_of(ledger, listing.url)
@@ -108,17 +106,13 @@ def scan(
 
 
 @contextmanager
-def _stdin(request: "Request") -> Iterator[Path]:
-    """A temporary file with what stdin has, with the ending that fits it."""
+def _stdin() -> Iterator[Path]:
+    """A temporary file with what stdin has."""
     from tempfile import TemporaryDirectory
 
-    from neardup.source.documents import ending_of
-
     with TemporaryDirectory(prefix="neardup-scan-") as folder:
-        head = sys.stdin.buffer.read(HEAD_BYTES)
-        file = Path(folder) / f"stdin{ending_of(head, request.columns)}"
+        file = Path(folder) / "stdin"
         with file.open("wb") as copy:
-            copy.write(head)
             shutil.copyfileobj(sys.stdin.buffer, copy)
         yield file
 

@@ -55,7 +55,7 @@ class _Answers:
     "--list",
     "listing",
     metavar="FILE",
-    help="What lists the stories: a CSV, JSONL or Parquet file, or athena.  [every page in the folder]",
+    help="What lists the stories: a CSV, JSON, JSONL or Parquet file, or athena.  [every page in the folder]",
 )
 @click.option(
     "--language", metavar="L", help="Language of all pages in a folder, such as HINDI or hi.  [that of each page]"

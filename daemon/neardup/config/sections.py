@@ -49,7 +49,8 @@ class Source(Section, frozen=True, kw_only=True):
         ),
     ] = ""
     manifest: Annotated[
-        Path | None, Meta(description="CSV, JSONL or Parquet file that lists the stories. Required for `manifest`.")
+        Path | None,
+        Meta(description="CSV, JSON, JSONL or Parquet file that lists the stories. Required for `manifest`."),
     ] = None
     database: Annotated[str, Meta(description="Athena database. Required for `athena`.")] = ""
     workgroup: Annotated[str, Meta(description="Athena workgroup.")] = "primary"
@@ -162,7 +163,7 @@ class Reference(Section, frozen=True, kw_only=True):
     manifest: Annotated[
         Path | None,
         Meta(
-            description="CSV, JSONL or Parquet file that lists the works: the columns of a manifest of stories, "
+            description="CSV, JSON, JSONL or Parquet file that lists the works: the columns of a manifest of stories, "
             "`catalogue`, and optionally `licence`. Required for `manifest`."
         ),
     ] = None

@@ -23,10 +23,11 @@ from neardup.source.documents import (
     Table,
     file_documents,
     find_files,
+    is_table,
     spooled_file,
     table_documents,
 )
-from neardup.source.documents import TABLE_ENDINGS as TABLES
+from neardup.source.rows import TABLE_ENDINGS
 
 MAX_BYTES = 20_000_000  # of a document: longer than any novel
 STDIN = "-"
@@ -72,7 +73,8 @@ def list_documents(request: Request, spool_file: Path, stdin: Path | None) -> It
     for paths, found in ((request.reference, reference), (request.paths, files)):
         if paths and not found:
             raise Misuse(_nothing_in(paths, left_out, " that is not in the reference" if reference else ""))
-    if not any(_is_table(file) or file == stdin for file in (*reference, *files)):
+    tables = {file for file in (*reference, *files) if _is_table(file, request)}
+    if stdin is None and not tables:
         if request.columns != ANY_COLUMNS:
             raise Misuse("--text and --id name columns of a table, and no table is to be read")
         folders = {file.parent for file in (*reference, *files)}
@@ -83,18 +85,18 @@ def list_documents(request: Request, spool_file: Path, stdin: Path | None) -> It
         return
     with Spool(spool_file) as spool:
         several = len(files) + len(reference) > 1
-        read = partial(_spool_documents, request=request, spool=spool, stdin=stdin, several=several)
+        read = partial(_spool_documents, request=request, spool=spool, stdin=stdin, tables=tables, several=several)
         documents = Documents(read(files), read(reference) if request.reference else None, 0)
         yield Listing(documents, f"texts:{spool_file}", left_out)
 
 
 async def _spool_documents(
-    files: Sequence[Path], request: Request, spool: Spool, stdin: Path | None, *, several: bool
+    files: Sequence[Path], request: Request, spool: Spool, stdin: Path | None, tables: set[Path], *, several: bool
 ) -> Listed:
     """The documents of files, of which each is a table or a single text, with their texts in the spool."""
     for file in files:
         name = "stdin" if file == stdin else str(file)
-        if _is_table(file):
+        if file in tables:
             table = Table(file, name, f"{name}:" if several else "")
             async for document in table_documents(table, request.columns, request.language, spool):
                 yield document
@@ -102,13 +104,15 @@ async def _spool_documents(
             yield spooled_file(file, name, request.language, spool, MAX_BYTES)
 
 
-def _is_table(file: Path) -> bool:
-    return file.suffix.lower() in TABLES
+def _is_table(file: Path, request: Request) -> bool:
+    """Whether a file is a table; the pages that a folder or a pattern holds are not asked."""
+    is_named = file.suffix.lower() not in PAGE_ENDINGS or str(file) in (*request.paths, *request.reference)
+    return is_named and is_table(file, request.columns)
 
 
 def _nothing_in(paths: Sequence[str], left_out: Counter[str], but: str) -> str:
     seen = f", only {endings_in_words(left_out)}" if left_out else ""
-    if any(ending in TABLES for ending in left_out):
+    if any(ending in TABLE_ENDINGS for ending in left_out):
         seen += "; name a table itself"
     return f"{' '.join(paths)}: no {', '.join(PAGE_ENDINGS)} file here{but}{seen}"
 

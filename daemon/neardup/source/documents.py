@@ -1,7 +1,7 @@
 """Documents to scan: files, and rows of tables with a column of texts, each with a name and the path of its text.
 
-A folder's text files are those that end in .txt, .md or .html.  A table is a CSV, TSV, JSONL or Parquet file; the texts
-of its rows go into one file, the spool, where reader processes find them.
+A folder's text files are those with PAGE_ENDINGS.  A table is a CSV, TSV, JSON, JSONL or Parquet file; the texts of its
+rows go into one file, the spool, where reader processes find them.
 """
 
 import csv
@@ -17,10 +17,22 @@ from typing import Self
 from neardup.core.languages import SHIPPED
 from neardup.errors import Fatal, Misuse
 from neardup.records import Dead, Language
-from neardup.source.rows import CSV, JSONL, PARQUET, FileReader, Row, csv_rows, jsonl_rows, open_parquet, parquet_rows
+from neardup.source.rows import (
+    CSV,
+    HEADER_BYTES,
+    SEPARATORS,
+    TABLE_ENDINGS,
+    FileReader,
+    Row,
+    csv_rows,
+    json_rows,
+    jsonl_rows,
+    kind_of_table,
+    open_parquet,
+    parquet_rows,
+)
 
 PAGE_ENDINGS = (".txt", ".md", ".html", ".htm", ".xhtml")
-TABLE_ENDINGS = (*CSV, *JSONL, PARQUET)
 TEXTS = ("text", "body", "content", "story", "article", "html")  # the first that a table has is taken
 IDS = ("id", "story_id", "doc_id", "document_id", "key", "name", "path", "url")
 LANGUAGES = ("language", "lang")
@@ -264,14 +276,18 @@ async def table_documents(table: Table, wanted: Columns, language: Language | No
 
 
 def _table_rows(table: Table, wanted: Columns) -> AsyncIterator[Row]:
-    ending = table.file.suffix.lower()
-    if ending == PARQUET:
-        file = open_parquet(table.file, table.name)
-        columns = choose_columns(table.name, [name.strip().lower() for name in file.schema_arrow.names], wanted)
-        chosen = {column for column in (columns.text, columns.id, columns.language) if column is not None}
-        return parquet_rows(file, table.name, columns=chosen)
     reader = FileReader(table.file, table.name)
-    return jsonl_rows(reader) if ending in JSONL else csv_rows(reader, table.name, columns=None)
+    match kind_of_table(reader.head(), table.file.suffix.lower()):
+        case ".parquet":
+            file = open_parquet(table.file, table.name)
+            columns = choose_columns(table.name, [name.strip().lower() for name in file.schema_arrow.names], wanted)
+            chosen = {column for column in (columns.text, columns.id, columns.language) if column is not None}
+            return parquet_rows(file, table.name, columns=chosen)
+        case ".json":
+            return json_rows(reader)
+        case ".jsonl":
+            return jsonl_rows(reader)
+    return csv_rows(reader, table.name, columns=None)
 
 
 class _BadCell(ValueError):
@@ -305,12 +321,22 @@ def _language_of(values: Mapping[str, object], columns: Columns) -> Language | N
         raise _BadCell(Dead.BAD_LANGUAGE, f"{error}; --language compares it all the same") from None
 
 
-def ending_of(head: bytes, wanted: Columns) -> str:
-    """The ending that fits the beginning of a file without a name: that of a table, or .txt for a single text."""
+def is_table(file: Path, wanted: Columns) -> bool:
+    """Whether a file is a table, by its content; by its name if that leaves it open, or cannot be read."""
+    ending = file.suffix.lower()
+    if not file.is_file():
+        return False
+    try:
+        with file.open("rb") as opened:
+            head = opened.read(HEADER_BYTES)
+    except OSError:
+        return ending in TABLE_ENDINGS
+    return ending in CSV or kind_of_table(head, ending) not in CSV or _has_csv_header(head, wanted)
+
+
+def _has_csv_header(head: bytes, wanted: Columns) -> bool:
+    """Whether the first line names several columns, one of them that of the texts."""
     line = head.lstrip(b"\xef\xbb\xbf \r\n\t").partition(b"\n")[0].decode("utf-8", "replace")
-    if head.startswith(b"PAR1"):
-        return PARQUET
-    if line.startswith("{"):
-        return JSONL[0]
-    names = {cell.strip(' "\r').lower() for separator in ",\t;" for cell in line.split(separator)}
-    return CSV[0] if names & ({wanted.text.lower()} if wanted.text else set(TEXTS)) else ".txt"
+    rows = [[cell.strip(' "\r').lower() for cell in line.split(separator)] for separator in SEPARATORS]
+    texts = {wanted.text.lower()} if wanted.text else set(TEXTS)
+    return any(len(cells) > 1 and texts & set(cells) for cells in rows)

@@ -19,6 +19,7 @@ from neardup.source import Source
 from neardup.source.folder import Folder, Known, nothing_known
 from neardup.source.parse import DEFAULT_KEY, parse_rows
 from neardup.source.rows import (
+    JSON,
     JSONL,
     OF_STORIES,
     OF_WORKS,
@@ -27,7 +28,9 @@ from neardup.source.rows import (
     PlainRows,
     Row,
     csv_blocks,
+    json_rows,
     jsonl_rows,
+    kind_of_table,
     open_parquet,
     parquet_rows,
 )
@@ -36,7 +39,7 @@ CheckpointWriter = Callable[[Checkpoint], Awaitable[None]]
 
 
 class Manifest:
-    """The stories of the file at `path`; CSV unless its name ends in .jsonl, .ndjson or .parquet.
+    """The stories of the file at `path`, of the kind that `rows.kind_of_table` finds.
 
     `key` is content.key, by which the page of a story is found whose row has a name and no path.  The stories are works
     if the manifest is `of_reference`.
@@ -49,8 +52,9 @@ class Manifest:
         self._of_reference = of_reference
         called = f"the {'list of works' if of_reference else 'manifest'} {path}"
         self._read = FileReader(path, called)
-        self._parquet = open_parquet(path, called) if path.suffix == PARQUET else None
-        self.size = self._parquet.metadata.num_rows if self._parquet else self._read.size
+        self._kind = kind_of_table(self._read.head(), path.suffix.lower())
+        self._parquet = open_parquet(path, called) if self._kind == PARQUET else None
+        self.size = self._parquet.metadata.num_rows if self._parquet else 0 if self._kind == JSON else self._read.size
         self.name = self._read.name
 
     async def blocks(self, *, since: int | None, resume: Checkpoint | None) -> AsyncIterator[ListedBlock]:
@@ -64,7 +68,9 @@ class Manifest:
         rows: AsyncIterator[Row | PlainRows]
         if self._parquet is not None:
             rows = parquet_rows(self._parquet, self._path.name, start, columns)
-        elif self._path.suffix in JSONL:
+        elif self._kind == JSON:
+            rows = json_rows(self._read, start)
+        elif self._kind in JSONL:
             rows = jsonl_rows(self._read, start)
         else:
             rows = csv_blocks(self._read, self._path.name, start, columns)

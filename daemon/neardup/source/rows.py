@@ -1,8 +1,11 @@
-"""Rows of a CSV, JSONL or Parquet file, each with its position.
+"""Rows of a CSV, JSONL, JSON or Parquet file, each with its position.
+
+What a file is shows in its content; its name counts where the content leaves it open.  JSONL has an object a line, JSON
+is an array of objects.
 
 A listing of millions of rows is never in memory as a whole.  CSV and JSONL are read by byte ranges, and a row's
 position is the offset where it begins, so that the file is not kept open either: a later process can start at any row.
-Parquet is read batch by batch, and a row's position is its number, counted from 0.
+Parquet is read batch by batch, an array object by object, and a row's position is its number, counted from 0.
 """
 
 import asyncio
@@ -10,6 +13,7 @@ import codecs
 import csv
 import json
 import os
+import re
 from collections.abc import AsyncIterator, Awaitable, Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import accumulate
@@ -23,7 +27,11 @@ if TYPE_CHECKING:
     from pyarrow.parquet import ParquetFile  # type: ignore[import-untyped]
 
 
-CSV, JSONL, PARQUET = (".csv", ".tsv"), (".jsonl", ".ndjson"), ".parquet"  # endings of file names
+CSV, JSONL, JSON, PARQUET = (".csv", ".tsv"), (".jsonl", ".ndjson"), ".json", ".parquet"  # endings of file names
+TABLE_ENDINGS = (*CSV, *JSONL, JSON, PARQUET)
+ARRAY = re.compile(rb"\s*\[\s*[{\]]")  # the beginning of JSON; [id],[text] is a header of CSV
+BETWEEN_ELEMENTS = re.compile(r"[\s,]*")
+LONGEST_ELEMENT = 100_000_000  # characters of an array's element
 CHUNK_BYTES = 4 * 1024 * 1024
 BLOCK_ROWS = 256  # at most, in a block
 HEADER_BYTES = 64 * 1024
@@ -72,6 +80,11 @@ class FileReader:
             raise Misuse(f"cannot read {called}: {error.strerror}") from error
         self.size = self._stat.st_size
         self.name = f"{path}:{self.size}:{self._stat.st_mtime_ns}"
+
+    def head(self) -> bytes:
+        """The first HEADER_BYTES."""
+        with self._path.open("rb") as file:
+            return file.read(HEADER_BYTES)
 
     async def __call__(self, start: int, end: int) -> bytes:
         with self._path.open("rb") as file:
@@ -143,6 +156,66 @@ async def csv_blocks(
     header, separator, begin = _header(head, name, columns)
     async for block in _read_chunks(read, max(start, begin), _csv_parser(header, separator)):
         yield block
+
+
+def kind_of_table(head: bytes, ending: str) -> str:
+    """The ending that fits the beginning of a table, of which the first are CSV, JSONL, JSON and PARQUET.
+
+    `ending` is that of its name, which counts for a file that begins like none of the last three.
+    """
+    head = head.removeprefix(codecs.BOM_UTF8)
+    if head.startswith(b"PAR1"):
+        return PARQUET
+    if ARRAY.match(head):
+        return JSON
+    if head.lstrip().startswith(b"{"):
+        return JSONL[0]
+    if ending in JSONL:
+        return JSONL[0]
+    return PARQUET if ending == PARQUET else CSV[0]
+
+
+async def json_rows(read: Reader, start: int = 0) -> AsyncIterator[Row]:
+    """The objects of an array from the one with the number `start` on.
+
+    What is no JSON ends the array, as a row with an error; so does an element of more than LONGEST_ELEMENT.
+    """
+    decode, parse = codecs.getincrementaldecoder("utf-8-sig")("replace").decode, json.JSONDecoder().raw_decode
+    text, at, offset, number = "", 0, 0, -1  # the bracket that opens the array takes the first
+    while True:
+        at = _skip_between(text, at)
+        try:
+            if number < 0:
+                value, end = None, at + (text[at] == "[")
+            elif text[at] == "]":
+                return
+            else:
+                value, end = parse(text, at)
+        except (ValueError, IndexError, RecursionError) as error:
+            if offset < read.size and len(text) - at < LONGEST_ELEMENT:
+                chunk = await read(offset, min(offset + CHUNK_BYTES, read.size))
+                offset += len(chunk)
+                text, at = text[at:] + decode(chunk, offset == read.size), 0
+                continue
+            yield Row(max(number, 0), {}, text[at : at + SHOWN_CHARACTERS], _why_no_element(error))
+            return
+        if number >= start:
+            raw = text[at : min(end, at + SHOWN_CHARACTERS)]
+            if isinstance(value, dict):
+                yield Row(number, value, raw)
+            else:
+                yield Row(number, {}, raw, "not JSON: not an object")
+        at, number = end, number + 1
+
+
+def _why_no_element(error: Exception) -> str:
+    return "the array has no end" if isinstance(error, IndexError) else f"not JSON: {error}"
+
+
+def _skip_between(text: str, at: int) -> int:
+    """The place of the next element of an array."""
+    found = BETWEEN_ELEMENTS.match(text, at)
+    return at if found is None else found.end()
 
 
 async def jsonl_rows(read: Reader, start: int = 0) -> AsyncIterator[Row]:
