@@ -12,7 +12,14 @@ from neardup.core.text.html import visible_text
 from neardup.core.text.normalize import tokens
 
 from tests.support.desk_browser import chromium
-from tests.support.rendered_pages import UNPADDED, generated_page, generated_rules, generated_story, shown_by
+from tests.support.rendered_pages import (
+    UNPADDED,
+    generated_page,
+    generated_rules,
+    generated_story,
+    page_of_boxes,
+    shown_by,
+)
 from tests.support.sampling import CHAOS
 from tests.support.site_template import SHEET, STORY, in_template
 
@@ -27,6 +34,11 @@ def test_the_words_of_a_page_are_those_that_a_browser_shows() -> None:
 def test_the_words_of_a_story_are_those_that_a_browser_shows_within_the_page_of_a_site() -> None:
     rng = random.Random(CHAOS)
     _assert_read_as_shown([_page_of_site(rng) for _ in range(PAGES // 4)], STORY)
+
+
+def test_words_in_boxes_of_their_own_are_apart_as_a_browser_shows_them() -> None:
+    rng = random.Random(CHAOS)
+    _assert_read_as_shown([page_of_boxes(rng) for _ in range(PAGES // 4)], Extraction())
 
 
 def _page_of_site(rng: random.Random) -> str:

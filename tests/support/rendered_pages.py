@@ -25,6 +25,8 @@ TAGS = [
     "font",
 ]
 PIECES = ["ab", "cd", "kana", "क", "हिन्दी", "മല", " ", "  ", "e f", " gh ", "ij "]
+WORDS = ("ab", "cd ", " ef", "gh ij", "कथा", "")
+BOXES = ("", "display:flex", "display:inline-flex", "display:grid", "position:absolute", "position:fixed", "float:left")
 SELECTORS = [
     "h2", "div", ".a", ".b", "#x", "span.a", "main .b", "div > *", "*", ".a, #x", ":not(.a)", "b:first-child", "i + b",
     "[title]", "div:hover", ":is(b, .b)", "div::first-line", "section ~ div", "body span", "html .a.b",
@@ -117,6 +119,17 @@ def generated_page(rng: random.Random) -> str:
     rules = generated_rules(rng)
     sheet = f"<style>{rules}</style>" if rules else ""
     return f"<!doctype html><html><head>{UNPADDED}{sheet}</head><body>{_content(rng, 3)}</body></html>"
+
+
+def page_of_boxes(rng: random.Random) -> str:
+    """A page of words in boxes that are positioned, that float, and that boxes lay out."""
+
+    def box(depth: int) -> str:
+        tag, style = rng.choice(("span", "b", "i", "div")), rng.choice(BOXES)
+        within = "".join(box(depth - 1) for _ in range(rng.randint(1, 3))) if depth and rng.random() < 0.6 else ""
+        return f'{rng.choice(WORDS)}<{tag} style="{style}">{rng.choice(WORDS[:-1])}{within}</{tag}>{rng.choice(WORDS)}'
+
+    return f"<!doctype html><html><body>{box(3)}</body></html>"
 
 
 def generated_rules(rng: random.Random) -> str:

@@ -53,7 +53,8 @@ class Style:
 
     An element in a box of which nothing is seen is `boxed_in`.  What is `in_drawing` stands in an SVG or a formula, of
     which only a few kinds of elements show their text.  What has `doubts` may be hidden in a way that is not computed,
-    what is `animated` may be shown later, and what is `painted` may be seen without a colour of its own.
+    what is `animated` may be shown later, and what is `painted` may be seen without a colour of its own.  An element
+    that `lays_out` its children, as a flex box does, gives each of them a box of its own.
     """
 
     visible: bool = True
@@ -69,6 +70,7 @@ class Style:
     fill: Colour | None = None  # of the letters, instead of `ink`
     background: Colour | None = WHITE  # None for a picture
     to_the_left: bool = False
+    lays_out: bool = False
     custom: Values = field(default_factory=dict)
 
     def in_unseen_box(self) -> Self:
@@ -82,6 +84,10 @@ class Style:
     def set_in_drawing(self, *, in_drawing: bool) -> Self:
         """The style of a drawing, or of an element in it that shows its text all the same."""
         return self._replace_field("in_drawing", in_drawing)
+
+    def laying_out(self, *, lays_out: bool) -> Self:
+        """The style of the children of an element that lays them out, or that does not."""
+        return self if self.lays_out == lays_out else self._replace_field("lays_out", lays_out)
 
     def _replace_field(self, name: str, value: Hashable) -> Self:
         """The style with another value of a field, which is one object for the same value."""

@@ -224,8 +224,8 @@ def _may_hide(name: str, value: str) -> bool:  # noqa: C901, PLR0911 - one line 
             return (parsed := colour(value)) is not None and not is_light(parsed)
         case "left" | "top" | "right" | "bottom" | "margin-left" | "margin-top" | "text-indent":
             return abs(pixels(value) or 0) >= FAR
-        case "float":
-            return value in ("right", "inline-end")
+        case "float" | "position":
+            return value in ("left", "right", "inline-start", "inline-end", "absolute", "fixed")
         case "contain" | "order" | "flex-direction" | "grid-auto-flow" | "grid-row-start" | "grid-column-start":
             return value not in ("none", "row", "column", "auto")
     return False

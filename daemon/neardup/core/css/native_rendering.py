@@ -24,7 +24,7 @@ from neardup.core.css.elements import NEVER_SHOWN, NOT_SHOWN, PERHAPS_SHOWN, dis
 from neardup.core.css.generated_text import WITHOUT_TEXT
 from neardup.core.css.order import SIDES, order_of, position_of
 from neardup.core.css.page_styles import MOST_WORK, StyleSheet
-from neardup.core.css.pieces import InlineBlock, Low, Piece, Text, visible_length
+from neardup.core.css.pieces import Box, InlineBlock, Low, Piece, Text, visible_length
 from neardup.core.css.rendering import (
     SHOWN_IN_OTHER_WAYS,
     START,
@@ -67,6 +67,7 @@ PARTS = re.compile(r"\s*(>)\s*|\s+|([.#]?)([\w*-]+)", re.ASCII)
 EDGES: dict[Piece | Low, Edge | None] = {
     "": None, "\n": Edge.BREAK, Text("\n", HIDDEN): Edge.HIDDEN_BREAK, InlineBlock.START: Edge.INLINE_START,
     InlineBlock.END: Edge.INLINE_END, Low.START: Edge.LOW_START, Low.END: Edge.LOW_END,
+    Box.START: Edge.BOX_START, Box.END: Edge.BOX_END,
 }  # fmt: skip
 MOST_EDGES = 4
 PSEUDOS = ("marker", "before", "after")  # whose texts are shown, in their order
@@ -243,7 +244,7 @@ def _style_flags(style: Style) -> StyleFlag:
     flags = {
         StyleFlag.TAKES_ROOM: style.takes_room, StyleFlag.PLAIN: style.is_plain, StyleFlag.VISIBLE: style.visible,
         StyleFlag.BOXED_IN: style.boxed_in, StyleFlag.IN_DRAWING: style.in_drawing,
-        StyleFlag.TO_THE_LEFT: style.to_the_left,
+        StyleFlag.TO_THE_LEFT: style.to_the_left, StyleFlag.LAYS_OUT: style.lays_out,
     }  # fmt: skip
     return StyleFlag(sum(flag for flag, holds in flags.items() if holds))
 

@@ -6,6 +6,7 @@ is done with the text between them once it is written.
 
 from collections.abc import Collection, Iterable
 from enum import Enum
+from itertools import pairwise
 from typing import NamedTuple
 
 from selectolax.lexbor import LexborNode
@@ -14,16 +15,32 @@ from neardup.core.css.computed_style import HIDDEN, Layer
 from neardup.core.css.elements import is_block
 from neardup.core.native.page import WHY_UNREAD
 from neardup.core.native.page import spaced_text as native_spaced_text
+from neardup.core.text.consonants import BLOCKS
 from neardup.core.text.reading_order import as_read
 
 EDGE = "\0"  # of an inline block: it keeps the spaces before it from those at another edge, and is not shown
 
 BREAK = "\v"  # of a line, in the text of an element; no break in markup, and white space
+JOINER = "\u200d"
+MARK_OFFSETS = (*range(0x04), 0x3C, *range(0x3E, 0x50), *range(0x51, 0x58), 0x62, 0x63)  # in a block of an Indic script
+VIRAMAS = frozenset(chr(block + 0x4D) for block in BLOCKS)
+MARKS = frozenset(chr(block + offset) for block in BLOCKS for offset in MARK_OFFSETS) | frozenset(
+    map(chr, (*range(0x300, 0x370), 0x200C, 0x200D))
+)
 SPACES = "\t\n\r\f"  # that are shown as single ones, and may stand in a run
 
 
 class InlineBlock(Enum):
     """The edges of a block within a line, at which spaces are not shown."""
+
+    START, END = range(2)
+
+
+class Box(Enum):
+    """The edges of a box apart from the text beside it, which stands in lines of its own if it is more than a letter.
+
+    Writers put each letter of a word in a box, too, and a reader sees the word.
+    """
 
     START, END = range(2)
 
@@ -55,7 +72,7 @@ class Text(NamedTuple):
     takes_room: bool = False
 
 
-Piece = str | Text | InlineBlock | Override
+Piece = str | Text | InlineBlock | Box | Override
 
 
 def write_text(pieces: Iterable[Piece], layers: Collection[Layer] | None = None) -> str:
@@ -68,15 +85,28 @@ def write_text(pieces: Iterable[Piece], layers: Collection[Layer] | None = None)
         elif isinstance(piece, Text):
             is_read = piece.layer != HIDDEN if layers is None else piece.layer in layers
             out.append(piece.text if is_read else " " if piece.takes_room and " " in piece.text else "")
-        elif piece is InlineBlock.START or piece is Override.START:
+        elif piece is InlineBlock.START or piece is Box.START or piece is Override.START:
             starts.append(len(out))
         elif piece is InlineBlock.END:
             start = starts.pop()
             out[start:] = ["".join(out[start:]).strip(" "), EDGE]
+        elif piece is Box.END:
+            start = starts.pop()
+            text = "".join(out[start:])
+            out[start:] = [f"\n{text}\n" if count_letters(text) > 1 else text]
         else:
             start = starts.pop()
             out[start:] = [as_read("".join(out[start:]), to_the_left=piece is Override.RIGHT_TO_LEFT)]
     return "".join(out).replace(EDGE, "")
+
+
+def count_letters(text: str) -> int:
+    """How many characters a text has, without white space and edges, marks on letters, and letters that these join."""
+    letters = 0
+    for before, character in pairwise("\0" + text):
+        is_joined = before in VIRAMAS or before == JOINER
+        letters += character > " " and not is_joined and character not in MARKS
+    return letters
 
 
 def collapse_spaces(text: str) -> str:

@@ -51,6 +51,7 @@ from neardup.core.css.order import LEAST_PLACED, order_children
 from neardup.core.css.page_styles import style_sheets
 from neardup.core.css.pieces import (
     BREAK,
+    Box,
     Low,
     Override,
     Piece,
@@ -211,7 +212,7 @@ def _read_text(node: LexborNode, style: Style, page: _Page, low: list[bool]) -> 
 
 def _is_whole(node: LexborNode, style: Style, page: _Page) -> bool:
     """Whether an element is read with all that is in it, as one text."""
-    if page.parts is None or node.mem_id in page.parts.read or not node.is_element_node:
+    if page.parts is None or node.mem_id in page.parts.read or not node.is_element_node or style.lays_out:
         return False
     return style.is_plain or style.boxed_in or (style.in_drawing and node.first_child is None)
 
@@ -366,16 +367,21 @@ def _frame(node: LexborNode, parent: Style, page: _Page) -> Frame:
 def frame_of(tag: str, attributes: Attributes, values: Values, parent: Style, looks: Looks, *, is_aside: bool) -> Frame:
     """The frame of an element by its values, in the style around it; if it `is_aside`, what is in it is hidden."""
     display = display_of(tag, attributes, values)
-    style, is_box_unseen, is_box_low = looks.of(parent, values, display)
     is_out = is_out_of_flow(values)
+    is_block_by_itself = tag in BLOCKS and is_block(display)
+    is_apart = (is_out or parent.lays_out) and display not in ("none", "contents") and not is_block_by_itself
+    if is_apart and display == "inline":
+        display = "block"
+    style, is_box_unseen, is_box_low = looks.of(parent, values, display)
     before = (line_break(style),) if is_box_unseen and is_block(display) and not is_out else ()
     start: Sequence[Piece | Low]
     end: Sequence[Piece | Low]
-    start, end = ((), ()) if is_box_unseen and is_out else edges(display)
+    start, end = ((), ()) if is_box_unseen and is_out else ((Box.START,), (Box.END,)) if is_apart else edges(display)
     if is_box_unseen or is_aside:
         style = style.in_unseen_box()
-    if is_block(display) and start:
-        start = end = (line_break(style),) if tag in BLOCKS or not is_out else ()
+    if is_block(display) and start and not is_apart:
+        start = end = (line_break(style),)
+    style = style.laying_out(lays_out=display.endswith(("flex", "grid")))
     if tag in DRAWINGS or tag in DRAWN_TEXTS:
         style = style.set_in_drawing(in_drawing=tag in DRAWINGS)
     if is_box_low:

@@ -283,7 +283,8 @@ enum nd_style_flag {
     ND_VISIBLE = 4,
     ND_BOXED_IN = 8,
     ND_IN_DRAWING = 16,
-    ND_TO_THE_LEFT = 32
+    ND_TO_THE_LEFT = 32,
+    ND_LAYS_OUT = 64
 };
 enum nd_variant { ND_COVERED, ND_CLIPPED, ND_UNSEEN, ND_VARIANTS };
 
@@ -319,7 +320,9 @@ enum nd_edge {
     ND_EDGE_INLINE_START,
     ND_EDGE_INLINE_END,
     ND_EDGE_LOW_START,
-    ND_EDGE_LOW_END
+    ND_EDGE_LOW_END,
+    ND_EDGE_BOX_START,
+    ND_EDGE_BOX_END
 };
 
 /* What an element shows beside what is within it, and where it stands among its siblings.  Each byte of `start` and `end`
@@ -350,7 +353,14 @@ typedef struct {
     uint64_t letter_count;
 } nd_frames;
 
-enum nd_piece_kind { ND_PIECE_BREAK, ND_PIECE_TEXT, ND_PIECE_INLINE_START, ND_PIECE_INLINE_END };
+enum nd_piece_kind {
+    ND_PIECE_BREAK,
+    ND_PIECE_TEXT,
+    ND_PIECE_INLINE_START,
+    ND_PIECE_INLINE_END,
+    ND_PIECE_BOX_START,
+    ND_PIECE_BOX_END
+};
 
 /* A piece of a page, as of core.css.pieces. */
 typedef struct {

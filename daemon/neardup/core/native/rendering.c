@@ -18,6 +18,11 @@ enum {
     MOST_NAMES = 4096,   /* bytes of the classes of an element, which are searched for each rule */
     LEAST_PLACED = 3,    /* see core.css.order */
     HIDDEN_LAYER = 0,
+    JOINER = 0x200D,
+    INDIC = 0x900, /* the first of the blocks of scripts that share one layout, and where the last one ends */
+    INDIC_END = 0xD80,
+    OFFSET = 0x7F, /* of a letter in its block */
+    VIRAMA = 0x4D,
 };
 
 /* Of elements. */
@@ -498,6 +503,12 @@ static bool append_edge(Renderer *r, uint32_t edge) {
         case ND_EDGE_INLINE_END:
             if (!append_piece(r, ND_PIECE_INLINE_END, 0, false, NULL, 0)) return false;
             break;
+        case ND_EDGE_BOX_START:
+            if (!append_piece(r, ND_PIECE_BOX_START, 0, false, NULL, 0)) return false;
+            break;
+        case ND_EDGE_BOX_END:
+            if (!append_piece(r, ND_PIECE_BOX_END, 0, false, NULL, 0)) return false;
+            break;
         case ND_EDGE_LOW_START:
             if (r->low_count == MOST_LOW) return doubt(&r->reader, ND_LARGE);
             r->low[r->low_count++] = false;
@@ -550,7 +561,7 @@ static bool has_child(const Renderer *r, uint32_t number) {
 
 static bool is_whole(const Renderer *r, uint32_t number, uint32_t style) {
     uint32_t flags = style_of(r, style)->flags;
-    if (r->elements[number].flags & READ) return false;
+    if (r->elements[number].flags & READ || flags & ND_LAYS_OUT) return false;
     return flags & (ND_PLAIN | ND_BOXED_IN) || (flags & ND_IN_DRAWING && !has_child(r, number));
 }
 
@@ -891,6 +902,35 @@ static uint8_t *end_inline_block(uint8_t *start, uint8_t *at) {
     return at;
 }
 
+/* Whether a code point is a mark on a letter; see core.css.pieces. */
+static bool is_mark(uint32_t code) {
+    if (code < INDIC || code >= INDIC_END) return (code >= 0x300 && code < 0x370) || code == 0x200C || code == JOINER;
+    uint32_t offset = code & OFFSET;
+    return offset < 4 || offset == 0x3C || (offset >= 0x3E && offset < 0x50) || (offset >= 0x51 && offset < 0x58) ||
+           offset == 0x62 || offset == 0x63;
+}
+
+/* Whether a text has more than one letter, with the marks on it and what these join. */
+static bool is_more_than_a_letter(const uint8_t *at, const uint8_t *end) {
+    uint32_t before = 0, letters = 0, bytes;
+    for (; at < end && letters < 2; at += bytes) {
+        uint32_t code = code_at(at, end, &bytes);
+        bool is_joined = before == JOINER || (before >= INDIC && before < INDIC_END && (before & OFFSET) == VIRAMA);
+        letters += code > ' ' && !is_joined && !is_mark(code);
+        before = code;
+    }
+    return letters > 1;
+}
+
+/* Put what was written from `start` on in lines of its own, if it is more than a letter. */
+static uint8_t *end_box(uint8_t *start, uint8_t *at) {
+    if (!is_more_than_a_letter(start, at)) return at;
+    memmove(start + 1, start, (size_t)(at - start));
+    *start = '\n';
+    at[1] = '\n';
+    return at + 2;
+}
+
 /* Write the pieces of some layers; returns where they end, or NULL if there is too little room. */
 static uint8_t *write_layers(
     const nd_piece *pieces, uint64_t count, const uint8_t *layers, uint8_t *at, const uint8_t *end, bool *is_sound) {
@@ -898,7 +938,7 @@ static uint8_t *write_layers(
     size_t depth = 0;
     for (uint64_t n = 0; n < count; n++) {
         const nd_piece *piece = pieces + n;
-        if ((size_t)(end - at) < (size_t)piece->size + 1) return NULL;
+        if ((size_t)(end - at) < (size_t)piece->size + 2) return NULL;
         switch (piece->kind) {
         case ND_PIECE_BREAK: *at++ = '\n'; break;
         case ND_PIECE_TEXT:
@@ -910,13 +950,15 @@ static uint8_t *write_layers(
             }
             break;
         case ND_PIECE_INLINE_START:
+        case ND_PIECE_BOX_START:
             if (depth == MOST_INLINE) return NULL;
             starts[depth++] = at;
             break;
         default:
             *is_sound = depth > 0;
             if (!depth) return NULL;
-            at = end_inline_block(starts[--depth], at);
+            depth--;
+            at = piece->kind == ND_PIECE_BOX_END ? end_box(starts[depth], at) : end_inline_block(starts[depth], at);
         }
     }
     for (const uint8_t *byte = begin; byte < at; byte++)

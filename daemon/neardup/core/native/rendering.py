@@ -45,7 +45,7 @@ MOST_ROUNDS = 64  # of judging; a page that needs more has many elements in each
 class StyleFlag(IntFlag):
     """As nd_style_flag."""
 
-    TAKES_ROOM, PLAIN, VISIBLE, BOXED_IN, IN_DRAWING, TO_THE_LEFT = (1 << n for n in range(6))
+    TAKES_ROOM, PLAIN, VISIBLE, BOXED_IN, IN_DRAWING, TO_THE_LEFT, LAYS_OUT = (1 << n for n in range(7))
 
 
 class Variant(IntEnum):
@@ -64,7 +64,7 @@ class FrameFlag(IntFlag):
 class Edge(IntEnum):
     """As nd_edge."""
 
-    BREAK, HIDDEN_BREAK, INLINE_START, INLINE_END, LOW_START, LOW_END = range(1, 7)
+    BREAK, HIDDEN_BREAK, INLINE_START, INLINE_END, LOW_START, LOW_END, BOX_START, BOX_END = range(1, 9)
 
 
 def _fields(*names: str) -> tuple[tuple[str, type], ...]:

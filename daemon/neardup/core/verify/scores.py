@@ -54,7 +54,9 @@ SHORT_PART = 40
 LEAST_UNEQUAL = 0.1
 # Of the shorter of two texts of two languages; translations into sister languages have some loan words in a row.
 LEAST_OF_TWO_LANGUAGES = 0.25
-MORE_ALIKE = 0.02  # how much the containment of two skeletons of which a part is disguised exceeds that of the words
+# How much the containment of two skeletons of which a part is disguised exceeds that of the words, in one language, and
+# in two, where the part is a quarter or more.
+MORE_ALIKE, MORE_ALIKE_IN_TWO = 0.02, 0.1
 
 MOST_SKELETONS = 64  # that are kept
 
@@ -360,7 +362,8 @@ def _assess_skeletons(pairs: Sequence[_Texts], thresholds: Thresholds, common: P
         signals = _with(overlap, LANGUAGES, pair.languages)
         of_words = shared[n] / max(min(len(pair.a.shingles), len(pair.b.shingles)), 1)
         assessment = None
-        if kind_of(signals, thresholds) is not None or signals.containment > of_words + MORE_ALIKE:
+        more_alike = MORE_ALIKE if pair.languages == 1 else MORE_ALIKE_IN_TWO
+        if kind_of(signals, thresholds) is not None or signals.containment > of_words + more_alike:
             copied = skeletons.copied_words(*map(skeleton_of, places[n, :2].tolist()))
             assessment = _assess_alike(pair, signals, copied, thresholds, common)
         found.append(assessment or Assessment(None, signals))
