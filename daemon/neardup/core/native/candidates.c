@@ -925,7 +925,7 @@ static int64_t cut_into_groups(const uint64_t *postings, int64_t size, const uin
 int64_t nd_cut_into_groups(const uint64_t *postings, int64_t size, const uint8_t *language_of,
                            const uint32_t *copy_keys, int64_t numbers, int64_t most_keys, int64_t most,
                            uint32_t *pairs_of, uint32_t *groups, int64_t room, nd_common_hashes *found) {
-    if (size < 0 || found->size < 0 || most < 0) {
+    if (size < 0 || found->size < 0 || most < 0 || most_keys < 0) {
         return ND_INVALID;
     }
     if (room < 0 || room - 2 - size / 2 < size) {
