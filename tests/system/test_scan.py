@@ -15,7 +15,9 @@ from neardup.core.text.html import page_text
 from neardup.ledger import connect, read, runs
 
 from tests.support.command import Ended, Neardup, assert_one_line, embedded
+from tests.support.languages import HINDI, TAMIL
 from tests.support.paths import SAMPLES
+from tests.support.sample_texts import STORIES as SAMPLE_TEXTS
 
 STORIES = SAMPLES / "stories"
 PAGES = sorted(STORIES.rglob("*.html"))
@@ -218,3 +220,12 @@ def test_a_wrong_argument_is_one_line_that_names_the_way_out(
 def test_nothing_to_compare_is_a_failure(neardup: Neardup, tmp_path: Path) -> None:
     (tmp_path / "word.txt").write_text("word", encoding="utf-8")
     assert_one_line(neardup("scan", str(tmp_path)), 1, "none of 1 documents can be compared: too_short 1", "word.txt")
+
+
+def test_a_folder_of_several_languages_says_which_texts_seem_to_be_in_which(neardup: Neardup, tmp_path: Path) -> None:
+    for language in (HINDI, TAMIL):
+        for n, text in enumerate(SAMPLE_TEXTS[language][:2]):
+            (tmp_path / f"{language}{n}.txt").write_text(text, encoding="utf-8")
+    (tmp_path / "french.txt").write_text("le chat est dans la maison avec les enfants du village " * 5)
+    ended = neardup("scan", str(tmp_path))
+    assert "language by script and words: HINDI 2, TAMIL 2, ENGLISH 1; 1 of them is uncertain" in ended.err, ended.err

@@ -52,7 +52,8 @@ def scanned(folder: Path) -> tuple[int, int]:
     with new_ledger(None) as ledger, list_documents(Request([str(folder)]), ledger.with_name("texts"), None) as listing:
         config = config_of(ledger, listing.url)
         with scan_processes(config) as processes:
-            counts = asyncio.run(scan_documents(config, listing.documents, processes, unwatched, is_kept=False))
+            scanned = scan_documents(config, listing.documents, processes, unwatched, is_kept=False)
+            counts = asyncio.run(scanned).summary.counts
     return counts.fingerprinted, counts.flagged.total()
 
 

@@ -1,5 +1,6 @@
 """`init` leads from a folder of pages to the first flags in two commands; `demo` never touches the user's own data."""
 
+import json
 import os
 import pty
 import re
@@ -186,8 +187,25 @@ def test_the_demo_has_settings_and_a_ledger_of_its_own(empty: Neardup) -> None:
     assert not own.exists() and [path.name for path in empty.folder.iterdir()] == ["neardup-demo"]
     again = run(empty, "demo")
     assert again.returncode == 0 and "No new flags" in again.stdout
-    shown = run(empty, "show", "4104005", NEARDUP_CONFIG="neardup-demo/config.toml")
-    assert shown.returncode == 0, shown.stderr
+    hint = [line.strip() for line in again.stdout.partition("To look further:")[2].splitlines() if line.strip()]
+    assert len(hint) == 3 and hint[-1].endswith(" review"), hint
+    script = "\n".join(["set -e", *hint[:2], f"{hint[2]} --help"])  # the desk itself would not end
+    env = {name: value for name, value in empty.env.items() if name != "PATH"} | {"PATH": "/usr/bin:/bin"}
+    shown = subprocess.run(
+        ["bash", "-c", script], cwd=empty.folder, env=env, capture_output=True, text=True, check=False
+    )
+    assert shown.returncode == 0 and "4104002" in shown.stdout, shown.stderr
+
+
+def test_the_check_of_a_page_that_is_held_leaves_its_story_out(empty: Neardup) -> None:
+    assert run(empty, "demo").returncode == 0
+    config, page = "neardup-demo/config.toml", "neardup-demo/stories/TAMIL/4104000.html"
+    checked = run(empty, "check", page, "--language", "ta", NEARDUP_CONFIG=config)
+    assert checked.returncode == 0, checked.stderr
+    assert "is the page of the story 4104000, which is held: it is left out" in checked.stdout, checked.stdout
+    found = json.loads(run(empty, "check", page, "--language", "ta", "--json", NEARDUP_CONFIG=config).stdout)
+    assert found["left_out"] == 4104000
+    assert found["matches"] and 4104000 not in {match["story_id"] for match in found["matches"]}
 
 
 def test_the_demo_overwrites_no_files(empty: Neardup) -> None:

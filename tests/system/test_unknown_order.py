@@ -106,4 +106,4 @@ def test_check_shows_dates_of_publication(make_neardup: Callable[[str], Neardup]
     assert "not known" in neardup("check", page, "--language", "ta").out
     neardup.configure(embedded())
     assert neardup("backfill", "--refingerprint").code == 0
-    assert re.search(r"\b5 February 2025\b", neardup("check", page, "--language", "ta").out)
+    assert re.search(r"\b14 April 2025\b", neardup("check", page, "--language", "ta").out)

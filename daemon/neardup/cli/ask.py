@@ -16,7 +16,8 @@ if TYPE_CHECKING:
     import asyncio
 
     from neardup.config import Config
-    from neardup.query.check import CheckResult
+    from neardup.query.check import CheckResult, Match
+    from neardup.records import Language
 
 
 @partial(command, reads_pages=True)
@@ -24,7 +25,10 @@ if TYPE_CHECKING:
 @click.option("--language", required=True, metavar="L", help="A name or an ISO code, such as HINDI or hi.")
 @json_option
 def check(config: "Config", file: IO[bytes], language: str, as_json: bool) -> None:
-    """Show what FILE (a page or plain text; - is stdin) would be flagged against; stores nothing."""
+    """Show what FILE (a page or plain text; - is stdin) would be flagged against; stores nothing.
+
+    If FILE is the page of a story that is held, this story is left out.
+    """
     from neardup.app import make_extraction, open_checker
     from neardup.cli import output
     from neardup.core.page import Unreadable, read_file
@@ -38,16 +42,33 @@ def check(config: "Config", file: IO[bytes], language: str, as_json: bool) -> No
     if isinstance(text, Unreadable):
         raise Fatal(f"{file.name}: {explain(text)}")
 
-    async def check_page(_: "asyncio.Event") -> "CheckResult":
+    async def check_page(_: "asyncio.Event") -> "tuple[CheckResult, Match | None]":
         async with open_checker(config) as checker:
-            return await checker.check(Submission(text_language, text))
+            result = await checker.check(Submission(text_language, text))
+            held = next((match for match in result.matches if _is_page_of(match, text_language, file, config)), None)
+            if held is None:
+                return result, None
+            own = (held.story_id, held.name, held.author_id, held.title, held.published_at)
+            return await checker.check(Submission(text_language, text, *own)), held
 
     with console.show_waiting("check"):
-        result = run_async(check_page)
+        result, held = run_async(check_page)
+    own_id = held and (held.name or held.story_id)
     if as_json:
-        click.echo(json.dumps(result.as_dict(), ensure_ascii=False))
+        click.echo(json.dumps(result.as_dict() | {"left_out": own_id}, ensure_ascii=False))
     else:
+        if held is not None:
+            click.echo(f"{file.name} is the page of the story {own_id}, which is held: it is left out")
         output.show_check(result)
+
+
+def _is_page_of(match: "Match", language: "Language", file: IO[bytes], config: "Config") -> bool:
+    """Whether a file is the page of a story that matches it."""
+    from neardup.pages.store import location_of
+    from neardup.records import Story
+
+    page = Path(location_of(config.content, Story(match.story_id, language, match.path)))
+    return Path(file.name).exists() and page.exists() and page.samefile(file.name)
 
 
 @partial(command, needs_config=False)

@@ -2,10 +2,13 @@
 
 import logging
 import os
+import shlex
+import shutil
 import sys
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from pathlib import Path
 from threading import Event, Thread
 from typing import TYPE_CHECKING, Any, TextIO
 
@@ -21,6 +24,7 @@ if TYPE_CHECKING:
     from neardup.pipeline.summary import Progress as RunProgress
     from neardup.pipeline.summary import Watch
 
+PROGRAM = "neardup"
 LOG_EVERY_SECONDS = 30.0
 SILENT_SECONDS = 2.0  # that a command may take without showing anything on a terminal
 COMMON_KEYS = ("timestamp", "level", "run", "event")
@@ -35,6 +39,15 @@ def set_up_logging() -> None:
     stderr = sys.stderr  # as it is now: a progress bar puts another one in its place, which breaks long lines
     set_up_log(lambda: _configure(stderr))
     logging.basicConfig(level=logging.WARNING, handlers=[_LinesOfLibraries(sys.stderr)])
+
+
+def program() -> str:
+    """How the shell calls this program: by its name if that is on the PATH, or else as it was called now."""
+    called = Path(sys.argv[0])
+    if called.name == "__main__.py":
+        return f"{shlex.quote(sys.executable)} -m {PROGRAM}"
+    found = shutil.which(PROGRAM)
+    return PROGRAM if found and called.exists() and called.samefile(found) else shlex.quote(str(called))
 
 
 class _LinesOfLibraries(logging.StreamHandler[TextIO]):

@@ -1,5 +1,6 @@
 """The commands that find the copies of a whole corpus at once: `scan` on this machine, `spark` on a cluster."""
 
+import shlex
 import shutil
 import sys
 from collections import Counter
@@ -28,7 +29,7 @@ if TYPE_CHECKING:
     from neardup.moderation.export.tables import ExportRow
     from neardup.option_values import Format
     from neardup.pages.reader_pool import OpenReaderPool
-    from neardup.pipeline.summary import Counts
+    from neardup.scan.job import Scan
 
 
 MOST_PAIRS = 1_000  # more than a person reads; an export has all
@@ -84,9 +85,9 @@ def scan(
         config = config_of(ledger, listing.url)
         processes = stack.enter_context(scan_processes(config))
 
-        async def find_and_write(_: "asyncio.Event") -> "Counts":
+        async def find_and_write(_: "asyncio.Event") -> "Scan":
             readers = partial(open_readers, config)
-            counts = await scan_documents(
+            done = await scan_documents(
                 config, listing.documents, processes, console.show_progress, is_kept=keep is not None
             )
             if file_format is None:
@@ -95,13 +96,13 @@ def scan(
                 await write_export(config, readers, None, ExportOptions(file_format))
             if html is not None:
                 await write_export(config, readers, html, ExportOptions("html"))
-            return counts
+            return done
 
-        counts = run_async(find_and_write)
-        _show_outcomes(counts, listing.left_out)
+        done = run_async(find_and_write)
+        _show_outcomes(done, listing.left_out)
     if keep is not None:
-        click.echo(f"kept: neardup --config {write_config(config)} review", err=True)
-    if fail and counts.flagged:
+        click.echo(f"kept: {console.program()} --config {shlex.quote(str(write_config(config)))} review", err=True)
+    if fail and done.summary.counts.flagged:
         raise SystemExit(1)
 
 
@@ -117,14 +118,18 @@ def _stdin() -> Iterator[Path]:
         yield file
 
 
-def _show_outcomes(counts: "Counts", left_out: Counter[str]) -> None:
-    """Print how many documents were compared, and why the others were not."""
+def _show_outcomes(done: "Scan", left_out: Counter[str]) -> None:
+    """Print how many documents were compared, why the others were not, and what their languages seem to be."""
+    from neardup.core.text.scripts import languages_in_words
     from neardup.scan.job import unread_in_words
     from neardup.scan.request import endings_in_words
 
+    counts = done.summary.counts
     click.echo(f"{counts.fingerprinted:,} of {counts.listed:,} documents were compared", err=True)
     if counts.unread():
         click.echo(f"not compared: {unread_in_words(counts)}", err=True)
+    if len(done.guessed) > 1 or done.unsure:
+        click.echo(languages_in_words(done.guessed, done.unsure), err=True)
     if left_out:
         click.echo(f"left out, by ending: {endings_in_words(left_out)}", err=True)
 

@@ -1,6 +1,7 @@
 """The commands that begin something new: `init`, `demo`."""
 
 import os
+import shlex
 import sys
 from collections import Counter
 from contextlib import aclosing
@@ -86,16 +87,17 @@ def init(
         for path in written:
             path.unlink(missing_ok=True)
         raise
-    named = "" if output == Path("config.toml") else f"--config {output} "
+    named = "" if output == Path("config.toml") else f" --config {shlex.quote(str(output))}"
+    program = f"{console.program()}{named}"
     if config.source.kind == ATHENA:
-        click.echo(f"{output} is written.  Fill in its section [source] and extract.body, then: neardup {named}doctor")
+        click.echo(f"{output} is written.  Fill in its section [source] and extract.body, then: {program} doctor")
         return
     if Level.FAIL in print_checks(config):
-        raise Fatal(f"{output} is written, but a test failed: mend it, then run `neardup {named}doctor`")
+        raise Fatal(f"{output} is written, but a test failed: mend it, then run `{program} doctor`")
     click.echo(
         f"\n{output} is written; every key has a comment.  Next:\n"
-        f"    neardup {named}backfill   # find the copies; they are then in {config.export.path}\n"
-        f"    neardup {named}review     # decide them in a browser"
+        f"    {program} backfill   # find the copies; they are then in {config.export.path}\n"
+        f"    {program} review     # decide them in a browser"
     )
 
 
@@ -267,9 +269,10 @@ def demo(folder: Path) -> None:
     for name in [name for name in os.environ if name.startswith(VARIABLE_PREFIX)]:
         del os.environ[name]  # settings of the user's own data
     run_and_print(load(config_path), "backfill", as_json=False)
+    program = console.program()
     click.echo(
         f"\nEverything is in {folder}; delete it when you are done.  To look further:\n"
-        f"    export NEARDUP_CONFIG={config_path}\n"
-        "    neardup show 4104005\n"
-        "    neardup review"
+        f"    export NEARDUP_CONFIG={shlex.quote(str(config_path))}\n"
+        f"    {program} show 4104005\n"
+        f"    {program} review"
     )

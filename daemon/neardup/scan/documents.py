@@ -16,7 +16,7 @@ from neardup.config import Detection
 from neardup.core.fingerprint.word_hashes import PassageHashes
 from neardup.core.page import PageFingerprinted, Unreadable, fingerprint_story, story_of
 from neardup.core.text.extraction import Extraction
-from neardup.core.text.scripts import ENGLISH, UnknownScript, detect_language
+from neardup.core.text.scripts import ENGLISH, UnknownScript, guess_language
 from neardup.core.verify.alignment import NO_HASHES
 from neardup.core.verify.scores import ComparedPair, assess_all
 from neardup.core.verify.text import Text
@@ -69,13 +69,15 @@ class Scratch:
 class ReadDocument(NamedTuple):
     """What was read of a document: its language, ENGLISH for one without letters, and the result of its page.
 
-    `wrong_script` says why its language is not known.  `text` is None where there is nothing to compare.
+    `wrong_script` says why its language is not known.  `text` is None where there is nothing to compare.  `confidence`
+    is that of a language that was guessed.
     """
 
     language: Language
     result: PageFingerprinted | Failure
     text: KeptText | None = None
     wrong_script: str | None = None
+    confidence: float | None = None
 
 
 class Reader:
@@ -115,15 +117,15 @@ class Reader:
 
     def keep(self, document: Document, result: PageFingerprinted | Failure, text: bytes | None) -> ReadDocument:
         """Detect the language of a text that was read, in UTF-8, and keep it to be compared."""
-        language = document.language or ENGLISH
+        language, confidence = document.language or ENGLISH, None
         if text is not None and document.language is None:
             try:
-                language = detect_language(text.decode())
+                language, confidence = guess_language(text.decode())
             except UnknownScript as error:
                 return ReadDocument(language, result, wrong_script=str(error))
         if text is None or not isinstance(result, PageFingerprinted):
             return ReadDocument(language, result)
-        return ReadDocument(language, result, self._scratch.keep(self._number, text))
+        return ReadDocument(language, result, self._scratch.keep(self._number, text), confidence=confidence)
 
 
 class Verifier:

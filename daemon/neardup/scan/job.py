@@ -17,7 +17,7 @@ from neardup.config import Config
 from neardup.core.fingerprint.version import algorithm, check_native_core
 from neardup.core.fingerprint.word_hashes import PassageHashes
 from neardup.core.page import PageFingerprinted
-from neardup.core.text.scripts import ENGLISH
+from neardup.core.text.scripts import ENGLISH, SURE
 from neardup.errors import Fatal
 from neardup.ledger import Ledger, cases, connect, languages, passages, similarities, stories, transaction, verification
 from neardup.ledger.passages import CommonPassage
@@ -101,8 +101,8 @@ async def scan_documents(
     show_progress: Callable[[str], AbstractContextManager[Watch]],
     *,
     is_kept: bool,
-) -> Counts:
-    """Read the documents and flag the copies in the ledger of `config`; returns the counts.
+) -> "Scan":
+    """Read the documents and flag the copies in the ledger of `config`; returns the scan that did it.
 
     A ledger that `is_kept` gets its cases too.  Raises Fatal if no document can be compared, and as `carry_out` does.
     """
@@ -119,7 +119,7 @@ async def scan_documents(
             shutdown_seconds=config.run.shutdown_seconds,
             hooks=[Hook("cases", refresh_cases)] if is_kept else [],
         )
-    return job.summary.counts
+    return job
 
 
 def unread_in_words(counts: Counts) -> str:
@@ -130,7 +130,10 @@ def unread_in_words(counts: Counts) -> str:
 
 
 class Scan:
-    """A scan, for `carry_out`.  Raises Fatal if no document can be compared, or the scratch files have no room."""
+    """A scan, for `carry_out`.  Raises Fatal if no document can be compared, or the scratch files have no room.
+
+    `guessed` counts the documents by the language that they seem to be in, `unsure` those where that is uncertain.
+    """
 
     watermark = None
 
@@ -145,6 +148,8 @@ class Scan:
         self._watch = watch
         self._progress = Progress(self.summary.counts)
         self._compared: list[ComparedDocument] = []
+        self.guessed = Counter[Language]()
+        self.unsure = 0
         self._readers: ReaderPool | None = None
 
     async def prepare(self) -> None:
@@ -250,6 +255,9 @@ class Scan:
         story = Story(number, read.language, document.path, title=name, position=number)
         if isinstance(read.result, PageFingerprinted):
             assert read.text is not None
+            if read.confidence is not None:
+                self.guessed[read.language] += 1
+                self.unsure += read.confidence < SURE
             self._compared.append(ComparedDocument(number, read.language, read.result.fingerprint, read.text))
         return story, read.result
 
