@@ -69,6 +69,7 @@ def scan(
     from neardup.core.languages import SHIPPED
     from neardup.moderation.export.write import ExportOptions
     from neardup.moderation.export.write import export as write_export
+    from neardup.ops.selectors import propose_chrome
     from neardup.scan.job import scan_documents, scan_processes
     from neardup.scan.request import STDIN, Request, config_of, list_documents, new_ledger, write_config
     from neardup.source.documents import Columns
@@ -82,7 +83,8 @@ def scan(
         stdin = stack.enter_context(_stdin()) if STDIN in paths else None
         texts = ledger.with_name(f"{ledger.name}.texts")
         listing = stack.enter_context(list_documents(request, texts, stdin))
-        config = config_of(ledger, listing.url)
+        strip = propose_chrome(listing.pages)
+        config = config_of(ledger, listing.url, strip)
         processes = stack.enter_context(scan_processes(config))
 
         async def find_and_write(_: "asyncio.Event") -> "Scan":
@@ -100,6 +102,8 @@ def scan(
 
         done = run_async(find_and_write)
         _show_outcomes(done, listing.left_out)
+        if strip:
+            click.echo(f"left out of the pages, because most of them share it: {', '.join(strip)}", err=True)
     if keep is not None:
         click.echo(f"kept: {console.program()} --config {shlex.quote(str(write_config(config)))} review", err=True)
     if fail and done.summary.counts.flagged:

@@ -5,12 +5,14 @@ holds, and the less other text.  Pages of several designs may need a selector ea
 stories that say the same on page after page, such as share buttons.
 """
 
+import os
 import re
 import socket
 from collections import Counter, defaultdict
 from collections.abc import Collection, Iterable, Iterator, Sequence
 from contextlib import aclosing, closing
 from dataclasses import dataclass, field
+from pathlib import Path
 from random import Random
 from typing import NamedTuple
 
@@ -19,11 +21,13 @@ from selectolax.lexbor import LexborHTMLParser, LexborNode
 from neardup.config import Config, Content
 from neardup.core.page import Page
 from neardup.core.text.decoding import NoStoryText, decode
+from neardup.core.text.scripts import UnknownScript, guess_language
 from neardup.core.text.story import INVISIBLE
 from neardup.errors import Fatal, NeardupError
 from neardup.pages.store import Pages, open_transfers, path_of
 from neardup.records import BadRow, Language, Story
 from neardup.source import rows_of
+from neardup.source.folder import SAMPLE_BYTES, prose_of
 from neardup.source.listings import open_source
 
 PAGES = 20
@@ -43,6 +47,7 @@ CONTAINERS = frozenset(["article", "blockquote", "body", "div", "main", "section
 NAVIGATION = frozenset(["a", "nav", "header", "footer", "aside", "form", "button", "label"])
 LEAST_REPEATS = 2  # pages on which a box says again what it says on others,
 LEAST_SHARE = 0.1  # and as a share of all pages: a template of several may have boxes of its own
+MOST_SHARE = 0.5  # of the pages of a folder, on which its chrome stands
 BOXES = frozenset(["nav", "header", "footer", "aside", "form", "button"])  # selected by their tag too
 
 
@@ -222,19 +227,59 @@ def _plain_selectors(node: LexborNode) -> tuple[list[str], list[str]]:
     return by_class, [f"#{own_id}"] if PLAIN_NAME.fullmatch(own_id) else []
 
 
-def propose_strip(pages: Sequence[tuple[Language, Page]], body: str) -> tuple[str, ...]:
+def propose_strip(
+    pages: Sequence[tuple[Language, Page]], body: str, least_share: float = LEAST_SHARE
+) -> tuple[str, ...]:
     """Selectors of what stands inside the stories of these pages, and says the same on every page of a language.
 
-    `body` selects the stories; "" means that they are the whole pages.
+    `body` selects the stories; "" means that they are the whole pages.  At least `least_share` of the pages repeat it.
     """
     stories = [(language, found) for language, page in pages if (found := _stories(page, body))]
     said = defaultdict[str, list[tuple[Language, str]]](list)  # by selector: what its elements say, page by page
     for language, story in stories:
         for selector, text in _box_texts(story).items():
             said[selector].append((language, text))
-    least = max(LEAST_REPEATS, LEAST_SHARE * len(pages))
+    least = max(LEAST_REPEATS, least_share * len(pages))
     repeated = {selector for selector, texts in said.items() if _repeats(texts) >= least}
     return tuple(dict.fromkeys(selector for _, story in stories for selector in _outermost(story, repeated)))
+
+
+def propose_chrome(files: Sequence[Path]) -> tuple[str, ...]:
+    """Selectors of what most of these pages share, such as menus; none if it may be the stories that they share.
+
+    So it is if there are few different pages, or if most of their text would be left out.
+    """
+    chosen = Random(SEED).sample(files, min(PAGES, len(files)))  # noqa: S311 - not for security
+    bodies = {body for file in chosen if (body := _read_beginning(file)) is not None}
+    pages = [(language, Page(body)) for body in sorted(bodies) if (language := _guess(body)) is not None]
+    if len(pages) <= FEW_PAGES or not (strip := propose_strip(pages, "", MOST_SHARE)):
+        return ()
+    lengths = [(_length(page, ()), _length(page, strip)) for _, page in pages]
+    return tuple(sorted(strip)) if 2 * sum(left for _, left in lengths) > sum(whole for whole, _ in lengths) else ()
+
+
+def _read_beginning(file: Path) -> bytes | None:
+    try:
+        with os.fdopen(os.open(file, os.O_RDONLY | os.O_NONBLOCK), "rb") as opened:  # a pipe would block
+            return opened.read(SAMPLE_BYTES)
+    except OSError:
+        return None
+
+
+def _guess(body: bytes) -> Language | None:
+    try:
+        return guess_language(prose_of(body)).language
+    except (NoStoryText, UnknownScript):
+        return None
+
+
+def _length(page: Page, strip: Collection[str]) -> int:
+    """The length of a page's text in characters, without what these selectors match."""
+    parser = LexborHTMLParser(decode(page.body, page.content_type))
+    parser.strip_tags(["head", "script", "style"])
+    for node in parser.css(", ".join(strip)) if strip else ():
+        node.decompose()
+    return len("".join(parser.text().split()))
 
 
 def _repeats(texts: Sequence[tuple[Language, str]]) -> int:

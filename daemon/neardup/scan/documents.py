@@ -29,7 +29,6 @@ from neardup.records import Assessment, Candidate, Language, PairedStory
 from neardup.scan.workers import lift_time_limit, limit_time
 from neardup.source.documents import Document
 
-WHOLE_PAGE = Extraction()
 CACHE_BYTES = 64_000_000  # of texts, by each process
 HELD_BYTES = CACHE_BYTES // 2  # of texts that are compared at a time
 
@@ -81,9 +80,10 @@ class ReadDocument(NamedTuple):
 
 
 class Reader:
-    """Reads documents for one process, and keeps their texts in one of the scratch files."""
+    """Reads documents for one process by an `extraction`, and keeps their texts in one of the scratch files."""
 
-    def __init__(self, content: PlainContent, scratch: Scratch, number: int) -> None:
+    def __init__(self, content: PlainContent, extraction: Extraction, scratch: Scratch, number: int) -> None:
+        self._extraction = extraction
         self._pages = Pages(content)
         self._scratch = scratch
         self._number = number
@@ -110,7 +110,7 @@ class Reader:
         except NeardupError as error:
             return ReadDocument(language, failure_of(error))
         assert page is not None  # without an ETag none is unchanged
-        story = story_of(page, WHOLE_PAGE)
+        story = story_of(page, self._extraction)
         if isinstance(story, Unreadable):
             return ReadDocument(language, story)
         return self.keep(document, fingerprint_story(page, story, named=False), story.text.utf8)

@@ -12,7 +12,7 @@ from typing import Any, NamedTuple, TypeVar
 
 import numpy as np
 
-from neardup.app import open_readers
+from neardup.app import make_extraction, open_readers
 from neardup.config import Config
 from neardup.core.fingerprint.version import algorithm, check_native_core
 from neardup.core.fingerprint.word_hashes import PassageHashes
@@ -78,17 +78,17 @@ def scan_processes(config: Config) -> Iterator[Processes]:
 
     Raises Fatal for a store that does not exist, and for a native core that computes other fingerprints.
     """
-    content = PlainContent.of(config.content)
+    content, extraction = PlainContent.of(config.content), make_extraction(config)
     try:
         check_native_core()  # it loads what all processes need, too
     except RuntimeError as error:
         raise Fatal(str(error)) from error
     with ExitStack() as stack:
         scratches = [stack.enter_context(closing(Scratch())) for _ in range(PROCESSES + 1)]
-        reader, verifier = Reader(content, scratches[-1], PROCESSES), Verifier(config.detection, scratches)
+        reader, verifier = Reader(content, extraction, scratches[-1], PROCESSES), Verifier(config.detection, scratches)
 
         def operations(number: int) -> Operations:
-            read = Reader(content, scratches[number], number).read_all
+            read = Reader(content, extraction, scratches[number], number).read_all
             return {READ: read, BEGIN: verifier.begin, VERIFY: verifier.verify}
 
         yield Processes(stack.enter_context(fork_workers(operations)), reader, verifier)

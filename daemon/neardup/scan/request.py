@@ -10,7 +10,7 @@ from functools import partial
 from pathlib import Path
 from tempfile import TemporaryDirectory
 
-from neardup.config import Config, Content, Ledger, Source
+from neardup.config import Config, Content, Extract, Ledger, Source
 from neardup.errors import Fatal, Misuse, NeardupError
 from neardup.ledger import files, lock, read, runs
 from neardup.records import Language
@@ -29,6 +29,7 @@ from neardup.source.documents import (
 )
 from neardup.source.rows import TABLE_ENDINGS
 
+MARKUP_ENDINGS = (".html", ".htm", ".xhtml")
 MAX_BYTES = 20_000_000  # of a document: longer than any novel
 STDIN = "-"
 ANY_COLUMNS = Columns()
@@ -51,11 +52,15 @@ class Request:
 
 @dataclass(frozen=True, slots=True)
 class Listing:
-    """The documents of a scan, the URL of their texts, and the files of folders that are left out, by ending."""
+    """The documents of a scan, the URL of their texts, and the files of folders that are left out, by ending.
+
+    `pages` are the files with markup, unless there are tables.
+    """
 
     documents: Documents
     url: str
     left_out: Counter[str]
+    pages: Sequence[Path] = ()
 
 
 @contextmanager
@@ -81,7 +86,9 @@ def list_documents(request: Request, spool_file: Path, stdin: Path | None) -> It
         root = Path(os.path.commonpath([folder.absolute() for folder in folders]))
         read, url = partial(file_documents, root=root, language=request.language), f"file:{root}"
         size = len(reference) + len(files)
-        yield Listing(Documents(read(files), read(reference) if request.reference else None, size), url, left_out)
+        pages = [file for file in (*reference, *files) if file.suffix.lower() in MARKUP_ENDINGS]
+        documents = Documents(read(files), read(reference) if request.reference else None, size)
+        yield Listing(documents, url, left_out, pages)
         return
     with Spool(spool_file) as spool:
         several = len(files) + len(reference) > 1
@@ -150,11 +157,15 @@ def _is_abandoned(ledger: Path) -> bool:
     return False
 
 
-def config_of(ledger: Path, url: str) -> Config:
-    """The configuration of a scan, by which the commands on flags work on its ledger."""
+def config_of(ledger: Path, url: str, strip: tuple[str, ...] = ()) -> Config:
+    """The configuration of a scan, by which the commands on flags work on its ledger.
+
+    `strip` selects what is left out of the pages.
+    """
     return Config(
         source=Source(kind="scan"),
         content=Content(url=url, max_bytes=MAX_BYTES),
+        extract=Extract(strip=strip),
         ledger=Ledger(path=ledger),
     )
 
@@ -166,6 +177,7 @@ def write_config(config: Config) -> Path:
         "# Written by `neardup scan`, for `neardup show`, `export` and `review`.",
         f'[source]\nkind = "{config.source.kind}"',
         f"[content]\nurl = {json.dumps(config.content.url, ensure_ascii=False)}\nmax_bytes = {MAX_BYTES}",
+        f"[extract]\nstrip = {json.dumps(config.extract.strip, ensure_ascii=False)}",
         f"[ledger]\npath = {json.dumps(config.ledger.path.name, ensure_ascii=False)}",
     )
     try:
