@@ -48,6 +48,10 @@ def test_names_work_wherever_ids_do(named: Neardup, redis_or_valkey_url: str) ->
     assert compared.code == 0 and f"A: story {name_of(a)}" in compared.out, compared.out + compared.err
     exported = named("export", "--story", name_of(a), "--format", "html")
     assert f"story {name_of(a)}" in exported.out
+    for options in ([], ["--by", "story"], ["--keep", "earliest"]):
+        table = list(csv.DictReader(named("export", *options, "--format", "csv").out.splitlines()))
+        ids = {row[column] for row in table for column in row if column in {"story_id", "matched_id", "top_source_id"}}
+        assert ids and all(name.startswith("कथा ") for name in ids), f"{options}: {ids}"
     by_story = named("export", "--by", "story", "--format", "csv")
     assert name_of(b) in by_story.out or name_of(a) in by_story.out
 

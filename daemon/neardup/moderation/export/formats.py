@@ -36,6 +36,7 @@ SIGNS = frozenset("=+-@\u2212")  # LibreOffice also accepts U+2212, the minus si
 MAY_BE_FORMULA = re.compile(r"[^\w\s.,:!?()\u0900-\u0dff]|^[\t\r\n]")  # a fast test that most texts do not match
 CELL_STARTS = re.compile(r"(?<=[;\t\r\n])")
 IGNORED_CATEGORIES = frozenset("CMZ")  # Unicode categories: control, format and unassigned; marks; separators
+SIDES = ("story", "matched", "top_source")  # of which a row has ids and names
 ROWS_PER_GROUP = 10_000
 MAX_ROWS = 1_048_575  # of a sheet, beside the header
 WORKBOOK_OPTIONS = {
@@ -51,6 +52,7 @@ REPLACED_CHARACTERS = str.maketrans("\ufffe\uffff", "\ufffd\ufffd")  # XML forbi
 def write_csv(path: Path, rows: Iterable[ExportRow], table: Table, *, bom: bool = False) -> None:
     """Write CSV by RFC 4180, in UTF-8, with every text quoted and guarded against spreadsheet formulas.
 
+    An id that is a name in the listing is that name.
     Excel needs the byte order mark (`bom`) to recognise UTF-8.
     """
     with path.open("w", encoding="utf-8", newline="") as out:
@@ -59,7 +61,18 @@ def write_csv(path: Path, rows: Iterable[ExportRow], table: Table, *, bom: bool 
         writer = csv.writer(out, quoting=csv.QUOTE_NONNUMERIC)
         writer.writerow(table.columns)
         for row in rows:
-            writer.writerow([_cell(value) for value in row.values()])
+            writer.writerow([_cell(value) for value in _with_names(row, table).values()])
+
+
+def _with_names(row: ExportRow, table: Table) -> ExportRow:
+    """A row with the names of stories in place of the integers that are made from them."""
+    named = [(row["story_id"], row["name"])] if "name" in row else []
+    named += [(row[f"{side}_id"], row[side_name]) for side in SIDES if (side_name := f"{side}_name") in row]
+    name_of = {story_id: name for story_id, name in named if name}
+    return {
+        column: name_of.get(value, value) if column in table.ids - {"flag_id"} else value
+        for column, value in row.items()
+    }
 
 
 def _cell(value: object) -> object:
