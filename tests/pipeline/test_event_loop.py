@@ -26,6 +26,7 @@ ALLOWED = {  # file and function that may make blocking calls, and why
     ("neardup/pages/fork_server.py", "_spawn"): "a fork takes a millisecond",
     ("neardup/pages/watchdog.py", "resident_bytes"): "/proc is not a disk",
     ("neardup/source/rows.py", "__call__"): "reads the next buffer of a local file",
+    ("neardup/source/rows.py", "head"): "reads the first buffer of a local file",
     ("neardup/telemetry/lazy_metrics.py", "register"): "loads the library of metrics, once a process",
     ("redis/utils.py", "get_lib_version"): "a stat for each new connection",
     ("neardup/pipeline/gauges.py", "refresh_gauges"): "one statvfs per minute",

@@ -41,7 +41,7 @@ MISTAKES: dict[str, tuple[Files, list[str], int, str]] = {
     ),
     "a manifest in UTF-16": (listing("list.csv", "id,language\n1,hi\n".encode("utf-16")), ["backfill"], 2, "as CSV"),
     "a workbook as a manifest": (listing("list.xlsx", b"PK\x03\x04..."), ["backfill"], 2, "save it as CSV"),
-    "a JSON array as a manifest": (listing("list.json", '[{"id": 1}]'), ["backfill"], 2, "one JSON object a line"),
+    "a row without a language": (listing("list.json", '[{"id": 1}]'), ["backfill"], 1, "unknown language ''"),
     "a picture as a manifest": (listing("list.csv", b"\x89PNG\r\n\0\0"), ["backfill"], 2, "is not text in UTF-8"),
     "an empty manifest": (listing("list.csv", "id,language\n"), ["backfill"], 1, "look at source.manifest"),
     "a language that is not known": (

@@ -102,11 +102,8 @@ def common_order(a: RareWords, b: RareWords) -> tuple[Places, Places]:
 
 def longest_increasing(numbers: Sequence[int]) -> list[int]:
     """The positions of a longest increasing subsequence of distinct numbers."""
-    least, ends, before = (
-        list[int](),
-        list[int](),
-        list[int](),
-    )  # the least last number of each length, and its position
+    # The least last number of a subsequence of each length, and its position; of each position, the one before it.
+    least, ends, before = list[int](), list[int](), list[int]()
     for position, number in enumerate(numbers):
         length = bisect_left(least, number)
         before.append(ends[length - 1] if length else -1)
