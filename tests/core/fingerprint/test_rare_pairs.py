@@ -45,8 +45,12 @@ def test_the_order_of_the_text_does_not_matter(words: list[bytes]) -> None:
 
 @given(st.lists(st.sampled_from(RARE), min_size=2, max_size=2, unique=True), st.integers(0, 2 * NEARBY))
 def test_two_rare_words_are_a_pair_if_they_stand_close_together(pair: list[bytes], between: int) -> None:
-    found = rare_pairs(hashes_of([pair[0], *[COMMON[0]] * between, pair[1]]))
+    found = rare_pairs(hashes_of([pair[0], *[COMMON[0]] * between, pair[1], COMMON[1]]))
     assert len(found) == (between < NEARBY)
+
+
+def test_a_language_without_a_list_of_common_words_has_no_pairs() -> None:
+    assert not len(rare_pairs(hashes_of(RARE * 2))) and not len(rare_pairs.reference(hashes_of(RARE * 2)))
 
 
 @given(texts)

@@ -17,6 +17,7 @@ from neardup.core.fingerprint.word_hashes import Hashes, Places
 
 FILE = Path(__file__).with_name("common_words.npy")
 CHUNK = 64  # bits, 2^6
+LEAST_COMMON = 15  # percent of the words; a text whose language has no list has about 7
 
 Filter = npt.NDArray[np.uint64]
 Mask = npt.NDArray[np.bool_]
@@ -44,6 +45,11 @@ def are_rare(words: Hashes) -> Mask:
     places = places_in(words, filter_bits(common_words()))
     chunks = common_words().take((places >> np.uint64(6)).astype(np.intp))
     return np.asarray(chunks >> (places & np.uint64(CHUNK - 1)) & np.uint64(1) == 0)
+
+
+def is_in_a_listed_language(words: Hashes) -> bool:
+    """Whether enough words (n,) of a text are common: where no list names those of its language, all seem rare."""
+    return bool((len(words) - np.count_nonzero(are_rare(words))) * 100 >= len(words) * LEAST_COMMON)
 
 
 class RareWords(NamedTuple):

@@ -8,7 +8,7 @@ of a story stand among its passage hashes, and are a bottom-k sketch (Broder, SE
 
 import numpy as np
 
-from neardup.core.fingerprint.common_words import are_rare
+from neardup.core.fingerprint.common_words import are_rare, is_in_a_listed_language
 from neardup.core.fingerprint.word_hashes import Hashes, PassageHashes, hashes_of, mix
 from neardup.core.native import fingerprint as native
 from neardup.core.native import in_c
@@ -19,7 +19,12 @@ NEARBY = 4  # words from one of a pair to the other
 
 @in_c(native.rare_pairs)
 def rare_pairs(words: Hashes) -> PassageHashes:
-    """Word hashes (n,), in reading order -> the hashes of the least rare pairs, in no order."""
+    """Word hashes (n,), in reading order -> the hashes of the least rare pairs, in no order.
+
+    A text whose language has no list of common words has none: its most frequent words would make the pairs.
+    """
+    if not is_in_a_listed_language(words):
+        return hashes_of(words[:0])
     places = np.flatnonzero(are_rare(words))
     rare, found = words[places], [words[:0]]
     for ahead in range(1, NEARBY + 1):

@@ -22,6 +22,7 @@ enum {
     SKELETON_GRAM = 14, /* consonants */
     LEAST = 24,         /* skeleton hashes of a story, if it has so many grams */
     SHARE = 96,         /* one of so many grams, if that is more */
+    LEAST_COMMON = 15,  /* percent of the words of a text; one with less is in no language with a list of common words */
     NEARBY = 4,         /* words from one of a rare pair to the other */
     SPARE = 3,          /* times as many hashes as are wanted are expected below the limit */
     DIGEST_BITS = 128,
@@ -439,7 +440,7 @@ static size_t keep_least(uint64_t number, uint64_t *least, size_t kept) {
  * the present one, the last one's the lowest: whether it is rare. */
 static size_t sample_rare_pairs(
     const uint64_t *words, size_t count, const uint64_t *common_words, uint64_t common_bits, uint64_t *hashes) {
-    size_t kept = 0;
+    size_t kept = 0, rare = 0;
     unsigned recent = 0;
     for (size_t n = 0; n < count; n++) {
         uint64_t place = words[n] >> (64 - common_bits);
@@ -450,7 +451,9 @@ static size_t sample_rare_pairs(
                     kept = keep_least(mix(words[n - back] + words[n]), hashes, kept);
         }
         recent = (recent << 1 | is_rare) & ((1u << NEARBY) - 1);
+        rare += is_rare;
     }
+    if ((count - rare) * 100 < count * LEAST_COMMON) return 0;
     for (size_t n = 0; n < kept; n++) hashes[n] = passage_hash(hashes[n]);
     return kept;
 }

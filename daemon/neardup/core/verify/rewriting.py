@@ -16,7 +16,7 @@ from difflib import SequenceMatcher
 
 import numpy as np
 
-from neardup.core.fingerprint.common_words import RareWords, are_rare, distinct_rare_words
+from neardup.core.fingerprint.common_words import RareWords, distinct_rare_words, is_in_a_listed_language
 from neardup.core.fingerprint.word_hashes import Hashes, PassageHashes, Places
 from neardup.core.verify.own_text import are_own
 from neardup.core.verify.sets import count_shared
@@ -24,8 +24,6 @@ from neardup.core.verify.text import Text
 from neardup.core.verify.tiers import REWRITTEN_SHARE
 from neardup.records import NO_SPANS, Spans
 
-# The share of a story's words that are common, at least.  A text whose language has no list of them has about .07.
-LEAST_COMMON = 0.15
 MAX_GAP = 50  # words between two of a block, on each side
 MIN_BLOCK = 3  # words of the subsequence
 NO_PLACES: Places = np.empty(0, np.intp)
@@ -50,7 +48,9 @@ def compare_rare_words(a: Text, b: Text, common: PassageHashes) -> Rewriting | N
 
     `common` are the hashes of the common passages that both hold, ascending.
     """
-    if not (len(common) or _may_be_rewritten(a, b)) or min(map(_share_of_common, (a, b))) < LEAST_COMMON:
+    if not (len(common) or _may_be_rewritten(a, b)):
+        return None
+    if not (is_in_a_listed_language(a.word_hashes) and is_in_a_listed_language(b.word_hashes)):
         return None
     if b.text_hash < a.text_hash:  # of several subsequences, both directions find the same one
         found = compare_rare_words(b, a, common)
@@ -67,11 +67,6 @@ def _may_be_rewritten(a: Text, b: Text) -> bool:
     rare_a, rare_b = a.rare_words.hashes, b.rare_words.hashes
     least = REWRITTEN_SHARE * float(len(rare_a) * len(rare_b)) ** 0.5
     return bool(count_shared(rare_a, rare_b) >= least)
-
-
-def _share_of_common(text: Text) -> float:
-    """The share of a text's words that are common."""
-    return 1 - float(are_rare(text.word_hashes).mean())
 
 
 def _compare(a: RareWords, b: RareWords, apart: Sequence[Places]) -> Rewriting:
