@@ -17,7 +17,7 @@ from neardup.core.fingerprint.word_hashes import Hashes, Places
 
 FILE = Path(__file__).with_name("common_words.npy")
 CHUNK = 64  # bits, 2^6
-LEAST_COMMON = 15  # percent of the words; a text whose language has no list has about 7
+LEAST_COMMON = 25  # percent of the words; a text whose language has no list has 7, or 18 if a frequent word is listed
 
 Filter = npt.NDArray[np.uint64]
 Mask = npt.NDArray[np.bool_]
