@@ -46,7 +46,7 @@ class Upkeep:
     async def run(self) -> None:
         """Do what is due every EVERY_SECONDS until cancelled; what fails is logged once, and tried again.
 
-        That holds for any error: if this ended, submitted stories would stay unsettled, and nobody would be told.
+        That holds for any error: if this ended, submitted stories would stay unsettled, without a word.
         """
         failed: str | None = None
         while True:

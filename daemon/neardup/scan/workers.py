@@ -1,7 +1,7 @@
 """Processes that are forked from this one, and carry out operations with what it has loaded.
 
 They are forked before this process has threads and an event loop.  A process that dies is not replaced: the caller of
-its operation is told so.
+its operation fails.
 """
 
 import asyncio
@@ -46,7 +46,7 @@ class Workers:
         try:
             return await self._ask(connection, operation, arguments)
         finally:
-            self._idle.put_nowait(connection)  # of one that died, too: who waits for it is told so
+            self._idle.put_nowait(connection)  # of one that died, too: who waits for it sees that
 
     async def run_everywhere(self, operation: str, *arguments: object) -> None:
         """Carry out an operation in each process that is left, while none has another."""

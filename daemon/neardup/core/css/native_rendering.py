@@ -1,4 +1,4 @@
-"""Renders most pages in the native core, which is told what elements show, once for elements that are alike.
+"""Renders most pages in the native core, which asks what elements show, once for elements that are alike.
 
 What an element shows beside that which is within it, and the style that it hands down, are its frame.  They follow from
 the style around it, its tag, the rules that match it, and the attributes that style it.  The native core finds these,
@@ -107,7 +107,9 @@ def render_natively(
     def may_hide(kind: str, value: bytes) -> bool:
         return acting_attribute({kind: value.decode()}) is not None
 
-    found = render_pieces(root, RULES, page.native, _find(root, page), frames.memory, judge=may_hide, tell=frames.tell)
+    found = render_pieces(
+        root, RULES, page.native, _find(root, page), frames.memory, judge=may_hide, answer=frames.answer
+    )
     if found is None:
         frames.clear()
     return frames.write(found) if isinstance(found, Pieces) else None
@@ -120,7 +122,7 @@ def _find(root: LexborNode, page: _PageRules) -> npt.NDArray[np.uint64]:
 
 
 class _KnownFrames(threading.local):
-    """What a thread has told the native core, by the numbers that this knows."""
+    """The frames and styles that a thread gave the native core, by their numbers there."""
 
     def __init__(self) -> None:
         self.memory = FrameMemory()
@@ -147,9 +149,9 @@ class _KnownFrames(threading.local):
             self._rules_by_number[self._count] = found.rules
         return found
 
-    def tell(self, kind: int, key: bytes) -> bool:
-        """Tell the native core what it asks for; False if there is no room for it."""
-        return self._tell_frame(key) if kind == FRAME_KEY else self._tell_variant(*unpack_from("=2I", key))
+    def answer(self, kind: int, key: bytes) -> bool:
+        """Give the native core what it asks for; False if there is no room for it."""
+        return self._add_frame(key) if kind == FRAME_KEY else self._add_variant(*unpack_from("=2I", key))
 
     def write(self, pieces: Pieces) -> RenderedUtf8 | None:
         characters = Counter[Layer]()
@@ -165,7 +167,7 @@ class _KnownFrames(threading.local):
         utf8, counts = written
         return RenderedUtf8(utf8, characters[HIDDEN] / max(1, characters.total()), counts)
 
-    def _tell_variant(self, number: int, kind: int) -> bool:
+    def _add_variant(self, number: int, kind: int) -> bool:
         style = self._styles[number]
         match kind:
             case Variant.COVERED:
@@ -180,7 +182,7 @@ class _KnownFrames(threading.local):
         self.memory.add_variant(number, Variant(kind), variant_number)
         return True
 
-    def _tell_frame(self, key: bytes) -> bool:
+    def _add_frame(self, key: bytes) -> bool:
         sheets, style, count = unpack_from("=3I", key)
         matched: tuple[int, ...] = unpack_from(f"={count}I", key, 12)
         tag, *pairs = key[12 + 4 * count : -1].decode().split("\0")

@@ -85,7 +85,7 @@ ND_API int64_t nd_hash_text(
     const nd_tables *tables, const uint8_t *text, size_t bytes, uint8_t *room, size_t room_bytes, nd_fingerprint *out);
 
 /* The hashes of the rare pairs of `count` words, by their hashes in reading order; returns how many there are.
- * `hashes` has room for ND_RARE_PAIRS.  ND_INVALID: no filter.  Reference: core.fingerprint.rare_words.rare_pairs. */
+ * `hashes` has room for ND_RARE_PAIRS.  ND_INVALID: no filter.  Reference: core.fingerprint.rare_pairs.rare_pairs. */
 ND_API int64_t nd_rare_pairs(
     const uint64_t *words, int64_t count, const uint64_t *common_words, int64_t common_bits, uint32_t *hashes);
 

@@ -2,7 +2,7 @@
  *
  * The first pass lists the elements of the page, finds the rules of style sheets that match each, and those elements of which
  * more is read than their text.  The second one walks the story with a stack of what is still to be shown.  What an element shows beside that
- * within it, and the style that it hands down, is its frame.  The caller tells the frame, once for elements that are alike
+ * within it, and the style that it hands down, is its frame.  The caller adds the frame, once for elements that are alike
  * (`append_key`); what a frame means for the text is explained in core.css.rendering, whose functions are the reference.
  *
  * A selector is matched from right to left.  An element can match only if it has all the names that the last compound
@@ -387,7 +387,7 @@ static bool append_key(Renderer *r, const Element *element, uint32_t style) {
     return true;
 }
 
-/* Find the frame of an element within a style; false with a doubt, and `frame` is NONE if the caller must tell it first. */
+/* Find the frame of an element within a style; false with a doubt, and `frame` is NONE if the caller must add it first. */
 static bool find_frame(Renderer *r, const Element *element, uint32_t style, uint32_t *frame) {
     uint8_t *key = r->keys;
     if (!append_key(r, element, style)) return false;
@@ -402,7 +402,7 @@ static bool find_frame(Renderer *r, const Element *element, uint32_t style, uint
 
 static const nd_style *style_of(const Renderer *r, uint32_t number) { return r->frames->styles + number; }
 
-/* Find another style of the same text; false with a doubt, and `variant` is NONE if the caller must tell it first. */
+/* Find another style of the same text; false with a doubt, and `variant` is NONE if the caller must add it first. */
 static bool find_variant(Renderer *r, uint32_t style, enum nd_variant kind, uint32_t *variant) {
     *variant = style_of(r, style)->variants[kind];
     if (*variant != NONE) return *variant < r->frames->style_count || refuse(r);
@@ -801,7 +801,7 @@ static bool enter(Renderer *r, const Part *part) {
         if (!is_arranged && !are_moved(r, children, count, style, &is_arranged)) return false;
         if (is_arranged && !arrange(r, children, count, frame, &style)) return false;
     }
-    if (style == NONE) { /* the caller must tell it first */
+    if (style == NONE) { /* the caller must add it first */
         r->part_count = first;
         return true;
     }

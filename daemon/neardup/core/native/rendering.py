@@ -36,7 +36,7 @@ FRAME = np.dtype(
 GENERATED = np.dtype([(name, np.uint32) for name in ("offset", "size", "layer", "takes_room", "visible")])
 MOST_LAYERS, LAYERS = 32, 256  # that a page has, and that are known
 MOST_STYLES, MOST_FRAMES, MOST_GENERATED, MOST_LETTERS = 4096, 2048, 1024, 1 << 16  # that are known
-UNTOLD = 0xFFFFFFFF
+UNKNOWN = 0xFFFFFFFF
 FRAME_KEY, VARIANT_KEY = len(KINDS), len(KINDS) + 1
 ROOM_BYTES = 1 << 22
 MOST_ROUNDS = 64  # of judging; a page that needs more has many elements in each other that are like no others
@@ -158,7 +158,7 @@ class Frame(NamedTuple):
 
 
 class FrameMemory:
-    """The frames and styles that the native core is told."""
+    """The frames and styles that the native core knows."""
 
     def __init__(self) -> None:
         self._verdicts = np.zeros(VERDICT_BYTES, np.uint8)
@@ -175,11 +175,11 @@ class FrameMemory:
         structure.frames_count = structure.styles_count = structure.generated_count = structure.letters_count = 0
 
     def add_style(self, layer: int, flags: StyleFlag) -> int | None:
-        """Tell a style; returns its number, or None if there is no room for it."""
+        """Add a style; returns its number, or None if there is no room for it."""
         number: int = self.structure.styles_count
         if number == MOST_STYLES:
             return None
-        self._styles[number] = layer, flags, (UNTOLD, UNTOLD, UNTOLD)
+        self._styles[number] = layer, flags, (UNKNOWN, UNKNOWN, UNKNOWN)
         self.structure.styles_count += 1
         return number
 
@@ -187,7 +187,7 @@ class FrameMemory:
         self._styles[style]["variants"][kind] = variant
 
     def add_frame(self, key: bytes, frame: Frame) -> bool:
-        """Tell a frame; False if there is no room for it."""
+        """Add a frame; False if there is no room for it."""
         number, first = self.structure.frames_count, self.structure.generated_count
         if number == MOST_FRAMES or not all(map(self._add_generated, (*frame.before, *frame.after))):
             return False
@@ -242,8 +242,8 @@ class Pieces(NamedTuple):
     characters: list[tuple[int, int]]
 
 
-# Tells a frame or a variant by its key, as of nd_render; False if there is no room for it.
-Tell = Callable[[int, bytes], bool]
+# Adds the frame or the variant of a key, as of nd_render; False if there is no room for it.
+Answer = Callable[[int, bytes], bool]
 
 
 def render_pieces(
@@ -254,7 +254,7 @@ def render_pieces(
     frames: FrameMemory,
     *,
     judge: Judge,
-    tell: Tell,
+    answer: Answer,
 ) -> Pieces | Doubt | None:
     """A page, all of which is the story -> its pieces; None if there was no room for its frames.
 
@@ -279,7 +279,7 @@ def render_pieces(
             value = ctypes.string_at(at, size)
             if kind < len(KINDS):
                 learn_judged(kind, value, judge)
-            elif not tell(kind, value):
+            elif not answer(kind, value):
                 return None
     return Doubt.UNJUDGED
 
