@@ -312,7 +312,7 @@ def _measuring_hooks(app: App, job: "Run", *, scrubs: bool) -> "list[Hook]":
 
 
 def _telling_hooks(app: App, *, posts: bool) -> "list[Hook]":
-    """The hooks that tell others about a run: the gauges, and the webhook of [export] if it `posts`."""
+    """The hooks that report a run to others: the gauges, and the webhook of [export] if it `posts`."""
     from neardup.ledger import works
     from neardup.moderation.webhook import notify_webhook
     from neardup.pipeline.gauges import refresh_gauges

@@ -2,7 +2,7 @@
 
 The pages come from tests.bench.generated_store over S3, and the index is in Redis; neither counts.  The memory is the
 sum of the proportional set sizes of the command and its descendants: shared pages count once.  Pages of files, such as
-those of the passage index, are told apart, because the system takes them back when it needs room.
+those of the passage index, are counted separately, because the system takes them back when it needs room.
 """
 
 import csv

@@ -117,7 +117,7 @@ def test_few_words_are_compared_but_not_fingerprinted(words: int) -> None:
 
 
 def test_letters_that_are_all_dropped_make_no_story() -> None:
-    fillers = 200 * "\u3164 "  # HANGUL FILLER, a letter that nobody sees
+    fillers = 200 * "\u3164 "  # HANGUL FILLER, a letter that no reader sees
     for read in (fingerprint_page(Page(fillers.encode()), WHOLE), prepare(Text(fillers)), comparable(Text(fillers))):
         assert isinstance(read, Unreadable) and read.reason is Skip.EMPTY
 

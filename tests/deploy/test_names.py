@@ -1,5 +1,5 @@
 """Laws of names, as CONTRIBUTING.md states them: nothing is called `one`, a function is no participle, and one word
-names one thing.  What a machine cannot tell is left to the reader.
+names one thing.  What a machine cannot judge is left to the reader.
 """
 
 import ast

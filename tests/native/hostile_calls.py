@@ -134,7 +134,7 @@ def _content(address: int) -> bytes | None:
 
 
 def _content_of_length(value: Any, length: int) -> bytes | None:
-    """The elements of a buffer whose length is the argument after it, as far as can be told."""
+    """The elements of a buffer whose length is the argument after it, as far as is known."""
     if length < 2:  # below 2, a length less one may look like the length
         return None
     if isinstance(value, bytes):
@@ -147,7 +147,7 @@ def _content_of_length(value: Any, length: int) -> bytes | None:
 
 
 def _holds_addresses(content: bytes) -> bool:
-    """Whether bytes are a structure that points to others, as far as can be told."""
+    """Whether bytes are a structure that points to others, as far as is known."""
     words = (int.from_bytes(content[n : n + 8], "little") for n in range(0, min(len(content), 512) - 7, 8))
     return any(_content(word) is not None for word in words if 1 << 32 < word < 1 << 47)
 

@@ -101,7 +101,7 @@ def counted() -> tuple[float, float]:
 
 
 async def test_pages_on_the_slow_road_are_counted_among_those_extracted(tmp_path: Path) -> None:
-    text, concealed = story_text(HINDI, 1), "<p style='display: none'>words that nobody sees</p>"
+    text, concealed = story_text(HINDI, 1), "<p style='display: none'>words that no reader sees</p>"
     pages = {"fast": f"<p>{text}</p>", "slow": f"<p>{text}</p>{concealed}", "short": f"<p>few</p>{concealed}"}
     for name, page in pages.items():
         (tmp_path / f"{name}.html").write_text(page, encoding="utf-8")

@@ -18,7 +18,7 @@ def vector_of(text: str, dimensions: int = 8) -> list[float]:
 
 
 def embeddings(texts: list[str], dimensions: int = 8) -> web.Response:
-    """The right answer, in reverse: the index tells which text a vector belongs to."""
+    """The right answer, in reverse: the index says which text a vector belongs to."""
     data = [{"index": n, "embedding": vector_of(text, dimensions)} for n, text in enumerate(texts)]
     return web.json_response({"object": "list", "data": data[::-1], "model": "test"})
 

@@ -1,4 +1,4 @@
-"""`neardup scan` finds what a backfill of the same pages finds, and keeps nothing unless it is told to."""
+"""`neardup scan` finds what a backfill of the same pages finds, and keeps nothing unless it is asked to."""
 
 import csv
 import json

@@ -90,7 +90,7 @@ def parts(kind: Any) -> Iterator[Any]:
 def read(kind: Any, given: Any) -> Any:
     """The value of a type that is meant by a value of TOML, or by the text of a variable.
 
-    Raises ValueError; `faults_of` tells every fault.  No reason shows a value that may have a password.
+    Raises ValueError; `faults_of` lists all faults.  No reason shows a value that may have a password.
     """
     for part in parts(kind):
         if isinstance(part, type) and issubclass(part, Section):

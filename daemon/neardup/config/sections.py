@@ -377,7 +377,7 @@ class Review(Section, frozen=True, kw_only=True):
         tuple[str, ...],
         Meta(
             description="Addresses or networks of the proxies before the desk, such as `127.0.0.1` or `10.0.0.0/8`. "
-            "What they append to `X-Forwarded-For` tells clients apart that guess tokens; from others it is ignored."
+            "What they append to `X-Forwarded-For` distinguishes clients that guess tokens; from others it is ignored."
         ),
     ] = ()
     webhook: Annotated[

@@ -18,7 +18,7 @@ SILENT.setLevel(logging.CRITICAL)
 LONGEST_LINE = 65_536  # bytes of a request's first line; the path of a story with a long name takes 12,000
 SHUTDOWN_SECONDS = 5.0  # for running requests to finish
 
-# Not those of Python and aiohttp, which tell an attacker what to try; answers to what is no HTTP pass no middleware.
+# Not those of Python and aiohttp, which show an attacker what to try; answers to what is no HTTP pass no middleware.
 vars(web_response)["SERVER_SOFTWARE"] = "neardup"
 
 Health = Callable[[], dict[str, Any]]
@@ -28,7 +28,7 @@ Health = Callable[[], dict[str, Any]]
 async def serve_metrics(listen: str, command: str, health: Health) -> AsyncIterator[None]:
     """Serve /metrics and /healthz on HOST:PORT while the context lasts.  Raises Fatal if it cannot listen there.
 
-    Commands share the port with the daemon, and the alerts tell them apart by `command`.
+    Commands share the port with the daemon, and the label `command` distinguishes them in alerts.
     `health` returns the object that /healthz answers with; its `healthy` decides between 200 and 503.
     """
     make_metrics()

@@ -87,7 +87,7 @@ def digest_of(secret: str) -> str:
 def find(holders: Sequence[T], secret: str) -> T | None:
     """The holder of this token, among these."""
     digest, found = digest_of(secret), None
-    for holder in holders:  # to the end: the time taken must not tell which token is nearly right
+    for holder in holders:  # to the end: the time taken must not reveal which token is nearly right
         if hmac.compare_digest(holder.digest, digest):
             found = holder
     return found

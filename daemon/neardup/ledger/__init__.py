@@ -193,8 +193,8 @@ class Ledger(ThreadedConnection):
     def refuse_successor(self) -> None:
         """Raise LedgerReplaced if the ledger cannot be opened again now.
 
-        A file that is gone may be restored soon, and is not made anew.  Beside another file, SQLite would take the log
-        of this one for its own.
+        A file that is gone may be restored soon, and is not replaced by a new one.  Beside another file, SQLite would
+        take the log of this one for its own.
         """
         found, log = files.identity(self.path), files.log_file(self.path)
         if found is None:

@@ -239,7 +239,7 @@ def count_by_filter(db: sqlite3.Connection, selection: CaseSelection) -> Counts:
 
 @dataclass(frozen=True, slots=True)
 class _Group:
-    """`n` cases that no filter tells apart."""
+    """`n` cases that no filter distinguishes."""
 
     language: Language
     kinds: set[Kind]

@@ -154,7 +154,7 @@ def forget(db: sqlite3.Connection, story_id: int) -> None:
 def state(db: sqlite3.Connection, flag_ids: Iterable[int]) -> str:
     """A short digest of the statuses and latest verdicts of these flags, to detect changes by.
 
-    It starts with the number of verdicts and undos, by which a Conflict tells moderators' changes from the program's.
+    It starts with the number of verdicts and undos: by it a Conflict knows moderators' changes from the program's.
     """
     count, listed = db.execute(
         "SELECT count(decided_at) + count(undone_at),"
@@ -166,7 +166,7 @@ def state(db: sqlite3.Connection, flag_ids: Iterable[int]) -> str:
 
 
 def _refuse_if_changed(db: sqlite3.Connection, flag_ids: Sequence[int], seen: str) -> None:
-    """Raise Conflict if the `state` of these flags is not `seen` any more; it tells what a moderator did since."""
+    """Raise Conflict if the `state` of these flags is not `seen` any more; it says what a moderator did since."""
     current = state(db, flag_ids)
     if current == seen:
         return

@@ -1,4 +1,4 @@
-"""What tells a translated or retold copy: by what margin it is more alike, chunk by chunk, than its nearest others.
+"""How a translated or retold copy is found: by what margin it is more alike, chunk by chunk, than its nearest others.
 
 **Alignment.**  A translation keeps the order of what it translates, but not the length, so that a chunk may belong to
 parts of two.  The alignment is monotone: it maps each chunk of a story to one of the other, never back before the last.
@@ -12,7 +12,7 @@ the language of the other one: a story has one translation in a language, and ma
 **Threshold.**  The widest margin of a story without a copy is a maximum of many, so that it has an extreme value
 distribution (Jenkinson, "The frequency distribution of the annual maximum (or minimum) values of meteorological
 elements", QJRMS 1955).  Location and scale are fitted to the middle of all stories, where the few with copies do not
-count.  What tells how far the tail reaches, the shape, cannot be seen there: it is that of public texts.  Each kind of
+count.  The shape, which says how far the tail reaches, cannot be seen there: it is that of public texts.  Each kind of
 pair has its own distribution, since texts of one language have the longer tail: chapters that follow one another, and
 manuals on one thing.
 """

@@ -1,7 +1,7 @@
 """The case file of a story: what was found and decided, on a few pages that stand by themselves, and the notice.
 
 The case is a story with its sources.  Its record is read from the ledger, and the texts from the store; it is rendered
-as HTML and as PDF.  The notice tells the author of the story what was found, in the story's language.
+as HTML and as PDF.  The notice informs the author of the story of what was found, in the story's language.
 """
 
 import asyncio

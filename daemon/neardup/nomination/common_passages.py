@@ -12,7 +12,7 @@ its holders.  What is recorded follows from the stories on record alone:
 - In the same transaction the verified pairs among the holders become candidates again.  No other pair depends on the
   hash, see `core.verify.own_text`; a pair that only common passages nominated is dropped when it is verified.
 - Stories that are edited or removed are counted.  Once so many have gone that a hash may no longer be common, it is
-  counted anew at the end of the run.  If it is not, its holders are nominated with each other.
+  counted again at the end of the run.  If it is not, its holders are nominated with each other.
 """
 
 import asyncio
@@ -195,7 +195,7 @@ async def read_holders(index: Passages, ledger: Ledger, hashes: PassageHashes) -
 
 
 async def count_again(index: Passages, ledger: Ledger, detection: Detection) -> None:
-    """Count the common passages anew that may no longer be common, because stories were edited or removed."""
+    """Count again the common passages that may no longer be common, because stories were edited or removed."""
     left = await ledger.do(passages.count_left)
     while len(hashes := await ledger.do(passages.due_for_counting, left, COUNTED_AT_ONCE)):
         held = await read_holders(index, ledger, hashes)

@@ -122,7 +122,7 @@ def facts_of(db: sqlite3.Connection) -> LedgerFacts:
 def _among_whole_texts(
     db: sqlite3.Connection, probe: StoryProbe, found: LookupResult, applied: int | None, detection: Detection
 ) -> tuple[tuple[int, ...], int]:
-    """The matches of a whole text, and the number of changes that neither index nor ledger could tell."""
+    """The matches of a whole text, and the number of changes that neither index nor ledger could give."""
     held, latest, uncovered = versions.fingerprints_for_one_text(db, found, applied)
     language = probe.banded.language
     group = [probe.story_id], probe.banded

@@ -7,7 +7,7 @@ it received the request.  Its multi interface, on epoll, performs many transfers
 GETs are signed by AWS Signature Version 4:
 https://docs.aws.amazon.com/AmazonS3/latest/API/sig-v4-header-based-auth.html
 
-Why not by libcurl: it derives the signing key anew for each request, from five SHA-256 contexts of its own, which took
+Why not by libcurl: it derives the signing key again for each request, from five SHA-256 contexts of its own, which took
 29 % of the CPU of a fetch.  The key is the same for a day, and all headers but Authorization for a second.
 """
 

@@ -306,7 +306,7 @@ def _recorded_match(row: Mapping[str, Any], story_id: int, own: Spans, other: Sp
 class Operation:
     """One operation: `work` does it, given the parts, the body and the id that it takes, and the deadline.
 
-    `lane` is "by size" where the size of the body tells short from long.  `problems` are those that concern the story;
+    `lane` is "by size" where the size of the body decides it.  `problems` are those that concern the story;
     every operation may end in the others.  One that `writes` a story waits for those on it that came before.
     """
 

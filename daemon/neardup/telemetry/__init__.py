@@ -1,1 +1,1 @@
-"""What the program tells others about itself: log lines, metrics, and notifications of systemd."""
+"""What the program reports about itself: log lines, metrics, and notifications of systemd."""

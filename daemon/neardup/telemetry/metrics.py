@@ -227,7 +227,7 @@ def _create_other_series() -> None:
 def serve_metrics(listen: str, command: str) -> None:
     """Serve /metrics on HOST:PORT, in a thread, until the process ends; an address that is taken is only a warning.
 
-    Commands share the port with the daemon, and the alerts tell them apart by `command`.  The server of
+    Commands share the port with the daemon, and the label `command` distinguishes them in alerts.  The server of
     prometheus_client starts 0.2 s faster than the application of the daemon.
     """
     from prometheus_client import start_http_server  # noqa: PLC0415 - loads slowly

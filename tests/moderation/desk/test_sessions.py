@@ -98,7 +98,7 @@ async def test_wrong_tokens_are_limited_by_address(tmp_path: Path) -> None:
         first, second = {"X-Forwarded-For": "203.0.113.5"}, {"X-Forwarded-For": "203.0.113.5, 198.51.100.7"}
         statuses = [(await log_in(client, WRONG, **first))[0] for _ in range(FREE_ATTEMPTS + 3)]
         assert statuses == [403] * FREE_ATTEMPTS + [429] * 3
-        assert (await log_in(client, TOKEN, **first))[0] == 429, "the right token is told apart during the wait"
+        assert (await log_in(client, TOKEN, **first))[0] == 429, "the right token is recognised during the wait"
         assert (await log_in(client, TOKEN, **second))[0] == 303, "one client locks out another"
 
 

@@ -1,4 +1,4 @@
-"""A server that passes messages to a Redis until it is told to answer each of them with garbage."""
+"""A server that passes messages to a Redis until a test makes it answer each of them with garbage."""
 
 import asyncio
 from collections.abc import AsyncIterator

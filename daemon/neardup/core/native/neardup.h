@@ -155,7 +155,7 @@ typedef struct {
     uint64_t long_attribute, long_list; /* code points; longer texts may be shown */
 } nd_page;
 
-/* Why only the reference can tell the text of a page, or what must be judged first. */
+/* Why only the reference can extract the text of a page, or what must be judged first. */
 enum nd_doubt {
     ND_NO_DOUBT,
     ND_UNJUDGED,        /* `unjudged` */
@@ -402,7 +402,7 @@ ND_API int64_t nd_write_pieces(const nd_piece *pieces, uint64_t piece_count, con
 /* A text is here the hashes of its words in reading order, 2^30 words at most.  Words are counted from 0.
  *
  * The caller lends the functions room for their work and their result: `room`, at an address that 8 divides, of at
- * least as many bytes as nd_alignment_room tells.  They touch little of it unless texts share much, so large room costs
+ * least as many bytes as nd_alignment_room says.  They touch little of it unless texts share much, so large room costs
  * nothing that is not mapped; it need not be cleared, and may be lent again.  They return ND_INVALID for less room.
  */
 

@@ -54,7 +54,7 @@ class TagClass(IntEnum):
 
 
 class Doubt(IntEnum):
-    """Why only the reference can tell the text of a story, as nd_doubt."""
+    """Why only the reference can extract the text of a story, as nd_doubt."""
 
     NONE, UNJUDGED, STYLED, HIDDEN, PECULIAR_TAG, PAGE_WITHIN, LONG_TEXT, ANNOTATED = range(8)
     UNSEEN_STORY, LARGE, UNREADABLE = range(8, 11)
@@ -101,7 +101,7 @@ _is_plain = bind("nd_is_plain", ctypes.c_char_p, ctypes.c_size_t, ctypes.c_uint6
 class StoryRead(NamedTuple):
     """The text of a story, in UTF-8, and the counts of its characters.
 
-    If the page `has_acting_sheets`, it is for the caller to tell whether these act on the story.
+    If the page `has_acting_sheets`, the caller decides whether these act on the story.
     """
 
     text: bytes

@@ -88,7 +88,7 @@ static size_t word_at(const uint8_t *text, size_t size) {
     return n;
 }
 
-/* Whether a name is the other one; if only but for its case, which quirks decide, only the reference can tell. */
+/* Whether a name is the other one; if only but for its case, which quirks decide, only the reference can decide. */
 static bool is_name(Renderer *r, const uint8_t *name, size_t size, const uint8_t *other, size_t other_size) {
     if (size != other_size) return false;
     if (!memcmp(name, other, size)) return true;

@@ -181,7 +181,7 @@ static inline bool is_utf8(const uint8_t *text, size_t size) {
     return true;
 }
 
-/* The kind of a value of which only the caller can tell what it does. */
+/* The kind of a value whose effect only the caller knows. */
 static inline enum nd_kind kind_of(enum name name, const uint8_t *spelled, bool is_around) {
     if (name == STYLE) return is_around ? ND_STYLE_AROUND : ND_STYLE_VALUE;
     switch (*spelled) {

@@ -122,11 +122,11 @@ def extract_markup(html: str | bytes, extraction: Extraction) -> Extracted:
     text = _plain_text(story)
     if not _is_nearly_empty(text):
         return Extracted(text.encode())
-    anew = _render_anew(html, extraction)
-    if anew is None:
+    rendered = _render_nearly_empty(html, extraction)
+    if rendered is None:
         return Extracted(text.encode())
-    is_longer = len(anew.text.split()) > len(text.split())
-    return anew if is_longer else Extracted(text.encode(), rendered=anew.rendered)
+    is_longer = len(rendered.text.split()) > len(text.split())
+    return rendered if is_longer else Extracted(text.encode(), rendered=rendered.rendered)
 
 
 def _read_plainly(root: LexborNode, bodies: Sequence[LexborNode], html: bytes) -> Extracted | None:
@@ -162,7 +162,7 @@ def _seen_bodies(story: Story) -> list[LexborNode]:
     return bodies
 
 
-def _render_anew(html: str | bytes, extraction: Extraction) -> Extracted | None:
+def _render_nearly_empty(html: str | bytes, extraction: Extraction) -> Extracted | None:
     """The story of a page that shows next to nothing, rendered; None if there is too little of it."""
     if _is_short(html) or (root := parse(html)) is None or not _strip(root, extraction.strip):
         return None

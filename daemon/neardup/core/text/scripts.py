@@ -4,7 +4,7 @@ A block of 128 code points belongs to one script, and the blocks of India share 
 stand at the same sixteen places of each.  So counts by block give the script of most letters.  Marks and digits count
 as letters of the script of their block; ASCII without letters, punctuation and symbols count as nothing.
 
-The language follows from the script; a statistical detector tells the languages that share a script apart: the small
+The language follows from the script; a statistical detector distinguishes the languages that share a script: the small
 model of fastText (Joulin et al., "Bag of tricks for efficient text classification", EACL 2017).
 """
 

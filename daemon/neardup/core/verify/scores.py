@@ -214,7 +214,7 @@ def examine(
 
 
 def _assess_texts(pairs: Sequence[_Texts], thresholds: Thresholds, common: PassageHashes) -> list[Assessment | None]:
-    """The assessments of pairs by their words, or by their skeletons where these alone can tell."""
+    """The assessments of pairs by their words, or by their skeletons where these alone can decide."""
     found: list[Assessment | None] = [None] * len(pairs)
     by_words, in_two_scripts = list[int](), list[int]()
     for n, texts in enumerate(pairs):

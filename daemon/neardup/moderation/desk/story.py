@@ -94,7 +94,7 @@ def story_details(db: sqlite3.Connection, story_id: int) -> StoryDetails | None:
 def _is_compared(story: LoadedStory) -> bool:
     """Whether this text is the one that the ledger's places of words refer to.
 
-    After an upgrade, whose fingerprints differ, only the number of words can tell.
+    After an upgrade, whose fingerprints differ, only the number of words shows it.
     """
     known = story.known
     if known["text_hash"] is None:

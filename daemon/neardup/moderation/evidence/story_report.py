@@ -1,7 +1,7 @@
 """The similarity report of a story: its text once, with each copied passage highlighted with its source.
 
 Where several sources hold the same words, the words belong to the source that holds the largest share of the story.
-Words in common passages are told apart, and count as no part copied.
+Words in common passages are shown as common, and count as no part copied.
 """
 
 import sqlite3
@@ -21,7 +21,7 @@ from neardup.query.evidence import LoadedStory
 from neardup.records import Language, Spans
 
 COLOURS = 8  # the sources with the largest shares have one each; all others share the colour 0
-MOST_BARS = 400  # drawn of a source; more could not be told apart
+MOST_BARS = 400  # drawn of a source; more could not be distinguished
 Places = npt.NDArray[np.int64]
 
 
