@@ -3,7 +3,7 @@
 Runs are merged when MERGED_RUNS are of about the same size or smaller, so there are few runs, and a posting is sorted
 again only a few times.
 
-Most hashes of a new text are in none of the runs.  A filter refuses nearly all of them with one access to memory.  It is
+Most hashes of a new text are in none of the runs.  A filter refuses nearly all of them by one access to memory.  It is
 a Bloom filter (CACM 1970) with one hash function, which is the passage hash itself.
 """
 
