@@ -4,6 +4,7 @@ before its appendix, in every script.
 
 import hashlib
 import re
+import sys
 import zlib
 from collections.abc import Mapping
 from contextlib import closing
@@ -27,6 +28,7 @@ from neardup.ledger import connect, marks, runs, verdicts
 from neardup.moderation.case_file import (
     CaseFile,
     digest_of,
+    has_pdf,
     link_to,
     list_notice_languages,
     make_case_file,
@@ -240,6 +242,16 @@ async def test_desk_offers_the_file_for_download(folder: Path) -> None:
                 assert answer.headers["Content-Disposition"].startswith('attachment; filename="case-1019.')
                 assert (await answer.read()).startswith(start)
         assert (await get(client, "/story/7/file"))[0] == 404
+
+
+async def test_desk_links_no_pdf_that_it_cannot_make(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(sys.modules, "weasyprint", None)
+    has_pdf.cache_clear()
+    async with named_client(folder) as client:
+        for path in ("/story/1019", "/case/1019"):
+            page = (await get(client, path))[1]
+            assert "/story/1019/file" in page and "file.pdf" not in page, path
+    has_pdf.cache_clear()
 
 
 def test_links_of_works_hold_the_id_in_their_catalogue(folder: Path) -> None:

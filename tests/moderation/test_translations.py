@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 from babel.messages import Catalog
-from babel.messages.pofile import read_po
+from babel.messages.pofile import read_po, write_po
 from hypothesis import given
 from hypothesis import strategies as st
 from neardup.core.columns import NONE_MADE
@@ -18,7 +18,7 @@ from neardup.core.fingerprint.version import version
 from neardup.core.languages import SHIPPED
 from neardup.ledger import connect, runs
 from neardup.ledger import marks as mark_table
-from neardup.moderation.catalogue import TRANSLATIONS, messages
+from neardup.moderation.catalogue import TRANSLATIONS, list_translations, messages
 from neardup.moderation.desk.pages import interfaces, preferred_interface
 from neardup.moderation.interface import CURRENT
 from neardup.moderation.templating import language_name
@@ -187,9 +187,13 @@ async def test_the_language_can_be_chosen_before_logging_in(tmp_path: Path) -> N
         assert not english_of(page)
 
 
-@pytest.mark.usefixtures("ledger")
-async def test_urdu_pages_run_from_right_to_left(tmp_path: Path) -> None:
-    async with named_client(tmp_path) as client, client.get("/authors", headers={"Accept-Language": "ur"}) as answer:
-        page = await answer.text()
-    assert '<html lang="ur" dir="rtl">' in page
-    assert ">مصنفین</a>" in page
+def test_a_language_is_offered_once_it_is_complete(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    half = Catalog("ur")
+    half.add("Authors", "مصنفین")
+    half.add(("%(n)s case", "%(n)s cases"), ("%(n)s کیس", ""))
+    monkeypatch.setattr("neardup.moderation.catalogue.TRANSLATIONS", tmp_path)
+    for translated in ("", "%(n)s کیس"):
+        half["%(n)s case"].string = ("%(n)s کیس", translated)
+        with (tmp_path / "ur.po").open("wb") as file:
+            write_po(file, half)
+        assert [(found.code, found.direction) for found in list_translations()] == [("ur", "rtl")] * bool(translated)

@@ -297,6 +297,16 @@ def check_pdf() -> None:
         raise Misuse(f"a PDF needs {PANGO}") from error
 
 
+@cache
+def has_pdf() -> bool:
+    """Whether the extra for PDF and its system library are there."""
+    try:
+        check_pdf()
+    except Misuse:
+        return False
+    return True
+
+
 def _refuse(url: str) -> dict[str, Any]:
     raise ValueError(f"a case file loads nothing: {url}")
 

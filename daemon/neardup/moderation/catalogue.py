@@ -3,7 +3,8 @@
     python -m neardup.moderation.catalogue
 
 adds to every catalogue the messages that it lacks, and removes those that are no longer used.  The desk reads them as
-they are, with Babel, which also writes numbers, times and the names of languages.
+they are, with Babel, which also writes numbers, times and the names of languages.  It offers a language once every
+message has a translation: a page is never in two languages.
 """
 
 from collections.abc import Iterator
@@ -16,7 +17,7 @@ from pathlib import Path
 
 from babel import Locale
 from babel.dates import format_datetime, format_skeleton
-from babel.messages import Catalog
+from babel.messages import Catalog, Message
 from babel.messages.extract import DEFAULT_KEYWORDS, extract
 from babel.messages.mofile import write_mo
 from babel.messages.pofile import read_po, write_po
@@ -45,15 +46,21 @@ ERRORS = (  # whose phrases are the titles of error pages
 
 
 def list_translations() -> Iterator[Interface]:
-    """The language of each catalogue, by code."""
-    yield from map(_interface, sorted(TRANSLATIONS.glob("*.po")))
+    """The language of each complete catalogue, by code."""
+    for path in sorted(TRANSLATIONS.glob("*.po")):
+        with path.open("rb") as file:
+            catalog = read_po(file, path.stem)
+        if all(map(_is_translated, catalog)):
+            yield _interface(catalog, Locale.parse(path.stem))
 
 
-def _interface(path: Path) -> Interface:
-    locale = Locale.parse(path.stem)
+def _is_translated(message: Message) -> bool:
+    return bool(message.string if isinstance(message.string, str) else all(message.string or [""]))
+
+
+def _interface(catalog: Catalog, locale: Locale) -> Interface:
     compiled = BytesIO()
-    with path.open("rb") as file:
-        write_mo(compiled, read_po(file, locale))
+    write_mo(compiled, catalog)
     compiled.seek(0)
     return Interface(
         locale.language,

@@ -61,10 +61,9 @@ async def test_every_mark_has_a_name_in_each_language_of_the_desk(tmp_path: Path
         _, english = await get(client, "/story/1001")
         assert all(f">{name}" in english for name in MARK_NAMES.values())
         assert "size" not in english.partition("Marks of the page:")[2].partition("</li>")[0]
-        for code in ("hi", "ur"):
-            async with client.get("/story/1001", headers={"Accept-Language": code}) as answer:
-                page = await answer.text()
-            assert not [name for name in MARK_NAMES.values() if f">{name}" in page], code
+        async with client.get("/story/1001", headers={"Accept-Language": "hi"}) as answer:
+            page = await answer.text()
+        assert not [name for name in MARK_NAMES.values() if f">{name}" in page]
 
 
 async def test_page_of_an_author_counts_the_marks(tmp_path: Path, ledger: sqlite3.Connection) -> None:

@@ -12,7 +12,7 @@ from aiohttp import web
 from neardup.ledger import authors, cases, marks, similarities
 from neardup.ledger.authors import History
 from neardup.ledger.similarities import Similarity
-from neardup.moderation.case_file import check_pdf, make_case_file, read_case_record, render_html, render_pdf
+from neardup.moderation.case_file import check_pdf, has_pdf, make_case_file, read_case_record, render_html, render_pdf
 from neardup.moderation.desk.pages import page, require_moderator
 from neardup.moderation.desk.parts import Desk, desk_of, load_text
 from neardup.moderation.desk.queues import at_word
@@ -74,6 +74,7 @@ async def report_values(desk: Desk, details: StoryDetails, pair_query: Callable[
         "history": details.history and describe_history(details.history),
         "colours": COLOURS,
         "pair_query": pair_query,
+        "has_pdf": await asyncio.to_thread(has_pdf),
     }
 
 
