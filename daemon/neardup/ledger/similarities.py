@@ -11,7 +11,7 @@ their order are stored as differences, each from the bound before it, as variabl
 
 import sqlite3
 from collections import Counter, defaultdict
-from collections.abc import Iterable, Iterator
+from collections.abc import Collection, Iterable, Iterator
 from dataclasses import dataclass, replace
 
 import numpy as np
@@ -118,6 +118,17 @@ def of_story(db: sqlite3.Connection, story_id: int) -> Similarity | None:
         spans=spans,
         sources=tuple(sorted(found, key=lambda source: (-source.copied_words, source.story_id))),
     )
+
+
+def leave_out(found: Similarity, source_ids: Collection[int]) -> Similarity:
+    """The similarity without some of its sources, which stay in their places and have no spans."""
+    sources = tuple(
+        replace(source, spans=NO_SPANS) if source.story_id in source_ids else source for source in found.sources
+    )
+    spans = union_of_spans(_join_spans([source.spans for source in sources]))
+    copied = words_in(spans)
+    similarity = share_of(copied, found.words)
+    return replace(found, sources=sources, spans=spans, copied_words=copied, similarity=similarity)
 
 
 def read_similarities(db: sqlite3.Connection, story_ids: Iterable[int]) -> dict[int, float]:

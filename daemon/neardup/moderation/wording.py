@@ -153,6 +153,16 @@ def describe_share_in_others(similarity: float, *, are_earlier: bool) -> str:
     return gettext("%(share)s of this story stands in stories by others") % {"share": percent(similarity)}
 
 
+def describe_rest(found: Similarity, left_out: int) -> str:
+    """How much of a story stands in its sources without those that are left out, of which there are some."""
+    rest = ngettext(
+        "%(share)s of this story stands in stories by others without the source that is left out",
+        "%(share)s of this story stands in stories by others without the %(n)s sources that are left out",
+        left_out,
+    )
+    return rest % {"share": percent(found.similarity), "n": number(left_out)}
+
+
 def describe_case(row: Mapping[str, Any]) -> str:
     """How much of the lead of a case (a row of `ledger.case_queue.select`) stands in its sources."""
     if row["sources"]:

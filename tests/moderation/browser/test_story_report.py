@@ -5,6 +5,7 @@ from contextlib import closing
 from pathlib import Path
 
 import pytest
+from axe_playwright_python.sync_playwright import Axe  # type: ignore[import-untyped]
 from neardup.ledger import connect, read
 from playwright.sync_api import Browser, Page, expect
 
@@ -80,6 +81,20 @@ def test_source_leads_to_both_sides_and_to_its_passage(asha: Moderator) -> None:
     assert page.locator(".report mark:target .jump").inner_text().endswith("5")
     page.locator(".sources li").nth(4).locator("a.source").click()
     page.wait_for_url("**/pair/**#here")
+
+
+def test_source_that_is_left_out_changes_the_share(asha: Moderator) -> None:
+    page = asha.go(f"/story/{HINDI_STORY}")
+    whole, marks = page.locator("h1").inner_text(), page.locator(".report .jump").count()
+    page.get_by_role("link", name="Leave this source out").first.click()
+    page.wait_for_url("**without=**#sources")
+    expect(page.locator("h1")).to_contain_text("without the source that is left out")
+    assert page.locator("h1").inner_text()[:4] < whole[:4]
+    assert page.locator(".report .jump").count() == marks - 2, "two passages are of this source alone"
+    assert not Axe().run(page).violations_count
+    asha.shot("left-out")
+    page.get_by_role("link", name="Count this source again").click()
+    expect(page.locator("h1")).to_have_text(whole)
 
 
 def test_keys_go_from_passage_to_passage_and_decide(

@@ -79,6 +79,30 @@ async def test_report_lists_sources_by_share(tmp_path: Path) -> None:
 
 
 @pytest.mark.usefixtures("ledger")
+async def test_source_is_left_out_and_counted_again(tmp_path: Path) -> None:
+    async with named_client(tmp_path) as client:
+        _, page = await get(client, f"/case/{COPYING}?sort=date&at=0")
+        leave_out = re.findall(r'href="([^"]*)">Leave this source out', page)
+        assert [address.partition("without=")[2] for address in leave_out] == [
+            "1000#sources",
+            "1002#sources",
+            "1001#sources",
+        ]
+        assert all("sort=date&at=0" in address for address in leave_out), "the place in the queue is lost"
+        _, page = await get(client, leave_out[0])
+        assert "42 % of this story stands in stories by others without the source that is left out" in page
+        assert "100 of 240 words, from 2 sources" in page
+        assert re.findall(r"words from source (\d)", page) == ["2", "3"], "the numbers of the sources are others"
+        [again] = re.findall(r'href="([^"]*)">Count this source again', page)
+        assert "58 % of this story" in (await get(client, again))[1]
+        _, page = await get(client, f"/story/{COPYING}?without=1000,1001,1002,7")
+        assert "0 % of this story stands in stories by others without the 3 sources that are left out" in page
+        _, page = await get(client, f"/story/{OTHER}")
+        assert "Leave this source out" not in page, "there is no other source"
+        assert (await get(client, f"/story/{COPYING}?without=x"))[0] == 400
+
+
+@pytest.mark.usefixtures("ledger")
 async def test_titles_and_authors_are_text(tmp_path: Path) -> None:
     async with named_client(tmp_path) as client:
         for path in (

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 from neardup.core.text.normalize import locate_words, tokens
 from neardup.core.verify.spans import union_of_spans, words_in
 from neardup.core.verify.text import Text
-from neardup.ledger.similarities import Similarity, Source
+from neardup.ledger.similarities import Similarity, Source, leave_out
 from neardup.moderation.evidence.alignment import Fold, Highlight, Paragraph
 from neardup.moderation.evidence.story_report import COLOURS, StoryReport, make_story_report
 from neardup.query.evidence import LoadedStory
@@ -149,3 +149,16 @@ def test_marks_in_a_script_from_right_to_left_keep_the_text() -> None:
     found = similarity([np.array([[0, words // 2]], np.int32)], words)
     report = make_story_report(found, story_of(text), np.zeros(words, bool))
     assert "".join(fragment.text for line in lines_of(report) for fragment in line.fragments) == locate_words(text).text
+
+
+@given(many_spans, st.sets(st.integers(100, 100 + COLOURS + 3)))
+def test_sources_that_are_left_out_count_nothing(of_sources: list[Spans], left_out: set[int]) -> None:
+    found = similarity(of_sources)
+    rest = leave_out(found, left_out)
+    held = [source for source in found.sources if source.story_id not in left_out]
+    words = {word for source in held for start, end in source.spans.tolist() for word in range(start, end)}
+    assert {word for start, end in rest.spans.tolist() for word in range(start, end)} == words
+    assert (rest.copied_words, rest.similarity) == (len(words), len(words) / WORDS)
+    report = make_story_report(rest, story_of(TEXT), NOTHING)
+    assert marked_words(report, Highlight.COPIED) == words
+    assert [source.about.story_id for source in report.sources] == [source.story_id for source in found.sources]

@@ -164,7 +164,10 @@ class CaseDetails:
 
 
 async def show_case(request: web.Request) -> web.Response:
-    """GET /case/ID: the case of a story, with the query of its queue, at=, page= of its pairs; leases an open one."""
+    """GET /case/ID: the case of a story; leases an open one.
+
+    The query is that of its queue, with at=, page= of its pairs, and without= as for the page of a story.
+    """
     moderator, desk = require_moderator(request), desk_of(request)
     queue, at = case_queue_of(request.query, desk.config, moderator), number_in(request.query, "at")
     done, pairs_page = number_in(request.query, "done"), max(number_in(request.query, "page") or 1, 1)
@@ -184,8 +187,7 @@ async def show_case(request: web.Request) -> web.Response:
     return page(
         request,
         "case.html.j2",
-        **await report_values(desk, details.lead, partial(at_word, query))
-        | {"headline": describe_case(dict(details.row))},
+        **await report_values(request, details.lead, describe_case(dict(details.row)), partial(at_word, query)),
         case=details,
         may_decide=may_decide,
         holder=None if lease is None or lease.moderator == moderator.name else lease,

@@ -1,9 +1,10 @@
 """The page of a story, its similarity report, which is also the heart of the page of a case; and its case file."""
 
 import asyncio
+import re
 import sqlite3
-from collections.abc import Callable
-from dataclasses import dataclass
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass, replace
 from functools import partial
 from typing import Any
 
@@ -14,11 +15,16 @@ from neardup.ledger.authors import History
 from neardup.ledger.similarities import Similarity
 from neardup.moderation.case_file import check_pdf, has_pdf, make_case_file, read_case_record, render_html, render_pdf
 from neardup.moderation.desk.pages import page, require_moderator
-from neardup.moderation.desk.parts import Desk, desk_of, load_text
+from neardup.moderation.desk.parts import desk_of, load_text
 from neardup.moderation.desk.queues import at_word
 from neardup.moderation.evidence.story_report import COLOURS, find_common_words, make_story_report
 from neardup.moderation.interface import CURRENT, ENGLISH, translate_later
-from neardup.moderation.wording import describe_history, describe_similarity, list_similarity_findings
+from neardup.moderation.wording import (
+    describe_history,
+    describe_rest,
+    describe_similarity,
+    list_similarity_findings,
+)
 from neardup.query.compare import describe_stories
 from neardup.query.evidence import LoadedStory
 from neardup.records import Marks
@@ -45,18 +51,30 @@ def story_of(request: web.Request) -> int:
 
 
 async def show_story(request: web.Request) -> web.Response:
-    """GET /story/ID."""
+    """GET /story/ID; without= lists sources, by their ids, that do not count."""
     require_moderator(request)
     desk, story_id = desk_of(request), story_of(request)
     await desk.ledger.refresh_cases()
     details = await desk.ledger.read(story_details, story_id)
     if details is None:
         raise web.HTTPNotFound(reason=translate_later("This story is not in the ledger"))
-    return page(request, "story.html.j2", **await report_values(desk, details, partial(at_word, "")))
+    headline = describe_similarity(details.found)
+    return page(request, "story.html.j2", **await report_values(request, details, headline, partial(at_word, "")))
 
 
-async def report_values(desk: Desk, details: StoryDetails, pair_query: Callable[[int | None], str]) -> dict[str, Any]:
-    """The values of the template of a story; `pair_query` gives the query of a pair's page that begins at a word."""
+async def report_values(
+    request: web.Request, details: StoryDetails, headline: str, pair_query: Callable[[int | None], str]
+) -> dict[str, Any]:
+    """The values of the template of a story.
+
+    `headline` is that of the story with all its sources; `pair_query` gives the query of a pair's page that begins at a
+    word.
+    """
+    desk, left_out = desk_of(request), _left_out(request, details.found)
+    if left_out:
+        details = replace(details, found=similarities.leave_out(details.found, left_out))
+        headline = describe_rest(details.found, len(left_out))
+    counted = tuple(source for source in details.found.sources if source.story_id not in left_out)
     text = await load_text(desk, details.known)
     story = text if isinstance(text, LoadedStory) else None
     is_changed = story is not None and not _is_compared(story)
@@ -67,8 +85,10 @@ async def report_values(desk: Desk, details: StoryDetails, pair_query: Callable[
     return {
         "details": details,
         "report": await asyncio.to_thread(make_story_report, details.found, story, common),
-        "headline": describe_similarity(details.found),
-        "findings": list_similarity_findings(details.found),
+        "headline": headline,
+        "findings": list_similarity_findings(replace(details.found, sources=counted)),
+        "left_out": left_out,
+        "address_with": lambda source_id: _address_without(request, left_out ^ {source_id}),
         "gone": None if isinstance(text, LoadedStory) else text.why,
         "is_changed": is_changed,
         "history": details.history and describe_history(details.history),
@@ -76,6 +96,21 @@ async def report_values(desk: Desk, details: StoryDetails, pair_query: Callable[
         "pair_query": pair_query,
         "has_pdf": await asyncio.to_thread(has_pdf),
     }
+
+
+def _left_out(request: web.Request, found: Similarity) -> frozenset[int]:
+    """The ids of the sources that do not count.  Raises HTTPBadRequest."""
+    listed = request.query.get("without", "")
+    if not re.fullmatch(r"(-?[0-9]{1,19}(,-?[0-9]{1,19})*)?", listed, re.ASCII):
+        raise web.HTTPBadRequest(reason=translate_later("The address has an invalid filter"))
+    return frozenset(map(int, listed.split(",") if listed else ())) & {source.story_id for source in found.sources}
+
+
+def _address_without(request: web.Request, source_ids: Iterable[int]) -> str:
+    """The address of this page without these sources."""
+    address = request.rel_url.without_query_params("without", "done")
+    listed = ",".join(map(str, sorted(source_ids)))
+    return f"{address.update_query(without=listed) if listed else address}#sources"
 
 
 def story_details(db: sqlite3.Connection, story_id: int) -> StoryDetails | None:
