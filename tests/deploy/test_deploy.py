@@ -86,6 +86,15 @@ def test_every_alert_is_tested_firing_and_silent() -> None:
     assert alerts == {case["alertname"] for case in cases if not case["exp_alerts"]}, "an alert is never tested silent"
 
 
+def test_every_alert_names_its_section_of_the_runbook() -> None:
+    anchors = {heading.lower() for heading in re.findall(r"(?m)^## (\w+)$", text_of("RUNBOOK.md"))}
+    rules = [rule for group in read_yaml("neardup.rules.yml")["groups"] for rule in group["rules"]]
+    for rule in rules:
+        path, _, anchor = rule["annotations"]["runbook_url"].partition("#")
+        assert path == "file:///opt/neardup/deploy/RUNBOOK.md", f"{rule['alert']}: that is not where it is installed"
+        assert anchor == rule["alert"].lower() and anchor in anchors, f"{rule['alert']}: the runbook has no #{anchor}"
+
+
 def declared() -> dict[str, set[str]]:
     """Each metric -> the names of its samples."""
     make_metrics()

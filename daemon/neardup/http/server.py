@@ -38,13 +38,17 @@ async def serve_metrics(listen: str, command: str, health: Health) -> AsyncItera
         return metrics_response()
 
     async def healthz(_: web.Request) -> web.Response:
-        state = health()
-        return web.json_response(state, status=200 if state["healthy"] else 503)
+        return health_response(health())
 
     app = web.Application()
     app.add_routes([web.get("/metrics", metrics), web.get("/healthz", healthz)])
     async with listening(app, listen, "metrics.listen"):
         yield
+
+
+def health_response(state: dict[str, Any]) -> web.Response:
+    """The answer to /healthz: a JSON object, whose `healthy` decides between 200 and 503."""
+    return web.json_response(state, status=200 if state["healthy"] else 503)
 
 
 def metrics_response() -> web.Response:

@@ -92,6 +92,25 @@ def oldest_open(db: sqlite3.Connection) -> tuple[int, int] | None:
     return found and tuple(found)
 
 
+def count_open_cases(db: sqlite3.Connection) -> Counter[Language]:
+    """The open cases that the desk lists, by language."""
+    name_of = languages.names(db)
+    rows = db.execute("SELECT language, count(*) FROM cases WHERE open_flags > 0 AND NOT hidden GROUP BY 1")
+    return Counter({name_of[language]: n for language, n in rows})
+
+
+def count_undecided(db: sqlite3.Connection, now: int) -> Counter[str]:
+    """By moderator, the open cases that one has a lease of at `now`, or asked for a second opinion on."""
+    rows = db.execute(
+        "SELECT moderator, count(*) FROM"
+        " (SELECT moderator, case_id FROM leases JOIN cases USING (case_id) WHERE until > ? AND open_flags > 0"
+        " UNION SELECT value, case_id FROM cases, json_each(unsure) WHERE unsure <> '[]' AND open_flags > 0)"
+        " GROUP BY 1",
+        (now,),
+    )
+    return Counter(dict(rows.fetchall()))
+
+
 def count_flagged(db: sqlite3.Connection, since: int) -> Counter[tuple[Language, Kind]]:
     """The pairs that were flagged since a time and are flagged still, by language and kind."""
     name_of = languages.names(db)

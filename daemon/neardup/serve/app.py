@@ -29,7 +29,7 @@ from neardup.http.problems import (
     answer_or_problem,
 )
 from neardup.http.requests import expect_json, holder_of_token, parse_json, refuse_other_machines
-from neardup.http.server import listening, metrics_response, route_of
+from neardup.http.server import health_response, listening, metrics_response, route_of
 from neardup.http.tokens import is_loopback
 from neardup.serve.messages import Answer, StoryId, problem_of, story_id_of
 from neardup.serve.openapi import document
@@ -162,7 +162,7 @@ async def try_page(_: web.Request) -> web.FileResponse:
 async def healthz(request: web.Request) -> web.Response:
     """GET /healthz: whether the process answers."""
     _, doing = request.app[SERVICE].state
-    return web.json_response({"healthy": True, "doing": doing})
+    return health_response({"healthy": True, "doing": doing})
 
 
 async def readyz(request: web.Request) -> web.Response:

@@ -65,6 +65,15 @@ VERDICTS = Gauge(
 PRECISION = Gauge(
     "neardup_precision", "Share of the decided pairs whose verdict is not not_similar", ["language", "kind"]
 )
+OPEN_CASES = Gauge("neardup_open_cases", "Cases that wait for a verdict, as the review desk counts them", ["language"])
+OLDEST_OPEN_CASE = Gauge(
+    "neardup_oldest_open_case_age_seconds", "How long the oldest open flag of a case has waited; 0 if none waits"
+)
+UNDECIDED_CASES = Gauge(
+    "neardup_undecided_cases",
+    "Open cases that a moderator has open now, or for which the moderator asked for a second opinion",
+    ["moderator"],
+)
 KEPT_PAIRS = Gauge("neardup_kept_pairs", "Pairs suppressed by a verdict", ["language", "verdict"])
 IN_CONTEXT = Gauge(
     "neardup_flags_in_context",

@@ -18,6 +18,7 @@
     /undo/DECISION                  POST: undo a verdict
     /login /logout /name            the access token and the moderator's name
     /api/                           cases and verdicts as JSON, for programs; see neardup.moderation.desk.api
+    /healthz /metrics               for a container's engine and Prometheus; see neardup.moderation.desk.health
     /static/                        style sheets, the script of the keyboard shortcuts
 
 Every page works without scripts.

@@ -10,6 +10,7 @@ from neardup.moderation.desk import (
     api,
     authors,
     cases,
+    health,
     meaning,
     pages,
     pair,
@@ -23,12 +24,15 @@ from neardup.moderation.desk.parts import DESK, Desk, desk_of
 from neardup.moderation.desk.security import MAX_BODY_BYTES, MIDDLEWARES, set_headers
 from neardup.moderation.templating import font_rules
 from neardup.telemetry.log import log
+from neardup.telemetry.metrics import STARTED, make_metrics
 
 STATIC = Path(__file__).parents[1] / "static"
 
 
 async def serve(desk: Desk, listen: str, stop: asyncio.Event) -> None:
     """`neardup review`: serve the desk on HOST:PORT until `stop` is set.  Raises Fatal if the address is in use."""
+    make_metrics()
+    STARTED.labels("review").set_to_current_time()
     async with listening(application(desk), listen, "review.listen") as address:
         log.info("the review desk is open", address=f"http://{address}/")
         await stop.wait()
@@ -43,6 +47,7 @@ def application(desk: Desk) -> web.Application:
     """The web application with every route of the desk."""
     app = web.Application(middlewares=MIDDLEWARES, client_max_size=MAX_BODY_BYTES)
     app[DESK] = desk
+    app[health.CASE_GAUGES] = health.CaseGauges()
     app.on_response_prepare.append(set_headers)
     app.add_routes(
         [
@@ -73,6 +78,8 @@ def application(desk: Desk) -> web.Application:
             web.post("/undo/{decision}", verdict_forms.undo_decision),
             web.get("/static/fonts.css", fonts),
             web.static("/static", STATIC),
+            web.get("/healthz", health.healthz),
+            web.get("/metrics", health.metrics),
             *api.ROUTES,
             *api.MEANING_ROUTES,
         ]

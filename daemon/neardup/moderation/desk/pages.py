@@ -30,6 +30,7 @@ from neardup.records import rfc3339
 LANGUAGE_COOKIE = "neardup_language"
 LANGUAGE_SECONDS = 365 * 86_400
 MAX_TITLE_LENGTH = 160  # characters
+PROGRAM_PATHS = {"/healthz", "/metrics"}
 # The zero-width joiner and the viramas, which join the letters around them.
 JOINING_CHARACTERS = "\u200d\u094d\u09cd\u0a4d\u0acd\u0b4d\u0bcd\u0c4d\u0d4d"
 
@@ -69,15 +70,15 @@ def interfaces() -> Mapping[str, Interface]:
     return {ENGLISH.code: ENGLISH} | {interface.code: interface for interface in list_translations()}
 
 
-def is_of_api(request: web.Request) -> bool:
-    """Whether a request is for the JSON API, which has no cookies, no forms, and no language but English."""
-    return request.path.startswith("/api/")
+def is_for_programs(request: web.Request) -> bool:
+    """Whether a program asks: the JSON API, /healthz and /metrics have no cookies, no forms, and English alone."""
+    return request.path.startswith("/api/") or request.path in PROGRAM_PATHS
 
 
 @web.middleware
 async def choose_interface(request: web.Request, handler: Handler) -> web.StreamResponse:
     """Answer in the language of the moderator's cookie, or else of the browser's preferences; the API is English."""
-    if is_of_api(request):
+    if is_for_programs(request):
         CURRENT.set(ENGLISH)
         return await handler(request)
     chosen = interfaces().get(request.cookies.get(LANGUAGE_COOKIE, ""))

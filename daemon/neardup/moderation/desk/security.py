@@ -3,7 +3,8 @@
 Forms of other sites are rejected twice: by headers that only browsers can set (Fetch Metadata), and by a token (OWASP,
 Cross-Site Request Forgery Prevention, "Signed Double-Submit Cookie").  A moderator logs in with a token where the desk
 needs one, and enters a name where moderators have no tokens of their own.  The JSON API has neither cookies nor forms:
-of all this, it has the problems that its failures become.
+of all this, it has the problems that its failures become; so have /healthz and /metrics, which answer this machine only
+where the desk has no login.
 """
 
 import json
@@ -20,7 +21,7 @@ from neardup.http.tokens import find
 from neardup.ledger.cases import CaseHeld
 from neardup.moderation.desk import sessions
 from neardup.moderation.desk.moderators import NAME_COOKIE, NotPermitted, clean_name, local_path
-from neardup.moderation.desk.pages import choose_interface, error_page, is_of_api, login_of, page, send_again_page
+from neardup.moderation.desk.pages import choose_interface, error_page, is_for_programs, login_of, page, send_again_page
 from neardup.moderation.desk.parts import FORM, SESSION, desk_of
 from neardup.moderation.desk.sessions import LOGIN_COOKIE, LOGIN_SECONDS, SESSION_COOKIE, is_over_tls, set_cookie
 from neardup.moderation.interface import gettext, translate_later
@@ -61,8 +62,8 @@ async def set_headers(request: web.Request, response: web.StreamResponse) -> Non
 
 @web.middleware
 async def answer_problems(request: web.Request, handler: Handler) -> web.StreamResponse:
-    """Turn every failure of the JSON API into a problem."""
-    if not is_of_api(request):
+    """Turn every failure of what programs ask into a problem."""
+    if not is_for_programs(request):
         return await handler(request)
     return await answer_or_problem(request, handler, _body_of, PROBLEM_OF)
 
@@ -174,11 +175,11 @@ async def require_login(request: web.Request, handler: Handler) -> web.StreamRes
 
 
 def _of_pages(middleware: Middleware) -> Middleware:
-    """Leaves out the JSON API, which has no cookies and no forms."""
+    """Leaves out what programs ask, which has no cookies and no forms."""
 
     @web.middleware
     async def apply(request: web.Request, handler: Handler) -> web.StreamResponse:
-        return await (handler(request) if is_of_api(request) else middleware(request, handler))
+        return await (handler(request) if is_for_programs(request) else middleware(request, handler))
 
     return apply
 

@@ -1,0 +1,89 @@
+"""What Prometheus and a container's engine ask the desk: whether it is well, and how many cases wait for a verdict.
+
+GET /healthz   whether the desk reads its ledger; for whoever can reach the desk
+GET /metrics   the metrics of the process, for a moderator's token or that of the desk
+"""
+
+import asyncio
+import time
+
+from aiohttp import web
+
+from neardup.errors import NeardupError
+from neardup.http.problems import Refused
+from neardup.http.requests import client_address, holder_of_token, refuse_other_machines
+from neardup.http.server import health_response, metrics_response
+from neardup.ledger import cases, moderation_statistics, now_ms
+from neardup.moderation.desk.parts import Desk, desk_of
+from neardup.telemetry.metrics import OLDEST_OPEN_CASE, OPEN_CASES, UNDECIDED_CASES
+
+CACHED_SECONDS = 5.0
+
+
+class CaseGauges:
+    """Sets the gauges of the cases, at most every CACHED_SECONDS, however many programs read them."""
+
+    def __init__(self) -> None:
+        self._setting = asyncio.Lock()
+        self._due_at = float("-inf")
+
+    async def refresh(self, desk: Desk) -> None:
+        """Set the gauges if they are due.  Raises as `Connections.read` does."""
+        async with self._setting:
+            if time.monotonic() < self._due_at:
+                return
+            await desk.ledger.refresh_cases()
+            now = now_ms()
+            open_cases = await desk.ledger.read(moderation_statistics.count_open_cases)
+            undecided = await desk.ledger.read(moderation_statistics.count_undecided, now)
+            oldest = await desk.ledger.read(moderation_statistics.oldest_open)
+            OPEN_CASES.clear()  # the last one of a language may have been decided
+            UNDECIDED_CASES.clear()
+            for language, n in open_cases.items():
+                OPEN_CASES.labels(language).set(n)
+            for moderator, n in undecided.items():
+                UNDECIDED_CASES.labels(moderator).set(n)
+            OLDEST_OPEN_CASE.set((now - oldest[1]) / 1000 if oldest else 0)
+            self._due_at = time.monotonic() + CACHED_SECONDS
+
+
+CASE_GAUGES = web.AppKey("case_gauges", CaseGauges)
+
+
+async def healthz(request: web.Request) -> web.Response:
+    """GET /healthz."""
+    _refuse_strangers(request)
+    try:
+        await desk_of(request).ledger.read(cases.is_due)
+    except NeardupError as error:
+        return health_response({"healthy": False, "doing": str(error)})
+    return health_response({"healthy": True, "doing": "serving"})
+
+
+async def metrics(request: web.Request) -> web.Response:
+    """GET /metrics."""
+    _refuse_strangers(request)
+    if desk_of(request).needs_login:
+        _require_token(request)
+    await request.app[CASE_GAUGES].refresh(desk_of(request))
+    return metrics_response()
+
+
+def _refuse_strangers(request: web.Request) -> None:
+    """Without a login, answer this machine only, as the pages do.  Raises Refused."""
+    if not desk_of(request).needs_login:
+        refuse_other_machines(request)
+
+
+def _require_token(request: web.Request) -> None:
+    """Refuse a request without a token that the desk knows, and one that comes too soon after wrong ones."""
+    desk = desk_of(request)
+    client = client_address(request, desk.config.review.proxies)
+    wait = desk.login_limit.wait_seconds(client)
+    try:
+        holder_of_token(request, () if wait else desk.moderators())
+    except Refused:
+        if "Authorization" in request.headers:
+            desk.login_limit.refuse(client, wrong=not wait)
+        raise
+    desk.login_limit.accept(client)
