@@ -87,7 +87,7 @@ class Moderator:
     context: BrowserContext
     page: Page
     address: str
-    shots: Path | None
+    shots: Path
     problems: list[str] = field(default_factory=list)
 
     def go(self, path: str) -> Page:
@@ -118,9 +118,7 @@ class Moderator:
 
 
 @contextmanager
-def signed_in(
-    browser: Browser, desk: Desk, shots: Path | None, name: str = "Asha", **options: Any
-) -> Iterator[Moderator]:
+def signed_in(browser: Browser, desk: Desk, shots: Path, name: str = "Asha", **options: Any) -> Iterator[Moderator]:
     """A moderator who has the cookie of a name; at the end there must be no problems: no dialog and no error."""
     width, height = options.pop("window", WIDE)
     context = browser.new_context(viewport={"width": width, "height": height}, **options)
@@ -147,16 +145,13 @@ def signed_in(
         context.close()
 
 
-def shots_folder() -> Path | None:
-    """The folder for screenshots, in the environment variable SCREENSHOTS; without it none are kept."""
-    if not (named := os.environ.get("SCREENSHOTS")):
-        return None
-    folder = Path(named)
+def shots_folder() -> Path:
+    """The folder for screenshots: that of the environment variable SCREENSHOTS, or else var/screens."""
+    folder = Path(os.environ.get("SCREENSHOTS") or ROOT / "var" / "screens")
     folder.mkdir(parents=True, exist_ok=True)
     return folder
 
 
-def take_shot(page: Page, shots: Path | None, name: str, *, whole: bool = False) -> None:
+def take_shot(page: Page, shots: Path, name: str, *, whole: bool = False) -> None:
     """Keep a screenshot of the page, or of the window."""
-    if shots:
-        page.screenshot(path=shots / f"{name}.png", full_page=whole)
+    page.screenshot(path=shots / f"{name}.jpeg", quality=60, full_page=whole)

@@ -50,13 +50,13 @@ def desk_of_copies(served_copies: Desk, copies: Neardup) -> Iterator[Desk]:
 
 
 @pytest.fixture
-def asha(browser: Browser, desk: Desk, shots: Path | None) -> Iterator[Moderator]:
+def asha(browser: Browser, desk: Desk, shots: Path) -> Iterator[Moderator]:
     with signed_in(browser, desk, shots) as moderator:
         yield moderator
 
 
 @pytest.fixture
-def two_moderators(browser: Browser, desk_of_copies: Desk, shots: Path | None) -> Iterator[TwoModerators]:
+def two_moderators(browser: Browser, desk_of_copies: Desk, shots: Path) -> Iterator[TwoModerators]:
     with (
         signed_in(browser, desk_of_copies, shots) as asha,
         signed_in(browser, desk_of_copies, shots, "Ravi") as ravi,
@@ -117,7 +117,7 @@ def test_each_verdict_has_its_key(asha: Moderator, desk: Desk, key: str, verdict
     assert statuses(desk)[4104002, 4104005] == verdict
 
 
-def test_case_is_worked_through_pair_by_pair(browser: Browser, desk_of_copies: Desk, shots: Path | None) -> None:
+def test_case_is_worked_through_pair_by_pair(browser: Browser, desk_of_copies: Desk, shots: Path) -> None:
     desk = desk_of_copies
     in_case = {pair for pair in statuses(desk) if pair[0] < 200}
     with signed_in(browser, desk, shots) as asha:
@@ -136,7 +136,7 @@ def test_case_is_worked_through_pair_by_pair(browser: Browser, desk_of_copies: D
         expect(page.get_by_text("It is given on the one open pair.")).to_be_visible()
 
 
-def test_neighbours_of_a_pair_are_those_of_its_case(browser: Browser, desk_of_copies: Desk, shots: Path | None) -> None:
+def test_neighbours_of_a_pair_are_those_of_its_case(browser: Browser, desk_of_copies: Desk, shots: Path) -> None:
     with signed_in(browser, desk_of_copies, shots) as asha:
         page = asha.go("/case/100?sort=stories&at=0")
         hrefs = [row.get_attribute("href") or "" for row in page.locator("section.evidence a.row").all()]
@@ -171,7 +171,7 @@ def test_key_pressed_twice_gives_one_verdict(asha: Moderator, desk: Desk) -> Non
 
 
 def test_case_is_decided_with_three_keys_and_leads_to_the_next(
-    browser: Browser, desk_of_copies: Desk, shots: Path | None
+    browser: Browser, desk_of_copies: Desk, shots: Path
 ) -> None:
     desk = desk_of_copies
     with signed_in(browser, desk, shots) as asha:
@@ -231,7 +231,7 @@ def test_second_opinion_is_asked_and_given(two_moderators: TwoModerators) -> Non
     assert set(statuses(desk).values()) == {"open"}
 
 
-def test_second_moderator_sees_the_conflict(browser: Browser, desk: Desk, shots: Path | None) -> None:
+def test_second_moderator_sees_the_conflict(browser: Browser, desk: Desk, shots: Path) -> None:
     path, pair = "/pair/4104002/4104005", (4104002, 4104005)
     with signed_in(browser, desk, shots) as asha, signed_in(browser, desk, shots, "Ravi <b>") as ravi:
         for moderator in (asha, ravi):
@@ -263,7 +263,7 @@ def test_second_moderator_sees_the_conflict(browser: Browser, desk: Desk, shots:
         assert statuses(desk)[pair] == "not_similar", "a verdict was undone unseen"
 
 
-def test_desk_works_without_scripts(browser: Browser, desk: Desk, shots: Path | None) -> None:
+def test_desk_works_without_scripts(browser: Browser, desk: Desk, shots: Path) -> None:
     with signed_in(browser, desk, shots, java_script_enabled=False) as asha:
         page = asha.go("/")
         page.get_by_label("Story, author").fill("4104002")
@@ -289,7 +289,7 @@ def test_desk_works_without_scripts(browser: Browser, desk: Desk, shots: Path | 
         expect(page.locator(".notice")).to_contain_text("Verdict: template")
 
 
-def test_pair_without_a_text_can_be_decided(browser: Browser, desk_of_copies: Desk, shots: Path | None) -> None:
+def test_pair_without_a_text_can_be_decided(browser: Browser, desk_of_copies: Desk, shots: Path) -> None:
     text = desk_of_copies.neardup.folder / "corpus" / "pages" / "200.html"
     kept = text.rename(text.with_suffix(".kept"))
     with signed_in(browser, desk_of_copies, shots) as asha:

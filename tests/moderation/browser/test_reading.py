@@ -16,7 +16,7 @@ from tests.support.languages import CODES, HINDI, SAMPLED
 
 
 @pytest.fixture
-def asha(browser: Browser, desk: Desk, shots: Path | None) -> Iterator[Moderator]:
+def asha(browser: Browser, desk: Desk, shots: Path) -> Iterator[Moderator]:
     with signed_in(browser, desk, shots) as moderator:
         yield moderator
 

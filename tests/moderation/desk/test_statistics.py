@@ -40,14 +40,14 @@ async def test_statistics_of_a_day(tmp_path: Path) -> None:
     assert "Two moderators agreed on 0 % of the latest 1 pair" in page
     assert "Half of the latest 3 pairs waited at most" in page
     rows = re.findall(
-        r'<tr><th scope="row"><bdi>(.*?)</bdi></th>.*?<td class="n">(\d*)</td><td class="n">(\d*)</td>', page
+        r'<tr><th scope="row"><bdi>(.*?)</bdi></th>.*?<td class="n"[^>]*>(\d*)</td><td class="n"[^>]*>(\d*)</td>', page
     )
     assert rows == [("Asha", "2", "2"), ("<b>Binu</b>", "1", "1")], "decisions today and in all"
     heights = [
         [h for h in re.findall(r'height="([\d.]+)"', svg) if float(h)] for svg in re.findall("<svg.*?</svg>", page)
     ]
     assert heights == [["40.0"], ["20.0"]]
-    figures = re.findall(r'<span class="badge \w*">([^<]+)</span></td>' + r'<td class="n">([^<]*)</td>' * 3, page)
+    figures = re.findall(r'<span class="badge \w*">([^<]+)</span></td>' + r'<td class="n"[^>]*>([^<]*)</td>' * 3, page)
     assert figures == [("Exact copy", "50\xa0%", "2", "1"), ("Similar stories", "100\xa0%", "1", "")], (
         "precision, decided, plagiarism"
     )
