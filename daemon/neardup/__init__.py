@@ -21,7 +21,7 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from neardup.query.copies import Copies, Index, find_copies
     from neardup.query.texts import Comparison, Copy, compare, fingerprint
-    from neardup.serve.client import AsyncClient, Client, ServiceError
+    from neardup.serve.client import AsyncClient, Client, InvalidArgument, ServiceError
 
 __version__ = "0.1.0"
 __all__ = [
@@ -31,6 +31,7 @@ __all__ = [
     "Copies",
     "Copy",
     "Index",
+    "InvalidArgument",
     "ServiceError",
     "__version__",
     "compare",
@@ -46,6 +47,7 @@ MODULES = {
     "Copies": "neardup.query.copies",
     "Copy": "neardup.query.texts",
     "Index": "neardup.query.copies",
+    "InvalidArgument": "neardup.serve.client",
     "ServiceError": "neardup.serve.client",
     "compare": "neardup.query.texts",
     "find_copies": "neardup.query.copies",

@@ -32,7 +32,7 @@ def hook(url: str) -> Hook:
 )
 def test_it_holds_copies_back_and_publishes_the_rest(served: str, text: str, is_published: bool, is_held: bool) -> None:
     held, later = list[Any](), list[Any]()
-    story = {"id": NEW_ID, "language": "hi", "text": text, "author_id": "nobody", "title": "T"}
+    story = {"id": NEW_ID, "language": "hi", "text": text, "author_id": 17, "title": None}
     published = hook(served)(story, hold=lambda *evidence: held.append(evidence), check_later=later.append)
     assert (published, bool(held), later) == (is_published, is_held, [])
 

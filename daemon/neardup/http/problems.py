@@ -66,6 +66,9 @@ class WrongMember(NamedTuple):
     where: str
     what: str
 
+    def __str__(self) -> str:
+        return f"{self.where}: {self.what}" if self.where else self.what
+
 
 class Refused(NeardupError):
     """Ends a request with a problem; `reason` says why a page or text yields no story."""

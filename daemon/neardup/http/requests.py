@@ -62,12 +62,16 @@ def parse_json(model: type[M], body: bytes) -> M:
     try:
         return model.model_validate_json(body)
     except ValidationError as error:
-        details = error.errors(include_url=False, include_input=False, include_context=False)
-    if any(detail["type"] == "json_invalid" for detail in details):
-        raise Refused(MALFORMED, details[0]["msg"])
-    wrong = tuple(map(_wrong_member, details))
-    named = (f"{member.where}: {member.what}" if member.where else member.what for member in wrong)
-    raise Refused(INVALID, "; ".join(named), errors=wrong)
+        wrong = wrong_members(error)
+        malformed = [detail["msg"] for detail in error.errors(include_url=False) if detail["type"] == "json_invalid"]
+    if malformed:
+        raise Refused(MALFORMED, malformed[0])
+    raise Refused(INVALID, "; ".join(map(str, wrong)), errors=wrong)
+
+
+def wrong_members(error: ValidationError) -> tuple[WrongMember, ...]:
+    """The members that are wrong by an error of a model; none of their values is shown."""
+    return tuple(map(_wrong_member, error.errors(include_url=False, include_input=False, include_context=False)))
 
 
 def _wrong_member(detail: Any) -> WrongMember:

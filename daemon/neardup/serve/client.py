@@ -3,31 +3,46 @@
     with neardup.Client("http://127.0.0.1:8766", token=TOKEN) as client:
         answer = client.check(language="hi", text=draft)
 
-Both send a call again while the service is busy or cannot be reached, up to `attempts` times, and wait as long as it
-asks.  Every call may be repeated without harm.  They raise ServiceError, and ValueError for a request that does not fit
-the schema.  What a call sends, and what its answer means, is the same for both: a `Call`.
+A call is sent again while the service is busy or cannot be reached, up to `attempts` times and until `deadline` seconds
+have passed in all, after the time that the service asks for; each further attempt is a line of the logger
+"neardup.client".  Every call may be repeated without harm.  The clients raise ServiceError, and InvalidArgument for a
+call that cannot be sent.  The synchronous one runs the other one, in an event loop of its own.
 """
 
-from collections.abc import Iterable
-from dataclasses import dataclass
+import asyncio
+import logging
+import os
+import random
+import threading
+import weakref
+from collections.abc import Coroutine, Iterable, Mapping
+from contextlib import suppress
+from datetime import UTC, datetime
+from email.utils import parsedate_to_datetime
+from functools import partial
 from types import TracebackType
-from typing import Generic, NotRequired, Self, TypedDict, TypeVar, Unpack
-from urllib.parse import quote
+from typing import Any, NotRequired, Self, TypedDict, TypeVar, Unpack
+from urllib.parse import quote, urlsplit
 
 import aiohttp
-import stamina
-import urllib3
-from pydantic import BaseModel, ValidationError
+from pydantic import BaseModel, TypeAdapter, ValidationError
+from pydantic_core import PydanticSerializationError
+from yarl import URL
 
 from neardup.errors import NeardupError
 from neardup.serve import messages
 from neardup.serve.messages import CheckAnswer, CompareAnswer, Forgotten, MatchesAnswer, Problem, Stored
 
 A = TypeVar("A", bound=messages.Answer)
+T = TypeVar("T")
 RETRIED = {408, 429, 503}
+RETRIED_OF_PROXIES = {502, 503, 504}
 TIMEOUT_SECONDS = 10.0
+DEADLINE_SECONDS = 30.0
 ATTEMPTS = 4
-MOST_WAIT_SECONDS = 2.0
+FIRST_WAIT_SECONDS, LONGEST_WAIT_SECONDS = 0.1, 2.0  # before an attempt, where the service names no time
+LISTED_ID: TypeAdapter[int | str] = TypeAdapter(messages.ListedId)
+log = logging.getLogger("neardup.client")
 
 
 class Story(TypedDict):
@@ -36,9 +51,9 @@ class Story(TypedDict):
     language: str
     text: NotRequired[str]
     html: NotRequired[str]
-    author_id: NotRequired[str]
-    title: NotRequired[str]
-    published_at: NotRequired[str]  # RFC 3339
+    author_id: NotRequired[int | str | None]
+    title: NotRequired[str | None]
+    published_at: NotRequired[str | None]  # RFC 3339
 
 
 class Side(TypedDict, total=False):
@@ -49,6 +64,10 @@ class Side(TypedDict, total=False):
     html: str
 
 
+class InvalidArgument(NeardupError, ValueError):
+    """An argument with which no call can be sent; the message names it."""
+
+
 class ServiceError(NeardupError):
     """The service refused a request, or could not be reached.
 
@@ -56,10 +75,10 @@ class ServiceError(NeardupError):
     and check it later.
     """
 
-    def __init__(self, message: str, problem: Problem | None = None, retry_after: float | None = None) -> None:
+    def __init__(self, message: str, problem: Problem | None = None, wait_seconds: float | None = None) -> None:
         super().__init__(message)
         self.problem = problem
-        self.retry_after = retry_after
+        self.wait_seconds = wait_seconds  # before the call is worth another attempt, None where it never is
 
     @property
     def fail_open(self) -> bool:
@@ -67,128 +86,237 @@ class ServiceError(NeardupError):
         return self.problem is None or self.problem.fail_open
 
 
-@dataclass(frozen=True, slots=True)
-class Call(Generic[A]):
-    """One call: its method, its path, its body in JSON, and the model of its answer."""
+class AsyncClient:
+    """Calls the service at `url`, such as "http://127.0.0.1:8766", from one event loop; use it in `async with`.
 
-    method: str
-    path: str
-    body: bytes | None
-    answer: type[A]
+    An attempt takes at most `timeout` seconds, and a call with all its attempts at most `deadline`.  Raises
+    InvalidArgument.
+    """
 
-    def result(self, status: int, body: bytes, retry_after: str | None) -> A:
-        """The answer to the call.  Raises ServiceError for a problem."""
+    def __init__(
+        self,
+        url: str,
+        token: str | None = None,
+        *,
+        timeout: float = TIMEOUT_SECONDS,
+        deadline: float = DEADLINE_SECONDS,
+        attempts: int = ATTEMPTS,
+    ) -> None:
+        self._url = _base_of(url)
+        self._headers = {"Content-Type": "application/json", "Accept": "application/json", "User-Agent": "neardup"}
+        if token is not None:
+            self._headers["Authorization"] = f"Bearer {_checked_token(token)}"
+        for name, value in (("timeout", timeout), ("deadline", deadline), ("attempts", attempts)):
+            if not (isinstance(value, int | float) and value > 0):
+                raise InvalidArgument(f"{name}: {value!r} is not a number above 0")
+        self._timeout, self._deadline, self._attempts = timeout, deadline, attempts
+        self._session: aiohttp.ClientSession | None = None
+
+    async def check(self, *, story_id: int | str | None = None, **story: Unpack[Story]) -> CheckAnswer:
+        """Check a story; nothing is stored."""
+        return await self._post("/v1/check", messages.CheckRequest, {"id": story_id, **story}, CheckAnswer)
+
+    async def check_batch(self, stories: Iterable[Story]) -> list[CheckAnswer | Problem]:
+        """Check up to 100 stories; one that cannot be checked has a Problem in place of a result."""
+        listed = list(stories) if isinstance(stories, Iterable) else stories
+        batch = await self._post("/v1/check:batch", messages.BatchRequest, {"stories": listed}, messages.BatchAnswer)
+        return batch.results
+
+    async def put(
+        self, story_id: int | str, *, path: str | None = None, restore: bool = False, **story: Unpack[Story]
+    ) -> CheckAnswer:
+        """Check a story and store it; one that was forgotten only with `restore`."""
+        body = _body(messages.PutRequest, {"path": path, "restore": restore, **story})
+        return await self._send("PUT", _path_of(story_id), body, CheckAnswer)
+
+    async def story(self, story_id: int | str) -> Stored:
+        """A story on record."""
+        return await self._send("GET", _path_of(story_id), None, Stored)
+
+    async def matches(self, story_id: int | str) -> MatchesAnswer:
+        """The flagged pairs of a story on record."""
+        return await self._send("GET", f"{_path_of(story_id)}/matches", None, MatchesAnswer)
+
+    async def compare(self, a: Side, b: Side) -> CompareAnswer:
+        """Compare two stories."""
+        return await self._post("/v1/compare", messages.CompareRequest, {"a": a, "b": b}, CompareAnswer)
+
+    async def forget(self, story_id: int | str) -> Forgotten:
+        """Forget a story."""
+        return await self._send("DELETE", _path_of(story_id), None, Forgotten)
+
+    async def close(self) -> None:
+        """Close the connections."""
+        if self._session is not None:
+            await self._session.close()
+            self._session = None
+
+    async def __aenter__(self) -> Self:
+        return self
+
+    async def __aexit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        await self.close()
+
+    async def _post(self, path: str, model: type[BaseModel], members: Mapping[str, Any], answer: type[A]) -> A:
+        return await self._send("POST", path, _body(model, members), answer)
+
+    async def _send(self, method: str, path: str, body: bytes | None, answer: type[A]) -> A:
+        """Send a call until it is answered, or is not worth another attempt."""
+        loop = asyncio.get_running_loop()
+        until, attempt = loop.time() + self._deadline, 1
+        while True:
+            try:
+                return await self._try(method, path, body, answer, until)
+            except ServiceError as error:
+                wait = error.wait_seconds
+                if wait is None or attempt >= self._attempts or loop.time() + wait >= until:
+                    raise
+                wait = wait or _backoff(attempt)
+                log.warning("%s: trying again in %.1f s", error, wait)
+            await asyncio.sleep(min(wait, until - loop.time()))
+            attempt += 1
+
+    async def _try(self, method: str, path: str, body: bytes | None, answer: type[A], until: float) -> A:
+        if self._session is None:
+            self._session = aiohttp.ClientSession(headers=self._headers, timeout=aiohttp.ClientTimeout(None))
+        url = URL(self._url + path, encoded=True)  # an id of dots or slashes is no path
         try:
-            if status == 200:
-                return self.answer.model_validate_json(body)
-            problem = Problem.model_validate_json(body)
-        except ValidationError:
-            raise ServiceError(f"{self.method} {self.path}: status {status}, and no answer of neardup") from None
-        seconds = float(retry_after) if retry_after and retry_after.isdecimal() else None
-        raise ServiceError(f"{self.method} {self.path}: {problem.title}: {problem.detail}", problem, seconds)
+            async with (
+                asyncio.timeout_at(min(until, asyncio.get_running_loop().time() + self._timeout)),
+                self._session.request(method, url, data=body, allow_redirects=False) as response,
+            ):
+                return _result(f"{method} {path}", answer, response, await response.read())
+        except (TimeoutError, aiohttp.ClientError, OSError) as error:
+            raise ServiceError(f"{self._url} does not answer: {type(error).__name__}", wait_seconds=0.0) from error
 
 
-def is_worth_retrying(error: Exception) -> bool | float:
-    """Whether to send a call again: True, or the seconds to wait first if the service asks for them."""
-    if not isinstance(error, ServiceError) or (error.problem and error.problem.status not in RETRIED):
-        return False
-    return True if error.retry_after is None else error.retry_after
+def _result(call: str, answer: type[A], response: aiohttp.ClientResponse, body: bytes) -> A:
+    """The answer to a call.  Raises ServiceError for a problem."""
+    status, wait = response.status, _wait_seconds(response.headers.get("Retry-After", ""))
+    try:
+        if status == 200:
+            return answer.model_validate_json(body)
+        problem = Problem.model_validate_json(body)
+    except ValidationError:
+        wait_for_proxy = wait if status in RETRIED_OF_PROXIES else None
+        raise ServiceError(f"{call}: status {status}, and no answer of neardup", None, wait_for_proxy) from None
+    raise ServiceError(f"{call}: {problem.title}: {problem.detail}", problem, wait if status in RETRIED else None)
 
 
-# One function makes each call of the clients.
-def check_call(story_id: int | str | None, story: Story) -> Call[messages.CheckAnswer]:
-    return _prepare_post("/v1/check", messages.CheckRequest(id=story_id, **story), messages.CheckAnswer)
+def _wait_seconds(retry_after: str) -> float:
+    """What the header asks for, which is seconds or a time (RFC 9110, 10.2.3); 0 for anything else."""
+    if retry_after.isascii() and retry_after.isdecimal():
+        return float(retry_after)
+    with suppress(ValueError, OverflowError):
+        at = parsedate_to_datetime(retry_after)
+        return max(((at if at.tzinfo else at.replace(tzinfo=UTC)) - datetime.now(UTC)).total_seconds(), 0.0)
+    return 0.0
 
 
-def batch_call(stories: Iterable[Story]) -> Call[messages.BatchAnswer]:
-    batch = messages.BatchRequest(stories=[messages.CheckRequest(**story) for story in stories])
-    return _prepare_post("/v1/check:batch", batch, messages.BatchAnswer)
+def _backoff(attempt: int) -> float:
+    """Seconds before the attempt after this one: exponential with full jitter."""
+    return random.uniform(0, min(FIRST_WAIT_SECONDS * 2**attempt, LONGEST_WAIT_SECONDS))  # noqa: S311 - spreads clients
 
 
-def compare_call(a: Side, b: Side) -> Call[messages.CompareAnswer]:
-    request = messages.CompareRequest(a=messages.ComparedStory(**a), b=messages.ComparedStory(**b))
-    return _prepare_post("/v1/compare", request, messages.CompareAnswer)
-
-
-def put_call(
-    story_id: int | str, path: str | None, story: Story, *, restore: bool = False
-) -> Call[messages.CheckAnswer]:
-    body = _body(messages.PutRequest(path=path, restore=restore, **story))
-    return Call("PUT", _path_of(story_id), body, messages.CheckAnswer)
-
-
-def story_call(story_id: int | str) -> Call[messages.Stored]:
-    return Call("GET", _path_of(story_id), None, messages.Stored)
-
-
-def matches_call(story_id: int | str) -> Call[messages.MatchesAnswer]:
-    return Call("GET", f"{_path_of(story_id)}/matches", None, messages.MatchesAnswer)
-
-
-def forget_call(story_id: int | str) -> Call[messages.Forgotten]:
-    return Call("DELETE", _path_of(story_id), None, messages.Forgotten)
+def _body(model: type[BaseModel], members: Mapping[str, Any]) -> bytes:
+    """What a call sends.  Raises InvalidArgument, which names every wrong member."""
+    try:
+        return model.model_validate(members).model_dump_json(exclude_none=True).encode()
+    except ValidationError as error:
+        raise InvalidArgument(_in_words(error)) from None
+    except PydanticSerializationError:
+        raise InvalidArgument("a text has lone surrogates, which UTF-8 cannot encode") from None
 
 
 def _path_of(story_id: int | str) -> str:
-    return f"/v1/stories/{quote(str(story_id), safe='')}"
+    try:
+        listed = LISTED_ID.validate_python(story_id)
+    except ValidationError as error:
+        raise InvalidArgument(f"story_id: {_in_words(error)}") from None
+    return f"/v1/stories/{quote(str(listed), safe='', errors='replace')}"
 
 
-def _prepare_post(path: str, request: BaseModel, answer: type[A]) -> Call[A]:
-    return Call("POST", path, _body(request), answer)
+def _in_words(error: ValidationError) -> str:
+    from neardup.http.requests import wrong_members  # noqa: PLC0415 - with the framework of the server
+
+    return "; ".join(map(str, wrong_members(error)))
 
 
-def _body(request: BaseModel) -> bytes:
-    return request.model_dump_json(exclude_none=True).encode()
+def _base_of(url: str) -> str:
+    """The URL without a slash at its end.  Raises InvalidArgument."""
+    with suppress(ValueError, AttributeError, TypeError):
+        parts = urlsplit(url)
+        is_of_http = parts.scheme in ("http", "https") and parts.hostname and parts.port != 0
+        if is_of_http and not (parts.query or parts.fragment):
+            return url.rstrip("/")
+    raise InvalidArgument(f"url: {url!r} is not an http:// or https:// URL")
 
 
-def _headers(token: str | None) -> dict[str, str]:
-    headers = {"Content-Type": "application/json", "Accept": "application/json", "User-Agent": "neardup"}
-    return headers if token is None else headers | {"Authorization": f"Bearer {token}"}
+def _checked_token(token: str) -> str:
+    """The token.  Raises InvalidArgument, which does not show it."""
+    if not (isinstance(token, str) and token and token.isascii() and token.isprintable()):
+        raise InvalidArgument("token: not printable ASCII characters")
+    return token
 
 
 class Client:
-    """Calls the service at `url`, such as "http://127.0.0.1:8766"; safe for use by several threads."""
+    """As `AsyncClient`, for programs without an event loop; safe for use by several threads, and after a fork.
+
+    The calls run in a thread, which the first one starts.
+    """
 
     def __init__(
-        self, url: str, token: str | None = None, *, timeout: float = TIMEOUT_SECONDS, attempts: int = ATTEMPTS
+        self,
+        url: str,
+        token: str | None = None,
+        *,
+        timeout: float = TIMEOUT_SECONDS,
+        deadline: float = DEADLINE_SECONDS,
+        attempts: int = ATTEMPTS,
     ) -> None:
-        self._url = url.rstrip("/")
-        self._pool = urllib3.PoolManager(headers=_headers(token), timeout=timeout, retries=False)
-        self._attempts = attempts
+        self._make = partial(AsyncClient, url, token, timeout=timeout, deadline=deadline, attempts=attempts)
+        self._client = self._make()
+        self._starting = threading.Lock()
+        self._running: tuple[int, asyncio.AbstractEventLoop] | None = None  # the process and the loop in it
+        self._finalizer: weakref.finalize[..., Client] | None = None
 
     def check(self, *, story_id: int | str | None = None, **story: Unpack[Story]) -> CheckAnswer:
         """Check a story; nothing is stored."""
-        return self._send(check_call(story_id, story))
+        return self._run(self._open.check(story_id=story_id, **story))
 
     def check_batch(self, stories: Iterable[Story]) -> list[CheckAnswer | Problem]:
         """Check up to 100 stories; one that cannot be checked has a Problem in place of a result."""
-        return self._send(batch_call(stories)).results
+        return self._run(self._open.check_batch(stories))
 
     def put(
         self, story_id: int | str, *, path: str | None = None, restore: bool = False, **story: Unpack[Story]
     ) -> CheckAnswer:
         """Check a story and store it; one that was forgotten only with `restore`."""
-        return self._send(put_call(story_id, path, story, restore=restore))
+        return self._run(self._open.put(story_id, path=path, restore=restore, **story))
 
     def story(self, story_id: int | str) -> Stored:
         """A story on record."""
-        return self._send(story_call(story_id))
+        return self._run(self._open.story(story_id))
 
     def matches(self, story_id: int | str) -> MatchesAnswer:
         """The flagged pairs of a story on record."""
-        return self._send(matches_call(story_id))
+        return self._run(self._open.matches(story_id))
 
     def compare(self, a: Side, b: Side) -> CompareAnswer:
         """Compare two stories."""
-        return self._send(compare_call(a, b))
+        return self._run(self._open.compare(a, b))
 
     def forget(self, story_id: int | str) -> Forgotten:
         """Forget a story."""
-        return self._send(forget_call(story_id))
+        return self._run(self._open.forget(story_id))
 
     def close(self) -> None:
-        """Close the connections."""
-        self._pool.clear()
+        """Close the connections, and cancel the calls under way."""
+        if self._finalizer is not None:
+            self._finalizer()
+        self._running = None
 
     def __enter__(self) -> Self:
         return self
@@ -198,80 +326,46 @@ class Client:
     ) -> None:
         self.close()
 
-    def _send(self, call: Call[A]) -> A:
-        for attempt in stamina.retry_context(is_worth_retrying, attempts=self._attempts, wait_max=MOST_WAIT_SECONDS):
-            with attempt:
-                try:
-                    response = self._pool.request(call.method, self._url + call.path, body=call.body)
-                except urllib3.exceptions.HTTPError as error:
-                    raise ServiceError(f"{self._url} does not answer: {type(error).__name__}") from error
-                return call.result(response.status, response.data, response.headers.get("Retry-After"))
-        raise AssertionError("unreachable: the last attempt returns or raises")
+    @property
+    def _open(self) -> AsyncClient:
+        """The client in the loop, which is started where this process has none."""
+        if self._running is None or self._running[0] != os.getpid():
+            with self._starting:
+                if self._running is None or self._running[0] != os.getpid():
+                    self._start()
+        return self._client
+
+    def _start(self) -> None:
+        self._client, loop, pid = self._make(), asyncio.new_event_loop(), os.getpid()
+        thread = threading.Thread(target=loop.run_forever, name="neardup.client", daemon=True)
+        thread.start()
+        self._finalizer = weakref.finalize(self, _stop, pid, loop, thread, self._client)
+        self._running = pid, loop
+
+    def _run(self, call: Coroutine[Any, Any, T]) -> T:
+        assert self._running is not None
+        running = asyncio.run_coroutine_threadsafe(call, self._running[1])
+        try:
+            return running.result()
+        except BaseException:
+            running.cancel()
+            raise
 
 
-class AsyncClient:
-    """As `Client`, for one event loop; use it in `async with`."""
+def _stop(pid: int, loop: asyncio.AbstractEventLoop, thread: threading.Thread, client: AsyncClient) -> None:
+    """End the loop of a client; that of the process before a fork is not ours to end."""
+    if pid != os.getpid():
+        return
 
-    def __init__(
-        self, url: str, token: str | None = None, *, timeout: float = TIMEOUT_SECONDS, attempts: int = ATTEMPTS
-    ) -> None:
-        self._url = url.rstrip("/")
-        self._headers = _headers(token)
-        self._timeout = aiohttp.ClientTimeout(timeout)
-        self._session: aiohttp.ClientSession | None = None
-        self._attempts = attempts
+    async def close() -> None:
+        calls = asyncio.all_tasks() - {asyncio.current_task()}
+        for call in calls:
+            call.cancel()
+        await asyncio.gather(*calls, return_exceptions=True)
+        await client.close()
+        await loop.shutdown_default_executor()
 
-    async def check(self, *, story_id: int | str | None = None, **story: Unpack[Story]) -> CheckAnswer:
-        """Check a story; nothing is stored."""
-        return await self._send(check_call(story_id, story))
-
-    async def check_batch(self, stories: Iterable[Story]) -> list[CheckAnswer | Problem]:
-        """Check up to 100 stories; one that cannot be checked has a Problem in place of a result."""
-        return (await self._send(batch_call(stories))).results
-
-    async def put(
-        self, story_id: int | str, *, path: str | None = None, restore: bool = False, **story: Unpack[Story]
-    ) -> CheckAnswer:
-        """Check a story and store it; one that was forgotten only with `restore`."""
-        return await self._send(put_call(story_id, path, story, restore=restore))
-
-    async def story(self, story_id: int | str) -> Stored:
-        """A story on record."""
-        return await self._send(story_call(story_id))
-
-    async def matches(self, story_id: int | str) -> MatchesAnswer:
-        """The flagged pairs of a story on record."""
-        return await self._send(matches_call(story_id))
-
-    async def compare(self, a: Side, b: Side) -> CompareAnswer:
-        """Compare two stories."""
-        return await self._send(compare_call(a, b))
-
-    async def forget(self, story_id: int | str) -> Forgotten:
-        """Forget a story."""
-        return await self._send(forget_call(story_id))
-
-    async def __aenter__(self) -> Self:
-        self._session = aiohttp.ClientSession(headers=self._headers, timeout=self._timeout)
-        return self
-
-    async def __aexit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
-        if self._session is not None:
-            await self._session.close()
-
-    async def _send(self, call: Call[A]) -> A:
-        if self._session is None:
-            raise RuntimeError("use the client in `async with`")
-        async for attempt in stamina.retry_context(
-            is_worth_retrying, attempts=self._attempts, wait_max=MOST_WAIT_SECONDS
-        ):
-            with attempt:
-                try:
-                    async with self._session.request(call.method, self._url + call.path, data=call.body) as response:
-                        body, headers = await response.read(), response.headers
-                except (TimeoutError, aiohttp.ClientError) as error:
-                    raise ServiceError(f"{self._url} does not answer: {type(error).__name__}") from error
-                return call.result(response.status, body, headers.get("Retry-After"))
-        raise AssertionError("unreachable: the last attempt returns or raises")
+    asyncio.run_coroutine_threadsafe(close(), loop).result()
+    loop.call_soon_threadsafe(loop.stop)
+    thread.join()
+    loop.close()

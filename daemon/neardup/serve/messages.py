@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal, NamedTuple, Self
 
 from pydantic import AfterValidator, BaseModel, ConfigDict, Field, PlainValidator, WithJsonSchema, model_validator
 
-from neardup.source.parse import LONGEST_NAME, MAX_ID, id_of, name_of, parse_time
+from neardup.source.parse import LONGEST_NAME, MAX_ID, id_of, name_of, parse_time, printable
 
 if TYPE_CHECKING:
     from neardup.http.problems import Refused
@@ -21,6 +21,7 @@ ID_SCHEMA = {
         {"type": "string", "minLength": 1, "maxLength": LONGEST_NAME},
     ]
 }
+AUTHOR_SCHEMA = {"anyOf": [{"type": "integer", "minimum": -MAX_ID, "maximum": MAX_ID}, {"type": "string"}]}
 Verdict = Literal["clear", "review", "copy"]
 
 
@@ -64,7 +65,14 @@ def _id(value: object) -> ShownId:
     raise ValueError(f"neither an integer from 0 to {MAX_ID} nor a text")
 
 
+def _author(value: object) -> str:
+    if isinstance(value, str) or (isinstance(value, int) and not isinstance(value, bool) and abs(value) <= MAX_ID):
+        return printable(value) or ""
+    raise ValueError(f"neither an integer of at most {MAX_ID} nor a text")
+
+
 ListedId = Annotated[ShownId, PlainValidator(_id), WithJsonSchema(ID_SCHEMA)]
+AuthorId = Annotated[str, PlainValidator(_author), WithJsonSchema(AUTHOR_SCHEMA)]
 Time = Annotated[str, AfterValidator(_time), Field(json_schema_extra={"format": "date-time"})]
 
 
@@ -93,7 +101,9 @@ class StoryRequest(Request):
     language: str = Field(description="A name, an ISO 639 code or a tag of RFC 5646: `HINDI`, `hi`, `hi-IN`.")
     text: str | None = Field(default=None, description="The story as plain text.")
     html: str | None = Field(default=None, description="The story's page; `extract.body` selects the story in it.")
-    author_id: str | None = Field(default=None, description="Matches with stories of the same author may not count.")
+    author_id: AuthorId | None = Field(
+        default=None, description="Matches with stories of the same author may not count."
+    )
     title: str | None = None
     published_at: Time | None = Field(default=None, description="RFC 3339; UTC if it names no zone.")
 

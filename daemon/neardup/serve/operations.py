@@ -154,7 +154,7 @@ async def _submission_of(parts: ServiceParts, request: StoryRequest, story_id: S
         text=await text_of(parts, request.text, request.html),
         story_id=None if story_id is None else story_id.number,
         name=None if story_id is None else story_id.name,
-        author_id=printable(request.author_id),
+        author_id=request.author_id or None,
         title=printable(request.title),
         published_at=None if request.published_at is None else parse_time(request.published_at),
     )
