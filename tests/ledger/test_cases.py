@@ -117,7 +117,7 @@ class AnyOperations(RuleBasedStateMachine):
     def undo(self, n: int) -> None:
         if self.decisions:
             decision = self.decisions.pop(n % len(self.decisions))
-            if verdicts.of_decision(self.db, decision):
+            if verdicts.of_decision(self.db, decision) and not verdicts.built_upon(self.db, decision):
                 seen = verdicts.state(self.db, verdicts.flags_of(self.db, decision))
                 verdicts.undo(self.db, decision, "Asha", seen)
 

@@ -60,7 +60,14 @@ def test_status_is_the_active_verdict_or_open(steps: list[tuple[set[int], Verdic
             decisions.append(judge(db, *step))
             model.append((decisions[-1], *step))
         elif step < len(decisions):
-            if decisions[step] in {decision for decision, *_ in model}:
+            own = {n for decision, judged, _ in model for n in judged if decision == decisions[step]}
+            later = [judged for decision, judged, _ in model if decision > decisions[step] and judged & own]
+            if later:
+                before = statuses(db)
+                with pytest.raises(Conflict, match=r"later, at .* Asha judged .*; undo that before"):
+                    undo(db, decisions[step])
+                assert statuses(db) == before
+            elif own:
                 undo(db, decisions[step])
                 model = [event for event in model if event[0] != decisions[step]]
             else:

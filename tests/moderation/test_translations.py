@@ -47,6 +47,7 @@ PAGES = {
     "sentence": "/search?q=" + "+".join(TEXTS[0][:20]),
     "author": "/author/copier",
     "authors": "/authors",
+    "decisions": "/decisions",
     "statistics": "/statistics",
     "name": "/name",
     "no such story": "/story/999",

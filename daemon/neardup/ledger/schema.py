@@ -12,7 +12,7 @@ from pathlib import Path
 from neardup.core.languages import LANGUAGES
 from neardup.errors import Fatal
 
-VERSION = 13  # PRAGMA user_version; 1 to 12 were schemas of trial versions
+VERSION = 14  # PRAGMA user_version; 1 to 13 were schemas of trial versions
 
 
 def version_of(db: sqlite3.Connection) -> int:

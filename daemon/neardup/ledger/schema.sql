@@ -212,6 +212,7 @@ CREATE INDEX verdicts_pair ON verdicts (a, b, verdict_id, undone_at, verdict, mo
 CREATE INDEX verdicts_b ON verdicts (b);
 CREATE INDEX verdicts_time ON verdicts (decided_at);
 CREATE INDEX verdicts_decision ON verdicts (decision);
+CREATE INDEX verdicts_moderator ON verdicts (moderator, decision);
 
 -- The verdicts that apply: of each pair the latest that was not undone, if it decides the pair.
 CREATE VIEW active_verdicts AS

@@ -118,11 +118,15 @@ def undo(db: sqlite3.Connection, decision: int, moderator: str, seen: str) -> No
 
     A flag is verified as long as it is open.  So those that are open again become candidates: other passages may have
     become common since.
-    `seen` is the `state` of its flags, `flags_of(db, decision)`.  Raises Conflict where it has changed.
+    `seen` is the `state` of its flags, `flags_of(db, decision)`.  Raises Conflict where it has changed, and where a
+    later decision on one of its pairs stands, which it names.
     """
     with transaction(db):
         flag_ids = flags_of(db, decision)
         _refuse_if_changed(db, flag_ids, seen)
+        if later := built_upon(db, decision):
+            what = f"{later['moderator']} judged {later['verdict']}: stories {later['a']} and {later['b']}"
+            raise Conflict(f"later, at {rfc3339(later['decided_at'])}, {what}; undo that before")
         undone = [
             row[0]
             for row in db.execute(
@@ -223,13 +227,37 @@ def languages_of(db: sqlite3.Connection, decision: int) -> set[Language]:
 def of_decision(db: sqlite3.Connection, decision: int) -> list[sqlite3.Row]:
     """The verdicts of a decision, the most severe pair first.
 
-    Columns: a, b, verdict, moderator, undone_at, case_id.
+    Columns: a, b, verdict, note, moderator, decided_at, undone_at, undone_by, case_id.
     """
     return named_rows(
         db,
-        "SELECT a, b, verdict, moderator, undone_at, case_id FROM verdicts WHERE decision = ? ORDER BY verdict_id",
+        "SELECT a, b, verdict, note, moderator, decided_at, undone_at, undone_by, case_id FROM verdicts"
+        " WHERE decision = ? ORDER BY verdict_id",
         (decision,),
     ).fetchall()
+
+
+def built_upon(db: sqlite3.Connection, decision: int) -> sqlite3.Row | None:
+    """The latest verdict that stands on a pair of a decision that stands and was given after it; None without one.
+
+    Columns: a, b, verdict, moderator, decided_at.
+    """
+    found: sqlite3.Row | None = named_rows(
+        db,
+        "SELECT w.a, w.b, w.verdict, w.moderator, w.decided_at FROM verdicts v CROSS JOIN verdicts w"
+        " ON w.a = v.a AND w.b = v.b AND w.verdict_id > v.verdict_id AND w.undone_at IS NULL"
+        " WHERE v.decision = ? AND v.undone_at IS NULL ORDER BY w.verdict_id DESC LIMIT 1",
+        (decision,),
+    ).fetchone()
+    return found
+
+
+def decisions_by(db: sqlite3.Connection, moderator: str, limit: int) -> list[int]:
+    """The numbers of a moderator's latest decisions, the latest first."""
+    rows = db.execute(
+        "SELECT DISTINCT decision FROM verdicts WHERE moderator = ? ORDER BY decision DESC LIMIT ?", (moderator, limit)
+    )
+    return [row[0] for row in rows]
 
 
 def of_case(db: sqlite3.Connection, case_id: int) -> list[sqlite3.Row]:

@@ -231,6 +231,29 @@ def test_second_opinion_is_asked_and_given(two_moderators: TwoModerators) -> Non
     assert set(statuses(desk).values()) == {"open"}
 
 
+def test_last_decisions_are_undone_in_their_order(two_moderators: TwoModerators) -> None:
+    desk, asha, ravi = two_moderators
+    for path, verdict in (
+        ("/pair/200/201", "Template"),
+        ("/pair/100/101", "Plagiarism"),
+        ("/pair/101/102", "Quotation"),
+    ):
+        asha.go(path).get_by_role("button", name=verdict).click()
+        asha.page.wait_for_url("**done=**")
+    ravi.go("/pair/100/101").get_by_role("button", name="Template").click()
+    ravi.page.wait_for_url("**done=**")
+    page = asha.go("/decisions")
+    expect(page.locator(".decided > li")).to_have_count(3)
+    expect(page.locator(".decided > li").nth(1)).to_contain_text("Ravi built upon it: template")
+    assert not Axe().run(page).violations_count
+    asha.shot("decisions")
+    for undone in (1, 2):
+        page.keyboard.press("u")
+        expect(page.get_by_text("undone by Asha")).to_have_count(undone)
+    expect(page.get_by_role("button", name="Undo")).to_have_count(0)
+    assert {pair: status for pair, status in statuses(desk).items() if status != "open"} == {(100, 101): "template"}
+
+
 def test_second_moderator_sees_the_conflict(browser: Browser, desk: Desk, shots: Path) -> None:
     path, pair = "/pair/4104002/4104005", (4104002, 4104005)
     with signed_in(browser, desk, shots) as asha, signed_in(browser, desk, shots, "Ravi <b>") as ravi:

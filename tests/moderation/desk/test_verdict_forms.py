@@ -2,6 +2,7 @@
 verdict without having seen it.
 """
 
+import re
 import sqlite3
 from collections.abc import Iterator
 from contextlib import closing
@@ -14,7 +15,7 @@ from neardup.moderation.desk import parts
 from neardup.records import Verdict
 
 from tests.support.builders import commit, fingerprinted, verify_pending
-from tests.support.desk_client import Client, hidden_fields, named_client, origin, send
+from tests.support.desk_client import Client, get, hidden_fields, named_client, origin, send
 
 PAIR, CASE = "/pair/1/2", "/case/1"
 NOTE = "टिप्पणी <b>&"
@@ -139,6 +140,31 @@ async def test_verdict_of_another_moderator_is_not_undone_unseen(tmp_path: Path,
         assert [row[0] for row in verdicts_on(ledger)] == ["template", "quotation"]
         assert (await send(client, "/undo/999", undo))[0] == 404
         assert (await send(client, "/undo/x", undo))[0] in (400, 404)
+
+
+async def test_last_decisions_are_undone_from_their_list(tmp_path: Path, ledger: sqlite3.Connection) -> None:
+    async with named_client(tmp_path) as client:
+        assert "You have decided nothing yet" in (await get(client, "/decisions"))[1]
+        for path in (CASE, "/case/8"):
+            form = await form_on(client, path, verdict="template", note=NOTE)
+            assert (await send(client, f"{path}/verdict", form))[0] == 303
+        _, page = await get(client, "/decisions")
+        undo = re.findall(r'action="(/undo/\d+)"', page)
+        assert undo == ["/undo/4", "/undo/1"], "the latest is at the top"
+        form = {"token": form["token"], "back": "/decisions"}
+        decide_as_ravi(ledger, 1, 2)
+        _, page = await get(client, "/decisions")
+        assert "<bdi>Ravi</bdi> built upon it: quotation" in page
+        assert re.findall(r'action="(/undo/\d+)"', page) == undo[:1]
+        seen = verdicts.state(ledger, verdicts.flags_of(ledger, 1))
+        status, _, answer = await send(client, undo[1], form | {"seen": seen})
+        assert (status, "Ravi judged quotation: stories 1 and 2; undo that before" in answer) == (409, True)
+        seen = verdicts.state(ledger, verdicts.flags_of(ledger, 4))
+        status, target, _ = await send(client, undo[0], form | {"seen": seen})
+        assert (status, target) == (303, "/decisions")
+        assert "undone by <bdi>Asha</bdi>" in (await get(client, "/decisions"))[1]
+    assert [row["undone_by"] for row in verdicts.of_pair(ledger, 8, 9)] == ["Asha"]
+    assert verdicts_on(ledger)[0][0] == "quotation"
 
 
 async def test_rejected_forms_keep_their_input(tmp_path: Path, ledger: sqlite3.Connection) -> None:

@@ -23,16 +23,24 @@ OFFERED = (*DECIDING, Verdict.UNSURE)
 class Decision:
     """A verdict by a moderator on some pairs, a < b; `seen` identifies the state of their flags (`verdicts.state`).
 
-    `cases` are the ids of their cases when they were decided.
+    `cases` are the ids of their cases when they were decided.  `undone_by` is None while it stands; `later` is the
+    verdict that was built upon it, a row of `verdicts.built_upon`.
     """
 
     number: int
     verdict: Verdict
+    note: str
     moderator: str
+    decided_at: int
     pairs: tuple[tuple[int, int], ...]
     cases: frozenset[int]
-    is_undone: bool
+    undone_by: str | None
+    later: sqlite3.Row | None
     seen: str
+
+    @property
+    def is_undone(self) -> bool:
+        return self.undone_by is not None
 
 
 def read_decision(db: sqlite3.Connection, number: int) -> Decision | None:
@@ -43,9 +51,18 @@ def read_decision(db: sqlite3.Connection, number: int) -> Decision | None:
     first = rows[0]
     pairs = tuple((row["a"], row["b"]) for row in rows)
     cases = frozenset(row["case_id"] for row in rows if row["case_id"] is not None)
-    seen = verdicts.state(db, verdicts.flags_of(db, number))
-    is_undone = first["undone_at"] is not None
-    return Decision(number, Verdict(first["verdict"]), first["moderator"], pairs, cases, is_undone, seen)
+    return Decision(
+        number,
+        Verdict(first["verdict"]),
+        first["note"],
+        first["moderator"],
+        first["decided_at"],
+        pairs,
+        cases,
+        first["undone_by"],
+        verdicts.built_upon(db, number),
+        verdicts.state(db, verdicts.flags_of(db, number)),
+    )
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,4 +1,4 @@
-"""The forms of verdicts: on a case, on several, on a pair; reopening a case, and undoing a decision.
+"""The forms of verdicts: on a case, on several, on a pair; reopening a case, and undoing a decision or the last ones.
 
 A form has the state that its moderator saw, and the query of the queue of cases.  It leads on through the queue: from a
 case to the next one that no other moderator holds, from a pair to the next one of its case, and from the last pair to
@@ -19,8 +19,8 @@ from neardup.ledger.case_queue import OPEN
 from neardup.ledger.cases import CaseHeld
 from neardup.moderation.desk import deciding
 from neardup.moderation.desk.deciding import OFFERED, Decision, NewVerdict, read_decision
-from neardup.moderation.desk.moderators import MAX_NOTE_LENGTH, Moderator, clean_note
-from neardup.moderation.desk.pages import moderator_of, page, send_again_page
+from neardup.moderation.desk.moderators import MAX_NOTE_LENGTH, Moderator, clean_note, local_path
+from neardup.moderation.desk.pages import moderator_of, page, require_moderator, send_again_page
 from neardup.moderation.desk.pair import pair_of
 from neardup.moderation.desk.parts import FORM, Connections, announce_undo, announce_verdict, desk_of
 from neardup.moderation.desk.queues import (
@@ -39,6 +39,7 @@ from neardup.records import Verdict
 
 EXCEPTED = "except-"  # the fields of pairs that are left out of a verdict begin so
 CHOSEN = "case-"  # the fields of chosen cases begin so
+SHOWN_DECISIONS = 20
 
 
 def _verdict_in(form: dict[str, str]) -> Verdict:
@@ -206,7 +207,7 @@ async def decide_pair(request: web.Request) -> web.StreamResponse:
 
 
 async def undo_decision(request: web.Request) -> web.StreamResponse:
-    """POST /undo/DECISION: fields `seen` and `query`; leads back to the pair, the case, or the queue of cases."""
+    """POST /undo/DECISION: fields `seen` and `query`; leads `back`, or to the pair, the case, or the queue of cases."""
     desk, done = desk_of(request), number_in(request.match_info, "decision") or 0
     given = given_in(request, Verdict.REOPENED)
     if isinstance(given, web.Response):
@@ -214,14 +215,37 @@ async def undo_decision(request: web.Request) -> web.StreamResponse:
     undone = await desk.ledger.read(read_decision, done)
     if undone is None:
         raise web.HTTPNotFound
+    back = request[FORM].get("back")
     try:
         await desk.ledger.write(deciding.undo, done, given.moderator, given.seen)
     except Conflict as error:
-        return conflict_page(request, error, _path_of(undone))
+        return conflict_page(request, error, local_path(back or _path_of(undone)))
     announce_undo(desk, done)
+    if back:
+        raise web.HTTPSeeOther(local_path(back))
     query = query_in(request)
     queue, at = case_queue_of(query, desk.config, given.moderator), number_in(query, "at")
     raise web.HTTPSeeOther(f"{_path_of(undone)}{case_query_of(queue, at=at)}")
+
+
+async def show_decisions(request: web.Request) -> web.Response:
+    """GET /decisions: the moderator's last decisions, each with its undo."""
+    moderator = require_moderator(request)
+    return page(
+        request, "decisions.html.j2", decisions=await desk_of(request).ledger.read(_list_decisions, moderator.name)
+    )
+
+
+def _list_decisions(db: sqlite3.Connection, moderator: str) -> list[dict[str, Any]]:
+    """The moderator's last decisions, the latest first, each with its first pair, a row of `pairs`, and its address."""
+    listed = []
+    for done in verdicts.decisions_by(db, moderator, SHOWN_DECISIONS):
+        decision = read_decision(db, done)
+        if decision is not None:
+            row = flags.of_pair(db, *decision.pairs[0])
+            address = _path_of(decision) if row else "/meaning/{}/{}".format(*decision.pairs[0])
+            listed.append({"decision": decision, "first": row and dict(row), "address": address})
+    return listed
 
 
 def _path_of_pair(pair: Pair) -> str:
