@@ -300,13 +300,15 @@ def list_flagged_cases(db: sqlite3.Connection, selection: Selection) -> list[Fla
     ]
 
 
-def list_best_flags(db: sqlite3.Connection, selection: Selection, case: FlaggedCase, limit: int) -> list[int]:
+def list_best_flags(
+    db: sqlite3.Connection, selection: Selection, case_id: int, lead: int | None, limit: int
+) -> list[int]:
     """The ids of the selected flags of a case: those of its lead are at the top, then the most severe."""
     where, values = conditions(db, selection, by_flag_id=True)
-    column, number = ("flag_id", -case.case_id) if case.lead is None else ("case_id", case.case_id)
+    column, number = ("flag_id", -case_id) if lead is None else ("case_id", case_id)
     rows = db.execute(
         f"SELECT flag_id FROM flags WHERE {where} AND {column} = ?"
         " ORDER BY ? IN (a, b) DESC, severity, strength DESC, a, b LIMIT ?",
-        (*values, number, case.lead, limit),
+        (*values, number, lead, limit),
     )
     return [row[0] for row in rows]

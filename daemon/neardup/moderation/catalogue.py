@@ -90,6 +90,7 @@ def messages() -> Catalog:
                     catalog.add(message)
     for tier in TIERS:
         catalog.add(tier.label)
+        catalog.add(tier.meaning)
         catalog.add(tier.evidence)
     for status in ERRORS:
         catalog.add(status.phrase)

@@ -255,7 +255,7 @@ async def test_case_that_another_has_open_is_read_and_not_decided(tmp_path: Path
 async def test_queues_list_and_count_by_the_same_filters(tmp_path: Path, ledger: sqlite3.Connection) -> None:
     async with named_client(tmp_path) as client:
         _, page = await get(client, "/")
-        assert re.findall(r"<strong>(\d+)\s% of this story", page)[:2] == ["100", "58"]
+        assert re.findall(r">(\d+)\s% copied</strong>", page)[:2] == ["100", "58"]
         assert "3 cases</h1>" in page
         assert re.findall(r"(Hindi|Tamil) <span class=\"n\">(\d)", page) == [("Hindi", "2"), ("Tamil", "1")]
         for query, n in (("similarity=0.75", 1), ("language=HINDI", 2), (f"kind={PARTIAL}", 2), ("status=judged", 0)):

@@ -1,7 +1,7 @@
 """The first page of the desk, the cases of a selection; and the page of a case.
 
-The list has fifty cases a page, and a form for one verdict on chosen ones.  The page of a case has the report of its
-lead, its pairs as evidence, its cluster, and the form for one verdict.
+The list has ten cases a page, each with the pair that shows it best, and a form for one verdict on chosen ones.  The
+page of a case has the report of its lead, its pairs as evidence, its cluster, and the form for one verdict.
 """
 
 import json
@@ -16,6 +16,7 @@ from neardup.core.verify.tiers import kinds
 from neardup.ledger import case_queue, cases, clusters, flags, stories, verdicts
 from neardup.ledger.case_queue import EVERY, JUDGED, OPEN, Authors, Counts, Inbox, Order
 from neardup.ledger.cases import Lease
+from neardup.ledger.flags import Selection
 from neardup.ledger.marks import of_stories
 from neardup.moderation.desk import deciding
 from neardup.moderation.desk.deciding import Decision, read_decision, state_of
@@ -38,7 +39,7 @@ from neardup.moderation.interface import translate_later
 from neardup.moderation.wording import VERDICT_NAMES, describe_case, describe_cluster_order
 from neardup.records import DECIDING
 
-PAGE_SIZE = 50
+PAGE_SIZE = 10
 LEAST_SIMILARITIES = (0.25, 0.5, 0.75)  # offered as filters
 ORDERS = {
     Order.SIMILARITY: translate_later("Most similar"),
@@ -65,6 +66,7 @@ STATUSES: dict[str, str] = {
 }
 SHOWN_PAIRS = 50
 SHOWN_STORIES = 100
+ANY = Selection(statuses=("open", *DECIDING), same_author=True)
 DRAWN_FROM = 3  # stories: a cluster of two is not drawn
 
 
@@ -92,6 +94,7 @@ async def show_cases(request: web.Request) -> web.Response:
         cases_page=cases_page,
         queue=queue,
         first=first,
+        is_filtered=queue.only(inbox=None).selection != case_queue_of({}, desk.config, moderator).selection,
         own_languages=moderator.languages,
         page_number=page_number,
         last=max(-(-cases_page.counts.total // PAGE_SIZE), 1),
@@ -113,7 +116,10 @@ def _cases_page(
     rows = [dict(row) for row in case_queue.select(db, queue.selection, queue.order, limit=PAGE_SIZE, offset=first)]
     held = cases.leases_held(db, [row["case_id"] for row in rows])
     marks = of_stories(db, [row["lead"] for row in rows])
+    best = {row["case_id"]: case_queue.list_best_flags(db, ANY, row["case_id"], row["lead"], 1) for row in rows}
+    pairs = flags.of_ids(db, [flag_id for flag_ids in best.values() for flag_id in flag_ids])
     for row in rows:
+        row["pair"] = next((dict(pairs[flag_id]) for flag_id in best[row["case_id"]]), None)
         row["marks"] = marks.get(row["lead"], ())
         row["lease"] = held.get(row["case_id"])
         row["is_held"] = row["lease"] is not None and row["lease"].moderator != moderator.name
@@ -193,6 +199,7 @@ async def show_case(request: web.Request) -> web.Response:
         holder=None if lease is None or lease.moderator == moderator.name else lease,
         queue=queue,
         query=query,
+        list_query=case_query_of(queue, page=at // PAGE_SIZE + 1 if at and at >= PAGE_SIZE else None),
         pairs_page=pairs_page,
         last_pairs_page=max(-(-details.row["flags"] // SHOWN_PAIRS), 1),
         at=at,

@@ -43,7 +43,7 @@ def choose(db: sqlite3.Connection, selection: Selection) -> tuple[dict[FlaggedCa
     for case in every:
         if places[case.language, case.kind]:
             places[case.language, case.kind] -= 1
-            chosen[case] = case_queue.list_best_flags(db, selection, case, PAIRS_OF_A_CASE)
+            chosen[case] = case_queue.list_best_flags(db, selection, case.case_id, case.lead, PAIRS_OF_A_CASE)
     return chosen, tally
 
 
