@@ -9,7 +9,7 @@ from itertools import combinations
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from neardup.core.verify.tiers import PARTIAL
-from neardup.ledger import authors, stories
+from neardup.ledger import authors, similarities, stories, verdicts
 from neardup.records import DECIDING, Fingerprinted, Skip, Skipped, Story, Verdict
 
 from tests.support.builders import commit, fingerprint_of, ledger_in_memory
@@ -102,6 +102,7 @@ def check_author(db: sqlite3.Connection, author: str, seen: list[Seen]) -> None:
         sum(entry.is_later is None and entry.status in COPIED for entry in foreign),
     )
     assert found.statuses == Counter(entry.status for entry in foreign)
+    check_copies(db, author, foreign)
     own = authors.list_own_pairs(db, author, 99)
     assert found.own_pairs == len(own) == (len(seen) - len(foreign)) / 2
     assert {(row["a"], row["b"]) for row in own} == {
@@ -129,6 +130,58 @@ def check_author(db: sqlite3.Connection, author: str, seen: list[Seen]) -> None:
         assert all(row["stories"] == len(rows) for row in rows)
         assert sum(row["later"] for row in rows) == sum(entry.is_later is True for entry in of_other)
         assert sum(row["before"] for row in rows) == sum(entry.is_later is False for entry in of_other)
+
+
+def check_copies(db: sqlite3.Connection, author: str, foreign: list[Seen]) -> None:
+    """The record of an author: each copy counts once, by the worst that is said of it."""
+    for is_later, found in zip((True, False), authors.read_copies(db, author), strict=True):
+        said: dict[int, set[str]] = {}
+        for entry in foreign:
+            if entry.is_later is is_later:
+                said.setdefault(entry.story if is_later else entry.other, set()).add(entry.status)
+        upheld = {story for story, statuses in said.items() if "plagiarism" in statuses}
+        undecided = {story for story, statuses in said.items() if "open" in statuses} - upheld
+        assert found == authors.Copies(len(upheld), len(undecided), len(said) - len(upheld) - len(undecided))
+
+
+@settings(deadline=None, max_examples=40)
+@given(listings, flagged, st.sampled_from(AUTHORS))
+def test_undecided_stories_of_an_author_are_hidden_until_they_are_shown(
+    listing: list[tuple[str | None, int | None]], pairs: dict[tuple[int, int], Verdict | None], author: str
+) -> None:
+    with closing(filled(listing, pairs)) as db:
+        expected = {
+            entry.story
+            for entry in seen_by_authors(db)
+            if entry.author == author
+            and entry.other_author != author
+            and entry.status == "open"
+            and entry.is_later is not False
+        }
+        for _ in range(2):
+            authors.hide(db, author, "कारण", "Asha")
+            assert hidden(db) == expected
+            authors.hide(db, author, "again", "Ravi")
+            authors.show(db, author, "Ravi")
+            assert hidden(db) == set()
+            authors.show(db, author, "Asha")
+        said = ("कारण", "Asha", "Ravi")
+        assert [(row["note"], row["moderator"], row["shown_by"]) for row in authors.list_hidings(db, author)] == [
+            said
+        ] * 2
+        log = [event for event in verdicts.events_since(db) if "author" in event]
+        assert [(event["event"], event["by"], event["author"], event["note"]) for event in log] == 2 * [
+            ("hide", "Asha", author, "कारण"),
+            ("show", "Ravi", author, ""),
+        ]
+
+
+def hidden(db: sqlite3.Connection) -> set[int]:
+    """The stories that an export and a service call hidden."""
+    listed = {row["story_id"] for row in similarities.select(db) if row["hidden"]}
+    shown = {n for n in range(1, STORIES + 1) if (found := similarities.of_story(db, n)) and found.is_hidden}
+    assert listed == shown & {row["story_id"] for row in similarities.select(db)}
+    return shown
 
 
 def check_offenders(db: sqlite3.Connection, seen: list[Seen]) -> None:

@@ -12,7 +12,7 @@ from typing import Any
 from urllib.parse import quote
 
 import pytest
-from neardup.ledger import connect
+from neardup.ledger import authors, connect
 from neardup.ops.contents import find_submission_fault
 from neardup.records import Language
 from neardup.serve.messages import BatchAnswer, CheckAnswer, CompareAnswer, MatchesAnswer, Problem, Stored
@@ -97,13 +97,13 @@ async def test_what_is_stored_is_found_in_every_language(client: HttpClient) -> 
 
 @pytest.mark.parametrize(("original_id", "copy_id"), [(1, 2), ("कहानियाँ/पहली", "कहानियाँ/दूसरी #2")])
 async def test_a_stored_copy_is_on_record_on_both_sides_until_it_is_forgotten(
-    client: HttpClient, original_id: int | str, copy_id: int | str
+    client: HttpClient, tmp_path: Path, original_id: int | str, copy_id: int | str
 ) -> None:
     language, path = SAMPLED[0], path_of(copy_id)
     early, late = "2026-01-01T00:00:00Z", "2026-02-01T00:00:00Z"
     await put(client, original_id, language, original(language), published_at=early)
-    first = await put(client, copy_id, language, excerpt(language), published_at=late)
-    again = await put(client, copy_id, language, excerpt(language), published_at=late)
+    first = await put(client, copy_id, language, excerpt(language), published_at=late, author_id="copier")
+    again = await put(client, copy_id, language, excerpt(language), published_at=late, author_id="copier")
     assert first.verdict == "copy"
     assert again.model_copy(update={"took_ms": first.took_ms}) == first, "the same request again had another answer"
     of_copy = MatchesAnswer.model_validate_json(await send(client, "GET", f"{path}/matches"))
@@ -115,6 +115,11 @@ async def test_a_stored_copy_is_on_record_on_both_sides_until_it_is_forgotten(
     assert (source.spans, source.match_spans) == (copy.match_spans, copy.spans) != ([], [])
     recorded = Stored.model_validate_json(await send(client, "GET", path))
     assert (recorded.similarity, recorded.words, recorded.language) == (first.similarity, first.words, language)
+    assert not recorded.hidden
+    with closing(connect(tmp_path / "neardup.db")) as db:
+        authors.hide(db, "copier", "", "Asha")
+    shown = [Stored.model_validate_json(await send(client, "GET", at)) for at in (path, path_of(original_id))]
+    assert [story.hidden for story in shown] == [True, False], "the copy is not decided"
     assert json.loads(await send(client, "DELETE", path)) == {"story_id": copy_id}
     for unknown in (path, "/v1/stories/3"):
         status, problem = await problem_of(client, "DELETE", unknown)

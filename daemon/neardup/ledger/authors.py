@@ -3,15 +3,20 @@
 A story copies if it was published after the other story of its flag, which is by another author; one who is not known
 counts as another.  Where the order of publication is not known, neither story copies: the flag is unordered.  The
 verdicts repost, template and not similar say that nothing was copied.  Authors who are not known are nowhere listed.
+
+A moderator can ask the platform to hide an author's stories until they are decided: those with an open flag of which
+they may be the later story.  That is taken back at any time, and the log of verdicts has both.
 """
 
 import sqlite3
 from collections import Counter
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
+from typing import Any
 
-from neardup.ledger import named_rows
+from neardup.ledger import languages, named_rows, now_ms, transaction
 from neardup.ledger.story_rows import pack_id
+from neardup.records import Language, rfc3339
 
 OPEN, PLAGIARISM = "open", "plagiarism"
 OTHERS = "other_author IS NOT author"
@@ -27,6 +32,15 @@ class History:
     plagiarism: int = 0
     open: int = 0
     unordered: int = 0
+
+
+@dataclass(frozen=True, slots=True)
+class Copies:
+    """How many stories copy: by the verdict plagiarism, undecided ones, and those with other verdicts only."""
+
+    upheld: int = 0
+    open: int = 0
+    dismissed: int = 0
 
 
 @dataclass(frozen=True, slots=True)
@@ -77,6 +91,20 @@ def read_author(db: sqlite3.Connection, author_id: str) -> FlaggedAuthor | None:
         max((last for *_, last in others), default=None),
         sum(row[2] for row in rows if not row[0]) // 2,  # either story of such a flag is the author's
     )
+
+
+def read_copies(db: sqlite3.Connection, author_id: str) -> tuple[Copies, Copies]:
+    """The author's stories that copy from others, and the stories of others that copy the author's."""
+    rows = db.execute(
+        "SELECT is_later, worst, count(*) FROM (SELECT is_later,"
+        f" max(CASE status WHEN '{PLAGIARISM}' THEN 2 WHEN '{OPEN}' THEN 1 ELSE 0 END) AS worst FROM author_flags"
+        f" WHERE author = ? AND {OTHERS} AND is_later IS NOT NULL GROUP BY is_later, iif(is_later, story_id, other_id))"
+        " GROUP BY 1, 2",
+        (pack_id(author_id),),
+    )
+    counted = {(bool(is_later), worst): n for is_later, worst, n in rows}
+    own, others = (Copies(*(counted.get((is_later, worst), 0) for worst in (2, 1, 0))) for is_later in (True, False))
+    return own, others
 
 
 def list_flagged_stories(
@@ -155,3 +183,64 @@ def list_repeat_offenders(db: sqlite3.Connection, *, limit: int, offset: int = 0
         " ORDER BY plagiarism DESC, stories DESC, copying_author LIMIT ? OFFSET ?",
         (limit, offset),
     ).fetchall()
+
+
+# Authors whose undecided stories are hidden.
+
+
+def hide(db: sqlite3.Connection, author_id: str, note: str, moderator: str) -> None:
+    """Ask the platform to hide the undecided stories of an author; does nothing where that was asked before."""
+    with transaction(db):
+        db.execute(
+            "INSERT INTO hidden_authors (author, note, moderator, hidden_at) VALUES (?, ?, ?, ?)"
+            " ON CONFLICT DO NOTHING",
+            (pack_id(author_id), note, moderator, now_ms()),
+        )
+
+
+def show(db: sqlite3.Connection, author_id: str, moderator: str) -> None:
+    """Take back that an author's stories are hidden; does nothing where they are not."""
+    with transaction(db):
+        db.execute(
+            "UPDATE hidden_authors SET shown_at = ?, shown_by = ? WHERE author = ? AND shown_at IS NULL",
+            (now_ms(), moderator, pack_id(author_id)),
+        )
+
+
+def list_hidings(db: sqlite3.Connection, author_id: str) -> list[sqlite3.Row]:
+    """How often the stories of an author were hidden, the latest first; `shown_at` is None while they are.
+
+    Columns: note, moderator, hidden_at, shown_at, shown_by.
+    """
+    return named_rows(
+        db,
+        "SELECT note, moderator, hidden_at, shown_at, shown_by FROM hidden_authors WHERE author = ?"
+        " ORDER BY hiding_id DESC",
+        (pack_id(author_id),),
+    ).fetchall()
+
+
+def read_open_languages(db: sqlite3.Connection, author_id: str) -> set[Language]:
+    """The languages of an author's open flags."""
+    name_of = languages.names(db)
+    rows = db.execute(
+        f"SELECT DISTINCT language FROM flags WHERE (author_a = ?1 OR author_b = ?1) AND +status = '{OPEN}'",
+        (pack_id(author_id),),
+    )
+    return {name_of[number] for (number,) in rows if number is not None}
+
+
+def hiding_events(db: sqlite3.Connection, since: int) -> Iterator[dict[str, Any]]:
+    """When authors were hidden and shown, at or after a time (ms), in the order of time.
+
+    Members: event ("hide" or "show"), at (RFC 3339), by, author, and note.
+    """
+    rows = db.execute(
+        "SELECT hiding_id, 'hide' AS event, hidden_at AS at, moderator, CAST(author AS TEXT), note"
+        " FROM hidden_authors WHERE hidden_at >= ?1 UNION ALL"
+        " SELECT hiding_id, 'show', shown_at, shown_by, CAST(author AS TEXT), ''"
+        " FROM hidden_authors WHERE shown_at >= ?1 ORDER BY at, hiding_id, event",
+        (since,),
+    )
+    for _, event, at, by, author, note in rows:
+        yield {"at": rfc3339(at), "event": event, "by": by, "author": author, "note": note}

@@ -331,6 +331,23 @@ CREATE VIEW author_flags AS
     UNION ALL SELECT author_b, b, a, author_a, kind, status, flagged_at, later_id = b
     FROM flags WHERE author_b IS NOT NULL AND +status <> 'withdrawn';
 
+-- When moderators asked the platform to hide the undecided stories of an author, and took that back.
+CREATE TABLE hidden_authors (
+    hiding_id INTEGER PRIMARY KEY,
+    author NOT NULL,
+    note TEXT NOT NULL,
+    moderator TEXT NOT NULL,
+    hidden_at INTEGER NOT NULL,
+    shown_at INTEGER,
+    shown_by TEXT
+);
+CREATE UNIQUE INDEX hidden_authors_now ON hidden_authors (author) WHERE shown_at IS NULL;
+
+-- What the platform is asked to hide: the stories of these authors with an open flag by which they may copy from others.
+CREATE VIEW hidden_stories AS
+    SELECT story_id FROM author_flags WHERE author IN (SELECT author FROM hidden_authors WHERE shown_at IS NULL)
+        AND other_author IS NOT author AND +status = 'open' AND is_later IS NOT 0;
+
 -- The stories that copy, with their similarity: the share of their words that stand in their sources.  The triggers
 -- below mark the stories whose similarity may have changed; every transaction computes these again before it ends.
 -- They do not insert OR IGNORE, because the conflict clause of the statement that fires a trigger overrides its own.

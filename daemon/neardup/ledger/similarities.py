@@ -62,7 +62,8 @@ class Source:
 class Similarity:
     """How much of a story stands in its sources, which are listed by share, the largest first.
 
-    `copied_words` are the words of `spans`, the union of the spans of all sources; `similarity` is their share.
+    `copied_words` are the words of `spans`, the union of the spans of all sources; `similarity` is their share.  The
+    platform is asked to hide a story that `is_hidden`, see `ledger.authors`.
     """
 
     story_id: int
@@ -79,6 +80,7 @@ class Similarity:
     name: str | None = None
     updated_at: int | None = None
     known_since: int | None = None
+    is_hidden: bool = False
 
     @property
     def dates(self) -> Dates:
@@ -87,7 +89,11 @@ class Similarity:
 
 def of_story(db: sqlite3.Connection, story_id: int) -> Similarity | None:
     """The similarity of a story with its sources; None for a story that the ledger does not have."""
-    story = named_rows(db, "SELECT * FROM described WHERE id = ?", (story_id,)).fetchone()
+    story = named_rows(
+        db,
+        "SELECT *, EXISTS (SELECT 1 FROM hidden_stories WHERE story_id = ?1) AS is_hidden FROM described WHERE id = ?1",
+        (story_id,),
+    ).fetchone()
     if story is None:
         return None
     rows = named_rows(
@@ -112,6 +118,7 @@ def of_story(db: sqlite3.Connection, story_id: int) -> Similarity | None:
         name=story["name"],
         updated_at=story["updated_at"],
         known_since=story["known_since"],
+        is_hidden=bool(story["is_hidden"]),
         words=story["words"],
         copied_words=copied,
         similarity=share_of(copied, story["words"]),
@@ -228,7 +235,7 @@ def select(
     Columns: story_id, language, title, path, author_id, published_at, words, copied_words, similarity, sources,
     top_source_id, top_source_title, top_source_author_id, top_share, kinds, name, top_source_name, the other dates of
     both stories, top_source_catalogue, top_source_licence, and those of the latest verdict on a pair with a source:
-    verdict, moderator, note, decided_at, undone_at, undone_by.
+    verdict, moderator, note, decided_at, undone_at, undone_by; and hidden, whether the platform is asked to hide it.
     `selection.similarity` is the least similarity.  `kinds` are those of all sources, the most severe first, joined by
     ", "; `top_source_id` is the source with the largest share.
     """
@@ -241,7 +248,8 @@ def select(
         " s.known_since, t.published_at AS top_source_published_at, t.updated_at AS top_source_updated_at,"
         " t.known_since AS top_source_known_since,"
         " t.catalogue AS top_source_catalogue, t.licence AS top_source_licence,"
-        " v.verdict, v.moderator, v.note, v.decided_at, v.undone_at, v.undone_by"
+        " v.verdict, v.moderator, v.note, v.decided_at, v.undone_at, v.undone_by,"
+        " x.story_id IN (SELECT story_id FROM hidden_stories) AS hidden"
         f" FROM (SELECT * FROM similarities x WHERE {condition}"
         " ORDER BY similarity DESC, story_id LIMIT ? OFFSET ?) x"
         " JOIN described s ON s.id = x.story_id JOIN described t ON t.id = top_source"

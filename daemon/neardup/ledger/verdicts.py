@@ -10,6 +10,7 @@ import hashlib
 import json
 import sqlite3
 from collections.abc import Iterable, Iterator, Sequence
+from heapq import merge
 from itertools import groupby
 from typing import Any, NamedTuple
 
@@ -18,6 +19,7 @@ from neardup.errors import Conflict
 from neardup.ledger import (
     AMONG,
     active_verdicts,
+    authors,
     candidates,
     cases,
     json_list,
@@ -27,7 +29,7 @@ from neardup.ledger import (
     transaction,
     verification,
 )
-from neardup.records import DECIDING, Kind, Language, Verdict, rfc3339
+from neardup.records import DECIDING, Kind, Language, Verdict, milliseconds, rfc3339
 
 EVENTS = (
     "SELECT {event} AS event, {at} AS at, {by} AS by, decision, verdict, note, case_id, a, b, kind, verdict_id,"
@@ -308,9 +310,12 @@ def events_since(db: sqlite3.Connection, time: int | None = None) -> Iterator[Ev
 
     A verdict given on several pairs at once is one event.  Members: event ("verdict" or "undo"), at (RFC 3339), by,
     decision, verdict, note, cases (the ids of the cases that the pairs were in), and pairs, each with a, b, kind,
-    language and catalogue (that of the work a, None for a story).
+    language and catalogue (that of the work a, None for a story).  `authors.hiding_events` are among them.
     """
-    return _events(db, ANY, LONG_AGO if time is None else time)
+    since = LONG_AGO if time is None else time
+    return merge(
+        _events(db, ANY, since), authors.hiding_events(db, since), key=lambda event: milliseconds(event["at"]) or 0
+    )
 
 
 def events_on_story(db: sqlite3.Connection, story_id: int) -> list[Event]:

@@ -225,6 +225,7 @@ class Stored(Answer):
     words: int
     copied_words: int = Field(description="Words that stand in earlier stories by others.")
     similarity: float = Field(description="Their share of the words, 0 to 1.")
+    hidden: bool = Field(description="Whether moderators ask to hide it until they have decided it.")
 
 
 class RecordedMatch(Answer):

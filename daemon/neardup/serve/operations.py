@@ -239,6 +239,7 @@ async def story_of(parts: ServiceParts, story_id: StoryId, _: Deadline) -> Store
         words=found.words,
         copied_words=found.copied_words,
         similarity=found.similarity,
+        hidden=found.is_hidden,
     )
 
 

@@ -13,15 +13,17 @@ from urllib.parse import unquote
 import pytest
 from neardup.core.fingerprint.version import version
 from neardup.ledger import connect, runs
+from neardup.moderation.desk.moderators import Moderator, Right, new_token
 from neardup.records import Verdict
 
 from tests.support.copying_story import CopiedFrom, write_copying_story
-from tests.support.desk_client import get, named_client
+from tests.support.desk_client import desk, get, hidden_fields, named_client, send, sign_in
 from tests.support.desk_corpus import prose
-from tests.support.languages import HINDI
+from tests.support.languages import HINDI, TAMIL
 from tests.support.verdicts import give_verdict
 
 COPIER, HOSTILE, INDIC = "copier/one", '"><script>alert(1)</script>?&#%2F', "लेखक ஆசிரியர்"
+NOTE = "बार-बार <b>"
 TEXTS = [prose(n, 200).split() for n in range(4)]
 PAGES = "/", "/story/1003", "/story/2001", "/pair/1000/1003", "/case/1000", "/authors"
 
@@ -86,6 +88,39 @@ async def test_page_of_an_author_counts_what_its_links_list(tmp_path: Path) -> N
         assert 'scope="row">not known</th>' in page
         _, source = await get(client, links(page)[INDIC])
         assert "no verdict of plagiarism, 0 open" in source and "copier/one" in source
+
+
+async def test_undecided_stories_of_an_author_are_hidden_from_the_page(
+    tmp_path: Path, ledger: sqlite3.Connection
+) -> None:
+    address, readers = "/author/copier%2Fone", tmp_path / "moderators.toml"
+    async with named_client(tmp_path) as client:
+        _, page = await get(client, address)
+        record = re.findall(r'data-head="[^"]*\(?(?:upheld|dismissed)?\)?">(\d*)</td>', page.partition("</table>")[0])
+        assert record == ["1", "", "1", "", "", ""], "upheld, dismissed and open copies by and of the author"
+        form = hidden_fields(page)
+        assert (await send(client, f"{address}/hide", form | {"note": NOTE}))[:2] == (303, address)
+        _, page = await get(client, address)
+        assert "are hidden, by <bdi>Asha</bdi>" in page and f'<q dir="auto">{NOTE}</q>' in page
+        for story, is_hidden in ((1003, True), (2001, True), (1000, False)):
+            assert ("asked to hide this story" in (await get(client, f"/story/{story}"))[1]) == is_hidden, story
+        give_verdict(ledger, [(2000, 2001)], Verdict.QUOTATION)
+        assert "asked to hide this story" not in (await get(client, "/story/2001"))[1], "it is decided"
+        for name, cases in (("All cases", "2 cases"), ("Open cases", "1 case")):
+            [listed] = re.findall(rf'href="([^"]*)">{name} of the author', page)
+            assert f"<h1>{cases} of author" in (await get(client, listed))[1]
+        assert (await send(client, f"{address}/show", form))[:2] == (303, address)
+        _, page = await get(client, address)
+        assert "shown again by <bdi>Asha</bdi>" in page and "asked to hide" not in (await get(client, "/story/1003"))[1]
+    for rights, languages in (({Right.READ}, ()), ({Right.DECIDE}, (TAMIL,))):
+        readers.unlink(missing_ok=True)
+        secret = new_token(readers, Moderator("Kamala", rights=frozenset(rights), languages=languages))
+        async with desk(tmp_path, moderators=readers) as client:
+            await sign_in(client, secret)
+            form = hidden_fields((await get(client, address))[1], "out") | {"note": NOTE}
+            status, _, page = await send(client, f"{address}/hide", form)
+            assert (status, f"{NOTE}</textarea>" in page) == (403, True)
+    assert ledger.execute("SELECT count(*) FROM hidden_authors WHERE shown_at IS NULL").fetchone() == (0,)
 
 
 async def test_history_of_each_author_stands_on_pairs_and_stories(tmp_path: Path, ledger: sqlite3.Connection) -> None:

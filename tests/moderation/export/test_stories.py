@@ -28,7 +28,7 @@ from tests.support.verdicts import decide_case
 COLUMN_CONTRACT = (
     "story_id language title author_id published_at similarity copied_words words sources top_source_id "
     "top_source_title top_source_author_id top_share kinds path name top_source_name publication_order updated_at "
-    "known_since verdict moderator note decided_at undone_at undone_by top_source_catalogue top_source_licence"
+    "known_since verdict moderator note decided_at undone_at undone_by top_source_catalogue top_source_licence hidden"
 )
 EVERY = Selection()
 NOON = 1_795_176_000_000
@@ -78,7 +78,7 @@ def test_row_of_a_story(db: sqlite3.Connection, tmp_path: Path) -> None:
         "publication_order": "1 was published less than a second before 3, by the listing", "updated_at": None,
         "known_since": rfc3339(NOON), "verdict": None, "moderator": None, "note": None, "decided_at": None,
         "undone_at": None, "undone_by": None,
-            "top_source_catalogue": None, "top_source_licence": None,
+            "top_source_catalogue": None, "top_source_licence": None, "hidden": False,
     }  # fmt: skip
 
 

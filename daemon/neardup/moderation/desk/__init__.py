@@ -8,7 +8,10 @@
     /pair/A/B                       the evidence for a pair and its verdicts; takes the query of its case, and word=
     /story/ID                       the similarity report of a story
     /story/ID/file                  the case file of a story as a page to keep; /story/ID/file.pdf as PDF
-    /author/ID                      an author's flagged stories, whom they copied and who copied them; ?with= page=
+    /author/ID                      an author's record and flagged stories, whom they copied and who copied them;
+                                    ?with= page=
+    /author/ID/hide                 POST: ask the platform to hide the author's stories until they are decided
+    /author/ID/show                 POST: take that back
     /authors                        the authors of several stories that copy; ?page=
     /statistics                     what was decided in the last 30 days, how fast and how alike, and what waits
     /pair/A/B/verdict               POST: give a verdict on a pair

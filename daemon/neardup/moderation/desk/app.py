@@ -75,6 +75,8 @@ def application(desk: Desk) -> web.Application:
             web.get("/statistics", statistics.show),
             web.get("/authors", authors.list_offenders),
             web.get("/author/{author}", authors.show),
+            web.post("/author/{author}/hide", authors.hide),
+            web.post("/author/{author}/show", authors.show_again),
             web.get("/decisions", verdict_forms.show_decisions),
             web.post("/undo/{decision}", verdict_forms.undo_decision),
             web.get("/static/fonts.css", fonts),

@@ -1,20 +1,29 @@
-"""The pages of authors: an author's flagged stories with the other authors of their pairs, and the repeat offenders."""
+"""The pages of authors: the record and the flagged stories of one, and the repeat offenders.
+
+From the page of an author, moderators ask the platform to hide the stories that are not decided, and take that back.
+"""
 
 import sqlite3
 from collections import Counter
+from collections.abc import Callable
 from dataclasses import dataclass
 
 from aiohttp import web
 
 from neardup.ledger import authors, marks
-from neardup.ledger.authors import FlaggedAuthor, History
+from neardup.ledger.authors import Copies, FlaggedAuthor, History
 from neardup.ledger.case_queue import EVERY, CaseSelection
 from neardup.ledger.marks import MarkedAuthor, MarkFilter
-from neardup.moderation.desk.pages import page, require_moderator
+from neardup.moderation.desk import deciding
+from neardup.moderation.desk.deciding import NewVerdict
+from neardup.moderation.desk.moderators import Right
+from neardup.moderation.desk.pages import author_url, page, require_moderator
 from neardup.moderation.desk.parts import desk_of
 from neardup.moderation.desk.queues import CaseQueue, case_query_of, number_in
+from neardup.moderation.desk.verdict_forms import given_in
 from neardup.moderation.interface import translate_later
 from neardup.moderation.wording import describe_history
+from neardup.records import Verdict
 
 PAGE_SIZE = 50
 SHOWN_OTHERS = 20
@@ -25,7 +34,7 @@ SHOWN_OWN_PAIRS = 20
 class AuthorDetails:
     """An author with rows of `ledger.authors`: a page of the flagged stories, the other authors, the own pairs.
 
-    `with_marks` counts the stories with marks; it is None if there are none.
+    `with_marks` counts the stories with marks; it is None if there are none.  `record` is what `read_copies` counts.
     """
 
     about: FlaggedAuthor
@@ -33,11 +42,18 @@ class AuthorDetails:
     stories: list[sqlite3.Row]
     others: list[sqlite3.Row]
     own: list[sqlite3.Row]
+    record: tuple[Copies, Copies]
+    hidings: list[sqlite3.Row]
+
+    @property
+    def hiding(self) -> sqlite3.Row | None:
+        """Who hid the author's undecided stories, and when; None if they are not hidden."""
+        return next((row for row in self.hidings if row["shown_at"] is None), None)
 
 
 async def show(request: web.Request) -> web.Response:
     """GET /author/ID: the flagged stories of an author, by the flags with one other author if `with` names one."""
-    require_moderator(request)
+    moderator = require_moderator(request)
     author_id, other = request.match_info["author"], request.query.get("with") or None
     page_number = max(number_in(request.query, "page") or 1, 1)
     details = await desk_of(request).ledger.read(_details, author_id, other, (page_number - 1) * PAGE_SIZE)
@@ -51,7 +67,9 @@ async def show(request: web.Request) -> web.Response:
         other=other,
         page_number=page_number,
         last=_last_page(details.stories, "stories"),
-        cases_query=case_query_of(CaseQueue(CaseSelection(author=author_id, status=EVERY))),
+        every_case=case_query_of(CaseQueue(CaseSelection(author=author_id, status=EVERY))),
+        open_cases=case_query_of(CaseQueue(CaseSelection(author=author_id))),
+        may_decide=Right.DECIDE in moderator.rights,
     )
 
 
@@ -77,7 +95,29 @@ def _details(db: sqlite3.Connection, author_id: str, other: str | None, first: i
         authors.list_flagged_stories(db, author_id, other, limit=PAGE_SIZE, offset=first),
         authors.list_other_authors(db, author_id, SHOWN_OTHERS),
         authors.list_own_pairs(db, author_id, SHOWN_OWN_PAIRS),
+        authors.read_copies(db, author_id),
+        authors.list_hidings(db, author_id),
     )
+
+
+async def hide(request: web.Request) -> web.StreamResponse:
+    """POST /author/ID/hide: field `note`; the platform is asked to hide the author's stories until they are decided."""
+    return await _write(request, deciding.hide_author)
+
+
+async def show_again(request: web.Request) -> web.StreamResponse:
+    """POST /author/ID/show: takes that back."""
+    return await _write(request, deciding.show_author)
+
+
+async def _write(
+    request: web.Request, work: Callable[[sqlite3.Connection, str, NewVerdict], None]
+) -> web.StreamResponse:
+    author_id, given = request.match_info["author"], given_in(request, Verdict.REOPENED)
+    if isinstance(given, web.Response):
+        return given
+    await desk_of(request).ledger.write(work, author_id, given)
+    raise web.HTTPSeeOther(author_url(author_id))
 
 
 def _last_page(rows: list[sqlite3.Row], total: str) -> int:

@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from neardup.errors import Conflict
-from neardup.ledger import case_queue, cases, flags, verdicts
+from neardup.ledger import authors, case_queue, cases, flags, verdicts
 from neardup.ledger.cases import Lease
 from neardup.moderation.desk.moderators import Moderator
 from neardup.moderation.desk.queues import Pair
@@ -123,6 +123,18 @@ def undo(db: sqlite3.Connection, decision: int, moderator: Moderator, seen: str)
     """Undo a decision, as `verdicts.undo` does."""
     moderator.require(verdicts.languages_of(db, decision))
     verdicts.undo(db, decision, moderator.name, seen)
+
+
+def hide_author(db: sqlite3.Connection, author_id: str, given: NewVerdict) -> None:
+    """Ask the platform to hide the undecided stories of an author, for the reason in the note."""
+    given.moderator.require(authors.read_open_languages(db, author_id))
+    authors.hide(db, author_id, given.note, given.moderator.name)
+
+
+def show_author(db: sqlite3.Connection, author_id: str, given: NewVerdict) -> None:
+    """Take back that the undecided stories of an author are hidden."""
+    given.moderator.require(authors.read_open_languages(db, author_id))
+    authors.show(db, author_id, given.moderator.name)
 
 
 def list_open_flags(db: sqlite3.Connection, case_id: int) -> list[int]:

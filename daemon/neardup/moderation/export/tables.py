@@ -182,7 +182,7 @@ STORY_COLUMNS = (
     "story_id", "language", "title", "author_id", "published_at", "similarity", "copied_words", "words", "sources",
     "top_source_id", "top_source_title", "top_source_author_id", "top_share", "kinds", "path", "name",
     "top_source_name", "publication_order", "updated_at", "known_since", "verdict", "moderator", "note", "decided_at",
-    "undone_at", "undone_by", "top_source_catalogue", "top_source_licence",
+    "undone_at", "undone_by", "top_source_catalogue", "top_source_licence", "hidden",
 )  # fmt: skip
 STORIES = Table(
     rows="stories",
@@ -191,7 +191,7 @@ STORIES = Table(
     times=STORY_TIMES,
     floats=frozenset({"similarity", "top_share"}),
     integers=frozenset({"copied_words", "words", "sources"}),
-    booleans=frozenset(),
+    booleans=frozenset({"hidden"}),
     widths={"title": 40, "top_source_title": 40, "kinds": 20, "publication_order": 40, "note": 40},
 )
 
@@ -200,6 +200,7 @@ def story_row(row: sqlite3.Row | dict[str, Any]) -> ExportRow:
     """Convert a row of `similarities.select` to the columns of the export."""
     story = dict(row)
     story["publication_order"] = describe_top_source_order(story)
+    story["hidden"] = bool(story["hidden"])
     for column in STORY_TIMES:
         story[column] = rfc3339(story[column])
     return {column: story[column] for column in STORIES.columns}

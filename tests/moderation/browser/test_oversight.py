@@ -1,0 +1,84 @@
+"""What a lead looks after, in a browser: the record of an author, whose undecided stories are hidden and shown."""
+
+from collections.abc import Iterator
+from contextlib import closing
+from pathlib import Path
+
+import pytest
+from axe_playwright_python.sync_playwright import Axe  # type: ignore[import-untyped]
+from neardup.ledger import connect, read
+from playwright.sync_api import Browser, Page, expect
+
+from tests.moderation.browser.conftest import configured, copy_of, restore
+from tests.support.command import Neardup
+from tests.support.copying_story import CopiedFrom, write_copying_story
+from tests.support.desk_browser import Desk, Moderator, serving, signed_in
+from tests.support.desk_corpus import prose, write
+from tests.support.languages import HINDI
+
+COPIES = range(1001, 1041, 10)  # the stories of "copier", each with one source, the story before it
+
+
+@pytest.fixture(scope="module")
+def copying(tmp_path_factory: pytest.TempPathFactory) -> Neardup:
+    """A ledger of COPIES, each a case with one pair."""
+    folder = tmp_path_factory.mktemp("oversight")
+    neardup = configured(folder, write(folder / "corpus", []))
+    with closing(connect(neardup.ledger)) as db:
+        for story in COPIES:
+            text = prose(story).split()
+            source = CopiedFrom(text, [(0, 0, len(text))], title="स्रोत")
+            write_copying_story(folder / "corpus" / "pages", db, story, HINDI, text, [source], title=f"प्रति {story}")
+    return neardup
+
+
+@pytest.fixture(scope="module")
+def shared(copying: Neardup, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Desk]:
+    with serving(copy_of(copying, tmp_path_factory.mktemp("served") / "copy")) as open_desk:
+        yield open_desk
+
+
+@pytest.fixture
+def desk(shared: Desk, copying: Neardup) -> Iterator[Desk]:
+    yield shared
+    restore(shared.neardup, copying)
+
+
+@pytest.fixture
+def asha(browser: Browser, desk: Desk, shots: Path) -> Iterator[Moderator]:
+    with signed_in(browser, desk, shots) as moderator:
+        yield moderator
+
+
+def is_accessible(page: Page) -> bool:
+    return not Axe().run(page).violations_count
+
+
+def hidden(desk: Desk) -> list[int]:
+    with closing(read(desk.neardup.ledger)) as db:
+        return [row[0] for row in db.execute("SELECT story_id FROM hidden_stories ORDER BY 1")]
+
+
+def test_undecided_stories_of_an_author_are_hidden_and_shown_again(asha: Moderator, desk: Desk) -> None:
+    asha.go(f"/case/{COPIES[0]}").get_by_role("button", name="Plagiarism").click()
+    page = asha.page
+    page.wait_for_url("**done=**")
+    page.goto(f"{asha.address}/author/copier")
+    expect(page.get_by_role("row", name="Copies by the author", exact=False).first).to_contain_text("1")
+    page.get_by_label("Reason").fill("बार-बार")
+    page.get_by_role("button", name="Hide the author’s undecided stories").click()
+    expect(page.get_by_role("status")).to_contain_text("are hidden, by Asha")
+    assert hidden(desk) == list(COPIES[1:]), "the story with a verdict is not hidden"
+    assert is_accessible(page)
+    for width in asha.windows():
+        assert asha.fits(), width
+        asha.shot(f"author-{width}")
+    page.goto(f"{asha.address}/case/{COPIES[1]}")
+    expect(page.get_by_text("asked to hide this story")).to_be_visible()
+    page.get_by_role("button", name="Quotation").click()
+    page.wait_for_url("**done=**")
+    assert hidden(desk) == list(COPIES[2:]), "a decided story is still hidden"
+    page.goto(f"{asha.address}/author/copier")
+    page.get_by_role("button", name="Show the author’s stories again").click()
+    expect(page.get_by_text("Hidden before")).to_be_visible()
+    assert hidden(desk) == []
