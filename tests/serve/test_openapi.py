@@ -2,8 +2,10 @@
 
 import json
 import re
+import sys
 from collections.abc import Iterator
 from itertools import product
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -12,10 +14,15 @@ from neardup.http.problems import METHOD_NOT_ALLOWED, NOT_FOUND
 from neardup.serve.messages import CheckRequest, ComparedStory, PutRequest
 from neardup.serve.openapi import ALWAYS, WITH_BODY, document
 from neardup.serve.operations import OPERATIONS
+from openapi_python_client import generate
+from openapi_python_client.config import Config as GeneratorConfig
+from openapi_python_client.config import ConfigFile, MetaType
 from openapi_spec_validator import OpenAPIV31SpecValidator
 from pydantic import BaseModel, ValidationError
 
 from tests.support.deploy_files import DEPLOY
+from tests.support.languages import HINDI
+from tests.support.sample_texts import STORIES
 
 VALUES = (None, "", "a", "कथा", "HINDI", "2026-11-20T02:00:00Z", -1, 0, 1, 2**63 - 1, 2**63, 0.5, True)
 MODELS = (CheckRequest, PutRequest, ComparedStory)
@@ -67,3 +74,27 @@ def test_the_documentation_explains_every_problem() -> None:
     table = (DEPLOY / "docs" / "serve.md").read_text(encoding="utf-8").partition("## Problems")[2].partition("\n## ")[0]
     explained = dict(re.findall(r"(?m)^\| `([\w-]+)` \| (\d+) \|", table))
     assert explained == {kind.name: str(kind.status) for kind in {*OF_OPERATIONS, NOT_FOUND, METHOD_NOT_ALLOWED}}
+
+
+def test_a_generated_client_calls_the_service(served: str, described: dict[str, Any], tmp_path: Path) -> None:
+    """openapi-python-client makes of the document, without a warning, a client that checks a story."""
+    source, package = tmp_path / "openapi.json", tmp_path / "generated_neardup"
+    source.write_text(json.dumps(described), encoding="utf-8")
+    settings = ConfigFile(post_hooks=[])
+    config = GeneratorConfig.from_sources(
+        settings, MetaType.NONE, source, "utf-8", overwrite=False, output_path=package
+    )
+    assert list(generate(config=config)) == []
+    sys.path.insert(0, str(tmp_path))
+    try:
+        from generated_neardup import Client  # type: ignore[import-not-found]  # noqa: PLC0415
+        from generated_neardup.api.default import check, story_of  # type: ignore[import-not-found]  # noqa: PLC0415
+        from generated_neardup.models import CheckRequest  # type: ignore[import-not-found]  # noqa: PLC0415
+    finally:
+        sys.path.remove(str(tmp_path))
+    with Client(served) as client:
+        story = CheckRequest(language="hi", text=STORIES[HINDI][0], author_id=17)
+        found = check.sync(client=client, body=story)
+        assert found.verdict == "copy"
+        assert check.sync(client=client, body=CheckRequest(language="hi")).errors[0].what == "give either text or html"
+        assert story_of.sync("absent", client=client).type_ == "urn:neardup:problem:unknown-story"

@@ -4,14 +4,15 @@ A handler raises Refused; `answer_or_problem` turns that, and every other failur
 stable: a client may decide by them.  Those that only one server knows stand beside what it refuses by them.
 """
 
+import json
 from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import dataclass
+from http import HTTPStatus
 from typing import Any, NamedTuple
 
 from aiohttp import web
 
 from neardup.errors import NeardupError, Transient
-from neardup.http.server import log_failure
 from neardup.telemetry.log import log
 
 CONTENT_TYPE = "application/problem+json"
@@ -31,8 +32,8 @@ class ProblemType:
 
     @property
     def uri(self) -> str:
-        """The `type` of its problems."""
-        return f"urn:neardup:problem:{self.name}"
+        """The `type` of its problems; RFC 9457 gives one to what says no more than its status."""
+        return f"urn:neardup:problem:{self.name}" if self.name else "about:blank"
 
     @property
     def headers(self) -> dict[str, str]:
@@ -104,8 +105,7 @@ async def answer_or_problem(
     except Refused as error:
         refused = error
     except web.HTTPException as error:
-        kind = OF_STATUS.get(error.status, MALFORMED if error.status < 500 else FAILED)
-        refused = Refused(kind, kind.title if kind.status == error.status else error.reason)
+        refused = _refused_by_framework(error)
         response = problem_response(refused, body_of)
         if "Allow" in error.headers:
             response.headers["Allow"] = error.headers["Allow"]
@@ -123,7 +123,56 @@ async def answer_or_problem(
     return problem_response(refused, body_of)
 
 
+async def answer_exception(_: web.Request, response: web.StreamResponse) -> None:
+    """Make a problem of an HTTPException that no middleware saw: a signal, sent before the answer."""
+    if isinstance(response, web.HTTPException) and response.status >= HTTPStatus.BAD_REQUEST:
+        body = json.dumps(_refused_by_framework(response).members).encode()
+        response.body = body
+        response.headers.update({"Content-Type": CONTENT_TYPE, "Content-Length": str(len(body))})
+
+
+def answer_no_http(
+    _: object, request: web.BaseRequest, status: int = 500, exc: BaseException | None = None, message: str | None = None
+) -> web.StreamResponse:
+    """The problem of what is no HTTP request, such as TLS; in place of `web.RequestHandler.handle_error`."""
+    if request.writer.output_size > 0:
+        raise ConnectionError("a part of an answer was sent before")
+    detail = "what was sent is no HTTP/1.1 request" if exc is not None and status < 500 else "the answer failed"
+    kind = ProblemType("", status, HTTPStatus(status).phrase)
+    response = problem_response(Refused(kind, detail), lambda refused: json.dumps(refused.members))
+    response.force_close()
+    return response
+
+
+def _refused_by_framework(error: web.HTTPException) -> Refused:
+    kind = _of_status(error.status)
+    return Refused(kind, kind.title if kind.status == error.status else error.reason)
+
+
+def _of_status(status: int) -> ProblemType:
+    return OF_STATUS.get(status) or ProblemType("", status, HTTPStatus(status).phrase)
+
+
 def problem_response(refused: Refused, body_of: Callable[[Refused], str]) -> web.Response:
     """The answer to a request that is refused."""
     kind = refused.problem
     return web.Response(status=kind.status, text=body_of(refused), content_type=CONTENT_TYPE, headers=kind.headers)
+
+
+def route_of(request: web.Request) -> str:
+    """The path of the route that a request takes, with its placeholders; "unknown" if there is none."""
+    resource = request.match_info.route.resource
+    return resource.canonical if resource else "unknown"
+
+
+def log_failure(request: web.Request, error: Exception) -> None:
+    """Log that a request failed, and where: the message of the error may quote a story, and is left out."""
+    log.error("a request failed", route=route_of(request), error=type(error).__name__, where=_innermost_frames(error))
+
+
+def _innermost_frames(error: BaseException) -> str:
+    frames, frame = list[str](), error.__traceback__
+    while frame is not None:
+        frames.append(f"{frame.tb_frame.f_code.co_filename.rpartition('/daemon/')[2]}:{frame.tb_lineno}")
+        frame = frame.tb_next
+    return " ".join(frames[-6:])

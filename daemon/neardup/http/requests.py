@@ -3,6 +3,7 @@
 Whatever is missing or wrong is refused with a problem; a refusal never quotes the content of a story.
 """
 
+import asyncio
 import re
 from collections.abc import Iterable, Sequence
 from ipaddress import IPv4Network, IPv6Address, IPv6Network, ip_address, ip_network
@@ -16,6 +17,7 @@ from neardup.http.problems import (
     MALFORMED,
     NOT_JSON,
     OTHER_HOST,
+    SLOW,
     TOO_LARGE,
     UNAUTHENTICATED,
     Refused,
@@ -23,6 +25,7 @@ from neardup.http.problems import (
 )
 from neardup.http.tokens import Holder, find, is_loopback
 
+BODY_SECONDS = 30.0  # for the body of a request, where nothing else limits it
 SCHEME = "Bearer "
 HOST_HEADER = re.compile(r"(\[[^\]]*\]|[^:]*)(?::\d+)?")
 OF_PROXIES = ("Forwarded", "Via", "X-Forwarded-For", "X-Forwarded-Host", "X-Forwarded-Proto", "X-Real-IP")
@@ -49,10 +52,17 @@ def expect_json(request: web.Request) -> None:
         raise Refused(TOO_LARGE, f"a body has at most {most:,} bytes")
 
 
-async def read_body(request: web.Request) -> bytes:
-    """The body of a request.  Raises Refused if the client leaves it unfinished, or encodes it wrongly."""
+async def read_body(request: web.Request, seconds: float) -> bytes:
+    """The body of a request.
+
+    Raises Refused if it has not arrived after so many seconds, or if the client leaves it unfinished, or encodes it
+    wrongly.
+    """
     try:
-        return await request.read()
+        async with asyncio.timeout(max(seconds, 0)):
+            return await request.read()
+    except TimeoutError:
+        raise Refused(SLOW, "the body did not arrive in time") from None
     except (OSError, ClientError, web.RequestPayloadError):
         raise Refused(MALFORMED, "the body ends early, or is not encoded as the headers say") from None
 

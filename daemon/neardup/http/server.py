@@ -9,7 +9,7 @@ from aiohttp import web, web_response
 from prometheus_client import CONTENT_TYPE_LATEST, generate_latest
 
 from neardup.errors import Fatal
-from neardup.telemetry.log import log
+from neardup.http.problems import answer_exception, answer_no_http
 from neardup.telemetry.metrics import STARTED, make_metrics
 
 # aiohttp would log a traceback, which quotes the request, for each one that is no HTTP.
@@ -67,6 +67,10 @@ async def listening(
     Raises Fatal, naming the setting, if it cannot listen there.  Requests are not logged: their URLs hold what people
     search for.
     """
+    # Not those of Python and aiohttp, which tell an attacker what to try; what is no HTTP passes no middleware.
+    vars(web_response)["SERVER_SOFTWARE"] = "neardup"
+    web.RequestHandler.handle_error = answer_no_http  # type: ignore[method-assign, assignment]
+    app.on_response_prepare.append(answer_exception)
     runner = web.AppRunner(
         app, access_log=None, logger=SILENT, shutdown_timeout=seconds_to_finish, max_line_size=LONGEST_LINE
     )
@@ -81,22 +85,3 @@ async def listening(
         yield f"{host}:{runner.addresses[0][1]}"
     finally:
         await runner.cleanup()
-
-
-def route_of(request: web.Request) -> str:
-    """The path of the route that a request takes, with its placeholders; "unknown" if there is none."""
-    resource = request.match_info.route.resource
-    return resource.canonical if resource else "unknown"
-
-
-def log_failure(request: web.Request, error: Exception) -> None:
-    """Log that a request failed, and where: the message of the error may quote a story, and is left out."""
-    log.error("a request failed", route=route_of(request), error=type(error).__name__, where=_innermost_frames(error))
-
-
-def _innermost_frames(error: BaseException) -> str:
-    frames, frame = list[str](), error.__traceback__
-    while frame is not None:
-        frames.append(f"{frame.tb_frame.f_code.co_filename.rpartition('/daemon/')[2]}:{frame.tb_lineno}")
-        frame = frame.tb_next
-    return " ".join(frames[-6:])

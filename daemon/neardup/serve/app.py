@@ -27,9 +27,10 @@ from neardup.http.problems import (
     Refused,
     WrongMember,
     answer_or_problem,
+    route_of,
 )
 from neardup.http.requests import expect_json, holder_of_token, parse_json, refuse_other_machines
-from neardup.http.server import health_response, listening, metrics_response, route_of
+from neardup.http.server import health_response, listening, metrics_response
 from neardup.http.tokens import is_loopback
 from neardup.serve.messages import Answer, StoryId, problem_of, story_id_of
 from neardup.serve.openapi import document

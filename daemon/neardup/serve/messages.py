@@ -82,9 +82,13 @@ class Request(BaseModel):
     model_config = ConfigDict(frozen=True, extra="forbid", strict=True)
 
 
-def _one_of(*names: str) -> dict[str, Any]:
-    """A JSON schema: exactly one of these members is given."""
-    return {"oneOf": [{"required": [name], "properties": {name: {"not": {"type": "null"}}}} for name in names]}
+def _one_of(name: str, *others: str) -> dict[str, Any]:
+    """A JSON schema: exactly one of these members is given.  With `oneOf`, generators of clients lose the members."""
+    given = {"required": [name], "properties": {name: {"not": {"type": "null"}}}}
+    if not others:
+        return given
+    no_others = {"properties": {other: {"type": "null"} for other in others}}
+    return {"if": given, "then": no_others, "else": _one_of(*others)}
 
 
 def _require_one(model: BaseModel, *names: str) -> None:

@@ -18,7 +18,7 @@ from aiohttp import web
 
 from neardup.config import Config, Serve
 from neardup.errors import LedgerReplaced, Transient
-from neardup.http.problems import SLOW, UNAVAILABLE, ProblemType, Refused
+from neardup.http.problems import UNAVAILABLE, ProblemType, Refused
 from neardup.http.requests import read_body
 from neardup.http.tokens import TokenFile
 from neardup.ledger import Ledger
@@ -176,10 +176,7 @@ class Service:
             raise Refused(BUSY, f"{self._arriving} bodies are arriving")
         self._arriving += 1
         try:
-            async with asyncio.timeout(max(deadline.left, 0)):
-                return await read_body(request)
-        except TimeoutError:
-            raise Refused(SLOW, "the body did not arrive within serve.deadline_seconds") from None
+            return await read_body(request, deadline.left)
         finally:
             self._arriving -= 1
 

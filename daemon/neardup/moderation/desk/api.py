@@ -26,7 +26,7 @@ from aiohttp import web
 from pydantic import AfterValidator, BaseModel, ConfigDict, Field
 
 from neardup.http.problems import UNAUTHENTICATED, ProblemType, Refused
-from neardup.http.requests import expect_json, holder_of_token, parse_json, read_body
+from neardup.http.requests import BODY_SECONDS, expect_json, holder_of_token, parse_json, read_body
 from neardup.ledger import case_queue, cases, flags, meaning_flags, verdicts
 from neardup.ledger.case_queue import Counts
 from neardup.ledger.cases import Lease
@@ -269,7 +269,7 @@ def _decision(request: web.Request) -> int:
 async def body_of(request: web.Request, model: type[M]) -> M:
     """The body of a request.  Raises Refused, which names every wrong member."""
     expect_json(request)
-    return parse_json(model, await read_body(request))
+    return parse_json(model, await read_body(request, BODY_SECONDS))
 
 
 async def _read(

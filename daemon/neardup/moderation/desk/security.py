@@ -14,9 +14,16 @@ from aiohttp import web
 from aiohttp.typedefs import Handler, Middleware
 
 from neardup.errors import Conflict, NeardupError, Transient
-from neardup.http.problems import FAILED, FORBIDDEN, ProblemType, Refused, answer_or_problem
-from neardup.http.requests import client_address, read_body, refuse_other_machines
-from neardup.http.server import log_failure, route_of
+from neardup.http.problems import (
+    FAILED,
+    FORBIDDEN,
+    ProblemType,
+    Refused,
+    answer_or_problem,
+    log_failure,
+    route_of,
+)
+from neardup.http.requests import BODY_SECONDS, client_address, read_body, refuse_other_machines
 from neardup.http.tokens import find
 from neardup.ledger.cases import CaseHeld
 from neardup.moderation.desk import sessions
@@ -156,7 +163,7 @@ async def _form(request: web.Request) -> dict[str, str]:
     if request.content_type != "application/x-www-form-urlencoded":
         raise web.HTTPUnsupportedMediaType
     try:
-        body = await read_body(request)
+        body = await read_body(request, BODY_SECONDS)
         return dict(parse_qsl(body.decode("ascii"), keep_blank_values=True, max_num_fields=MAX_FORM_FIELDS))
     except (ValueError, Refused):
         raise web.HTTPBadRequest(reason=translate_later("The form cannot be read")) from None
