@@ -92,7 +92,7 @@ bench-scale: $(VENV)/test.stamp tools  ## measure ledger, indexes and sweep at 1
 bench-memory: $(VENV)/test.stamp tools  ## measure the memory of a backfill of 1,000,000 stories (STORIES=n, CSV=file)
 	$(BIN)/python -m tests.bench.memory $(if $(STORIES),--stories $(STORIES)) $(if $(CSV),--csv $(CSV))
 
-bench-desk: $(VENV)/test.stamp  ## measure the pages of the review desk over 50,000 flags
+bench-desk: $(VENV)/test.stamp  ## measure the pages of the review desk over 50,000 flags, and 50 verdicts by keyboard
 	$(BIN)/python -m tests.bench.desk
 
 bench-serve: $(VENV)/test.stamp tools  ## measure checks over HTTP at 50 a second, with 1,000,000 stories held (STORIES=n)

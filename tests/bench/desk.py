@@ -4,10 +4,13 @@
 
 The ledger holds 50,000 flags, written as the pipeline writes them.  Two more stories of 10,000 words share every second
 run of 40 words, with one word in 20 changed; a third one of 10,000 words copies 600 passages from 30 sources.
+
+In a browser, a moderator decides DECIDED cases by keyboard, each a story of 1,500 words and its copy.
 """
 
 import argparse
 import asyncio
+import os
 import random
 import sqlite3
 import statistics
@@ -34,7 +37,10 @@ from neardup.process import collect_seldom
 from neardup.records import Fingerprint, Fingerprinted, Signals, Story
 
 from tests.bench.report import out, table_of
+from tests.support.command import Neardup
 from tests.support.copying_story import CopiedFrom, write_copying_story
+from tests.support.desk_browser import chromium, decide_by_keys, serving, signed_in
+from tests.support.desk_corpus import pairs_of
 from tests.support.languages import HINDI
 from tests.support.resource_meter import CpuTimes
 
@@ -44,6 +50,7 @@ SIGNATURE = bytes(64)
 DAY = 86_400_000
 CLUSTER = 500_000_000
 WORDS = 300  # of a story without a page
+DECIDED = 50
 COPYING, SOURCES, PASSAGE = 950_000_000, 30, 8  # a story, the number of its sources, words
 FLAG = (
     "INSERT INTO flags (a, b, kind, hamming, jaccard, containment_a, containment_b, flagged_at, fingerprint_version,"
@@ -183,6 +190,16 @@ async def measure(folder: Path, urls: Mapping[str, str]) -> dict[str, Millisecon
     return milliseconds
 
 
+def measure_keyboard(folder: Path) -> list[float]:
+    """The milliseconds from each verdict until the next case was on screen."""
+    neardup = Neardup(folder, dict(os.environ))
+    neardup.configure(pairs_of(folder / "corpus", DECIDED, 1_500))
+    ended = neardup("backfill", "--json")
+    assert ended.code == 0, ended.err
+    with chromium() as browser, serving(neardup) as desk, signed_in(browser, desk, folder) as asha:
+        return decide_by_keys(asha, DECIDED)
+
+
 def main() -> None:
     parser = argparse.ArgumentParser()
     parser.add_argument("--flags", type=int, default=50_000)
@@ -236,6 +253,10 @@ def main() -> None:
         median = statistics.median(others)
         table.add_row(name, f"{first:,.0f}", f"{median:,.0f}", f"{cpu:,.0f}", f"{max(others):,.0f}")
     out.print(table)
+    with tempfile.TemporaryDirectory() as temporary:
+        keyboard = measure_keyboard(Path(temporary))
+    median, slowest = statistics.median(keyboard), max(keyboard)
+    out.print(f"in a browser, from a verdict to the next case: median {median:.0f} ms, slowest {slowest:.0f} ms")
 
 
 if __name__ == "__main__":

@@ -28,6 +28,12 @@ FLAGS = (
     "--disable-sync",
 )
 WIDE, NARROW = (1280, 900), (360, 760)
+# A page leaves the time of its last key to the next page, which says when it was painted for the first time.
+NOTE_KEY = "onkeydown = () => { sessionStorage.at = performance.timeOrigin + performance.now(); }"
+PAINTED = """() => new Promise((resolve) => new PerformanceObserver((painted) => {
+  const [first] = painted.getEntriesByName("first-contentful-paint");
+  if (first) resolve(performance.timeOrigin + first.startTime - sessionStorage.at);
+}).observe({ type: "paint", buffered: true }))"""
 TIMEOUT_SECONDS = 120  # a busy machine must not fail a test
 
 
@@ -143,6 +149,26 @@ def signed_in(browser: Browser, desk: Desk, shots: Path, name: str = "Asha", **o
         assert not moderator.problems, moderator.problems
     finally:
         context.close()
+
+
+def decide_by_keys(moderator: Moderator, count: int) -> list[float]:
+    """Decide the first `count` cases of the queue by keyboard.
+
+    Returns the milliseconds from the key of each verdict until the browser had painted what follows: the next case, and
+    after the last one the queue.
+    """
+    moderator.context.add_init_script(NOTE_KEY)
+    page = moderator.go("/")
+    for key in ("j", "Enter"):
+        page.keyboard.press(key)
+    page.wait_for_url("**/case/**")
+    milliseconds = list[float]()
+    for _ in range(count):
+        decided = page.url
+        page.keyboard.press("1")
+        expect(page).not_to_have_url(decided)
+        milliseconds.append(page.evaluate(PAINTED))
+    return milliseconds
 
 
 def shots_folder() -> Path:

@@ -43,6 +43,13 @@ def write(folder: Path, stories: Sequence[tuple[int, str, str]], **columns: Iter
     return source + COMMON.format(index="sqlite:")
 
 
+def pairs_of(folder: Path, count: int, words: int) -> str:
+    """Write `count` stories of so many words, each twice; returns the configuration for them."""
+    texts = ["".join(f"<p>{prose(n * 1_000 + at, 60)}</p>" for at in range(0, words, 60)) for n in range(count)]
+    stories = [(1_000 + 2 * n + copy, f"कहानी {n}", texts[n]) for n in range(count) for copy in (0, 1)]
+    return write(folder, stories, published_at=[f"2026-01-01T{n // 60:02}:{n % 60:02}:00Z" for n in range(2 * count)])
+
+
 def cluster_of(folder: Path, size: int) -> str:
     """Write `size` copies of one story and two copies of another; returns the configuration for them."""
     stories = [(100 + n, f"प्रति {n}", f"<p>{prose(1)}</p>") for n in range(size)]

@@ -16,8 +16,8 @@ from playwright.sync_api import Browser, Page, expect
 
 from tests.moderation.browser.conftest import copy_of, filled, restore
 from tests.support.command import Neardup
-from tests.support.desk_browser import Desk, Moderator, serving, signed_in
-from tests.support.desk_corpus import cluster_of
+from tests.support.desk_browser import Desk, Moderator, decide_by_keys, serving, signed_in
+from tests.support.desk_corpus import cluster_of, pairs_of
 
 TwoModerators = tuple[Desk, Moderator, Moderator]
 
@@ -193,6 +193,14 @@ def test_case_is_decided_with_three_keys_and_leads_to_the_next(
         page.keyboard.press("u")
         page.wait_for_url("**/case/100?**")
         assert set(statuses(desk).values()) == {"open"}
+
+
+def test_fifty_cases_are_decided_by_keyboard(browser: Browser, shots: Path, tmp_path: Path) -> None:
+    neardup = filled(tmp_path, pairs_of(tmp_path / "corpus", 50, 60))
+    with serving(neardup) as desk, signed_in(browser, desk, shots) as asha:
+        assert len(decide_by_keys(asha, 50)) == 50
+        expect(asha.page.locator(".empty")).to_contain_text("All decided")
+        assert list(statuses(desk).values()) == ["plagiarism"] * 50
 
 
 def test_two_moderators_never_hold_one_case(two_moderators: TwoModerators) -> None:

@@ -7,7 +7,7 @@ browser's preferences decide.  The templates escape every value, and reject unde
 
 import unicodedata
 from collections.abc import Mapping
-from functools import cache
+from functools import cache, partial
 from http import HTTPStatus
 from typing import Any
 from urllib.parse import quote, unquote
@@ -24,7 +24,7 @@ from neardup.moderation.desk.parts import FORM, SESSION, desk_of
 from neardup.moderation.desk.queues import meaning_query_of
 from neardup.moderation.desk.sessions import LOGIN_COOKIE, set_cookie
 from neardup.moderation.interface import CURRENT, ENGLISH, Interface, gettext
-from neardup.moderation.templating import environment
+from neardup.moderation.templating import csp_hash, environment, font_rules, static_text
 from neardup.records import rfc3339
 
 LANGUAGE_COOKIE = "neardup_language"
@@ -119,6 +119,7 @@ def _templates(languages: Languages) -> Environment:
         "query_of": meaning_query_of,
         "author_url": author_url,
         "interfaces": interfaces,
+        "static_url": partial(static_url, languages),
     }
     return made
 
@@ -138,6 +139,13 @@ def short(title: str) -> str:
 def author_url(author_id: str) -> str:
     """The address of an author's page."""
     return f"/author/{quote(author_id, safe='')}"
+
+
+@cache
+def static_url(languages: Languages, name: str) -> str:
+    """The address of a style sheet, script or picture, which changes with its content: browsers keep what it names."""
+    content = font_rules(languages) if name == "fonts.css" else static_text(name)
+    return f"/static/{name}?{quote(csp_hash(content)[:12], safe='')}"
 
 
 def page(request: web.Request, template: str, status: int = 200, **values: Any) -> web.Response:

@@ -64,7 +64,8 @@ PROBLEM_OF: dict[type[NeardupError], ProblemType] = {
 async def set_headers(request: web.Request, response: web.StreamResponse) -> None:
     """Set the security headers of every response."""
     response.headers.update(HEADERS)
-    response.headers["Cache-Control"] = "no-cache" if request.path.startswith(STATIC) else "no-store"
+    is_fixed = request.path.startswith(STATIC) and request.query_string  # the address has the hash of the content
+    response.headers["Cache-Control"] = "max-age=31536000, immutable" if is_fixed else "no-store"
 
 
 @web.middleware
