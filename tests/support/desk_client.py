@@ -5,6 +5,7 @@ from collections.abc import AsyncIterator, Mapping
 from contextlib import asynccontextmanager
 from html import unescape
 from pathlib import Path
+from typing import Any
 from unittest.mock import patch
 
 from aiohttp import CookieJar, web
@@ -31,15 +32,18 @@ async def desk(
     moderators: Path | None = None,
     *,
     detection: Detection = HIDING,
-    proxies: tuple[str, ...] = (),
+    **review: Any,
 ) -> AsyncIterator[Client]:
-    """An HTTP client, connected to a desk whose ledger is in this folder, and is empty if there is none."""
+    """An HTTP client, connected to a desk whose ledger is in this folder, and is empty if there is none.
+
+    `review` has further keys of [review].
+    """
     connect(folder / "neardup.db").close()
     config = Config(
         source=Source(manifest=Path("none.csv")),
         content=Content(url=f"file:{folder}"),
         ledger=Ledger(path=folder / "neardup.db"),
-        review=Review(token=Secret(token), moderators=moderators, proxies=proxies),
+        review=Review(token=Secret(token), moderators=moderators, **review),
         detection=detection,
     )
     with patch("neardup.moderation.desk.parts.READ_SECONDS", BUSY_SECONDS):
@@ -67,9 +71,11 @@ async def post(client: Client, path: str, form: Mapping[str, str], headers: Mapp
 
 
 @asynccontextmanager
-async def named_client(folder: Path, name: str = "Asha", detection: Detection = HIDING) -> AsyncIterator[Client]:
+async def named_client(
+    folder: Path, name: str = "Asha", detection: Detection = HIDING, **review: Any
+) -> AsyncIterator[Client]:
     """A client of a desk whose moderator has entered a name."""
-    async with desk(folder, detection=detection) as client:
+    async with desk(folder, detection=detection, **review) as client:
         assert await post(client, "/name", {"name": name}) == 303
         yield client
 

@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Annotated, ClassVar, Literal
 from urllib.parse import urlsplit
 
-from msgspec import Meta
+from msgspec import Meta, field
 
 from neardup.config.schedule import Daily, Schedule, parse_duration, parse_schedule
 from neardup.config.section import Address, FromText, HttpUrl, Secret, Section, matching, refuse_missing
@@ -354,6 +354,9 @@ def _token(text: str) -> Secret:
     return Secret(text)
 
 
+LanguageCode = Annotated[str, matching("[a-z]{2,3}", "a code of ISO 639 such as hi")]
+
+
 class Review(Section, frozen=True, kw_only=True):
     """[review]: where the review desk is served, and the tokens that open it."""
 
@@ -383,6 +386,13 @@ class Review(Section, frozen=True, kw_only=True):
     webhook: Annotated[
         HttpUrl, Meta(description="URL that receives each verdict and undo as JSON by POST. Empty means none.")
     ] = ""
+    notes: Annotated[
+        dict[LanguageCode, tuple[str, ...]],
+        Meta(
+            description="Saved notes that the desk offers for a verdict, by the code of its language, such as "
+            '`{ en = ["Word for word."], hi = ["शब्दशः।"] }`. A desk in a language without any offers those of `en`.'
+        ),
+    ] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
         """Raise ValueError for a proxy that is no address."""

@@ -52,7 +52,7 @@ def _keys_of(section: str, kind: Any) -> Iterator[tuple[str, str, FieldInfo]]:
     """Yield the keys of a section, which may be optional, and of the sections in it."""
     model = _section_in(kind)
     for declared in () if model is None else fields(model):
-        if _tables_in(declared.type) is not None:  # [detection.LANGUAGE] repeats keys of [detection]
+        if _section_in(_tables_in(declared.type)) is not None:  # [detection.LANGUAGE] repeats keys of [detection]
             continue
         if _section_in(declared.type) is not None:
             yield from _keys_of(f"{section}.{declared.name}", declared.type)

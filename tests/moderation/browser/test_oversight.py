@@ -16,6 +16,7 @@ from tests.support.desk_browser import Desk, Moderator, serving, signed_in
 from tests.support.desk_corpus import prose, write
 from tests.support.languages import HINDI
 
+NOTES = '{ en = ["Word for word", "By the poet"], hi = ["शब्दशः"] }'
 COPIES = range(1001, 1041, 10)  # the stories of "copier", each with one source, the story before it
 
 
@@ -23,7 +24,7 @@ COPIES = range(1001, 1041, 10)  # the stories of "copier", each with one source,
 def copying(tmp_path_factory: pytest.TempPathFactory) -> Neardup:
     """A ledger of COPIES, each a case with one pair."""
     folder = tmp_path_factory.mktemp("oversight")
-    neardup = configured(folder, write(folder / "corpus", []))
+    neardup = configured(folder, f"{write(folder / 'corpus', [])}[review]\nnotes = {NOTES}\n")
     with closing(connect(neardup.ledger)) as db:
         for story in COPIES:
             text = prose(story).split()
@@ -82,3 +83,19 @@ def test_undecided_stories_of_an_author_are_hidden_and_shown_again(asha: Moderat
     page.get_by_role("button", name="Show the author’s stories again").click()
     expect(page.get_by_text("Hidden before")).to_be_visible()
     assert hidden(desk) == []
+
+
+def test_saved_note_is_chosen_with_keys_and_edited(asha: Moderator, desk: Desk) -> None:
+    page = asha.go(f"/case/{COPIES[0]}")
+    for key in ("s", "ArrowDown", "ArrowDown", "Enter", "End"):
+        page.keyboard.press(key)
+    page.keyboard.type(", page 7")
+    expect(page.get_by_label("Note", exact=True)).to_have_value("By the poet, page 7")
+    assert is_accessible(page)
+    asha.shot("saved-note", whole=False)
+    page.keyboard.press("Escape")
+    page.keyboard.press("3")
+    page.wait_for_url("**done=**")
+    with closing(read(desk.neardup.ledger)) as db:
+        [(note,)] = db.execute("SELECT note FROM verdicts").fetchall()
+    assert note == "By the poet, page 7"

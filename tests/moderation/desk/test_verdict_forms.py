@@ -59,6 +59,18 @@ async def test_verdict_is_stored_with_its_note(tmp_path: Path, ledger: sqlite3.C
     assert verdicts_on(ledger) == [("template", f"{NOTE}\nline 2", "Asha")]
 
 
+async def test_saved_notes_are_offered_in_the_language_of_the_desk(tmp_path: Path, ledger: sqlite3.Connection) -> None:
+    saved = {"en": ("Word for word <b>", "By the poet"), "hi": ("शब्दशः",)}
+    async with named_client(tmp_path, notes=saved) as client:
+        for language, path, offered in (("en", PAIR, saved["en"]), ("hi", CASE, saved["hi"]), ("hi", "/", saved["hi"])):
+            async with client.get(path, headers={"Accept-Language": language}) as answer:
+                page = await answer.text()
+            assert tuple(map(unescape, re.findall(r"<option>(.*?)</option>", page))) == offered and "<b>" not in page
+        form = await form_on(client, PAIR, verdict="template", saved="Word for word <b>", note=NOTE)
+        assert (await send(client, f"{PAIR}/verdict", form))[0] == 303
+    assert verdicts_on(ledger)[0][1] == f"Word for word <b>\n{NOTE}"
+
+
 async def test_pairs_of_a_case_are_walked_through_to_the_case(tmp_path: Path, ledger: sqlite3.Connection) -> None:
     decide_as_ravi(ledger, 1, 3)
     async with named_client(tmp_path) as client:

@@ -6,7 +6,7 @@ browser's preferences decide.  The templates escape every value, and reject unde
 """
 
 import unicodedata
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from functools import cache, partial
 from http import HTTPStatus
 from typing import Any
@@ -15,6 +15,7 @@ from urllib.parse import quote, unquote
 from aiohttp import web
 from jinja2 import ChoiceLoader, Environment, PackageLoader
 
+from neardup.config.sections import Review
 from neardup.core.languages import Languages
 from neardup.http.problems import Handler
 from neardup.moderation.desk import sessions
@@ -159,11 +160,17 @@ def page(request: web.Request, template: str, status: int = 200, **values: Any) 
             moderator=moderator.name if moderator else "",
             has_moderators=desk_of(request).has_moderators,
             can_log_out=login_of(request) is not None,
+            saved_notes=_saved_notes(desk_of(request).config.review),
             address_here=request.path_qs if request.method == "GET" else "/",
             **values,
         )
     )
     return web.Response(text=text, content_type="text/html", status=status)
+
+
+def _saved_notes(section: Review) -> Sequence[str]:
+    """The saved notes in the language of the interface, or else in English."""
+    return section.notes.get(CURRENT.get().code, section.notes.get(ENGLISH.code, ()))
 
 
 def error_page(request: web.Request, status: int, message: str) -> web.Response:

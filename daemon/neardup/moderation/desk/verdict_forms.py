@@ -57,11 +57,12 @@ def query_in(request: web.Request) -> dict[str, str]:
 def given_in(request: web.Request, verdict: Verdict | None = None) -> NewVerdict | web.Response:
     """The verdict in a form with the fields `verdict`, `note` and `seen`, or a page that says why it is not taken.
 
-    The page keeps the input.  Raises HTTPBadRequest for an unknown verdict.
+    A note begins with that of the field `saved`, if one was chosen.  The page keeps the input.  Raises HTTPBadRequest
+    for an unknown verdict.
     """
     form, moderator = request[FORM], moderator_of(request)
     given_verdict = verdict or _verdict_in(form)
-    note = clean_note(form.get("note", ""))
+    note = clean_note(f"{form.get('saved', '')}\n{form.get('note', '')}")
     if len(note) > MAX_NOTE_LENGTH:
         limit = gettext("The limit is %(n)s characters.") % {"n": number(MAX_NOTE_LENGTH)}
         return send_again_page(request, 400, translate_later("The note is too long"), limit)

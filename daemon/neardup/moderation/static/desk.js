@@ -46,15 +46,25 @@
     n: () => jump(1),
     p: () => jump(-1),
     c: () => focus("#note"),
+    s: () => focus("#saved"),
     "/": () => focus("#search"),
     "?": help,
   };
   for (const n of "123456") keys[n] = () => click(`.judge [aria-keyshortcuts="${n}"]`);
 
+  // A saved note that is chosen becomes part of the note, where it can be edited, once the list is left: arrows pass others by.
+  document.addEventListener("focusout", (event) => {
+    const saved = event.target.closest("#saved"), note = find("#note");
+    if (!saved || !saved.value) return;
+    note.value = note.value ? `${saved.value}\n${note.value}` : saved.value;
+    saved.value = "";
+  });
+
   document.addEventListener("keydown", (event) => {
     if (event.ctrlKey || event.altKey || event.metaKey || event.isComposing) return;
     if (event.target.closest("input, textarea, select")) {
       if (event.key === "Escape") event.target.blur();
+      if (event.key === "Enter" && event.target.closest("#saved")) { focus("#note"); event.preventDefault(); }
       return;
     }
     if (!event.repeat && keys[event.key] && keys[event.key]()) event.preventDefault();
