@@ -30,9 +30,10 @@ if TYPE_CHECKING:
     from neardup.pages.reader_pool import ReaderPool
     from neardup.pages.text_cache import Texts
     from neardup.pipeline.index_wait import IndexWait
+    from neardup.pipeline.progress import Watch
     from neardup.pipeline.run import CheckpointWriter, Run
     from neardup.pipeline.run_lifecycle import Hook
-    from neardup.pipeline.summary import RunSummary, Summary, SweepSummary, Watch
+    from neardup.pipeline.summary import RunSummary, Summary, SweepSummary
     from neardup.query.check import Checker
     from neardup.query.compare import Comparer
     from neardup.query.search import PassageSearch
@@ -244,9 +245,9 @@ async def run_once(
     `refingerprint` and `fresh` are as in `run_options`.  Raises as `Run` and `carry_out` do.
     """
     from neardup.ledger import stories
+    from neardup.pipeline.progress import ignore_progress
     from neardup.pipeline.run import Options, Parts, Run
     from neardup.pipeline.run_lifecycle import carry_out
-    from neardup.pipeline.summary import ignore_progress
     from neardup.source.listings import open_source, refuse_scan
 
     config = app.config
@@ -335,8 +336,8 @@ async def sweep(config: Config, ledger: Ledger, stop: asyncio.Event, watch: "Wat
     `watch` is called with the progress, in stories.  Raises as `Sweep` and `carry_out` do.
     """
     from neardup.core.fingerprint import version as fingerprint_version
+    from neardup.pipeline.progress import ignore_progress
     from neardup.pipeline.run_lifecycle import carry_out
-    from neardup.pipeline.summary import ignore_progress
     from neardup.pipeline.sweep import Sweep
 
     version = fingerprint_version.version(config.registry)

@@ -9,7 +9,8 @@ import pytest
 from neardup.app import open_app, run_once
 from neardup.config import load
 from neardup.pipeline.index_wait import IndexWait
-from neardup.pipeline.summary import Progress, RunSummary
+from neardup.pipeline.progress import Progress
+from neardup.pipeline.summary import RunSummary
 
 from tests.support.command import embedded
 from tests.support.faults.consistency import State, differences, state_of

@@ -11,7 +11,8 @@ from typing import Any
 import pytest
 from neardup.app import open_app, run_once
 from neardup.config import load
-from neardup.pipeline.summary import Progress, RunSummary
+from neardup.pipeline.progress import Progress
+from neardup.pipeline.summary import RunSummary
 from structlog.testing import capture_logs
 
 from tests.support.faults import index_damage

@@ -15,7 +15,7 @@ from neardup.insights.evaluate.corpus import Original
 from neardup.insights.evaluate.edits import OTHER_SCRIPT
 from neardup.ledger import self_checks
 from neardup.ledger.self_checks import ALL, Measure
-from neardup.pipeline.summary import Progress
+from neardup.pipeline.progress import Progress
 from neardup.records import Language
 from neardup.telemetry.metrics import CANARY_INTERVAL, CANARY_RECALL
 

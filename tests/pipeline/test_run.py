@@ -11,8 +11,9 @@ from hypothesis import strategies as st
 from neardup.core.columns import ListedBlock, StoryColumns
 from neardup.errors import Fatal
 from neardup.ledger import Ledger, works
+from neardup.pipeline.progress import Progress
 from neardup.pipeline.run import EMPTY_LISTING, FRESH_PAYS, FreshProposal, Options, WorksListing
-from neardup.pipeline.summary import Counts, Progress
+from neardup.pipeline.summary import Counts
 from neardup.records import BadRow, Checkpoint, Dead, Fingerprinted, ListedRow, Story
 from neardup.source import rows_of
 from structlog.testing import capture_logs

@@ -5,6 +5,7 @@ from collections.abc import Awaitable, Callable
 from typing import Any
 
 from neardup.ledger import Ledger, runs
+from neardup.pipeline.progress import Progress
 from neardup.pipeline.run_lifecycle import Hook, carry_out
 from neardup.pipeline.summary import RunSummary, Summary
 from neardup.telemetry.metrics import RUN_FAILURES
@@ -20,6 +21,7 @@ class Job:
 
     def __init__(self, work: Work) -> None:
         self.summary = RunSummary("daily")
+        self.progress = Progress(self.summary.counts)
         self._work = work
 
     async def prepare(self) -> None:

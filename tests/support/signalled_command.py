@@ -15,7 +15,7 @@ from contextlib import contextmanager
 from pathlib import Path
 
 from neardup.cli import console, main
-from neardup.pipeline.summary import Progress, Watch
+from neardup.pipeline.progress import Progress, Watch
 
 
 def resident_kib() -> int:

@@ -4,6 +4,7 @@ import json
 import signal
 import socket
 from collections.abc import Callable
+from datetime import UTC, datetime
 from pathlib import Path
 
 from tests.support.command import Neardup, embedded
@@ -33,6 +34,9 @@ def test_a_daemon_runs_reports_and_drains(neardup: Neardup) -> None:
             assert line in metrics, line
         second = neardup("daily")
         assert second.code == 0, "another command failed between two runs"
+        daemon = neardup("status", "--json").facts["daemon"]
+        assert daemon["pid"] == process.pid
+        assert datetime.fromisoformat(daemon["next_run"]) > datetime.now(UTC), "a run has just succeeded"
         process.send_signal(signal.SIGTERM)
         systemd.wait_for("STOPPING=1")
         assert process.wait(TIMEOUT_SECONDS) == 0

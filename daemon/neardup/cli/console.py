@@ -5,9 +5,8 @@ import os
 import shlex
 import shutil
 import sys
-import time
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import AbstractContextManager, contextmanager
 from pathlib import Path
 from threading import Event, Thread
 from typing import TYPE_CHECKING, Any, TextIO
@@ -15,17 +14,16 @@ from typing import TYPE_CHECKING, Any, TextIO
 import click
 
 from neardup.errors import NeardupError
-from neardup.telemetry.log import load_structlog, log, set_up_log
+from neardup.telemetry.log import load_structlog, log, logging_meanwhile, set_up_log
 
 if TYPE_CHECKING:
     from rich.progress import Progress
     from structlog.typing import EventDict, Processor
 
-    from neardup.pipeline.summary import Progress as RunProgress
-    from neardup.pipeline.summary import Watch
+    from neardup.pipeline.progress import Progress as RunProgress
+    from neardup.pipeline.progress import Watch
 
 PROGRAM = "neardup"
-LOG_EVERY_SECONDS = 30.0
 SILENT_SECONDS = 2.0  # that a command may take without showing anything on a terminal
 COMMON_KEYS = ("timestamp", "level", "run", "event")
 
@@ -106,80 +104,62 @@ def print_error(error: NeardupError) -> None:
         click.echo(f"neardup: {error}", err=True)
 
 
-@contextmanager
-def show_progress(command: str) -> "Iterator[Watch]":
-    """Show a run's progress: a bar on a terminal, otherwise a log line every LOG_EVERY_SECONDS."""
-    if sys.stderr.isatty():
-        from rich.console import Console
-        from rich.progress import (
-            BarColumn,
-            Progress,
-            SpinnerColumn,
-            TaskProgressColumn,
-            TextColumn,
-            TimeElapsedColumn,
-            TimeRemainingColumn,
-        )
+def show_progress(command: str) -> "AbstractContextManager[Watch]":
+    """Show what a command does: a bar on a terminal, otherwise a log line every 30 seconds."""
+    from neardup.pipeline.progress import logging_progress
 
-        with Progress(
-            SpinnerColumn(),
-            TextColumn(f"{command}: {{task.description}}"),
-            BarColumn(),
-            TaskProgressColumn(),
-            TimeElapsedColumn(),
-            TimeRemainingColumn(),
-            TextColumn("{task.fields[counts]}"),
-            console=Console(stderr=True, highlight=False),
-        ) as bar:
-            yield _shown_on(bar)
-    else:
-        yield _log_progress(command)
+    return _progress_bar(command) if sys.stderr.isatty() else logging_progress(command)
+
+
+@contextmanager
+def _progress_bar(command: str) -> "Iterator[Watch]":
+    from rich.console import Console
+    from rich.progress import (
+        BarColumn,
+        Progress,
+        SpinnerColumn,
+        TaskProgressColumn,
+        TextColumn,
+        TimeElapsedColumn,
+        TimeRemainingColumn,
+    )
+
+    with Progress(
+        SpinnerColumn(),
+        TextColumn(f"{command}: {{task.description}}"),
+        BarColumn(),
+        TaskProgressColumn(),
+        TimeElapsedColumn(),
+        TimeRemainingColumn(),
+        TextColumn("{task.fields[counts]}"),
+        console=Console(stderr=True, highlight=False),
+    ) as bar:
+        yield _shown_on(bar)
 
 
 def _shown_on(bar: "Progress") -> "Watch":
-    """Show each phase as a task of its own; the rate counts from the first phase that is the run's own work."""
-    task, phase, began = bar.add_task("starting", total=None, counts=""), "", 0.0
+    """Show each phase as a task of its own."""
+    from neardup.pipeline.progress import counts_in_words
+
+    task, phase = bar.add_task("starting", total=None, counts=""), ""
 
     def show(progress: "RunProgress") -> None:
-        nonlocal task, phase, began
+        nonlocal task, phase
         if progress.phase != phase:
-            if not phase:
-                began = time.monotonic()
             bar.remove_task(task)
             phase = progress.phase
             task = bar.add_task(phase, total=None, counts="")
-        seconds = time.monotonic() - began
-        speed = f", {progress.counts.listed / seconds:,.0f}/s" if progress.counts.listed and seconds else ""
-        counts = counts_in_words(progress) + speed
+        speed = progress.report().per_second
+        counts = counts_in_words(progress) + (f", {speed:,.0f}/s" if speed else "")
         bar.update(task, completed=progress.position, total=progress.size or None, counts=counts)
 
     return show
 
 
-def _log_progress(command: str) -> "Watch":
-    """Log the progress every LOG_EVERY_SECONDS."""
-    last_logged = time.monotonic()
-
-    def log_progress(progress: "RunProgress") -> None:
-        nonlocal last_logged
-        if time.monotonic() - last_logged >= LOG_EVERY_SECONDS:
-            last_logged = time.monotonic()
-            log.info(
-                "progress",
-                command=command,
-                phase=progress.phase,
-                so_far=counts_in_words(progress),
-                position=progress.position,
-                size=progress.size,
-            )
-
-    return log_progress
-
-
 @contextmanager
 def show_count(command: str) -> Iterator[Callable[[int], None]]:
     """Show the progress of a command that only counts; call the function with each new count."""
-    from neardup.pipeline.summary import Progress as RunProgress
+    from neardup.pipeline.progress import Progress as RunProgress
 
     with show_progress(command) as watch:
         progress = RunProgress()
@@ -193,12 +173,14 @@ def show_count(command: str) -> Iterator[Callable[[int], None]]:
 
 @contextmanager
 def show_waiting(command: str) -> Iterator[None]:
-    """Show on a terminal that a command is at work, and for how long, once SILENT_SECONDS have passed.
+    """Show that a command is at work, and for how long: on a terminal once SILENT_SECONDS have passed, otherwise as
+    log lines.
 
     It is for work that has no count to show; nothing may be printed meanwhile.
     """
     if not sys.stderr.isatty():
-        yield
+        with logging_meanwhile(lambda: log.info("progress", command=command, phase="working")):
+            yield
         return
     ended = Event()
 
@@ -221,15 +203,3 @@ def show_waiting(command: str) -> Iterator[None]:
     finally:
         ended.set()
         waiting.join()
-
-
-def counts_in_words(progress: "RunProgress") -> str:
-    """Format the counts that are not zero, such as "1,024 listed, 3 skipped, 17 flagged"."""
-    counts = progress.counts
-    numbers = (
-        (counts.listed, "listed"),
-        (counts.skipped.total(), "skipped"),
-        (counts.dead_lettered.total(), "dead-lettered"),
-    )
-    parts = [f"{n:,} {word}" for n, word in numbers if n]
-    return ", ".join([*parts, f"{counts.flagged.total():,} flagged"])

@@ -4,6 +4,7 @@ import sys
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import asdict
+from datetime import timedelta
 from typing import TYPE_CHECKING, Any
 
 from rich.console import Console
@@ -210,15 +211,9 @@ def _cluster_line(cluster: "ClusterStatus") -> str:
 
 
 def _status_sections(status: "Status") -> Iterable[tuple[str, list[str]]]:
-    running = status.running
-    yield (
-        "running",
-        [
-            f"{running['command']}, process {running.get('pid')}, since {readable_time(running.get('since'))}"
-            if running
-            else "nothing"
-        ],
-    )
+    yield "running", list(_running_lines(status.running)) if status.running else ["nothing"]
+    if daemon := status.daemon:
+        yield "daemon", [f"process {daemon.get('pid')}; next run at {readable_time(daemon['next_run'])}"]
     if waiting := status.waiting:
         yield "waiting", [f"for the {waiting.what} since {readable_time(waiting.since)}: {waiting.why}"]
     yield "stories", [f"{language:10} {n:>12,}" for language, n in status.stories.items()] or ["none"]
@@ -254,8 +249,7 @@ def _status_sections(status: "Status") -> Iterable[tuple[str, list[str]]]:
     yield "largest buckets", [f"{name:30} {n:>12,}" for name, n in largest_buckets.items()] or ["none"]
     yield "scrub", [_scrub_line(status.scrub)]
     yield "passages", list(_passage_lines(asdict(status.passages)))
-    if status.self_checks:
-        yield "copies found by self-checks", [line for check in status.self_checks for line in _recall_lines(check)]
+    yield "copies found by self-checks", list(_self_check_lines(status))
     yield (
         "last runs",
         [
@@ -302,6 +296,29 @@ def _passage_lines(passages: dict[str, Any]) -> Iterator[str]:
     for passage in examples:
         story = "" if passage["example"] is None else f", such as {passage['example']} {passage['example_title'] or ''}"
         yield f"  {passage['language']} {passage['holders']:,} stories{story}".rstrip()
+
+
+def _running_lines(running: Mapping[str, Any]) -> Iterator[str]:
+    yield f"{running['command']}, process {running.get('pid')}, since {readable_time(running.get('since'))}"
+    if progress := running.get("progress"):
+        done, left = progress["done"], progress["seconds_left"]
+        yield ", ".join(
+            [
+                f"{progress['phase']}: {progress['listed']:,} listed",
+                *([] if done is None else [f"{done:.0%} done"]),
+                f"{progress['per_second']:,.0f} a second",
+                *([] if left is None else [f"{timedelta(seconds=left)} left"]),
+            ]
+        )
+
+
+def _self_check_lines(status: "Status") -> Iterator[str]:
+    from neardup.ledger.self_checks import Measure
+
+    if all(check.measure != Measure.CANARY for check in status.self_checks):
+        yield f"{Measure.CANARY}: " + ("not measured yet" if status.canaries else "off, by run.canaries = 0")
+    for check in status.self_checks:
+        yield from _recall_lines(check)
 
 
 def _recall_lines(check: "RecallStatus") -> Iterator[str]:

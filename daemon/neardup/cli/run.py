@@ -37,8 +37,9 @@ if TYPE_CHECKING:
     from neardup.config import Config
     from neardup.meaning.importing import ImportSummary
     from neardup.meaning.run import EmbeddingSummary
+    from neardup.pipeline.progress import Watch
     from neardup.pipeline.run_lifecycle import Hook
-    from neardup.pipeline.summary import RunSummary, Summary, SweepSummary, Watch
+    from neardup.pipeline.summary import RunSummary, Summary, SweepSummary
 
 SHOWN = 50  # dead letters
 
@@ -151,7 +152,7 @@ def sweep(config: "Config", as_json: bool) -> None:
 def self_checks(app: "App", watch: "Watch | None" = None) -> "list[Hook]":
     """The hooks by which a daily run measures the index; `watch` is called when they begin."""
     from neardup.insights import canaries
-    from neardup.pipeline.summary import ignore_progress
+    from neardup.pipeline.progress import ignore_progress
 
     if not app.config.run.canaries:
         return []

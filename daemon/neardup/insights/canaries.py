@@ -16,8 +16,9 @@ from neardup.ledger import now_ms, self_checks
 from neardup.ledger.self_checks import Measure, Trial
 from neardup.pages.reader_pool import ReaderPool
 from neardup.pages.text_cache import Texts
+from neardup.pipeline.progress import Progress, Watch
 from neardup.pipeline.run_lifecycle import Hook
-from neardup.pipeline.summary import Progress, Summary, Watch
+from neardup.pipeline.summary import Summary
 from neardup.query.check import Checker, Submission
 from neardup.records import Story
 from neardup.telemetry.log import log

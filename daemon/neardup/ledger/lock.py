@@ -4,7 +4,7 @@ import fcntl
 import json
 import os
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager, suppress
 from datetime import datetime
 from pathlib import Path
@@ -19,13 +19,17 @@ INSTANT_SECONDS = 0.3
 SERVE = "serve"  # a holder that ends within seconds
 SERVE_SECONDS = 5.0
 PAUSE_SECONDS = 0.05
+Note = Callable[[Mapping[str, object]], None]
 
 
 @contextmanager
-def only_one(ledger: Path, command: str) -> Iterator[None]:
-    """Lock the ledger for `command`.  Raises Transient, which names the holder, where it is locked."""
-    with _hold(_path(ledger, PIPELINE), command, "the ledger is in use"):
-        yield
+def only_one(ledger: Path, command: str) -> Iterator[Note]:
+    """Lock the ledger for `command`, and yield the function that adds facts to what `holder` says of it.
+
+    Raises Transient, which names the holder, where it is locked.
+    """
+    with _hold(_path(ledger, PIPELINE), command, "the ledger is in use") as note:
+        yield note
 
 
 @contextmanager
@@ -36,18 +40,25 @@ def only_daemon(ledger: Path) -> Iterator[None]:
 
 
 @contextmanager
-def _hold(path: Path, command: str, refusal: str) -> Iterator[None]:
+def _hold(path: Path, command: str, refusal: str) -> Iterator[Note]:
     with _open(path) as file:
         if not _take(file) and not ((_holder(path) or {}).get("command") == SERVE and _take(file, SERVE_SECONDS)):
             raise Transient(f"{refusal}: {_in_words(_holder(path))}", "locked")
         since = datetime.now().astimezone().isoformat(" ", "seconds")
+        holding = {"command": command, "pid": os.getpid(), "since": since}
+
+        def note(facts: Mapping[str, object]) -> None:
+            line = json.dumps({**holding, **facts}) + "\n"  # what stands behind it is of a longer one
+            with suppress(OSError):  # the disk is full
+                os.pwrite(file.fileno(), line.encode(), 0)
+
         try:
             file.truncate(0)
-            json.dump({"command": command, "pid": os.getpid(), "since": since}, file)
+            file.write(json.dumps(holding) + "\n")
             file.flush()
         except OSError as error:
             raise _explain_failure(path, error) from error
-        yield
+        yield note
         file.truncate(0)
 
 
@@ -56,7 +67,7 @@ def _open(path: Path) -> Iterator[IO[str]]:
     try:
         path.parent.mkdir(parents=True, exist_ok=True)
         files.make_file(path)
-        file = path.open("a+", encoding="utf-8")
+        file = path.open("r+", encoding="utf-8")
     except OSError as error:
         raise _explain_failure(path, error) from error
     try:
@@ -82,8 +93,13 @@ def _take(file: IO[str], seconds: float = INSTANT_SECONDS) -> bool:
 
 
 def holder(ledger: Path) -> dict[str, Any] | None:
-    """The holder of the pipeline lock: command, pid and since; None where it is free."""
+    """The holder of the pipeline lock: command, pid, since, and what it has noted; None where it is free."""
     return _holder(_path(ledger, PIPELINE))
+
+
+def daemon_holder(ledger: Path) -> dict[str, Any] | None:
+    """The daemon of the ledger, as `holder` describes a command; None where there is none."""
+    return _holder(_path(ledger, DAEMON))
 
 
 def _holder(path: Path) -> dict[str, Any] | None:
@@ -92,7 +108,7 @@ def _holder(path: Path) -> dict[str, Any] | None:
             try:
                 fcntl.flock(file, fcntl.LOCK_SH | fcntl.LOCK_NB)
             except BlockingIOError:
-                text = file.read()
+                text = file.readline()
                 return dict(json.loads(text)) if text else {"command": "another command"}
     except OSError:
         pass

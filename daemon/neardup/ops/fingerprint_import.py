@@ -29,9 +29,10 @@ from neardup.pipeline.fingerprint_file import CANDIDATES, FLAGS, FOLDER, Batch
 from neardup.pipeline.index_sync import catch_up, rebuild, refuse_mismatch
 from neardup.pipeline.passage_sweep import PassageSweep
 from neardup.pipeline.passage_sync import PassageSync
+from neardup.pipeline.progress import Phase, Progress, Watch, ignore_progress
 from neardup.pipeline.run_lifecycle import carry_out
 from neardup.pipeline.scratch import scratch_folder
-from neardup.pipeline.summary import Phase, Progress, Summary, Watch, ignore_progress
+from neardup.pipeline.summary import Summary
 from neardup.records import DECIDING, NO_SPANS, Assessment, Signals, Spans, Verdict
 
 OPEN, WITHDRAWN = "open", "withdrawn"
@@ -195,7 +196,7 @@ class Import:
         self.summary = ImportSummary("import")
         self._app, self._path, self._stop, self._watch = app, path, stop, watch
         self._passages = PassageSync(app.passages, app.ledger)
-        self._progress = Progress()
+        self.progress = Progress()
         self._files: list[Path] = []
         self._rows = 0
         self._left_out: set[int] = set()  # stories with another text on record: their flags are not of that text
@@ -325,13 +326,13 @@ class Import:
             await sweep.find_common(await app.ledger.do(outbox.last_seq))
 
     def _enter(self, phase: Phase, size: int) -> None:
-        self._progress.enter(phase, size)
-        self._watch(self._progress)
+        self.progress.enter(phase, size)
+        self._watch(self.progress)
 
     def _advance(self, stories: int) -> None:
-        self._progress.counts.fingerprinted += stories
-        self._show(self._progress.position + stories)
+        self.progress.counts.fingerprinted += stories
+        self._show(self.progress.position + stories)
 
     def _show(self, position: int) -> None:
-        self._progress.position = position
-        self._watch(self._progress)
+        self.progress.position = position
+        self._watch(self.progress)

@@ -15,8 +15,8 @@ from neardup.ledger import Ledger, now_ms, runs
 from neardup.ledger.lock import only_daemon
 from neardup.pipeline.gauges import refresh_gauges
 from neardup.pipeline.index_wait import IndexWait
+from neardup.pipeline.progress import Progress, logging_progress
 from neardup.pipeline.run_lifecycle import Hook
-from neardup.pipeline.summary import Progress
 from neardup.telemetry.log import load_structlog, log
 from neardup.telemetry.metrics import RETRIES, WAITING
 from neardup.telemetry.systemd import notify, notifying_watchdog
@@ -120,12 +120,15 @@ class Service:
 
     async def _run_daily(self, app: App) -> None:
         self._set_status("daily run")
-        summary = await run_once(app, "daily", self._stop, self._show_progress, hooks=self._hooks(app))
-        log.info("run ended", status=summary.status, **summary.as_dict())
+        with logging_progress("daily") as watch:
 
-    def _show_progress(self, progress: Progress) -> None:
-        counts = progress.counts
-        self._set_status(f"daily run: {counts.listed} listed, {counts.flagged.total()} flagged")
+            def show(progress: Progress) -> None:
+                watch(progress)
+                counts = progress.counts
+                self._set_status(f"daily run: {counts.listed} listed, {counts.flagged.total()} flagged")
+
+            summary = await run_once(app, "daily", self._stop, show, hooks=self._hooks(app))
+        log.info("run ended", status=summary.status, **summary.as_dict())
 
     async def _pause(self, seconds: float) -> None:
         with suppress(TimeoutError):

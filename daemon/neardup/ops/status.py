@@ -5,10 +5,12 @@ import sqlite3
 from collections import Counter
 from contextlib import closing
 from dataclasses import dataclass
+from datetime import UTC, datetime
 from typing import Any
 
 from neardup.app import open_index
 from neardup.config import Config, Detection
+from neardup.config.schedule import next_run
 from neardup.errors import NeardupError
 from neardup.index.protocol import BucketStatistics, read_bucket_sizes
 from neardup.ledger import (
@@ -193,9 +195,14 @@ class UnavailableIndex:
 
 @dataclass(frozen=True, slots=True)
 class Status:
-    """What `neardup status` shows; its fields are the keys of its JSON object, times are RFC 3339."""
+    """What `neardup status` shows; its fields are the keys of its JSON object, times are RFC 3339.
+
+    `running` is the command that works now, with its `progress`, a `pipeline.progress.Report`; `daemon` has `next_run`,
+    when the daemon begins its next run.  `canaries` is `run.canaries`, and what they found is among the `self_checks`.
+    """
 
     running: dict[str, Any] | None
+    daemon: dict[str, Any] | None
     waiting: Waiting | None
     stories: dict[str, int]
     flags: dict[str, dict[str, int]]
@@ -213,6 +220,7 @@ class Status:
     sweep_owed: bool
     watermark: str | None
     fingerprint_version: str | None
+    canaries: int
     self_checks: list[RecallStatus]
     runs: list[dict[str, Any]]
     index: IndexStatus | UnavailableIndex
@@ -226,6 +234,7 @@ async def status(config: Config) -> Status:
         running = lock.holder(config.ledger.path)
         return Status(
             running=running,
+            daemon=_daemon(db, config),
             waiting=_waiting(db, running),
             stories=stories_by_language(db),
             flags=flags.count_open_flags(db, same_author=config.detection.same_author == "keep"),
@@ -243,6 +252,7 @@ async def status(config: Config) -> Status:
             sweep_owed=runs.owes_sweep(db),
             watermark=rfc3339(runs.watermark(db)),
             fingerprint_version=(runs.get(db, "fingerprint_version") or "").partition(" ")[0] or None,
+            canaries=config.run.canaries,
             self_checks=_self_checks(db),
             runs=[
                 {**run, "started_at": rfc3339(run["started_at"]), "ended_at": rfc3339(run["ended_at"])}
@@ -252,6 +262,16 @@ async def status(config: Config) -> Status:
             scrub=outbox.read_scrubbing(db),
             passages=_passage_status(db, config),
         )
+
+
+def _daemon(db: sqlite3.Connection, config: Config) -> dict[str, Any] | None:
+    holder = lock.daemon_holder(config.ledger.path)
+    if holder is None:
+        return None
+    succeeded_at = runs.last_success(db).get("daily")
+    last_success = datetime.fromtimestamp(succeeded_at / 1000, UTC) if succeeded_at else None
+    due_at = next_run(config.run.schedule, last_success, datetime.now(UTC))
+    return {**holder, "next_run": rfc3339(int(due_at.timestamp() * 1000))}
 
 
 def _waiting(db: sqlite3.Connection, running: dict[str, Any] | None) -> Waiting | None:

@@ -28,11 +28,12 @@ from neardup.pipeline.index_check import IndexCheck
 from neardup.pipeline.index_sync import KEEP_CHANGES, prepare_index, rebuild
 from neardup.pipeline.index_wait import IndexWait
 from neardup.pipeline.passage_sync import PassageReading, PassageRepair, PassageSync
+from neardup.pipeline.progress import Phase, Progress, Watch
 from neardup.pipeline.quarantine import Quarantine
 from neardup.pipeline.run_lifecycle import unless_stopped
 from neardup.pipeline.stages import Pipeline
 from neardup.pipeline.submitted_pages import remove_unused
-from neardup.pipeline.summary import Phase, Progress, RunSummary, Watch
+from neardup.pipeline.summary import RunSummary
 from neardup.pipeline.upkeep import settle_all
 from neardup.pipeline.verifier import NewFlags, Verifier
 from neardup.pipeline.worker import Jobs, Worker, is_nearly_nothing_read, keep_examples, read_known, refuse_unreadable
@@ -128,7 +129,7 @@ class Run:
         self._options = options
         self._stop = stop
         self._watch = watch
-        self._progress = Progress(self.summary.counts)
+        self.progress = Progress(self.summary.counts)
         self._since: int | None = None
         self._moves_watermark = False
         self._newest: int | None = None
@@ -227,9 +228,9 @@ class Run:
         async def write(batch: Outcomes, looked_up: BatchLookup | None, position: int) -> None:
             keep_examples(self.summary.counts, batch.others, readers.location_of)
             await writer.write(batch, looked_up, position)
-            self._progress.position, self._progress.size = position, source.size
-            self._fresh_proposal.consider(self._progress, self._held_before)
-            self._watch(self._progress)
+            self.progress.position, self.progress.size = position, source.size
+            self._fresh_proposal.consider(self.progress, self._held_before)
+            self._watch(self.progress)
 
         quarantine = Quarantine(parts.ledger, readers, lambda: readers.costly_stories, retry=self._options.dead_letters)
         breaker = CircuitBreaker(quarantine.read_all, section.breaker_share, section.breaker_after)
@@ -290,18 +291,19 @@ class Run:
         await parts.index_wait.until_answered("build", build, may_take_long=True)
 
     def _enter(self, phase: Phase, size: int = 0) -> None:
-        self._progress.enter(phase, size)
-        self._watch(self._progress)
+        self.progress.enter(phase, size)
+        self._watch(self.progress)
 
     def _advance(self, position: int) -> None:
-        self._progress.position = position
-        self._watch(self._progress)
+        self.progress.position = position
+        self._watch(self.progress)
 
     async def _jobs(self, source: Source) -> AsyncGenerator[Jobs, None]:
         """List the stories, a backfill from its checkpoint on, and keep the newest `updated_at`."""
         checkpoint = await self._parts.ledger.do(runs.checkpoint) if self._is_backfill else None
         self._newest = checkpoint.newest if checkpoint else None
         resumes = checkpoint is not None and checkpoint.position > 0
+        self.progress.resume_at(checkpoint.position if checkpoint else 0)
         self._lists_everything = self._since is None and not resumes and not self._options.dead_letters
         async for block in source.blocks(since=self._since, resume=checkpoint):
             if not isinstance(block, BadRow):
@@ -338,7 +340,7 @@ class Run:
 
     def _count_flags(self, new_flags: NewFlags, pairs: int) -> None:
         self.summary.counts.add_flags(new_flags.items())
-        self._advance(self._progress.position + (pairs if self._progress.phase == "verifying" else 0))
+        self._advance(self.progress.position + (pairs if self.progress.phase == "verifying" else 0))
 
 
 class WorksListing:

@@ -8,19 +8,21 @@ import asyncio
 import time
 from collections.abc import AsyncIterator, Awaitable, Callable, Coroutine, Sequence
 from contextlib import asynccontextmanager, suppress
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from typing import Any, Protocol, TypeVar
 
 from neardup import __version__
 from neardup.core.native.page import WHY_UNREAD
 from neardup.errors import NeardupError, Stopped
 from neardup.ledger import Ledger, now_ms, runs
-from neardup.ledger.lock import only_one
+from neardup.ledger.lock import Note, only_one
+from neardup.pipeline.progress import Progress
 from neardup.pipeline.summary import Summary
 from neardup.telemetry.log import load_structlog, log
 from neardup.telemetry.metrics import RUN_FAILURES, RUNNING
 
 T = TypeVar("T")
+NOTE_EVERY_SECONDS = 2.0
 GRACE_SECONDS = 5.0  # for a hook to end after a signal to stop
 Summary_co = TypeVar("Summary_co", bound=Summary, covariant=True)
 
@@ -30,6 +32,11 @@ class Job(Protocol[Summary_co]):
 
     @property
     def summary(self) -> Summary_co: ...
+
+    @property
+    def progress(self) -> Progress:
+        """What it does now, and how far it is."""
+        ...
 
     @property
     def watermark(self) -> int | None:
@@ -69,7 +76,7 @@ async def carry_out(
     summary = job.summary
     if WHY_UNREAD is not None:
         log.warning("the reference in Python runs, which is slower", reason=WHY_UNREAD)
-    with only_one(ledger.path, summary.command):
+    async with _lock(job, ledger):
         await job.prepare()
         async with _record_run(ledger, summary) as run_id:
             log.info("run started", command=summary.command, version=__version__, **await job.facts())
@@ -78,11 +85,30 @@ async def carry_out(
             summary.seconds = time.perf_counter() - began
             summary.status = "done" if ended else "stopped"
             await ledger.do(runs.finish, run_id, summary.status, counts=summary.record(), watermark=job.watermark)
+        job.progress.enter("finishing")
         await run_hooks(hooks, summary, stop)
         if summary.warnings:
             with suppress(NeardupError):  # the warnings are logged already, and the run is done
                 await ledger.do(runs.put_warnings, run_id, summary.warnings)
     return summary
+
+
+@asynccontextmanager
+async def _lock(job: Job[Summary], ledger: Ledger) -> AsyncIterator[None]:
+    """Lock the ledger for a job, and note every NOTE_EVERY_SECONDS how far it is, for `neardup status`."""
+
+    async def keep_noting(note: Note) -> None:
+        while True:
+            note({"progress": asdict(job.progress.report())})
+            await asyncio.sleep(NOTE_EVERY_SECONDS)
+
+    with only_one(ledger.path, job.summary.command) as note:
+        noting = asyncio.create_task(keep_noting(note), name="progress")
+        try:
+            yield
+        finally:
+            noting.cancel()
+            await asyncio.gather(noting, return_exceptions=True)
 
 
 async def _work_until_stopped(job: Job[Summary], run_id: int, stop: asyncio.Event, shutdown_seconds: float) -> bool:

@@ -1,16 +1,15 @@
-"""What a run or a sweep counts, shows while it works, and reports at its end.
+"""What a run or a sweep counts, and reports at its end.
 
 `Counts` are those of a run over a listing, with its script health: by language, what its pages and texts are like on
 average.  `ledger.script_health` compares the means with those of earlier runs, since a change of a template or an
-encoding upstream shows in them at once.  `Progress` is what a progress bar or a log line shows, `RunSummary` and
-`SweepSummary` are what the ledger and the command's output have in the end.
+encoding upstream shows in them at once.  `RunSummary` and `SweepSummary` are what the ledger and the command's output
+have in the end.
 """
 
 from abc import ABC, abstractmethod
 from collections import Counter, defaultdict
-from collections.abc import Callable, Iterable
+from collections.abc import Iterable
 from dataclasses import asdict, dataclass, field
-from typing import Literal
 
 import numpy as np
 import numpy.typing as npt
@@ -34,16 +33,6 @@ TEXT_MEASURES = (
 # Skipped for these reasons, a page was read and has no story.
 NO_STORY = {Skip.EMPTY, Skip.NOT_TEXT, Skip.NO_BODY, Skip.TOO_SHORT, Skip.OVER_BUDGET}
 READABLE = {Skip.UNCHANGED, Skip.SUPERSEDED, Skip.FORGOTTEN}  # skipped whether their pages can be read or not
-Phase = Literal[
-    "reading passages again",
-    "reading",
-    "importing",
-    "building the index",
-    "comparing",
-    "comparing passages",
-    "verifying",
-    "looking up canaries",
-]
 
 
 class ScriptHealth:
@@ -242,32 +231,6 @@ class SweepSummary(Summary):
             "flagged": dict(sorted(self.flagged.items())),
             "seconds": round(self.seconds, 3),
         }
-
-
-@dataclass(slots=True)
-class Progress:
-    """The counts of a run so far, its phase, and its position in it.
-
-    A position and a size are in bytes of the listing while `reading`, in stories while `reading passages again`,
-    `importing`, `building the index`, `comparing` or `comparing passages`, and in pairs while `verifying`.  A size of 0
-    is unknown.
-    """
-
-    counts: Counts = field(default_factory=Counts)
-    position: int = 0
-    size: int = 0
-    phase: Phase = "reading"
-
-    def enter(self, phase: Phase, size: int = 0, position: int = 0) -> None:
-        """Begin a phase."""
-        self.phase, self.size, self.position = phase, size, position
-
-
-Watch = Callable[[Progress], None]
-
-
-def ignore_progress(_: Progress) -> None:
-    """Ignore the progress."""
 
 
 def log_caps(language: Language, left_out: int, capped: dict[str, int]) -> None:

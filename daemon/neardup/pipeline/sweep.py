@@ -32,8 +32,9 @@ from neardup.pages.text_cache import Texts
 from neardup.pipeline.index_sync import refuse_ledger_mismatch
 from neardup.pipeline.passage_sweep import PassageSweep
 from neardup.pipeline.passage_sync import PassageReading, PassageSync, mend_passages, open_passages
+from neardup.pipeline.progress import Progress, Watch
 from neardup.pipeline.scratch import scratch_folder
-from neardup.pipeline.summary import Progress, SweepSummary, Watch, log_caps
+from neardup.pipeline.summary import SweepSummary, log_caps
 from neardup.pipeline.verifier import NewFlags, Verifier
 from neardup.records import Language
 
@@ -125,7 +126,7 @@ class Sweep:
         self._open_readers = open_readers
         self._stop = stop
         self._watch = watch
-        self._progress = Progress()
+        self.progress = Progress()
         self._size = 0  # stories of all languages
         self._done = 0  # those of the languages that are done
 
@@ -243,24 +244,24 @@ class Sweep:
 
     def _show(self, done: int) -> None:
         """Report progress: `done` stories of the current language, and all stories of the languages before it."""
-        self._progress.enter("comparing", self._size, self._done + done)
-        self._watch(self._progress)
+        self.progress.enter("comparing", self._size, self._done + done)
+        self._watch(self.progress)
 
     def _show_reading(self, done: int, missing: int) -> None:
-        self._progress.enter("reading passages again", missing, done)
-        self._watch(self._progress)
+        self.progress.enter("reading passages again", missing, done)
+        self._watch(self.progress)
 
     def _show_passages(self, done: float) -> None:
-        self._progress.enter("comparing passages", self._size, int(self._size * done))
-        self._watch(self._progress)
+        self.progress.enter("comparing passages", self._size, int(self._size * done))
+        self._watch(self.progress)
 
     async def _verify(self, verifier: Verifier) -> None:
-        self._progress.enter("verifying", await self._ledger.do(candidates.pending_count))
+        self.progress.enter("verifying", await self._ledger.do(candidates.pending_count))
         await verifier.drain()
 
     def _count_flags(self, new_flags: NewFlags, pairs: int) -> None:
-        self._progress.position += pairs
+        self.progress.position += pairs
         for (_, kind), n in new_flags.items():
             self.summary.flagged[kind] += n
-        self._progress.counts.add_flags(new_flags.items())
-        self._watch(self._progress)
+        self.progress.counts.add_flags(new_flags.items())
+        self._watch(self.progress)

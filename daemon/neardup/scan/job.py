@@ -26,8 +26,9 @@ from neardup.pages.local import PlainContent
 from neardup.pages.reader_pool import PROCESSES, ReaderPool
 from neardup.pages.results import NotModified, PageResult, results_of
 from neardup.pages.store import location_of
+from neardup.pipeline.progress import Phase, Progress, Watch
 from neardup.pipeline.run_lifecycle import Hook, carry_out
-from neardup.pipeline.summary import Counts, Phase, Progress, RunSummary, Summary, Watch, log_caps
+from neardup.pipeline.summary import Counts, RunSummary, Summary, log_caps
 from neardup.pipeline.worker import keep_examples, outcomes_of
 from neardup.records import (
     Assessment,
@@ -146,7 +147,7 @@ class Scan:
         self._documents = documents
         self._processes = processes
         self._watch = watch
-        self._progress = Progress(self.summary.counts)
+        self.progress = Progress(self.summary.counts)
         self._compared: list[ComparedDocument] = []
         self.guessed = Counter[Language]()
         self.unsure = 0
@@ -244,8 +245,8 @@ class Scan:
         self, document: Document | BadDocument, read: ReadDocument | None
     ) -> tuple[Story, PageResult] | DeadLettered:
         """What the next document was read as; it is compared if it can be."""
-        self._progress.position += 1
-        number, name = self._progress.position, UNPRINTABLE.sub("\ufffd", document.name)
+        self.progress.position += 1
+        number, name = self.progress.position, UNPRINTABLE.sub("\ufffd", document.name)
         if isinstance(document, Document) and read is not None and read.wrong_script is not None:
             document = BadDocument(name, Dead.BAD_LANGUAGE, f"{read.wrong_script}{UNDECIDED}")
         if isinstance(document, BadDocument) or read is None:
@@ -269,8 +270,8 @@ class Scan:
         counts.add(outcomes)
         keep_examples(counts, outcomes.others, lambda story: location_of(self._config.content, story))
         await self._ledger.do(stories.commit, stories.Batch(outcomes, [], run_id, counts.as_dict(), None))
-        self._progress.size = self._documents.size
-        self._watch(self._progress)
+        self.progress.size = self._documents.size
+        self._watch(self.progress)
 
     async def _verify_all(self, nominated: NominatedPairs) -> None:
         """Verify the pairs, and write the flags and near misses."""
@@ -288,7 +289,7 @@ class Scan:
                 (Candidate(sides[left], sides[right]), assessment, (left, right) in nominated.by_passages)
                 for (left, right), assessment in found
             )
-            self._progress.position += verified
+            self.progress.position += verified
             if len(rows) >= ROWS_AT_A_TIME:
                 await self._write_flags(rows)
                 rows = []
@@ -320,11 +321,11 @@ class Scan:
     async def _write_flags(self, rows: Sequence[tuple[Candidate, Assessment, bool]]) -> None:
         new = await self._ledger.do(_put, rows)
         self.summary.counts.add_flags(new.items())
-        self._watch(self._progress)
+        self._watch(self.progress)
 
     def _enter(self, phase: Phase, size: int) -> None:
-        self._progress.enter(phase, size)
-        self._watch(self._progress)
+        self.progress.enter(phase, size)
+        self._watch(self.progress)
 
 
 def _put(db: sqlite3.Connection, rows: Sequence[tuple[Candidate, Assessment, bool]]) -> Counter[tuple[Language, Kind]]:

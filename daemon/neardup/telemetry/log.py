@@ -5,10 +5,13 @@ to load than all else of structlog.
 """
 
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from functools import cache
+from threading import Event, Thread
 from typing import Any
 
+LOG_EVERY_SECONDS = 30.0
 _set_up: list[Callable[[], object]] = []  # at most one
 
 
@@ -38,6 +41,24 @@ def load_structlog() -> Any:
         if is_kept_out:
             del sys.modules["rich"]
     return structlog
+
+
+@contextmanager
+def logging_meanwhile(log_line: Callable[[], None]) -> Iterator[None]:
+    """Call a function that logs what is done, in a thread, every LOG_EVERY_SECONDS while the context lasts."""
+    ended = Event()
+
+    def keep_logging() -> None:
+        while not ended.wait(LOG_EVERY_SECONDS):
+            log_line()
+
+    logging = Thread(target=keep_logging, daemon=True)
+    logging.start()
+    try:
+        yield
+    finally:
+        ended.set()
+        logging.join()
 
 
 def _configure() -> None:

@@ -24,7 +24,7 @@ from neardup.insights.evaluate.measure import FALSE_BELOW_WORDS, RUN, Measured, 
 from neardup.insights.evaluate.precision import precision_on_record
 from neardup.insights.evaluate.tables import ALL, SHOWN_PAIRS, Facts, Table, decimal, interval
 from neardup.insights.evaluate.truth import FALSE_BELOW
-from neardup.pipeline.summary import Watch
+from neardup.pipeline.progress import Watch
 from neardup.records import Kind
 
 THRESHOLDS = [n / 100 for n in range(30, 91, 5)]

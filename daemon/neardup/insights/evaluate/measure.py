@@ -25,7 +25,7 @@ from neardup.insights.evaluate.corpus import Corpus, write_manifest
 from neardup.insights.evaluate.disguises import DISGUISED_EDITS
 from neardup.insights.evaluate.edits import OTHER_SCRIPT
 from neardup.insights.evaluate.truth import FALSE_BELOW
-from neardup.pipeline.summary import Watch
+from neardup.pipeline.progress import Watch
 from neardup.records import Kind, Language
 
 RUN = 5  # words
