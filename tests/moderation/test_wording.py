@@ -101,6 +101,14 @@ def test_findings_state_whether_the_author_is_the_same(same: bool | None, senten
     assert sentence in list_findings(facts(same_author=same))
 
 
+@pytest.mark.parametrize(
+    ("words", "shown"), [(2, "w0, w1"), (22, f"{', '.join(f'w{n}' for n in range(20))} and 2 more")]
+)
+def test_findings_name_the_rare_words_of_a_rewriting(words: int, shown: str) -> None:
+    found = facts(rare_words=tuple(f"w{n}" for n in range(words)))
+    assert f"Rare words in the same order: {shown}" in list_findings(found)
+
+
 def test_changed_page_gives_a_warning() -> None:
     assert list_warnings(facts()) == []
     changed = story_of("one two three four", text_hash=b"other")

@@ -32,6 +32,7 @@ COPIED = {"open", Verdict.PLAGIARISM, Verdict.QUOTATION}  # the statuses that co
 SAME_AUTHOR = translate_later("The same author wrote every story of this case")
 NOTHING_COPIED = translate_later("No part of this story is known to be copied from a story by others")
 SHARE_UNKNOWN = translate_later("How much of this story stands in other stories is not known")
+SHOWN_RARE_WORDS = 20
 DAY = timedelta(days=1)
 SECOND = timedelta(seconds=1)
 UNITS = {  # of a plural
@@ -226,9 +227,18 @@ def _each_finding(facts: Evidence) -> Iterator[str]:
         yield gettext("two different authors wrote them")
     if facts.longest_run_words:
         yield gettext("the longest shared run has %(n)s words") % {"n": number(facts.longest_run_words)}
+    if facts.rare_words:
+        yield gettext("rare words in the same order: %(words)s") % {"words": name_rare_words(facts)}
     if facts.common_words:
         common = gettext("%(n)s more words are in common passages, which many stories share")
         yield common % {"n": number(facts.common_words)}
+
+
+def name_rare_words(facts: Evidence) -> str:
+    """The rare words of a rewriting on one line, in the order of A; of many, those at its start."""
+    more = len(facts.rare_words) - SHOWN_RARE_WORDS
+    shown = ", ".join(facts.rare_words[:SHOWN_RARE_WORDS])
+    return shown if more <= 0 else f"{shown} {gettext('and %(n)s more') % {'n': number(more)}}"
 
 
 def _each_warning(facts: Evidence) -> Iterator[str]:

@@ -14,7 +14,7 @@ from neardup.core.publication_order import Dates, Side, earlier
 from neardup.core.text.normalize import Located
 from neardup.core.text.scripts import most_frequent_script
 from neardup.core.verify.alignment import NO_HASHES
-from neardup.core.verify.passages import find_runs
+from neardup.core.verify.passages import find_rare_words, find_runs
 from neardup.core.verify.scores import compare_texts
 from neardup.core.verify.spans import share_of, words_in
 from neardup.core.verify.text import Text
@@ -118,7 +118,7 @@ class Evidence:
     `spans_a` and `spans_b` are the copied words [start, end) of either story with the edits inside them, and `share_a`
     is the share of a's words that stand in `spans_a`.  `passages` are the runs of equal words in these spans, the
     longest first; `copied_words` counts their words without repetitions, and `common_words` what is left out because
-    it stands in common passages.
+    it stands in common passages.  `rare_words` are those, as a has them, by which one story is the other rewritten.
     """
 
     a: StoryFacts
@@ -139,6 +139,7 @@ class Evidence:
     passages: tuple[CopiedPassage, ...] = ()
     spans_a: WordSpans = ()
     spans_b: WordSpans = ()
+    rare_words: tuple[str, ...] = ()
 
     @property
     def sides(self) -> dict[Side, StoryFacts]:
@@ -181,6 +182,7 @@ def find_evidence(a: LoadedStory, b: LoadedStory, thresholds: Limits, common: Pa
         passages=tuple(sorted(passages, key=lambda passage: (-passage.words, passage.a.word))),
         spans_a=_list_spans(found.spans_a),
         spans_b=_list_spans(found.spans_b),
+        rare_words=tuple(_written(in_a, place) for place in find_rare_words(text_a, text_b, found).tolist()),
     )
 
 
@@ -236,6 +238,11 @@ def _same(a: str | None, b: str | None) -> bool | None:
 
 def _list_spans(spans: Spans) -> WordSpans:
     return tuple((start, end) for start, end in spans.tolist())
+
+
+def _written(text: Located, word: int) -> str:
+    start, end = text.span(word, word + 1)
+    return text.text[start:end]
 
 
 def _excerpt(text: Located, first: int, last: int) -> Excerpt:

@@ -13,7 +13,7 @@ from neardup.config import Thresholds
 from neardup.core.fingerprint.word_hashes import passage_hashes
 from neardup.core.text.normalize import tokens
 from neardup.core.verify.alignment import NO_HASHES
-from neardup.core.verify.passages import find_runs, pair_spans
+from neardup.core.verify.passages import find_rare_words, find_runs, pair_spans
 from neardup.core.verify.rewriting import compare_rare_words, longest_increasing
 from neardup.core.verify.scores import compare_texts
 from neardup.core.verify.text import Text
@@ -92,6 +92,9 @@ def test_what_is_found_is_shown_and_is_the_same_from_both_sides(language: Langua
         == found.signals.extra[COPIED_WORDS]
         >= found.signals.extra[RARE_WORDS]
     )
+    named = [words_a[place] for place in find_rare_words(Text(a), Text(b), found).tolist()]
+    assert len(set(named)) == len(named) >= found.signals.extra[RARE_WORDS], "each rare word is named once"
+    assert set(named) <= set(words_b)
     starts, ends = {(run[0], run[2]) for run in runs}, {(run[1], run[3]) for run in runs}
     for start_a, end_a, start_b, end_b in pair_spans(Text(a), Text(b), found).tolist():
         assert (start_a, start_b) in starts and (end_a, end_b) in ends, "a span begins and ends with equal words"

@@ -1,9 +1,9 @@
 """Which words are rare: those that are not among the common words of a language, which `common_words.npy` holds.
 
-These are up to 6,000 of each of ten languages: those that stand in the most documents, and in at least four.  The file
-is a Bloom filter with one hash (Bloom, CACM 1970) and no part of a ledger, so which words of a story are rare depends
-on its text alone, and never on the stories that came before it.  One word in fourteen is taken to be common by chance.
-`tests.bench.common_words` makes the file.
+These are the words of each of ten languages that stand in the most documents, as many as make three quarters of its
+words, but at most 6,000.  The file is a Bloom filter with one hash (Bloom, CACM 1970) and no part of a ledger, so which
+words of a story are rare depends on its text alone, and never on the stories that came before it.  One word in 22 is
+taken to be common by chance.  `tests.bench.common_words` makes the file.
 """
 
 from functools import cache
@@ -17,7 +17,7 @@ from neardup.core.fingerprint.word_hashes import Hashes, Places
 
 FILE = Path(__file__).with_name("common_words.npy")
 CHUNK = 64  # bits, 2^6
-LEAST_COMMON = 25  # percent of the words; a text whose language has no list has 7, or 18 if a frequent word is listed
+LEAST_COMMON = 25  # percent of the words; a text whose language has no list has 5, or 15 if a frequent word is listed
 
 Filter = npt.NDArray[np.uint64]
 Mask = npt.NDArray[np.bool_]

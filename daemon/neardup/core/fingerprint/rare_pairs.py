@@ -13,7 +13,7 @@ from neardup.core.fingerprint.word_hashes import Hashes, PassageHashes, hashes_o
 from neardup.core.native import fingerprint as native
 from neardup.core.native import in_c
 
-PAIRS = 10  # hashes of a story, if it has so many pairs
+PAIRS = 11  # hashes of a story, if it has so many pairs
 NEARBY = 4  # words from one of a pair to the other
 
 

@@ -6,6 +6,7 @@ the edits lie; both follow from the alignment that the spans are made of.
 
 import numpy as np
 
+from neardup.core.fingerprint.common_words import are_rare
 from neardup.core.fingerprint.word_hashes import Places
 from neardup.core.verify import skeletons
 from neardup.core.verify.alignment import PairedSpans, align, each_word, partners, span_of
@@ -44,6 +45,18 @@ def find_runs(a: Text, b: Text, found: Assessment) -> PairedSpans:
     begins, ends = np.append(True, ~goes_on)[: words.shape[1]], np.append(~goes_on, True)[: words.shape[1]]
     runs = np.stack((words[0, begins], words[0, ends] + 1, words[1, begins], words[1, ends] + 1), axis=1)
     return runs[np.argsort(runs[:, 0])].astype(np.int32)
+
+
+def find_rare_words(a: Text, b: Text, found: Assessment) -> Places:
+    """The places in a, ascending, of the distinct rare words that make one text the other rewritten.
+
+    None for another kind.
+    """
+    if RARE_SHARE not in found.signals.extra:
+        return np.empty(0, np.intp)
+    at_a, _ = equal_words(a, b, found.spans_a, found.spans_b)
+    rare = at_a[are_rare(a.word_hashes[at_a])]
+    return np.sort(rare[np.unique(a.word_hashes[rare], return_index=True)[1]])
 
 
 def _each_span_once(pairs: PairedSpans) -> PairedSpans:

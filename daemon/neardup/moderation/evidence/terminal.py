@@ -12,7 +12,14 @@ from rich.table import Table
 from rich.text import Text
 
 from neardup.ledger.marks import in_words
-from neardup.moderation.wording import dates_of, describe_pair_order, list_dates, name_sources, percent
+from neardup.moderation.wording import (
+    dates_of,
+    describe_pair_order,
+    list_dates,
+    name_rare_words,
+    name_sources,
+    percent,
+)
 from neardup.query.evidence import Evidence, Excerpt, StoryFacts
 from neardup.query.similarity import PassageOfStory, SimilarityReport, SourceReport
 from neardup.records import readable_time
@@ -77,6 +84,8 @@ def _findings(facts: Evidence) -> list[str]:
         "; ".join(filter(None, [shares, _words(facts)])),
         f"{facts.kind or 'not a copy by the configured thresholds'}: {scores}",
     ]
+    if facts.rare_words:
+        findings.append(f"rare words in the same order: {plain(name_rare_words(facts))}")
     findings.append(describe_pair_order(facts))
     if facts.same_author is not None:
         findings.append("the same author wrote both" if facts.same_author else "two different authors wrote them")

@@ -93,6 +93,7 @@ def facts_of(pair: ExportRow, copied: CopiedPassages | None) -> Evidence:
         same_author=pair["same_author"],
         share_a=None if copied is None else copied.share_a,
         share_b=None if copied is None else copied.share_b,
+        rare_words=() if copied is None else copied.rare_words,
     )
 
 

@@ -27,13 +27,15 @@ MAX_PASSAGES = 3  # per pair, the longest first
 class CopiedPassages:
     """The longest passages of a pair (A is the match).
 
-    `more` is the number of other passages; the shares are those of the words of A and B that are copied.
+    `more` is the number of other passages; the shares are those of the words of A and B that are copied; `rare_words`
+    are those by which one is the other rewritten.
     """
 
     passages: tuple[PassagePair, ...]
     more: int
     share_a: float
     share_b: float
+    rare_words: tuple[str, ...] = ()
 
 
 async def copied_passages(
@@ -84,5 +86,9 @@ def _find_copied(
     longest = sorted(aligned.pairs, key=lambda pair: -pair.words)[:MAX_PASSAGES]
     shown = sorted(longest, key=lambda pair: pair.first)
     return CopiedPassages(
-        tuple(shown), aligned.more + len(aligned.pairs) - len(shown), facts.share_a or 0.0, facts.share_b or 0.0
+        tuple(shown),
+        aligned.more + len(aligned.pairs) - len(shown),
+        facts.share_a or 0.0,
+        facts.share_b or 0.0,
+        facts.rare_words,
     )
