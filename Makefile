@@ -134,7 +134,7 @@ $(VENV)/peers.stamp: $(VENV)/test.stamp deploy/requirements-peers.lock
 	touch $@
 
 # What a box in production needs.
-EXTRAS := --extra aws --extra redis --extra translations --extra xlsx
+EXTRAS := --extra aws --extra proof --extra redis --extra translations --extra xlsx
 
 lock:  ## resolve the locked versions again (needs uv)
 	uv pip compile -q --universal --python-version 3.11 --generate-hashes --no-annotate --upgrade \

@@ -181,7 +181,10 @@ Marks = tuple[Mark, ...]  # of distinct reasons
 
 @dataclass(frozen=True, slots=True)
 class Fingerprinted:
-    """The story is new or its text has changed; `page_title` names it if the listing does not."""
+    """The story is new or its text has changed; `page_title` names it if the listing does not.
+
+    `text_sha256` is `Text.sha256`, None where only the fingerprint is at hand.
+    """
 
     story: Story
     fingerprint: Fingerprint
@@ -189,6 +192,7 @@ class Fingerprinted:
     page_title: str | None = None
     marks: Marks = ()
     measures: TextMeasures | None = None
+    text_sha256: bytes | None = None
 
 
 @dataclass(frozen=True, slots=True)

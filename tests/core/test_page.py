@@ -7,6 +7,7 @@ import subprocess
 import sys
 import unicodedata
 from dataclasses import replace
+from hashlib import sha256
 from itertools import cycle
 
 import pytest
@@ -58,13 +59,15 @@ def test_a_page_and_its_text_give_one_fingerprint(language: Language) -> None:
     made = fingerprint_page(page, WHOLE)
     assert isinstance(made, PageFingerprinted) and made.measures is not None
     assert made.measures == pytest.approx((len(words) / visible, signs / visible, 0, 0), rel=0.1)
-    assert replace(made, measures=None) == PageFingerprinted(
+    assert made.text_sha256 == sha256(text.encode()).digest()
+    assert replace(made, measures=None, text_sha256=None) == PageFingerprinted(
         fingerprint(words), '"e"', len(page.body), None, opening(text), SHIPPED[language].script.upper(), marks
     )
     for read in (read_file(text.encode(), WHOLE), prepare(Text(text)), read_file(page.body, WHOLE)):
         assert isinstance(read, Text)
         assert read.written.strip() == text
         assert (read.words, read.fingerprint, read.marks) == (words, fingerprint(words), marks), "a check reads others"
+        assert read.sha256 == made.text_sha256, "a check hashes another text"
 
 
 @pytest.mark.parametrize(

@@ -80,7 +80,7 @@ def test_every_relative_link_resolves(page: Path) -> None:
 def test_every_command_in_a_code_block_is_valid(page: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(ROOT)
     for line in typed(page):
-        name, *arguments = shlex.split(line.partition("|")[0].replace("var/demo", str(SAMPLES)))
+        name, *arguments = shlex.split(re.split("[|>]", line)[0].replace("var/demo", str(SAMPLES)))
         with click.Context(main) as context:
             command = main.get_command(context, name)
             assert command is not None, f"{page.name}: there is no command {name}"

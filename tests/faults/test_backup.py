@@ -107,7 +107,8 @@ def test_a_killed_backup_keeps_the_previous_copy(step: str, neardup: Neardup) ->
 def test_a_backup_without_room_keeps_the_previous_copy(neardup: Neardup, tmp_path: Path) -> None:
     with closing(connect(neardup.ledger)) as db:
         commit(db, fingerprinted(1, 1))
-        with mounted(tmp_path / "disk", "300k") as disk:
+        [(pages,)], [(size,)] = db.execute("PRAGMA page_count"), db.execute("PRAGMA page_size")
+        with mounted(tmp_path / "disk", f"{3 * pages * size // 2048}k") as disk:  # for one copy and a half
             copy = disk.folder / "copy.db"
             assert neardup("backup", str(copy)).code == 0
             commit(db, *(fingerprinted(n, n) for n in range(2, STORIES)))

@@ -64,10 +64,12 @@ def fingerprinted(
     language: Language = HINDI,
     updated_at: int = 1,
     signature: bytes | None = None,
+    *,
+    text_sha256: bytes | None = None,
 ) -> Fingerprinted:
     """A fingerprinted story; the number `text` gives its text hash and its SimHash."""
-    value = text.to_bytes(16)
-    return Fingerprinted(Story(story_id, language, updated_at=updated_at), fingerprint_of(value, signature), '"e"')
+    story, value = Story(story_id, language, updated_at=updated_at), text.to_bytes(16)
+    return Fingerprinted(story, fingerprint_of(value, signature), '"e"', text_sha256=text_sha256)
 
 
 def fetch_page(pages: Pages, path: str, etag: str | None = None) -> Page | None:

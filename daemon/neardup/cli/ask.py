@@ -1,4 +1,4 @@
-"""The commands that answer a question about one text or story: `check`, `compare`, `show`."""
+"""The commands that answer a question about one text or story: `check`, `compare`, `show`, `proof`, `verify-proof`."""
 
 import json
 from dataclasses import asdict
@@ -10,7 +10,7 @@ import click
 
 from neardup.cli import console
 from neardup.cli.command import command, find_language, json_option, refuse_missing_folder, run_async, story_id
-from neardup.errors import Fatal
+from neardup.errors import Fatal, Misuse
 
 if TYPE_CHECKING:
     import asyncio
@@ -126,3 +126,58 @@ def show(config: "Config", story: str, as_json: bool) -> None:
         click.echo(json.dumps(asdict(report), ensure_ascii=False))
     else:
         output.out.print(similarity_bars(report))
+
+
+@command
+@click.argument("story", metavar="ID", required=False)
+@click.option("--head", is_flag=True, help="Print the signed head of the log alone, to be kept elsewhere.")
+@click.option("--since", type=click.Path(path_type=Path), metavar="FILE", help="Prove that the log continues a head.")
+@click.option("--new-key", is_flag=True, help="Make the key ledger.proof_key, print its public key, and exit.")
+def proof(config: "Config", story: str | None, since: Path | None, *, head: bool, new_key: bool) -> None:
+    """Prove since when the texts of a story are known, as JSON that `verify-proof` verifies.
+
+    `neardup` records each text when it first sees it, in a log whose past cannot be changed unnoticed.
+    """
+    import msgspec
+
+    from neardup.ops.proof import make_key, prove, prove_head, read_proof
+
+    if sum([story is not None, head, since is not None, new_key]) != 1:
+        raise Misuse("proof: give either the ID of a story, --head, --since or --new-key")
+    if new_key:
+        click.echo(make_key(config.ledger.proof_key))
+        return
+    if story is not None:
+        made = prove(config, story_id(story), story)
+    else:
+        made = prove_head(config, None if since is None else read_proof(_read(since)).head)
+    click.echo(msgspec.json.format(msgspec.json.encode(made), indent=2))
+
+
+@partial(command, needs_config=False)
+@click.argument("file", type=click.Path(path_type=Path))
+@click.option("--key", required=True, metavar="KEY", help="The public key, or the file that holds it.")
+@click.option("--page", type=click.Path(path_type=Path), metavar="PAGE", help="Show which entry is that of this page.")
+def verify_proof(config: "Config | None", file: Path, key: str, page: Path | None) -> None:
+    """Verify what `neardup proof` printed to FILE; needs no ledger and no network.
+
+    Exits with 1 where the proof does not hold.
+    """
+    from neardup.ops.proof import read_proof, verify
+    from neardup.records import rfc3339
+
+    public_key = _read(Path(key)).decode(errors="replace") if Path(key).is_file() else key
+    verified = verify(read_proof(_read(file)), public_key, None if page is None else _read(page))
+    for entry in verified.proof.entries:
+        shown = ", the text of the page" if entry == verified.of_page else ""
+        click.echo(f"{verified.proof.story} known since {rfc3339(entry.seen_at)}: {entry.text_sha256}{shown}")
+    if verified.proof.since:
+        click.echo("the log of the earlier head is the beginning of this one")
+    click.echo(f"proved by the signed head of {verified.head.size:,} entries")
+
+
+def _read(path: Path) -> bytes:
+    try:
+        return path.read_bytes()
+    except OSError as error:
+        raise Misuse(f"cannot read {path}: {error.strerror}") from error

@@ -33,6 +33,8 @@ COMMANDS = {
     "plan": ("measure", "Project what the corpus needs: memory, disk and time, and when the box will be full"),
     "scan": ("find", "Find the copies among texts: folders and files of .txt, .md and .html, and tables"),
     "show": ("ask", "Show the similarity of a story: its sources by share, and the copied passages"),
+    "proof": ("ask", "Prove since when the texts of a story are known, as JSON that `verify-proof` verifies"),
+    "verify-proof": ("ask", "Verify what `neardup proof` printed to FILE; needs no ledger and no network"),
     "case": ("decide", "Write the case file of a story, or the notice to its author"),
     "verdicts": ("decide", "Print every verdict and undo, in the order of time, as JSON lines"),
     "export": ("decide", "Write the flagged pairs, the most severe first, or the stories that copy"),

@@ -226,6 +226,13 @@ class Ledger(Section, frozen=True, kw_only=True):
     path: Annotated[Path, Meta(description="SQLite file that holds stories, flags, runs and dead letters.")] = Path(
         "var/neardup.db"
     )
+    proof_key: Annotated[
+        Path | None,
+        Meta(
+            description="File of the Ed25519 key that signs proofs of what was seen first, made by "
+            "`neardup proof --new-key`."
+        ),
+    ] = None
 
 
 class Run(Section, frozen=True, kw_only=True):

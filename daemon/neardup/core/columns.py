@@ -88,7 +88,14 @@ class FingerprintedStories:
     def of(cls, made: Iterable[Fingerprinted]) -> Self:
         made = list(made)
         pages = PackedPages.of(
-            PageFingerprinted(story.fingerprint, story.etag, 0, marks=story.marks, measures=story.measures)
+            PageFingerprinted(
+                story.fingerprint,
+                story.etag,
+                0,
+                marks=story.marks,
+                measures=story.measures,
+                text_sha256=story.text_sha256,
+            )
             for story in made
         )
         return cls(StoryColumns.of(outcome.story for outcome in made), pages, [outcome.page_title for outcome in made])
@@ -119,7 +126,8 @@ class FingerprintedStories:
         """All stories as objects."""
         for n, story in enumerate(self.stories.stories()):
             page = self.pages.page(n)
-            yield Fingerprinted(story, page.fingerprint, page.etag, self.page_titles[n], page.marks, page.measures)
+            about = page.etag, self.page_titles[n], page.marks, page.measures, page.text_sha256
+            yield Fingerprinted(story, page.fingerprint, *about)
 
 
 @dataclass(frozen=True, slots=True)

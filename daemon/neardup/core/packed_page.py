@@ -31,17 +31,18 @@ HEADER = np.dtype(
         ("size", "<u4"),  # of the page, in bytes
         ("script", "<u2"),
         ("rendered", "u1"),
-        ("flags", "u1"),  # SIGNED, MEASURED
+        ("flags", "u1"),  # SIGNED, MEASURED, HASHED
         ("measures", "<f8", 4),
         ("text_hash", "V16"),
         ("simhash", "V16"),
         ("signature", "V64"),  # zeros unless SIGNED
+        ("text_sha256", "V32"),  # zeros unless HASHED
     ]
 )
-FIELDS = struct.Struct("<7IH2B4d16s16s64s")  # the same
+FIELDS = struct.Struct("<7IH2B4d16s16s64s32s")  # the same
 assert FIELDS.size == HEADER.itemsize
-SIGNED, MEASURED = 1, 2
-NO_MEASURES, NO_SIGNATURE = (0.0,) * 4, bytes(64)
+SIGNED, MEASURED, HASHED = 1, 2, 4
+NO_MEASURES, NO_SIGNATURE, NO_SHA256 = (0.0,) * 4, bytes(64), bytes(32)
 BLOCKS = range(0x110000 // BLOCK)
 
 Headers = npt.NDArray[np.void]  # of HEADER
@@ -69,11 +70,14 @@ def pack(page: PageFingerprinted) -> tuple[bytes, bytes]:
         page.size,
         0 if page.script is None else 1 + _block_of(page.script),
         0 if page.rendered is None else 1 + RENDER_REASONS.index(page.rendered),
-        (SIGNED if made.signature is not None else 0) | (MEASURED if page.measures is not None else 0),
+        (SIGNED if made.signature is not None else 0)
+        | (MEASURED if page.measures is not None else 0)
+        | (HASHED if page.text_sha256 is not None else 0),
         *(page.measures or NO_MEASURES),
         made.text_hash,
         made.simhash,
         made.signature or NO_SIGNATURE,
+        page.text_sha256 or NO_SHA256,
     )
     return header, made.passages + title + opening + etag
 
@@ -162,8 +166,11 @@ class PackedPages:
 
     @property
     def signatures(self) -> list[bytes | None]:
-        flags = self.headers["flags"].tolist()
-        return [made if flag & SIGNED else None for made, flag in zip(self._bytes("signature"), flags, strict=True)]
+        return self._bytes_where("signature", SIGNED)
+
+    @property
+    def text_sha256s(self) -> list[bytes | None]:
+        return self._bytes_where("text_sha256", HASHED)
 
     @property
     def signed(self) -> npt.NDArray[np.bool_]:
@@ -178,6 +185,10 @@ class PackedPages:
     def _bytes(self, field: str) -> list[bytes]:
         values: list[bytes] = self.headers[field].tolist()
         return values
+
+    def _bytes_where(self, field: str, flag: int) -> list[bytes | None]:
+        flags = self.headers["flags"].tolist()
+        return [value if held & flag else None for value, held in zip(self._bytes(field), flags, strict=True)]
 
     def fingerprint(self, n: int) -> Fingerprint:
         """The fingerprint of one page."""
@@ -204,6 +215,7 @@ class PackedPages:
             self.marks[n],
             tuple(header["measures"].tolist()) if header["flags"] & MEASURED else None,
             RENDER_REASONS[header["rendered"] - 1] if header["rendered"] else None,
+            header["text_sha256"].item() if header["flags"] & HASHED else None,
         )
 
 

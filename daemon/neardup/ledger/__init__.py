@@ -6,7 +6,7 @@ every committed batch survives a power cut.  The functions of this package take 
 
 A module holds a family of the tables that schema.sql defines:
 
-- what was listed and read: stories, versions, languages, works, marks, dead_letters, submissions, imports
+- what was listed and read: stories, versions, first_seen, languages, works, marks, dead_letters, submissions, imports
 - what indexes are to apply: outbox, passages
 - pairs, from nominated to flagged: candidates, verification, active_verdicts, flags, clusters, similarities
 - what moderators see and decide: cases, case_queue, verdicts, authors, meaning_flags, moderation_statistics

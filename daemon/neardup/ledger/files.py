@@ -98,6 +98,11 @@ def vectors_file(ledger: Path) -> Path:
     return ledger.with_name(f"{ledger.name}.vectors")
 
 
+def heads_file(ledger: Path) -> Path:
+    """The file of the heads of the tree of what a ledger saw first."""
+    return ledger.with_name(f"{ledger.name}.heads")
+
+
 def submitted_folder(ledger: Path) -> Path:
     """The folder of the submitted pages of a ledger."""
     return ledger.with_name(f"{ledger.name}.submitted")

@@ -16,6 +16,7 @@ from neardup.ledger import (
     AMONG,
     candidates,
     dead_letters,
+    first_seen,
     json_list,
     languages,
     now_ms,
@@ -81,7 +82,9 @@ def add_stories(
             return done
         ids = [batch["id"][row] for row in rows]
         numbers = outbox.take_numbers(db, len(rows))
-        since = stories.take_known_since(db, ids, now_ms())
+        now = now_ms()
+        first_seen.append(db, ids, [batch["text_sha256"][row] for row in rows], now)
+        since = stories.take_known_since(db, ids, now)
         number_of = languages.numbers(db)
         spoken = [number_of[batch["language"][row]] for row in rows]
         columns = [_pack_column(batch, name, rows) for name in STORED]

@@ -84,6 +84,14 @@ CREATE TABLE common_passages (
 CREATE INDEX common_passages_due ON common_passages (due_at, hash);
 CREATE INDEX common_passages_example ON common_passages (example) WHERE example IS NOT NULL;
 
+-- The log of what was seen first, see neardup.ledger.first_seen.  `hash` is the SHA-256 of the text or, where the story was
+-- forgotten and `story_id` is NULL, the hash of the entry.
+CREATE TABLE first_seen (position INTEGER PRIMARY KEY, story_id INTEGER, seen_at INTEGER NOT NULL, hash BLOB NOT NULL);
+CREATE INDEX first_seen_story ON first_seen (story_id) WHERE story_id IS NOT NULL;
+
+-- The hash of each full block of entries of that log.
+CREATE TABLE first_seen_blocks (block INTEGER PRIMARY KEY, hash BLOB NOT NULL);
+
 -- Stories that were forgotten on request.  No listing brings them back.
 CREATE TABLE forgotten (story_id INTEGER PRIMARY KEY, forgotten_at INTEGER NOT NULL);
 

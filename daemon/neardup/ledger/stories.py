@@ -21,6 +21,7 @@ from neardup.ledger import (
     AMONG,
     candidates,
     dead_letters,
+    first_seen,
     json_list,
     languages,
     marks,
@@ -117,7 +118,9 @@ def put_versions(db: sqlite3.Connection, made: "FingerprintedStories") -> None:
     """Write new versions of distinct stories, within the caller's transaction."""
     listed, pages, header = made.stories, made.pages, made.pages.headers
     ids = listed.ids
-    since = take_known_since(db, ids, now_ms())
+    now = now_ms()
+    first_seen.append(db, ids, pages.text_sha256s, now)
+    since = take_known_since(db, ids, now)
     gone = _leave(db, ids)
     numbers = outbox.take_numbers(db, len(made))
     numbered = dict(zip(ids, numbers, strict=True))
@@ -191,6 +194,7 @@ def erase(db: sqlite3.Connection, ids: Collection[int]) -> None:
 def _erase(db: sqlite3.Connection, ids: Collection[int]) -> int:
     """Remove stories and all that follows from them; returns how many rows that were."""
     removed = _remove(db, list(ids))
+    first_seen.forget(db, ids)
     for story_id in ids:
         drop_known_since(db, story_id)
         for table in ("flags", "meaning_flags"):

@@ -28,6 +28,7 @@ from neardup.ledger import (
     Ledger,
     connect,
     files,
+    first_seen,
     lock,
     now_ms,
     outbox,
@@ -38,6 +39,7 @@ from neardup.ledger import (
     versions,
     works,
 )
+from neardup.ledger.first_seen import History
 from neardup.ledger.languages import stories_by_language
 from neardup.meaning import vectors
 from neardup.meaning.embedders import probe
@@ -95,6 +97,7 @@ async def examine(config: Config) -> AsyncIterator[CheckResult]:
         "passages": _passages,
         "titles": _titles,
         "submitted pages": _submitted_pages,
+        "first seen": _first_seen,
         "source": _source,
         "object store": _store,
         "reference": _reference,
@@ -129,6 +132,22 @@ async def _ledger(config: Config) -> str:
         return f"{config.ledger.path}, {sum(stories_by_language(db).values())} stories, writable"
     finally:
         db.close()
+
+
+async def _first_seen(config: Config) -> str:
+    """Whether the log of what was seen first is what the runs recorded of it."""
+    heads = first_seen.read_heads(config.ledger.path)
+    with closing(connect(config.ledger.path)) as db:
+        history, entries = first_seen.compare_with_heads(db, heads), first_seen.size(db)
+    if history is History.REWRITTEN:
+        raise Fatal(
+            f"the log of {entries:,} texts was rewritten: {files.heads_file(config.ledger.path)} has another root"
+        )
+    if history is History.RESTORED:
+        raise NeedsRepair(
+            f"the log has {entries:,} texts and had {heads[-1].size:,}: the ledger was restored from a copy"
+        )
+    return f"{entries:,} texts, with the roots that the runs recorded"
 
 
 async def _index(config: Config) -> str:

@@ -50,6 +50,7 @@ def make_schema() -> "Schema":
         "updated_at": pa.timestamp("ms", tz="UTC"),
         **dict.fromkeys(TEXTS, pa.string()),
         "known_since": pa.timestamp("ms", tz="UTC"),
+        "text_sha256": pa.binary(32),
     }
     return pa.schema(list(types.items()))
 

@@ -5,16 +5,19 @@ and cannot change them.  A hook that fails adds a warning to the run.  Work that
 """
 
 import asyncio
+import sqlite3
 import time
 from collections.abc import AsyncIterator, Awaitable, Callable, Coroutine, Sequence
 from contextlib import asynccontextmanager, suppress
 from dataclasses import asdict, dataclass
+from pathlib import Path
 from typing import Any, Protocol, TypeVar
 
 from neardup import __version__
 from neardup.core.native.page import WHY_UNREAD
 from neardup.errors import NeardupError, Stopped
-from neardup.ledger import Ledger, now_ms, runs
+from neardup.ledger import Ledger, first_seen, now_ms, runs
+from neardup.ledger.first_seen import History
 from neardup.ledger.lock import Note, only_one
 from neardup.pipeline.progress import Progress
 from neardup.pipeline.summary import Summary
@@ -78,6 +81,7 @@ async def carry_out(
         log.warning("the reference in Python runs, which is slower", reason=WHY_UNREAD)
     async with _lock(job, ledger):
         await job.prepare()
+        await ledger.do(_note_first_seen, ledger.path)
         async with _record_run(ledger, summary) as run_id:
             log.info("run started", command=summary.command, version=__version__, **await job.facts())
             began = time.perf_counter()
@@ -85,6 +89,7 @@ async def carry_out(
             summary.seconds = time.perf_counter() - began
             summary.status = "done" if ended else "stopped"
             await ledger.do(runs.finish, run_id, summary.status, counts=summary.record(), watermark=job.watermark)
+        await ledger.do(_note_first_seen, ledger.path)
         job.progress.enter("finishing")
         await run_hooks(hooks, summary, stop)
         if summary.warnings:
@@ -109,6 +114,17 @@ async def _lock(job: Job[Summary], ledger: Ledger) -> AsyncIterator[None]:
         finally:
             noting.cancel()
             await asyncio.gather(noting, return_exceptions=True)
+
+
+def _note_first_seen(db: sqlite3.Connection, ledger: Path) -> None:
+    """Record the head of the log of what was seen first; a log that is not what earlier runs recorded is a warning."""
+    try:
+        history = first_seen.record_head(db, ledger)
+    except OSError as error:
+        log.warning("the head of the log of what was seen first is not recorded", error=error.strerror)
+    else:
+        if history is not History.WHOLE:
+            log.warning("the log of what was seen first is not as earlier runs recorded it", history=history)
 
 
 async def _work_until_stopped(job: Job[Summary], run_id: int, stop: asyncio.Event, shutdown_seconds: float) -> bool:

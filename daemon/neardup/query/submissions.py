@@ -86,7 +86,8 @@ class Submissions:
             kept_path = await asyncio.to_thread(submitted_pages.write, self._ledger.path, story.id, kept)
         title = page_title(kept.body, None) if not kept.is_text else None
         marks = text.marks + label_marks(story.language, script_of_most(text.written), self._languages)
-        outcome = Fingerprinted(story, text.fingerprint, None, title or opening(text.written), marks)
+        named = title or opening(text.written)
+        outcome = Fingerprinted(story, text.fingerprint, None, named, marks, text_sha256=text.sha256)
         try:
             stored = await self._store(outcome, text, kept_path, examined, again=again)
         except Forgotten:  # meanwhile

@@ -47,7 +47,7 @@ STORY = (
 )
 READ = (
     f"{STORY}, outcome string, reason string, text_hash binary, simhash binary, signature binary, passages binary,"
-    " words long, shingles long, etag string, page_title string, text string"
+    " words long, shingles long, etag string, page_title string, text_sha256 binary, text string"
 )
 LISTED = f"{STORY}, key string, reason string, error string, body binary"
 FINGERPRINTED, SKIPPED, DEAD_LETTERED = "fingerprinted", "skipped", "dead_lettered"
@@ -248,9 +248,10 @@ def row_of_outcome(outcome: Outcome, text: str | None) -> dict[str, Any]:
     if isinstance(listed, Story):
         row = {name: getattr(listed, name) for name in Story.__slots__}
     match outcome:
-        case Fingerprinted(_, found, etag, page_title):
+        case Fingerprinted(_, found, etag, page_title, text_sha256=text_sha256):
             row |= {name: getattr(found, name) for name in found.__slots__}
             row |= {"outcome": FINGERPRINTED, "etag": etag, "page_title": page_title, "text": text}
+            row |= {"text_sha256": text_sha256}
         case Skipped(_, reason):
             row |= {"outcome": SKIPPED, "reason": reason}
         case DeadLettered(_, reason):

@@ -7,6 +7,7 @@ Columns of many stories (`core.packed_page`) hold fingerprints alone, and no tex
 
 from collections.abc import Sequence
 from functools import cached_property
+from hashlib import sha256
 from typing import Self
 
 import numpy as np
@@ -51,6 +52,11 @@ class Text:
     def utf8(self) -> bytes:
         """The text as it was given, in UTF-8.  Raises UnicodeEncodeError for half a surrogate pair."""
         return self.given if isinstance(self.given, bytes) else self.given.encode()
+
+    @property
+    def sha256(self) -> bytes:
+        """The SHA-256 of the text as it was given, in UTF-8, without white space around it; raises as `utf8`."""
+        return sha256(self.utf8.strip()).digest()
 
     # What the page is marked with.
 
