@@ -19,6 +19,7 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
+    from neardup.http.signatures import InvalidSignature, verify_webhook
     from neardup.query.copies import Copies, Index, find_copies
     from neardup.query.texts import Comparison, Copy, compare, fingerprint
     from neardup.serve.client import AsyncClient, Client, InvalidArgument, ServiceError
@@ -32,11 +33,13 @@ __all__ = [
     "Copy",
     "Index",
     "InvalidArgument",
+    "InvalidSignature",
     "ServiceError",
     "__version__",
     "compare",
     "find_copies",
     "fingerprint",
+    "verify_webhook",
 ]
 
 # Public name -> its module
@@ -48,10 +51,12 @@ MODULES = {
     "Copy": "neardup.query.texts",
     "Index": "neardup.query.copies",
     "InvalidArgument": "neardup.serve.client",
+    "InvalidSignature": "neardup.http.signatures",
     "ServiceError": "neardup.serve.client",
     "compare": "neardup.query.texts",
     "find_copies": "neardup.query.copies",
     "fingerprint": "neardup.query.texts",
+    "verify_webhook": "neardup.http.signatures",
 }
 
 

@@ -27,6 +27,7 @@ if TYPE_CHECKING:
     from neardup.index.passages.index import PassageIndex
     from neardup.ledger.dead_letters import DeadLetterFilter
     from neardup.moderation.desk.parts import Desk
+    from neardup.moderation.webhook import Do
     from neardup.pages.reader_pool import ReaderPool
     from neardup.pages.text_cache import Texts
     from neardup.pipeline.index_wait import IndexWait
@@ -164,7 +165,8 @@ async def open_service_parts(config: Config) -> "AsyncIterator[ServiceParts]":
         try:
             max_bytes, languages = config.content.max_bytes, config.registry
             submissions = Submissions(checker, app.ledger, texts, config.detection, max_bytes, languages=languages)
-            yield ServiceParts(config, checker, submissions, app.reader, pool)
+            async with posting(config, app.ledger.do):
+                yield ServiceParts(config, checker, submissions, app.reader, pool)
         finally:
             keeping_up.cancel()
             await asyncio.gather(keeping_up, return_exceptions=True)
@@ -192,7 +194,7 @@ async def open_desk(config: Config, listen: str) -> "AsyncIterator[Desk]":
     Fatal if the ledger does not exist, or the store cannot be opened; Transient if the ledger is locked.
     """
     from neardup.moderation.desk.moderators import access_of
-    from neardup.moderation.desk.parts import Connections, Desk, announcing, reading_titles
+    from neardup.moderation.desk.parts import Connections, Desk, reading_titles
     from neardup.moderation.desk.sessions import Keys
     from neardup.query.search import TitleSearch, open_titles
 
@@ -202,9 +204,34 @@ async def open_desk(config: Config, listen: str) -> "AsyncIterator[Desk]":
             with closing(open_titles(config.ledger.path)) as index:
                 titles = TitleSearch(index, ledger.read)
                 opened = partial(open_passage_search, config)
-                desk = Desk(config, ledger, pool, Keys.of(token), moderators, titles, opened)
-                async with announcing(desk), reading_titles(titles):
-                    yield desk
+                async with posting(config, ledger.write) as wake, reading_titles(titles):
+                    yield Desk(config, ledger, pool, Keys.of(token), moderators, titles, opened, wake)
+
+
+@asynccontextmanager
+async def posting(config: Config, do: "Do") -> AsyncIterator[asyncio.Event]:
+    """Post the events of the outbox while the context lasts; yields what is set when there may be new ones.
+
+    Topics are subscribed to first, so that what is decided from now on is posted.  Raises as `Ledger.do` does.
+    """
+    from neardup.moderation.webhook import post_events, subscribe, topics_of
+
+    wake = asyncio.Event()
+    await subscribe(do, config)
+    posts = asyncio.create_task(post_events(do, config, wake), name="webhooks") if topics_of(config) else None
+    try:
+        yield wake
+    finally:
+        if posts is not None:
+            posts.cancel()
+            await asyncio.gather(posts, return_exceptions=True)
+
+
+@asynccontextmanager
+async def open_posting_app(config: Config) -> AsyncIterator[App]:
+    """As `open_app`; posts the events of the outbox while the app is open."""
+    async with open_app(config) as app, posting(config, app.ledger.do):
+        yield app
 
 
 @asynccontextmanager
@@ -245,6 +272,7 @@ async def run_once(
     `refingerprint` and `fresh` are as in `run_options`.  Raises as `Run` and `carry_out` do.
     """
     from neardup.ledger import stories
+    from neardup.moderation.webhook import subscribe
     from neardup.pipeline.progress import ignore_progress
     from neardup.pipeline.run import Options, Parts, Run
     from neardup.pipeline.run_lifecycle import carry_out
@@ -253,6 +281,7 @@ async def run_once(
     config = app.config
     if listing is None and dead_letters is None:
         refuse_scan(config)  # before its index is built
+    await subscribe(app.ledger.do, config)
 
     async def open_listing(checkpoint: "CheckpointWriter") -> "Source":
         if dead_letters is not None:
@@ -313,11 +342,13 @@ def _measuring_hooks(app: App, job: "Run", *, scrubs: bool) -> "list[Hook]":
 
 
 def _telling_hooks(app: App, *, posts: bool) -> "list[Hook]":
-    """The hooks that report a run to others: the gauges, and the webhook of [export] if it `posts`."""
+    """The hooks that report a run to others: the gauges, the webhook of [export] if it `posts`, and the outbox."""
     from neardup.ledger import works
-    from neardup.moderation.webhook import notify_webhook
+    from neardup.moderation.webhook import notify_webhook, post_due_events, topics_of
     from neardup.pipeline.gauges import refresh_gauges
     from neardup.pipeline.run_lifecycle import Hook
+
+    config = app.config
 
     async def refresh(_: "Summary") -> None:
         await refresh_gauges(app.ledger, app.index, app.passages)
@@ -325,9 +356,13 @@ def _telling_hooks(app: App, *, posts: bool) -> "list[Hook]":
     async def notify(summary: "Summary") -> None:
         flagged = await app.ledger.do(works.count_open_flags, summary.started_at)
         facts = summary.as_dict() | {"flagged_by_catalogue": flagged}
-        await notify_webhook(app.config.export, summary.command, summary.status, facts)
+        await notify_webhook(config.export, summary.command, summary.status, facts, config.webhook.revealed)
 
-    return [Hook("gauges", refresh), *([Hook("webhook", notify)] if posts else [])]
+    async def post(_: "Summary") -> None:
+        await post_due_events(app.ledger.do, config)
+
+    webhooks = [*([Hook("webhook", notify)] if posts else []), *([Hook("events", post)] if topics_of(config) else [])]
+    return [Hook("gauges", refresh), *webhooks]
 
 
 async def sweep(config: Config, ledger: Ledger, stop: asyncio.Event, watch: "Watch | None" = None) -> "SweepSummary":

@@ -1,10 +1,18 @@
 """The webhook: the posted summary, retries, and errors that keep the URL secret."""
 
-from collections.abc import Iterator
-from contextlib import closing
+import asyncio
+import multiprocessing
+import signal
+import socket
+import sqlite3
+from collections.abc import AsyncIterator, Callable, Iterator
+from contextlib import asynccontextmanager, closing
+from functools import partial
+from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
+import neardup
 import pytest
 import stamina
 import structlog
@@ -12,20 +20,21 @@ from aiohttp import CookieJar
 from aiohttp.test_utils import TestClient, TestServer
 from neardup.app import open_desk
 from neardup.config import Config, Content, Export, Ledger, Source
-from neardup.config.sections import Review
+from neardup.config.section import Secret
+from neardup.config.sections import Review, Webhook
 from neardup.core.verify.tiers import RETOLD
 from neardup.errors import NeardupError, Transient
-from neardup.ledger import connect, meaning_flags, verdicts
+from neardup.ledger import Ledger as OpenLedger
+from neardup.ledger import connect, meaning_flags, now_ms, verdicts, webhook_events
 from neardup.ledger.meaning_flags import ChunkPair, MeaningFlag
 from neardup.moderation.desk.app import application
-from neardup.moderation.desk.parts import announce_undo, announce_verdict
-from neardup.moderation.webhook import notify_embedding, notify_webhook
+from neardup.moderation.webhook import notify_embedding, notify_webhook, post_due_events, subscribe
 from neardup.records import Verdict
 
 from tests.support.builders import commit, fingerprinted, flag_pair, verify_pending
 from tests.support.desk_client import LOOPBACK, get, hidden_fields, post, send
 from tests.support.servers import free_port
-from tests.support.webhook_server import SECRET, webhook_server
+from tests.support.webhook_server import SECRET, Messages, webhook_server
 
 FACTS = {
     "listed": 12_000,
@@ -34,6 +43,14 @@ FACTS = {
     "seconds": 8.5,
     "warnings": {},
 }
+
+
+TEXTS = (
+    "neardup: Asha decided plagiarism, stories 1 and 2",
+    "neardup: Asha decided template, stories 1 and 2",
+    "neardup: Ravi undid template, stories 1 and 2",
+)
+OLD, NEW, UNKNOWN = (f"whsec_{letter * 32}" for letter in "abc")
 
 
 def section(url: str) -> Export:
@@ -115,30 +132,97 @@ async def test_pairs_by_meaning_are_posted_only_when_asked_for(kinds: tuple[Any,
 async def test_every_verdict_and_undo_is_posted_in_order_and_a_failure_changes_none(
     tmp_path: Path, warnings: list[Any]
 ) -> None:
-    with closing(connect(tmp_path / "neardup.db")) as db:
-        flag_pair(db, 1, 2)
-    with stamina.set_testing(True, attempts=1):
-        async with webhook_server(200, 404, 200) as (url, received):
-            config = config_of(tmp_path, url)
-            async with open_desk(config, LOOPBACK) as desk:
-                for verdict in (Verdict.PLAGIARISM, Verdict.TEMPLATE):
-                    seen = await desk.ledger.read(verdicts.state, [1])
-                    done = await desk.ledger.write(verdicts.decide, [1], verdict, "नोट", "Asha", seen)
-                    announce_verdict(desk, done, verdict)
-                await desk.ledger.write(verdicts.undo, done, "Ravi", await desk.ledger.read(verdicts.state, [1]))
-                announce_undo(desk, done)
-                with closing(connect(tmp_path / "neardup.db")) as db:
-                    log = list(verdicts.events_since(db))
-    assert [{name: value for name, value in event.items() if name != "text"} for event in received] == log
-    assert [event["text"] for event in received] == [
-        "neardup: Asha decided plagiarism, stories 1 and 2",
-        "neardup: Asha decided template, stories 1 and 2",
-        "neardup: Ravi undid template, stories 1 and 2",
-    ]
-    assert [entry["why"] for entry in warnings if entry["event"] == "a verdict was not posted"] == [
-        "review.webhook answers 404"
-    ]
+    async with webhook_server(200, 404, 200, 200) as (url, received), open_ledger(tmp_path, url) as (ledger, config):
+        await decide(ledger, Verdict.PLAGIARISM)
+        done = await decide(ledger, Verdict.TEMPLATE)
+        await ledger.do(verdicts.undo, done, "Ravi", await ledger.do(verdicts.state, [1]))
+        await post_due_events(ledger.do, config)
+        assert await ledger.do(webhook_events.count) == (1, 0)
+        await post_due_events(ledger.do, config, in_a_minute)
+        assert await ledger.do(webhook_events.count) == (0, 0)
+        log = [event | {"text": text} for event, text in zip(await ledger.do(list_events), TEXTS, strict=True)]
+    assert received == [log[0], log[1], log[2], log[1]], "in order, but for one that was refused"
+    assert [entry["why"] for entry in warnings] == ["review.webhook answers 404"]
     assert SECRET not in str(warnings), "the URL may be a secret"
+
+
+async def test_a_message_is_verified_by_either_of_two_secrets(tmp_path: Path) -> None:
+    messages: Messages = []
+    async with webhook_server(200, messages=messages) as (url, _), open_ledger(tmp_path, url, NEW, OLD) as opened:
+        ledger, config = opened
+        await decide(ledger, Verdict.PLAGIARISM)
+        await post_due_events(ledger.do, config)
+    [(body, headers)] = messages
+    for secret in (OLD, NEW):
+        assert neardup.verify_webhook(body, headers, secret)["verdict"] == "plagiarism"
+    with pytest.raises(neardup.InvalidSignature, match="no signature is by one of the secrets"):
+        neardup.verify_webhook(body, headers, UNKNOWN)
+
+
+async def test_new_flags_are_posted_once_a_story_and_old_ones_never(tmp_path: Path) -> None:
+    async with webhook_server(200, 200) as (url, received), open_ledger(tmp_path, url) as (ledger, config):
+        await ledger.do(flag_pair, 3, 9)
+        await ledger.do(flag_pair, 4, 9)
+        for _ in range(2):
+            await post_due_events(ledger.do, config)
+    [event] = received
+    assert (event["event"], event["story_id"], event["language"]) == ("flags", 9, "HINDI")
+    assert sorted(match["id"] for match in event["matches"]) == [3, 4]
+    assert event["text"].startswith("neardup: story 9 has 2 new flags (")
+
+
+@pytest.mark.filterwarnings("ignore:.*fork:DeprecationWarning")
+async def test_a_kill_loses_no_event(tmp_path: Path) -> None:
+    """The process is killed while the webhook has the event and has not answered: it is posted again, and once."""
+    async with open_ledger(tmp_path, "http://127.0.0.1:1/") as (ledger, config):
+        await decide(ledger, Verdict.PLAGIARISM)
+    listener = socket.create_server(("127.0.0.1", 0))
+    url = f"http://127.0.0.1:{listener.getsockname()[1]}/"
+
+    def post_and_die() -> None:
+        with closing(connect(tmp_path / "neardup.db")) as db:
+            asyncio.run(post_due_events(partial(do_on, db), config_of(tmp_path, url)))
+
+    process = multiprocessing.get_context("fork").Process(target=post_and_die)
+    process.start()
+    with listener, listener.accept()[0] as connection:
+        assert connection.recv(4_096).startswith(b"POST / ")
+        process.kill()
+        process.join()
+    assert process.exitcode == -signal.SIGKILL
+    async with webhook_server(200) as (again, received), open_ledger(tmp_path, again) as opened:
+        ledger, config = opened
+        await post_due_events(ledger.do, config)
+        assert received == [], "an event was posted while another process may be posting it"
+        await post_due_events(ledger.do, config, in_a_minute)
+        await post_due_events(ledger.do, config, in_a_minute)
+        assert [event["verdict"] for event in received] == ["plagiarism"]
+        assert await ledger.do(webhook_events.count) == (0, 0)
+
+
+async def test_an_event_that_is_never_taken_is_dead_by_name(tmp_path: Path, warnings: list[Any]) -> None:
+    async with open_ledger(tmp_path, f"http://127.0.0.1:{free_port()}/{SECRET}") as (ledger, config):
+        await decide(ledger, Verdict.PLAGIARISM)
+        times = list[int]()
+        while (await ledger.do(webhook_events.count))[0]:
+            times.append(await ledger.do(due_at))
+            await post_due_events(ledger.do, config, lambda: times[-1])
+        assert await ledger.do(webhook_events.count) == (0, 1)
+    waits = [later - earlier for earlier, later in pairwise(times)]
+    assert len(times) == webhook_events.MOST_ATTEMPTS
+    assert waits == sorted(waits) and sum(waits) > 36 * 3_600_000, "it gives up within a day and a half"
+    assert warnings[-1]["event"] == "an event of a webhook is dead"
+    assert warnings[-1]["why"].startswith("review.webhook does not answer")
+
+
+async def test_without_a_webhook_no_event_is_kept(tmp_path: Path) -> None:
+    async with open_ledger(tmp_path, "http://127.0.0.1:1/") as (ledger, _):
+        await decide(ledger, Verdict.PLAGIARISM)
+        await subscribe(ledger.do, config_of(tmp_path, ""))
+        await decide(ledger, Verdict.TEMPLATE)
+        await ledger.do(flag_pair, 3, 9)
+        await post_due_events(ledger.do, config_of(tmp_path, ""))
+        assert await ledger.do(webhook_events.count) == (0, 0)
 
 
 async def test_every_form_of_the_desk_posts_what_it_stores(tmp_path: Path) -> None:
@@ -165,16 +249,51 @@ async def test_every_form_of_the_desk_posts_what_it_stores(tmp_path: Path) -> No
             ):
                 form = hidden_fields((await get(client, path))[1], form_class)
                 assert (await send(client, action, form | fields))[0] == 303, action
+            await post_due_events(parts.ledger.write, config)
     assert [(event["event"], event["verdict"], event["note"]) for event in received] == [
         ("verdict", "template", ""), ("undo", "template", ""), ("verdict", "plagiarism", ""),
         ("verdict", "reopened", "an appeal"), ("verdict", "repost", ""), ("undo", "repost", ""),
     ]  # fmt: skip
 
 
-def config_of(folder: Path, webhook: str) -> Config:
+async def do_on(db: sqlite3.Connection, work: Callable[..., Any], *args: Any, **kwargs: Any) -> Any:
+    return work(db, *args, **kwargs)
+
+
+def in_a_minute() -> int:
+    return now_ms() + 61_000
+
+
+def due_at(db: sqlite3.Connection) -> int:
+    due: int = db.execute("SELECT due_at FROM webhook_events").fetchone()[0]
+    return due
+
+
+def list_events(db: sqlite3.Connection) -> list[verdicts.Event]:
+    return list(verdicts.events_since(db))
+
+
+async def decide(ledger: OpenLedger, verdict: Verdict) -> int:
+    seen = await ledger.do(verdicts.state, [1])
+    return await ledger.do(verdicts.decide, [1], verdict, "नोट", "Asha", seen)
+
+
+@asynccontextmanager
+async def open_ledger(folder: Path, url: str, *secrets: str) -> AsyncIterator[tuple[OpenLedger, Config]]:
+    """A ledger with the flag of stories 1 and 2, made before its events were asked for."""
+    with closing(OpenLedger(folder / "neardup.db")) as ledger:
+        if not await ledger.do(verdicts.flags_of, 1):
+            await ledger.do(flag_pair, 1, 2)
+        config = config_of(folder, url, *secrets)
+        await subscribe(ledger.do, config)
+        yield ledger, config
+
+
+def config_of(folder: Path, webhook: str, *secrets: str) -> Config:
     return Config(
         source=Source(manifest=Path("none.csv")),
         content=Content(url=f"file:{folder}"),
         ledger=Ledger(path=folder / "neardup.db"),
         review=Review(webhook=webhook),
+        webhook=Webhook(flags=webhook, secrets=tuple(map(Secret, secrets))),
     )

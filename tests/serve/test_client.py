@@ -4,7 +4,6 @@ import asyncio
 import json
 import os
 import socket
-import warnings
 from collections.abc import AsyncIterator, Callable, Coroutine
 from contextlib import asynccontextmanager
 from functools import partial
@@ -151,13 +150,13 @@ async def test_all_attempts_together_keep_the_deadline(check: Check) -> None:
         await check(f"http://127.0.0.1:{silent.getsockname()[1]}", deadline=0.05)
 
 
+@pytest.mark.filterwarnings("ignore:.*fork:DeprecationWarning")
 async def test_a_client_works_on_in_a_forked_process() -> None:
     async with scripted(OK, OK) as (url, received):
 
         def check_in_both() -> int:
-            with neardup.Client(url) as client, warnings.catch_warnings():
+            with neardup.Client(url) as client:
                 client.check(language="hi", text="एक")
-                warnings.simplefilter("ignore", DeprecationWarning)  # of a fork beside threads, which this is about
                 pid = os.fork()
                 if pid == 0:
                     os._exit(0 if client.check(language="hi", text="दो") == ANSWER else 1)

@@ -18,7 +18,8 @@ SHORT = "दो शब्द"
 
 def hook(url: str) -> Hook:
     """The hook, with another address."""
-    [block] = re.findall(r"```python\n(.*?)```", (DEPLOY / "docs" / "serve.md").read_text(encoding="utf-8"), re.DOTALL)
+    text = (DEPLOY / "docs" / "serve.md").read_text(encoding="utf-8").partition("## A publish hook")[2]
+    [block] = re.findall(r"```python\n(.*?)```", text, re.DOTALL)
     names: dict[str, Any] = {}
     exec(block.replace("http://127.0.0.1:8766", url), names)
     made: Hook = names["on_publish"]

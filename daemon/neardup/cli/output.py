@@ -235,6 +235,8 @@ def _status_sections(status: "Status") -> Iterable[tuple[str, list[str]]]:
     if status.sweep_owed:
         yield "owed", ["a sweep, because not all stories have been compared: run `neardup sweep`"]
     yield "dead letters", [f"{reason:14} {n:,}" for reason, n in status.dead_letters.items()] or ["none"]
+    if any(status.webhook_events.values()):
+        yield "webhook events", [f"{state:14} {n:,}" for state, n in status.webhook_events.items()]
     yield "marks", list(map(_mark_line, status.marks)) or ["none"]
     yield "unusual texts", status.unusual_texts or ["none"]
     pages, unsettled, forgotten = asdict(status.submissions).values()

@@ -50,7 +50,7 @@ def run(config: "Config") -> None:
 
     If serve.listen is set, it serves the check before publication as well.
     """
-    from neardup.app import make_http_service, open_app
+    from neardup.app import make_http_service, open_posting_app
     from neardup.ops.service import Service
 
     async def keep_running(stop: "asyncio.Event") -> None:
@@ -59,7 +59,7 @@ def run(config: "Config") -> None:
                 from neardup.serve.app import serving
 
                 await stack.enter_async_context(serving(make_http_service(config, stop), config.serve.listen))
-            opened = partial(open_app, config)
+            opened = partial(open_posting_app, config)
             await Service(
                 config.ledger.path, config.metrics.listen, config.run.schedule, opened, stop, hooks=self_checks
             ).run()
@@ -313,7 +313,7 @@ async def _notify(config: "Config", status: str, done: "EmbeddingSummary") -> No
     from neardup.moderation.webhook import notify_embedding
 
     try:
-        await notify_embedding(config.export, status, done.search.found)
+        await notify_embedding(config.export, status, done.search.found, config.webhook.revealed)
     except NeardupError as error:
         log.warning("the webhook failed", reason=str(error))
 

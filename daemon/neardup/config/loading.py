@@ -32,6 +32,7 @@ from neardup.config.sections import (
     Run,
     Serve,
     Source,
+    Webhook,
 )
 from neardup.core.languages import Languages
 from neardup.errors import Misuse
@@ -59,6 +60,7 @@ class Config(Section, frozen=True, kw_only=True):
     metrics: Metrics = Metrics()
     review: Review = Review()
     serve: Serve = Serve()
+    webhook: Webhook = Webhook()
     export: Export = Export()
 
     @cached_property
@@ -175,6 +177,8 @@ SECRETS: dict[tuple[str, str], Callable[[str], bool]] = {
     ("review", "token"): bool,
     ("export", "webhook"): bool,  # anyone who knows its path can post to it
     ("review", "webhook"): bool,  # likewise
+    ("webhook", "flags"): bool,
+    ("webhook", "secrets"): bool,
     ("meaning", "key"): bool,
 }
 
@@ -187,5 +191,5 @@ def list_exposed_secrets(path: Path) -> list[str]:
     return [
         f"{section}.{key}"
         for (section, key), is_secret in SECRETS.items()
-        if is_secret(str(tables.get(section, {}).get(key, "")))
+        if is_secret(str(tables.get(section, {}).get(key) or ""))
     ]

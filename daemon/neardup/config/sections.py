@@ -5,6 +5,7 @@ First what is read ([source], [content], [extract], [reference]), then what is k
 [meaning]), and then what others see ([metrics], [review], [serve], [export]).
 """
 
+import re
 from datetime import time, timedelta
 from ipaddress import ip_network
 from pathlib import Path
@@ -19,6 +20,7 @@ from neardup.core.text.extraction import Extraction
 from neardup.option_values import DEFAULT_LISTEN, Format, Target, format_of, target_of, unknown_ending
 
 SHORTEST_TOKEN = 16  # characters
+WEBHOOK_SECRET = re.compile(r"whsec_(?=.{32,88}$)(?:[A-Za-z0-9+/]{4})*(?:[A-Za-z0-9+/]{2}==|[A-Za-z0-9+/]{3}=)?")
 # Kind of a section -> the keys that it needs
 SOURCE_NEEDS = {
     "manifest": ("manifest",),
@@ -440,6 +442,32 @@ class Serve(Section, frozen=True, kw_only=True):
             "429.",
         ),
     ] = 64
+
+
+class Webhook(Section, frozen=True, kw_only=True):
+    """[webhook]: who is posted to about single stories, and the secrets by which every webhook is signed."""
+
+    flags: Annotated[
+        HttpUrl, Meta(description="URL that receives the new flags of each story as JSON by POST. Empty means none.")
+    ] = ""
+    secrets: Annotated[
+        tuple[Secret, ...],
+        Meta(
+            max_length=2,
+            description="One or two secrets, each `whsec_` and 24 to 64 bytes in Base64, by which the messages to "
+            "every webhook are signed. Empty means no signature.",
+        ),
+    ] = ()
+
+    def __post_init__(self) -> None:
+        """Raise ValueError for a secret that is none."""
+        if not all(WEBHOOK_SECRET.fullmatch(secret) for secret in self.revealed):
+            raise ValueError("secrets: each is whsec_ and 24 to 64 bytes in Base64")
+
+    @property
+    def revealed(self) -> list[str]:
+        """The secrets themselves."""
+        return [secret.reveal() for secret in self.secrets]
 
 
 class Export(Section, frozen=True, kw_only=True):

@@ -169,7 +169,9 @@ def decide(  # noqa: PLR0917 - the fields of a form, in their order
             raise Conflict("another moderator has decided this pair meanwhile: look at it again")
         language, severity = languages.numbers(db)[row["language"]], tier_of(row["kind"]).severity
         decided = verdicts.DecidedPair(row["a"], row["b"], language, row["kind"], severity, joins_clusters=False)
-        return verdicts.put(db, [decided], verdict, note, moderator, now_ms())
+        decision = verdicts.put(db, [decided], verdict, note, moderator, now_ms())
+        verdicts.announce(db, decision, "verdict")
+        return decision
 
 
 def state(db: sqlite3.Connection, a: int, b: int) -> int:

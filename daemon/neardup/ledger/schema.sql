@@ -239,6 +239,18 @@ CREATE TABLE suppressed_pairs (
 CREATE INDEX suppressed_pairs_b ON suppressed_pairs (b);
 CREATE INDEX suppressed_pairs_verdict ON suppressed_pairs (verdict_id);
 
+-- The outbox of the webhooks, see neardup.ledger.webhook_events.  `event` is a JSON object.  An event is posted from `due_at` on, which is
+-- NULL once it is dead; `error` says why the last attempt failed.
+CREATE TABLE webhook_events (
+    event_id INTEGER PRIMARY KEY AUTOINCREMENT,
+    topic TEXT NOT NULL,
+    event TEXT NOT NULL,
+    due_at INTEGER,
+    attempts INTEGER NOT NULL DEFAULT 0,
+    error TEXT
+);
+CREATE INDEX webhook_events_due ON webhook_events (due_at) WHERE due_at IS NOT NULL;
+
 CREATE TABLE runs (
     run_id INTEGER PRIMARY KEY AUTOINCREMENT,
     command TEXT NOT NULL,

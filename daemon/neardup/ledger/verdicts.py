@@ -28,6 +28,7 @@ from neardup.ledger import (
     similarities,
     transaction,
     verification,
+    webhook_events,
 )
 from neardup.records import DECIDING, Kind, Language, Verdict, milliseconds, rfc3339
 
@@ -95,6 +96,7 @@ def _decide(db: sqlite3.Connection, flag_ids: Sequence[int], verdict: Verdict, n
     )
     _update_dependents(db, replaced)
     similarities.refresh(db)
+    announce(db, decision, "verdict")
     return decision
 
 
@@ -148,6 +150,7 @@ def undo(db: sqlite3.Connection, decision: int, moderator: str, seen: str) -> No
         verification.request_pairs(db, [(a, b) for _, a, b, _ in flags])
         _update_dependents(db, undone)
         similarities.refresh(db)
+        announce(db, decision, "undo")
 
 
 def forget(db: sqlite3.Connection, story_id: int) -> None:
@@ -326,6 +329,14 @@ def events_on_story(db: sqlite3.Connection, story_id: int) -> list[Event]:
 def events_of_decision(db: sqlite3.Connection, decision: int) -> list[Event]:
     """The verdict of a decision, and its undo if there was one."""
     return list(_events(db, "decision = ?2", LONG_AGO, decision))
+
+
+def announce(db: sqlite3.Connection, decision: int, name: str) -> None:
+    """Have the verdict of a decision or its undo posted, within the caller's transaction, if there is a webhook."""
+    if webhook_events.is_wanted(db, webhook_events.VERDICTS):
+        for event in events_of_decision(db, decision):
+            if event["event"] == name:
+                webhook_events.announce(db, webhook_events.VERDICTS, event)
 
 
 def _events(db: sqlite3.Connection, where: str, *values: object) -> Iterator[Event]:

@@ -1,19 +1,34 @@
-"""Posts the summary of a run to the webhook of [export], and verdicts to that of [review]."""
+"""Posts to webhooks, each message signed by `http.signatures` if [webhook] has secrets.
 
-from collections.abc import Mapping
+The summary of a run goes to that of [export], a few times if it must.  Verdicts, to that of [review], and the new flags
+of stories, to that of [webhook], are posted from the ledger's outbox until each has arrived.
+"""
+
+import asyncio
+import json
+import uuid
+from collections.abc import Awaitable, Callable, Mapping, Sequence
+from contextlib import suppress
 from typing import Any
 
-from neardup.config import Export
-from neardup.config.sections import Review
-from neardup.errors import Fatal, Transient
+from neardup.config import Config, Export
+from neardup.errors import Fatal, NeardupError, Transient
+from neardup.http.signatures import sign
+from neardup.ledger import now_ms, webhook_events
+from neardup.ledger.webhook_events import FLAGS, VERDICTS
 from neardup.records import Kind
 from neardup.retry import retry_call
+from neardup.telemetry.log import log
 
+Do = Callable[..., Awaitable[Any]]  # calls work on a connection to the ledger that writes, as `Ledger.do`
+POLL_SECONDS = 5.0  # what other processes have written is posted so late
 TIMEOUT_SECONDS = 10
 RETRIED_STATUSES = frozenset({408, 425, 429})  # and every 5xx
 
 
-async def notify_webhook(section: Export, command: str, status: str, facts: dict[str, Any]) -> None:
+async def notify_webhook(
+    section: Export, command: str, status: str, facts: dict[str, Any], secrets: Sequence[str] = ()
+) -> None:
     """POST the summary of a run and its export file as JSON; does nothing if [export] sets no webhook.
 
     `text` is the summary in one line, which chat services display.  Raises Transient if the webhook does not answer or
@@ -30,10 +45,13 @@ async def notify_webhook(section: Export, command: str, status: str, facts: dict
         **facts,
         "file": file,
     }
-    await retry_call("webhook", lambda: _post("export.webhook", url, body))
+    name = uuid.uuid4().hex
+    await retry_call("webhook", lambda: _post("export.webhook", url, name, body, secrets))
 
 
-async def notify_embedding(section: Export, status: str, found: Mapping[Kind, int]) -> None:
+async def notify_embedding(
+    section: Export, status: str, found: Mapping[Kind, int], secrets: Sequence[str] = ()
+) -> None:
     """POST how many translated and retold pairs are new, of the kinds that [export] names; does nothing if of none.
 
     Raises as `notify_webhook` does.
@@ -41,16 +59,68 @@ async def notify_embedding(section: Export, status: str, found: Mapping[Kind, in
     if section.webhook and section.webhook_kinds:
         facts: dict[str, Any] = {"flagged": {kind: found[kind] for kind in section.webhook_kinds}, "warnings": {}}
         body = {"text": summary_line("embed", status, facts, None), "command": "embed", "status": status, **facts}
-        await retry_call("webhook", lambda: _post("export.webhook", section.webhook, body))
+        name = uuid.uuid4().hex
+        await retry_call("webhook", lambda: _post("export.webhook", section.webhook, name, body, secrets))
 
 
-async def notify_verdict(section: Review, event: Mapping[str, Any]) -> None:
-    """POST an event of `ledger.verdicts` as JSON, with `text`, a line for a chat room.
+def topics_of(config: Config) -> dict[str, tuple[str, str]]:
+    """The topics of the outbox that have a webhook: each with its key in the configuration, and its URL."""
+    each = {VERDICTS: ("review.webhook", config.review.webhook), FLAGS: ("webhook.flags", config.webhook.flags)}
+    return {topic: (key, url) for topic, (key, url) in each.items() if url}
 
-    Raises as `notify_webhook` does.
+
+async def subscribe(do: Do, config: Config) -> None:
+    """Have the events of the topics that have a webhook kept from now on.  Raises as `Ledger.do` does."""
+    await do(webhook_events.subscribe, topics_of(config))
+
+
+async def post_events(do: Do, config: Config, wake: asyncio.Event) -> None:
+    """Post the events of the outbox as they are due, until cancelled; `wake` is set when there may be new ones.
+
+    What fails is logged once, and tried again: if this ended, events would wait without a word.
     """
-    body = {"text": verdict_line(event), **event}
-    await retry_call("webhook", lambda: _post("review.webhook", section.webhook, body))
+    failed: str | None = None
+    while True:
+        wake.clear()
+        try:
+            await post_due_events(do, config)
+            failed = None
+        except NeardupError as error:
+            if str(error) != failed:
+                log.warning("the events of webhooks cannot be read", why=str(error))
+            failed = str(error)
+        with suppress(TimeoutError):
+            await asyncio.wait_for(wake.wait(), POLL_SECONDS)
+
+
+async def post_due_events(do: Do, config: Config, clock: Callable[[], int] = now_ms) -> None:
+    """Post each event that is due, once.  Raises as `Ledger.do` does."""
+    topics = topics_of(config)
+    while await do(webhook_events.collect_flags, same_author=config.detection.same_author == "keep"):
+        pass
+    while claimed := await do(webhook_events.claim, clock()):
+        if claimed.topic not in topics:  # of another configuration
+            return
+        key, url = topics[claimed.topic]
+        line = verdict_line(claimed.event) if claimed.topic == VERDICTS else flags_line(claimed.event)
+        try:
+            await _post(key, url, claimed.name, {"text": line, **claimed.event}, config.webhook.revealed)
+        except NeardupError as error:
+            if await do(webhook_events.postpone, claimed, str(error), clock()):
+                log.warning("a webhook failed", event_id=claimed.name, attempt=claimed.attempt, why=str(error))
+            else:
+                log.error("an event of a webhook is dead", event_id=claimed.name, why=str(error))
+        else:
+            await do(webhook_events.drop, claimed)
+
+
+def flags_line(event: Mapping[str, Any]) -> str:
+    """`neardup: story 7 has 3 new flags (near, passage), similarity 62 %`."""
+    matches = event["matches"]
+    kinds = ", ".join(dict.fromkeys(match["kind"] for match in matches))
+    flags = f"{len(matches):,} new {'flag' if len(matches) == 1 else 'flags'} ({kinds})"
+    story = event["story_id"] if event["name"] is None else event["name"]
+    return f"neardup: story {story} has {flags}, similarity {event['similarity']:.0%}"
 
 
 def verdict_line(event: Mapping[str, Any]) -> str:
@@ -76,13 +146,16 @@ def summary_line(command: str, status: str, facts: dict[str, Any], file: str | N
     return f"neardup {command} {status}: {', '.join(parts)}"
 
 
-async def _post(key: str, url: str, body: dict[str, Any]) -> None:
+async def _post(key: str, url: str, name: str, event: Mapping[str, Any], secrets: Sequence[str]) -> None:
+    """POST an event of this name as JSON, signed.  Raises Transient and Fatal, which do not show the URL."""
+    body = json.dumps(event, ensure_ascii=False).encode("utf-8", "replace")
+    headers = {"Content-Type": "application/json", **sign(name, body, secrets, now_ms() // 1000)}
     import aiohttp  # noqa: PLC0415 - 0.3 s, for installations with a webhook only
 
     try:
         async with (
             aiohttp.ClientSession(timeout=aiohttp.ClientTimeout(total=TIMEOUT_SECONDS)) as session,
-            session.post(url, json=body, allow_redirects=False) as answer,
+            session.post(url, data=body, headers=headers, allow_redirects=False) as answer,
         ):
             status = answer.status
     except (aiohttp.ClientError, TimeoutError, OSError, ValueError) as error:

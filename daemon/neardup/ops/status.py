@@ -32,6 +32,7 @@ from neardup.ledger import (
     translate_errors,
     verdicts,
     versions,
+    webhook_events,
     works,
 )
 from neardup.ledger.cases import OpenCases
@@ -212,6 +213,7 @@ class Status:
     candidates_pending: int
     near_misses: int
     dead_letters: dict[str, int]
+    webhook_events: dict[str, int]
     reference: list[Catalogue]
     reference_warning: str | None
     marks: list[MarkCount]
@@ -244,6 +246,7 @@ async def status(config: Config) -> Status:
             candidates_pending=candidates.pending_count(db),
             near_misses=count_near_misses(db),
             dead_letters=dead_letters.counts(db),
+            webhook_events=dict(zip(("waiting", "dead"), webhook_events.count(db), strict=True)),
             reference=works.list_catalogues(db),
             reference_warning=None if config.reference else contents.explain_missing_section(works.count(db)),
             marks=marks.mark_counts(db),

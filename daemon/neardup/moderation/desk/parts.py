@@ -1,8 +1,7 @@
 """The parts of an open desk: its connections to the ledger, the texts it reads, and the verdicts it announces.
 
-A run may be writing to the ledger at the same time.  Each verdict and each undo is posted to `review.webhook`, in their
-order, after they are stored.  One that cannot be posted is a warning in the log; the verdict stays, and `neardup
-verdicts` has it.
+A run may be writing to the ledger at the same time.  A verdict is stored with its event in the outbox of the webhooks,
+from which it is posted soon.
 """
 
 import asyncio
@@ -19,11 +18,10 @@ from aiohttp import web
 from neardup.config import Config
 from neardup.errors import LedgerReplaced, NeardupError, Transient
 from neardup.http.login_limit import LoginLimit
-from neardup.ledger import Ledger, cases, connect, read, snapshot, verdicts
+from neardup.ledger import Ledger, cases, connect, read, snapshot
 from neardup.moderation.desk.moderators import Moderator
 from neardup.moderation.desk.sessions import Keys
 from neardup.moderation.interface import gettext
-from neardup.moderation.webhook import notify_verdict
 from neardup.pages.reader_pool import ReaderPool
 from neardup.query.compare import load_story
 from neardup.query.evidence import LoadedStory, UnreadableStory
@@ -36,12 +34,10 @@ T = TypeVar("T")
 READERS = 4
 BUSY_MS = 5_000  # shorter than a run waits, because a moderator is waiting for the page
 MAX_CONCURRENT_READS = 8  # texts of stories
-MAX_ANNOUNCEMENTS = 1_000  # that wait for a slow webhook
 SESSION = web.RequestKey("session", str)
 FORM = web.RequestKey("form", dict[str, str])
 READ_SECONDS = 10.0
 READ_TITLES_SECONDS = 60
-CLOSING_SECONDS = 10  # for what is still to be posted when the desk closes
 
 
 class Connections:
@@ -134,8 +130,8 @@ class Desk:
     moderators: Callable[[], Sequence[Moderator]]
     titles: TitleSearch
     open_passage_search: Callable[[], AbstractAsyncContextManager[PassageSearch]]
+    wake_posting: asyncio.Event  # a verdict may wait to be posted
     login_limit: LoginLimit = field(default_factory=LoginLimit)
-    announcements: asyncio.Queue[tuple[int, str]] = field(default_factory=lambda: asyncio.Queue(MAX_ANNOUNCEMENTS))
     reads: asyncio.Semaphore = field(default_factory=lambda: asyncio.Semaphore(MAX_CONCURRENT_READS))
 
     @property
@@ -191,50 +187,12 @@ async def load_text(desk: Desk, known: Mapping[str, Any]) -> LoadedStory | Unrea
 
 
 def announce_verdict(desk: Desk, decision: int, verdict: Verdict) -> None:
-    """Log a verdict that was stored, and have it posted."""
+    """Log a verdict that was stored, and have it posted soon."""
     log.info("a verdict was stored", decision=decision, verdict=str(verdict))
-    _announce(desk, decision, "verdict")
+    desk.wake_posting.set()
 
 
 def announce_undo(desk: Desk, decision: int) -> None:
-    """Log that a decision was undone, and have that posted."""
+    """Log that a decision was undone, and have that posted soon."""
     log.info("a verdict was undone", decision=decision)
-    _announce(desk, decision, "undo")
-
-
-def _announce(desk: Desk, decision: int, event: str) -> None:
-    if not desk.config.review.webhook:
-        return
-    try:
-        desk.announcements.put_nowait((decision, event))
-    except asyncio.QueueFull:
-        log.warning("review.webhook is too slow: a verdict was not posted", decision=decision)
-
-
-@asynccontextmanager
-async def announcing(desk: Desk) -> AsyncIterator[None]:
-    """Post what is announced meanwhile."""
-    posting = asyncio.create_task(_post(desk), name="announcements")
-    try:
-        yield
-        try:
-            async with asyncio.timeout(CLOSING_SECONDS):
-                await desk.announcements.join()
-        except TimeoutError:
-            log.warning("the desk closes before all verdicts are posted", left=desk.announcements.qsize() + 1)
-    finally:
-        posting.cancel()
-        await asyncio.gather(posting, return_exceptions=True)
-
-
-async def _post(desk: Desk) -> None:
-    while True:
-        decision, event = await desk.announcements.get()
-        try:
-            for record in await desk.ledger.read(verdicts.events_of_decision, decision):
-                if record["event"] == event:
-                    await notify_verdict(desk.config.review, record)
-        except NeardupError as error:
-            log.warning("a verdict was not posted", decision=decision, why=str(error))
-        finally:
-            desk.announcements.task_done()
+    desk.wake_posting.set()

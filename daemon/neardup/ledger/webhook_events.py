@@ -1,0 +1,143 @@
+"""The outbox of the webhooks: events that wait to be posted, each at least once.
+
+An event is written in the transaction of what it is about, so that neither is lost without the other; new flags are
+collected afterwards, from the last one that was.  A process claims an event before it posts it.  If it is killed, the
+claim ends, and another attempt follows; the receiver knows the event by its id.  After MOST_ATTEMPTS an event is dead:
+it stays on record with the reason, and is not posted again.
+"""
+
+import json
+import sqlite3
+from collections.abc import Collection, Mapping
+from itertools import groupby
+from typing import Any, NamedTuple
+
+from neardup.ledger import named_rows, now_ms, transaction
+from neardup.ledger.runs import get, put
+from neardup.records import rfc3339
+
+VERDICTS, FLAGS = "verdicts", "flags"  # the topics
+TOPICS, LAST_FLAG = "webhook_topics", "webhook_last_flag"
+MOST_ATTEMPTS = 15  # over a day and a half
+CLAIM_MS = 60_000
+FIRST_WAIT_MS, LONGEST_WAIT_MS = 5_000, 6 * 3_600_000
+FLAGS_AT_ONCE = 1_000
+MATCH_MEMBERS = ("kind", "status", "matched_id", "matched_name", "matched_title", "matched_author_id", "matched_path")
+NEW_FLAGS = (
+    "SELECT p.*, coalesce(s.similarity, 0) AS similarity FROM flags f CROSS JOIN pairs p ON p.flag_id = f.flag_id"
+    " LEFT JOIN similarities s ON s.story_id = p.story_id WHERE f.flag_id > ?1 AND f.flag_id <= ?2"
+    " AND f.status <> 'withdrawn' AND (?3 OR NOT f.same_author) ORDER BY p.story_id, p.severity, p.strength DESC"
+)
+Event = Mapping[str, Any]
+
+
+class Claimed(NamedTuple):
+    """An event to be posted; `name` is unique among all ledgers, and `attempt` counts from 1."""
+
+    event_id: int
+    name: str
+    topic: str
+    event: Event
+    attempt: int
+
+
+def subscribe(db: sqlite3.Connection, topics: Collection[str]) -> None:
+    """Record which topics have a webhook: their events are kept from now on, and those of others dropped."""
+    listed, before = " ".join(sorted(topics)), get(db, TOPICS) or ""
+    if listed == before:
+        return
+    with transaction(db):
+        put(db, TOPICS, listed)
+        if FLAGS in topics and FLAGS not in before.split():
+            put(db, LAST_FLAG, str(_last_flag(db)))
+        for topic in {VERDICTS, FLAGS}.difference(topics):
+            db.execute("DELETE FROM webhook_events WHERE topic = ?", (topic,))
+
+
+def is_wanted(db: sqlite3.Connection, topic: str) -> bool:
+    """Whether a topic has a webhook."""
+    return topic in (get(db, TOPICS) or "").split()
+
+
+def announce(db: sqlite3.Connection, topic: str, event: Event) -> None:
+    """Add an event to the outbox, within the caller's transaction."""
+    db.execute(
+        "INSERT INTO webhook_events (topic, event, due_at) VALUES (?, ?, ?)",
+        (topic, json.dumps(event, ensure_ascii=False), now_ms()),
+    )
+
+
+def collect_flags(db: sqlite3.Connection, *, same_author: bool) -> bool:
+    """Add an event for each story with new flags, those of the same author on request; returns whether there were any.
+
+    A story's flags are those with earlier stories, in the order of `pairs`.
+    """
+    last = int(get(db, LAST_FLAG) or 0)
+    if not is_wanted(db, FLAGS) or last >= _last_flag(db):
+        return False
+    with transaction(db):
+        last, until = int(get(db, LAST_FLAG) or 0), min(last + FLAGS_AT_ONCE, _last_flag(db))
+        rows = named_rows(db, NEW_FLAGS, (last, until, same_author)).fetchall()
+        for _, flags in groupby(rows, lambda row: row["story_id"]):
+            announce(db, FLAGS, _flags_event(list(flags)))
+        put(db, LAST_FLAG, str(until))
+    return True
+
+
+def _flags_event(rows: list[sqlite3.Row]) -> Event:
+    story = rows[0]
+    return {
+        "event": "flags",
+        "at": rfc3339(max(row["flagged_at"] for row in rows)),
+        "story_id": story["story_id"],
+        "name": story["story_name"],
+        "title": story["story_title"],
+        "author_id": story["story_author_id"],
+        "language": story["language"],
+        "similarity": story["similarity"],
+        "matches": [{member.removeprefix("matched_"): row[member] for member in MATCH_MEMBERS} for row in rows],
+    }
+
+
+def claim(db: sqlite3.Connection, now: int) -> Claimed | None:
+    """The next event that is due at a time, for this process alone during CLAIM_MS; None if none is due."""
+    due = "SELECT event_id FROM webhook_events WHERE due_at <= ?1 ORDER BY event_id LIMIT 1"
+    if db.execute(due, (now,)).fetchone() is None:  # reading needs no turn
+        return None
+    with transaction(db):
+        row = db.execute(
+            f"UPDATE webhook_events SET due_at = ?2, attempts = attempts + 1 WHERE event_id = ({due})"
+            " RETURNING event_id, topic, event, attempts",
+            (now, now + CLAIM_MS),
+        ).fetchone()
+    if row is None:
+        return None
+    event_id, topic, event, attempt = row
+    return Claimed(event_id, f"{get(db, 'ledger_id')}-{event_id}", topic, json.loads(event), attempt)
+
+
+def drop(db: sqlite3.Connection, event: Claimed) -> None:
+    """Remove an event, which was delivered."""
+    db.execute("DELETE FROM webhook_events WHERE event_id = ?", (event.event_id,))
+
+
+def postpone(db: sqlite3.Connection, event: Claimed, why: str, now: int) -> bool:
+    """Record why an attempt failed; returns whether another one follows, after a time that grows."""
+    has_ended = event.attempt >= MOST_ATTEMPTS
+    wait = min(FIRST_WAIT_MS * 3 ** (event.attempt - 1), LONGEST_WAIT_MS)
+    db.execute(
+        "UPDATE webhook_events SET due_at = ?, error = ? WHERE event_id = ?",
+        (None if has_ended else now + wait, why, event.event_id),
+    )
+    return not has_ended
+
+
+def count(db: sqlite3.Connection) -> tuple[int, int]:
+    """The number of events that wait, and of those that are dead."""
+    waiting, dead = db.execute("SELECT count(due_at), count(*) - count(due_at) FROM webhook_events").fetchone()
+    return waiting, dead
+
+
+def _last_flag(db: sqlite3.Connection) -> int:
+    row = db.execute("SELECT seq FROM sqlite_sequence WHERE name = 'flags'").fetchone()
+    return row[0] if row else 0
