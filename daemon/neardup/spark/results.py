@@ -27,7 +27,7 @@ from neardup.spark.session import Batches, in_microseconds, spark_schema
 # As the view `sources` of a ledger says: an author who is not known counts as another.
 BY_OTHERS = "(story_author_id = matched_author_id) IS NOT TRUE"
 OF_SOURCE = ("id", "title", "author_id", "name", "catalogue", "licence", "published_at", "updated_at")
-UNDECIDED = ("verdict", "moderator", "note", "decided_at", "undone_at", "undone_by", "known_since")
+UNDECIDED = ("verdict", "moderator", "note", "decided_at", "undone_at", "undone_by", "hidden", "known_since")
 
 Checkpoint = Callable[[DataFrame, str], DataFrame]  # writes a folder of this name, and reads it
 
