@@ -140,7 +140,7 @@ def proof(config: "Config", story: str | None, since: Path | None, *, head: bool
     """
     import msgspec
 
-    from neardup.ops.proof import make_key, prove, prove_head, read_proof
+    from neardup.query.proof import make_key, prove, prove_head, read_proof
 
     if sum([story is not None, head, since is not None, new_key]) != 1:
         raise Misuse("proof: give either the ID of a story, --head, --since or --new-key")
@@ -163,7 +163,7 @@ def verify_proof(config: "Config | None", file: Path, key: str, page: Path | Non
 
     Exits with 1 where the proof does not hold.
     """
-    from neardup.ops.proof import read_proof, verify
+    from neardup.query.proof import read_proof, verify
     from neardup.records import rfc3339
 
     public_key = _read(Path(key)).decode(errors="replace") if Path(key).is_file() else key

@@ -12,7 +12,7 @@ from neardup.core.text.extraction import Extraction
 from neardup.core.verify.text import Text
 from neardup.errors import Fatal, Misuse, NeardupError
 from neardup.ledger import connect
-from neardup.ops.proof import Proof, make_key, prove, prove_head, read_proof, verify
+from neardup.query.proof import Proof, make_key, prove, prove_head, read_proof, verify
 
 from tests.support.builders import commit, fingerprinted
 
