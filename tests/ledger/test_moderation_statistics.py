@@ -2,6 +2,7 @@
 
 import sqlite3
 from collections import Counter
+from collections.abc import Iterator
 from contextlib import closing
 from itertools import combinations
 from typing import NamedTuple
@@ -11,8 +12,8 @@ from hypothesis import strategies as st
 from neardup.core.verify.tiers import SIMILAR
 from neardup.ledger import case_queue, cases, moderation_statistics, runs
 from neardup.ledger.case_queue import CaseSelection
-from neardup.ledger.moderation_statistics import DAY_MS, Agreement, Waiting
-from neardup.records import DECIDING, Verdict
+from neardup.ledger.moderation_statistics import DAY_MS, Agreement, DecidedCase, Waiting
+from neardup.records import DECIDING, Kind, Verdict
 
 from tests.support.builders import flag_pair, ledger_in_memory
 from tests.support.languages import HINDI
@@ -40,6 +41,7 @@ decisions = st.lists(
         st.booleans(),
     ),
     max_size=8,
+    unique_by=lambda decision: decision.at,
 ).map(lambda found: sorted(found, key=lambda decision: decision.at))
 
 
@@ -63,6 +65,11 @@ def decided(decisions: list[Given]) -> sqlite3.Connection:
                     1 if decision.is_undone else None,
                 ),
             )
+    db.execute(
+        "UPDATE flags SET status = coalesce((SELECT verdict FROM active_verdicts v"
+        " WHERE v.a = flags.a AND v.b = flags.b), 'open')"
+    )
+    cases.refresh(db)
     return db
 
 
@@ -72,29 +79,48 @@ def test_statistics_count_the_verdicts_that_stand(decisions: list[Given], since_
     since = since_day * DAY_MS
     standing = [decision for decision in decisions if not decision.is_undone and decision.verdict in DECIDING]
     with closing(decided(decisions)) as db:
-        assert moderation_statistics.count_decisions(db, since) == Counter(
-            (decision.moderator, decision.at // 2) for decision in standing if decision.at // 2 >= since_day
-        )
-        assert moderation_statistics.waiting_times(db, since) == waiting_of(standing, since)
+        given_last = {
+            pair: [given for given in decisions if pair in given.pairs and not given.is_undone] for pair in PAIRS
+        }
+        latest = {pair: found[-1] for pair, found in given_last.items() if found and found[-1].verdict in DECIDING}
+        decided_cases = moderation_statistics.list_decided(db, since)
+        assert Counter(decided_cases) == Counter(decided_of(latest, since, case_of(db)))
+        assert moderation_statistics.count_opened(db, since) == opened_of(since, case_of(db))
         assert moderation_statistics.agreement(db, since) == agreement_of(standing, since)
 
 
-def waiting_of(standing: list[Given], since: int) -> Waiting | None:
-    lengths = []
-    for n, pair in enumerate(PAIRS, 1):
-        times = [
-            time
-            for decision in standing
-            if pair in decision.pairs and (time := decision.at * DAY_MS // 2) >= n * DAY_MS
-        ]
-        if times and times[0] >= since:
-            lengths.append(times[0] - n * DAY_MS)
-    lengths.sort()
+def case_of(db: sqlite3.Connection) -> dict[tuple[int, int], int]:
+    return {(a, b): case_id for a, b, case_id in db.execute("SELECT a, b, case_id FROM flags")}
+
+
+def decided_of(
+    latest: dict[tuple[int, int], Given], since: int, case_of: dict[tuple[int, int], int]
+) -> Iterator[DecidedCase]:
+    """The decided cases, given the verdict of each pair that has one."""
+    for case_id in set(case_of.values()):
+        members = [pair for pair in PAIRS if case_of[pair] == case_id]
+        if latest.keys() >= set(members):
+            last = max((latest[pair] for pair in members), key=lambda given: given.at)
+            at = last.at * DAY_MS // 2
+            opened = min(PAIRS.index(pair) + 1 for pair in members) * DAY_MS
+            if at >= since:
+                yield DecidedCase(SIMILAR, last.moderator, at, max(at - opened, 0))
+
+
+def opened_of(since: int, case_of: dict[tuple[int, int], int]) -> Counter[tuple[Kind, int]]:
+    first = {case_of[pair]: n for n, pair in reversed(list(enumerate(PAIRS, 1)))}
+    return Counter((SIMILAR, day) for day in first.values() if day * DAY_MS >= since)
+
+
+@given(st.lists(st.integers(0, 50), max_size=30))
+def test_waiting_times_are_quantiles(lengths: list[int]) -> None:
+    found = moderation_statistics.waiting_times(DecidedCase(SIMILAR, "Asha", 0, length) for length in lengths)
     if not lengths:
-        return None
+        assert found is None
+        return
     middle = max(length for length in lengths if sum(other < length for other in lengths) < len(lengths) / 2)
-    most = next(length for length in lengths if sum(other <= length for other in lengths) >= 0.9 * len(lengths))
-    return Waiting(len(lengths), middle, most)
+    most = next(n for n in sorted(lengths) if sum(other <= n for other in lengths) >= 0.9 * len(lengths))
+    assert found == Waiting(len(lengths), middle, most)
 
 
 def agreement_of(standing: list[Given], since: int) -> Agreement:

@@ -56,7 +56,7 @@ PAGES = {
 VISIBLE = "title", "aria-label", "placeholder", "alt"
 # Names, texts and codes: what is no wording of the desk.
 FOREIGN = "script, style, kbd, bdi, code, .words, .languages, body [lang=en]"
-NAMES = {"neardup", "review", "UTC", "PDF", "SimHash", "Esc", "copier"}
+NAMES = {"neardup", "review", "UTC", "PDF", "SimHash", "Esc", "copier", "Asha"}
 
 
 def catalogue(code: str) -> Catalog:

@@ -34,8 +34,8 @@ COLUMNS = (
 )
 PUT = (
     "INSERT INTO cases (case_id, lead, language, author, similarity, severity, score, kinds, statuses, flags,"
-    " open_flags, stories, same_author, hidden, flagged_at, unsure, is_ordered, catalogues)"
-    " VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)"
+    " open_flags, stories, same_author, hidden, opened_at, flagged_at, unsure, is_ordered, catalogues)"
+    " VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)"
 )
 KINDS, STATUSES = kinds(), ("open", *DECIDING)
 Flags = dict[int, sqlite3.Row]  # by flag_id
@@ -190,6 +190,7 @@ def _row(case_id: int, every: Sequence[sqlite3.Row], asking: dict[int, str]) -> 
         len({story for row in rows for story in (row["a"], row["b"])}),
         all(row["author_a"] is not None and row["author_a"] == row["author_b"] for row in rows),
         hidden,
+        min(row["flagged_at"] for row in rows),
         max(row["flagged_at"] for row in rows),
         json.dumps(sorted({asking[row["flag_id"]] for row in rows if row["flag_id"] in asking}), ensure_ascii=False),
         all(row["is_ordered"] for row in rows if row["later"] == lead["later"]),

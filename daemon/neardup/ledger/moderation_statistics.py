@@ -1,27 +1,41 @@
 """What moderators have decided lately, how fast and how alike, and what waits.  Days are those of UTC.
 
-A verdict that was undone does not count, nor one that decides nothing.  A pair counts by itself where its case was
-decided as a whole, unless decisions are counted.
+A verdict that was undone does not count, nor one that decides nothing.  A case is decided once none of its pairs is
+open, by the last verdict on them; the cases are those of the last `cases.refresh`.
 """
 
 import sqlite3
 from collections import Counter
+from collections.abc import Iterable
 from dataclasses import dataclass
 
 from neardup.ledger import languages
 from neardup.records import DECIDING, Kind, Language
 
 DAY_MS = 86_400_000
-LATEST = 2_000  # verdicts since a time, of which the waiting times and the agreement are computed
+LATEST = 2_000  # verdicts since a time, of which the agreement is computed
 STATUSES = ("open", *DECIDING)
 DECIDED = ", ".join(f"'{verdict}'" for verdict in DECIDING)
 
 
 @dataclass(frozen=True, slots=True)
-class Waiting:
-    """How long pairs waited for their verdict, in milliseconds: the median, and the time that nine in ten kept to."""
+class DecidedCase:
+    """A case without an open pair: its most severe kind, who gave the last verdict on it and when.
 
-    pairs: int
+    `waited` is how long that took since its first flag.  Times are milliseconds.
+    """
+
+    kind: Kind
+    moderator: str
+    decided_at: int
+    waited: int
+
+
+@dataclass(frozen=True, slots=True)
+class Waiting:
+    """How long cases waited until they were decided, in milliseconds: the median, and what nine in ten kept to."""
+
+    cases: int
     median: int
     ninth_decile: int
 
@@ -34,29 +48,41 @@ class Agreement:
     agreeing: int
 
 
-def count_decisions(db: sqlite3.Connection, since: int) -> Counter[tuple[str, int]]:
-    """The number of decisions since a time, by moderator and by the day, counted from 1970."""
+def count_opened(db: sqlite3.Connection, since: int) -> Counter[tuple[Kind, int]]:
+    """The cases whose first flag was made since a time, by most severe kind and by the day, counted from 1970."""
     rows = db.execute(
-        f"SELECT moderator, decided_at / {DAY_MS}, count(DISTINCT decision) FROM verdicts v"
-        f" WHERE decided_at >= ? AND {_stands('v')} GROUP BY 1, 2",
+        f"SELECT kinds, opened_at / {DAY_MS}, count(*) FROM cases WHERE opened_at >= ? AND NOT hidden GROUP BY 1, 2",
         (since,),
     )
-    return Counter({(moderator, day): n for moderator, day, n in rows})
+    opened: Counter[tuple[Kind, int]] = Counter()
+    for kinds, day, n in rows:
+        opened[_most_severe(kinds), day] += n
+    return opened
 
 
-def waiting_times(db: sqlite3.Connection, since: int) -> Waiting | None:
-    """How long the pairs waited whose flag got its first verdict since a time; None if there are none."""
+def list_decided(db: sqlite3.Connection, since: int) -> list[DecidedCase]:
+    """The cases without an open pair, whose last verdict was given since a time."""
     rows = db.execute(
-        f"SELECT v.decided_at - f.flagged_at FROM {_latest()} v CROSS JOIN flags f ON f.a = v.a AND f.b = v.b"
-        " WHERE v.decided_at >= f.flagged_at AND NOT EXISTS"
-        " (SELECT 1 FROM verdicts w WHERE w.a = v.a AND w.b = v.b AND w.verdict_id < v.verdict_id"
-        f" AND w.decided_at >= f.flagged_at AND {_stands('w')}) ORDER BY 1",
+        "SELECT c.kinds, d.moderator, d.decided_at, max(d.decided_at - c.opened_at, 0) FROM"
+        " (SELECT f.case_id, max(v.decided_at) AS decided_at, v.moderator"  # SQLite reads the moderator of the latest
+        " FROM verdicts v CROSS JOIN flags f ON f.a = v.a AND f.b = v.b"
+        f" WHERE v.decided_at >= ? AND {_stands('v')} GROUP BY f.case_id) d"
+        " CROSS JOIN cases c ON c.case_id = d.case_id WHERE c.open_flags = 0 AND NOT c.hidden",
         (since,),
     )
-    lengths = [row[0] for row in rows]
+    return [DecidedCase(_most_severe(kinds), *rest) for kinds, *rest in rows]
+
+
+def waiting_times(decided: Iterable[DecidedCase]) -> Waiting | None:
+    """How long these cases waited; None if there are none."""
+    lengths = sorted(case.waited for case in decided)
     if not lengths:
         return None
     return Waiting(len(lengths), lengths[(len(lengths) - 1) // 2], lengths[(9 * len(lengths) - 1) // 10])
+
+
+def _most_severe(kinds: str) -> Kind:
+    return kinds.strip(",").partition(",")[0]
 
 
 def agreement(db: sqlite3.Connection, since: int) -> Agreement:

@@ -406,7 +406,7 @@ END;
 -- What moderators decide as one: the flags of a cluster, or of a story that is in none with its sources; see
 -- neardup.ledger.cases.  `case_id` is the lowest id in the cluster, works apart, or the id of the story; `lead` is the story with the
 -- highest similarity, `author` its author.  `stories` counts sources, too.  Flags that `detection.same_author = "hide"` leaves out count only in a case without
--- others, which is `hidden`.  `kinds`, `statuses` and `catalogues` are lists like ",exact,near,"; the last
+-- others, which is `hidden`.  `opened_at` and `flagged_at` are the times of the first flag and of the last.  `kinds`, `statuses` and `catalogues` are lists like ",exact,near,"; the last
 -- are those of the works copied; `unsure` a JSON array of the
 -- moderators who asked for a second opinion on its open flags.  `history` counts the cases of the author with the verdict
 -- plagiarism; `is_ordered` says that the lead is known to be later than the stories it matches.
@@ -425,6 +425,7 @@ CREATE TABLE cases (
     stories INTEGER NOT NULL,
     same_author INTEGER NOT NULL,
     hidden INTEGER NOT NULL,
+    opened_at INTEGER NOT NULL,
     flagged_at INTEGER NOT NULL,
     unsure TEXT NOT NULL,
     is_ordered INTEGER NOT NULL,

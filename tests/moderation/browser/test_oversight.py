@@ -6,7 +6,8 @@ from pathlib import Path
 
 import pytest
 from axe_playwright_python.sync_playwright import Axe  # type: ignore[import-untyped]
-from neardup.ledger import connect, read
+from neardup.ledger import connect, read, transaction
+from neardup.records import Verdict
 from playwright.sync_api import Browser, Page, expect
 
 from tests.moderation.browser.conftest import configured, copy_of, restore
@@ -15,6 +16,7 @@ from tests.support.copying_story import CopiedFrom, write_copying_story
 from tests.support.desk_browser import Desk, Moderator, serving, signed_in
 from tests.support.desk_corpus import prose, write
 from tests.support.languages import HINDI
+from tests.support.verdicts import decide_case
 
 NOTES = '{ en = ["Word for word", "By the poet"], hi = ["शब्दशः"] }'
 COPIES = range(1001, 1041, 10)  # the stories of "copier", each with one source, the story before it
@@ -99,3 +101,26 @@ def test_saved_note_is_chosen_with_keys_and_edited(asha: Moderator, desk: Desk) 
     with closing(read(desk.neardup.ledger)) as db:
         [(note,)] = db.execute("SELECT note FROM verdicts").fetchall()
     assert note == "By the poet, page 7"
+
+
+def test_charts_of_the_statistics_are_as_high_as_their_tables_say(asha: Moderator, desk: Desk) -> None:
+    with closing(connect(desk.neardup.ledger)) as db:
+        for n, story in enumerate(COPIES[:3]):
+            decide_case(db, story, Verdict.PLAGIARISM if n else Verdict.NOT_SIMILAR)
+        with transaction(db):
+            db.execute("UPDATE verdicts SET decided_at = decided_at - 86400000 WHERE b = ?", (COPIES[0],))
+            db.execute("UPDATE flags SET flagged_at = flagged_at - 2 * 86400000")
+    page = asha.go("/statistics")
+    drawn = page.locator("section:has(#by-moderator) rect")
+    titles = [title.partition(", ")[2] for title in drawn.locator("title").all_text_contents()]
+    assert titles == ["Asha: 1", "Asha: 2"], "one case was decided yesterday and two today"
+    heights = drawn.evaluate_all("all => all.map(one => one.getBoundingClientRect().height)")
+    assert abs(2 * heights[0] - heights[1]) < 2, "the columns are not in proportion"
+    expect(page.get_by_text("Time from the first flag to the decision of 3 cases: median 2 days")).to_be_visible()
+    page.locator("section:has(#by-moderator) summary").click()
+    rows = page.locator("section:has(#by-moderator) tbody tr").all_inner_texts()
+    assert [row.split("\t")[1:] for row in rows] == [["2", "2"], ["1", "1"]]
+    for width in asha.windows():
+        assert asha.fits(), width
+        assert is_accessible(page), width
+        asha.shot(f"statistics-{width}")

@@ -1,46 +1,110 @@
-"""The page of statistics: what moderators decided in the last 30 days, how fast and how alike, and what waits."""
+"""The page of statistics: what moderators decided in the last 30 days, how fast and how alike, and what waits.
+
+Its charts are made here, as the rectangles of an SVG image with a legend; the same figures stand in a table below each.
+"""
 
 import sqlite3
 from collections import Counter
+from collections.abc import Hashable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
+from typing import TypeVar
 
 from aiohttp import web
 
-from neardup.core.verify.tiers import kinds
+from neardup.core.verify.tiers import kinds, tier_of
 from neardup.ledger import meaning_flags, moderation_statistics, now_ms, verdicts
-from neardup.ledger.moderation_statistics import DAY_MS, Agreement, Waiting
+from neardup.ledger.moderation_statistics import DAY_MS, Agreement, DecidedCase
 from neardup.moderation.desk.pages import page, require_moderator
 from neardup.moderation.desk.parts import desk_of
-from neardup.moderation.interface import CURRENT
-from neardup.moderation.wording import describe_duration, percent
-from neardup.records import Kind, Language
+from neardup.moderation.evidence.story_report import COLOURS
+from neardup.moderation.interface import CURRENT, gettext, translate_later
+from neardup.moderation.wording import describe_duration, name_verdict, percent
+from neardup.records import Kind, Language, Verdict
 
 DAYS = 30
 MARGIN_BAND = 0.05
+N = TypeVar("N", bound=Hashable)
+MATCHES_ALL_THE_SAME = translate_later("match with another verdict")
+
+
+@dataclass(frozen=True, slots=True)
+class Bar:
+    """A part of a column: `n` of a series, at `y` from the top with a height, both in percent of the chart."""
+
+    column: int
+    y: float
+    height: float
+    series: int
+    n: int
+
+
+@dataclass(frozen=True, slots=True)
+class Chart:
+    """Stacked columns: the `labels` of the series, the `heads` of the columns, and `counts` by series and by column.
+
+    A column is as high as its sum, of which `highest` is the largest; with `shares`, every column is as high as the
+    chart.
+    """
+
+    labels: tuple[str, ...]
+    heads: tuple[str, ...]
+    counts: tuple[tuple[int, ...], ...]
+    shares: bool = False
+
+    @property
+    def highest(self) -> int:
+        return max(map(sum, zip(*self.counts, strict=True)), default=0)
+
+    @property
+    def totals(self) -> tuple[int, ...]:
+        """The sum of each series."""
+        return tuple(map(sum, self.counts))
+
+    @property
+    def bars(self) -> list[Bar]:
+        """The parts of all columns that are not empty, the first series at the bottom."""
+        found = []
+        for column, counted in enumerate(zip(*self.counts, strict=True)):
+            whole, below = sum(counted) if self.shares else self.highest, 0
+            for series, n in enumerate(counted):
+                below += n
+                if n:
+                    found.append(Bar(column, 100 * (whole - below) / whole, 100 * n / whole, series, n))
+        return found
+
+    @staticmethod
+    def colour(series: int) -> int:
+        """The colour of a series, as of the sources of a story: one each for the first ones, and 0 for all others."""
+        return series + 1 if series < COLOURS else 0
+
+
+def chart_of(
+    counts: Mapping[tuple[N, int], int], labels: Mapping[N, str], heads: Mapping[int, str], *, shares: bool = False
+) -> Chart:
+    """The chart of counts by series and column, with the series that count something in the order of their labels."""
+    shown = [name for name in labels if any(counts.get((name, column)) for column in heads)]
+    return Chart(
+        tuple(labels[name] for name in shown),
+        tuple(heads.values()),
+        tuple(tuple(counts.get((name, column), 0) for column in heads) for name in shown),
+        shares,
+    )
 
 
 @dataclass(frozen=True, slots=True)
 class Statistics:
-    """The figures of `ledger.statistics` for the last DAYS days, and for today; the days are counted from 1970."""
+    """The figures of `moderation_statistics` for the last DAYS days, and for today; the days are counted from 1970."""
 
     days: range
-    decisions: Counter[tuple[str, int]]
-    waiting: Waiting | None
+    opened: Counter[tuple[Kind, int]]
+    decided: list[DecidedCase]
     agreement: Agreement
     precision: list[sqlite3.Row]
     precision_by_margin: list[sqlite3.Row]
     oldest: tuple[int, int] | None
     flagged: Counter[tuple[Language, Kind]]
     fingerprinted: int
-
-    @property
-    def moderators(self) -> list[str]:
-        """The moderators who decided something, those with the most decisions first."""
-        of_moderator: Counter[str] = Counter()
-        for (moderator, _), n in self.decisions.items():
-            of_moderator[moderator] += n
-        return [moderator for moderator, _ in of_moderator.most_common()]
 
 
 async def show(request: web.Request) -> web.Response:
@@ -49,13 +113,21 @@ async def show(request: web.Request) -> web.Response:
     now = now_ms()
     await desk_of(request).ledger.refresh_cases()
     found = await desk_of(request).ledger.read(_statistics, now)
+    heads = {day: CURRENT.get().day(datetime.fromtimestamp(day * 86_400, UTC)) for day in found.days}
+    names = {kind: gettext(tier_of(kind).label) for kind in kinds()}
+    by_moderator = Counter((case.moderator, case.decided_at // DAY_MS) for case in found.decided)
+    busiest = [moderator for moderator, _ in Counter(case.moderator for case in found.decided).most_common()]
+    waiting = moderation_statistics.waiting_times(found.decided)
     return page(
         request,
         "statistics.html.j2",
         found=found,
-        highest=max(found.decisions.values(), default=0),
-        dates={day: CURRENT.get().day(datetime.fromtimestamp(day * 86_400, UTC)) for day in found.days},
-        waits=found.waiting and [_length(found.waiting.median), _length(found.waiting.ninth_decile)],
+        opened=chart_of(found.opened, names, heads),
+        decided=chart_of(Counter((case.kind, case.decided_at // DAY_MS) for case in found.decided), names, heads),
+        by_moderator=chart_of(by_moderator, {name: name for name in busiest}, heads),
+        upheld=_chart_of_verdicts(found.precision, names),
+        waiting=waiting,
+        waits=waiting and [_length(waiting.median), _length(waiting.ninth_decile)],
         agreeing=percent(found.agreement.agreeing / found.agreement.pairs) if found.agreement.pairs else None,
         oldest_wait=found.oldest and _length(now - found.oldest[1]),
     )
@@ -66,8 +138,8 @@ def _statistics(db: sqlite3.Connection, now: int) -> Statistics:
     since = (today - DAYS + 1) * DAY_MS
     return Statistics(
         range(today - DAYS + 1, today + 1),
-        moderation_statistics.count_decisions(db, since),
-        moderation_statistics.waiting_times(db, since),
+        moderation_statistics.count_opened(db, since),
+        moderation_statistics.list_decided(db, since),
         moderation_statistics.agreement(db, since),
         [row for row in verdicts.verdict_counts(db) if row["judged"] and row["kind"] in kinds()],
         meaning_flags.precision(db, MARGIN_BAND),
@@ -75,6 +147,23 @@ def _statistics(db: sqlite3.Connection, now: int) -> Statistics:
         moderation_statistics.count_flagged(db, today * DAY_MS),
         moderation_statistics.count_fingerprinted(db, today * DAY_MS),
     )
+
+
+def _chart_of_verdicts(rows: Sequence[sqlite3.Row], names: Mapping[Kind, str]) -> Chart:
+    """How the decided pairs of each kind were judged: a column a kind, of rows of `verdicts.verdict_counts`."""
+    counts: Counter[tuple[str, int]] = Counter()
+    for row in rows:
+        column, dismissed = list(names).index(row["kind"]), row["not_similar"]
+        counts[Verdict.PLAGIARISM, column] += row["plagiarism"]
+        counts[MATCHES_ALL_THE_SAME, column] += row["judged"] - row["plagiarism"] - dismissed
+        counts[Verdict.NOT_SIMILAR, column] += dismissed
+    labels = {
+        Verdict.PLAGIARISM: name_verdict(Verdict.PLAGIARISM),
+        MATCHES_ALL_THE_SAME: gettext(MATCHES_ALL_THE_SAME),
+        Verdict.NOT_SIMILAR: name_verdict(Verdict.NOT_SIMILAR),
+    }
+    judged = {column: name for column, name in enumerate(names.values()) if any(key[1] == column for key in counts)}
+    return chart_of(counts, labels, judged, shares=True)
 
 
 def _length(milliseconds: int) -> str:
