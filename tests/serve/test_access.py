@@ -77,6 +77,10 @@ async def test_each_operation_takes_a_token_with_its_right(tmp_path: Path) -> No
         ("GET", "/v1/stories/1/matches"): Right.CHECK,
         ("PUT", "/v1/stories/1"): Right.STORE,
         ("DELETE", "/v1/stories/1"): Right.FORGET,
+        ("PUT", "/v1/drafts/1"): Right.STORE,
+        ("POST", "/v1/drafts/1/check"): Right.CHECK,
+        ("GET", "/v1/drafts/1"): Right.CHECK,
+        ("DELETE", "/v1/drafts/1"): Right.STORE,
     }
     async with http_service(configuration(tmp_path, tokens=path), never_open) as (client, _):
         for (method, address), needed in operations.items():

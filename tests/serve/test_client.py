@@ -18,6 +18,7 @@ from hypothesis import strategies as st
 from neardup.serve.messages import (
     CheckAnswer,
     CompareAnswer,
+    Draft,
     Forgotten,
     MatchesAnswer,
     Problem,
@@ -177,6 +178,10 @@ async def test_every_operation_has_its_call_in_both_clients() -> None:
         lambda client: client.story("1"),
         lambda client: client.matches(1),
         lambda client: client.forget(1),
+        lambda client: client.put_draft(1, **story | {"author_id": 2}),
+        lambda client: client.draft(1),
+        lambda client: client.check_draft(1),
+        lambda client: client.discard_draft(1),
     ]
 
     def by_sync(url: str, call: Callable[[Any], Any]) -> None:
@@ -212,6 +217,8 @@ def test_the_results_are_typed() -> None:
         assert_type(client.story(1), Stored)
         assert_type(client.matches(1), MatchesAnswer)
         assert_type(client.forget(1), Forgotten)
+        assert_type(client.put_draft(1, language="hi", text="एक", author_id=2), CheckAnswer)
+        assert_type(client.draft(1), Draft)
 
     async def use_async(client: neardup.AsyncClient) -> None:
         assert_type(await client.check(story_id=1, language="hi", text="एक", author_id=2), CheckAnswer)

@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 from jsonschema import Draft202012Validator
 from neardup.http.problems import METHOD_NOT_ALLOWED, NOT_FOUND
-from neardup.serve.messages import CheckRequest, ComparedStory, PutRequest
+from neardup.serve.messages import CheckRequest, ComparedStory, DraftRequest, PutRequest
 from neardup.serve.openapi import ALWAYS, WITH_BODY, document
 from neardup.serve.operations import OPERATIONS
 from openapi_python_client import generate
@@ -25,7 +25,7 @@ from tests.support.languages import HINDI
 from tests.support.sample_texts import STORIES
 
 VALUES = (None, "", "a", "कथा", "HINDI", "2026-11-20T02:00:00Z", -1, 0, 1, 2**63 - 1, 2**63, 0.5, True)
-MODELS = (CheckRequest, PutRequest, ComparedStory)
+MODELS = (CheckRequest, PutRequest, DraftRequest, ComparedStory)
 OF_OPERATIONS = {*ALWAYS, *WITH_BODY, *(kind for operation in OPERATIONS for kind in operation.problems)}
 
 

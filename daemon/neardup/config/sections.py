@@ -433,6 +433,9 @@ class Serve(Section, frozen=True, kw_only=True):
     max_body_bytes: Annotated[
         int, Meta(gt=0, description="A request with a larger body is refused with status 413.")
     ] = 8_000_000
+    draft_days: Annotated[
+        int, Meta(gt=0, le=3_650, description="Days after which a draft that is not saved again expires.")
+    ] = 30
     queue: Annotated[
         int,
         Meta(

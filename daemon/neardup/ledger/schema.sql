@@ -95,6 +95,20 @@ CREATE TABLE first_seen_blocks (block INTEGER PRIMARY KEY, hash BLOB NOT NULL);
 -- Stories that were forgotten on request.  No listing brings them back.
 CREATE TABLE forgotten (story_id INTEGER PRIMARY KEY, forgotten_at INTEGER NOT NULL);
 
+-- Drafts, see neardup.ledger.drafts: `text` is compressed by zlib.
+CREATE TABLE drafts (
+    story_id INTEGER PRIMARY KEY,
+    name TEXT,
+    language INTEGER NOT NULL,
+    author_id TEXT NOT NULL,
+    title TEXT,
+    text BLOB NOT NULL,
+    words INTEGER NOT NULL,
+    saved_at INTEGER NOT NULL,
+    expires_at INTEGER NOT NULL
+);
+CREATE INDEX drafts_expires ON drafts (expires_at);
+
 -- The submitted stories, by number, that the process with the lock is to look up once more, by these passage hashes.
 CREATE TABLE unsettled (number INTEGER PRIMARY KEY, hashes BLOB NOT NULL);
 

@@ -33,6 +33,7 @@ from neardup.ledger import (
     transaction,
     verdicts,
     verification,
+    webhook_events,
     works,
 )
 from neardup.ledger.passages import NONE_FOUND, FoundCommon, forget_examples
@@ -200,6 +201,8 @@ def _erase(db: sqlite3.Connection, ids: Collection[int]) -> int:
         for table in ("flags", "meaning_flags"):
             removed += db.execute(f"DELETE FROM {table} WHERE a = ?1 OR b = ?1", (story_id,)).rowcount
         verdicts.forget(db, story_id)
+        webhook_events.forget(db, story_id)
+        removed += db.execute("DELETE FROM drafts WHERE story_id = ?", (story_id,)).rowcount
         removed += dead_letters.strike_pages(db, story_id)
     marks.remove(db, list(ids))
     removed += dead_letters.strike(db, [str(story_id) for story_id in ids])

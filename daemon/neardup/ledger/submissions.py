@@ -14,6 +14,7 @@ from neardup.ledger import (
     AMONG,
     candidates,
     dead_letters,
+    drafts,
     json_list,
     languages,
     marks,
@@ -90,6 +91,7 @@ def commit(db: sqlite3.Connection, submitted: Submitted, version: str, *, again:
         unseen = submitted.unseen(db)
         for matches in (submitted.matches, unseen):
             candidates.nominate(db, matches)
+        drafts.remove_draft(db, story.id)
         put_unsettled(db, story.id, submitted.outcome.fingerprint.passages)
         flagged = verification.put_verified(db, submitted.assessed, version)
         similarities.refresh(db)

@@ -132,6 +132,15 @@ def postpone(db: sqlite3.Connection, event: Claimed, why: str, now: int) -> bool
     return not has_ended
 
 
+def forget(db: sqlite3.Connection, story_id: int) -> None:
+    """Remove the events that name a story, within the caller's transaction."""
+    db.execute(
+        "DELETE FROM webhook_events WHERE EXISTS (SELECT 1 FROM json_tree(event)"
+        " WHERE key IN ('story_id', 'id', 'a', 'b') AND atom = ?)",
+        (story_id,),
+    )
+
+
 def count(db: sqlite3.Connection) -> tuple[int, int]:
     """The number of events that wait, and of those that are dead."""
     waiting, dead = db.execute("SELECT count(due_at), count(*) - count(due_at) FROM webhook_events").fetchone()

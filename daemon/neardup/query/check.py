@@ -54,7 +54,8 @@ Rows = Mapping[int, Mapping[str, Any]]  # of the ledger's view `described`, by i
 class Submission:
     """A text to check or to store, with what is known of its story; `published_at` is in milliseconds.
 
-    `name` is the id in the listing where that is no integer; `story_id` is then made from it.
+    `name` is the id in the listing where that is no integer; `story_id` is then made from it.  What else the author of
+    a draft wrote does not count.
     """
 
     language: Language
@@ -64,6 +65,7 @@ class Submission:
     author_id: str | None = None
     title: str | None = None
     published_at: int | None = None
+    is_draft: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -173,7 +175,7 @@ def _is_by_another(story: Verified, submission: Submission) -> bool:
 
 def _is_hidden(story: Verified, submission: Submission, detection: Detection) -> bool:
     reuse_expected = detection.same_author == "hide" and tier_of(story.kind).reuse_expected
-    return reuse_expected and not _is_by_another(story, submission)
+    return (reuse_expected or submission.is_draft) and not _is_by_another(story, submission)
 
 
 def _is_earlier(story: Verified, submission: Submission) -> bool:

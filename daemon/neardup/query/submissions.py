@@ -19,7 +19,8 @@ from neardup.core.text.html import opening, page_title
 from neardup.core.text.scripts import script_of_most
 from neardup.core.verify.text import Text
 from neardup.errors import Forgotten, Misuse, TooLarge
-from neardup.ledger import Ledger, candidates, stories, submissions
+from neardup.ledger import Ledger, candidates, drafts, stories, submissions
+from neardup.ledger.drafts import Draft
 from neardup.ledger.submissions import Stored, Submitted
 from neardup.nomination.matches import matches_of
 from neardup.nomination.one_text import find_unseen
@@ -125,6 +126,14 @@ class Submissions:
         with suppress(TimeoutError):
             async with asyncio.timeout(seconds):
                 await verifier.verify(await self._ledger.do(candidates.pending_of, [story_id]))
+
+    async def put_draft(self, draft: Draft) -> None:
+        """Store a draft.  Raises as `ledger.drafts.put_draft`."""
+        await self._ledger.do(drafts.put_draft, draft)
+
+    async def discard_draft(self, story_id: int) -> None:
+        """Remove a draft, if there is one."""
+        await self._ledger.do(drafts.remove_draft, story_id)
 
     async def forget(self, story_id: int) -> bool:
         """Remove a story, and keep listings from bringing it back; returns whether the ledger held anything of it.

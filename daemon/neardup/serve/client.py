@@ -31,7 +31,16 @@ from yarl import URL
 
 from neardup.errors import NeardupError
 from neardup.serve import messages
-from neardup.serve.messages import CheckAnswer, CompareAnswer, Forgotten, MatchesAnswer, Problem, Stored
+from neardup.serve.messages import (
+    CheckAnswer,
+    CompareAnswer,
+    DiscardedDraft,
+    Draft,
+    Forgotten,
+    MatchesAnswer,
+    Problem,
+    Stored,
+)
 
 A = TypeVar("A", bound=messages.Answer)
 T = TypeVar("T")
@@ -54,6 +63,16 @@ class Story(TypedDict):
     author_id: NotRequired[int | str | None]
     title: NotRequired[str | None]
     published_at: NotRequired[str | None]  # RFC 3339
+
+
+class DraftText(TypedDict):
+    """A draft: its language, its author, and either `text` or `html`."""
+
+    language: str
+    author_id: int | str
+    text: NotRequired[str]
+    html: NotRequired[str]
+    title: NotRequired[str | None]
 
 
 class Side(TypedDict, total=False):
@@ -145,6 +164,23 @@ class AsyncClient:
         """Forget a story."""
         return await self._send("DELETE", _path_of(story_id), None, Forgotten)
 
+    async def put_draft(self, story_id: int | str, **draft: Unpack[DraftText]) -> CheckAnswer:
+        """Store a draft, in place of the former one, and check it; what its author wrote before is no match."""
+        body = _body(messages.DraftRequest, draft)
+        return await self._send("PUT", _path_of(story_id, "drafts"), body, CheckAnswer)
+
+    async def draft(self, story_id: int | str) -> Draft:
+        """When a draft was saved, and when it expires."""
+        return await self._send("GET", _path_of(story_id, "drafts"), None, Draft)
+
+    async def check_draft(self, story_id: int | str) -> CheckAnswer:
+        """Check a draft again, as it was saved last."""
+        return await self._send("POST", f"{_path_of(story_id, 'drafts')}/check", None, CheckAnswer)
+
+    async def discard_draft(self, story_id: int | str) -> DiscardedDraft:
+        """Discard a draft."""
+        return await self._send("DELETE", _path_of(story_id, "drafts"), None, DiscardedDraft)
+
     async def close(self) -> None:
         """Close the connections."""
         if self._session is not None:
@@ -230,12 +266,12 @@ def _body(model: type[BaseModel], members: Mapping[str, Any]) -> bytes:
         raise InvalidArgument("a text has lone surrogates, which UTF-8 cannot encode") from None
 
 
-def _path_of(story_id: int | str) -> str:
+def _path_of(story_id: int | str, collection: str = "stories") -> str:
     try:
         listed = LISTED_ID.validate_python(story_id)
     except ValidationError as error:
         raise InvalidArgument(f"story_id: {_in_words(error)}") from None
-    return f"/v1/stories/{quote(str(listed), safe='', errors='replace')}"
+    return f"/v1/{collection}/{quote(str(listed), safe='', errors='replace')}"
 
 
 def _in_words(error: ValidationError) -> str:
@@ -311,6 +347,22 @@ class Client:
     def forget(self, story_id: int | str) -> Forgotten:
         """Forget a story."""
         return self._run(self._open.forget(story_id))
+
+    def put_draft(self, story_id: int | str, **draft: Unpack[DraftText]) -> CheckAnswer:
+        """Store a draft, in place of the former one, and check it; what its author wrote before is no match."""
+        return self._run(self._open.put_draft(story_id, **draft))
+
+    def draft(self, story_id: int | str) -> Draft:
+        """When a draft was saved, and when it expires."""
+        return self._run(self._open.draft(story_id))
+
+    def check_draft(self, story_id: int | str) -> CheckAnswer:
+        """Check a draft again, as it was saved last."""
+        return self._run(self._open.check_draft(story_id))
+
+    def discard_draft(self, story_id: int | str) -> DiscardedDraft:
+        """Discard a draft."""
+        return self._run(self._open.discard_draft(story_id))
 
     def close(self) -> None:
         """Close the connections, and cancel the calls under way."""

@@ -97,8 +97,8 @@ def _require_one(model: BaseModel, *names: str) -> None:
         raise ValueError(f"give either {' or '.join(names)}")
 
 
-class StoryRequest(Request):
-    """A story: its text, or its page as HTML, and what is known of it."""
+class TextRequest(Request):
+    """The text of a story, or its page as HTML, and what is known of it."""
 
     model_config = ConfigDict(json_schema_extra=_one_of("text", "html"))
 
@@ -109,12 +109,23 @@ class StoryRequest(Request):
         default=None, description="Matches with stories of the same author may not count."
     )
     title: str | None = None
-    published_at: Time | None = Field(default=None, description="RFC 3339; UTC if it names no zone.")
 
     @model_validator(mode="after")
     def _has_one_text(self) -> Self:
         _require_one(self, "text", "html")
         return self
+
+
+class StoryRequest(TextRequest):
+    """A story: its text, or its page as HTML, and what is known of it."""
+
+    published_at: Time | None = Field(default=None, description="RFC 3339; UTC if it names no zone.")
+
+
+class DraftRequest(TextRequest):
+    """A draft to store and to check."""
+
+    author_id: AuthorId = Field(description="What else this author wrote is no match of the draft.")
 
 
 class CheckRequest(StoryRequest):
@@ -230,6 +241,24 @@ class Stored(Answer):
     copied_words: int = Field(description="Words that stand in earlier stories by others.")
     similarity: float = Field(description="Their share of the words, 0 to 1.")
     hidden: bool = Field(description="Whether moderators ask to hide it until they have decided it.")
+
+
+class Draft(Answer):
+    """A draft as it was saved last."""
+
+    story_id: ShownId
+    language: str
+    title: str | None
+    author_id: str
+    words: int
+    saved_at: str
+    expires_at: str
+
+
+class DiscardedDraft(Answer):
+    """There is no draft with this id any more."""
+
+    story_id: ShownId
 
 
 class RecordedMatch(Answer):

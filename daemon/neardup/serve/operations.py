@@ -16,7 +16,7 @@ from neardup import errors
 from neardup.core.page import Unreadable, prepare
 from neardup.core.verify.text import Text
 from neardup.http.problems import INVALID, TOO_LARGE, ProblemType, Refused, WrongMember
-from neardup.ledger import flags, similarities, snapshot, stories
+from neardup.ledger import drafts, flags, now_ms, similarities, snapshot, stories
 from neardup.ledger.flags import JOINING, Selection, earlier_of
 from neardup.pages.results import ReadFailed, explain
 from neardup.query.check import CheckResult, Submission
@@ -34,6 +34,9 @@ from neardup.serve.messages import (
     ComparedStory,
     CompareRequest,
     CopiedPassage,
+    DiscardedDraft,
+    Draft,
+    DraftRequest,
     Forgotten,
     Match,
     MatchesAnswer,
@@ -45,6 +48,7 @@ from neardup.serve.messages import (
     Stored,
     StoryId,
     StoryRequest,
+    TextRequest,
     problem_of,
     shown_id,
     story_id_of,
@@ -55,8 +59,11 @@ from neardup.source.parse import parse_time, path_of, printable, refuse_work
 from neardup.telemetry.metrics import CHECKS
 
 MOST_WORDS = 500_000  # five novels
+DAY_MS = 86_400_000
 UNKNOWN_STORY = ProblemType("unknown-story", 404, "The story is not on record")
 FORGOTTEN = ProblemType("forgotten", 409, "The story was forgotten on request")
+UNKNOWN_DRAFT = ProblemType("unknown-draft", 404, "There is no such draft, or it has expired")
+OTHER_AUTHOR = ProblemType("other-author", 409, "The story with this id is by another author")
 NO_STORY = ProblemType("no-story", 422, "The text or the page yields no story to compare")
 T = TypeVar("T")
 V = TypeVar("V")
@@ -145,7 +152,7 @@ async def put(parts: ServiceParts, story_id: StoryId, request: PutRequest, deadl
     return _answer_of(result, story_id, deadline)
 
 
-async def _submission_of(parts: ServiceParts, request: StoryRequest, story_id: StoryId | None) -> Submission:
+async def _submission_of(parts: ServiceParts, request: TextRequest, story_id: StoryId | None) -> Submission:
     """The submission that a request describes, its members as a listing would have them.  Raises Refused."""
     if story_id is not None:
         _valid("id", refuse_work, str(story_id.shown))
@@ -156,8 +163,14 @@ async def _submission_of(parts: ServiceParts, request: StoryRequest, story_id: S
         name=None if story_id is None else story_id.name,
         author_id=request.author_id or None,
         title=printable(request.title),
-        published_at=None if request.published_at is None else parse_time(request.published_at),
+        published_at=_published_at(request),
+        is_draft=isinstance(request, DraftRequest),
     )
+
+
+def _published_at(request: TextRequest) -> int | None:
+    given = request.published_at if isinstance(request, StoryRequest) else None
+    return None if given is None else parse_time(given)
 
 
 def _valid(member: str, parse: Callable[[V], T], value: V) -> T:
@@ -165,7 +178,11 @@ def _valid(member: str, parse: Callable[[V], T], value: V) -> T:
     try:
         return parse(value)
     except ValueError as error:
-        raise Refused(INVALID, str(error), errors=(WrongMember(member, str(error)),)) from None
+        raise _refuse_member(member, str(error)) from None
+
+
+def _refuse_member(member: str, why: str) -> Refused:
+    return Refused(INVALID, why, errors=(WrongMember(member, why),))
 
 
 def _answer_of(result: CheckResult, story_id: StoryId | None, deadline: Deadline) -> CheckAnswer:
@@ -199,6 +216,77 @@ def _match_of(match: FoundMatch) -> Match:
             for start, end, match_start, match_end in match.spans
         ],
     )
+
+
+# Drafts.
+
+
+async def put_draft(parts: ServiceParts, story_id: StoryId, request: DraftRequest, deadline: Deadline) -> CheckAnswer:
+    """PUT /v1/drafts/{id}.  The draft is stored before it is checked.  Raises Refused."""
+    submission = await _submission_of(parts, request, story_id)
+    if submission.author_id is None:
+        raise _refuse_member("author_id", "a draft has an author")
+    now, text = now_ms(), submission.text
+    draft = drafts.Draft(
+        story_id.number,
+        story_id.name,
+        submission.language,
+        submission.author_id,
+        submission.title,
+        text.written,
+        text.fingerprint.words,
+        saved_at=now,
+        expires_at=now + parts.config.serve.draft_days * DAY_MS,
+    )
+    try:
+        await parts.submissions.put_draft(draft)
+    except errors.Forgotten as error:
+        raise Refused(FORGOTTEN, str(error)) from None
+    except drafts.OfAnotherAuthor as error:
+        raise Refused(OTHER_AUTHOR, str(error)) from None
+    return _answer_of(await parts.checker.check(submission, deadline=deadline.left), story_id, deadline)
+
+
+async def check_draft(parts: ServiceParts, story_id: StoryId, deadline: Deadline) -> CheckAnswer:
+    """POST /v1/drafts/{id}/check: as when it was saved, against the stories of now.  Raises Refused."""
+    draft = await _find_draft(parts, story_id)
+    text = await text_of(parts, draft.text, None)
+    submission = Submission(
+        draft.language, text, draft.story_id, draft.name, draft.author_id, draft.title, is_draft=True
+    )
+    try:
+        await parts.reader.do(drafts.refuse_other_author, draft)
+    except drafts.OfAnotherAuthor as error:  # since it was saved
+        raise Refused(OTHER_AUTHOR, str(error)) from None
+    return _answer_of(await parts.checker.check(submission, deadline=deadline.left), story_id, deadline)
+
+
+async def draft_of(parts: ServiceParts, story_id: StoryId, _: Deadline) -> Draft:
+    """GET /v1/drafts/{id}.  Raises Refused if there is none."""
+    draft = await _find_draft(parts, story_id)
+    return Draft(
+        story_id=shown_id(draft.story_id, draft.name),
+        language=draft.language,
+        title=draft.title,
+        author_id=draft.author_id,
+        words=draft.words,
+        saved_at=rfc3339(draft.saved_at),
+        expires_at=rfc3339(draft.expires_at),
+    )
+
+
+async def discard_draft(parts: ServiceParts, story_id: StoryId, _: Deadline) -> DiscardedDraft:
+    """DELETE /v1/drafts/{id}.  Raises Refused if there is none."""
+    await _find_draft(parts, story_id)
+    await parts.submissions.discard_draft(story_id.number)
+    return DiscardedDraft(story_id=story_id.shown)
+
+
+async def _find_draft(parts: ServiceParts, story_id: StoryId) -> drafts.Draft:
+    draft = await parts.reader.do(drafts.find_draft, story_id.number, now_ms())
+    if draft is None:
+        raise Refused(UNKNOWN_DRAFT, f"there is no draft {story_id.shown}, or it has expired")
+    return draft
 
 
 # Comparisons.
@@ -398,6 +486,50 @@ OPERATIONS = (
         put,
         "by size",
         (NO_STORY, FORGOTTEN),
+        writes=True,
+    ),
+    Operation(
+        "PUT",
+        "/v1/drafts/{id}",
+        "Store a draft, in place of the former one, and check it; what its author wrote before is no match",
+        Right.STORE,
+        messages.DraftRequest,
+        messages.CheckAnswer,
+        put_draft,
+        "by size",
+        (NO_STORY, FORGOTTEN, OTHER_AUTHOR),
+        writes=True,
+    ),
+    Operation(
+        "POST",
+        "/v1/drafts/{id}/check",
+        "Check a draft again, as it was saved last",
+        Right.CHECK,
+        None,
+        messages.CheckAnswer,
+        check_draft,
+        "long",
+        (NO_STORY, UNKNOWN_DRAFT, OTHER_AUTHOR),
+    ),
+    Operation(
+        "GET",
+        "/v1/drafts/{id}",
+        "Show when a draft was saved, and when it expires",
+        Right.CHECK,
+        None,
+        messages.Draft,
+        draft_of,
+        problems=(UNKNOWN_DRAFT,),
+    ),
+    Operation(
+        "DELETE",
+        "/v1/drafts/{id}",
+        "Discard a draft",
+        Right.STORE,
+        None,
+        messages.DiscardedDraft,
+        discard_draft,
+        problems=(UNKNOWN_DRAFT,),
         writes=True,
     ),
     Operation(
