@@ -3,10 +3,14 @@
 import base64
 import hashlib
 import re
+import unicodedata
+from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import cache, partial
 from importlib.resources import files
 from typing import TYPE_CHECKING, Any
+
+from markupsafe import Markup
 
 from neardup import __version__
 from neardup.core.languages import Languages
@@ -37,6 +41,8 @@ if TYPE_CHECKING:
 
 # Control characters, bidirectional formatting, interlinear annotation, and lone surrogates.
 INVISIBLE = re.compile("[\x00-\x08\x0b-\x1f\x7f-\x9f\u202a-\u202e\u2066-\u2069\ufff9-\ufffb\ud800-\udfff]")
+RIGHT_TO_LEFT = {"R", "AL", "AN"}
+STAND_INS = re.compile("([\ue000-\ue002])")  # for names in a sentence that is not made yet
 LAST_C0_CONTROL = 0x1F  # Unicode has a visible symbol for each of these, from U+2400 on
 
 
@@ -104,6 +110,27 @@ def visible(text: object) -> str:
     return INVISIBLE.sub(_visible_form, str(text))
 
 
+def isolated(name: object) -> str:
+    """Visible text that keeps the order of what stands around it, also if it is written from right to left."""
+    text = visible(name)
+    if any(unicodedata.bidirectional(letter) in RIGHT_TO_LEFT for letter in text):
+        return Markup("<bdi>{}</bdi>").format(text)
+    return text
+
+
+def order_of_row(row: Mapping[str, Any]) -> str:
+    """The sentence of `describe_row_order`, with its names isolated."""
+    names = {
+        "\ue000": row["matched_name"] or row["matched_id"],
+        "\ue001": row["story_name"] or row["story_id"],
+        "\ue002": row["catalogue"],
+    }
+    first, second, catalogue = names
+    stand_ins = {"matched_name": first, "story_name": second, "catalogue": row["catalogue"] and catalogue}
+    sentence = describe_row_order({**row, **stand_ins})
+    return Markup("").join(isolated(names[part]) if part in names else part for part in STAND_INS.split(sentence))
+
+
 def _visible_form(found: re.Match[str]) -> str:
     code = ord(found[0])
     if code <= LAST_C0_CONTROL:
@@ -137,6 +164,7 @@ def inline_assets(languages: Languages) -> InlineAssets:
 
 FILTERS = {
     "visible": visible,
+    "isolated": isolated,
     "percent": lambda share: percent(share).replace(" ", "\N{NO-BREAK SPACE}"),
     "readable_time": lambda time: CURRENT.get().time(time),
     "evidence": lambda row: describe_signals(row).replace(" %", "\N{NO-BREAK SPACE}%"),
@@ -165,6 +193,6 @@ GLOBALS: dict[str, Any] = {
     "list_dates": list_dates,
     "dates_of": dates_of,
     "dates_of_row": dates_of_row,
-    "describe_row_order": describe_row_order,
+    "describe_row_order": order_of_row,
     "describe_source_order": describe_source_order,
 }
