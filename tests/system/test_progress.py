@@ -6,11 +6,19 @@ import pty
 import re
 import subprocess
 import sys
+from collections.abc import AsyncIterator, Iterator
+from contextlib import contextmanager
 from datetime import datetime
+from pathlib import Path
 
 import pytest
 from neardup import __version__
 from neardup.cli import console
+from neardup.cli.maintain import print_checks
+from neardup.config import Config, Content, Source
+from neardup.ops import doctor
+from neardup.ops.doctor import CheckResult, Level
+from neardup.telemetry import log as log_module
 
 from tests.support.command import Ended, Neardup
 
@@ -87,6 +95,35 @@ def test_a_short_command_shows_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
             pass
     assert _read(owner) == b""
     os.close(owner)
+
+
+def test_a_silent_command_has_lines_in_a_log(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setattr(log_module, "LOG_EVERY_SECONDS", 0.01)
+    shown = ""
+    with console.show_waiting("audit"):
+        while "working" not in shown:
+            shown += capsys.readouterr().out
+    assert "progress" in shown and "audit" in shown
+
+
+def test_doctor_shows_that_it_works_before_each_line(monkeypatch: pytest.MonkeyPatch) -> None:
+    waits: list[str] = []
+
+    @contextmanager
+    def waiting(command: str) -> Iterator[None]:
+        waits.append(command)
+        yield
+
+    async def examine(_: Config) -> AsyncIterator[CheckResult]:
+        for part in ("ledger", "index"):
+            yield CheckResult(part, Level.OK, "")
+
+    monkeypatch.setattr(console, "show_waiting", waiting)
+    monkeypatch.setattr(doctor, "examine", examine)
+    print_checks(Config(source=Source(manifest=Path("none.csv")), content=Content(url="file:/none")))
+    assert waits == 3 * ["doctor"], "one for each part, and one to the end"
 
 
 def test_the_bar_names_the_phases_of_a_run(neardup: Neardup) -> None:

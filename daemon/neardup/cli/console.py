@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any, TextIO
 import click
 
 from neardup.errors import NeardupError
-from neardup.telemetry.log import load_structlog, log, logging_meanwhile, set_up_log
+from neardup.telemetry.log import load_structlog, log, logging_phase, set_up_log
 
 if TYPE_CHECKING:
     from rich.progress import Progress
@@ -179,7 +179,7 @@ def show_waiting(command: str) -> Iterator[None]:
     It is for work that has no count to show; nothing may be printed meanwhile.
     """
     if not sys.stderr.isatty():
-        with logging_meanwhile(lambda: log.info("progress", command=command, phase="working")):
+        with logging_phase(command, "working"):
             yield
         return
     ended = Event()

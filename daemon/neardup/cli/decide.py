@@ -378,7 +378,12 @@ def suspects(
 
     choice = MarkFilter(reason, tuple(find_language(config.registry, name) for name in names), author)
     most = limit or (-1 if as_json else SHOWN)
-    with closing(read(config.ledger.path)) as db, translate_errors(config.ledger.path), snapshot(db):
+    with (
+        closing(read(config.ledger.path)) as db,
+        translate_errors(config.ledger.path),
+        snapshot(db),
+        console.show_waiting("suspects"),
+    ):
         total, reasons = marks.count_stories(db, choice)
         stories = marks.list_stories(db, choice, most) if by == "story" else []
         authors = marks.list_authors(db, choice, most) if by == "author" else []

@@ -61,15 +61,18 @@ def print_checks(config: "Config", *, as_json: bool = False) -> "set[Level]":
     from neardup.ops.doctor import examine
 
     async def print_results(_: "asyncio.Event") -> "set[Level]":
-        levels = set()
-        async for result in examine(config):
+        levels, results = set["Level"](), examine(config)
+        while True:
+            with console.show_waiting("doctor"):
+                result = await anext(results, None)
+            if result is None:
+                return levels
             levels.add(result.level)
             facts = {"part": result.part, "good": result.good, "level": result.level, "said": result.message}
             label = result.level if result.good else result.level.upper()
             click.echo(
                 json.dumps(facts, ensure_ascii=False) if as_json else f"{label:4} {result.part}: {result.message}"
             )
-        return levels
 
     return run_async(print_results)
 

@@ -296,7 +296,8 @@ def embed(config: "Config", *, since: str | None, imported: Path | None, as_json
 
     async def do_embed(stop: "asyncio.Event") -> "EmbeddingSummary | ImportSummary":
         if imported is not None:
-            return await import_vectors(config, open_readers, imported, stop)
+            with console.show_waiting("embed"):
+                return await import_vectors(config, open_readers, imported, stop)
         with console.show_count("embed") as report:
             done = await embed_waiting(config, open_readers, stop, known_since, report)
         await _notify(config, "stopped" if stop.is_set() else "done", done)

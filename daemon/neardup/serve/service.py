@@ -8,7 +8,7 @@ its threads would go on, beside those of the request that takes its place.
 import asyncio
 import time
 from collections.abc import Callable, Coroutine
-from contextlib import AbstractAsyncContextManager, suppress
+from contextlib import AbstractAsyncContextManager, AsyncExitStack, suppress
 from dataclasses import dataclass
 from functools import partial
 from typing import Any, TypeVar
@@ -26,7 +26,7 @@ from neardup.pages.reader_pool import ReaderPool
 from neardup.query.check import Checker
 from neardup.query.submissions import Submissions
 from neardup.serve.tokens import Token
-from neardup.telemetry.log import log
+from neardup.telemetry.log import log, logging_phase
 from neardup.telemetry.metrics import QUEUE_DEPTH, RETRIES
 
 T = TypeVar("T")
@@ -199,7 +199,9 @@ class Service:
                 try:
                     if former is not None:
                         former.refuse_successor()
-                    async with self._open_parts() as parts:
+                    async with AsyncExitStack() as stack:
+                        with logging_phase("serve", "opening ledger and index"):
+                            parts = await stack.enter_async_context(self._open_parts())
                         self._parts, former = parts, parts.reader
                         self._set_doing("serving")
                         await self._closing.wait()

@@ -6,7 +6,7 @@ to load than all else of structlog.
 
 import sys
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import AbstractContextManager, contextmanager
 from functools import cache
 from threading import Event, Thread
 from typing import Any
@@ -59,6 +59,11 @@ def logging_meanwhile(log_line: Callable[[], None]) -> Iterator[None]:
     finally:
         ended.set()
         logging.join()
+
+
+def logging_phase(command: str, phase: str) -> AbstractContextManager[None]:
+    """Log from time to time, while the context lasts, that a command is still in a phase that has no count."""
+    return logging_meanwhile(lambda: log.info("progress", command=command, phase=phase))
 
 
 def _configure() -> None:

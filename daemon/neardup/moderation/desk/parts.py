@@ -27,7 +27,7 @@ from neardup.query.compare import load_story
 from neardup.query.evidence import LoadedStory, UnreadableStory
 from neardup.query.search import PassageSearch, TitleSearch
 from neardup.records import Verdict
-from neardup.telemetry.log import log
+from neardup.telemetry.log import log, logging_phase
 
 P = ParamSpec("P")
 T = TypeVar("T")
@@ -155,7 +155,8 @@ async def reading_titles(titles: TitleSearch) -> AsyncIterator[None]:
     async def read_titles() -> None:
         while True:
             try:
-                await titles.catch_up()
+                with logging_phase("review", "reading titles for the search"):
+                    await titles.catch_up()
             except NeardupError as error:
                 log.warning("the titles cannot be read for the search", why=str(error))
             await asyncio.sleep(READ_TITLES_SECONDS)
