@@ -9,7 +9,7 @@ from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from enum import StrEnum
 from functools import lru_cache
-from typing import Any, NewType, Self
+from typing import Any, Literal, NamedTuple, NewType, Self
 
 import numpy as np
 import numpy.typing as npt
@@ -152,7 +152,7 @@ _ELEMENTS = (
     " svg, template, textarea"
 )
 _ATTRIBUTES = "alt, bgcolor, color, data, dir, hidden, href, placeholder, popover, src, srcset, style, text, value"
-# Why a page took the slow road, on which styles are computed.  Each is a metric label.
+# Why the styles of a page were computed.  Each is a metric label.
 RENDER_REASONS = (
     "style sheet",
     "annotations",
@@ -160,6 +160,19 @@ RENDER_REASONS = (
     *(f"element {name}" for name in _ELEMENTS.split(", ")),
     *(f"attribute {name}" for name in _ATTRIBUTES.split(", ")),
 )
+
+
+class Rendering(NamedTuple):
+    """Why a story was rendered, one of RENDER_REASONS, and by what: `native` is the library in C.
+
+    Of most pages only the story is looked at, and nothing is rendered.
+    """
+
+    reason: str
+    by: Literal["native", "python"]
+
+
+RENDERINGS = tuple(Rendering(reason, by) for by in ("native", "python") for reason in RENDER_REASONS)
 
 
 @dataclass(frozen=True, slots=True)

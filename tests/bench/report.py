@@ -96,6 +96,9 @@ def show_flows(runs: Runs, reference: str) -> None:
     out.print(table)
 
 
+ROADS = "only the story,\nrendered in C, in Python"
+
+
 def show_beds(runs: Runs, bare: str) -> None:
     """Print medians, and their ratios to those of the bare bed."""
     figures: dict[str, Callable[[Run], float | None]] = {
@@ -107,10 +110,11 @@ def show_beds(runs: Runs, bare: str) -> None:
         "peak MiB, all\nprocesses": lambda run: run.flow.peak_mb or None,
     }
     medians = {name: [_median_of(flow_runs, value) for value in figures.values()] for name, flow_runs in runs.items()}
-    absolute, relative = table_of("pages", *figures, "on the\nfast road"), table_of("times the bare bed", *figures)
+    absolute, relative = table_of("pages", *figures, ROADS), table_of("times the bare bed", *figures)
     for name, flow_runs in runs.items():
-        fast = _median_of(flow_runs, lambda run: run.flow.fast)
-        absolute.add_row(name, *(_or_dash(value, ",.0f") for value in medians[name]), _or_dash(fast, ".0%"))
+        roads = flow_runs[0].flow.roads
+        shares = " ".join(f"{share:.0%}" for share in roads) if roads else "-"
+        absolute.add_row(name, *(_or_dash(value, ",.0f") for value in medians[name]), shares)
         pairs = zip(medians[name], medians[bare], strict=True)
         relative.add_row(name, *(_or_dash(value and base and value / base, ".2f") for value, base in pairs))
     out.print(absolute)

@@ -59,7 +59,7 @@ async def run(config: Config, command: str = "backfill") -> Measured:
     if counts.fingerprinted != counts.listed:
         raise RuntimeError(f"not every story was fingerprinted: {counts.as_dict()}")
     measured.stories, measured.pairs = counts.listed, counts.flagged.total()
-    measured.stages, measured.fast = stage_seconds(), fast_share()
+    measured.stages, measured.roads = stage_seconds(), road_shares()
     return measured
 
 
@@ -69,11 +69,12 @@ def stage_seconds() -> dict[str, float]:
     return {sample.labels["stage"]: sample.value for sample in histogram.samples if sample.name.endswith("_sum")}
 
 
-def fast_share() -> float:
-    """The share of the pages read so far that took the fast road."""
+def road_shares() -> tuple[float, float, float]:
+    """The shares of pages of which only the story was looked at, that C rendered, and that Python rendered."""
     [histogram], [rendered] = STAGE_SECONDS.collect(), PAGES_RENDERED.collect()
     pages = _total(histogram.samples, "_count", stage="extract")
-    return 1 - _total(rendered.samples, "_total") / pages
+    native, python = (_total(rendered.samples, "_total", by=by) / pages for by in ("native", "python"))
+    return 1 - native - python, native, python
 
 
 def _total(samples: Iterable[Sample], suffix: str, **labels: str) -> float:

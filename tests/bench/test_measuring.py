@@ -42,7 +42,8 @@ def test_a_run_tells_its_processes_and_its_roads_apart(tmp_path: Path) -> None:
         page.write("<p style='display: none'>never shown</p>")
     (tmp_path / "config.toml").write_text(embedded_config(tmp_path / "pages"), encoding="utf-8")
     measured = Measured(**run_module(subject.__name__, tmp_path / "config.toml", "fresh"))
-    assert measured.fast == 0.75, "one page of four takes the slow road"
+    assert measured.roads is not None
+    assert tuple(measured.roads) == (0.75, 0.25, 0), "the library in C renders one page of four"
     assert 0 < measured.children_cpu < measured.cpu, measured
 
 
@@ -59,7 +60,9 @@ def test_the_go_program_is_built_and_measured_or_left_out_with_one_line(
     runs = {
         name: [Run(run_program(run_name, 1000, "backfill", pages=1000, **where))] for name, run_name in programs.items()
     }
-    report.show_beds({"bare": [Run(Measured(1000, seconds=1.0, cpu=0.2, children_cpu=0.1, fast=1.0))]} | runs, "bare")
+    report.show_beds(
+        {"bare": [Run(Measured(1000, seconds=1.0, cpu=0.2, children_cpu=0.1, roads=(1.0, 0.0, 0.0)))]} | runs, "bare"
+    )
     absolute, relative = capsys.readouterr().out.split("times the bare bed")
     assert ["Go,", "plain", "500", "500", "-", "-", "-", "-", "-"] in map(str.split, absolute.splitlines())
     assert ["Go,", "tuned", "0.50", "0.50", "-", "-", "-", "-"] in map(str.split, relative.splitlines())

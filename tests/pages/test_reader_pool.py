@@ -93,25 +93,34 @@ async def test_a_page_without_a_story_has_a_named_reason(tmp_path: Path) -> None
             assert await pool.read(Story(1, HINDI, f"{name}.html"), None) == Unreadable(reason), name
 
 
-def counted() -> tuple[float, float]:
-    """How many pages were extracted so far, and how many of them took the slow road."""
+def counted() -> tuple[float, float, float]:
+    """How many pages were extracted so far, and how many of them the library in C and Python rendered."""
     [rendered] = PAGES_RENDERED.collect()
-    slow = sum(sample.value for sample in rendered.samples if sample.name.endswith("_total"))
-    return stage_seconds()["extract"][-2], slow  # all up to the last bound of the histogram
+    totals = [sample for sample in rendered.samples if sample.name.endswith("_total")]
+    native, python = (sum(total.value for total in totals if total.labels["by"] == by) for by in ("native", "python"))
+    return stage_seconds()["extract"][-2], native, python  # all up to the last bound of the histogram
 
 
-async def test_pages_on_the_slow_road_are_counted_among_those_extracted(tmp_path: Path) -> None:
+async def test_pages_that_are_rendered_are_counted_among_those_extracted_by_what_rendered_them(tmp_path: Path) -> None:
     text, concealed = story_text(HINDI, 1), "<p style='display: none'>words that no reader sees</p>"
-    pages = {"fast": f"<p>{text}</p>", "slow": f"<p>{text}</p>{concealed}", "short": f"<p>few</p>{concealed}"}
+    pages = {
+        "plain": f"<p>{text}</p>",
+        "native": f"<p>{text}</p>{concealed}",
+        "python": f"<p>{text}</p><svg><text>drawn</text></svg>",
+        "short": f"<p>few</p>{concealed}",
+    }
     for name, page in pages.items():
         (tmp_path / f"{name}.html").write_text(page, encoding="utf-8")
     before = counted()
     async with reading(tmp_path) as pool:
         read = {name: await pool.read(Story(1, HINDI, f"{name}.html"), None) for name in (*pages, "missing")}
-    roads = {name: page.rendered is not None for name, page in read.items() if isinstance(page, PageFingerprinted)}
-    assert roads == {"fast": False, "slow": True}
-    extracted, slow = np.subtract(counted(), before)
-    assert (extracted, slow) == (3, 2), "the share needs every page that was extracted, a short one too, and no other"
+    roads = {
+        name: page.rendered and page.rendered.by for name, page in read.items() if isinstance(page, PageFingerprinted)
+    }
+    assert roads == {"plain": None, "native": "native", "python": "python"}
+    assert tuple(np.subtract(counted(), before)) == (4, 2, 1), (
+        "the share needs every page that was extracted, a short one too, and no other"
+    )
 
 
 @pytest.fixture

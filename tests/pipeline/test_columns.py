@@ -22,7 +22,7 @@ from neardup.pages.results import Deliver, NotModified, PageResult, ReadFailed, 
 from neardup.pipeline.stages import Pipeline
 from neardup.pipeline.summary import Counts
 from neardup.pipeline.worker import Jobs, Known, Worker, read_known
-from neardup.records import RENDER_REASONS, BadRow, Dead, Fingerprint, ListedRow, Mark, MarkReason, Skip, Story
+from neardup.records import RENDERINGS, BadRow, Dead, Fingerprint, ListedRow, Mark, MarkReason, Skip, Story
 from neardup.source import in_blocks
 
 from tests.support.builders import ledger_in_memory
@@ -61,7 +61,7 @@ fingerprinted_pages = st.builds(
     script=st.sampled_from(SCRIPTS),
     marks=marks,
     measures=st.none() | st.tuples(shares, shares, shares, shares),
-    rendered=st.none() | st.sampled_from(RENDER_REASONS),
+    rendered=st.none() | st.sampled_from(RENDERINGS),
 )
 pages: st.SearchStrategy[PageResult] = st.one_of(
     fingerprinted_pages,

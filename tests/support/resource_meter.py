@@ -20,8 +20,8 @@ class Measured:
     """One run of a flow; times in seconds, without the start-up of the process, but with that of its children.
 
     `children_cpu` is the part of `cpu` that is the children's.  `peak_mb` is the peak memory of the process and its
-    children in MiB, with shared pages counted once.  `fast` is the share of the pages that took the fast road; None
-    where there is only one.
+    children in MiB, with shared pages counted once.  `roads` are the shares of the pages of which only the
+    story was looked at, that the library in C rendered, and that Python did; None where no page is rendered.
     """
 
     stories: int
@@ -31,7 +31,7 @@ class Measured:
     children_cpu: float = 0.0
     peak_mb: float = 0.0
     stages: dict[str, float] = field(default_factory=dict)
-    fast: float | None = None
+    roads: tuple[float, float, float] | None = None
 
 
 @asynccontextmanager

@@ -78,7 +78,7 @@ def test_init_with_a_manifest_of_ones_own(empty: Neardup) -> None:
     done = run(empty, "init", *arguments, "-o", "mine.toml")
     assert done.returncode == 0, done.stdout + done.stderr
     assert "neardup --config mine.toml backfill" in done.stdout
-    assert "none of 20 pages takes the slow road" in done.stdout
+    assert "none of 20 pages is rendered" in done.stdout
     config = load(empty.folder / "mine.toml")
     assert (config.extract.body, config.extract.strip, config.index.url) == ("article .story", (".share",), "sqlite:")
 
@@ -97,15 +97,15 @@ def test_init_proposes_selectors_for_the_templates_at_either_end_of_a_long_list(
     assert body in ("article, div.post", "div.post, article"), body
 
 
-def test_init_says_what_share_of_the_pages_takes_the_slow_road_and_why(empty: Neardup) -> None:
+def test_init_says_what_share_of_the_pages_is_rendered_by_what_and_why(empty: Neardup) -> None:
     story = f"<article>{STORIES[HINDI][0]}{{}}</article>"
     pages = [story.format("<button>share</button>")] * 2 + [story.format("<p hidden>never shown</p>"), story.format("")]
     for n, page in enumerate(pages):
         (empty.folder / f"{n}.html").write_text(page, encoding="utf-8")
     done = run(empty, "init", "--pages", ".", "--language", "hi", "--body", "article")
     assert done.returncode == 0, done.stdout + done.stderr
-    [said, advice] = [line for line in done.stdout.splitlines() if "slow road" in line or "milliseconds" in line]
-    assert said.startswith("3 of 4 pages (75%) take the slow road"), said
+    [said, advice] = [line for line in done.stdout.splitlines() if "rendered" in line or "extract.body" in line]
+    assert said.startswith("3 of 4 pages (75%) are rendered by Python"), said
     counts = {
         reason: int(pages) for reason, pages in re.findall(r"([\w ]+) \((\d)\)", said.partition("because of:")[2])
     }

@@ -22,6 +22,7 @@ if TYPE_CHECKING:
     from neardup.core.page import Page
     from neardup.core.text.extraction import Extraction
     from neardup.ops.new_folder import Value
+    from neardup.records import Rendering
 
 
 ATHENA = "athena"
@@ -225,20 +226,24 @@ def _show_story(pages: "list[Page]", extraction: "Extraction") -> None:
     _show_roads([story.rendered for story in stories])
 
 
-def _show_roads(reasons: "Sequence[str | None]") -> None:
-    """Print how many pages take the slow road, the commonest reasons, and what to do; `reasons` has one a page."""
-    counts = Counter(reason for reason in reasons if reason is not None)
-    slow, pages = counts.total(), len(reasons)
-    if not slow:
-        click.echo(f"none of {pages} pages takes the slow road, on which styles are computed")
+def _show_roads(renderings: "Sequence[Rendering | None]") -> None:
+    """Print how many pages are rendered, by what, the commonest reasons, and what to do; there is one item a page."""
+    pages, shares = len(renderings), []
+    for by, what in (
+        ("native", "the library in C, in a fraction of a millisecond"),
+        ("python", "Python, in milliseconds"),
+    ):
+        reasons = Counter(rendering.reason for rendering in renderings if rendering and rendering.by == by)
+        if count := reasons.total():
+            commonest = ", ".join(f"{reason} ({times})" for reason, times in reasons.most_common(MOST_REASONS))
+            shares.append(
+                f"{count} of {pages} pages ({count / pages:.0%}) are rendered by {what}, because of: {commonest}"
+            )
+    if not shares:
+        click.echo(f"none of {pages} pages is rendered: only the story is looked at")
         return
-    commonest = ", ".join(f"{reason} ({times})" for reason, times in counts.most_common(MOST_REASONS))
-    click.echo(
-        f"{slow} of {pages} pages ({slow / pages:.0%}) take the slow road, on which styles are computed, because of: "
-        f"{commonest}\n"
-        "such a page takes milliseconds to read; if there are many, give extract.body a selector that matches the "
-        "story's element alone"
-    )
+    click.echo("\n".join(shares))
+    click.echo("if there are many, give extract.body a selector that matches the story's element alone")
 
 
 def _write(values: "dict[str, Value]", output: Path) -> "Config":

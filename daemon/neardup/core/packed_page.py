@@ -16,10 +16,10 @@ import numpy.typing as npt
 
 from neardup.core.page import PageFingerprinted
 from neardup.core.text.scripts import BLOCK, script_of_block
-from neardup.records import RENDER_REASONS, Fingerprint, Marks
+from neardup.records import RENDERINGS, Fingerprint, Marks, Rendering
 
 # `script` is one more than the number of a block of letters of the script, and 0 for none; see `core.text.scripts`.
-# `rendered` is one more than the place of the reason in RENDER_REASONS, and 0 for none.
+# `rendered` is one more than the place in RENDERINGS, and 0 for none.
 HEADER = np.dtype(
     [
         ("words", "<u4"),
@@ -69,7 +69,7 @@ def pack(page: PageFingerprinted) -> tuple[bytes, bytes]:
         len(etag),
         page.size,
         0 if page.script is None else 1 + _block_of(page.script),
-        0 if page.rendered is None else 1 + RENDER_REASONS.index(page.rendered),
+        0 if page.rendered is None else 1 + RENDERINGS.index(page.rendered),
         (SIGNED if made.signature is not None else 0)
         | (MEASURED if page.measures is not None else 0)
         | (HASHED if page.text_sha256 is not None else 0),
@@ -152,9 +152,9 @@ class PackedPages:
         return [script_of_block(number - 1) if number else None for number in self.headers["script"].tolist()]
 
     @property
-    def rendered(self) -> list[str]:
-        """Why pages took the slow road, of those that did."""
-        return [RENDER_REASONS[number - 1] for number in self.headers["rendered"].tolist() if number]
+    def rendered(self) -> list[Rendering]:
+        """Why pages were rendered, and by what, of those that were."""
+        return [RENDERINGS[number - 1] for number in self.headers["rendered"].tolist() if number]
 
     @property
     def text_hashes(self) -> list[bytes]:
@@ -214,7 +214,7 @@ class PackedPages:
             script_of_block(int(header["script"]) - 1) if header["script"] else None,
             self.marks[n],
             tuple(header["measures"].tolist()) if header["flags"] & MEASURED else None,
-            RENDER_REASONS[header["rendered"] - 1] if header["rendered"] else None,
+            RENDERINGS[header["rendered"] - 1] if header["rendered"] else None,
             header["text_sha256"].item() if header["flags"] & HASHED else None,
         )
 

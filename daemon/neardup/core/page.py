@@ -17,7 +17,7 @@ from neardup.core.text.html import Extracted, extract_file, extract_page, openin
 from neardup.core.text.reading_order import in_reading_order, overrides_direction
 from neardup.core.text.scripts import script_of
 from neardup.core.verify.text import Text
-from neardup.records import Fingerprint, Limit, Mark, MarkReason, Marks, Skip, TextMeasures
+from neardup.records import Fingerprint, Limit, Mark, MarkReason, Marks, Rendering, Skip, TextMeasures
 
 MOST_HIDDEN = 0.5  # of the characters of a page; one in a hundred real pages hides more
 OF_SKIPS = {Skip.EMPTY, Skip.NOT_TEXT, Skip.OVER_BUDGET}
@@ -59,7 +59,7 @@ class PageFingerprinted:
     script: str | None = None
     marks: Marks = ()
     measures: TextMeasures | None = None
-    rendered: str | None = None
+    rendered: Rendering | None = None
     text_sha256: bytes | None = None
 
     def __reduce__(self) -> tuple[type[Self], tuple[object, ...]]:
@@ -77,7 +77,7 @@ class Unreadable:
 
     reason: Skip
     marks: Marks = ()
-    rendered: str | None = None
+    rendered: Rendering | None = None
 
 
 def fingerprint_page(page: Page, extraction: Extraction) -> PageFingerprinted | Unreadable:
@@ -96,7 +96,7 @@ class PageStory(NamedTuple):
     text: Text
     hidden: float = 0.0
     is_broken: bool = False
-    rendered: str | None = None
+    rendered: Rendering | None = None
 
 
 def story_of(page: Page, extraction: Extraction, *, parsed: bool = True) -> PageStory | Unreadable:
@@ -198,7 +198,7 @@ def is_too_short(words: int, text: Text) -> bool:
     return not words or (words < MIN_WORDS and sum(map(str.isalpha, text.written)) < MIN_LETTERS)
 
 
-def _too_short(words: int, marks: Marks = (), rendered: str | None = None) -> Unreadable:
+def _too_short(words: int, marks: Marks = (), rendered: Rendering | None = None) -> Unreadable:
     return Unreadable(Skip.TOO_SHORT if words else Skip.EMPTY, marks, rendered)
 
 

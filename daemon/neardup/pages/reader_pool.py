@@ -196,12 +196,12 @@ class ReaderPool:
         return cast("tuple[PageResult, str | None]", result if isinstance(result, tuple) else (result, None))
 
     def _take_note(self, answers: Answers) -> None:
-        """Take note of what pages took, and of the road of those that have no story."""
+        """Take note of what pages took, and of those without a story that were rendered."""
         page_seconds = np.frombuffer(answers.seconds, np.float32).reshape(-1, 3)
         self.concurrency.observe(page_seconds[:, 0].tolist() + answers.fetching)
         for answer in answers.others.values():
             if isinstance(answer, Unreadable) and answer.rendered is not None:
-                PAGES_RENDERED.labels(answer.rendered).inc()
+                PAGES_RENDERED.labels(*answer.rendered).inc()
         self.computing_seconds += float(page_seconds[:, 1:].sum())
         self._unobserved.append(page_seconds)
         if sum(map(len, self._unobserved)) >= OBSERVED_AT_ONCE:
@@ -344,8 +344,8 @@ async def _run_together(tasks: Iterable[Coroutine[Any, Any, None]]) -> None:
 
 
 def _pages_of(answers: Answers) -> PackedPages:
-    """The fingerprinted pages among answers; those that took the slow road are counted."""
+    """The fingerprinted pages among answers; those that were rendered are counted."""
     pages = PackedPages.unpack(answers.records)
-    for reason, count in Counter(pages.rendered).items():
-        PAGES_RENDERED.labels(reason).inc(count)
+    for rendering, count in Counter(pages.rendered).items():
+        PAGES_RENDERED.labels(*rendering).inc(count)
     return pages

@@ -4,7 +4,7 @@ from collections.abc import Iterable, Sequence
 from functools import partial
 from typing import TYPE_CHECKING
 
-from neardup.records import FEW_SHINGLES, RENDER_REASONS, Dead, Language, MarkReason, Skip
+from neardup.records import FEW_SHINGLES, RENDERINGS, Dead, Language, MarkReason, Skip
 from neardup.telemetry.lazy_metrics import later, register
 from neardup.telemetry.log import log
 
@@ -23,8 +23,9 @@ STORIES = Counter("neardup_stories_total", "Stories processed, by outcome", ["la
 MARKED = Counter("neardup_marked_pages_total", "Pages read with something unusual", ["language", "reason"])
 PAGES_RENDERED = Counter(
     "neardup_pages_rendered_total",
-    "Pages that took the slow road, on which styles are computed, by reason; the stage extract counts all pages",
-    ["reason"],
+    "Pages whose styles were computed, by reason and by what did it: native, the library in C, or python, which takes"
+    " milliseconds; of the other pages that the stage extract counts only the story was looked at",
+    ["reason", "by"],
 )
 SCRIPT_HEALTH = Gauge(
     "neardup_script_health", "What the texts of the last run are like: the mean of a measure", ["language", "measure"]
@@ -227,8 +228,8 @@ def _create_other_series() -> None:
         INDEX_REPAIRS.labels(how)
     for result in ("read", "changed", *Skip, *Dead):
         PASSAGES_READ_AGAIN.labels(result)
-    for reason in RENDER_REASONS:
-        PAGES_RENDERED.labels(reason)
+    for rendering in RENDERINGS:
+        PAGES_RENDERED.labels(*rendering)
     for what in ("index", "start"):
         WAITING.labels(what)
 

@@ -82,13 +82,13 @@ RULES = [
 
 @pytest.mark.parametrize(("author", "reason"), HIT.items())
 def test_what_an_author_writes_has_the_story_rendered(author: str, reason: str) -> None:
-    assert extract_markup(in_template(PLAIN + author), STORY).rendered == reason
+    assert extract_markup(in_template(PLAIN + author), STORY).rendered == (reason, "python")
 
 
 @pytest.mark.parametrize("rule", RULES)
 def test_a_rule_that_acts_on_a_story_or_around_it_has_it_rendered(rule: str) -> None:
     page = in_template(PLAIN * 3, rule + SHEET).replace(" class=x", " class=x" if "P.X" not in rule else " class=X")
-    assert extract_markup(page, STORY).rendered == "style sheet"
+    assert extract_markup(page, STORY).rendered == ("style sheet", "python")
     assert words(page) == words_rendered(page)
 
 
@@ -111,21 +111,22 @@ OPEN = {  # rules with custom properties around a story, and whether some of the
 @pytest.mark.parametrize(("rules", "acts"), OPEN.items())
 def test_a_custom_property_around_a_story_has_it_rendered_if_one_of_its_values_acts(rules: str, *, acts: bool) -> None:
     page = in_template(PLAIN * 3, rules)
-    assert extract_markup(page, STORY).rendered == ("style sheet" if acts else None)
+    assert extract_markup(page, STORY).rendered == (("style sheet", "python") if acts else None)
     assert words(page) == words_rendered(page)
 
 
 def test_a_custom_property_is_looked_for_in_the_styles_of_the_elements_around_a_story() -> None:
     page = in_template(PLAIN * 3, "article { opacity: var(--o) }")
     assert extract_markup(page.replace("<body>", "<body style='--o: 1'>"), STORY).rendered is None
-    assert extract_markup(page.replace("<body>", "<body style='--o: 0'>"), STORY).rendered == "style sheet"
+    assert extract_markup(page.replace("<body>", "<body style='--o: 0'>"), STORY).rendered == ("style sheet", "python")
 
 
 @pytest.mark.parametrize("around", ["hidden", "style='opacity: 0'", "popover", "style='visibility: hidden'"])
 def test_an_element_around_a_story_hides_it_by_its_attributes(around: str) -> None:
     page = in_template("<p>A short one</p>").replace("<article>", f"<article {around}>")
     assert words(page) == []
-    assert str(extract_markup(page, STORY).rendered).startswith("attribute")
+    rendered = extract_markup(page, STORY).rendered
+    assert rendered is not None and rendered.reason.startswith("attribute")
 
 
 def test_what_is_kept_of_styles_is_bounded(monkeypatch: pytest.MonkeyPatch) -> None:

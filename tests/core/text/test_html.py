@@ -13,7 +13,7 @@ from neardup.core.text.decoding import NoStoryText, decode
 from neardup.core.text.extraction import Extraction
 from neardup.core.text.html import extract_markup, page_text, visible_text
 from neardup.core.text.normalize import tokens
-from neardup.records import RENDER_REASONS, Language, Skip
+from neardup.records import RENDERINGS, Language, Skip
 
 from tests.support.languages import ENGLISH, SAMPLED, TEXTS
 from tests.support.paths import SAMPLES
@@ -62,7 +62,7 @@ def test_any_markup_is_text_or_has_no_body(html: str, extraction: Extraction) ->
     try:
         found = extract_markup(html, extraction)
         found.text.encode()
-        assert found.rendered is None or found.rendered in RENDER_REASONS, "a reason without a series of its own"
+        assert found.rendered is None or found.rendered in RENDERINGS, "a reason without a series of its own"
     except NoStoryText as error:
         reason = error.reason
     assert reason in {None, Skip.NO_BODY}

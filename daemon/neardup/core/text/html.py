@@ -24,7 +24,7 @@ from neardup.core.text.extraction import Extraction
 from neardup.core.text.parsing import find_matching, insert_after, insert_before, parse, parse_briefly
 from neardup.core.text.scripts import Characters
 from neardup.core.text.story import BREAKS, INVISIBLE, SUPERSCRIPT, Story, read_plain_story, reason_to_render, story_of
-from neardup.records import Limit, Skip
+from neardup.records import Limit, Rendering, Skip
 
 MARKUP = re.compile(r"<(!doctype|html|body|p|div|article)\b", re.IGNORECASE)
 LEAST_SHOWN = 200  # characters; a page that shows less may show a text in a way of its own,
@@ -53,14 +53,14 @@ class Extracted(NamedTuple):
     """The text of a story in UTF-8, a line for each block, and the limit because of which it is not all that is shown.
 
     `hidden` is the share of the story's characters that a browser does not show, and `rendered` why the story was
-    rendered, one of RENDER_REASONS; None if that was not needed.  `counts` are those of the characters, if they are
+    rendered, and by what; None if that was not needed.  `counts` are those of the characters, if they are
     known; then none is a replacement character, and none overrides the direction.
     """
 
     utf8: bytes
     limit: Limit | None = None
     hidden: float = 0.0
-    rendered: str | None = None
+    rendered: Rendering | None = None
     counts: Characters | None = None
 
     @property
@@ -184,9 +184,9 @@ def _is_nearly_empty(text: str) -> bool:
 
 def _render(root: LexborNode, story: Story, reason: str) -> Extracted:
     if (found := render_natively(root, story.bodies, style_sheets(root))) is not None:
-        return Extracted(found.utf8, None, found.hidden, reason, Characters(*found.counts))
+        return Extracted(found.utf8, None, found.hidden, Rendering(reason, "native"), Characters(*found.counts))
     text, is_whole, hidden = render(root, story)
-    return Extracted(text.encode(), None if is_whole else Limit.NESTING, hidden, reason)
+    return Extracted(text.encode(), None if is_whole else Limit.NESTING, hidden, Rendering(reason, "python"))
 
 
 def _strip(root: LexborNode, selectors: Iterable[str]) -> bool:
