@@ -43,6 +43,7 @@ if TYPE_CHECKING:
 
 
 REFERENCE_COMMAND = "reference"
+POSTING_SECONDS = 20  # for the events of webhooks at the end of a run
 
 
 @dataclass(frozen=True, slots=True)
@@ -359,7 +360,9 @@ def _telling_hooks(app: App, *, posts: bool) -> "list[Hook]":
         await notify_webhook(config.export, summary.command, summary.status, facts, config.webhook.revealed)
 
     async def post(_: "Summary") -> None:
-        await post_due_events(app.ledger.do, config)
+        with suppress(TimeoutError):  # the rest is posted by the next process that does
+            async with asyncio.timeout(POSTING_SECONDS):
+                await post_due_events(app.ledger.do, config)
 
     webhooks = [*([Hook("webhook", notify)] if posts else []), *([Hook("events", post)] if topics_of(config) else [])]
     return [Hook("gauges", refresh), *webhooks]

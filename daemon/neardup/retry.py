@@ -4,7 +4,8 @@ Everything that the program repeats, and for how long:
 
 | what | where | until |
 |---|---|---|
-| a request to a page store, S3, a webhook; a lookup of `check` | `retry_call`, here | 5 attempts or 60 seconds |
+| an event of a webhook | `moderation.webhook`, by the ledger's outbox | 15 attempts, in about 40 hours |
+| a request to a store, S3, the webhook of runs; a lookup of `check` | `retry_call`, here | 5 attempts or 60 seconds |
 | a request of a run to its index | `retry_forever`, by `pipeline.index_wait` | it works, or the run ends |
 | a page whose reader process died | `pages.reader_pool` | the second death |
 | starting reader processes | `pages.reader_pool`, by `retry_times` | the third time in a row |

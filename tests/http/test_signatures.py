@@ -1,12 +1,16 @@
 """Laws of signed webhooks: a message verifies as it was sent, by any of its secrets, for a few minutes, and only so."""
 
 import json
+import time
+from typing import Any
 
 import neardup
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from neardup.http.signatures import key_of, sign
+
+from tests.support.deploy_files import DEPLOY
 
 SECRETS = [f"whsec_{letter * 32}" for letter in "abc"]
 NOW = 1_800_000_000
@@ -38,6 +42,14 @@ def test_a_message_verifies_as_it_was_sent_and_not_otherwise(text: str, age: int
     else:
         with pytest.raises(neardup.InvalidSignature):
             neardup.verify_webhook(body, headers, secret, now=NOW)
+
+
+def test_the_example_of_the_documentation_verifies(capsys: pytest.CaptureFixture[str]) -> None:
+    text = (DEPLOY / "docs" / "serve.md").read_text(encoding="utf-8").partition("## Webhooks")[2]
+    names: dict[str, Any] = {}
+    exec(text.partition("```python\n")[2].partition("```")[0].replace("whsec_...", SECRETS[0]), names)
+    names["on_message"](b'{"text": "a"}', sign("id", b'{"text": "a"}', SECRETS[:1], int(time.time())))
+    assert capsys.readouterr().out == "a\n"
 
 
 @pytest.mark.parametrize("name", ["webhook-id", "webhook-timestamp", "webhook-signature"])
