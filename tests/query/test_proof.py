@@ -15,6 +15,9 @@ from neardup.ledger import connect
 from neardup.query.proof import Proof, make_key, prove, prove_head, read_proof, verify
 
 from tests.support.builders import commit, fingerprinted
+from tests.support.http_service import configuration, http_service, problem_of
+from tests.support.languages import HINDI
+from tests.support.sample_texts import STORIES
 
 PAGE = b"<p>ten words and more of a story that somebody wrote first, long before the others</p>"
 STORY = 7
@@ -32,21 +35,28 @@ def config(tmp_path: Path) -> Config:
     return Config(source=Source(kind="scan"), content=Content(url="file:/"), ledger=paths)
 
 
+def proof_of_story(config: Config) -> Proof:
+    proof = prove(config, STORY)
+    assert proof is not None
+    return proof
+
+
 def changed(proof: Proof, **fields: object) -> Proof:
     return msgspec.structs.replace(proof, **fields)
 
 
 def test_a_proof_holds_offline_and_says_which_text_is_that_of_a_page(config: Config) -> None:
     key = make_key(config.ledger.proof_key)
-    content = msgspec.json.encode(prove(config, STORY, "7"))
+    content = msgspec.json.encode(proof_of_story(config))
     verified = verify(read_proof(content), key, PAGE)
     assert verified.head.size == 6 and verified.of_page == verified.proof.entries[0]
+    assert prove(config, 99) is None, "a story that was never seen"
     with pytest.raises(Fatal, match="another text"):
         verify(read_proof(content), key, PAGE.replace(b"first", b"last"))
 
 
 def test_what_was_tampered_with_is_refused_by_name(config: Config, tmp_path: Path) -> None:
-    key, proof = make_key(config.ledger.proof_key), prove(config, STORY, "7")
+    key, proof = make_key(config.ledger.proof_key), proof_of_story(config)
     [entry], other = proof.entries, make_key(tmp_path / "other.key")
 
     def with_entry(**fields: object) -> Proof:
@@ -65,7 +75,6 @@ def test_what_was_tampered_with_is_refused_by_name(config: Config, tmp_path: Pat
         ("damaged", lambda: verify(proof, key.replace("neardup+", "neardup+0"))),
         ("not a proof", lambda: read_proof(b'{"head": 1}')),
         ("not a proof", lambda: read_proof(b"\xff")),
-        ("unknown, forgotten", lambda: prove(config, 99, "99")),
         ("exists", lambda: make_key(config.ledger.proof_key)),
     ]
     for message, refused in refusals:
@@ -93,7 +102,23 @@ def test_an_earlier_head_is_the_beginning_unless_the_ledger_was_restored_or_rewr
 
 def test_without_a_key_nothing_is_signed(config: Config, tmp_path: Path) -> None:
     with pytest.raises(Misuse, match="cannot read"):
-        prove(config, STORY, "7")
+        proof_of_story(config)
     (tmp_path / "proof.key").write_text("short")
     with pytest.raises(Misuse, match="is no key"):
         prove_head(config, None)
+
+
+async def test_the_service_proves_since_when_a_submitted_story_is_known(tmp_path: Path) -> None:
+    config = configuration(tmp_path)
+    config = msgspec.structs.replace(config, ledger=Ledger(path=config.ledger.path, proof_key=tmp_path / "proof.key"))
+    key = make_key(config.ledger.proof_key)
+    async with http_service(config) as (client, _):
+        text = STORIES[HINDI][0]
+        async with client.put("/v1/stories/1", json={"language": HINDI, "text": text}) as answer:
+            assert answer.status == 200, await answer.text()
+        async with client.get("/v1/stories/1/proof") as answer:
+            verified = verify(read_proof(await answer.read()), key, text.encode())
+        assert verified.of_page is not None
+        for unknown in ("2", "none"):
+            status, problem = await problem_of(client, "GET", f"/v1/stories/{unknown}/proof")
+            assert (status, problem["type"]) == (404, "urn:neardup:problem:no-proof")

@@ -75,6 +75,7 @@ async def test_each_operation_takes_a_token_with_its_right(tmp_path: Path) -> No
         ("POST", "/v1/compare"): Right.CHECK,
         ("GET", "/v1/stories/1"): Right.CHECK,
         ("GET", "/v1/stories/1/matches"): Right.CHECK,
+        ("GET", "/v1/stories/1/proof"): Right.CHECK,
         ("PUT", "/v1/stories/1"): Right.STORE,
         ("DELETE", "/v1/stories/1"): Right.FORGET,
         ("PUT", "/v1/drafts/1"): Right.STORE,

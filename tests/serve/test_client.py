@@ -22,6 +22,7 @@ from neardup.serve.messages import (
     Forgotten,
     MatchesAnswer,
     Problem,
+    ProofAnswer,
     Stored,
 )
 from neardup.serve.operations import OPERATIONS
@@ -177,6 +178,7 @@ async def test_every_operation_has_its_call_in_both_clients() -> None:
         lambda client: client.put(1, path="a/1.html", **story),
         lambda client: client.story("1"),
         lambda client: client.matches(1),
+        lambda client: client.proof(1),
         lambda client: client.forget(1),
         lambda client: client.put_draft(1, **story | {"author_id": 2}),
         lambda client: client.draft(1),
@@ -216,6 +218,7 @@ def test_the_results_are_typed() -> None:
         assert_type(client.put("a", language="hi", text="एक"), CheckAnswer)
         assert_type(client.story(1), Stored)
         assert_type(client.matches(1), MatchesAnswer)
+        assert_type(client.proof(1), ProofAnswer)
         assert_type(client.forget(1), Forgotten)
         assert_type(client.put_draft(1, language="hi", text="एक", author_id=2), CheckAnswer)
         assert_type(client.draft(1), Draft)

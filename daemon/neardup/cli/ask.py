@@ -148,7 +148,10 @@ def proof(config: "Config", story: str | None, since: Path | None, *, head: bool
         click.echo(make_key(config.ledger.proof_key))
         return
     if story is not None:
-        made = prove(config, story_id(story), story)
+        found = prove(config, story_id(story))
+        if found is None:
+            raise Fatal(f"no text of {story} was recorded: it is unknown, forgotten, or older than the log")
+        made = found
     else:
         made = prove_head(config, None if since is None else read_proof(_read(since)).head)
     click.echo(msgspec.json.format(msgspec.json.encode(made), indent=2))

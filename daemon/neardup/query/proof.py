@@ -92,16 +92,13 @@ def make_key(path: Path | None) -> str:
     return public
 
 
-def prove(config: Config, story_id: int, name: str) -> Proof:
-    """The proof of every text that a story had.
-
-    Raises Misuse without a key, and Fatal if the log has no entry of the story.
-    """
+def prove(config: Config, story_id: int) -> Proof | None:
+    """The proof of every text that a story had; None if the log has no entry of it.  Raises Misuse without a key."""
     key = _read_key(config.ledger.proof_key)
     with closing(read(config.ledger.path)) as db, translate_errors(config.ledger.path), snapshot(db):
         entries = first_seen.entries_of(db, story_id)
         if not entries:
-            raise Fatal(f"no text of {name} was recorded: it is unknown, forgotten, or older than the log")
+            return None
         subtree_hash, head = first_seen.subtree_hash(db), first_seen.head(db)
         paths = [inclusion_path(entry.position, head.size, subtree_hash) for entry in entries]
         proved = [

@@ -39,6 +39,7 @@ from neardup.serve.messages import (
     Forgotten,
     MatchesAnswer,
     Problem,
+    ProofAnswer,
     Stored,
 )
 
@@ -155,6 +156,10 @@ class AsyncClient:
     async def matches(self, story_id: int | str) -> MatchesAnswer:
         """The flagged pairs of a story on record."""
         return await self._send("GET", f"{_path_of(story_id)}/matches", None, MatchesAnswer)
+
+    async def proof(self, story_id: int | str) -> ProofAnswer:
+        """Since when the texts of a story are known."""
+        return await self._send("GET", f"{_path_of(story_id)}/proof", None, ProofAnswer)
 
     async def compare(self, a: Side, b: Side) -> CompareAnswer:
         """Compare two stories."""
@@ -339,6 +344,10 @@ class Client:
     def matches(self, story_id: int | str) -> MatchesAnswer:
         """The flagged pairs of a story on record."""
         return self._run(self._open.matches(story_id))
+
+    def proof(self, story_id: int | str) -> ProofAnswer:
+        """Since when the texts of a story are known."""
+        return self._run(self._open.proof(story_id))
 
     def compare(self, a: Side, b: Side) -> CompareAnswer:
         """Compare two stories."""

@@ -243,6 +243,25 @@ class Stored(Answer):
     hidden: bool = Field(description="Whether moderators ask to hide it until they have decided it.")
 
 
+class ProvedText(Answer):
+    """A text that a story had: when it was seen first, and its path to the root of the tree."""
+
+    position: int
+    seen_at: int = Field(description="Milliseconds since 1970 in UTC.")
+    text_sha256: str
+    path: list[str]
+
+
+class ProofAnswer(Answer):
+    """Since when the texts of a story are known, as `neardup verify-proof` takes it."""
+
+    head: str = Field(description="The signed head of the log.")
+    story: str
+    entries: list[ProvedText]
+    body: str = Field(description="The selector by which the text was found in its page.")
+    strip: list[str] = Field(description="The selectors of what was left out of it.")
+
+
 class Draft(Answer):
     """A draft as it was saved last."""
 

@@ -23,6 +23,7 @@ from neardup.query.check import CheckResult, Submission
 from neardup.query.check import Match as FoundMatch
 from neardup.query.compare import common_of, describe_stories, load_story
 from neardup.query.evidence import LoadedStory, find_evidence, thresholds_of
+from neardup.query.proof import prove
 from neardup.records import Limit, Mark, MarkReason, Skip, Spans, rfc3339
 from neardup.serve import messages
 from neardup.serve.messages import (
@@ -41,6 +42,7 @@ from neardup.serve.messages import (
     Match,
     MatchesAnswer,
     Problem,
+    ProofAnswer,
     PutRequest,
     RecordedMatch,
     Scores,
@@ -65,6 +67,7 @@ FORGOTTEN = ProblemType("forgotten", 409, "The story was forgotten on request")
 UNKNOWN_DRAFT = ProblemType("unknown-draft", 404, "There is no such draft, or it has expired")
 OTHER_AUTHOR = ProblemType("other-author", 409, "The story with this id is by another author")
 NO_STORY = ProblemType("no-story", 422, "The text or the page yields no story to compare")
+NO_PROOF = ProblemType("no-proof", 404, "No text of the story was recorded, or no key signs proofs")
 T = TypeVar("T")
 V = TypeVar("V")
 AT_ONCE = 2  # stories of a batch
@@ -338,6 +341,17 @@ async def matches_of(parts: ServiceParts, story_id: StoryId, _: Deadline) -> Mat
     return MatchesAnswer(story_id=story_id.shown, matches=matches)
 
 
+async def proof_of(parts: ServiceParts, story_id: StoryId, _: Deadline) -> ProofAnswer:
+    """GET /v1/stories/{id}/proof.  Raises Refused without a key, or if no text of the story was recorded."""
+    try:
+        proof = await asyncio.to_thread(prove, parts.config, story_id.number)
+    except errors.Misuse as error:
+        raise Refused(NO_PROOF, str(error)) from None
+    if proof is None:
+        raise Refused(NO_PROOF, f"no text of {story_id.shown} was recorded")
+    return ProofAnswer.model_validate(proof, from_attributes=True)
+
+
 async def forget(parts: ServiceParts, story_id: StoryId, _: Deadline) -> Forgotten:
     """DELETE /v1/stories/{id}.  Raises Refused if there is no such story."""
     if not await parts.submissions.forget(story_id.number):
@@ -475,6 +489,16 @@ OPERATIONS = (
         messages.MatchesAnswer,
         matches_of,
         problems=(UNKNOWN_STORY,),
+    ),
+    Operation(
+        "GET",
+        "/v1/stories/{id}/proof",
+        "Prove since when the texts of a story are known",
+        Right.CHECK,
+        None,
+        messages.ProofAnswer,
+        proof_of,
+        problems=(NO_PROOF,),
     ),
     Operation(
         "PUT",
