@@ -195,18 +195,24 @@ async def open_desk(config: Config, listen: str) -> "AsyncIterator[Desk]":
     Fatal if the ledger does not exist, or the store cannot be opened; Transient if the ledger is locked.
     """
     from neardup.moderation.desk.moderators import access_of
-    from neardup.moderation.desk.parts import Connections, Desk, reading_titles
+    from neardup.moderation.desk.parts import Connections, Desk, reading_words
     from neardup.moderation.desk.sessions import Keys
-    from neardup.query.search import TitleSearch, open_titles
+    from neardup.query.compare import load_story
+    from neardup.query.search import TextSearch, TitleSearch, open_words
 
     token, moderators = access_of(config, listen)
     with closing(Connections(config.ledger.path)) as ledger:
         async with aclosing(open_readers(config)) as pool:
-            with closing(open_titles(config.ledger.path)) as index:
-                titles = TitleSearch(index, ledger.read)
+            path = config.ledger.path
+            with (
+                closing(open_words(path, files.titles_file(path))) as of_titles,
+                closing(open_words(path, files.texts_file(path))) as of_texts,
+            ):
+                titles = TitleSearch(of_titles, ledger.read)
+                texts = TextSearch(of_texts, ledger.read, partial(load_story, pool))
                 opened = partial(open_passage_search, config)
-                async with posting(config, ledger.write) as wake, reading_titles(titles):
-                    yield Desk(config, ledger, pool, Keys.of(token), moderators, titles, opened, wake)
+                async with posting(config, ledger.write) as wake, reading_words(titles, texts):
+                    yield Desk(config, ledger, pool, Keys.of(token), moderators, titles, texts, opened, wake)
 
 
 @asynccontextmanager

@@ -15,7 +15,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from neardup.core.languages import LANGUAGES
 from neardup.core.text.normalize import tokens
-from neardup.index.titles import TitleIndex
+from neardup.index.words import WordIndex
 from neardup.query.search import TitleSearch
 from neardup.records import Fingerprinted, Language, Skip, Skipped, Story
 
@@ -40,7 +40,7 @@ def reading(db: sqlite3.Connection) -> Callable[..., Awaitable[Any]]:
 
 @contextmanager
 def searching(db: sqlite3.Connection, path: Path) -> Iterator[TitleSearch]:
-    index = TitleIndex(path, "a ledger")
+    index = WordIndex(path, "a ledger")
     try:
         yield TitleSearch(index, reading(db))
     finally:
@@ -126,7 +126,7 @@ def test_latest_stories_are_found_and_damage_during_a_search_is_repaired(tmp_pat
     with searching(db, path) as search:
         assert found(search, "कहानी") == list(range(299, 249, -1))
     with closing(sqlite3.connect(path)) as other:
-        (root,) = other.execute("SELECT rootpage FROM sqlite_schema WHERE name = 'titles_data'").fetchone()
+        (root,) = other.execute("SELECT rootpage FROM sqlite_schema WHERE name = 'stories_data'").fetchone()
         (size,) = other.execute("PRAGMA page_size").fetchone()
     with path.open("r+b") as file:
         file.seek((root - 1) * size)
@@ -144,6 +144,6 @@ def test_index_of_another_ledger_is_filled_again(tmp_path: Path) -> None:
         assert found(search, "पुरानी") == [2, 1]
     with searching(second, tmp_path / "t") as search:  # an older copy of a ledger has its id, and fewer changes
         assert found(search, "नयी") == [1]
-    index = TitleIndex(tmp_path / "t", "another ledger")
+    index = WordIndex(tmp_path / "t", "another ledger")
     assert index.position() == (0, 0)
     index.close()

@@ -9,8 +9,8 @@ from pathlib import Path
 import pytest
 import redis
 from neardup.core.candidates.banding import band_values
-from neardup.ledger import connect, read
-from neardup.query.search import open_titles
+from neardup.ledger import connect, files, read
+from neardup.query.search import open_words
 
 from tests.support.command import COMMON, Neardup, embedded
 from tests.support.languages import SAMPLED
@@ -183,7 +183,7 @@ def test_reindex_and_forget(neardup: Neardup) -> None:
 
 def test_the_doctor_finds_nothing_wrong(neardup: Neardup) -> None:
     connect(neardup.ledger).close()
-    open_titles(neardup.ledger).close()
+    open_words(neardup.ledger, files.titles_file(neardup.ledger)).close()
     probed = neardup("doctor")
     assert probed.code == 0, probed.out
     assert "neardup.db.titles, complete" in probed.out

@@ -93,6 +93,11 @@ def titles_file(ledger: Path) -> Path:
     return ledger.with_name(f"{ledger.name}.titles")
 
 
+def texts_file(ledger: Path) -> Path:
+    """The index of the words of the latest texts of a ledger."""
+    return ledger.with_name(f"{ledger.name}.texts")
+
+
 def vectors_file(ledger: Path) -> Path:
     """The vectors of the stories of a ledger."""
     return ledger.with_name(f"{ledger.name}.vectors")

@@ -43,9 +43,9 @@ class TextVersion(NamedTuple):
     text_hash: bytes
 
 
-def numbers_after(db: sqlite3.Connection, number: int) -> list[Numbered]:
-    """The next versions after a number, up to ROWS_AT_ONCE of them, in order."""
-    rows = db.execute("SELECT id, number FROM stories WHERE number > ? ORDER BY number LIMIT ?", (number, ROWS_AT_ONCE))
+def numbers_after(db: sqlite3.Connection, number: int, limit: int = ROWS_AT_ONCE) -> list[Numbered]:
+    """The next `limit` versions after a number, in order."""
+    rows = db.execute("SELECT id, number FROM stories WHERE number > ? ORDER BY number LIMIT ?", (number, limit))
     return [Numbered(*row) for row in rows]
 
 

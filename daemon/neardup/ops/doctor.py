@@ -48,7 +48,7 @@ from neardup.ops import contents
 from neardup.pages.results import NotModified, ReadFailed
 from neardup.pipeline.index_check import SAMPLE, differing_counts
 from neardup.pipeline.passage_sync import open_passages
-from neardup.query.search import open_titles
+from neardup.query.search import open_words
 from neardup.records import BandedFingerprint, Change, Language, Skip, Story, is_work, rfc3339
 from neardup.source import Source, rows_of
 from neardup.source.listings import open_reference, open_source
@@ -219,7 +219,7 @@ async def _titles(config: Config) -> str:
     path = files.titles_file(config.ledger.path)
     if not path.exists():
         return "no index of titles: `neardup review` makes it"
-    with closing(open_titles(config.ledger.path)) as index, closing(connect(config.ledger.path)) as db:
+    with closing(open_words(config.ledger.path, path)) as index, closing(connect(config.ledger.path)) as db:
         is_complete = index.position() == versions.title_position(db)
     return f"{path}, {'complete' if is_complete else 'behind: `neardup review` reads the new titles while it is open'}"
 

@@ -2,33 +2,39 @@
 
 The passage index nominates the stories that may hold a sentence, and the texts of the stories decide.  The index has a
 sample of the word 4-grams of each story, and a sentence is looked up by all of its own.  One of 27 words or more always
-meets a sample of a story that holds it; a shorter one may be missed.
+meets a sample of a story that holds it; a shorter one may be missed.  So the latest stories are also looked up by the
+words of their texts, which the first search for a short sentence begins to read.
 
-The index of titles nominates, and the titles in the ledger decide.  A search fills the index, so that a backfill pays
-nothing for it.
+The index of words nominates, and the titles in the ledger, or the texts, decide.  A search fills the index, so that a
+backfill pays nothing for it.
 """
 
 import asyncio
 import sqlite3
 import time
-from collections.abc import Awaitable, Callable, Sequence
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 from contextlib import closing
 from pathlib import Path
 from typing import Any, Protocol
 
 import numpy as np
 
-from neardup.core.fingerprint.word_hashes import Hashes, grams_of, hash_words, hashes_of
+from neardup.core.fingerprint.word_hashes import GRAM, WINDOW, Hashes, grams_of, hash_words, hashes_of
 from neardup.core.text.normalize import tokens
 from neardup.errors import IndexDamaged
-from neardup.index.titles import BEGINNING, Position, TitleIndex
+from neardup.index.words import BEGINNING, Position, WordIndex
 from neardup.ledger import Ledger, files, read, runs, versions
 from neardup.pipeline.passage_sync import PassageSync
+from neardup.query.compare import describe_stories
+from neardup.query.evidence import LoadedStory, UnreadableStory
 
 ROWS_AT_ONCE = 5_000
 NUMBERS_AT_ONCE = 200
 SEARCH_SECONDS = 1.0  # that a search spends on filling the index, or on reading on among stories that changed
 ATTEMPTS = 2
+SURE_WORDS = GRAM + WINDOW - 1  # of a sentence that always meets a sample
+LATEST_STORIES = 50_000  # whose texts are searched for short sentences: 90 MB with 720 distinct words each
+TEXTS_AT_ONCE = 8
 
 
 class PassageSearch:
@@ -63,7 +69,7 @@ class Reader(Protocol):
 class TitleSearch:
     """Searches the titles of a ledger; safe for concurrent calls."""
 
-    def __init__(self, index: TitleIndex, ledger: Reader) -> None:
+    def __init__(self, index: WordIndex, ledger: Reader) -> None:
         self._index, self._ledger = index, ledger
 
     async def catch_up(self, until: float = float("inf")) -> int:
@@ -108,12 +114,61 @@ class TitleSearch:
             below = numbers[-1]
 
 
-def open_titles(ledger: Path) -> TitleIndex:
-    """Open the index of titles beside a ledger.  Raises NeardupError."""
+class TextSearch:
+    """Searches the texts of the latest stories of a ledger for sentences; safe for concurrent calls.
+
+    `read_text` returns a story with its text, by its row of `describe_stories`; it raises NeardupError if the store
+    does not answer.  `is_wanted` is set where texts are still to be read.
+    """
+
+    def __init__(
+        self,
+        index: WordIndex,
+        ledger: Reader,
+        read_text: Callable[[Mapping[str, Any]], Awaitable[LoadedStory | UnreadableStory]],
+    ) -> None:
+        self._index, self._ledger, self._read_text = index, ledger, read_text
+        self.is_wanted = asyncio.Event()
+
+    async def catch_up(self, until: float = float("inf")) -> int:
+        """Add the texts that the index lacks, until a time of `time.monotonic`; returns how many numbers it lacks."""
+        while True:
+            since = await asyncio.to_thread(self._index.position)
+            last, _ = await self._ledger(versions.title_position)
+            if since.number > last:  # the ledger is an older copy
+                await asyncio.to_thread(self._index.clear)
+                since = BEGINNING
+            first = max(since.number, last - LATEST_STORIES)
+            lacks: int = last - first
+            if not lacks or time.monotonic() >= until:
+                return lacks
+            rows = await self._ledger(versions.numbers_after, first, TEXTS_AT_ONCE)
+            known = await self._ledger(describe_stories, [row.story_id for row in rows])
+            texts = await asyncio.gather(*map(self._read_text, known.values()))
+            words = {text.known["id"]: text.text.words for text in texts if isinstance(text, LoadedStory)}
+            named = [(row.number, b" ".join(set(words.get(row.story_id, []))).decode()) for row in rows]
+            end = rows[-1].number if len(rows) == TEXTS_AT_ONCE else last
+            await asyncio.to_thread(self._index.add, named, since, Position(end, 0))
+
+    async def stories_with(self, words: Sequence[bytes]) -> tuple[list[int], int]:
+        """The ids of the latest stories that may hold a sentence, its normalised words, and how many are not read yet.
+
+        Raises NeardupError.
+        """
+        is_read_already = self.is_wanted.is_set()
+        lacks = await self.catch_up(0 if is_read_already else time.monotonic() + SEARCH_SECONDS)
+        if lacks:
+            self.is_wanted.set()
+        numbers = await asyncio.to_thread(self._index.numbers, sorted(set(words)), 2**63 - 1, NUMBERS_AT_ONCE)
+        return list((await self._ledger(versions.ids_of, numbers)).values()), lacks
+
+
+def open_words(ledger: Path, file: Path) -> WordIndex:
+    """Open an index of words of a ledger in a file beside it.  Raises NeardupError."""
     with closing(read(ledger)) as db:
         ledger_id = runs.get(db, "ledger_id") or ""
-    files.make_file(files.titles_file(ledger))
-    return TitleIndex(files.titles_file(ledger), ledger_id)
+    files.make_file(file)
+    return WordIndex(file, ledger_id)
 
 
 def _next_rows(db: sqlite3.Connection, since: Position) -> tuple[list[tuple[int, str]], Position, Position]:

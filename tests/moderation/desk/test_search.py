@@ -16,7 +16,7 @@ from neardup.ledger import connect, runs
 from neardup.records import Verdict
 
 from tests.support.copying_story import CopiedFrom, write_copying_story
-from tests.support.desk_client import get, named_client
+from tests.support.desk_client import Client, get, named_client
 from tests.support.languages import HINDI, TEXTS
 from tests.support.verdicts import give_verdict
 
@@ -48,6 +48,12 @@ def results(page: str) -> list[int]:
     return [int(found) for found in re.findall(r'class="row" href="/story/(\d+)"', page)]
 
 
+async def whole_results(client: Client, text: str) -> str:
+    """The results of a search once the desk has read all texts, for which a search has a second."""
+    page = (await get(client, address(text)))[1]
+    return await whole_results(client, text) if "still reading texts" in page else page
+
+
 def address(text: str) -> str:
     return f"/search?q={quote(text)}"
 
@@ -64,6 +70,10 @@ async def test_every_language_is_found_by_title_and_by_sentence(tmp_path: Path) 
             status, page = await get(client, address("«" + ", ".join(sentence) + "!»"))
             assert (status, results(page)) == (200, [100 + n]), f"{language}: no story by its sentence"
             assert "100\xa0% of the sentence" in page
+            for length in (4, 9, 15):
+                start = 20 + 7 * n % 100
+                page = await whole_results(client, " ".join(text_of(n)[start : start + length]))
+                assert results(page) == [100 + n], f"{language}: no story by {length} words"
             edited = [*sentence[:14], "उलटा", *sentence[14:]]
             assert results((await get(client, address(" ".join(edited))))[1]) in ([100 + n], []), "another story"
 

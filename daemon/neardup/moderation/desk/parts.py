@@ -25,7 +25,7 @@ from neardup.moderation.interface import gettext
 from neardup.pages.reader_pool import ReaderPool
 from neardup.query.compare import load_story
 from neardup.query.evidence import LoadedStory, UnreadableStory
-from neardup.query.search import PassageSearch, TitleSearch
+from neardup.query.search import PassageSearch, TextSearch, TitleSearch
 from neardup.records import Verdict
 from neardup.telemetry.log import log, logging_phase
 
@@ -129,6 +129,7 @@ class Desk:
     keys: Keys
     moderators: Callable[[], Sequence[Moderator]]
     titles: TitleSearch
+    texts: TextSearch
     open_passage_search: Callable[[], AbstractAsyncContextManager[PassageSearch]]
     wake_posting: asyncio.Event  # a verdict may wait to be posted
     login_limit: LoginLimit = field(default_factory=LoginLimit)
@@ -149,8 +150,8 @@ DESK = web.AppKey("desk", Desk)
 
 
 @asynccontextmanager
-async def reading_titles(titles: TitleSearch) -> AsyncIterator[None]:
-    """Read the titles that the search lacks, now and each minute, while the context lasts."""
+async def reading_words(titles: TitleSearch, texts: TextSearch) -> AsyncIterator[None]:
+    """Read the titles that the search lacks, now and each minute, and texts once they are wanted, meanwhile."""
 
     async def read_titles() -> None:
         while True:
@@ -161,12 +162,22 @@ async def reading_titles(titles: TitleSearch) -> AsyncIterator[None]:
                 log.warning("the titles cannot be read for the search", why=str(error))
             await asyncio.sleep(READ_TITLES_SECONDS)
 
-    reading = asyncio.create_task(read_titles(), name="titles")
+    async def read_texts() -> None:
+        while await texts.is_wanted.wait():
+            try:
+                await texts.catch_up()
+                texts.is_wanted.clear()
+            except NeardupError as error:
+                log.warning("the texts cannot be read for the search", why=str(error))
+                await asyncio.sleep(READ_TITLES_SECONDS)
+
+    reading = [asyncio.create_task(read_titles(), name="titles"), asyncio.create_task(read_texts(), name="texts")]
     try:
         yield
     finally:
-        reading.cancel()
-        await asyncio.gather(reading, return_exceptions=True)
+        for task in reading:
+            task.cancel()
+        await asyncio.gather(*reading, return_exceptions=True)
 
 
 def desk_of(request: web.Request) -> Desk:

@@ -15,13 +15,13 @@ from neardup.moderation.desk.pages import author_url, page, require_moderator
 from neardup.moderation.desk.parts import Desk, desk_of, load_text
 from neardup.query.compare import describe_stories
 from neardup.query.evidence import LoadedStory
-from neardup.query.search import share_held
+from neardup.query.search import LATEST_STORIES, SURE_WORDS, share_held
 from neardup.source.parse import id_of
 
 MAX_LENGTH = 800  # characters; an address has at most 8,190 bytes, and a letter of India has 9 of them there
 MOST_TITLES = 50
 MOST_TEXTS = 30  # that are read for one sentence
-LEAST_WORDS = 8  # of a sentence; fewer words are those of a title
+LEAST_WORDS = 4  # of a sentence, as a gram has; fewer words are those of a title
 HELD = 0.5  # the share of its 4-grams by which a story holds a sentence
 
 
@@ -31,11 +31,13 @@ class Holders:
 
     `shares` are the stories that hold at least HELD of it, by id, the largest share first; `unread` are stories whose
     text could not be read, and `left_out` counts those that were not read.  `failed` says why nothing was looked up.
+    `lacks` counts the latest stories whose texts the desk has yet to read.
     """
 
     shares: dict[int, float] = field(default_factory=dict)
     unread: Sequence[int] = ()
     left_out: int = 0
+    lacks: int = 0
     failed: str | None = None
 
 
@@ -63,6 +65,7 @@ async def show(request: web.Request) -> web.StreamResponse:
         has_author=has_author,
         titled=rows[: len(titled)],
         limit=MOST_TITLES,
+        latest=LATEST_STORIES,
         is_whole=is_whole,
         holders=holders,
         holding={row["id"]: row for row in rows[len(titled) :]},
@@ -82,9 +85,11 @@ def _by_id(db: sqlite3.Connection, text: str) -> tuple[int | None, bool]:
 async def _holders(desk: Desk, words: list[bytes]) -> Holders:
     try:
         async with desk.open_passage_search() as search:
-            ids = await search.stories_with(words)
+            sampled = await search.stories_with(words)
+        latest, lacks = ([], 0) if len(words) >= SURE_WORDS else await desk.texts.stories_with(words)
     except NeardupError as error:
         return Holders(failed=str(error))
+    ids = list(dict.fromkeys([*sampled, *latest]))
     known = await desk.ledger.read(describe_stories, ids[:MOST_TEXTS])
     texts = await asyncio.gather(*(load_text(desk, known[story_id]) for story_id in known))
     shares = {
@@ -96,4 +101,5 @@ async def _holders(desk: Desk, words: list[bytes]) -> Holders:
         {n: share for n, share in sorted(shares.items(), key=lambda found: -found[1]) if share >= HELD},
         [story_id for story_id in known if story_id not in shares],
         max(len(ids) - MOST_TEXTS, 0),
+        lacks,
     )

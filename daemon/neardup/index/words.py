@@ -1,8 +1,8 @@
-"""The index of titles: which stories have a word in their title, in an SQLite file of its own.
+"""An index of words: which stories have a word in their title, or in their text, in an SQLite file of its own.
 
-It is derived from the ledger and remembers how far it has come.  It holds no titles, only which words stand in the
-title of which story, by number, and it never drops any: of stories that were edited or removed it says what was once
-true.
+It is derived from the ledger and remembers how far it has come.  It holds no titles and no texts, only which words
+stand in those of which story, by number, and it never drops any: of stories that were edited or removed it says what
+was once true.
 """
 
 import sqlite3
@@ -19,7 +19,7 @@ from neardup.sqlite import DAMAGED, FAILURES, code_of, explain_failure
 # The words are in normal form already: the tokenizer only splits at white space.  It must keep the marks of Indic
 # scripts within words, and letters that are newer than SQLite's table of Unicode, which have the category Cn there.
 TABLES = """
-CREATE VIRTUAL TABLE titles USING fts5(words, content = '', detail = none, columnsize = 0,
+CREATE VIRTUAL TABLE stories USING fts5(words, content = '', detail = none, columnsize = 0,
     tokenize = "unicode61 remove_diacritics 0 categories 'L* M* N* C*'");
 CREATE TABLE position (ledger_id TEXT NOT NULL, number INTEGER NOT NULL, retitled INTEGER NOT NULL);
 """
@@ -37,8 +37,8 @@ class Position(NamedTuple):
 BEGINNING = Position(0, 0)
 
 
-class TitleIndex:
-    """The index of the titles of one ledger.  Thread-safe; its methods block.
+class WordIndex:
+    """The index of the titles, or of the texts, of one ledger.  Thread-safe; its methods block.
 
     They raise IndexDamaged where the file turns out to be damaged: the index is then empty, and is to be filled again.
     """
@@ -50,7 +50,7 @@ class TitleIndex:
             self._db = self._open()
         except FAILURES as error:
             if code_of(error) not in DAMAGED:
-                raise explain_failure(error, f"cannot open the index of titles {path}") from error
+                raise explain_failure(error, f"cannot open the index of words {path}") from error
             self._remove()
             self._db = self._open()
 
@@ -59,21 +59,21 @@ class TitleIndex:
             return _position(db)
 
     def add(self, rows: Iterable[tuple[int, str]], since: Position, until: Position) -> None:
-        """Add the titles of stories, by number, and advance, unless another process has advanced already."""
-        words = [(number, b" ".join(tokens(title)).decode()) for number, title in rows]
+        """Add the words of stories, by number, and advance, unless another process has advanced already."""
+        words = [(number, b" ".join(tokens(text)).decode()) for number, text in rows]
         with self._in_use() as db:
             db.execute("BEGIN IMMEDIATE")
             if _position(db) == since:
-                db.executemany("INSERT INTO titles (rowid, words) VALUES (?, ?)", words)
+                db.executemany("INSERT INTO stories (rowid, words) VALUES (?, ?)", words)
                 db.execute("UPDATE position SET number = ?, retitled = ?", until)
             db.execute("COMMIT")
 
     def numbers(self, words: Sequence[bytes], below: int, limit: int) -> list[int]:
-        """The highest story numbers below one whose titles had all of these normalised words, descending."""
+        """The highest story numbers below one that had all of these normalised words, descending."""
         every = " ".join(f'"{word.decode()}"' for word in words)
         with self._in_use() as db:
             rows = db.execute(
-                "SELECT rowid FROM titles WHERE titles MATCH ? AND rowid < ? ORDER BY rowid DESC LIMIT ?",
+                "SELECT rowid FROM stories WHERE stories MATCH ? AND rowid < ? ORDER BY rowid DESC LIMIT ?",
                 (every, below, limit),
             )
             return [row[0] for row in rows]
@@ -117,9 +117,9 @@ class TitleIndex:
                 if self._db.in_transaction:
                     self._db.execute("ROLLBACK")
                 if code_of(error) not in DAMAGED:
-                    raise explain_failure(error, f"the index of titles {self._path} failed") from error
+                    raise explain_failure(error, f"the index of words {self._path} failed") from error
                 self._begin_again()
-                raise IndexDamaged(f"the index of titles {self._path} was damaged: it is filled again") from error
+                raise IndexDamaged(f"the index of words {self._path} was damaged: it is filled again") from error
 
     def _begin_again(self) -> None:
         self._db.close()
