@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from neardup.core.verify.tiers import SIMILAR
 from neardup.ledger import case_queue, cases, moderation_statistics, runs
 from neardup.ledger.case_queue import CaseSelection
-from neardup.ledger.moderation_statistics import DAY_MS, Agreement, DecidedCase, Waiting
+from neardup.ledger.moderation_statistics import DAY_MS, DecidedCase, Waiting
 from neardup.records import DECIDING, Kind, Verdict
 
 from tests.support.builders import flag_pair, ledger_in_memory
@@ -77,7 +77,6 @@ def decided(decisions: list[Given]) -> sqlite3.Connection:
 @given(decisions, st.integers(0, 5))
 def test_statistics_count_the_verdicts_that_stand(decisions: list[Given], since_day: int) -> None:
     since = since_day * DAY_MS
-    standing = [decision for decision in decisions if not decision.is_undone and decision.verdict in DECIDING]
     with closing(decided(decisions)) as db:
         given_last = {
             pair: [given for given in decisions if pair in given.pairs and not given.is_undone] for pair in PAIRS
@@ -86,7 +85,6 @@ def test_statistics_count_the_verdicts_that_stand(decisions: list[Given], since_
         decided_cases = moderation_statistics.list_decided(db, since)
         assert Counter(decided_cases) == Counter(decided_of(latest, since, case_of(db)))
         assert moderation_statistics.count_opened(db, since) == opened_of(since, case_of(db))
-        assert moderation_statistics.agreement(db, since) == agreement_of(standing, since)
 
 
 def case_of(db: sqlite3.Connection) -> dict[tuple[int, int], int]:
@@ -121,16 +119,6 @@ def test_waiting_times_are_quantiles(lengths: list[int]) -> None:
     middle = max(length for length in lengths if sum(other < length for other in lengths) < len(lengths) / 2)
     most = next(n for n in sorted(lengths) if sum(other <= n for other in lengths) >= 0.9 * len(lengths))
     assert found == Waiting(len(lengths), middle, most)
-
-
-def agreement_of(standing: list[Given], since: int) -> Agreement:
-    same = []
-    for pair in PAIRS:
-        on_pair = [decision for decision in standing if pair in decision.pairs]
-        second = next((decision for decision in on_pair if decision.moderator != on_pair[0].moderator), None)
-        if second is not None and second.at * DAY_MS // 2 >= since:
-            same.append(second.verdict == on_pair[0].verdict)
-    return Agreement(len(same), sum(same))
 
 
 @settings(deadline=None)

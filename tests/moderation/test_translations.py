@@ -49,6 +49,8 @@ PAGES = {
     "authors": "/authors",
     "decisions": "/decisions",
     "statistics": "/statistics",
+    "second review": "/second",
+    "blind pair": "/pair/2000/2001?blind=1",
     "name": "/name",
     "no such story": "/story/999",
     "no such filter": "/?kind=none",
@@ -56,7 +58,7 @@ PAGES = {
 VISIBLE = "title", "aria-label", "placeholder", "alt"
 # Names, texts and codes: what is no wording of the desk.
 FOREIGN = "script, style, kbd, bdi, code, .words, .languages, body [lang=en]"
-NAMES = {"neardup", "review", "UTC", "PDF", "SimHash", "Esc", "copier", "Asha"}
+NAMES = {"neardup", "review", "UTC", "PDF", "SimHash", "Esc", "copier", "Asha", "Ravi"}
 
 
 def catalogue(code: str) -> Catalog:
@@ -156,7 +158,7 @@ def english_of(page: str) -> list[str]:
 @pytest.mark.usefixtures("ledger")
 async def test_no_page_has_english_left(tmp_path: Path) -> None:
     left = {}
-    async with named_client(tmp_path) as client:
+    async with named_client(tmp_path, name="Ravi", second_reviews=1.0) as client:
         for name, path in PAGES.items():
             async with client.get(path, headers={"Accept-Language": COMPLETE}) as answer:
                 page = await answer.text()

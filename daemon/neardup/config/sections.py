@@ -395,6 +395,15 @@ class Review(Section, frozen=True, kw_only=True):
     webhook: Annotated[
         HttpUrl, Meta(description="URL that receives each verdict and undo as JSON by POST. Empty means none.")
     ] = ""
+    second_reviews: Annotated[
+        float,
+        Meta(
+            ge=0,
+            le=1,
+            description="Share of the decided cases that a second moderator judges, without being shown the first "
+            "verdict. Cases on which the two disagree are open again.",
+        ),
+    ] = 0.0
     notes: Annotated[
         dict[LanguageCode, tuple[str, ...]],
         Meta(

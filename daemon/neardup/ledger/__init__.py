@@ -9,7 +9,8 @@ A module holds a family of the tables that schema.sql defines:
 - what was listed and read: stories, versions, first_seen, languages, works, marks, dead_letters, submissions, imports
 - what indexes are to apply: outbox, passages
 - pairs, from nominated to flagged: candidates, verification, active_verdicts, flags, clusters, similarities
-- what moderators see and decide: cases, case_queue, verdicts, authors, meaning_flags, moderation_statistics
+- what moderators see and decide: cases, case_queue, verdicts, authors, meaning_flags, moderation_statistics,
+  second_reviews
 - what the program did and measured: runs, script_health, self_checks
 - the file itself: files, schema, story_rows, lock, backup
 """

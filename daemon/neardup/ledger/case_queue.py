@@ -34,6 +34,7 @@ class Inbox(StrEnum):
     MINE = "mine"  # cases that the moderator holds
     FREE = "free"  # cases that no moderator holds
     SECOND = "second"  # cases with open flags on which another moderator asked for a second opinion
+    THIRD = "third"  # cases on which two others disagreed in a blind second review
 
 
 @dataclass(frozen=True, slots=True)
@@ -106,6 +107,12 @@ def _of_inbox(selection: CaseSelection) -> list[tuple[str, list[object]]]:
                 " AND EXISTS (SELECT 1 FROM json_each(unsure) WHERE value <> ?))"
             )
             return [(asked_cases, [selection.moderator])]
+        case Inbox.THIRD:
+            disputed = (
+                "case_id IN (SELECT case_id FROM second_reviews WHERE first <> second"
+                " AND first_moderator <> ? AND second_moderator <> ?)"
+            )
+            return [(disputed, [selection.moderator, selection.moderator])]
     return []
 
 

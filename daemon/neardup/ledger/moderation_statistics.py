@@ -1,4 +1,4 @@
-"""What moderators have decided lately, how fast and how alike, and what waits.  Days are those of UTC.
+"""What moderators have decided lately and how fast, and what waits.  Days are those of UTC.
 
 A verdict that was undone does not count, nor one that decides nothing.  A case is decided once none of its pairs is
 open, by the last verdict on them; the cases are those of the last `cases.refresh`.
@@ -13,7 +13,6 @@ from neardup.ledger import languages
 from neardup.records import DECIDING, Kind, Language
 
 DAY_MS = 86_400_000
-LATEST = 2_000  # verdicts since a time, of which the agreement is computed
 STATUSES = ("open", *DECIDING)
 DECIDED = ", ".join(f"'{verdict}'" for verdict in DECIDING)
 
@@ -38,14 +37,6 @@ class Waiting:
     cases: int
     median: int
     ninth_decile: int
-
-
-@dataclass(frozen=True, slots=True)
-class Agreement:
-    """How many pairs two moderators gave a verdict each, and in how many of them it was the same verdict."""
-
-    pairs: int
-    agreeing: int
 
 
 def count_opened(db: sqlite3.Connection, since: int) -> Counter[tuple[Kind, int]]:
@@ -83,26 +74,6 @@ def waiting_times(decided: Iterable[DecidedCase]) -> Waiting | None:
 
 def _most_severe(kinds: str) -> Kind:
     return kinds.strip(",").partition(",")[0]
-
-
-def agreement(db: sqlite3.Connection, since: int) -> Agreement:
-    """How often a second moderator's verdict on a pair, given since a time, was that of the first moderator."""
-    row = db.execute(
-        f"SELECT count(*), coalesce(sum(v.verdict = first.verdict), 0) FROM {_latest()} v"
-        " CROSS JOIN verdicts first ON first.verdict_id = (SELECT min(verdict_id) FROM verdicts w"
-        f" WHERE w.a = v.a AND w.b = v.b AND {_stands('w')})"
-        " WHERE v.moderator <> first.moderator"
-        " AND NOT EXISTS (SELECT 1 FROM verdicts w WHERE w.a = v.a AND w.b = v.b"
-        f" AND w.moderator <> first.moderator AND w.verdict_id < v.verdict_id AND {_stands('w')})",
-        (since,),
-    ).fetchone()
-    return Agreement(*row)
-
-
-def _latest() -> str:
-    """The latest verdicts that stand, since a time that is a parameter; older ones would take too long to read."""
-    standing = f"SELECT * FROM verdicts v WHERE decided_at >= ? AND {_stands('v')}"
-    return f"({standing} ORDER BY decided_at DESC, verdict_id DESC LIMIT {LATEST})"
 
 
 def _stands(verdict: str) -> str:

@@ -236,6 +236,18 @@ CREATE INDEX verdicts_time ON verdicts (decided_at);
 CREATE INDEX verdicts_decision ON verdicts (decision);
 CREATE INDEX verdicts_moderator ON verdicts (moderator, decision);
 
+-- What two moderators said of a case that was judged twice, the second without seeing the first verdict; see
+-- neardup.ledger.second_reviews.
+CREATE TABLE second_reviews (
+    case_id INTEGER PRIMARY KEY,
+    first TEXT NOT NULL,
+    first_moderator TEXT NOT NULL,
+    second TEXT NOT NULL,
+    second_moderator TEXT NOT NULL,
+    note TEXT NOT NULL,
+    reviewed_at INTEGER NOT NULL
+);
+
 -- The verdicts that apply: of each pair the latest that was not undone, if it decides the pair.
 CREATE VIEW active_verdicts AS
     SELECT * FROM verdicts v WHERE undone_at IS NULL AND verdict NOT IN ('unsure', 'reopened') AND NOT EXISTS

@@ -75,11 +75,12 @@ def decide(  # noqa: PLR0917 - the fields of a form, in their order
     """
     with transaction(db):
         cases.refuse_if_leased(db, flag_ids, moderator)
-        _refuse_if_changed(db, shown or flag_ids, seen)
-        return _decide(db, flag_ids, verdict, note, moderator)
+        refuse_if_changed(db, shown or flag_ids, seen)
+        return give(db, flag_ids, verdict, note, moderator)
 
 
-def _decide(db: sqlite3.Connection, flag_ids: Sequence[int], verdict: Verdict, note: str, moderator: str) -> int:
+def give(db: sqlite3.Connection, flag_ids: Sequence[int], verdict: Verdict, note: str, moderator: str) -> int:
+    """Give these flags a verdict, within the caller's transaction; returns the number of the decision."""
     rows = db.execute(
         f"SELECT a, b, language, kind, severity, joins_clusters, case_id FROM flags WHERE flag_id {AMONG}"
         " ORDER BY severity, strength DESC, a, b",
@@ -127,7 +128,7 @@ def undo(db: sqlite3.Connection, decision: int, moderator: str, seen: str) -> No
     """
     with transaction(db):
         flag_ids = flags_of(db, decision)
-        _refuse_if_changed(db, flag_ids, seen)
+        refuse_if_changed(db, flag_ids, seen)
         if later := built_upon(db, decision):
             what = f"{later['moderator']} judged {later['verdict']}: stories {later['a']} and {later['b']}"
             raise Conflict(f"later, at {rfc3339(later['decided_at'])}, {what}; undo that before")
@@ -155,6 +156,11 @@ def undo(db: sqlite3.Connection, decision: int, moderator: str, seen: str) -> No
 
 def forget(db: sqlite3.Connection, story_id: int) -> None:
     """Remove the verdicts on a story's pairs, within the caller's transaction."""
+    db.execute(
+        "DELETE FROM second_reviews WHERE case_id = ?1"
+        " OR case_id IN (SELECT case_id FROM verdicts WHERE a = ?1 OR b = ?1)",
+        (story_id,),
+    )
     gone = db.execute("DELETE FROM verdicts WHERE a = ?1 OR b = ?1 RETURNING verdict_id", (story_id,)).fetchall()
     db.execute("DELETE FROM suppressed_pairs WHERE a = ?1 OR b = ?1", (story_id,))
     _update_dependents(db, [row[0] for row in gone])
@@ -174,7 +180,7 @@ def state(db: sqlite3.Connection, flag_ids: Iterable[int]) -> str:
     return f"{count}-{hashlib.blake2b((listed or '').encode(), digest_size=8).hexdigest()}"
 
 
-def _refuse_if_changed(db: sqlite3.Connection, flag_ids: Sequence[int], seen: str) -> None:
+def refuse_if_changed(db: sqlite3.Connection, flag_ids: Sequence[int], seen: str) -> None:
     """Raise Conflict if the `state` of these flags is not `seen` any more; it says what a moderator did since."""
     current = state(db, flag_ids)
     if current == seen:

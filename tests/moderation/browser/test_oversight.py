@@ -1,4 +1,4 @@
-"""What a lead looks after, in a browser: the record of an author, whose undecided stories are hidden and shown."""
+"""What a lead looks after, in a browser: authors who are hidden, saved notes, charts, and blind second reviews."""
 
 from collections.abc import Iterator
 from contextlib import closing
@@ -26,7 +26,7 @@ COPIES = range(1001, 1041, 10)  # the stories of "copier", each with one source,
 def copying(tmp_path_factory: pytest.TempPathFactory) -> Neardup:
     """A ledger of COPIES, each a case with one pair."""
     folder = tmp_path_factory.mktemp("oversight")
-    neardup = configured(folder, f"{write(folder / 'corpus', [])}[review]\nnotes = {NOTES}\n")
+    neardup = configured(folder, f"{write(folder / 'corpus', [])}[review]\nnotes = {NOTES}\nsecond_reviews = 1.0\n")
     with closing(connect(neardup.ledger)) as db:
         for story in COPIES:
             text = prose(story).split()
@@ -124,3 +124,41 @@ def test_charts_of_the_statistics_are_as_high_as_their_tables_say(asha: Moderato
         assert asha.fits(), width
         assert is_accessible(page), width
         asha.shot(f"statistics-{width}")
+
+
+def test_second_review_is_blind_and_a_disagreement_is_open_for_a_third(
+    browser: Browser, asha: Moderator, desk: Desk, shots: Path
+) -> None:
+    with closing(connect(desk.neardup.ledger)) as db:
+        for story in COPIES[:2]:
+            decide_case(db, story, Verdict.PLAGIARISM, "by Asha")
+    expect(asha.go("/second").get_by_text("No case waits for a second review by you.")).to_be_visible()
+    with signed_in(browser, desk, shots, "Ravi") as ravi:
+        page = ravi.go("/second")
+        expect(page.get_by_text("2 cases wait for you.")).to_be_visible()
+        assert is_accessible(page)
+        for width in ravi.windows():
+            assert ravi.fits(), width
+            ravi.shot(f"second-{width}")
+        page.locator("section.evidence a.row").click()
+        page.wait_for_url("**blind=1")
+        for shown in (page, ravi.go("/second")):
+            texts = shown.locator("main").inner_text()
+            assert not any(word in texts for word in ("by Asha", "Verdict:", "verdict plagiarism"))
+        page.keyboard.press("1")
+        expect(page.get_by_text("1 case waits for you.")).to_be_visible()
+        page.get_by_label("Note", exact=True).fill("no copy")
+        page.get_by_role("button", name="Not similar").click()
+        expect(page.get_by_text("No case waits for a second review by you.")).to_be_visible()
+        expect(ravi.go("/?inbox=third").locator("h1")).to_have_text("0 cases")
+    with signed_in(browser, desk, shots, "Chitra") as chitra:
+        page = chitra.go("/")
+        page.get_by_role("link", name="Two disagreed").click()
+        page.locator("a.row").click()
+        expect(page.get_by_text("Judged twice: Asha says plagiarism; Ravi, who was not shown that")).to_be_visible()
+        page.get_by_role("button", name="Plagiarism").click()
+        page.wait_for_url("**done=**")
+        page = chitra.go("/statistics")
+        expect(page.get_by_text("2 cases were judged twice, 1 of them alike: 50")).to_be_visible()
+        expect(page.get_by_text("Cohen’s kappa is 0.00 (n = 2)")).to_be_visible()
+        assert is_accessible(page)

@@ -18,6 +18,8 @@
     /case/ID/verdict                POST: give one verdict on the open pairs of a case, or on all but chosen ones
     /case/ID/reopen                 POST: take back the verdicts on a case, for a reason
     /cases/verdict                  POST: give one verdict on chosen cases
+    /second                         the next case for a blind second review
+    /second/ID/verdict              POST: judge it
     /decisions                      one's last decisions, each with its undo
     /undo/DECISION                  POST: undo a verdict
     /login /logout /name            the access token and the moderator's name

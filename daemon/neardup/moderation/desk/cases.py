@@ -13,7 +13,7 @@ from typing import Any
 from aiohttp import web
 
 from neardup.core.verify.tiers import kinds
-from neardup.ledger import case_queue, cases, clusters, flags, stories, verdicts
+from neardup.ledger import case_queue, cases, clusters, flags, second_reviews, stories, verdicts
 from neardup.ledger.case_queue import EVERY, JUDGED, OPEN, Authors, Counts, Inbox, Order
 from neardup.ledger.cases import Lease
 from neardup.ledger.flags import Selection
@@ -52,6 +52,7 @@ INBOXES: dict[Inbox | None, str] = {
     Inbox.MINE: translate_later("Mine"),
     Inbox.FREE: translate_later("Free"),
     Inbox.SECOND: translate_later("Second opinion asked"),
+    Inbox.THIRD: translate_later("Two disagreed"),
 }
 AUTHORS: dict[Authors | None, str] = {
     None: translate_later("Any authors"),
@@ -151,8 +152,9 @@ class ClusterDetails:
 class CaseDetails:
     """A case (a row of `case_queue.read_case`), its lead, and its position in the queue of `total` cases it came from.
 
-    `seen` and `decided_seen` identify the state of its open and its decided flags, for detecting conflicts; `pairs` are
-    SHOWN_PAIRS of its flags, the open ones first, from the one at `first_pair` on.
+    `second` is its blind second review.  `seen` and `decided_seen` identify the state of its open and its decided
+    flags, for detecting conflicts; `pairs` are SHOWN_PAIRS of its flags, the open ones first, from the one at
+    `first_pair` on.
     """
 
     row: sqlite3.Row
@@ -167,6 +169,7 @@ class CaseDetails:
     position: QueuePosition | None
     total: int
     done: Decision | None
+    second: sqlite3.Row | None
 
 
 async def show_case(request: web.Request) -> web.Response:
@@ -228,6 +231,7 @@ def _details(
         None if at is None else case_position_of(db, queue, case_id, at),
         0 if at is None else case_queue.count(db, queue.selection),
         None if done is None else read_decision(db, done),
+        second_reviews.of_case(db, case_id),
     )
 
 

@@ -160,6 +160,7 @@ def page(request: web.Request, template: str, status: int = 200, **values: Any) 
             moderator=moderator.name if moderator else "",
             has_moderators=desk_of(request).has_moderators,
             can_log_out=login_of(request) is not None,
+            has_second_reviews=desk_of(request).config.review.second_reviews > 0,
             saved_notes=_saved_notes(desk_of(request).config.review),
             address_here=request.path_qs if request.method == "GET" else "/",
             **values,

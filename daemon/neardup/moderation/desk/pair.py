@@ -3,7 +3,7 @@
 import asyncio
 import sqlite3
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 from aiohttp import web
@@ -57,7 +57,8 @@ def pair_of(request: web.Request) -> Pair:
 async def show(request: web.Request) -> web.Response:
     """GET /pair/A/B: the story published earlier is shown as A, if that is known; word= is a word of B to begin at.
 
-    The rest of the query is that of the case, which says where the case stands in the queue of cases.
+    The rest of the query is that of the case, which says where the case stands in the queue of cases.  With blind=, the
+    page has nothing of what moderators decided, and no form.
     """
     moderator, desk, pair = require_moderator(request), desk_of(request), pair_of(request)
     queue, at = case_queue_of(request.query, desk.config, moderator), number_in(request.query, "at")
@@ -66,6 +67,10 @@ async def show(request: web.Request) -> web.Response:
     details = await desk.ledger.read(_details, pair, done)
     if details is None:
         raise web.HTTPNotFound(reason=translate_later("These two stories are not flagged as a pair"))
+    if is_blind := "blind" in request.query:
+        nowhere = PlaceInCase(None)
+        flag = as_undecided(details.flag)
+        details = replace(details, flag=flag, similarity=None, history=[], place=nowhere, graph=None, histories={})
     sides = details.flag["matched_id"], details.flag["story_id"]
     a, b = await asyncio.gather(*(load_text(desk, details.stories[story]) for story in sides))
     return page(
@@ -73,6 +78,7 @@ async def show(request: web.Request) -> web.Response:
         "pair.html.j2",
         **await asyncio.to_thread(_template_values, desk, a, b, details, word),
         details=details,
+        is_blind=is_blind,
         may_decide=moderator.may_decide(details.flag["language"]),
         action="/pair/{}/{}/verdict".format(*pair),
         layout="desk.html.j2",
@@ -80,6 +86,11 @@ async def show(request: web.Request) -> web.Response:
         story_url="/story/{}".format,
         histories={author: describe_history(history) for author, history in details.histories.items()},
     )
+
+
+def as_undecided(flag: Mapping[str, Any]) -> dict[str, Any]:
+    """A row of the view `pairs` without what moderators decided."""
+    return dict(flag) | {"status": "open", "context": None}
 
 
 def _details(db: sqlite3.Connection, pair: Pair, done: int | None) -> PairDetails | None:

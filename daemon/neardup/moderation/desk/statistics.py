@@ -13,14 +13,14 @@ from typing import TypeVar
 from aiohttp import web
 
 from neardup.core.verify.tiers import kinds, tier_of
-from neardup.ledger import meaning_flags, moderation_statistics, now_ms, verdicts
-from neardup.ledger.moderation_statistics import DAY_MS, Agreement, DecidedCase
+from neardup.ledger import meaning_flags, moderation_statistics, now_ms, second_reviews, verdicts
+from neardup.ledger.moderation_statistics import DAY_MS, DecidedCase
 from neardup.moderation.desk.pages import page, require_moderator
 from neardup.moderation.desk.parts import desk_of
 from neardup.moderation.evidence.story_report import COLOURS
 from neardup.moderation.interface import CURRENT, gettext, translate_later
-from neardup.moderation.wording import describe_duration, name_verdict, percent
-from neardup.records import Kind, Language, Verdict
+from neardup.moderation.wording import describe_duration, name_verdict
+from neardup.records import DECIDING, Kind, Language, Verdict
 
 DAYS = 30
 MARGIN_BAND = 0.05
@@ -99,7 +99,7 @@ class Statistics:
     days: range
     opened: Counter[tuple[Kind, int]]
     decided: list[DecidedCase]
-    agreement: Agreement
+    judged_twice: Counter[tuple[Verdict, Verdict]]
     precision: list[sqlite3.Row]
     precision_by_margin: list[sqlite3.Row]
     oldest: tuple[int, int] | None
@@ -128,7 +128,9 @@ async def show(request: web.Request) -> web.Response:
         upheld=_chart_of_verdicts(found.precision, names),
         waiting=waiting,
         waits=waiting and [_length(waiting.median), _length(waiting.ninth_decile)],
-        agreeing=percent(found.agreement.agreeing / found.agreement.pairs) if found.agreement.pairs else None,
+        agreeing=sum(n for (first, second), n in found.judged_twice.items() if first == second),
+        kappa=second_reviews.kappa(found.judged_twice),
+        verdicts=[verdict for verdict in DECIDING if any(verdict in both for both in found.judged_twice)],
         oldest_wait=found.oldest and _length(now - found.oldest[1]),
     )
 
@@ -140,7 +142,7 @@ def _statistics(db: sqlite3.Connection, now: int) -> Statistics:
         range(today - DAYS + 1, today + 1),
         moderation_statistics.count_opened(db, since),
         moderation_statistics.list_decided(db, since),
-        moderation_statistics.agreement(db, since),
+        second_reviews.count_verdicts(db),
         [row for row in verdicts.verdict_counts(db) if row["judged"] and row["kind"] in kinds()],
         meaning_flags.precision(db, MARGIN_BAND),
         moderation_statistics.oldest_open(db),
