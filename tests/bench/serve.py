@@ -1,9 +1,9 @@
-"""Measures the HTTP service under 50 checks a second: python -m tests.bench.serve [--stories N] [--seconds N]
+"""Measures the HTTP service under 50 checks a second: python -m tests.bench.serve [--stories N --seconds N --daily N]
 
 The ledger holds 1,000,000 synthetic stories with passage hashes, and 2,000 stories with pages, in an object store that
 answers after 20 ms.  The index is in Redis.  locust sends checks of stories of 1,000 words at random times, however
 slow the answers are: half of them are edits of a story with a page, half are new.  Meanwhile a novel of 100,000 words
-is checked again and again.
+is checked again and again, and with --daily a daily run reads so many new stories, as those of a day.
 """
 
 import argparse
@@ -42,6 +42,8 @@ from tests.support.synthetic_stories import commit
 
 WORDS, NOVEL_WORDS = 1_000, 100_000
 WITH_PAGES, FIRST_ID = 2_000, 1_000
+FIRST_NEW_ID = 1 << 40  # of a daily run
+MANIFEST = "day.csv"
 HASHES = 59  # passage hashes of a story of 1,000 words
 STORE_SECONDS = 0.02
 NOVEL_EVERY_SECONDS = 10.0
@@ -100,6 +102,26 @@ def write_bodies(path: Path, made: list[tuple[Language, list[str]]], count: int)
             file.write(json.dumps({"language": language, "text": " ".join(text)}, ensure_ascii=False) + "\n")
 
 
+def write_day(folder: Path, stories: int) -> None:
+    """Write the pages of new stories, and the manifest that lists them."""
+    with (folder / MANIFEST).open("w", encoding="utf-8") as manifest:
+        manifest.write("id,language\n")
+        for n in range(stories):
+            language, story_id = SAMPLED[n % len(SAMPLED)], FIRST_NEW_ID + n
+            manifest.write(f"{story_id},{language}\n")
+            text = " ".join(story_of(language, WORDS))
+            (folder / "pages" / language / f"{story_id}.html").write_text(f"<p>{text}</p>", encoding="utf-8")
+
+
+def run_daily(neardup: Neardup, summaries: list[dict[str, float]]) -> None:
+    """Do a daily run, and append its summary; without canaries, because few of the stories have pages."""
+    env = neardup.env | {"NEARDUP_RUN__CANARIES": "0"}
+    done = subprocess.run(
+        neardup.command("daily", "--json"), env=env, cwd=neardup.folder, stdout=subprocess.PIPE, check=True
+    )
+    summaries.append(json.loads(done.stdout.splitlines()[-1]))
+
+
 def check_novels(url: str, stop: threading.Event, seconds: list[float]) -> None:
     """Check a novel again and again; appends the seconds that each took, infinity for one that was refused."""
     with client_library.Client(url, timeout=60, attempts=1) as client:
@@ -153,14 +175,16 @@ def main() -> None:
     parser.add_argument("--stories", type=int, default=1_000_000)
     parser.add_argument("--rate", type=float, default=50)
     parser.add_argument("--seconds", type=int, default=120)
+    parser.add_argument("--daily", type=int, default=0)
     options = parser.parse_args()
     with TemporaryDirectory() as name, redis_server(Path(name)) as redis_url:
         folder = Path(name)
         neardup = Neardup(folder, dict(os.environ), is_forked=False)
         made = fill(neardup.ledger, folder / "pages", options.stories)
         write_bodies(folder / "bodies.jsonl", made, round(options.rate * options.seconds))
+        write_day(folder, options.daily)
         with object_server(folder / "pages", "stories", STORE_SECONDS) as endpoint:
-            settings = SERVED.format(manifest="none.csv", bucket="stories", endpoint=endpoint)
+            settings = SERVED.format(manifest=MANIFEST, bucket="stories", endpoint=endpoint)
             neardup.configure(
                 settings + COMMON.format(index=redis_url).replace('body = "article .story, div.post-body"', "")
             )
@@ -171,18 +195,23 @@ def main() -> None:
             listen = f"127.0.0.1:{free_port()}"
             with serving(neardup, listen) as (process, systemd, _):
                 systemd.wait_for("STATUS=serving")
-                stop, novels = threading.Event(), list[float]()
+                stop, novels, runs = threading.Event(), list[float](), list[dict[str, float]]()
+                daily = threading.Thread(target=run_daily, args=(neardup, runs))
                 author = threading.Thread(target=check_novels, args=(f"http://{listen}", stop, novels))
                 memory = [anonymous_mb(process.pid)]
                 sampler = threading.Thread(target=sample_memory, args=(process.pid, stop, memory))
                 author.start()
                 sampler.start()
+                if options.daily:
+                    daily.start()
                 before = scheduled_ms(process.pid)
                 figures = load(f"http://{listen}", folder, options.rate, options.seconds)
                 ran, waited = np.subtract(scheduled_ms(process.pid), before) / int(figures["Request Count"])
                 stop.set()
                 author.join()
                 sampler.join()
+                if options.daily:
+                    daily.join()
     table = table_of(
         "requests",
         "failed",
@@ -193,6 +222,7 @@ def main() -> None:
         "CPU, wait for a core: ms a check",
         "novel s",
         "memory MB at 0, 25, 50, 75, 100 %",
+        "daily run: stories, s",
     )
     table.add_row(
         figures["Request Count"],
@@ -204,6 +234,7 @@ def main() -> None:
         f"{ran:.1f}, {waited:.1f}",
         f"{statistics.median(novels):.2f}, slowest {max(novels):.2f}" if novels else "none",
         " ".join(f"{memory[round(share * (len(memory) - 1))]:.0f}" for share in MOMENTS),
+        " ".join(f"{run['fingerprinted']:,}, {run['seconds']:.0f}" for run in runs) or "none",
     )
     out.print(table)
 
