@@ -24,7 +24,7 @@ unexport PYTHONDONTWRITEBYTECODE
 unexport GO
 
 .DEFAULT_GOAL := help
-.PHONY: help venv run run-meaning test check docs chaos soak bench bench-detection bench-candidates bench-scale bench-memory bench-desk bench-serve lock clean tools wheel fuzz aarch64 nginx
+.PHONY: help venv image run run-meaning test check docs chaos soak bench bench-detection bench-candidates bench-scale bench-memory bench-desk bench-serve lock clean tools wheel fuzz aarch64 nginx
 
 help:
 	@sed -n 's/^\([a-z0-9-]*\):.*## /\1\t/p' Makefile | expand -t 18
@@ -53,6 +53,13 @@ check: $(VENV)/test.stamp
 	$(BIN)/mypy
 	$(BIN)/lint-imports
 	gcc -std=c11 -Wall -Wextra -Werror -fsyntax-only $(filter %.c,$(C_FILES))
+
+VERSION = $(shell sed -n 's/^__version__ = "\(.*\)"/\1/p' daemon/neardup/__init__.py)
+
+image:  ## build the container images of deploy/container from the last commit (BUILDER="docker build", FLAGS=...)
+	for name in neardup neardup-redis neardup-s3 neardup-prometheus; do \
+	  git archive HEAD | $(or $(BUILDER),podman build) $(FLAGS) -f deploy/container/Containerfile \
+	    --target $${name#neardup-} -t localhost/$$name:$(VERSION) - || exit 1; done
 
 fuzz: $(VENV)/test.stamp  ## try the native core with hostile input and sanitizers, for SECONDS=600
 	$(BIN)/python -m tests.native.fuzz $(or $(SECONDS),600)
@@ -95,8 +102,8 @@ bench-memory: $(VENV)/test.stamp tools  ## measure the memory of a backfill of 1
 bench-desk: $(VENV)/test.stamp  ## measure the pages of the review desk over 50,000 flags, and 50 verdicts by keyboard
 	$(BIN)/python -m tests.bench.desk
 
-bench-serve: $(VENV)/test.stamp tools  ## measure checks over HTTP at 50 a second, with 1,000,000 stories held (STORIES=n)
-	$(BIN)/python -m tests.bench.serve $(if $(STORIES),--stories $(STORIES))
+bench-serve: $(VENV)/test.stamp tools  ## measure checks over HTTP at 50 a second, with 1,000,000 stories held (STORIES=n, DAILY=n)
+	$(BIN)/python -m tests.bench.serve $(if $(STORIES),--stories $(STORIES)) $(if $(DAILY),--daily $(DAILY))
 
 # redis-server is for the contract and system tests, promtool for the alert rules, strace for the tests of system calls
 # and syncs, chromium and the fonts for the tests of the desk, Pango for the PDF of a case file, Java for those of Spark.
@@ -143,6 +150,8 @@ lock:  ## resolve the locked versions again (needs uv)
 	  $(EXTRAS) --extra build -c deploy/requirements-test.lock -o deploy/requirements.lock pyproject.toml
 	uv pip compile -q --universal --python-version 3.11 --generate-hashes --no-annotate \
 	  --extra peers -c deploy/requirements-test.lock -o deploy/requirements-peers.lock pyproject.toml
+	echo 'moto[server]' | uv pip compile -q --universal --python-version 3.11 --generate-hashes --no-annotate \
+	  -c deploy/requirements-test.lock -o deploy/container/requirements-s3.lock -
 
 clean:  ## delete the environment, what was built, and the embedded ledger
 	rm -rf $(VENV) var build dist $(NATIVE)/*.so
