@@ -10,13 +10,15 @@ from typing import Any, Literal
 
 import pytest
 from axe_playwright_python.sync_playwright import Axe  # type: ignore[import-untyped]
-from neardup.ledger import connect
+from neardup.core.verify.tiers import TRANSLATED
+from neardup.ledger import connect, meaning_flags
+from neardup.ledger.meaning_flags import ChunkPair, MeaningFlag
 from playwright.sync_api import Browser, expect
 
 from tests.moderation.browser.conftest import configured
 from tests.support.command import Neardup
 from tests.support.copying_story import CopiedFrom, write_copying_story
-from tests.support.desk_browser import NARROW, WIDE, Desk, serving, signed_in
+from tests.support.desk_browser import NARROW, WIDE, Desk, serving, signed_in, take_shot
 from tests.support.desk_corpus import prose, write
 from tests.support.languages import HINDI
 
@@ -42,7 +44,10 @@ PAGES = {
     "pair": "/pair/4104002/4104005",
     "author": "/author/7020",
     "authors": "/authors",
+    "decisions": "/decisions",
     "statistics": "/statistics",
+    "translated": "/meaning",
+    "translated pair": "/meaning/4100000/4104002",
     "search": "/search?q=की",
     "name": "/name",
     "no such story": "/story/999",
@@ -55,6 +60,17 @@ LONG_PAGES = {
     "author of a long story": "/author/copier",
     "search for a long story": "/search?q=लंबी",
 }
+
+
+@pytest.fixture(scope="module")
+def desk_with_translation(desk: Desk) -> Desk:
+    """The shared desk, whose ledger has a pair of stories in two languages besides."""
+    with closing(connect(desk.neardup.ledger)) as db:
+        a, b = 4100000, 4104002
+        hash_of = dict(db.execute("SELECT id, text_hash FROM stories WHERE id IN (?, ?)", (a, b)))
+        chunks = [ChunkPair(0, 0, 0.71), ChunkPair(1, 1, 0.5)]
+        meaning_flags.put(db, [MeaningFlag(a, b, TRANSLATED, 0.41, chunks, hash_of[a], hash_of[b])], "m")
+    return desk
 
 
 @pytest.fixture(scope="module")
@@ -124,14 +140,14 @@ def audited(
     return heights
 
 
-def test_no_page_breaks_a_rule_of_accessibility(browser: Browser, desk: Desk, shots: Path) -> None:
-    audited(browser, desk, shots, PAGES, list(HEIGHTS))
+def test_no_page_breaks_a_rule_of_accessibility(browser: Browser, desk_with_translation: Desk, shots: Path) -> None:
+    audited(browser, desk_with_translation, shots, PAGES, list(HEIGHTS))
 
 
 def test_no_page_in_hindi_and_in_the_dark_breaks_a_rule_of_accessibility(
-    browser: Browser, desk: Desk, shots: Path
+    browser: Browser, desk_with_translation: Desk, shots: Path
 ) -> None:
-    audited(browser, desk, shots, PAGES, [360], locale="hi", color_scheme="dark", has_touch=True)
+    audited(browser, desk_with_translation, shots, PAGES, [360], locale="hi", color_scheme="dark", has_touch=True)
 
 
 def test_no_page_of_long_stories_breaks_a_rule_or_is_too_long_on_a_phone(
@@ -143,7 +159,7 @@ def test_no_page_of_long_stories_breaks_a_rule_or_is_too_long_on_a_phone(
 
 @pytest.mark.parametrize(("window", "scheme"), [(WIDE, "light"), (NARROW, "dark")], ids=["wide", "narrow"])
 def test_files_break_no_rule_of_accessibility(
-    browser: Browser, files: list[Path], window: tuple[int, int], scheme: Literal["light", "dark"]
+    browser: Browser, files: list[Path], shots: Path, window: tuple[int, int], scheme: Literal["light", "dark"]
 ) -> None:
     page = browser.new_page(viewport={"width": window[0], "height": window[1]}, color_scheme=scheme)
     for path in files:
@@ -151,6 +167,8 @@ def test_files_break_no_rule_of_accessibility(
         result = Axe().run(page)
         assert not result.violations_count, f"{path.name}: {result.generate_report()}"
         assert page.evaluate("document.documentElement.scrollWidth") <= window[0], f"{path.name} is too wide"
+        assert not (squeezed := page.evaluate(SQUEEZED)), f"{path.name} squeezes {squeezed}"
+        take_shot(page, shots, f"{path.stem}-{window[0]}")
     page.close()
 
 
