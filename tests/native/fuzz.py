@@ -7,7 +7,7 @@ from pathlib import Path
 
 from tests.native.sanitized import copy_package, run_laws
 
-EXAMPLES = 4  # fifties
+EXAMPLES = 200  # of each law
 HOSTILE_SECONDS = 5.0  # for each function
 
 

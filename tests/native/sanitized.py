@@ -54,7 +54,7 @@ def run(arguments: Sequence[str], import_from: Path, **variables: str) -> subpro
 def run_laws(
     import_from: Path, functions: Path, examples: int, hostile_seconds: float
 ) -> subprocess.CompletedProcess[str]:
-    """Run hypothesis's laws with the marker `native`, 50 * `examples` examples each, and hostile calls beside theirs.
+    """Run hypothesis's laws with the marker `native`, `examples` of each, and hostile calls beside theirs.
 
     These take `hostile_seconds` for each function.  `functions` becomes a file with the names of the functions that
     were called.
@@ -70,5 +70,5 @@ def run_laws(
         "-p",
         "tests.native.hostile_calls",
     )
-    variables = {"CHAOS": str(examples), "HOSTILE_SECONDS": str(hostile_seconds), "NATIVE_FUNCTIONS": str(functions)}
+    variables = {"EXAMPLES": str(examples), "HOSTILE_SECONDS": str(hostile_seconds), "NATIVE_FUNCTIONS": str(functions)}
     return run(["-m", "pytest", *options, *laws], import_from, **variables)

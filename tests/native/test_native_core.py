@@ -9,6 +9,7 @@ from tests.native.sanitized import MARK, PACKAGE, build, copy_package, run, run_
 
 HEADER = PACKAGE / "core" / "native" / "neardup.h"
 OWN_FUNCTIONS = {"nd_interface"}  # the loader calls it without a binding
+EXAMPLES = 20  # of each law: its own room tries more
 OVERRUN = "#include <stdint.h>\nint64_t last(const uint8_t *bytes, int64_t size) { return bytes[size]; }\n"
 
 
@@ -37,7 +38,7 @@ def test_a_sanitizer_reports_one_byte_too_far(tmp_path: Path) -> None:
 
 def test_hostile_input_keeps_every_function_inside_its_buffers(tmp_path: Path) -> None:
     package = copy_package(tmp_path / "package")
-    done = run_laws(package, tmp_path / "functions", examples=1, hostile_seconds=0.2)
+    done = run_laws(package, tmp_path / "functions", examples=EXAMPLES, hostile_seconds=0.2)
     assert done.returncode == 0, f"{done.stdout[-6000:]}\n{done.stderr[:6000]}"
     called = set((tmp_path / "functions").read_text(encoding="utf-8").split())
     untried = declared() - OWN_FUNCTIONS - called

@@ -7,6 +7,7 @@ from math import lcm
 from typing import TypeVar
 
 CHAOS = int(os.environ.get("CHAOS", "1"))
+EXAMPLES = int(os.environ.get("EXAMPLES", 50 * CHAOS))  # of a law that does not say how many
 
 Case = TypeVar("Case")
 Other = TypeVar("Other")
