@@ -131,8 +131,9 @@ $(VENV)/run.stamp: $(VENV)/locked.stamp pyproject.toml $(C_FILES)
 	@if $(BIN)/python -c "import sys; from neardup.core.native import LIBRARY; sys.exit(LIBRARY is None)"; then touch $@; \
 	  else echo "The native core could not be built, so neardup goes on without it, slower: install a C compiler (Debian: apt-get install gcc libc6-dev)."; fi
 
+# The tests load few of these modules: each is compiled when it is first loaded.
 $(VENV)/test.stamp: $(VENV)/locked.stamp deploy/requirements-test.lock | $(VENV)/run.stamp
-	$(PIP) install --require-hashes -r deploy/requirements-test.lock
+	$(PIP) install --no-compile --require-hashes -r deploy/requirements-test.lock
 	touch $@
 
 # Only the measurement beside other libraries needs these, and scipy with them.
