@@ -1,7 +1,6 @@
 """Fixtures that all test packages share: servers, the samples, and the command as a process."""
 
 import gc
-import os
 import resource
 import shutil
 from collections.abc import Callable, Generator, Iterator
@@ -16,13 +15,13 @@ from hypothesis import settings
 from neardup.core import native
 from xdist.scheduler import LoadScopeScheduling
 
-from tests.support.command import Neardup, embedded
+from tests.support.command import Neardup, embedded, environment
 from tests.support.faults.fault_table import FAULT, Row, table
-from tests.support.sampling import CHAOS
+from tests.support.sampling import EXAMPLES
 from tests.support.servers import PROGRAMS, Aws, moto_server, redis_cluster, redis_server
 
 # A slow machine must not fail a test.  Every run draws other examples, so that a law is tried more often than in one.
-settings.register_profile("untimed", deadline=None, max_examples=50 * CHAOS)
+settings.register_profile("untimed", deadline=None, max_examples=EXAMPLES)
 settings.load_profile("untimed")
 
 
@@ -170,8 +169,7 @@ def make_neardup(tmp_path: Path) -> Callable[[str], Neardup]:
     def make(config: str, name: str = "neardup") -> Neardup:
         folder = tmp_path / name
         folder.mkdir()
-        own = {k: v for k, v in os.environ.items() if not k.startswith("NEARDUP_")}
-        neardup = Neardup(folder, own | {"NEARDUP_RUN__CANARIES": "0"})  # they take longer than a run over the samples
+        neardup = Neardup(folder, environment())
         neardup.configure(config)
         return neardup
 
@@ -182,6 +180,23 @@ def make_neardup(tmp_path: Path) -> Callable[[str], Neardup]:
 def neardup(make_neardup: Callable[[str], Neardup]) -> Neardup:
     """The command on the samples, with the SQLite index."""
     return make_neardup(embedded())
+
+
+@pytest.fixture(scope="session")
+def backfilled_samples(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The folder of a command after a backfill of the samples, which no test changes."""
+    neardup = Neardup(tmp_path_factory.mktemp("backfilled"), environment())
+    neardup.configure(embedded())
+    done = neardup("backfill")
+    assert done.code == 0, done.err
+    return neardup.folder
+
+
+@pytest.fixture
+def flagged(neardup: Neardup, backfilled_samples: Path) -> Neardup:
+    """The command on the samples, after a backfill."""
+    shutil.copytree(backfilled_samples, neardup.folder, dirs_exist_ok=True)
+    return neardup
 
 
 def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:

@@ -1,11 +1,10 @@
 """A service over the samples, as a process that the tests of a worker share."""
 
-import os
 from collections.abc import Iterator
 
 import pytest
 
-from tests.support.command import Neardup, embedded
+from tests.support.command import Neardup, embedded, environment
 from tests.support.servers import free_port
 from tests.support.service import serving
 
@@ -13,8 +12,7 @@ from tests.support.service import serving
 @pytest.fixture(scope="session")
 def served(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
     """The URL of a service whose ledger has the samples."""
-    env = {name: value for name, value in os.environ.items() if not name.startswith("NEARDUP_")}
-    neardup = Neardup(tmp_path_factory.mktemp("served"), env)
+    neardup = Neardup(tmp_path_factory.mktemp("served"), environment())
     neardup.configure(embedded())
     assert neardup("backfill").code == 0
     listen = f"127.0.0.1:{free_port()}"

@@ -6,7 +6,6 @@ in other outcomes.
 
 import csv
 import json
-import os
 import shutil
 from collections import Counter
 from pathlib import Path
@@ -18,7 +17,7 @@ from neardup.core.verify.clusters import Policy
 from neardup.spark.job import Job
 from pyarrow import dataset, parquet  # type: ignore[import-untyped]
 
-from tests.support.command import Neardup, embedded
+from tests.support.command import Neardup, embedded, environment
 from tests.support.paths import SAMPLES
 from tests.support.planted_passages import plant
 from tests.support.reference_works import SECTION, make_works
@@ -72,8 +71,7 @@ def compared(spark: "SparkSession", poisoned_path: str, tmp_path_factory: pytest
         writer = csv.DictWriter(file, [*ROWS[0], "path"])
         writer.writeheader()
         writer.writerows([*planted, *ROWS, missing, unknown, earlier])
-    env = {name: value for name, value in os.environ.items() if not name.startswith("NEARDUP_")}
-    neardup = Neardup(folder, env | {"PYTHONPATH": poisoned_path})
+    neardup = Neardup(folder, environment() | {"PYTHONPATH": poisoned_path})
     text = embedded(folder / "manifest.csv", folder / "html")
     make_works(folder)
     reference = SECTION.replace("works.csv", str(folder / "works.csv")).replace("file:", f"file:{folder}/")

@@ -16,6 +16,14 @@ PROGRAM = (sys.executable, "-W", "error", "-m", "neardup")
 TIMEOUT_SECONDS = 300.0
 
 
+def environment() -> dict[str, str]:
+    """That of this process, without its settings of neardup and without canaries.
+
+    These take longer after a daily run than the run over the samples.
+    """
+    return {k: v for k, v in os.environ.items() if not k.startswith("NEARDUP_")} | {"NEARDUP_RUN__CANARIES": "0"}
+
+
 @dataclass(frozen=True)
 class Ended:
     """The exit code and the output of a command that has ended."""

@@ -1,12 +1,11 @@
 """Fixtures of the tests of embedding."""
 
-import os
 import shutil
 from pathlib import Path
 
 import pytest
 
-from tests.support.command import Neardup, embedded
+from tests.support.command import Neardup, embedded, environment
 from tests.support.embedded_samples import MEANING, WORDS
 from tests.support.tiny_model import make_model
 
@@ -14,7 +13,7 @@ from tests.support.tiny_model import make_model
 @pytest.fixture(scope="session")
 def backfilled_folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
     folder = tmp_path_factory.mktemp("samples")
-    neardup = Neardup(folder, {k: v for k, v in os.environ.items() if not k.startswith("NEARDUP_")})
+    neardup = Neardup(folder, environment())
     make_model(folder / "tiny", WORDS)
     neardup.configure(embedded() + MEANING)
     assert neardup("backfill").code == 0

@@ -14,12 +14,6 @@ from tests.support.samples import PLANTED
 ALL = "all"
 
 
-@pytest.fixture
-def filled(neardup: Neardup) -> Neardup:
-    assert neardup("backfill").code == 0
-    return neardup
-
-
 def audited(neardup: Neardup, *options: str) -> dict[str, Any]:
     done = neardup("audit", "--json", *options)
     assert done.code == 0, done.err
@@ -31,17 +25,17 @@ def recall_of(facts: dict[str, Any], tier: str) -> tuple[int, int]:
     return row["found"], row["n"]
 
 
-def test_lost_pairs_are_named_with_their_reason_and_damage_is_seen(filled: Neardup) -> None:
-    whole = audited(filled)
+def test_lost_pairs_are_named_with_their_reason_and_damage_is_seen(flagged: Neardup) -> None:
+    whole = audited(flagged)
     assert (whole["stories"], whole["unreadable"], whole["misses"]) == (61, 0, [])
     assert recall_of(whole, ALL) == (2 * len(PLANTED), 2 * len(PLANTED)), "each pair is that of two sampled stories"
     assert recall_of(whole, "index entries") == (61, 61)
-    with closing(sqlite3.connect(filled.ledger)) as db, db:
+    with closing(sqlite3.connect(flagged.ledger)) as db, db:
         [(a, b), (c, d), (e, f)] = db.execute("SELECT a, b FROM flags WHERE kind = 'exact' LIMIT 3").fetchall()
         db.execute("DELETE FROM flags WHERE (a, b) IN (VALUES (?, ?), (?, ?), (?, ?))", (a, b, c, d, e, f))
         db.execute("INSERT INTO candidates (a, b) VALUES (?, ?)", (a, b))
         db.execute("INSERT INTO suppressed_pairs VALUES (?, ?, 1, 1)", (c, d))
-    facts = audited(filled)
+    facts = audited(flagged)
     reasons = {(miss["story_id"], miss["matched_id"]): miss["reason"] for miss in facts["misses"]}
     assert reasons == {
         **dict.fromkeys([(a, b), (b, a)], "it waits for verification"),
@@ -50,13 +44,13 @@ def test_lost_pairs_are_named_with_their_reason_and_damage_is_seen(filled: Neard
     }
     found, total = recall_of(facts, ALL)
     assert (found, total) == (2 * len(PLANTED) - 6, 2 * len(PLANTED) - 2), "a verdict is no miss"
-    share_of_buckets(0.05)(DamagedIndex("sqlite", filled.ledger, ""))
-    damaged = audited(filled)
+    share_of_buckets(0.05)(DamagedIndex("sqlite", flagged.ledger, ""))
+    damaged = audited(flagged)
     found, total = recall_of(damaged, "index entries")
     assert found < total == 61, "the loss of a twentieth of the buckets was not seen"
     reason = {(miss["story_id"], miss["matched_id"]): miss["reason"] for miss in damaged["misses"]}[e, f]
     assert reason.startswith(("the index lacks entries", "it was not nominated"))
-    status = filled("status")
+    status = flagged("status")
     assert f"index entries {found} of 61" in " ".join(status.out.split())
 
 
@@ -73,11 +67,11 @@ def test_damage_of_redis_is_seen_the_same_night_and_healed_the_next(
     assert recall_of(audited(neardup), "index entries") == (61, 61), "the daily run did not heal the index"
 
 
-def test_options_of_an_audit(filled: Neardup) -> None:
-    few = audited(filled, "--sample", "5")
+def test_options_of_an_audit(flagged: Neardup) -> None:
+    few = audited(flagged, "--sample", "5")
     assert few["stories"] == 5
-    assert audited(filled, "--since", "2999-01-01T00:00:00Z")["stories"] == 0
-    shown = filled("audit", "--sample", "5")
+    assert audited(flagged, "--since", "2999-01-01T00:00:00Z")["stories"] == 0
+    shown = flagged("audit", "--sample", "5")
     assert shown.code == 0
     assert "Recall" in shown.out
-    assert filled("audit", "--since", "yesterday").code == 2
+    assert flagged("audit", "--since", "yesterday").code == 2

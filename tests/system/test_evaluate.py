@@ -93,8 +93,8 @@ def test_false_flags_are_counted(make_neardup: Callable[..., Neardup], tmp_path:
     assert alike[-1] < 0.45
 
 
+@pytest.mark.usefixtures("flagged")
 def test_the_samples_are_found_as_labelled(neardup: Neardup) -> None:
-    assert neardup("backfill").code == 0
     done = neardup("evaluate", "--truth", str(SAMPLES / "truth.jsonl"), "--json")
     assert done.code == 0, done.err
     facts = done.facts

@@ -24,14 +24,6 @@ from tests.support.webhook_server import webhook_server
 ALL = 21
 
 
-@pytest.fixture
-def flagged(neardup: Neardup) -> Neardup:
-    """The command after a backfill of the samples."""
-    done = neardup("backfill")
-    assert done.code == 0, done.err
-    return neardup
-
-
 def exported(neardup: Neardup, *options: str) -> list[dict[str, Any]]:
     done = neardup("export", "--format", "jsonl", *options)
     assert done.code == 0, done.err

@@ -35,8 +35,8 @@ def test_a_reader_process_loads_only_what_reads_pages() -> None:
 
 
 @pytest.mark.parametrize("arguments", [["status"], ["check", "{page}", "--language", "en"]], ids=lambda given: given[0])
+@pytest.mark.usefixtures("flagged")
 def test_a_short_command_loads_no_slow_library(neardup: Neardup, arguments: list[str]) -> None:
-    assert neardup("backfill").code == 0
     page = neardup.folder / "page.html"
     page.write_text("<p>A story of a few words, which no other page has copied yet.</p>", encoding="utf-8")
     named = [argument.format(page=page) for argument in arguments]

@@ -49,8 +49,8 @@ def test_tokens_of_moderators(neardup: Neardup) -> None:
 
 
 @pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT])
+@pytest.mark.usefixtures("flagged")
 def test_a_signal_stops_it(neardup: Neardup, number: int) -> None:
-    assert neardup("backfill").code == 0
     command = neardup.command("review", "--listen", "127.0.0.1:0")
     with subprocess.Popen(command, env=neardup.env, cwd=ROOT, stderr=subprocess.PIPE, text=True) as process:
         assert process.stderr is not None

@@ -138,8 +138,8 @@ def assert_keys_agree(neardup: Neardup, url: str, tag: str) -> None:
     db.close()
 
 
+@pytest.mark.usefixtures("flagged")
 def test_check_lists_the_matches_and_stores_nothing(neardup: Neardup, tmp_path: Path) -> None:
-    assert neardup("backfill").code == 0
     before = neardup.ledger.read_bytes()
     page = tmp_path / "new.html"
     page.write_bytes((SAMPLES / "stories" / "TAMIL" / "4104000.html").read_bytes())
@@ -166,8 +166,8 @@ def test_check_finds_a_story_of_any_id(make_neardup: Callable[[str], Neardup], t
     assert [match["story_id"] for match in found.facts["matches"]] == [0]
 
 
+@pytest.mark.usefixtures("flagged")
 def test_reindex_and_forget(neardup: Neardup) -> None:
-    assert neardup("backfill").code == 0
     assert json.loads(neardup("reindex", "--json").out) == {"indexed": len(ROWS), "read_again": {}}
     gone = next(iter(PLANTED))[0]
     assert json.loads(neardup("forget", str(gone), "--json").out) == {"forgotten": True}
@@ -193,15 +193,15 @@ def test_the_doctor_finds_nothing_wrong(neardup: Neardup) -> None:
     ]
 
 
+@pytest.mark.usefixtures("flagged")
 def test_new_flags_are_exported_once(neardup: Neardup) -> None:
-    assert neardup("backfill").code == 0
     assert len(neardup("export", "--new").out.splitlines()) == 1 + len(PLANTED)
     assert len(neardup("export", "--new").out.splitlines()) == 1
     assert len(neardup("export").out.splitlines()) == 1 + len(PLANTED)
 
 
+@pytest.mark.usefixtures("flagged")
 def test_a_failed_export_marks_nothing_as_exported(neardup: Neardup) -> None:
-    assert neardup("backfill").code == 0
     with Path("/dev/full").open("w") as full:
         command = neardup.command("export", "--new")
         done = subprocess.run(command, stdout=full, stderr=subprocess.PIPE, text=True, check=False, cwd=ROOT)
@@ -243,8 +243,8 @@ def test_many_runs_over_redis_end_by_themselves(
         assert neardup("backfill").code == 0
 
 
+@pytest.mark.usefixtures("flagged")
 def test_refingerprint_fingerprints_everything_again(neardup: Neardup) -> None:
-    assert neardup("backfill").code == 0
     before = neardup.flagged_pairs()
     facts = neardup("backfill", "--refingerprint", "--json").facts
     assert facts["fingerprinted"] == len(ROWS)

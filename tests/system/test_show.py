@@ -2,17 +2,7 @@
 
 import json
 
-import pytest
-
 from tests.support.command import Neardup
-
-
-@pytest.fixture
-def flagged(neardup: Neardup) -> Neardup:
-    """The command after a backfill of the samples."""
-    done = neardup("backfill")
-    assert done.code == 0, done.err
-    return neardup
 
 
 def test_show_gives_the_sources_of_a_story_that_copies(flagged: Neardup) -> None:

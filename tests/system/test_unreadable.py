@@ -111,8 +111,8 @@ def test_after_the_setting_is_mended_every_story_is_read(make_neardup: Make, tmp
     assert neardup.flagged_pairs() == undisturbed.flagged_pairs()
 
 
+@pytest.mark.usefixtures("flagged")
 def test_a_daily_run_over_known_stories_alone_is_done(neardup: Neardup) -> None:
-    assert neardup("backfill").code == 0
     for arguments in (("daily",), ("backfill",), ("daily", "--since", LATER)):
         ended = neardup(*arguments, "--json")
         assert (ended.code, ended.facts["warnings"]) == (0, {}), ended.err

@@ -1,6 +1,5 @@
 """Fixtures of the desk's tests: a browser, and ledgers filled by the real command."""
 
-import os
 import shutil
 from collections.abc import Callable, Iterator
 from contextlib import closing
@@ -11,7 +10,7 @@ from neardup.ledger import connect, read, transaction
 from playwright.sync_api import Browser
 
 from tests.support import desk_browser as browsers
-from tests.support.command import Neardup, embedded
+from tests.support.command import Neardup, embedded, environment
 
 
 @pytest.fixture(scope="package")  # ends before tests of other packages, which have event loops of their own
@@ -27,7 +26,7 @@ def shots() -> Path | None:
 
 def configured(folder: Path, config: str) -> Neardup:
     """A command with this configuration; there is no ledger yet."""
-    neardup = Neardup(folder, {k: v for k, v in os.environ.items() if not k.startswith("NEARDUP_")})
+    neardup = Neardup(folder, environment())
     neardup.configure(config)
     return neardup
 

@@ -14,6 +14,7 @@ from typing import Any
 
 from neardup.pages.fork_server import READER_ENVIRONMENT
 
+from tests.support.command import environment
 from tests.support.paths import ROOT
 
 StopPoint = dict[str, Any]  # the keys of killed_command.Trigger
@@ -83,11 +84,10 @@ class Driver:
 @contextmanager
 def command_driver() -> Iterator[Driver]:
     command = [sys.executable, "-W", "error", "-m", "tests.support.faults.killed_command"]
-    env = {name: value for name, value in os.environ.items() if not name.startswith("NEARDUP_")}
     with subprocess.Popen(
         command,
         cwd=ROOT,
-        env=env | READER_ENVIRONMENT,
+        env=environment() | READER_ENVIRONMENT,
         stdin=subprocess.PIPE,
         stdout=subprocess.PIPE,
         text=True,

@@ -12,7 +12,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.support.command import Ended, embedded
+from tests.support.command import Ended, embedded, environment
 from tests.support.faults.small_disks import may_mount
 from tests.support.paths import ROOT
 
@@ -57,11 +57,7 @@ class User:
 
     @property
     def env(self) -> dict[str, str]:
-        kept = {name: value for name, value in os.environ.items() if not name.startswith("NEARDUP_")}
-        return kept | {
-            "HOME": str(self.home),
-            "PYTHONPATH": str(ROOT),
-        }
+        return environment() | {"HOME": str(self.home), "PYTHONPATH": str(ROOT)}
 
     def __call__(self, *arguments: str, before: Sequence[str] = ()) -> Ended:
         command = self.command(*arguments, before=before)
