@@ -19,7 +19,7 @@ from typing import Any
 
 from neardup.core import native
 
-CALLS = 4  # beside each call
+CALLS = 10  # beside each call
 TIMES = 2  # that each of these is made, as some functions go on where they stopped
 SECONDS = float(os.environ["HOSTILE_SECONDS"])  # for each function; the calls after these are left alone
 LARGEST_COPIED = 1 << 26  # bytes; a call is made with the caller's own buffer if that is larger
