@@ -59,6 +59,15 @@ class Thresholds(Section, frozen=True, kw_only=True):
             "edits and common passages not counted.",
         ),
     ] = 75
+    rare_share: Annotated[
+        float,
+        Meta(
+            gt=0,
+            le=1,
+            description="A pair is `rewritten` when at least this share of the rare words of both stories, and 12 of "
+            "them, stand in the same order in both.",
+        ),
+    ] = 0.35
     max_matches: Annotated[
         int,
         Meta(

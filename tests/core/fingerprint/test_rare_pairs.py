@@ -55,7 +55,7 @@ def test_a_language_without_a_list_of_common_words_has_no_pairs() -> None:
 
 @given(texts)
 def test_each_distinct_rare_word_has_its_first_place(words: list[bytes]) -> None:
-    found = distinct_rare_words(hashes_of(words))
+    found = distinct_rare_words(hashes_of(words), are_rare(hashes_of(words)))
     assert sorted(found.places.tolist()) == sorted({words.index(word) for word in words if word in RARE})
     assert np.array_equal(hashes_of(words)[found.places], found.hashes) and (np.diff(found.hashes) > 0).all()
 

@@ -17,7 +17,7 @@ from neardup.core.verify.passages import find_rare_words, find_runs, pair_spans
 from neardup.core.verify.rewriting import compare_rare_words, longest_increasing
 from neardup.core.verify.scores import compare_texts
 from neardup.core.verify.text import Text
-from neardup.core.verify.tiers import COPIED_WORDS, RARE_WORDS, REWRITTEN, REWRITTEN_SHARE
+from neardup.core.verify.tiers import COPIED_WORDS, RARE_WORDS, REWRITTEN
 from neardup.insights.evaluate.disguises import DISGUISED_EDITS
 from neardup.insights.evaluate.edits import OtherStories
 from neardup.records import Assessment, Language
@@ -102,14 +102,15 @@ def test_what_is_found_is_shown_and_is_the_same_from_both_sides(language: Langua
 
 def test_common_passages_do_not_count() -> None:
     """Two stories that share a long disclaimer with edits are not rewritten once its passages are common."""
+    least = Thresholds().rare_share
     for language in SAMPLED:
         first, second, disclaimer, *_ = (text.split() for text in FORWARD[language])
         edited = [word for n, word in enumerate(disclaimer) if n % 7]
         a, b = (Text(" ".join([*story[:60], *shared])) for story, shared in ((first, disclaimer), (second, edited)))
         common = np.union1d(passage_hashes(Text(" ".join(disclaimer)).word_hashes), passage_hashes(b.word_hashes))
-        assert compare_rare_words(a, b, NO_HASHES) is not None
-        found = compare_rare_words(a, b, common)
-        assert found is None or found.share < REWRITTEN_SHARE, language
+        assert compare_rare_words(a, b, NO_HASHES, least) is not None
+        found = compare_rare_words(a, b, common, least)
+        assert found is None or found.share < least, language
 
 
 @given(st.lists(st.integers(0, 50), unique=True, max_size=12))

@@ -52,6 +52,7 @@ class Thresholds:
     jaccard: float = 0.5
     containment: float = 0.5
     passage_words: int = 75
+    rare_share: float = 0.35
 
 
 def word_pairs(words: list[bytes]) -> set[tuple[bytes, ...]]:

@@ -47,9 +47,11 @@ def are_rare(words: Hashes) -> Mask:
     return np.asarray(chunks >> (places & np.uint64(CHUNK - 1)) & np.uint64(1) == 0)
 
 
-def is_in_a_listed_language(words: Hashes) -> bool:
-    """Whether enough words (n,) of a text are common: where no list names those of its language, all seem rare."""
-    return bool((len(words) - np.count_nonzero(are_rare(words))) * 100 >= len(words) * LEAST_COMMON)
+def find_rare(words: Hashes) -> Mask:
+    """Which words (n,) of a text are rare; none if too few are common, as where no list has those of its language."""
+    rare = are_rare(words)
+    is_listed = (len(words) - np.count_nonzero(rare)) * 100 >= len(words) * LEAST_COMMON
+    return rare if is_listed else np.zeros(len(words), np.bool_)
 
 
 class RareWords(NamedTuple):
@@ -59,8 +61,8 @@ class RareWords(NamedTuple):
     places: Places
 
 
-def distinct_rare_words(words: Hashes, counted: Mask | None = None) -> RareWords:
-    """Word hashes (n,), in reading order -> the rare words; only those that are `counted` (n,), if that is given."""
-    places = np.flatnonzero(are_rare(words) if counted is None else are_rare(words) & counted)
+def distinct_rare_words(words: Hashes, rare: Mask) -> RareWords:
+    """Word hashes (n,), in reading order, and which of them are rare (n,) -> the distinct ones."""
+    places = np.flatnonzero(rare)
     hashes, first = np.unique(words[places], return_index=True)
     return RareWords(hashes, places[first])

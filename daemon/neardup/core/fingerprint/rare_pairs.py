@@ -8,12 +8,12 @@ of a story stand among its passage hashes, and are a bottom-k sketch (Broder, SE
 
 import numpy as np
 
-from neardup.core.fingerprint.common_words import are_rare, is_in_a_listed_language
+from neardup.core.fingerprint.common_words import find_rare
 from neardup.core.fingerprint.word_hashes import Hashes, PassageHashes, hashes_of, mix
 from neardup.core.native import fingerprint as native
 from neardup.core.native import in_c
 
-PAIRS = 11  # hashes of a story, if it has so many pairs
+PAIRS = 10  # hashes of a story, if it has so many pairs
 NEARBY = 4  # words from one of a pair to the other
 
 
@@ -23,9 +23,7 @@ def rare_pairs(words: Hashes) -> PassageHashes:
 
     A text whose language has no list of common words has none: its most frequent words would make the pairs.
     """
-    if not is_in_a_listed_language(words):
-        return hashes_of(words[:0])
-    places = np.flatnonzero(are_rare(words))
+    places = np.flatnonzero(find_rare(words))
     rare, found = words[places], [words[:0]]
     for ahead in range(1, NEARBY + 1):
         is_pair = (places[ahead:] - places[:-ahead] <= NEARBY) & (rare[ahead:] != rare[:-ahead])

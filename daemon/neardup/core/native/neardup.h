@@ -36,7 +36,7 @@ ND_API int nd_interface(void);
 
 enum {
     ND_ROWS = 64,              /* of a signature */
-    ND_RARE_PAIRS = 11,        /* hashes of a story */
+    ND_RARE_PAIRS = 10,        /* hashes of a story */
     ND_SAMPLE = 256,           /* characters of a text of which some are counted */
     ND_BLOCK = 128,            /* code points */
     ND_BLOCKS = 0x110000 / 128

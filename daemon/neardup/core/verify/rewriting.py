@@ -16,12 +16,11 @@ from difflib import SequenceMatcher
 
 import numpy as np
 
-from neardup.core.fingerprint.common_words import RareWords, distinct_rare_words, is_in_a_listed_language
+from neardup.core.fingerprint.common_words import RareWords, are_rare, distinct_rare_words, find_rare
 from neardup.core.fingerprint.word_hashes import Hashes, PassageHashes, Places
 from neardup.core.verify.own_text import are_own
 from neardup.core.verify.sets import count_shared
 from neardup.core.verify.text import Text
-from neardup.core.verify.tiers import REWRITTEN_SHARE
 from neardup.records import NO_SPANS, Spans
 
 MAX_GAP = 50  # words between two of a block, on each side
@@ -43,30 +42,30 @@ class Rewriting:
     spans_b: Spans
 
 
-def compare_rare_words(a: Text, b: Text, common: PassageHashes) -> Rewriting | None:
+def compare_rare_words(a: Text, b: Text, common: PassageHashes, least: float) -> Rewriting | None:
     """The rare words in the same order in two texts, apart from common passages; None if they are far too few.
 
-    `common` are the hashes of the common passages that both hold, ascending.
+    `common` are the hashes of the common passages that both hold, ascending; a share of less than `least` is too few.
     """
-    if not (len(common) or _may_be_rewritten(a, b)):
-        return None
-    if not (is_in_a_listed_language(a.word_hashes) and is_in_a_listed_language(b.word_hashes)):
+    if not (len(common) or _may_be_rewritten(a, b, least)):
         return None
     if b.text_hash < a.text_hash:  # of several subsequences, both directions find the same one
-        found = compare_rare_words(b, a, common)
+        found = compare_rare_words(b, a, common, least)
         return found and Rewriting(found.rare_words, found.share, found.spans_b, found.spans_a)
     if not len(common):
         return _compare(a.rare_words, b.rare_words, (NO_PLACES, NO_PLACES))
-    own_a, own_b = (are_own(text.word_hashes, common) for text in (a, b))
-    rare_a, rare_b = distinct_rare_words(a.word_hashes, own_a), distinct_rare_words(b.word_hashes, own_b)
-    return _compare(rare_a, rare_b, (np.flatnonzero(~own_a), np.flatnonzero(~own_b)))
+    owns = [are_own(text.word_hashes, common) for text in (a, b)]
+    rare_a, rare_b = (
+        distinct_rare_words(text.word_hashes, find_rare(text.word_hashes) & own)
+        for text, own in zip((a, b), owns, strict=True)
+    )
+    return _compare(rare_a, rare_b, [np.flatnonzero(~own) for own in owns])
 
 
-def _may_be_rewritten(a: Text, b: Text) -> bool:
+def _may_be_rewritten(a: Text, b: Text, least: float) -> bool:
     """Whether two texts without common passages share enough rare words, in whatever order."""
     rare_a, rare_b = a.rare_words.hashes, b.rare_words.hashes
-    least = REWRITTEN_SHARE * float(len(rare_a) * len(rare_b)) ** 0.5
-    return bool(count_shared(rare_a, rare_b) >= least)
+    return bool(count_shared(rare_a, rare_b) >= least * float(len(rare_a) * len(rare_b)) ** 0.5)
 
 
 def _compare(a: RareWords, b: RareWords, apart: Sequence[Places]) -> Rewriting:
@@ -128,7 +127,7 @@ def equal_words(a: Text, b: Text, spans_a: Spans, spans_b: Spans) -> tuple[Place
 
 
 def _equal_in_block(a: Hashes, b: Hashes) -> Iterator[tuple[int, int]]:
-    at_a, at_b = common_order(distinct_rare_words(a), distinct_rare_words(b))
+    at_a, at_b = common_order(*(distinct_rare_words(words, are_rare(words)) for words in (a, b)))
     done_a = done_b = 0
     for next_a, next_b in zip([*at_a.tolist(), len(a)], [*at_b.tolist(), len(b)], strict=True):
         between = SequenceMatcher(None, a[done_a:next_a].tolist(), b[done_b:next_b].tolist(), autojunk=False)

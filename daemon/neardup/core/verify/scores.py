@@ -333,7 +333,7 @@ def _assess_rewritten(
 def _rewritten(texts: _Texts, common: PassageHashes, thresholds: Thresholds) -> Assessment | None:
     """The assessment of a pair of which one is a rewriting; `common` are the passages that both hold."""
     a, b = texts.a, texts.b
-    if (found := compare_rare_words(a, b, common)) is None:
+    if (found := compare_rare_words(a, b, common, thresholds.rare_share)) is None:
         return None
     reach = min(words_in(found.spans_a), words_in(found.spans_b))
     signals = Signals(texts.bits, extra={RARE_WORDS: found.rare_words, RARE_SHARE: found.share, RARE_SPANS: reach})

@@ -12,7 +12,7 @@ from typing import Self
 
 import numpy as np
 
-from neardup.core.fingerprint.common_words import RareWords, distinct_rare_words
+from neardup.core.fingerprint.common_words import RareWords, distinct_rare_words, find_rare
 from neardup.core.fingerprint.compute import fingerprint_text, hash_text
 from neardup.core.fingerprint.compute import text_hash as hash_of
 from neardup.core.fingerprint.minhash import shingles
@@ -120,8 +120,8 @@ class Text:
 
     @cached_property
     def rare_words(self) -> RareWords:
-        """Its distinct rare words."""
-        return distinct_rare_words(self.word_hashes)
+        """Its distinct rare words; none where no list has the common words of its language."""
+        return distinct_rare_words(self.word_hashes, find_rare(self.word_hashes))
 
     @property
     def skeleton(self) -> Skeleton:

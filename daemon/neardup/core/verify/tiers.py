@@ -29,9 +29,7 @@ RARE_SPANS = "rare_spans"  # words that their blocks reach over, in the story wh
 DISGUISED_CONTAINMENT = 0.6
 # Words in long spans of two skeletons.  Unrelated stories of one language have up to 30.
 DISGUISED_WORDS = 80
-# Of the rare words of two stories, how many must stand in the same order, and the share that they must be at least.  Of
-# 460,000 pairs of unrelated stories of one subject none with so many has more than .32.
-REWRITTEN_WORDS, REWRITTEN_SHARE = 12, 0.35
+REWRITTEN_WORDS = 12  # rare words of two stories that stand in the same order
 REWRITTEN_SPANS = 60  # words, so that a greeting or a form that two short stories share rewrites neither
 # Apart from a disclaimer that they share, most unrelated stories of one kind have less own containment than this.
 UNRELATED_CONTAINMENT = 0.175
@@ -48,6 +46,8 @@ class Thresholds(Protocol):
     def containment(self) -> float: ...
     @property
     def passage_words(self) -> int: ...
+    @property
+    def rare_share(self) -> float: ...
 
 
 @dataclass(frozen=True, slots=True)
@@ -144,7 +144,7 @@ def _is_passage(signals: Signals, thresholds: Thresholds) -> bool:
 def _is_rewritten(signals: Signals, thresholds: Thresholds) -> bool:
     extra = signals.extra
     is_long = extra[RARE_WORDS] >= REWRITTEN_WORDS and extra[RARE_SPANS] >= REWRITTEN_SPANS
-    return is_long and extra[RARE_SHARE] >= REWRITTEN_SHARE
+    return is_long and extra[RARE_SHARE] >= thresholds.rare_share
 
 
 TIERS: tuple[Tier, ...] = (
