@@ -17,7 +17,7 @@ from neardup.core.fingerprint.word_hashes import Hashes, Places
 
 FILE = Path(__file__).with_name("common_words.npy")
 CHUNK = 64  # bits, 2^6
-LEAST_COMMON = 25  # percent of the words; a text whose language has no list has 5, or 15 if a frequent word is listed
+LEAST_COMMON = 16  # percent of the words; texts of a language without a list have about 5, and 15 at most
 
 Filter = npt.NDArray[np.uint64]
 Mask = npt.NDArray[np.bool_]
