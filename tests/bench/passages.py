@@ -102,9 +102,8 @@ def join(folder: Path, stories: int) -> Figures:
     """Find all pairs."""
     index, pairs = PassageIndex.open(folder, "ledger", "1"), 0
     with TemporaryDirectory(dir=folder.parent) as scratch:
-        for step in index.join(
-            np.zeros(stories + 1, np.uint8), np.arange(stories + 1, dtype=np.uint32), COMMON, Path(scratch)
-        ):
+        numbers = np.arange(stories + 1, dtype=np.uint32)
+        for step in index.join(numbers, np.zeros(stories + 1, np.uint8), numbers, COMMON, Path(scratch)):
             pairs += len(step.pairs.left)
     return {"pairs": pairs, "planted": stories / COPIES_ONE_IN}
 

@@ -172,18 +172,7 @@ def test_refingerprinting_restores_all_statuses(db: sqlite3.Connection) -> None:
     assert flags.count(db, Selection(only_new=True)) == flags.count(db)
 
 
-@pytest.mark.parametrize("verdict", [verdict for verdict in DECIDING if verdict is not Verdict.TEMPLATE])
-def test_decided_pairs_do_not_count_as_matches(db: sqlite3.Connection, verdict: Verdict) -> None:
-    add_copies(db, 1, 2, 3)
-    assert add_copies(db, 4, most=2) == 2, "1, 2 and 3 are full, and the best of them is joined alone"
-    assert (1, 4) in statuses(db)
-    give_verdict(db, [(1, 2), (1, 3), (2, 3)], verdict)
-    assert nominate(db, 4, [1, 2, 3], most=3) == 0, "there is room again"
-    verify_pending(db)
-    assert {pair for pair, status in statuses(db).items() if status == "open"} == {(1, 4), (2, 4), (3, 4)}
-
-
-def test_decided_pairs_are_nominated_again_beyond_the_cap(db: sqlite3.Connection) -> None:
+def test_decided_pairs_are_nominated_again(db: sqlite3.Connection) -> None:
     add_copies(db, 1, 2, 3)
     give_verdict(db, [(1, 2), (1, 3)], Verdict.QUOTATION)
     commit(db, fingerprinted(1, 1))

@@ -9,7 +9,7 @@ from neardup.config.section import read
 from neardup.core.columns import Outcomes
 from neardup.core.verify.tiers import EXACT, PARTIAL, SIMILAR
 from neardup.insights.what_if import what_if
-from neardup.ledger import candidates, clusters, connect, flags, stories, transaction, verdicts, verification
+from neardup.ledger import candidates, clusters, connect, flags, passages, stories, transaction, verdicts, verification
 from neardup.pipeline.verifier import BEFORE_ALL
 from neardup.records import Fingerprinted, Signals, Story, Verdict
 
@@ -70,6 +70,14 @@ def test_near_misses_are_verified_again_and_flags_are_not(db: sqlite3.Connection
     assert waiting(db) == [(0, 2)]
 
 
+def test_a_pair_is_not_dropped_by_what_was_common_when_it_was_read(db: sqlite3.Connection) -> None:
+    commit(db, ALIKE, ALIKE)
+    [pair], revision = candidates.pending(db, BEFORE_ALL, 9), passages.common_revision(db)
+    passages.note_common_change(db)
+    verification.record(db, [(pair, None)], "v", revision)
+    assert waiting(db) == [(0, 1)]
+
+
 def test_cap_leaves_out_no_flagged_pair(db: sqlite3.Connection) -> None:
     commit(db, ALIKE, ALIKE, ALIKE)
     verify_pending(db)
@@ -86,16 +94,49 @@ def test_estimated_flag_is_verified_again_and_may_be_withdrawn(db: sqlite3.Conne
     assert list(flags.select(db)) == [] == waiting(db)
 
 
-def test_cap_holds_for_both_sides_and_leaves_one_match(db: sqlite3.Connection) -> None:
+def due(db: sqlite3.Connection) -> list[candidates.CrowdedStory]:
+    return candidates.due_for_selection(db, 0, 99)
+
+
+def test_matches_are_selected_again_when_a_better_one_comes_or_one_leaves(db: sqlite3.Connection) -> None:
     commit(db, *[None] * 8)
-    db.execute("DELETE FROM candidates")
-    assert nominate(db, 0, [1, 2, 3], most=2) == 1
-    assert nominate(db, 4, [0, 1, 2], most=2) == 1, "0 is full"
-    assert nominate(db, 5, [0, 1, 2], most=2) == 2, "all are full: the best is joined alone"
-    assert waiting(db) == [(0, 1), (0, 2), (0, 5), (1, 4), (2, 4)]
-    assert nominate(db, 5, [0, 1], most=2) == 2, "again changes nothing"
+    db.executescript("DELETE FROM candidates; DELETE FROM crowded_stories")
+    with transaction(db):
+        assert candidates.nominate(db, candidates.Matches(5, [3, 0], 2, left_out=2)) == 2
+    assert nominate(db, 1, [5], most=2) == 1, "whether it is better is not known yet"
+    assert waiting(db) == [(0, 5), (3, 5)]
+    assert [story.side.id for story in due(db)] == [5]
+    candidates.select_again(db, due(db), [candidates.Matches(5, [1, 3], 2, [1, 3], left_out=3)])
+    assert waiting(db) == [(1, 5), (3, 5)] and not due(db)
+    asked = due(db)
+    stories.forget(db, 3)
+    assert [story.side.id for story in due(db)] == [5]
+    candidates.select_again(db, asked, [])
+    candidates.select_again(db, due(db), [candidates.Matches(5, [1, 3], 2, left_out=2)])
+    assert due(db), "it was looked up before the other left"
     assert nominate(db, 6, [99], most=2) == 0, "an unknown story is not nominated"
-    assert len(waiting(db)) == 5
+
+
+def test_matches_that_came_to_nothing_are_counted_all_the_same(db: sqlite3.Connection) -> None:
+    commit(db, *[None] * 8)
+    db.executescript("DELETE FROM candidates; DELETE FROM crowded_stories")
+    left_out = []
+    for story_id in range(4):
+        left_out.append(nominate(db, story_id, [7], most=4))
+        verify_pending(db)
+    assert left_out == [0, 0, 1, 1], "a story may have had half of its matches from the beginning"
+    assert [story.side.id for story in due(db)] == [7]
+
+
+def test_a_pair_with_too_little_in_common_keeps_its_place_among_many(db: sqlite3.Connection) -> None:
+    commit(db, ALIKE, bytes(8) + b"\x01" * 56, None)
+    with transaction(db):
+        candidates.nominate(db, candidates.Matches(2, [0], 1, left_out=1))
+    verify_pending(db)
+    assert (candidates.pending_count(db), verification.count_near_misses(db)) == (0, 0)
+    assert list(verification.list_verified_pairs(db, 0, 2**62)) == []
+    stories.forget(db, 0)
+    assert [story.side.id for story in due(db)] == [2], "another match takes its place"
 
 
 def test_pending_candidates_are_read_in_pages(db: sqlite3.Connection) -> None:

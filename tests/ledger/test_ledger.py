@@ -4,6 +4,7 @@ import asyncio
 import sqlite3
 import threading
 from collections.abc import Callable
+from contextlib import closing
 from dataclasses import replace
 from pathlib import Path
 
@@ -179,10 +180,16 @@ def test_file_that_is_no_ledger_is_refused(tmp_path: Path) -> None:
 @pytest.mark.parametrize("schema", range(1, VERSION))
 def test_ledger_of_trial_version_is_refused(tmp_path: Path, schema: int) -> None:
     path = tmp_path / "ledger.db"
-    connect(path).execute(f"PRAGMA user_version = {schema}")
+    with closing(connect(path)) as db:
+        commit(db, fingerprinted(1, 1))
+        db.execute(f"PRAGMA user_version = {schema}")
+    before = path.read_bytes()
     for opening in (connect, read):
-        with pytest.raises(Fatal, match="move it away"):
+        with pytest.raises(
+            Fatal, match=rf"\(schema {schema}, .* {VERSION}\): move it away and run `neardup backfill`$"
+        ):
             opening(path)
+    assert path.read_bytes() == before, "what it holds is lost"
 
 
 def test_reading_many_known_stories_equals_reading_each(db: sqlite3.Connection) -> None:

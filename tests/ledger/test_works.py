@@ -114,7 +114,7 @@ def test_works_are_not_compared_with_each_other(whole: list[int], by_passages: l
         commit(db, *(made(listed(n, None)) for n in (*range(1, 7), *range(-4, 0))))
         ids = [n for n in whole if n != story]
         others = [n for n in by_passages if n not in {story, *ids}]
-        candidates.nominate_all(db, [candidates.Matches(story, ids, 50, others)])
+        candidates.nominate_again(db, [candidates.Matches(story, ids, 50, others)])
         rows = db.execute("SELECT a, b FROM candidates").fetchall()
         expected = {(min(story, n), max(story, n)) for n in (*ids, *others)}
         assert set(rows) == {(a, b) for a, b in expected if not is_work(b)}

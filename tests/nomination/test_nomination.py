@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from contextlib import closing
 from pathlib import Path
 from random import Random
-from typing import NamedTuple
+from typing import Literal, NamedTuple
 
 import pytest
 from hypothesis import given, settings
@@ -18,8 +18,10 @@ from neardup.core.candidates.banding import FingerprintArrays
 from neardup.core.fingerprint import version as fingerprint_version
 from neardup.core.languages import LANGUAGES
 from neardup.core.verify.text import Text
+from neardup.index.redis import open_redis
 from neardup.index.sqlite import SqliteIndex
 from neardup.ledger import Ledger, candidates, transaction, versions
+from neardup.nomination import one_text
 from neardup.nomination.exhaustive import WideMatches, by_fingerprints, by_passages
 from neardup.nomination.in_memory import HeldTexts, Pair, nominate_pairs, passages_of
 from neardup.nomination.one_text import TextNominator, facts_of
@@ -31,7 +33,8 @@ from neardup.pipeline.verifier import BEFORE_ALL
 from neardup.records import BandedFingerprint, Fingerprint, Fingerprinted, Language, Story
 
 from tests.support.builders import commit, ledger_in_memory
-from tests.support.languages import HINDI, TAMIL
+from tests.support.faults.redis_faults import RedisServer
+from tests.support.languages import CODES, HINDI, TAMIL
 
 DETECTION = Detection()
 VERSION = fingerprint_version.version()
@@ -110,10 +113,10 @@ async def _nominates_alike(folder: Path, corpus: Sequence[Held], detection: Dete
             tuple(sorted((story.story_id, other))) for story in matches for other in (*story.ids, *story.by_passages)
         }
         assert found == pairs, "stories that are looked up"
-        one_text = TextNominator(index, passages, ledger, detection, VERSION)
+        nominator = TextNominator(index, passages, ledger, detection, VERSION)
         for probe in probes:
             facts = await ledger.do(facts_of)
-            nominated = await one_text.nominate(probe, facts, None)
+            nominated = await nominator.nominate(probe, facts, None)
             of_one = {tuple(sorted((probe.story_id, other))) for some in nominated[:2] for other in some}
             assert of_one == {pair for pair in pairs if probe.story_id in pair}, "one text"
         wide = {probe.story_id: WideMatches() for probe in probes}
@@ -123,6 +126,43 @@ async def _nominates_alike(folder: Path, corpus: Sequence[Held], detection: Dete
         await by_passages(ledger, opened, hashes, detection.common_passage, wide)
         assert pairs <= {tuple(sorted((story, other))) for story, some in wide.items() for other in some.ids()}, "audit"
         await index.close()
+
+
+@pytest.mark.parametrize("layout", ["compact", "documented"])
+async def test_a_stale_replica_hides_no_story_that_is_not_named(
+    layout: Literal["compact", "documented"], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A check that reads a replica knows by its position what it lacks, and compares with that by itself."""
+    [text] = corpus_of(1, 0)
+    server = RedisServer(tmp_path / "redis")
+    with (
+        closing(Ledger(tmp_path / "neardup.db")) as ledger,
+        closing(await open_passages(ledger)) as opened,
+    ):
+        index = await open_redis(server.url, DETECTION.bandings(LANGUAGES), CODES, layout)
+        await refuse_mismatch(index, ledger, VERSION)
+
+        async def add(place: int) -> None:
+            await ledger.do(lambda db: commit(db, Fingerprinted(Story(place, text.language), text.fingerprint, None)))
+            await catch_up(index, ledger, VERSION)
+
+        await add(0)
+        server.start_lagging_replica()
+        await add(1)
+        await add(2)
+        server.fail_over()
+        checked = TextNominator(index, PassageSync(opened, ledger), ledger, DETECTION, VERSION)
+        probe = StoryProbe(9, text.banded, passages_of(text))
+        found = await checked.nominate(probe, await ledger.do(facts_of), None)
+        assert (found.whole, found.reasons) == ((0, 1, 2), ()), "the replica lacks stories that the ledger has"
+        monkeypatch.setattr(versions, "MAX_UNINDEXED", 1)
+        monkeypatch.setattr(one_text, "MAX_UNINDEXED", 1)
+        found = await checked.nominate(probe, await ledger.do(facts_of), None)
+        assert found.whole == (0, 2)
+        why = "the index is behind the ledger: only the latest 1 stories were compared as whole texts"
+        assert found.reasons == (why,)
+        await index.close()
+    server.stop()
 
 
 @settings(deadline=None)

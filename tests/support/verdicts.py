@@ -29,16 +29,13 @@ def undo(db: sqlite3.Connection, decision: int) -> None:
     verdicts.undo(db, decision, "Asha", verdicts.state(db, verdicts.flags_of(db, decision)))
 
 
-def add_copies(db: sqlite3.Connection, *ids: int, most: int = 50) -> int:
-    """Add stories of one text, each nominated with all earlier ones, the lowest id first.
-
-    Returns how many candidates the cap `most` left out.
-    """
+def add_copies(db: sqlite3.Connection, *ids: int) -> int:
+    """Add copies, each nominated with all earlier ones, the lowest id first; returns how many are left out."""
     left_out = 0
     for story_id in ids:
         present = [row[0] for row in db.execute("SELECT id FROM stories ORDER BY id")]
         commit(db, fingerprinted(story_id, 1))
-        left_out += nominate(db, story_id, [n for n in present if n != story_id], most)
+        left_out += nominate(db, story_id, [n for n in present if n != story_id])
         verify_pending(db)
     return left_out
 

@@ -63,15 +63,8 @@ async def reason_of(app: App, story_id: int, pair: Candidate, nominated: WideMat
         return Reason.COMMON_PASSAGES if nominated.shared.get(match, 0) >= MIN_SHARED else Reason.OUTSIDE
     if by_whole_text and (found := await _fault_of_index(app, held, thresholds.max_bucket)) is not None:
         return found
-    return Reason.MAX_MATCHES if await _is_full(app, pair, nominated, thresholds.max_matches) else Reason.NOT_NOMINATED
-
-
-async def _is_full(app: App, pair: Candidate, nominated: WideMatches, most: int) -> bool:
-    """Whether a story has more matches or candidates by passages than it may have."""
-    if sum(n >= MIN_SHARED for n in nominated.uncommon.values()) > most:
-        return True
-    open_matches = [await app.reader.do(self_checks.count_open_matches, side.id) for side in (pair.a, pair.b)]
-    return max(open_matches) >= most
+    is_cut = await app.reader.do(self_checks.has_matches_left_out, max(pair.a.id, pair.b.id))
+    return Reason.MAX_MATCHES if is_cut else Reason.NOT_NOMINATED
 
 
 async def _fault_of_index(app: App, held: Mapping[int, BandedFingerprint], max_bucket: int) -> Reason | None:

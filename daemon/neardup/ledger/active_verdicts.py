@@ -7,8 +7,7 @@ caller's transaction.
 import sqlite3
 
 from neardup.core.verify.suppression import SUPPRESSING, ActiveVerdict, Decisions, Ruling, most_severe, rule
-from neardup.ledger import languages
-from neardup.records import Kind, Language, Verdict
+from neardup.records import Kind, Verdict
 
 
 def of_pair(db: sqlite3.Connection, pair: tuple[int, int]) -> ActiveVerdict | None:
@@ -77,14 +76,3 @@ def _counts(db: sqlite3.Connection, rows: str) -> dict[tuple[str, str], int]:
         " GROUP BY name, v.verdict ORDER BY name, v.verdict"
     )
     return {(language, verdict): n for language, verdict, n in counted}
-
-
-def most_of_a_story(db: sqlite3.Connection, language: Language) -> int:
-    """The largest number of active verdicts that any one story of a language has."""
-    sides = " UNION ALL ".join(f"SELECT {side} AS story FROM active_verdicts WHERE language = ?1" for side in "ab")
-    return int(
-        db.execute(
-            f"SELECT coalesce(max(n), 0) FROM (SELECT count(*) AS n FROM ({sides}) GROUP BY story)",
-            (languages.numbers(db).get(language),),
-        ).fetchone()[0]
-    )

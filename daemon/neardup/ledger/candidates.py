@@ -1,57 +1,71 @@
 """Candidates: nominated pairs that are yet to be verified.
 
 Indexes only nominate, and may nominate far more than moderators can look at: the thousandth copy of a template has a
-thousand matches.  So a story has a limit of open flags and of pairs on their way to one, and a pair is no candidate
-while a verdict suppresses it.  The table also holds near misses, which neardup.ledger.verification writes.
+thousand matches.  So a pair counts as a match of the story with the higher id, which has the best `max_matches` by
+whole texts, and as many by passages.  A pair is no candidate while a verdict suppresses it.  The table also holds near
+misses, which neardup.ledger.verification writes.
+
+Which matches a story has follows from the set of stories, not from their order.  Stories mostly come in the order of
+their ids, and then all matches of a story are known when it comes.  What happens later is settled at the end of a run:
+a story that had more than `max_matches` is looked up once more (`neardup.pipeline.upkeep`) if one of its matches
+leaves, if passages become common or cease to be, or if a story with a lower id comes.  Only `crowded_stories` are kept
+in mind for that: those that may have too many matches.
 """
 
 import json
 import sqlite3
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Collection, Iterable, Sequence
 from typing import Any, NamedTuple
 
-from neardup.core.candidates.select import take_within_limit
 from neardup.core.verify.suppression import template_suppresses
 from neardup.core.verify.tiers import kinds_of_meaning, kinds_of_passages
-from neardup.ledger import active_verdicts, json_list, languages, now_ms, transaction
-from neardup.records import Candidate, PairedStory, Verdict, is_work
+from neardup.ledger import AMONG, active_verdicts, json_list, languages, now_ms, similarities, transaction
+from neardup.records import BandedFingerprint, Candidate, PairedStory, Verdict, is_work
 
 SIDE = "{0}.id, {0}.language, {0}.path, {0}.text_hash, {0}.simhash, {0}.signature, {0}.words, {0}.shingles"
 WIDTH = 8
+# The stories with a match ?1, by id: the matches of the stories with higher ids.
+MATCHED_WITH = (
+    "SELECT b FROM flags WHERE a = ?1 AND status <> 'withdrawn' UNION SELECT b FROM candidates WHERE a = ?1"
+    " UNION SELECT b FROM suppressed_pairs WHERE a = ?1"
+)
 
 
 class Matches(NamedTuple):
     """The stories that a story was nominated with, best first; `most` is how many matches a story may have.
 
-    `by_passages` are those that passages alone nominated.  They have a limit of their own, also of `most`, so that
-    matches by passages and matches of whole texts never displace each other.
+    Of those with lower ids, which are its own matches, these are all but `left_out`.  `by_passages` are those that
+    passages alone nominated.  They have a limit of their own, also of `most`, so that matches by passages and matches
+    of whole texts never displace each other.
     """
 
     story_id: int
     ids: Sequence[int]
     most: int
     by_passages: Sequence[int] = ()
+    left_out: int = 0
 
 
 def nominate(db: sqlite3.Connection, nominated: Matches) -> int:
     """Record a story's matches as candidates, within the caller's transaction; returns how many were left out.
 
-    Neither side may have more than `most` open flags by passages, nor of the others, see `_open_matches`; pairs with a
-    verdict do not count.  A story all of whose matches are full is still paired with the best of them, so that the
-    thousandth copy of a template costs one flag and is not missed.  For the same reason, a story is paired with only
-    one copy of what a verdict calls a template; that verdict suppresses the others.  A pair that is flagged already is
-    left alone, unless its flag was only estimated; a near miss is verified again.  Works are not paired with works.
+    A match with a higher id that may have too many matches is not paired now: it is selected for again.  A story is
+    paired with only one copy of what a verdict calls a template; that verdict suppresses the others.  A pair that is
+    flagged already is left alone, unless its flag was only estimated; a near miss is verified again.  Works are not
+    paired with works.
     """
     if is_work(nominated.story_id):
         nominated = _without_works(nominated)
+    _note_crowd(db, nominated)
     ids = [*nominated.ids, *nominated.by_passages]
     if not ids:
-        return 0
+        return nominated.left_out
     on_record = _on_record(db, nominated.story_id, ids)
-    return sum(
+    left_out = sum(
         _nominate(db, nominated.story_id, some, nominated.most, on_record, by_passages=by_passages)
         for some, by_passages in ((nominated.ids, False), (nominated.by_passages, True))
     )
+    return nominated.left_out + left_out
 
 
 def _without_works(nominated: Matches) -> Matches:
@@ -59,7 +73,7 @@ def _without_works(nominated: Matches) -> Matches:
     ids, by_passages = (
         [match for match in some if not is_work(match)] for some in (nominated.ids, nominated.by_passages)
     )
-    return nominated._replace(ids=ids, by_passages=by_passages)
+    return nominated._replace(ids=ids, by_passages=by_passages, left_out=0)
 
 
 def _nominate(
@@ -71,50 +85,181 @@ def _nominate(
     *,
     by_passages: bool,
 ) -> int:
-    now = now_ms()
+    now, left_out = now_ms(), 0
     template_matched = any(status is not None and template is not None for status, template in on_record.values())
+    for match in ids:
+        status, template = on_record[match]
+        suppressed = template_suppresses(
+            is_template=template is not None, has_status=status is not None, template_matched=template_matched
+        )
+        if suppressed and template is not None:
+            active_verdicts.suppress(db, _pair(story_id, match), template, now)
+        elif match > story_id and status is None and not _has_room(db, match, story_id, most):
+            left_out += 1
+        else:
+            put(db, story_id, match, by_passages=by_passages)
+            on_record[match] = (status or "candidate", template)
+            template_matched |= template is not None
+    return left_out
 
-    def without_settled() -> Iterator[int | None]:
-        """The matches, None for one that is on record or that the verdict on a template suppresses."""
-        for match in ids:
-            status, template = on_record[match]
-            suppressed = template_suppresses(
-                is_template=template is not None, has_status=status is not None, template_matched=template_matched
-            )
-            if status is not None:
-                put(db, story_id, match, by_passages=by_passages)
-                yield None
-            elif suppressed and template is not None:
-                active_verdicts.suppress(db, _pair(story_id, match), template, now)
-                yield None
-            else:
-                yield match
 
-    def take(match: int) -> int:
-        nonlocal template_matched
-        _, template = on_record[match]
-        on_record[match] = ("candidate", template)
-        template_matched |= template is not None
-        return put(db, story_id, match, by_passages=by_passages)
+def offer(db: sqlite3.Connection, story_id: int, matches: Iterable[int], most: int, *, by_passages: bool) -> None:
+    """Pair a story with some further matches with lower ids, or select all its matches again, if they may be too many.
 
-    return take_within_limit(
-        without_settled(),
-        most,
-        _open_matches(db, story_id, most, by_passages=by_passages),
-        lambda match: _open_matches(db, match, most, by_passages=by_passages) >= most,
-        take,
+    Within the caller's transaction.
+    """
+    for match in matches:
+        if _has_room(db, story_id, match, most):
+            put(db, story_id, match, by_passages=by_passages)
+
+
+# Stories that may have too many matches.
+
+
+def _note_crowd(db: sqlite3.Connection, nominated: Matches) -> None:
+    """Record how many matches a story has, if they are many."""
+    own = (sum(match < nominated.story_id for match in some) for some in (nominated.ids, nominated.by_passages))
+    if (size := max(own) + nominated.left_out) > _uncounted(nominated.most):
+        db.execute(
+            "INSERT INTO crowded_stories (number, matches, is_cut) SELECT number, ?2, ?3 FROM stories WHERE id = ?1"
+            " ON CONFLICT DO UPDATE"
+            " SET matches = max(matches, excluded.matches), is_cut = max(is_cut, excluded.is_cut)",
+            (nominated.story_id, size, nominated.left_out > 0),
+        )
+
+
+def _uncounted(most: int) -> int:
+    """So many matches, at most, has a story that is not among `crowded_stories`."""
+    return most // 2
+
+
+def _has_room(db: sqlite3.Connection, story_id: int, match: int, most: int) -> bool:
+    """Whether a further match of a story can be recorded; if not, its matches are to be selected again.
+
+    No more than `most` matches were nominated so far if it can, however many of them came to nothing.
+    """
+    if db.execute(
+        "SELECT 1 FROM candidates WHERE a = ?1 AND b = ?2 UNION ALL SELECT 1 FROM flags WHERE a = ?1 AND b = ?2"
+        " AND status <> 'withdrawn' UNION ALL SELECT 1 FROM suppressed_pairs WHERE a = ?1 AND b = ?2",
+        (match, story_id),
+    ).fetchone():
+        return True
+    counted = db.execute(
+        "INSERT INTO crowded_stories (number, matches) SELECT number, ?2 FROM stories WHERE id = ?1"
+        " ON CONFLICT DO UPDATE SET matches = matches + 1 RETURNING matches, is_cut",
+        (story_id, _uncounted(most) + 1),
+    ).fetchone()
+    if counted is None or (counted[0] <= most and not counted[1]):
+        return True
+    request_selection(db, [story_id], among="")
+    return False
+
+
+def request_selection(db: sqlite3.Connection, story_ids: Iterable[int], among: str = " AND is_cut") -> None:
+    """Have the matches of those of some stories that have too many selected again, within the caller's transaction."""
+    db.execute(
+        "UPDATE crowded_stories SET due = due + 1"
+        f" WHERE number IN (SELECT number FROM stories WHERE id {AMONG}){among}",
+        (json_list(story_ids),),
     )
 
 
-def nominate_all(db: sqlite3.Connection, nominated: Sequence[Matches]) -> None:
-    """Record the matches of several stories in one transaction."""
+def leave_crowds(db: sqlite3.Connection, story_id: int) -> None:
+    """Record that a story is about to change or go, within the caller's transaction."""
+    db.execute(
+        "UPDATE crowded_stories SET due = due + 1 WHERE is_cut AND number IN"
+        f" (SELECT number FROM stories WHERE id IN ({MATCHED_WITH}))",
+        (story_id,),
+    )
+    db.execute("DELETE FROM crowded_stories WHERE number = (SELECT number FROM stories WHERE id = ?)", (story_id,))
+
+
+class CrowdedStory(NamedTuple):
+    """A version of a story whose matches are to be selected again; `due` says how often that was asked for."""
+
+    number: int
+    due: int
+    side: PairedStory
+
+    @property
+    def banded(self) -> BandedFingerprint:
+        return BandedFingerprint(self.side.language, self.side.simhash, self.side.signature)
+
+
+def due_for_selection(db: sqlite3.Connection, after: int, limit: int) -> list[CrowdedStory]:
+    """The first stories with a number above `after` whose matches are to be selected again, by number."""
+    rows = db.execute(
+        f"SELECT c.number, due, {SIDE.format('s')} FROM crowded_stories c JOIN stories s ON s.number = c.number"
+        " WHERE due > 0 AND c.number > ? ORDER BY c.number LIMIT ?",
+        (after, limit),
+    )
+    name_of = languages.names(db)
+    return [
+        CrowdedStory(number, due, PairedStory(n, name_of[language], *rest)) for number, due, n, language, *rest in rows
+    ]
+
+
+def count_due_for_selection(db: sqlite3.Connection) -> int:
+    """The number of stories whose matches are to be selected again."""
+    return int(db.execute("SELECT count(*) FROM crowded_stories WHERE due > 0").fetchone()[0])
+
+
+def count_cut(db: sqlite3.Connection) -> int:
+    """The number of stories of which matches were left out."""
+    return int(db.execute("SELECT count(*) FROM crowded_stories WHERE is_cut").fetchone()[0])
+
+
+def select_again(db: sqlite3.Connection, stories: Sequence[CrowdedStory], matches: Sequence[Matches]) -> None:
+    """Record the matches of crowded stories, and withdraw what is no match any more, in one transaction.
+
+    If that was asked for again since they were looked up, the story waits for another look-up.
+    """
+    with transaction(db):
+        for story, nominated in zip(stories, matches, strict=True):
+            is_current = db.execute(
+                "DELETE FROM crowded_stories WHERE number = ? AND due = ? RETURNING 1", (story.number, story.due)
+            ).fetchone()
+            if not is_current:
+                continue
+            own = {match for match in (*nominated.ids, *nominated.by_passages) if match < nominated.story_id}
+            _withdraw_others(db, nominated.story_id, own)
+            nominate(db, nominated)
+            if _count_present(db, own) < len(own):  # one left meanwhile
+                request_selection(db, [nominated.story_id], among="")
+        similarities.refresh(db)
+
+
+def _withdraw_others(db: sqlite3.Connection, story_id: int, matches: Collection[int]) -> None:
+    """Withdraw the matches of a story but these."""
+    others = f"b = ?2 AND a NOT {AMONG.replace('?', '?1')}"
+    for statement in (
+        f"DELETE FROM candidates WHERE {others}",
+        f"DELETE FROM suppressed_pairs WHERE {others}",
+        f"UPDATE flags SET status = 'withdrawn' WHERE {others} AND status = 'open'",
+    ):
+        db.execute(statement, (json_list(matches), story_id))
+
+
+def _count_present(db: sqlite3.Connection, ids: Collection[int]) -> int:
+    return int(db.execute(f"SELECT count(*) FROM stories WHERE id {AMONG}", (json_list(ids),)).fetchone()[0])
+
+
+def nominate_again(db: sqlite3.Connection, nominated: Sequence[Matches]) -> None:
+    """Record the matches of several stories that were looked up once more, in one transaction."""
     with transaction(db):
         for matches in nominated:
-            nominate(db, matches)
+            renominate(db, matches)
+
+
+def renominate(db: sqlite3.Connection, matches: Matches) -> None:
+    """Record the matches of a story that was looked up once more, within the caller's transaction."""
+    nominate(db, matches)
+    if matches.left_out:
+        request_selection(db, [matches.story_id])
 
 
 def without_templates(db: sqlite3.Connection, story_id: int, ids: Sequence[int]) -> list[int]:
-    """The matches of a story that `nominate` would record if no story had too many: one copy of a template at most."""
+    """The matches of a story that `nominate` would record: one copy of a template at most."""
     on_record, kept = _on_record(db, story_id, ids), list[int]()
     template_matched = any(status is not None and template is not None for status, template in on_record.values())
     for match in ids:
@@ -125,28 +270,6 @@ def without_templates(db: sqlite3.Connection, story_id: int, ids: Sequence[int])
             template_matched |= template is not None
             kept.append(match)
     return kept
-
-
-def _open_matches(db: sqlite3.Connection, story_id: int, most: int, *, by_passages: bool) -> int:
-    """The number of a story's open flags, counted up to `most`: those by passages, or the others.
-
-    Pending candidates of whole texts count too, unless they are flags that are verified again.  Those by passages do
-    not, because few of them become flags: weak ones would displace better ones that come later.
-    """
-    undecided = (
-        "NOT ?3 AND by_passages = ?3 AND verified_at IS NULL AND NOT EXISTS"
-        " (SELECT 1 FROM verdicts v WHERE v.a = t.a AND v.b = t.b AND undone_at IS NULL)"
-        " AND NOT EXISTS (SELECT 1 FROM flags f WHERE f.a = t.a AND f.b = t.b AND +f.status = 'open')"
-    )
-    counted = " UNION ALL ".join(
-        f"SELECT 1 FROM {table} t WHERE {side} = ?1 AND {holds}"
-        for table, holds in (
-            ("flags", "by_passages = ?3 AND +status = 'open'"),
-            ("candidates", undecided),
-        )  # +: not by the index by status
-        for side in "ab"
-    )
-    return int(db.execute(f"SELECT count(*) FROM ({counted} LIMIT ?2)", (story_id, most, by_passages)).fetchone()[0])
 
 
 def _on_record(db: sqlite3.Connection, story_id: int, ids: Sequence[int]) -> dict[int, tuple[str | None, int | None]]:

@@ -1,8 +1,8 @@
 """The ledger's tables, which schema.sql defines.
 
-There is one schema and no migration: no ledger of an earlier schema was ever released.  Times are milliseconds since
-1970 in UTC.  Most of the file consists of rows of `stories`; neardup.ledger.story_rows says how their columns
-are stored, and the view `described` shows them unpacked.
+There is one schema and no migration: no ledger of an earlier schema was ever released, and one is refused unchanged.
+Times are milliseconds since 1970 in UTC.  Most of the file consists of rows of `stories`; neardup.ledger.story_rows
+says how their columns are stored, and the view `described` shows them unpacked.
 """
 
 import sqlite3
@@ -12,7 +12,7 @@ from pathlib import Path
 from neardup.core.languages import LANGUAGES
 from neardup.errors import Fatal
 
-VERSION = 14  # PRAGMA user_version; 1 to 13 were schemas of trial versions
+VERSION = 15  # PRAGMA user_version; 1 to 14 were schemas of trial versions
 
 
 def version_of(db: sqlite3.Connection) -> int:
@@ -42,4 +42,7 @@ def refuse_other_versions(version: int, path: object) -> None:
     if version > VERSION:
         raise Fatal(f"the ledger {path} was written by a newer neardup (schema {version}, this one knows {VERSION})")
     if 0 < version < VERSION:
-        raise Fatal(f"the ledger {path} was written by a trial version: move it away and run `neardup backfill`")
+        raise Fatal(
+            f"the ledger {path} was written by a trial version (schema {version}, the first one read is {VERSION}):"
+            " move it away and run `neardup backfill`"
+        )

@@ -131,6 +131,18 @@ CREATE TABLE candidates (
 CREATE INDEX candidates_b ON candidates (b);
 CREATE INDEX candidates_pending ON candidates (a, b) WHERE verified_at IS NULL;
 
+-- Stories, by number, that may have more than `detection.max_matches` matches, which are pairs with lower ids: `matches`
+-- is how many were nominated at most, by whole texts or by passages.  `is_cut` says that some were left out, and `due`
+-- how often it was asked since then to select them again.  Of such a story, a row of `candidates` without signals is a pair that has too
+-- little in common to be a near miss, and yet is one of its matches.
+CREATE TABLE crowded_stories (
+    number INTEGER PRIMARY KEY,
+    matches INTEGER NOT NULL,
+    is_cut INTEGER NOT NULL DEFAULT 0,
+    due INTEGER NOT NULL DEFAULT 0
+);
+CREATE INDEX crowded_stories_due ON crowded_stories (number) WHERE due > 0;
+
 -- Verified pairs, a < b.  `severity`, `strength` and `joins_clusters` come from the table of tiers when the flag is
 -- written; queues are ordered by the first two.  `language` is NULL once either story has been removed.
 -- `context` is the latest verdict on another pair of either story.  `by_passages` marks a flag that counts towards the

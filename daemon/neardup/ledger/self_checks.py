@@ -212,9 +212,7 @@ def find_on_record(db: sqlite3.Connection, pairs: Iterable[Pair]) -> dict[Pair, 
     return {(a, b): OnRecord(state) for a, b, state in rows if state is not None}
 
 
-def count_open_matches(db: sqlite3.Connection, story_id: int) -> int:
-    """The larger number of a story's open flags: those by passages, or the others."""
-    rows = db.execute(
-        "SELECT count(*) FROM flags WHERE (a = ?1 OR b = ?1) AND status = 'open' GROUP BY by_passages", (story_id,)
-    )
-    return max((n for (n,) in rows), default=0)
+def has_matches_left_out(db: sqlite3.Connection, story_id: int) -> bool:
+    """Whether a story has more than max_matches matches with lower ids."""
+    found = db.execute("SELECT 1 FROM stories JOIN crowded_stories USING (number) WHERE id = ? AND is_cut", (story_id,))
+    return found.fetchone() is not None

@@ -56,6 +56,7 @@ OF_FINGERPRINTS = (
     "changes",
     "candidates",
     "suppressed_pairs",
+    "crowded_stories",
     "passage_hashes",
     "common_passages",
     "similarities",
@@ -236,6 +237,8 @@ def _leave(db: sqlite3.Connection, ids: Sequence[int]) -> list[outbox.Version]:
         )
     ]
     keys = [(version.story_id,) for version in gone]
+    for version in gone:
+        candidates.leave_crowds(db, version.story_id)
     for table in ("candidates", "suppressed_pairs"):
         db.executemany(f"DELETE FROM {table} WHERE a = ?1 OR b = ?1", keys)
     db.executemany("UPDATE flags SET status = 'withdrawn' WHERE a = ?1 OR b = ?1", keys)

@@ -174,7 +174,7 @@ def settle(
     numbers = json_list(version.number for version in versions)
     with transaction(db):
         for nominated in matches:
-            candidates.nominate(db, nominated)
+            candidates.renominate(db, nominated)
         verification.put_common(db, common)
         db.execute(
             f"DELETE FROM unsettled WHERE number {AMONG}"

@@ -51,12 +51,14 @@ def record(
     """Turn verified candidates into flags or near misses, or drop them, in one transaction; returns the new flags.
 
     If a story of a candidate was edited since the candidate was read, the candidate stays pending.  If other passages
-    are common than at `revision`, when the candidates were read, they are verified again.
+    are common than at `revision`, when the candidates were read, they are verified again; none is dropped.
     """
     with transaction(db):
-        new = put_verified(db, assessed, version)
-        if revision is not None and passages.common_revision(db) != revision:
-            request_pairs(db, [(pair.a.id, pair.b.id) for pair, _ in assessed])
+        is_outdated = revision is not None and passages.common_revision(db) != revision
+        known = [(pair, assessment) for pair, assessment in assessed if assessment is not None or not is_outdated]
+        new = put_verified(db, known, version)
+        if is_outdated:
+            request_pairs(db, [(pair.a.id, pair.b.id) for pair, _ in known])
         similarities.refresh(db)
     return new
 
@@ -79,6 +81,8 @@ def put_verified(
         db.execute("UPDATE flags SET status = 'withdrawn' WHERE a = ? AND b = ?", (candidate.a.id, candidate.b.id))
         if assessment is not None:
             put_near_misses(db, [(candidate, assessment.signals, by_passages)], now)
+        else:
+            _keep_place(db, candidate, now, by_passages=by_passages)
     return +new
 
 
@@ -204,9 +208,18 @@ def put_near_misses(db: sqlite3.Connection, rows: Iterable[tuple[Candidate, Sign
     )
 
 
+def _keep_place(db: sqlite3.Connection, candidate: Candidate, now: int, *, by_passages: bool) -> None:
+    """Keep a pair with too little in common as a match of the story with the higher id, if it has too many."""
+    db.execute(
+        "INSERT INTO candidates (a, b, verified_at, by_passages) SELECT ?1, ?2, ?3, ?4 FROM stories"
+        " JOIN crowded_stories USING (number) WHERE id = ?2 AND is_cut",
+        (candidate.a.id, candidate.b.id, now, by_passages),
+    )
+
+
 def count_near_misses(db: sqlite3.Connection) -> int:
     """The number of near misses."""
-    return int(db.execute("SELECT count(*) FROM candidates WHERE verified_at IS NOT NULL").fetchone()[0])
+    return int(db.execute("SELECT count(*) FROM candidates WHERE hamming IS NOT NULL").fetchone()[0])
 
 
 def put_common(db: sqlite3.Connection, found: FoundCommon) -> None:
@@ -218,6 +231,7 @@ def put_common(db: sqlite3.Connection, found: FoundCommon) -> None:
 def request_among(db: sqlite3.Connection, story_ids: Iterable[int]) -> None:
     """Have the open flags and near misses among some stories verified again, within the caller's transaction."""
     if ids := list(story_ids):
+        candidates.request_selection(db, ids)
         chosen = "SELECT value FROM json_each(?1)"
         _request(db, f"chosen (id) AS MATERIALIZED ({chosen})", "a IN chosen AND b IN chosen", json_list(ids))
 
@@ -264,7 +278,7 @@ def list_verified_pairs(db: sqlite3.Connection, since: int, until: int) -> Itera
         f"SELECT language, kind, nullif(status, 'open'), {ALL_SIGNALS} FROM flags"
         " WHERE status <> 'withdrawn' AND flagged_at >= ?1 AND flagged_at < ?2"
         f" UNION ALL SELECT s.language, NULL, NULL, {ALL_SIGNALS} FROM candidates JOIN stories s ON s.id = a"
-        " WHERE verified_at >= ?1 AND verified_at < ?2",
+        " WHERE verified_at >= ?1 AND verified_at < ?2 AND hamming IS NOT NULL",
         (since, until),
     )
     name_of = languages.names(db)

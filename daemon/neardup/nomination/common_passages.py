@@ -32,7 +32,6 @@ from neardup.index.passages.index import PassageIndex
 from neardup.index.passages.postings import Counts
 from neardup.ledger import Ledger, candidates, passages, transaction, verification, versions
 from neardup.ledger.passages import NONE_FOUND, CommonPassage, FoundCommon
-from neardup.nomination.matches import matches_of
 from neardup.records import Language
 
 T = TypeVar("T")
@@ -224,4 +223,5 @@ def drop_common(db: sqlite3.Connection, held: Mapping[int, Holders], detection: 
             languages[story_id] = holder.language
             others_of[story_id].update(other for other in holders if other < story_id)
     for story_id, others in others_of.items():
-        candidates.nominate(db, matches_of(story_id, languages[story_id], detection, (), sorted(others)))
+        most = detection.of(languages[story_id]).max_matches
+        candidates.offer(db, story_id, sorted(others), most, by_passages=True)

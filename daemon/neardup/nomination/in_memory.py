@@ -2,10 +2,8 @@
 
 from array import array
 from collections import Counter, defaultdict
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
-from itertools import groupby
-from operator import itemgetter
 from typing import Protocol
 
 import numpy as np
@@ -20,7 +18,7 @@ from neardup.core.candidates.passage_groups import (
     select_best,
     surplus_of,
 )
-from neardup.core.candidates.select import NO_NUMBERS, select_matches, take_within_limit
+from neardup.core.candidates.select import NO_NUMBERS, select_matches
 from neardup.core.candidates.top_k import LanguageFingerprints, Shortlist, nominated_pairs, of_new_and_old
 from neardup.core.fingerprint.minhash import signature_rows
 from neardup.core.fingerprint.word_hashes import MIN_SHARED, PassageHashes
@@ -29,7 +27,7 @@ from neardup.index.passages.tail import Tail
 from neardup.records import BandedFingerprint, Fingerprint, Language
 
 PAGE = 10_000  # pairs
-LOOKED_UP = 0  # the number of the text that is looked up; those that are held count from 1
+LOOKED_UP = 2**62  # the number of the text that is looked up, behind all that are held
 
 Pair = tuple[int, int]  # places of two texts, ascending
 StoryRow = tuple[int, int, int, bytes, bytes | None]  # as `FingerprintArrays.of` takes it
@@ -50,11 +48,13 @@ class NominatedPairs:
     """The pairs that may be copies, and the hashes of common passages with their holders' places as examples.
 
     `by_passages` are the pairs that passages alone nominate, and `alike` the others.  `left_out` counts the matches
-    that `max_matches` excluded, and `capped` has the buckets over `max_bucket` with their sizes.
+    that `max_matches` excluded, `cut` has the places of their texts, and `capped` the buckets over `max_bucket` with
+    their sizes.
     """
 
     alike: set[Pair] = field(default_factory=set)
     by_passages: set[Pair] = field(default_factory=set)
+    cut: set[int] = field(default_factory=set)
     common: CommonHashes = NO_COMMON_HASHES
     left_out: Counter[Language] = field(default_factory=Counter)
     capped: defaultdict[Language, dict[str, int]] = field(default_factory=lambda: defaultdict(dict))
@@ -110,28 +110,9 @@ def _nominate_alike(  # noqa: PLR0917 - what `nominate` has at hand
     for chunk in nominated_pairs(stories, detection.banding(language), thresholds.agreeing_rows, first_new):
         shortlist.add(chunk.left, chunk.right)
         found.capped[language].update(chunk.capped)
-    pairs = (pair for page in shortlist.pages(PAGE) for pair in page)
-    kept, full = _within_limits(pairs, thresholds.max_matches)
-    found.alike |= kept
-    found.left_out[language] += shortlist.left_out + full
-
-
-def _within_limits(pairs: Iterable[Pair], most: int) -> tuple[set[Pair], int]:
-    """Pairs of a text and its match, the best first -> those that `ledger.candidates.nominate` would record.
-
-    Returns how many were left out, too.
-    """
-    kept, match_counts, left_out = set[Pair](), Counter[int](), 0
-    for text, matches in groupby(pairs, itemgetter(0)):
-
-        def take(match: int, text: int = text) -> int:
-            kept.add((match, text))
-            match_counts.update((match, text))
-            return 1
-
-        places = (match for _, match in matches)
-        left_out += take_within_limit(places, most, match_counts[text], lambda match: match_counts[match] >= most, take)
-    return kept, left_out
+    found.alike.update((match, text) for page in shortlist.pages(PAGE) for text, match in page)
+    found.cut |= shortlist.cut
+    found.left_out[language] += shortlist.left_out
 
 
 def _nominate_by_passages(
@@ -152,8 +133,9 @@ def _nominate_by_passages(
         wanted = of_new_and_old(pairs.left.astype(np.int64), pairs.right.astype(np.int64), first_new)
         pairs = SharedHashes(pairs.left[wanted], pairs.right[wanted], pairs.shared[wanted])
     limits = np.array([detection.of(language).max_matches for language in languages], np.int64)
-    best, excess = select_best(pairs, np.arange(len(texts)), language_of, limits)
-    found.left_out.update(dict(zip(languages, excess.tolist(), strict=True)))
+    best, others = select_best(pairs, language_of, limits)
+    found.cut.update(pairs.right[others].tolist())
+    found.left_out.update(texts[place].language for place in pairs.right[others].tolist())
     found.by_passages = set(zip(pairs.left[best].tolist(), pairs.right[best].tolist(), strict=True)) - found.alike
 
 

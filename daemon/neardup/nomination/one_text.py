@@ -111,7 +111,8 @@ class TextNominator:
         await self._passages.catch_up()
         lookup = await self._nomination.look_up_probes([probe.of_passages])
         matches, common = await self._nomination.nominate(lookup)
-        return matches[probe.story_id].ids, common.hashes
+        most = 2 * self._detection.of(probe.banded.language).max_matches
+        return matches[probe.story_id].ids[:most], common.hashes
 
 
 def facts_of(db: sqlite3.Connection) -> LedgerFacts:
@@ -126,8 +127,9 @@ def _among_whole_texts(
     held, latest, uncovered = versions.fingerprints_for_one_text(db, found, applied)
     language = probe.banded.language
     group = [probe.story_id], probe.banded
-    [nominee] = select_matches([group], [found], held, {language: detection.of(language)}, latest)
-    return nominee.matches, uncovered
+    own = detection.of(language)
+    [nominee] = select_matches([group], [found], held, {language: own}, latest)
+    return nominee.matches[: 2 * own.max_matches], uncovered
 
 
 def find_unseen(db: sqlite3.Connection, probe: StoryProbe, seen: int, detection: Detection) -> Matches:

@@ -7,7 +7,7 @@ neardup.nomination.common_passages.
 
 import asyncio
 from collections import Counter, deque
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 from typing import NamedTuple
 
@@ -20,20 +20,16 @@ from neardup.core.columns import Outcomes
 from neardup.core.fingerprint.word_hashes import PassageHashes
 from neardup.core.verify.sets import are_among_ascending
 from neardup.index.passages.lookup import Found
-from neardup.ledger import Ledger, candidates, versions
+from neardup.ledger import Ledger, versions
 from neardup.nomination.common_passages import (
     MAX_HOLDERS,
     NONE_COMMON,
     Common,
     Passages,
     Probe,
-    count_again,
     find_common,
 )
-from neardup.nomination.matches import matches_of
 from neardup.telemetry.metrics import COMMON_PASSAGES, STAGE_SECONDS
-
-RECHECKED_AT_ONCE = 500  # stories
 
 
 @dataclass(frozen=True, slots=True)
@@ -47,7 +43,7 @@ class PassageLookup:
 
 @dataclass(frozen=True, slots=True)
 class PassageMatches:
-    """The ids of the stories that share passages with a story, best first; `capped` is the number left out."""
+    """The ids of the stories that share passages with a story, and how many were left out; see `select.Nominee`."""
 
     ids: tuple[int, ...] = ()
     capped: int = 0
@@ -72,7 +68,6 @@ class PassageNomination:
         self._detection = detection
         self._batches = 0  # committed so far, and in the index
         self._recent: deque[list[Probe]] = deque(maxlen=most_recent)  # the last of these
-        self._capped: list[Probe] = []  # stories with more than max_matches
 
     async def look_up(self, batch: Outcomes) -> PassageLookup:
         """Look up the stories of a batch that were fingerprinted."""
@@ -95,9 +90,7 @@ class PassageNomination:
             lookup = await self.look_up_probes(lookup.probes)
         with STAGE_SECONDS.labels("nominate").time():
             latest = list(self._recent)[len(self._recent) - (self._batches - lookup.batches) :]
-            nominees = await self._nominate(lookup.probes, lookup.found, [probe for batch in latest for probe in batch])
-        self._capped += [probe for probe in lookup.probes if nominees.matches[probe.story_id].capped]
-        return nominees
+            return await self._nominate(lookup.probes, lookup.found, [probe for batch in latest for probe in batch])
 
     async def _nominate(self, probes: list[Probe], found: Sequence[Found], others: Sequence[Probe]) -> PassageNominees:
         """`others` are stories that the lookups may have missed."""
@@ -129,22 +122,6 @@ class PassageNomination:
         self._recent.append(probes)
         self._batches += 1
 
-    async def recheck(self) -> None:
-        """Nominate again the stories that had too many matches, and count common passages that may have lost theirs.
-
-        Matches by a passage that has become common since may have displaced others.
-        """
-        capped, self._capped = self._capped, []
-        for start in range(0, len(capped), RECHECKED_AT_ONCE):
-            lookup = await self.look_up_probes(capped[start : start + RECHECKED_AT_ONCE])
-            matches = (await self._nominate(lookup.probes, lookup.found, ())).matches
-            nominated = [
-                matches_of(probe.story_id, probe.language, self._detection, (), matches[probe.story_id].ids)
-                for probe in lookup.probes
-            ]
-            await self._ledger.do(candidates.nominate_all, nominated)
-        await count_again(self._passages, self._ledger, self._detection)
-
 
 def probes_of(batch: Outcomes) -> list[Probe]:
     """The stories of a batch that were fingerprinted."""
@@ -168,24 +145,28 @@ def _match(
 ) -> dict[int, PassageMatches]:
     """`ids` maps the story numbers that were found to ids; `others` were not looked up."""
     scores: list[dict[int, int]] = [{} for _ in probes]  # of each match, by id: how many hashes are shared
-    for probe, found, score in zip(probes, looked_up, scores, strict=True):
-        for number, shared in zip(found.numbers.tolist(), found.shared.tolist(), strict=True):
-            score[ids.get(number, probe.story_id)] = shared
     everyone = [*probes, *others]
+    replaced = {story.story_id for story in everyone}  # of which the index has a former version, if any
+    for found, score in zip(looked_up, scores, strict=True):
+        for number, shared in zip(found.numbers.tolist(), found.shared.tolist(), strict=True):
+            if (story_id := ids.get(number)) is not None and story_id not in replaced:
+                score[story_id] = shared
     pairs = sharing_pairs([story.hashes for story in everyone])
     for left, right, shared in zip(*(column.tolist() for column in pairs), strict=True):
         for place, other in ((left, right), (right, left)):
             if place < len(probes):
                 score, story_id = scores[place], everyone[other].story_id
                 score[story_id] = max(shared, score.get(story_id, 0))
+    own_ids = {probe.story_id for probe in probes}
     return {
-        probe.story_id: _best(probe, score, detection.of(probe.language).max_matches)
+        probe.story_id: _best(probe, score, own_ids, detection.of(probe.language).max_matches)
         for probe, score in zip(probes, scores, strict=True)
     }
 
 
-def _best(probe: Probe, score: dict[int, int], most: int) -> PassageMatches:
-    """The matches that share the most hashes, then have the lowest ids."""
-    score.pop(probe.story_id, None)
+def _best(probe: Probe, score: dict[int, int], batch: Collection[int], most: int) -> PassageMatches:
+    """The matches that share the most hashes, then have the lowest ids: `most` with lower ids, and those outside."""
     ranked = sorted(score, key=lambda story_id: (-score[story_id], story_id))
-    return PassageMatches(tuple(ranked[:most]), len(ranked[most:]))
+    earlier = [story_id for story_id in ranked if story_id < probe.story_id]
+    later = [story_id for story_id in ranked if story_id > probe.story_id and story_id not in batch]
+    return PassageMatches((*earlier[:most], *later), len(earlier[most:]))

@@ -65,8 +65,16 @@ def join_matches(
 ) -> list[Matches]:
     """The matches of stories by their whole texts and by passages, which are given by the ids of the stories."""
     return [
-        matches_of(story_id, banded.language, detection, whole[story_id].matches, by_passages[story_id].ids)
+        matches_of(
+            story_id,
+            banded.language,
+            detection,
+            own.matches,
+            passages.ids,
+            left_out=max(own.capped, passages.capped),
+        )
         for story_id, banded in stories
+        for own, passages in [(whole[story_id], by_passages[story_id])]
     ]
 
 

@@ -23,7 +23,7 @@ from neardup.index.passages.folder import Checked
 from neardup.index.passages.index import PassageIndex
 from neardup.index.protocol import BucketStatistics, Completeness, Index
 from neardup.ledger import Ledger, outbox, runs, versions
-from neardup.ledger.candidates import Matches, nominate_all
+from neardup.ledger.candidates import Matches, nominate_again
 from neardup.ledger.languages import stories_by_language
 from neardup.nomination.matches import matches_of
 from neardup.nomination.stories import look_up_and_nominate
@@ -117,7 +117,7 @@ class IndexCheck:
             if matches is None:
                 await catch_up(self._index, self._ledger, self._version)
                 raise Transient("the index has lost data meanwhile", "index_lost")
-            await self._ledger.do(nominate_all, matches)
+            await self._ledger.do(nominate_again, matches)
             self.faults.looked_up_again += len(page)
             number = page[-1].number
         if self.faults.looked_up_again:
@@ -133,7 +133,13 @@ async def find_matches(
     if nominees is None:
         return None
     return [
-        matches_of(nominee.story_id, banded[nominee.story_id].language, detection, nominee.matches)
+        matches_of(
+            nominee.story_id,
+            banded[nominee.story_id].language,
+            detection,
+            nominee.matches,
+            left_out=nominee.capped,
+        )
         for nominee in nominees
     ]
 
@@ -205,7 +211,7 @@ async def _scrub_stories(index: Index, ledger: Ledger, detection: Detection) -> 
             await index.restore(incomplete)
             INDEX_MISSING.inc(sum(missing))
             INDEX_REPAIRS.labels("restored").inc()
-            await ledger.do(nominate_all, await find_matches(index, ledger, detection, incomplete) or [])
+            await ledger.do(nominate_again, await find_matches(index, ledger, detection, incomplete) or [])
         SCRUBBED.inc(len(stories))
         state = replace(
             state,

@@ -1,8 +1,9 @@
 """The part of a sweep that nominates by passages, without lookups.
 
 The whole passage index is joined (see neardup.index.passages.join).  The common passages are recorded first, because
-verification subtracts them; then the pairs are nominated, in the order of the number of their later story.  A sweep
-that was interrupted reads the index once more, and continues after the last story whose pairs are on record.
+verification subtracts them; then the pairs are nominated, in the order of the ids of their later stories.  So the join
+knows the stories by their places, from 1, in the order of their ids.  A sweep that was interrupted reads the index once
+more, and continues after the last story whose pairs are on record.
 """
 
 import asyncio
@@ -14,6 +15,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 import numpy as np
+import numpy.typing as npt
 
 from neardup.config import Detection
 from neardup.core.candidates.banding import Numbers
@@ -21,21 +23,21 @@ from neardup.core.candidates.passage_groups import (
     DEAD,
     CommonHashes,
     Counts,
-    Ids,
     LanguageOf,
     SharedHashes,
     select_best,
 )
 from neardup.core.fingerprint.word_hashes import PassageHashes
 from neardup.index.passages.join import JoinStep
-from neardup.ledger import Ledger, languages, outbox, passages, transaction, verification, versions
+from neardup.ledger import Ledger, languages, passages, transaction, verification, versions
 from neardup.ledger.passages import CommonPassage, FoundCommon
 from neardup.nomination.common_passages import COUNTED_AT_ONCE, Holders, drop_common, read_holders
-from neardup.nomination.matches import NominatedPair, record_pairs, shortlist_limit
+from neardup.nomination.matches import NominatedPair, record_pairs
 from neardup.pipeline.passage_sync import PassageSync
 from neardup.pipeline.scratch import scratch_errors
 from neardup.records import Language
 
+Ids = npt.NDArray[np.int64]
 STORIES_PER_READ = 20_000
 ROWS_PER_COMMIT = 5_000
 BEFORE_ALL = -(2**63)  # sorts before every story's id
@@ -46,7 +48,7 @@ STEP_SECONDS = 0.2  # of the join, before the stop event is checked again
 class Nominated:
     """The candidates just recorded, and those left out, by language.
 
-    All candidates of the stories with numbers up to `through` are on record.
+    All candidates of the stories up to the place `through` are on record.
     """
 
     candidates: int
@@ -77,24 +79,27 @@ class PassageSweep:
         self._stop = stop
         self._show = show
         self._names: Mapping[int, Language] = {}  # by the ledger's numbers of languages
-        self._language_of: LanguageOf = np.empty(0, np.uint8)  # by story number
+        self._language_of: LanguageOf = np.empty(0, np.uint8)  # by place
         self._steps: Iterator[JoinStep] = iter(())
         self.common = 0  # passages found to be common, once for each language
 
     async def find_common(self, after: int) -> bool:
         """Read the index and record the common passages; False if `stop` was set before the end.
 
-        `nominate` will leave out the pairs whose later story has a number up to `after`.
+        `nominate` will leave out the pairs whose later story has a place up to `after`.
         """
         self._names = await self._ledger.do(languages.names)
-        self._language_of, copy_keys = await self._read_holders()
+        numbers, _ = await self._read_ids()
+        place_of = np.zeros(int(numbers.max(initial=0)) + 1, np.uint32)
+        place_of[numbers] = np.arange(1, len(numbers) + 1, dtype=np.uint32)
+        self._language_of, copy_keys = await self._read_holders(place_of, len(numbers))
         most = self._detection.common_passage
-        self._steps = self._passages.index.join(self._language_of, copy_keys, most, self._scratch, after)
+        self._steps = self._passages.index.join(place_of, self._language_of, copy_keys, most, self._scratch, after)
         found = [np.empty(0, np.uint32)]
         while not self._stop.is_set():
             steps = await asyncio.to_thread(self._next_steps)
             for common in (step.common for step in steps if len(step.common.hashes)):
-                await self._record_common(common)
+                await self._record_common(common._replace(examples=numbers[common.examples - 1]))
                 found.append(common.hashes)
                 self.common += len(common.hashes)
             self._show(steps[-1].done)
@@ -128,46 +133,51 @@ class PassageSweep:
 
     async def nominate(self) -> AsyncGenerator[Nominated, None]:
         """Record the candidates, some at a time, until all are or `stop` is set."""
-        limits, ids = await self._shortlist_limits(), await self._read_ids()
+        _, ids = await self._read_ids()
+        limits = np.zeros(max(self._names, default=0) + 1, np.int64)
+        for number, language in self._names.items():
+            limits[number] = self._detection.of(language).max_matches
         while not self._stop.is_set() and (steps := await asyncio.to_thread(self._next_steps)):
-            left_out = Counter[Language]()
-            pairs = [pair for step in steps for pair in self._best(step.pairs, ids, limits, left_out)]
-            full = Counter[Language]()
+            left_out, cut = Counter[Language](), set[int]()
+            pairs = [pair for step in steps for pair in self._best(step.pairs, ids, limits, left_out, cut)]
             for start in range(0, len(pairs), ROWS_PER_COMMIT):
                 if self._stop.is_set():
                     return
                 some = pairs[start : start + ROWS_PER_COMMIT]
-                full += await self._ledger.do(record_pairs, some, self._detection, by_passages=True)
-            yield Nominated(len(pairs) - full.total(), left_out + full, steps[-1].through)
+                await self._ledger.do(record_pairs, some, self._detection, cut, by_passages=True)
+            yield Nominated(len(pairs), left_out, steps[-1].through)
             self._show(steps[-1].done)
 
-    async def _read_holders(self) -> tuple[LanguageOf, Numbers]:
-        """The language of each number, or DEAD, and its copy key; incomplete if `stop` is set meanwhile."""
-        size, number = await self._ledger.do(outbox.last_seq) + 1, 0
-        language_of, copy_keys = np.full(size, DEAD, np.uint8), np.zeros(size, np.uint32)
+    async def _read_holders(self, place_of: Numbers, size: int) -> tuple[LanguageOf, Numbers]:
+        """The language of each place, DEAD for 0, and its copy key; incomplete if `stop` is set meanwhile.
+
+        `place_of` has the places of the `size` stories by their numbers.
+        """
+        number = 0
+        language_of, copy_keys = np.full(size + 1, DEAD, np.uint8), np.zeros(size + 1, np.uint32)
         while not self._stop.is_set():
             numbers, spoken, keys = await self._ledger.do(versions.holders_after, number, STORIES_PER_READ)
-            if not len(numbers):
+            if len(numbers):
+                number = int(numbers[-1])
+            known = numbers < len(place_of)  # a story that was submitted meanwhile is looked up
+            if not known.any():
                 break
-            language_of[numbers], copy_keys[numbers], number = spoken, keys, int(numbers[-1])
+            places = place_of[numbers[known]]
+            language_of[places], copy_keys[places] = spoken[known], keys[known]
+        language_of[0] = DEAD
         return language_of, copy_keys
 
-    async def _read_ids(self) -> Ids:
-        """The id of each story, by number; incomplete if `stop` is set meanwhile."""
-        ids, story_id = np.zeros(len(self._language_of), np.int64), BEFORE_ALL
+    async def _read_ids(self) -> tuple[Numbers, Ids]:
+        """The numbers and the ids of all stories, by id; incomplete if `stop` is set meanwhile."""
+        numbers, ids, story_id = [np.empty(0, np.uint32)], [np.empty(0, np.int64)], BEFORE_ALL
         while not self._stop.is_set():
-            numbers, read = await self._ledger.do(versions.ids_after, story_id, STORIES_PER_READ)
-            if not len(numbers):
+            some, read = await self._ledger.do(versions.ids_after, story_id, STORIES_PER_READ)
+            if not len(some):
                 break
-            ids[numbers], story_id = read, int(read[-1])
-        return ids
-
-    async def _shortlist_limits(self) -> Counts:
-        """The limit of matches of a story to nominate, by the number of its language."""
-        limits = np.zeros(max(self._names, default=0) + 1, np.int64)
-        for number, language in self._names.items():
-            limits[number] = await self._ledger.do(shortlist_limit, language, self._detection)
-        return limits
+            numbers.append(some)
+            ids.append(read)
+            story_id = int(read[-1])
+        return np.concatenate(numbers), np.concatenate(ids)
 
     def _next_steps(self) -> list[JoinStep]:
         """The next steps of the join, for about STEP_SECONDS; none at its end."""
@@ -179,11 +189,14 @@ class PassageSweep:
                     break
         return steps
 
-    def _best(self, pairs: SharedHashes, ids: Ids, limits: Counts, left_out: Counter[Language]) -> list[NominatedPair]:
-        """The best matches of each story, best first; counts the others in `left_out`."""
-        best, excess = select_best(pairs, ids, self._language_of, limits)
-        left_out.update({self._names[number]: int(excess[number]) for number in np.flatnonzero(excess).tolist()})
-        rows = ids[pairs.right[best]], ids[pairs.left[best]], self._language_of[pairs.right[best]]
+    def _best(
+        self, pairs: SharedHashes, ids: Ids, limits: Counts, left_out: Counter[Language], cut: set[int]
+    ) -> list[NominatedPair]:
+        """The best matches of each story, best first; counts the others in `left_out`, their stories go to `cut`."""
+        best, others = select_best(pairs, self._language_of, limits)
+        left_out.update(self._names[number] for number in self._language_of[pairs.right[others]].tolist())
+        cut.update(ids[pairs.right[others] - 1].tolist())
+        rows = ids[pairs.right[best] - 1], ids[pairs.left[best] - 1], self._language_of[pairs.right[best]]
         return [
             (story, match, self._names[language])
             for story, match, language in zip(*(column.tolist() for column in rows), strict=True)

@@ -19,6 +19,7 @@ from neardup.index.passages.index import PassageIndex
 from neardup.index.protocol import Index
 from neardup.ledger import Ledger, candidates, now_ms, outbox, runs, stories, works
 from neardup.ledger.languages import stories_by_language
+from neardup.nomination.common_passages import count_again
 from neardup.pages.fork_server import start_server
 from neardup.pages.limits import CircuitBreaker
 from neardup.pages.reader_pool import OpenReaderPool, ReaderPool
@@ -34,7 +35,7 @@ from neardup.pipeline.run_lifecycle import unless_stopped
 from neardup.pipeline.stages import Pipeline
 from neardup.pipeline.submitted_pages import remove_unused
 from neardup.pipeline.summary import RunSummary
-from neardup.pipeline.upkeep import settle_all
+from neardup.pipeline.upkeep import select_again, settle_all
 from neardup.pipeline.verifier import NewFlags, Verifier
 from neardup.pipeline.worker import Jobs, Worker, is_nearly_nothing_read, keep_examples, read_known, refuse_unreadable
 from neardup.pipeline.writer import BatchLookup, Writer
@@ -182,12 +183,11 @@ class Run:
         parts, before = self._parts, stage_seconds()
         self._enter("reading")
         source, readers = await parts.open_source(self._write_checkpoint), parts.open_readers()
-        verifier = Verifier(
-            parts.ledger, parts.detection, algorithm(), Texts(readers.read_to_compare), self._count_flags
-        )
+        texts = Texts(readers.read_to_compare)
+        verifier = Verifier(parts.ledger, parts.detection, algorithm(), texts, self._count_flags)
         try:
             ended = await self._read_missing_passages(readers)
-            ended = ended and await self._process(run_id, source, readers, verifier)
+            ended = ended and await self._process(run_id, source, readers, texts, verifier)
         finally:
             await readers.aclose()
             self.summary.stages = latencies(before)
@@ -206,7 +206,9 @@ class Run:
         self._enter("reading")
         return ended
 
-    async def _process(self, run_id: int, source: Source, readers: ReaderPool, verifier: Verifier) -> bool:
+    async def _process(
+        self, run_id: int, source: Source, readers: ReaderPool, texts: Texts, verifier: Verifier
+    ) -> bool:
         parts, section = self._parts, self._parts.section
         writer = Writer(
             parts.ledger,
@@ -264,7 +266,13 @@ class Run:
                     await parts.index_wait.until_answered(
                         "settle", lambda: settle_all(parts.index, self._passages, parts.ledger, parts.detection)
                     )
-                await writer.recheck_passages()
+                    await count_again(self._passages, parts.ledger, parts.detection)
+                    if not self._options.fresh:  # whose readers are closed, and whose pairs a sweep finds
+                        await parts.index_wait.until_answered(
+                            "select",
+                            lambda: select_again(parts.index, self._passages, parts.ledger, parts.detection, texts),
+                            may_take_long=True,
+                        )
                 await self._passages.settle(self._stop)
                 self._enter("verifying", await parts.ledger.do(candidates.pending_count))
                 verifier.finish()

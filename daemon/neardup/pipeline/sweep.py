@@ -17,6 +17,7 @@ from pathlib import Path
 from typing import Any, Self
 
 import msgspec
+import numpy as np
 
 from neardup.config import Detection
 from neardup.config import Run as RunSection
@@ -26,7 +27,7 @@ from neardup.core.fingerprint.version import algorithm
 from neardup.errors import Fatal
 from neardup.ledger import Ledger, candidates, outbox, runs, versions
 from neardup.ledger.languages import stories_by_language
-from neardup.nomination.matches import record_pairs, shortlist_limit
+from neardup.nomination.matches import record_pairs
 from neardup.pages.reader_pool import OpenReaderPool
 from neardup.pages.text_cache import Texts
 from neardup.pipeline.index_sync import refuse_ledger_mismatch
@@ -47,7 +48,7 @@ STEP_SECONDS = 0.2  # of nominating, before the stop event is checked again
 
 @dataclass(slots=True)
 class SweepCheckpoint:
-    """The languages that are done, and the number of the last story all of whose pairs by passages are on record.
+    """The languages that are done, and the place by id of the last story all of whose pairs by passages are on record.
 
     It holds for stories and thresholds as in `basis`.
     """
@@ -80,7 +81,7 @@ class SweepCheckpoint:
 async def load_fingerprints(
     ledger: Ledger, sizes: Mapping[Language, int], stop: asyncio.Event
 ) -> dict[Language, LanguageFingerprints]:
-    """The fingerprints of languages with so many stories; incomplete if `stop` is set meanwhile.
+    """The fingerprints of languages with so many stories, by id; incomplete if `stop` is set meanwhile.
 
     Raises Fatal for a language of more than MAX_STORIES.
     """
@@ -99,6 +100,12 @@ async def load_fingerprints(
             for name in LanguageFingerprints.__slots__:
                 getattr(array, name)[read] = getattr(selected, name)
             ends[language] = read.stop
+    for array in arrays.values():
+        order = np.argsort(array.ids, kind="stable")
+        if np.any(order[1:] < order[:-1]):
+            for name in LanguageFingerprints.__slots__:
+                column = getattr(array, name)
+                column[:] = column[order]
     return arrays
 
 
@@ -202,23 +209,21 @@ class Sweep:
 
     async def _sweep_language(self, language: Language, stories: LanguageFingerprints) -> bool:
         """Record the candidates of a language; False if `stop` was set before the end."""
-        limit = await self._ledger.do(shortlist_limit, language, self._detection)
-        shortlist = Shortlist(stories, limit)
+        shortlist = Shortlist(stories, self._detection.of(language).max_matches)
         capped = await self._nominate(language, stories, shortlist)
-        shortlisted, full = await asyncio.to_thread(len, shortlist), 0
+        shortlisted, cut = await asyncio.to_thread(len, shortlist), shortlist.cut
         for page in shortlist.pages(PAIRS_PER_COMMIT):
             if self._stop.is_set():
                 break
             pairs = [(story_id, match, language) for story_id, match in page]
-            left_out = await self._ledger.do(record_pairs, pairs, self._detection, by_passages=False)
-            full += left_out[language]
+            await self._ledger.do(record_pairs, pairs, self._detection, cut, by_passages=False)
         if self._stop.is_set():
             return False
         self.summary.stories += len(stories.ids)
-        self.summary.candidates += shortlisted - full
-        self.summary.left_out += shortlist.left_out + full
+        self.summary.candidates += shortlisted
+        self.summary.left_out += shortlist.left_out
         self.summary.capped_runs += len(capped)
-        log_caps(language, shortlist.left_out + full, capped)
+        log_caps(language, shortlist.left_out, capped)
         return True
 
     async def _nominate(

@@ -1,9 +1,12 @@
-"""Looks up submitted stories once more, and keeps the indexes in step with the ledger while no run does.
+"""Looks up stories once more, and keeps the indexes in step with the ledger while no run does.
 
 A run and a submission write at the same time, and neither sees what the other is about to write.  The second lookup, in
 indexes that are in step with the ledger, finds these pairs, and the passages that have become common by a submission.
 A run makes it at its end; `Upkeep` makes it in a process that stores submitted stories, while no other command has the
 ledger's lock.
+
+Stories that may have too many matches are looked up once more as well, if something has happened that changes which of
+them are the best (`neardup.ledger.candidates`).
 """
 
 import asyncio
@@ -12,6 +15,7 @@ import numpy as np
 
 from neardup.config import Detection
 from neardup.core.fingerprint.version import algorithm
+from neardup.core.verify.text import Text
 from neardup.errors import NeardupError, Transient
 from neardup.index.passages.index import PassageIndex
 from neardup.index.protocol import Index
@@ -75,8 +79,9 @@ class Upkeep:
         return True
 
     async def _is_due(self) -> bool:
-        if await self._ledger.do(submissions.count_unsettled):
-            return True
+        for count in (submissions.count_unsettled, candidates.count_due_for_selection):
+            if await self._ledger.do(count):
+                return True
         return (await self._index.position()).applied != await self._ledger.do(outbox.last_seq)
 
     async def _settle(self) -> None:
@@ -85,6 +90,7 @@ class Upkeep:
         verifier = Verifier(self._ledger, self._detection, algorithm(), self._texts, lambda *_: None)
         await settle(self._index, self._passages, self._ledger, self._detection)
         await count_again(self._passages, self._ledger, self._detection)
+        await select_again(self._index, self._passages, self._ledger, self._detection, self._texts)
         await verifier.verify(take_fitting(await self._ledger.do(candidates.pending, BEFORE_ALL, BATCH)))
         await self._ledger.do(outbox.prune_changes, KEEP_CHANGES)
         await self._ledger.do(submitted_pages.remove_unused, self._ledger.path)
@@ -112,3 +118,21 @@ async def settle(index: Index, passages: PassageSync, ledger: Ledger, detection:
         return []
     await ledger.do(submissions.settle, unsettled, *nominated)
     return [story.story_id for story in unsettled]
+
+
+async def select_again(index: Index, passages: PassageSync, ledger: Ledger, detection: Detection, texts: Texts) -> None:
+    """Look up the crowded stories whose matches are to be selected again, and record these matches.
+
+    A story whose text cannot be read, or that is looked up in an index that has lost data, waits for the next time.
+    Raises Transient if an index does not answer, PassagesDamaged.
+    """
+    by_passages, number = PassageNomination(passages, ledger, detection), 0
+    while due := await ledger.do(candidates.due_for_selection, number, STORIES_PER_LOOKUP):
+        number = due[-1].number
+        read = await texts.read(story.side for story in due)
+        known = [(story, text) for story in due if isinstance(text := read[story.side.text_hash], Text)]
+        probes = [StoryProbe(story.side.id, story.banded, text.passages) for story, text in known]
+        nominated = await nominate(index, by_passages, ledger, detection, probes)
+        if nominated is None:
+            return
+        await ledger.do(candidates.select_again, [story for story, _ in known], nominated[0])

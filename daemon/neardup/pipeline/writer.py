@@ -154,9 +154,8 @@ class Writer:
         if index is not None:
             self._match_metrics.count(
                 (story_id, banded.language, len({*matches.matches, *passages.ids}), capped)
-                for (story_id, banded), full in zip(fresh, left_out, strict=True)
+                for (story_id, banded), capped in zip(fresh, left_out, strict=True)
                 for matches, passages in [(nominees[story_id], by_passages[story_id])]
-                for capped in [matches.capped + passages.capped + full]
             )
         count_outcomes(batch)
         self._committed()
@@ -204,10 +203,6 @@ class Writer:
                 await self._repair(index)
 
         await self._index_wait.until_answered("index", finish)
-
-    async def recheck_passages(self) -> None:
-        """Nominate again what other common passages than at the end of the run kept out."""
-        await self._nomination.recheck()
 
     async def _repair(self, index: Index) -> None:
         """Bring the index to the ledger's last change; lookups made meanwhile are repeated."""

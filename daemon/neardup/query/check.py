@@ -43,8 +43,8 @@ from neardup.records import (
 
 CheckVerdict = Literal["clear", "review", "copy"]
 CopiedSpan = tuple[int, int, int, int]  # the words [start, end) of the text, and the words [start, end) of the match
-# Of a text without an id: the one sorts behind every story, as the newest; the other is side a of every pair.
-NO_ID, CHECKED_ID = 2**63 - 1, -(2**63)
+# Of a text without an id, which sorts behind every story, as the newest; and the same beside stories that are held.
+NO_ID, CHECKED_ID = 2**63 - 1, 2**63 - 2
 COPIED = ("open", "plagiarism", "quotation")  # the statuses that count as copied, as in the ledger's view `sources`
 Assessed = tuple[Candidate, Assessment | None]  # the text is side a of both
 Rows = Mapping[int, Mapping[str, Any]]  # of the ledger's view `described`, by id

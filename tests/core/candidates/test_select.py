@@ -1,6 +1,7 @@
 """Law: the nominees of a story are those of brute force, best first, and the matches left out are counted.
 
 Brute force compares a story with each story that its lookup found, with its batch, and with each unindexed story.
+Of the stories with higher ids, all outside the batch are nominees.
 """
 
 from collections.abc import Mapping
@@ -137,7 +138,9 @@ def test_nominees_are_those_of_brute_force_best_first(
                 if n != story_id and are_similar(fingerprint, other, thresholds[fingerprint.language])
             )
             most = thresholds[fingerprint.language].max_matches
-            expected.append(Nominee(story_id, tuple(n for *_, n in ranked[:most]), max(0, len(ranked) - most)))
+            earlier = [n for *_, n in ranked if n < story_id]
+            later = [n for *_, n in ranked if n > story_id and n not in inside]
+            expected.append(Nominee(story_id, (*earlier[:most], *later), len(earlier[most:])))
     arrays = held(others)
     unindexed = arrays.where(np.isin(arrays.ids, list(late)))
     assert (

@@ -1,6 +1,5 @@
 """Law: the shortlist is what lookups would have nominated if the stories had been processed one by one."""
 
-from itertools import islice
 from unittest.mock import patch
 
 import numpy as np
@@ -27,6 +26,7 @@ thresholds = st.builds(
 
 
 def fingerprints(stories: dict[int, BandedFingerprint]) -> LanguageFingerprints:
+    stories = dict(sorted(stories.items()))
     return LanguageFingerprints(
         np.array(list(stories), np.int64),
         hash_rows([banded.simhash for banded in stories.values()]),
@@ -36,11 +36,11 @@ def fingerprints(stories: dict[int, BandedFingerprint]) -> LanguageFingerprints:
 
 
 def one_by_one(stories: dict[int, BandedFingerprint], thresholds: Thresholds) -> tuple[set[tuple[int, int]], int]:
-    """The pairs that lookups nominate, of each story and those before it, and how many are left out."""
+    """The pairs that lookups nominate, of each story and those with lower ids, and how many are left out."""
     pairs: set[tuple[int, int]] = set()
     left_out = 0
-    for n, (story_id, banded) in enumerate(stories.items()):
-        before = dict(islice(stories.items(), n))
+    for story_id, banded in stories.items():
+        before = {other: stories[other] for other in stories if other < story_id}
         found = Found(set(before), np.empty(0, np.uint32))
         [nominee] = select_matches([([story_id], banded)], [found], fingerprint_arrays(before), {ODIA: thresholds})
         pairs |= {(story_id, match) for match in nominee.matches}
@@ -63,6 +63,8 @@ def test_the_shortlist_is_what_lookups_would_have_nominated(
     pairs = [pair for page in pages for pair in page]
     assert len(pairs) == len(shortlist) == len(set(pairs)), "a pair is listed twice"
     assert (set(pairs), shortlist.left_out) == one_by_one(stories, thresholds)
+    assert bool(shortlist.cut) == bool(shortlist.left_out)
+    assert all(sum(story == cut for story, _ in pairs) == thresholds.max_matches for cut in shortlist.cut)
 
 
 @settings(deadline=None)

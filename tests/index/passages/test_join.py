@@ -80,7 +80,9 @@ def test_merge_and_join_find_what_brute_force_finds(
                     index.merge(live_except([]), MADE_AT)
         live = without(stories, dead)
         commons = {holder: len(numbers) for holder, numbers in holders(live).items() if len(numbers) > common}
-        assert joined(index.join(language_of(stories, dead), different(stories), common, Path(name))) == (
+        languages = language_of(stories, dead)
+        places = np.arange(len(languages), dtype=np.uint32)
+        assert joined(index.join(places, languages, different(stories), common, Path(name))) == (
             pairs(live, common),
             commons,
         )
@@ -113,7 +115,8 @@ def test_the_join_pairs_stories_of_all_languages(
     ):
         index = PassageIndex.open(Path(name, "passages"), LEDGER, ALGORITHM)
         index.insert(list(stories.items()))
-        steps = list(index.join(languages, different(stories), common, Path(name), after))
+        places = np.arange(len(languages), dtype=np.uint32)
+        steps = list(index.join(places, languages, different(stories), common, Path(name), after))
         index.close()
     later = {pair: shared for pair, shared in pairs(stories, common).items() if pair[1] > after}
     commons = {holder: numbers for holder, numbers in holders(stories).items() if len(numbers) > common}

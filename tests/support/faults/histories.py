@@ -26,14 +26,15 @@ LATEST = 1_500  # statements after which a command is killed
 EMPTY = ""
 LETTERS = [chr(code) for code in range(0x0915, 0x0939)]
 VOCABULARY = [a + b + c for a in LETTERS[::3] for b in LETTERS[1::3] for c in LETTERS[2::3]]
-CONFIGURATION = f"[detection]\ncommon_passage = {COMMON}\nmax_matches = 500\n"
+MOST = 3, 500  # detection.max_matches: so few that many stories have more, or so many that none has
+CONFIGURATION = "[detection]\ncommon_passage = {common}\nmax_matches = {most}\n"
 # What users see: numbers, times and the order of rows may differ.
 SEEN = {
     "flags": "SELECT a, b, kind, severity, strength, joins_clusters, hamming, jaccard, containment_a, containment_b,"
     " longest_run_words, estimated, signals, hex(spans_a), hex(spans_b), status FROM flags"
     " WHERE status <> 'withdrawn'",
     "near misses": "SELECT a, b, hamming, jaccard, containment_a, containment_b, longest_run_words, estimated, signals"
-    " FROM candidates WHERE verified_at IS NOT NULL",
+    " FROM candidates WHERE hamming IS NOT NULL AND verified_at IS NOT NULL",
     "pending": "SELECT a, b FROM candidates WHERE verified_at IS NULL",
     "similarities": "SELECT * FROM similarities",
     "cases": "SELECT case_id, lead, similarity, severity, score, kinds, statuses, flags, open_flags, stories,"
@@ -138,7 +139,7 @@ class Author:
 class Platform:
     """A folder with stories, a ledger and an index of one of the INDEXES; `url` is a Redis, which is emptied."""
 
-    def __init__(self, driver: Driver, folder: Path, index: str, url: str = "") -> None:
+    def __init__(self, driver: Driver, folder: Path, index: str, url: str = "", most: int = MOST[-1]) -> None:
         self._driver, self._folder = driver, folder
         shutil.rmtree(folder, ignore_errors=True)
         (folder / "stories").mkdir(parents=True)
@@ -146,7 +147,8 @@ class Platform:
         self._changes = 0
         layout = "" if index == "sqlite" else f'layout = "{index}"\n'
         config = embedded(folder / "stories.jsonl", folder / "stories", url or "sqlite:")
-        (folder / "config.toml").write_text(config.replace("[ledger]", f"{layout}[ledger]") + CONFIGURATION)
+        detection = CONFIGURATION.format(common=COMMON, most=most)
+        (folder / "config.toml").write_text(config.replace("[ledger]", f"{layout}[ledger]") + detection)
         if url:
             with redis.Redis.from_url(url) as client:
                 client.flushall()

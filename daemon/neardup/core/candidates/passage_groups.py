@@ -26,7 +26,6 @@ PAIRS_AT_A_TIME = 1 << 24  # that are counted at a time: 4 bytes each
 MOST_COPIES = 1_000  # stories
 DEAD = 255  # in place of a language, for a number that is no story's
 
-Ids = npt.NDArray[np.int64]
 Positions = npt.NDArray[np.intp]
 LanguageOf = npt.NDArray[np.uint8]
 Counts = npt.NDArray[np.int64]
@@ -191,26 +190,24 @@ def _ranges(pairs_of: PairCounts) -> Iterator[tuple[int, int]]:
     return pairwise(bounds)
 
 
-def best_matches(pairs: SharedHashes, ids: Ids, most: Counts) -> Positions:
+def best_matches(pairs: SharedHashes, most: Counts) -> Positions:
     """The positions (m,) of the best `most` matches of each later story, by story and then best first.
 
-    The best match shares the most hashes, then has the lowest id.  `pairs` (n,) are all pairs of their later stories;
-    `ids` maps numbers to ids; `most` (n,) is the limit of each pair's story.
+    The best match shares the most hashes, then has the lowest number.  `pairs` (n,) are all pairs of their later
+    stories; `most` (n,) is the limit of each pair's story.
     """
-    order = np.lexsort((ids[pairs.left], -pairs.shared, pairs.right))
+    order = np.lexsort((pairs.left, -pairs.shared, pairs.right))
     stories = pairs.right[order]
     starts = np.flatnonzero(np.append(True, stories[1:] != stories[:-1])[: len(stories)])
     ranks = np.arange(len(order)) - np.repeat(starts, np.diff(np.append(starts, len(order))))
     return order[ranks < most[order]]
 
 
-def select_best(pairs: SharedHashes, ids: Ids, language_of: LanguageOf, limits: Counts) -> tuple[Positions, Counts]:
-    """The best pairs of each story that share passages, as places in `pairs`, and the number of the others by language.
+def select_best(pairs: SharedHashes, language_of: LanguageOf, limits: Counts) -> tuple[Positions, Positions]:
+    """The best pairs of each story that share passages, and the others, as places in `pairs`.
 
-    `ids` and `language_of` hold for the numbers in `pairs`, of which the right one is the story's; `limits` are the
+    Numbers ascend with ids, and `language_of` holds for them; the right one of a pair is the story's.  `limits` are the
     most matches of a story, by the number of its language.
     """
-    languages = language_of[pairs.right]
-    best = best_matches(pairs, ids, limits[languages])
-    excess = np.bincount(languages, minlength=len(limits)) - np.bincount(languages[best], minlength=len(limits))
-    return best, excess
+    best = best_matches(pairs, limits[language_of[pairs.right]])
+    return best, np.setdiff1d(np.arange(len(pairs.right)), best)

@@ -5,7 +5,7 @@ signatures share enough of its bands and agree in enough rows.  A missing signat
 is the inner loop of nomination; ranking them gives each story its best matches.
 """
 
-from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Protocol, TypeVar
 
@@ -117,7 +117,10 @@ class Found(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class Nominee:
-    """A story of a batch with the ids of its matches, best first; `capped` is the number of matches left out."""
+    """A story of a batch with the ids of its matches: those with lower ids, best first, and then the others outside it.
+
+    A pair counts as a match of the story with the higher id.  `capped` is how many matches of this one were left out.
+    """
 
     story_id: int
     matches: tuple[int, ...]
@@ -141,7 +144,8 @@ def select_matches(
     of the lookups of `batch`; `held` has, in order of their numbers, the found stories that still exist.  `unindexed`
     are stories that no lookup could find yet, so they are compared with each of the batch; both number their languages
     as `held.names` does.  Older versions of the batch's own stories are ignored.  The best match agrees in the most
-    rows, then has the smallest Hamming distance, then the lowest id.
+    rows, then has the smallest Hamming distance, then the lowest id.  Of the matches with lower ids than its own, a
+    story has the best `max_matches`; of those with higher ids, all that are not in the batch.
     """
     batch_arrays = arrays_of([banded for _, banded in batch], held.names)
     members = np.array([story_id for ids, _ in batch for story_id in ids], np.int64)
@@ -168,34 +172,13 @@ def select_matches(
     ends = np.searchsorted(ranked[0], np.arange(len(batch) + 1)).tolist()
     nominees = []
     for (ids, banded), begin, end in zip(batch, ends, ends[1:], strict=False):
-        best, most = ranked[3, begin:end].tolist(), thresholds[banded.language].max_matches
+        best, most = ranked[3, begin:end], thresholds[banded.language].max_matches
+        outside = best[~np.isin(best, members)] if len(best) else best
         for story_id in ids:
-            matches = [match for match in best[: most + 1] if match != story_id][:most]
-            nominees.append(Nominee(story_id, tuple(matches), len(best) - (len(ids) > 1) - len(matches)))
+            earlier = best[best < story_id]
+            matches = np.concatenate((earlier[:most], outside[outside > story_id]))
+            nominees.append(Nominee(story_id, tuple(matches.tolist()), max(0, len(earlier) - most)))
     return nominees
-
-
-def take_within_limit(
-    matches: Iterable[int | None], most: int, had: int, is_full: Callable[[int], bool], take: Callable[[int], int]
-) -> int:
-    """Take the matches of a story, best first, while it has fewer than `most`; returns how many were left out.
-
-    The story `had` some before.  A match that `is_full` is left out; but of a story that had none and all of whose
-    matches are left out, the best is taken all the same.  None stands for a match that needs no room.  `take` returns
-    how much room a match took: 1, or 0 for one that the story had.
-    """
-    room, left_out, offered = most - had, list[int](), 0
-    for match in matches:
-        offered += 1
-        if match is None:
-            continue
-        if room > 0 and not is_full(match):
-            room -= take(match)
-        else:
-            left_out.append(match)
-    if left_out and len(left_out) == offered and not had:
-        take(left_out.pop(0))
-    return len(left_out)
 
 
 def merge_found(found: Sequence[Found]) -> tuple[set[int], list[int]]:

@@ -25,7 +25,7 @@ RankedPairs = npt.NDArray[np.uint64]
 
 @dataclass(frozen=True, slots=True)
 class LanguageFingerprints:
-    """The fingerprints of the n stories of a language, in order of the stories' numbers; n is at most MAX_STORIES.
+    """The fingerprints of the n stories of a language, in order of the stories' ids; n is at most MAX_STORIES.
 
     `ids` (n,), `simhashes` (n, 2), `signatures` (n, 64); `signed` (n,) marks the stories that have a signature.
     """
@@ -83,23 +83,27 @@ def _all_pairs(stories: LanguageFingerprints, banding: Banding, agreeing_rows: i
 
 
 class Shortlist:
-    """For each story its best `most` matches among the stories before it; `left_out` counts the other matches.
+    """For each story its best `most` matches among those with lower ids; `left_out` counts the other matches.
 
     The best match agrees in the most signature rows, then has the smallest Hamming distance, then the lowest id.  Each
     pair is packed into one number of 64 bits that sorts in this order: the story's position, the rows that differ, the
-    Hamming distance, and the rank of the match's id.  At most 2 * most * n pairs are held, or MIN_UNSORTED if more.
+    Hamming distance, and the match's position.  At most 2 * most * n pairs are held, or MIN_UNSORTED if more.
     """
 
     def __init__(self, stories: LanguageFingerprints, most: int) -> None:
         self._stories = stories
         self._most = most
-        self._by_id = np.argsort(stories.ids)  # position of each rank
-        self._id_ranks = np.empty_like(self._by_id)  # rank of each position
-        self._id_ranks[self._by_id] = np.arange(len(self._by_id))
         self._best: RankedPairs = np.empty(0, np.uint64)
         self._unsorted: list[RankedPairs] = []
         self._unsorted_size = 0
+        self._is_cut = np.zeros(len(stories.ids), np.bool_)
         self.left_out = 0
+
+    @property
+    def cut(self) -> frozenset[int]:
+        """The ids of the stories that had more matches."""
+        self._merge()
+        return frozenset(self._stories.ids[self._is_cut].tolist())
 
     def add(self, left: Positions, right: Positions) -> None:
         """Add pairs, left < right; adding a pair again changes nothing."""
@@ -120,7 +124,7 @@ class Shortlist:
         for start in range(0, len(self._best), size):
             page = self._best[start : start + size]
             story = self._stories.ids[(page >> np.uint64(POSITION_BITS + HAMMING_BITS + ROWS_BITS)).astype(np.int64)]
-            match = self._stories.ids[self._by_id[(page & np.uint64(MAX_STORIES - 1)).astype(np.int64)]]
+            match = self._stories.ids[(page & np.uint64(MAX_STORIES - 1)).astype(np.int64)]
             yield list(zip(story.tolist(), match.tolist(), strict=True))
 
     def _pack_pairs(self, left: Positions, right: Positions) -> RankedPairs:
@@ -129,7 +133,7 @@ class Shortlist:
         rows = agreeing(stories.signatures.take(left, axis=0), stories.signatures.take(right, axis=0))
         rows[~(stories.signed[left] & stories.signed[right])] = 0
         packed = right
-        for value, width in ((ROWS - rows, ROWS_BITS), (bits, HAMMING_BITS), (self._id_ranks[left], POSITION_BITS)):
+        for value, width in ((ROWS - rows, ROWS_BITS), (bits, HAMMING_BITS), (left, POSITION_BITS)):
             packed = packed << width | value
         return packed.astype(np.uint64)
 
@@ -145,6 +149,7 @@ class Shortlist:
         starts = np.flatnonzero(np.diff(stories, prepend=~stories[:1]))
         ranks = np.arange(len(ranked)) - np.repeat(starts, np.diff(starts, append=len(ranked)))
         self._best = ranked[ranks < self._most]
+        self._is_cut[stories[ranks >= self._most].astype(np.int64)] = True
         self.left_out += len(ranked) - len(self._best)
 
 

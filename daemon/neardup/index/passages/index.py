@@ -15,7 +15,7 @@ from typing import Self
 import numpy as np
 
 from neardup.core.candidates.banding import Numbers
-from neardup.core.candidates.passage_groups import DEAD, LanguageOf
+from neardup.core.candidates.passage_groups import LanguageOf
 from neardup.errors import Fatal
 from neardup.index.passages.folder import (
     Checked,
@@ -179,21 +179,25 @@ class PassageIndex:
         except OSError as error:
             raise Fatal(f"cannot write the passage index {self._folder}: {error.strerror or error}") from error
 
-    def join(
-        self, language_of: LanguageOf, copy_keys: Numbers, common: int, scratch: Path, after: int = 0
+    def join(  # noqa: PLR0917 - what a sweep has at hand
+        self,
+        place_of: Numbers,
+        language_of: LanguageOf,
+        copy_keys: Numbers,
+        common: int,
+        scratch: Path,
+        after: int = 0,
     ) -> Iterator[JoinStep]:
         """All pairs of stories that share passages, and the common passages (see `join_passages`).
 
-        `language_of` maps each number to a language, or to DEAD, and `copy_keys` to its copy key; numbers beyond their
-        end are dead, too.
+        `place_of` maps each number to the place by which the join knows its story, and numbers beyond its end to 0.
+        `language_of` maps each place to a language, or to DEAD, and `copy_keys` to its copy key.
         Raises PassagesDamaged, and OSError if `scratch` cannot be written.
         """
         sources, last = self._sources()
-        missing = max(last + 1 - len(language_of), 0)
-        if missing:
-            language_of = np.concatenate([language_of, np.full(missing, DEAD, np.uint8)])
-            copy_keys = np.concatenate([copy_keys, np.zeros(missing, np.uint32)])
-        return join_passages(read_stripes(sources), language_of, copy_keys, common, scratch, after)
+        if (missing := last + 1 - len(place_of)) > 0:
+            place_of = np.concatenate([place_of, np.zeros(missing, np.uint32)])
+        return join_passages(read_stripes(sources), place_of, language_of, copy_keys, common, scratch, after)
 
     def by_story(self, scratch: Path) -> Iterator[HashesByStory]:
         """The hashes of each story, a range of numbers at a time, ascending.  Raises PassagesDamaged and OSError."""

@@ -1,8 +1,9 @@
 """Passes over all postings in bounded memory: the passage join, and the hashes of each story.
 
 **The passage join** yields all pairs of stories that share passage hashes.  One pass over the sorted postings writes
-their groups (see neardup.core.candidates.passage_groups) to a scratch file, at most 6 bytes a posting.  Then each range
-of story numbers with at most MAX_LISTED pairs, counted once for each hash that they share, takes one pass over that
+their groups (see neardup.core.candidates.passage_groups) to a scratch file, at most 6 bytes a posting.  Groups know the
+stories by their places in an order that the caller chooses, in which the later story of a pair has it.  Then each range
+of places with at most MAX_LISTED pairs, counted once for each hash that they share, takes one pass over that
 file.
 
 **The hashes of each story**: a segment has the postings by hash.  One pass distributes them to scratch files, 8 bytes a
@@ -17,6 +18,7 @@ import numpy as np
 
 from neardup.core.candidates.banding import Numbers
 from neardup.core.candidates.passage_groups import (
+    HASH_SHIFT,
     NO_COMMON_HASHES,
     NO_SHARED_HASHES,
     CommonHashes,
@@ -41,7 +43,7 @@ class JoinStep:
     """A part of the join: some pairs, all pairs of a story in one step, or some common hashes, or neither.
 
     `is_read` marks the step after which all common hashes are out; no pairs come before it.  `through` is the last
-    number all of whose pairs with earlier stories are out; `done` is the share done, 0 to 1.
+    place all of whose pairs with earlier stories are out; `done` is the share done, 0 to 1.
     """
 
     pairs: SharedHashes = NO_SHARED_HASHES
@@ -53,6 +55,7 @@ class JoinStep:
 
 def join_passages(  # noqa: PLR0917 - what a sweep has at hand
     stripes: Iterable[tuple[range, Keys]],
+    place_of: Numbers,
     language_of: LanguageOf,
     copy_keys: Numbers,
     common: int,
@@ -61,19 +64,21 @@ def join_passages(  # noqa: PLR0917 - what a sweep has at hand
 ) -> Iterator[JoinStep]:
     """Join the postings of `stripes`, by steps that take a fraction of a second each.
 
-    `language_of` maps each number to a language, or to DEAD, and `copy_keys` to its copy key.  Common hashes make no
-    pairs.  Pairs of stories whose later number is `after` or less are left out.  Writes a file into the folder
-    `scratch`; raises OSError.
+    `place_of` maps each number to a place, `language_of` each place to a language, or to DEAD, and `copy_keys` to its
+    copy key.  Common hashes make no pairs.  Pairs of stories whose later place is `after` or less are left out.  Writes
+    a file into the folder `scratch`; raises OSError.
     """
     pairs_of, pieces = np.zeros(len(language_of), np.uint32), list[int]()
     path = scratch / "groups"
     with path.open("wb") as file:
         for prefixes, keys in stripes:
-            groups, common_hashes = cut_into_groups(keys, language_of, copy_keys, common, pairs_of)
+            groups, common_hashes = cut_into_groups(
+                _keys_by_place(keys, place_of), language_of, copy_keys, common, pairs_of
+            )
             file.write(groups.data)
             pieces.append(len(groups))
             yield JoinStep(common=common_hashes, through=after, done=CUT_SHARE * prefixes.stop / PREFIXES)
-    del copy_keys  # 4 bytes a story, while a sweep does other work
+    del copy_keys, place_of  # 8 bytes a story, while a sweep does other work
     pairs_of[: after + 1] = 0
     yield JoinStep(through=after, done=CUT_SHARE, is_read=True)
     total, out, ranges = max(int(pairs_of.sum()), 1), 0, list(_ranges(pairs_of, after + 1))
@@ -91,6 +96,14 @@ def join_passages(  # noqa: PLR0917 - what a sweep has at hand
         out += int(ends[-1])
     path.unlink()
     yield JoinStep(through=len(language_of) - 1, done=1.0)
+
+
+def _keys_by_place(keys: Keys, place_of: Numbers) -> Keys:
+    """Sorted postings of numbers -> those of places, sorted."""
+    by_place = hashes_of(keys).astype(np.uint64) << HASH_SHIFT | place_of[numbers_of(keys)]
+    if np.any(by_place[1:] < by_place[:-1]):
+        by_place.sort()
+    return by_place
 
 
 def _ranges(pairs_of: PairCounts, first: int) -> Iterator[tuple[int, int, int]]:
