@@ -110,7 +110,7 @@ def visible(text: object) -> str:
     return INVISIBLE.sub(_visible_form, str(text))
 
 
-def isolated(name: object) -> str:
+def isolate(name: object) -> str:
     """Visible text that keeps the order of what stands around it, also if it is written from right to left."""
     text = visible(name)
     if any(unicodedata.bidirectional(letter) in RIGHT_TO_LEFT for letter in text):
@@ -128,7 +128,7 @@ def order_of_row(row: Mapping[str, Any]) -> str:
     first, second, catalogue = names
     stand_ins = {"matched_name": first, "story_name": second, "catalogue": row["catalogue"] and catalogue}
     sentence = describe_row_order({**row, **stand_ins})
-    return Markup("").join(isolated(names[part]) if part in names else part for part in STAND_INS.split(sentence))
+    return Markup("").join(isolate(names[part]) if part in names else part for part in STAND_INS.split(sentence))
 
 
 def _visible_form(found: re.Match[str]) -> str:
@@ -164,7 +164,7 @@ def inline_assets(languages: Languages) -> InlineAssets:
 
 FILTERS = {
     "visible": visible,
-    "isolated": isolated,
+    "isolate": isolate,
     "percent": lambda share: percent(share).replace(" ", "\N{NO-BREAK SPACE}"),
     "readable_time": lambda time: CURRENT.get().time(time),
     "evidence": lambda row: describe_signals(row).replace(" %", "\N{NO-BREAK SPACE}%"),

@@ -182,7 +182,7 @@ def find_evidence(a: LoadedStory, b: LoadedStory, thresholds: Limits, common: Pa
         passages=tuple(sorted(passages, key=lambda passage: (-passage.words, passage.a.word))),
         spans_a=_list_spans(found.spans_a),
         spans_b=_list_spans(found.spans_b),
-        rare_words=tuple(_written(in_a, place) for place in find_rare_words(text_a, text_b, found).tolist()),
+        rare_words=tuple(_word_at(in_a, place) for place in find_rare_words(text_a, text_b, found).tolist()),
     )
 
 
@@ -240,7 +240,7 @@ def _list_spans(spans: Spans) -> WordSpans:
     return tuple((start, end) for start, end in spans.tolist())
 
 
-def _written(text: Located, word: int) -> str:
+def _word_at(text: Located, word: int) -> str:
     start, end = text.span(word, word + 1)
     return text.text[start:end]
 

@@ -1,5 +1,6 @@
 """Laws: a page has one fingerprint, whether the native core reads it or Python, and whatever was read before."""
 
+from dataclasses import replace
 from random import Random
 
 import pytest
@@ -33,12 +34,14 @@ pages = st.builds(
 
 
 def read(page: Page, extraction: Extraction) -> tuple[object, ...]:
-    """The fingerprint of a page, and the parts of its story."""
+    """The fingerprint of a page, and the parts of its story, with why it was rendered, but not by what."""
     made, found = fingerprint_page(page, extraction), story_of(page, extraction)
+    reasons = [rendered and rendered.reason for rendered in (made.rendered, found.rendered)]
+    made = replace(made, rendered=None)
     if isinstance(found, Unreadable):
-        return made, found
-    text, *rest = found
-    return made, text.utf8, text.counts, text.marks, *rest
+        return made, *reasons, replace(found, rendered=None)
+    text, *rest, _ = found
+    return made, *reasons, text.utf8, text.counts, text.marks, *rest
 
 
 def both_ways(body: bytes, extraction: Extraction) -> list[tuple[object, ...]]:
