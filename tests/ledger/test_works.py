@@ -39,7 +39,13 @@ OF_THE_LEDGER = (  # the tables that say nothing of what was done when
     "stories", "works", "candidates", "suppressed_pairs", "known_before", "verdicts", "similarities", "cases",
     "dead_letters", "forgotten", "passage_hashes",
 )  # fmt: skip
-OF_THE_TIME = {"number", "known_since", "flagged_at", "flag_id"}  # columns that depend on when and in what order
+OF_THE_TIME = {
+    "number",
+    "known_since",
+    "opened_at",
+    "flagged_at",
+    "flag_id",
+}  # columns that depend on when and in what order
 
 
 def listed(story_id: int, published: int | None, licence: str | None = None) -> Story:

@@ -14,8 +14,6 @@ from neardup.ledger import candidates, stories, verification
 from neardup.pipeline.verifier import BEFORE_ALL
 from neardup.records import Assessment, Fingerprinted, Kind, Language, Signals, Story
 
-from tests.support.builders import matches
-
 PARAGRAPH = 60  # words
 DAY = 86_400_000
 
@@ -52,7 +50,8 @@ def write_copying_story(  # noqa: PLR0917 - a story and where to write it
         for k, (n, text, by, name) in enumerate([*texts, (story_id, words, author, title)])
     ]
     pairs = [(source_id, story_id) for source_id in ids]
-    stories.commit(db, stories.Batch(Outcomes.of(outcomes), matches(pairs, len(pairs)), 1, {}, None))
+    matched = candidates.Matches(story_id, ids, len(ids))
+    stories.commit(db, stories.Batch(Outcomes.of(outcomes), [matched], 1, {}, None))
     pending = {(pair.a.id, pair.b.id): pair for pair in candidates.pending(db, BEFORE_ALL, 10_000)}
     assessed = [(pending[pair], _assessment(source, len(words))) for pair, source in zip(pairs, sources, strict=True)]
     verification.record(db, assessed, "v")

@@ -119,7 +119,7 @@ def offer(db: sqlite3.Connection, story_id: int, matches: Iterable[int], most: i
 def _note_crowd(db: sqlite3.Connection, nominated: Matches) -> None:
     """Record how many matches a story has, if they are many."""
     own = (sum(match < nominated.story_id for match in some) for some in (nominated.ids, nominated.by_passages))
-    if (size := max(own) + nominated.left_out) > _uncounted(nominated.most):
+    if (size := max(own) + nominated.left_out) > _most_uncounted(nominated.most):
         db.execute(
             "INSERT INTO crowded_stories (number, matches, is_cut) SELECT number, ?2, ?3 FROM stories WHERE id = ?1"
             " ON CONFLICT DO UPDATE"
@@ -128,7 +128,7 @@ def _note_crowd(db: sqlite3.Connection, nominated: Matches) -> None:
         )
 
 
-def _uncounted(most: int) -> int:
+def _most_uncounted(most: int) -> int:
     """So many matches, at most, has a story that is not among `crowded_stories`."""
     return most // 2
 
@@ -147,7 +147,7 @@ def _has_room(db: sqlite3.Connection, story_id: int, match: int, most: int) -> b
     counted = db.execute(
         "INSERT INTO crowded_stories (number, matches) SELECT number, ?2 FROM stories WHERE id = ?1"
         " ON CONFLICT DO UPDATE SET matches = matches + 1 RETURNING matches, is_cut",
-        (story_id, _uncounted(most) + 1),
+        (story_id, _most_uncounted(most) + 1),
     ).fetchone()
     if counted is None or (counted[0] <= most and not counted[1]):
         return True

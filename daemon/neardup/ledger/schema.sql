@@ -423,15 +423,24 @@ CREATE TABLE similarities (
 CREATE INDEX similarities_queue ON similarities (similarity DESC, story_id, language);
 CREATE TABLE due_similarities (story_id INTEGER PRIMARY KEY);
 CREATE TRIGGER flag_inserted AFTER INSERT ON flags BEGIN
-    INSERT INTO due_similarities VALUES (new.a), (new.b) ON CONFLICT DO NOTHING;
+    INSERT INTO due_similarities
+        SELECT new.a WHERE ((SELECT sort_time, id FROM stories WHERE id = new.a) < (SELECT sort_time, id FROM stories WHERE id = new.b)) IS NOT TRUE
+        UNION SELECT new.b WHERE ((SELECT sort_time, id FROM stories WHERE id = new.a) > (SELECT sort_time, id FROM stories WHERE id = new.b)) IS NOT TRUE
+        ON CONFLICT DO NOTHING;
 END;
 CREATE TRIGGER flag_updated AFTER UPDATE OF kind, status, author_a, author_b, spans_a, spans_b ON flags
 WHEN (old.kind, old.status, old.author_a, old.author_b, old.spans_a, old.spans_b)
     IS NOT (new.kind, new.status, new.author_a, new.author_b, new.spans_a, new.spans_b) BEGIN
-    INSERT INTO due_similarities VALUES (new.a), (new.b) ON CONFLICT DO NOTHING;
+    INSERT INTO due_similarities
+        SELECT new.a WHERE ((SELECT sort_time, id FROM stories WHERE id = new.a) < (SELECT sort_time, id FROM stories WHERE id = new.b)) IS NOT TRUE
+        UNION SELECT new.b WHERE ((SELECT sort_time, id FROM stories WHERE id = new.a) > (SELECT sort_time, id FROM stories WHERE id = new.b)) IS NOT TRUE
+        ON CONFLICT DO NOTHING;
 END;
 CREATE TRIGGER flag_deleted AFTER DELETE ON flags BEGIN
-    INSERT INTO due_similarities VALUES (old.a), (old.b) ON CONFLICT DO NOTHING;
+    INSERT INTO due_similarities
+        SELECT old.a WHERE ((SELECT sort_time, id FROM stories WHERE id = old.a) < (SELECT sort_time, id FROM stories WHERE id = old.b)) IS NOT TRUE
+        UNION SELECT old.b WHERE ((SELECT sort_time, id FROM stories WHERE id = old.a) > (SELECT sort_time, id FROM stories WHERE id = old.b)) IS NOT TRUE
+        ON CONFLICT DO NOTHING;
 END;
 CREATE TRIGGER publication AFTER UPDATE OF published_at ON stories WHEN old.published_at IS NOT new.published_at BEGIN
     UPDATE flags SET published_a = new.published_at WHERE a = new.id;
