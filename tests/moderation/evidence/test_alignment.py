@@ -62,7 +62,8 @@ def assert_shown(found: AlignedStories, stories: tuple[LoadedStory, ...]) -> Non
         inside = {at for start, end in zip(words.starts, words.ends, strict=True) for at in range(start + 1, end)}
         assert not edges & inside, "a fragment boundary is inside a word"
         numbers.append([fragment.passage for fragment in shown if fragment.begins])
-        assert {fragment.passage for fragment in shown if fragment.highlight is Highlight.COPIED} <= set(numbers[-1])
+        copied = {fragment.passage for fragment in shown if fragment.highlight is Highlight.COPIED}
+        assert copied <= {*numbers[-1], None}, "only a span of skeletons has no number"
     assert numbers[0] == list(range(1, len(numbers[0]) + 1)), "passages are not numbered in A's order"
     assert sorted(n or 0 for n in numbers[1]) == numbers[0], "a passage is not in B exactly once"
     for pair in found.pairs:
