@@ -19,6 +19,9 @@ Language = NewType("Language", str)  # a registered language's name: see neardup
 SUBMITTED = "submitted://"  # before the file name of a submitted page; no listed path has an empty segment
 TEXT_ENDING = ".txt"  # of a submitted page that is a plain text, not markup
 CACHED_TIMES = 1_000  # many rows of an export have the same
+FIRST_ID_OF_NAMES = 2**62  # the integers that are made from names begin here; those that platforms count are smaller
+
+ShownId = int | str  # the id of a story as its listing has it: an integer, or a name
 
 
 class Skip(StrEnum):
@@ -74,9 +77,19 @@ class Story:
     licence: str | None = None
 
     @property
+    def shown(self) -> ShownId:
+        """The id as the listing has it."""
+        return shown_id(self.id, self.name)
+
+    @property
     def key(self) -> str:
         """The key of the story among the stories in flight and the dead letters."""
         return str(self.id)
+
+
+def shown_id(number: int, name: str | None) -> ShownId:
+    """The id of a story as its listing has it, of its integer and its name."""
+    return number if name is None else name
 
 
 def is_work(story_id: int) -> bool:
@@ -86,12 +99,18 @@ def is_work(story_id: int) -> bool:
 
 @dataclass(frozen=True, slots=True)
 class BadRow:
-    """A listed row that does not describe a story."""
+    """A listed row that does not describe a story; `key` is the id of a page that has a `name`, which is its path."""
 
     key: str
     reason: Dead
     error: str
     position: int = 0
+    name: str | None = None
+
+    @property
+    def shown(self) -> str:
+        """The row as the listing names it."""
+        return self.name or self.key
 
 
 ListedRow = Story | BadRow

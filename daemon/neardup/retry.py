@@ -31,12 +31,12 @@ GIVE_UP_SECONDS = 60.0
 PATIENT_WAIT_SECONDS = 5.0  # short, because a run that waits longer than needed costs more than an attempt
 
 
-async def retry_call(stage: str, call: Callable[[], Awaitable[T]], *, story: int | None = None) -> T:
+async def retry_call(stage: str, call: Callable[[], Awaitable[T]], *, story: int | str | None = None) -> T:
     """The result of `call()`, awaited up to ATTEMPTS times with growing, jittered pauses.
 
     Log lines name the `story` that the call is for.  Raises the last Transient, and every other error at once.
     """
-    about = {} if story is None else {"story": story}
+    about: dict[str, int | str] = {} if story is None else {"story": story}
     return await _retry(stage, call, "warning", about, attempts=ATTEMPTS, timeout=GIVE_UP_SECONDS)
 
 
@@ -53,7 +53,9 @@ async def retry_forever(stage: str, call: Callable[[], Awaitable[T]]) -> T:
     return await _retry(stage, call, "debug", {}, attempts=None, timeout=None, wait_max=PATIENT_WAIT_SECONDS)
 
 
-async def _retry(stage: str, call: Callable[[], Awaitable[T]], level: str, about: dict[str, int], **limits: Any) -> T:
+async def _retry(
+    stage: str, call: Callable[[], Awaitable[T]], level: str, about: dict[str, int | str], **limits: Any
+) -> T:
     try:
         return await call()  # nearly every call succeeds, and the loop below costs more than most of them
     except Transient as error:

@@ -53,11 +53,11 @@ WORDS = 300  # of a story without a page
 DECIDED = 50
 COPYING, SOURCES, PASSAGE = 950_000_000, 30, 8  # a story, the number of its sources, words
 FLAG = (
-    "INSERT INTO flags (a, b, kind, hamming, jaccard, containment_a, containment_b, flagged_at, fingerprint_version,"
-    " language, severity, strength, joins_clusters, spans_a, spans_b, author_a, author_b,"
+    "INSERT INTO flags (a, b, kind, similarity, hamming, jaccard, containment_a, containment_b, flagged_at,"
+    " fingerprint_version, language, severity, strength, joins_clusters, spans_a, spans_b, author_a, author_b,"
     " published_a, published_b)"
-    " SELECT ?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, 'v', a.language, ?9, ?10, 1, ?11, ?11, a.author_id, b.author_id,"
-    " a.published_at, b.published_at"
+    " SELECT ?1, ?2, ?3, coalesce(?5, 0), ?4, ?5, ?6, ?7, ?8, 'v', a.language, ?9, ?10, 1, ?11, ?11,"
+    " a.author_id, b.author_id, a.published_at, b.published_at"
     " FROM stories a, stories b WHERE a.id = ?1 AND b.id = ?2"
 )
 

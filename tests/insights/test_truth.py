@@ -28,8 +28,8 @@ def labels(folder: Path, *lines: object) -> Path:
         ("{\n", "no JSON such as"),
         ("[1, 2]\n", "not an object"),
         ({"a": 1}, "no b"),
-        ({"a": 1, "b": "2"}, "b is '2', not an integer"),
-        ({"a": True, "b": 2}, "a is True, not an integer"),
+        ({"a": 1, "b": 2.5}, "b is 2.5, neither an integer nor a name"),
+        ({"a": True, "b": 2}, "a is True, neither an integer nor a name"),
         ({"a": 1, "b": 1}, "a and b are the same story"),
         ({"a": 1, "b": 2, "j": 1.5}, "j is 1.5, not a number from 0 to 1"),
         ({"a": 1, "b": 2, "c": "x"}, "c is 'x', not a number"),
@@ -65,9 +65,9 @@ def ledger(folder: Path, flagged: list[Flagged]) -> sqlite3.Connection:
         )
     for a, b, kind, jaccard, containment, status in flagged:
         db.execute(
-            "INSERT INTO flags (a, b, kind, hamming, jaccard, containment_a, containment_b, status,"
+            "INSERT INTO flags (a, b, kind, similarity, hamming, jaccard, containment_a, containment_b, status,"
             " flagged_at, fingerprint_version, severity, strength, joins_clusters)"
-            " VALUES (?, ?, ?, 0, ?, ?, ?, ?, 0, '', 0, 0, 1)",
+            " VALUES (?, ?, ?, 0, 0, ?, ?, ?, ?, 0, '', 0, 0, 1)",
             (
                 a,
                 b,

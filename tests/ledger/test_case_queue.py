@@ -67,7 +67,7 @@ def put(db: sqlite3.Connection, rows: list[dict[str, Any]]) -> None:
         listed = {name: f",{','.join(sorted(row[name]))}," for name in ("kinds", "statuses", "catalogues")}
         story = 2 * n + (1 if row["language"] == HINDI else 2)
         facts = row | listed | {"language": number[row["language"]], "case_id": story, "lead": story, "unsure": "[]"}
-        facts |= {"severity": 100, "score": row["similarity"], "flags": 3, "open_flags": int(OPEN in row["statuses"])}
+        facts |= {"severity": 100, "flags": 3, "open_flags": int(OPEN in row["statuses"])}
         facts |= {"is_ordered": True, "opened_at": 0}
         db.execute(
             f"INSERT INTO cases ({', '.join(facts)}) VALUES ({', '.join('?' * len(facts))})", list(facts.values())

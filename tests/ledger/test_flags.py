@@ -39,10 +39,7 @@ class Flag:
     flagged_at: int
     exported: bool
     joins: bool
-
-    @property
-    def score(self) -> float:
-        return max(self.scores) if self.scores else 1 - self.hamming / 128
+    similarity: float
 
     @property
     def badness(self) -> tuple[float, ...]:
@@ -64,6 +61,7 @@ made = st.builds(
     st.integers(1, 5),
     st.booleans(),
     st.booleans(),
+    shares,
 )
 many = st.lists(made.filter(lambda flag: flag.a < flag.b), max_size=12, unique_by=lambda flag: (flag.a, flag.b))
 maybe_id = st.none() | ids
@@ -73,7 +71,7 @@ selections = st.builds(
     languages=st.lists(st.sampled_from([HINDI, ODIA, TAMIL]), max_size=2).map(tuple),
     kinds=st.lists(st.sampled_from(kinds()), max_size=2).map(tuple),
     statuses=st.just(("open",)) | st.lists(st.sampled_from(STATUSES), max_size=3).map(tuple),
-    score=st.none() | shares,
+    similarity=st.none() | shares,
     author=st.none() | st.sampled_from(AUTHORS[1:]),
     story=maybe_id,
     cluster=maybe_id,
@@ -89,13 +87,14 @@ def ledger(rows: list[Flag], authors: dict[int, str | None]) -> sqlite3.Connecti
     commit(db, *(Fingerprinted(story, fingerprint_of(story.id.to_bytes(16)), None) for story in listed))
     for row in rows:
         db.execute(
-            "INSERT INTO flags (severity, strength, joins_clusters, a, b, language, kind, status, hamming, jaccard,"
-            " containment_a, containment_b, flagged_at, exported_at, author_a, author_b, fingerprint_version)"
-            " VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, 'v')",
+            "INSERT INTO flags (severity, strength, joins_clusters, similarity, a, b, language, kind, status, hamming,"
+            " jaccard, containment_a, containment_b, flagged_at, exported_at, author_a, author_b, fingerprint_version)"
+            " VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, 'v')",
             (
                 tier_of(row.kind).severity,
                 tier_of(row.kind).strength(Signals(row.hamming, False, *(row.scores or ()))),
                 row.joins,
+                row.similarity,
                 *(row.a, row.b, NUMBER_OF[row.language], row.kind, row.status, row.hamming),
                 *(row.scores or (None, None, None)),
                 *(row.flagged_at, 1 if row.exported else None),
@@ -122,7 +121,7 @@ def filters(rows: list[Flag], authors: dict[int, str | None], wanted: Selection)
         lambda flag: not wanted.languages or flag.language in wanted.languages,
         lambda flag: not wanted.kinds or flag.kind in wanted.kinds,
         lambda flag: not wanted.statuses or flag.status in wanted.statuses,
-        lambda flag: wanted.score is None or flag.score >= wanted.score,
+        lambda flag: wanted.similarity is None or flag.similarity >= wanted.similarity,
         lambda flag: wanted.author is None or wanted.author in (authors.get(flag.a), authors.get(flag.b)),
         lambda flag: wanted.story is None or wanted.story in (flag.a, flag.b),
         lambda flag: wanted.cluster is None or {flag.a, flag.b} <= members(rows, wanted.cluster),
@@ -153,13 +152,13 @@ def test_selection_equals_filtering_all_flags_in_queue_order(
 def test_cluster_of_a_story_is_one_of_all_clusters(rows: list[Flag], story: int) -> None:
     db = ledger(rows, {})
     joining = [flag for flag in rows if joins(flag)]
-    all_of_them = clusters_of([(flag.a, flag.b, flag.score) for flag in joining], {})
+    all_of_them = clusters_of([(flag.a, flag.b, flag.similarity) for flag in joining], {})
     assert clusters.of_flags(db) == all_of_them
     expected = next((flag for flag in all_of_them if story in flag.stories), None)
     found, edges = clusters.around(db, story) or (None, [])
     assert found == expected
     assert sorted(edges) == sorted(
-        (flag.a, flag.b, flag.score) for flag in joining if expected and flag.a in expected.stories
+        (flag.a, flag.b, flag.similarity) for flag in joining if expected and flag.a in expected.stories
     )
     assert read_cluster(db, story) == members(rows, story)
     cluster = members(rows, story)

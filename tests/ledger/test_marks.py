@@ -137,7 +137,7 @@ def test_the_selected_stories_are_listed_and_counted(
         commit(db, *made)
         db.execute("UPDATE marks SET marked_at = story_id % 5")
         listed = marks.list_stories(db, choice)
-        assert listed == sorted(map(shown, expected), key=lambda outcome: (-outcome.marked_at, -outcome.story_id))
+        assert listed == sorted(map(shown, expected), key=lambda found: (-found.marked_at, -int(found.story_id)))
         assert marks.list_stories(db, choice, limit) == listed[:limit]
         total, reasons = marks.count_stories(db, choice)
         assert (total, reasons) == (len(expected), reasons_of(expected))
@@ -147,15 +147,13 @@ def test_the_selected_stories_are_listed_and_counted(
         for author in authors:
             own = [outcome for outcome in expected if outcome.story.author_id == author.author_id]
             assert author == MarkedAuthor(author.author_id, len(own), reasons_of(own))
-        found = marks.of_stories(db, [outcome.story_id for outcome in listed])
+        found = marks.of_stories(db, [int(outcome.story_id) for outcome in listed])
         assert found == {outcome.story_id: outcome.marks for outcome in listed}
 
 
 def shown(outcome: Fingerprinted | Skipped) -> MarkedStory:
     story = outcome.story
-    return MarkedStory(
-        story.id, None, story.language, story.author_id, story.title or "", outcome.marks or (), story.id % 5
-    )
+    return MarkedStory(story.id, story.language, story.author_id, story.title or "", outcome.marks or (), story.id % 5)
 
 
 def reasons_of(some: list[Fingerprinted | Skipped]) -> dict[str, int]:
@@ -183,5 +181,5 @@ def test_a_story_without_a_fingerprint_keeps_what_its_listing_says() -> None:
         commit(db, Skipped(gone, Skip.NOT_TEXT, marks=(Mark(MarkReason.NOT_TEXT, ""),)))
         assert not stories.stored_versions(db, [1])
         [found] = marks.list_stories(db, MarkFilter())
-        assert (found.name, found.title, found.author_id) == ("tale", "pages/1.html", "b")
+        assert (found.story_id, found.title, found.author_id) == ("tale", "pages/1.html", "b")
         assert found.marks == (Mark(MarkReason.NOT_TEXT, ""),)

@@ -155,7 +155,7 @@ async def test_verdict_that_clears_a_story_stays_on_file_and_its_source_names_it
         db.execute("UPDATE flags SET same_author = 1 WHERE flag_id = 3")
     case = await filed(tmp_path, 9)
     assert [source.about.story_id for source in case.sources] == [7]
-    assert [(other.story_id, other.status, other.is_same_author) for other in case.others] == [
+    assert [(other.shown, other.status, other.is_same_author) for other in case.others] == [
         (6, "not_similar", False), (8, "open", True),
     ]  # fmt: skip
     assert [(item["verdict"], item["by"], len(item["pairs"])) for item in case.verdicts] == [
@@ -168,7 +168,7 @@ async def test_verdict_that_clears_a_story_stays_on_file_and_its_source_names_it
     ):  # fmt: skip
         assert sentence in shown, f"{sentence!r} is not in {shown}"
     copied = await filed(tmp_path, 7)
-    assert (copied.sources, [other.story_id for other in copied.others], copied.verdicts) == ((), [9], [])
+    assert (copied.sources, [other.shown for other in copied.others], copied.verdicts) == ((), [9], [])
 
 
 def _unpacked(pdf: bytes) -> bytes:

@@ -36,7 +36,7 @@ TEXTS = [prose(n, 200).split() for n in range(4)]
 PAGES = {
     "cases": "/",
     "all cases": "/?status=every&inbox=mine",
-    "no cases": "/?score=0.99",
+    "no cases": "/?until=2000-01-01",
     "case": "/case/1003",
     "decided case": "/case/2001",
     "pair": "/pair/1000/1003",

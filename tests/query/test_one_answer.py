@@ -48,6 +48,7 @@ class Answer(NamedTuple):
     """What was copied, as one output shows it."""
 
     kind: str | None
+    similarity: float
     copied_words: int | None
     in_source: Words
     in_copy: Words
@@ -91,24 +92,26 @@ def places(spans: Sequence[Sequence[int]]) -> Words:
     return frozenset(word for start, end in spans for word in range(start, end))
 
 
-def answer(pair: Pair, kind: str | None, copied_words: int | None, in_source: Words, in_copy: Words) -> Answer:
+def answer(  # noqa: PLR0917 - the fields of an answer, in their order
+    pair: Pair, kind: str | None, similarity: float, copied_words: int | None, in_source: Words, in_copy: Words
+) -> Answer:
     """An output that shows spans and no shares."""
     sizes = len(tokens(pair.source)), len(tokens(pair.copy))
-    return Answer(kind, copied_words, in_source, in_copy, len(in_source) / sizes[0], len(in_copy) / sizes[1])
+    shares = len(in_source) / sizes[0], len(in_copy) / sizes[1]
+    return Answer(kind, similarity, copied_words, in_source, in_copy, *shares)
 
 
 def of_check(pair: Pair, result: CheckResult) -> Answer:
     [match] = result.matches
     spans = [(match.spans, (2, 3)), (match.spans, (0, 1))]
     in_source, in_copy = (places([[row[side] for side in sides] for row in rows]) for rows, sides in spans)
-    return answer(pair, match.kind, match.copied_words, in_source, in_copy)
+    return answer(pair, match.kind, match.similarity, match.copied_words, in_source, in_copy)
 
 
 def of_evidence(facts: Evidence) -> Answer:
-    assert facts.share_a is not None and facts.share_b is not None
-    return Answer(
-        facts.kind, facts.copied_words, places(facts.spans_a), places(facts.spans_b), facts.share_a, facts.share_b
-    )
+    assert facts.share_a is not None and facts.share_b is not None and facts.similarity is not None
+    sides = places(facts.spans_a), places(facts.spans_b), facts.share_a, facts.share_b
+    return Answer(facts.kind, facts.similarity, facts.copied_words, *sides)
 
 
 def of_library(pair: Pair) -> Answer:
@@ -119,13 +122,13 @@ def of_library(pair: Pair) -> Answer:
         sides.append(
             frozenset(n for n, start in enumerate(starts) if any(first <= start < end for first, end in spans))
         )
-    return answer(pair, found.kind, found.copied_words, *sides)
+    return answer(pair, found.kind, found.similarity, found.copied_words, *sides)
 
 
 def of_export(pair: Pair, row: Mapping[str, Any]) -> Answer:
     assert (row["matched_id"], row["story_id"]) == (SOURCE, COPY)
     in_source, in_copy = (places(json.loads(row[f"{side}_spans"] or "[]")) for side in ("matched", "story"))
-    return answer(pair, row["kind"], row["copied_words"], in_source, in_copy)
+    return answer(pair, row["kind"], row["similarity"], row["copied_words"], in_source, in_copy)
 
 
 def of_spark(pair: Pair) -> tuple[dict[str, Any], dict[str, Any] | None]:
@@ -169,7 +172,9 @@ def assert_one_answer(pair: Pair, checked: CheckResult, db: Any) -> None:
         assert not checked.matches, "a check finds what is not on record"
         return
     [(in_copy, in_source)] = similarities.spans_of_flags(db, COPY).values()
-    flagged = answer(pair, row["kind"], row["copied_words"], places(in_source.tolist()), places(in_copy.tolist()))
+    words = places(in_source.tolist()), places(in_copy.tolist())
+    flagged = answer(pair, row["kind"], row["similarity"], row["copied_words"], *words)
+    assert flagged.similarity == max(flagged.share_of_source, flagged.share_of_copy), "not the larger share"
     exported = whole_row(db, export_row(row, {}))
     answers = {
         "evidence": of_evidence(facts),

@@ -28,7 +28,7 @@ def test_exchanging_the_texts_exchanges_the_containments() -> None:
     assert first.copied_words == 30
     assert (first.containment_a, first.containment_b) == (second.containment_b, second.containment_a)
     assert (first.kind, first.jaccard, first.hamming) == (second.kind, second.jaccard, second.hamming)
-    assert str(first).startswith("partial: Jaccard 0.49, containment 1.00 of a in b")
+    assert str(first).startswith("partial: similarity 1.00, Jaccard 0.49, containment 1.00 of a in b")
 
 
 def test_unrelated_texts_are_no_copy() -> None:

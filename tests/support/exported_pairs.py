@@ -22,12 +22,14 @@ from neardup.records import NO_SPANS, rfc3339
 from tests.support.hostile_titles import TITLES
 
 titles = st.none() | st.text(st.characters(codec="utf-8"), min_size=1) | st.sampled_from(TITLES)
-ids = st.integers(0, 2**63 - 1)
+numbers = st.integers(0, 2**63 - 1)
+ids = numbers | st.text(st.characters(codec="utf-8"), min_size=1) | st.sampled_from(TITLES)
 share = st.floats(0, 1)
 times = st.none() | st.integers(-2_208_988_800_000, 4_102_444_800_000).map(rfc3339)
 pairs_of = st.fixed_dictionaries(
     dict.fromkeys(PAIR_COLUMNS, st.none())
-    | dict.fromkeys(("flag_id", "story_id", "matched_id"), ids)
+    | {"flag_id": numbers}
+    | dict.fromkeys(("story_id", "matched_id"), ids)
     | dict.fromkeys(("earlier_id", "cluster_id"), st.none() | ids)
     | dict.fromkeys(("jaccard", "containment", "matched_containment"), share)
     | dict.fromkeys(PAIR_TIMES, times)
@@ -38,8 +40,6 @@ pairs_of = st.fixed_dictionaries(
         "copied_words": st.none() | st.integers(0, 10**6),
         "longest_run_words": st.none() | st.integers(0, 10**6),
         "story_title": titles,
-        "story_name": st.none() | titles,
-        "matched_name": st.none() | titles,
         "matched_title": titles,
         "story_author_id": titles,
         "story_path": titles,

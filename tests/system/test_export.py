@@ -74,14 +74,13 @@ def test_every_format_gives_the_same_flags_worst_first(flagged: Neardup) -> None
 def test_flags_can_be_chosen(flagged: Neardup) -> None:
     rows = exported(flagged)
     first = rows[0]
-    score = [max(row["jaccard"] or 0, row["containment"] or 0, row["matched_containment"] or 0) for row in rows]
     for options, wanted in (
         (["--language", "hi"], [row for row in rows if row["language"] == "HINDI"]),
         (["--language", "hi", "--language", "TAMIL"], [row for row in rows if row["language"] in {"HINDI", "TAMIL"}]),
         (["--kind", "near", "--kind", "partial"], [row for row in rows if row["kind"] in {"near", "partial"}]),
         (["--status", "withdrawn"], []),
         (["--status", "open", "--status", "not_similar"], rows),
-        (["--min-score", "0.9"], [row for row, most in zip(rows, score, strict=True) if most >= 0.9]),
+        (["--min-similarity", "0.9"], [row for row in rows if row["similarity"] >= 0.9]),
         (["--author", "7001"], [r for r in rows if "7001" in {r["story_author_id"], r["matched_author_id"]}]),
         (["--story", str(first["story_id"])], [first]),
         (["--cluster", str(first["matched_id"])], [row for row in rows if row["cluster_id"] == first["cluster_id"]]),

@@ -94,3 +94,15 @@ def test_an_empty_folder_removes_nothing(neardup: Neardup) -> None:
     pages_of(neardup).rmdir()
     (neardup.folder / "away").rename(pages_of(neardup))
     assert daily(neardup) == {"skipped": {"unchanged": 2}}
+
+
+def test_a_page_in_no_known_language_is_named_by_its_path(neardup: Neardup) -> None:
+    (pages_of(neardup) / "cherokee.txt").write_text("ᎣᏏᏲ ᏙᎯᏧ ᎭᏛᏗ " * 40, encoding="utf-8")
+    done = neardup("daily")
+    assert done.code == 0 and '"story": "cherokee.txt"' in done.err, done.err
+    listed = neardup("dead-letters", "cherokee.txt", "--json").facts["dead_letters"]
+    assert [row["key"] for row in listed] == ["cherokee.txt"], listed
+    assert "names no story" in neardup("retry", "cherokee.txt").err
+    (pages_of(neardup) / "cherokee.txt").write_text(FIRST, encoding="utf-8")
+    assert daily(neardup)["fingerprinted"] == 1
+    assert "No dead letters" in neardup("dead-letters").out

@@ -95,7 +95,7 @@ async def test_they_are_exported_when_asked_for_and_never_with_others(stories: N
     assert stories("export", "--kind", "retold", "--new").out.count("\n") == 1, "the header alone"
     assert_one_line(stories("export", "--kind", "retold", "--kind", "exact"), 2, "together")
     assert_one_line(stories("export", "--kind", "retold", "--by", "story"), 2, "table of pairs")
-    assert_one_line(stories("export", "--kind", "retold", "--min-score", "0.5"), 2, "--min-score")
+    assert_one_line(stories("export", "--kind", "retold", "--min-similarity", "0.5"), 2, "--min-similarity")
 
 
 async def test_the_thresholds_are_fitted_to_the_stories_that_were_searched_for(

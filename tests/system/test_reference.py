@@ -75,13 +75,13 @@ def test_copies_of_works_are_flagged_in_every_language(
     neardup, facts = first_sync
     assert (facts["status"], facts["listed"], facts["added"]) == ("done", len(copies), len(copies))
     rows = flagged_works(neardup)
-    missed = copies - {(row["story_id"], row["matched_name"]) for row in rows}
+    missed = copies - {(row["story_id"], row["matched_id"]) for row in rows}
     assert not missed, f"not flagged as copies: {sorted(missed)}"
     for row in rows:
-        assert row["matched_id"] == row["earlier_id"] == id_of(row["matched_name"]) < 0 <= row["story_id"], row
-        assert row["matched_name"] == f"reference:{row['catalogue']}/{row['matched_name'].partition('/')[2]}"
+        assert row["matched_id"] == row["earlier_id"] and id_of(row["matched_id"]) < 0 <= row["story_id"], row
+        assert row["matched_id"] == f"reference:{row['catalogue']}/{row['matched_id'].partition('/')[2]}"
         assert row["licence"] == (LICENCE if row["catalogue"] == CLASSICS else None)
-        assert row["publication_order"] == f"{row['matched_name']} is a work of the catalogue {row['catalogue']}"
+        assert row["publication_order"] == f"{row['matched_id']} is a work of the catalogue {row['catalogue']}"
     assert {row["kind"] for row in rows} >= {"near", "passage", "transliterated"}
     assert sum(facts["flagged"].values()) == len(rows), "a sync flagged stories of the platform, or works"
 

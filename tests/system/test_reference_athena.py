@@ -35,7 +35,7 @@ def flagged(neardup: Neardup) -> list[dict[str, Any]]:
     return [{name: row[name] for name in SHOWN} for row in rows if row["catalogue"] is not None]
 
 
-SHOWN = ("story_id", "matched_name", "kind", "hamming", "containment", "catalogue", "licence", "publication_order")
+SHOWN = ("story_id", "matched_id", "kind", "hamming", "containment", "catalogue", "licence", "publication_order")
 
 
 def fill(aws: Aws, folder: Path) -> None:
@@ -66,7 +66,7 @@ def test_works_from_athena_are_those_of_a_file(make_neardup: Callable[..., Neard
     assert synced.facts["added"] == len(rows)
     expected = flagged(local)
     assert flagged(cloud) == expected
-    assert copies <= {(row["story_id"], row["matched_name"]) for row in expected}
+    assert copies <= {(row["story_id"], row["matched_id"]) for row in expected}
     assert {row["language"] for row in rows} == set(SAMPLED), "the works are not in every language"
 
     queue(aws, rows)

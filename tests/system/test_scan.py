@@ -125,7 +125,7 @@ def test_what_a_killed_scan_left_does_not_stop_the_next_one(neardup: Neardup, fo
 def test_a_scan_prints_clusters_with_their_passages_and_keeps_nothing(neardup: Neardup) -> None:
     ended = neardup("scan", str(STORIES / "TAMIL"), "--fail")
     assert ended.code == 1, ended.err
-    for words in ("Cluster 1: 2 texts", "similar", "98%", "TAMIL/4104000.html", "«"):
+    for words in ("Cluster 1: 2 texts", "similar", "98 %", "TAMIL/4104000.html", "«"):
         assert words in ended.out, ended.out
     assert not list((neardup.folder / "temporary").iterdir()), "the temporary ledger was left behind"
 

@@ -1,72 +1,117 @@
-"""Stories may have ids that are no integers: every output shows them, every command accepts them, and Redis holds
-integers all the same.
+"""Stories may have ids that are names: every output shows the names, never the integers that are made from them; every
+command accepts them; and Redis holds integers all the same.
 """
 
 import csv
 import json
+import re
 from collections.abc import Callable
 from pathlib import Path
 
 import pytest
 import redis
-from neardup.source.parse import id_of
+from pyarrow import parquet  # type: ignore[import-untyped]
 
-from tests.support.command import Neardup, embedded
+from tests.support.command import Ended, Neardup, embedded
+from tests.support.exported_pairs import read_xlsx
+from tests.support.paths import SAMPLES
 from tests.support.samples import PLANTED, ROWS
 
 FOLDER = {row["id"]: f"{row['language']}/{row['id']}.html" for row in ROWS}
+MADE = re.compile(r"[4-9][0-9]{18}")  # integers that are made from names
+A, B, _ = min(PLANTED)
+LOST = {**ROWS[0], "id": "lost"}
+EXPORTS: tuple[list[str], ...] = ([], ["--by", "story"], ["--keep", "earliest"])
+OUTPUTS = [
+    "status",
+    "status --json",
+    "dead-letters",
+    "dead-letters --json",
+    "suspects",
+    "suspects --json",
+    "verdicts",
+    "audit",
+    "audit --json",
+    "evaluate --truth truth.jsonl",
+    "evaluate --truth truth.jsonl --json",
+    *(f"export {' '.join(options)} --format {form}" for options in EXPORTS for form in ("csv", "jsonl", "html")),
+]
 
 
 def name_of(story: object) -> str:
-    return f"कथा {story}; one"
+    return f"कथा {story}; =one/two"
 
 
 @pytest.fixture
 def named(make_neardup: Callable[..., Neardup], tmp_path: Path, redis_or_valkey_url: str) -> Neardup:
-    """The samples by names, semicolon-separated, after a backfill into Redis."""
+    """The samples and a story without a page, by names, semicolon-separated, after a backfill into Redis."""
     with (tmp_path / "list.csv").open("w", encoding="utf-8", newline="") as out:
         rows = csv.DictWriter(out, [*ROWS[0], "path"], delimiter=";")
         rows.writeheader()
-        rows.writerows(row | {"id": name_of(row["id"]), "path": FOLDER[row["id"]]} for row in ROWS)
+        rows.writerows(row | {"id": name_of(row["id"]), "path": FOLDER.get(row["id"])} for row in [*ROWS, LOST])
     neardup = make_neardup(embedded(manifest=tmp_path / "list.csv", index=redis_or_valkey_url))
-    done = neardup("backfill")
-    assert done.code == 0, done.err
-    assert "कथा" in done.out, done.out
+    wanted = [{"a": name_of(a), "b": name_of(b)} for a, b, _ in PLANTED] + [{"a": name_of(A), "b": name_of("nowhere")}]
+    truth = "\n".join(json.dumps(pair) for pair in wanted)
+    (neardup.folder / "truth.jsonl").write_text(truth, encoding="utf-8")
+    assert_shows(neardup("backfill"), "कथा ")
     return neardup
 
 
-def test_names_work_wherever_ids_do(named: Neardup, redis_or_valkey_url: str) -> None:
-    rows = [json.loads(line) for line in named("export", "--format", "jsonl").out.splitlines()]
-    found = {(*sorted((row["story_name"], row["matched_name"])), row["kind"]) for row in rows}
-    assert found == {(*sorted((name_of(a), name_of(b))), kind) for a, b, kind in PLANTED}
-    assert all(row["story_id"] == id_of(row["story_name"]) for row in rows)
+def assert_shows(ended: Ended, *shown: str) -> None:
+    """A command shows these texts, and no integer that is made from a name."""
+    assert ended.code == 0, ended.err
+    text = ended.out + ended.err
+    assert not (made := MADE.search(text)), f"the integer of a name is shown: {text[max(made.start() - 200, 0) :]:.300}"
+    lacking = [name for name in shown if " ".join(name.split()) not in " ".join(text.split())]
+    assert not lacking, f"{lacking} is not in {text:.2000}"
 
-    a, b, _ = min(PLANTED)
-    shown = named("show", name_of(b))
-    assert shown.code == 0 and f"story {name_of(b)}" in shown.out, shown.out + shown.err
-    compared = named("compare", name_of(a), name_of(b))
-    assert compared.code == 0 and f"A: story {name_of(a)}" in compared.out, compared.out + compared.err
-    exported = named("export", "--story", name_of(a), "--format", "html")
-    assert f"story {name_of(a)}" in exported.out
-    for options in ([], ["--by", "story"], ["--keep", "earliest"]):
+
+def test_every_output_has_the_names(named: Neardup, tmp_path: Path) -> None:
+    rows = [json.loads(line) for line in named("export", "--format", "jsonl").out.splitlines()]
+    found = {(*sorted((row["story_id"], row["matched_id"])), row["kind"]) for row in rows}
+    assert found == {(*sorted((name_of(a), name_of(b))), kind) for a, b, kind in PLANTED}
+    for command in OUTPUTS:
+        assert_shows(named(*command.split()))
+    for options in EXPORTS:
         table = list(csv.DictReader(named("export", *options, "--format", "csv").out.splitlines()))
-        ids = {row[column] for row in table for column in row if column in {"story_id", "matched_id", "top_source_id"}}
-        assert ids and all(name.startswith("कथा ") for name in ids), f"{options}: {ids}"
-    by_story = named("export", "--by", "story", "--format", "csv")
-    assert name_of(b) in by_story.out or name_of(a) in by_story.out
+        for form in ("xlsx", "parquet"):
+            assert_shows(named("export", *options, "-o", str(tmp_path / f"out.{form}")))
+        header, *cells = [[cell.value for cell in row] for row in read_xlsx(tmp_path / "out.xlsx")]
+        in_xlsx = [dict(zip(header, row, strict=True)) for row in cells]
+        for form, some in {
+            "csv": table,
+            "xlsx": in_xlsx,
+            "parquet": parquet.read_table(tmp_path / "out.parquet").to_pylist(),
+        }.items():
+            ids = [row[name] for row in some for name in row if name.endswith("_id") and name in NAMED]
+            wrong = [shown for shown in ids if not str(shown).startswith("कथा ")]
+            assert ids and not wrong, f"{form} {options}: {wrong}"
+
+
+NAMED = {"story_id", "matched_id", "earlier_id", "cluster_id", "top_source_id"}
+
+
+def test_every_command_takes_the_names(named: Neardup, redis_or_valkey_url: str) -> None:
+    a, b = name_of(A), name_of(B)
+    page = str(SAMPLES / "stories" / FOLDER[str(A)])
+    language = page.rsplit("/", 2)[-2]
+    for options in ([], ["--json"]):
+        assert_shows(named("show", b, *options), b)
+        assert_shows(named("compare", a, b, *options), a, b)
+        assert_shows(named("check", page, "--language", language, *options), a, b)
+    assert_shows(named("case", b, "--html"), b)
+    for selection in ("--story", "--cluster"):
+        assert_shows(named("export", selection, a, "--format", "jsonl"), a, b)
+    assert_shows(named("dead-letters", name_of("lost")), name_of("lost"))
+    assert_shows(named("retry", name_of("lost")))
+    refused = named("retry", name_of("nowhere"))
+    assert refused.code == 2 and f"no dead letter {name_of('nowhere')}" in refused.err, refused.err
+    assert named("dead-letters", name_of("lost"), "--drop").out == "1 dead letters were deleted\n"
 
     with redis.Redis.from_url(redis_or_valkey_url) as client:
         sets = [key for key in client.scan_iter(count=1000) if client.type(key) == b"set"]
         assert sets and {client.object("encoding", key) for key in sets} == {b"intset"}
 
-    forgotten = named("forget", name_of(a))
-    assert f"story {name_of(a)} is forgotten" in forgotten.out, forgotten.out + forgotten.err
-    assert named("show", name_of(a)).code == 1
-
-
-def test_a_dead_letter_has_the_name(make_neardup: Callable[..., Neardup], tmp_path: Path) -> None:
-    (tmp_path / "list.csv").write_text("id,language\nlost tale,hi\n4100000,HINDI\n", encoding="utf-8")
-    neardup = make_neardup(embedded(manifest=tmp_path / "list.csv"))
-    assert neardup("backfill").code == 0
-    assert "lost tale" in neardup("dead-letters").out
-    assert neardup("dead-letters", "lost tale", "--drop").out == "1 dead letters were deleted\n"
+    assert_shows(named("forget", a), f"story {a} is forgotten")
+    assert named("show", a).code == 1
+    assert_shows(named("forget", a, "--undo"), f"story {a} is listed again")

@@ -43,7 +43,7 @@ def flags_of(rows: list[Any], story_id: int) -> dict[int, Flag]:
 
 def matches_of(result: CheckResult) -> dict[int, Flag]:
     return {
-        match.story_id: (
+        int(match.story_id): (
             match.kind,
             match.jaccard,
             match.containment,

@@ -35,6 +35,7 @@ def check(config: "Config", file: IO[bytes], language: str, as_json: bool) -> No
     from neardup.ledger import read
     from neardup.pages.results import explain
     from neardup.query.check import Submission
+    from neardup.source.parse import id_of, name_of
 
     text_language = find_language(config.registry, language)
     read(config.ledger.path).close()
@@ -42,23 +43,23 @@ def check(config: "Config", file: IO[bytes], language: str, as_json: bool) -> No
     if isinstance(text, Unreadable):
         raise Fatal(f"{file.name}: {explain(text)}")
 
-    async def check_page(_: "asyncio.Event") -> "tuple[CheckResult, Match | None]":
+    async def check_page(_: "asyncio.Event") -> "CheckResult":
         async with open_checker(config) as checker:
             result = await checker.check(Submission(text_language, text))
             held = next((match for match in result.matches if _is_page_of(match, text_language, file, config)), None)
             if held is None:
-                return result, None
-            own = (held.story_id, held.name, held.author_id, held.title, held.published_at)
-            return await checker.check(Submission(text_language, text, *own)), held
+                return result
+            shown = str(held.story_id)
+            own = (id_of(shown), name_of(shown), held.author_id, held.title, held.published_at)
+            return await checker.check(Submission(text_language, text, *own))
 
     with console.show_waiting("check"):
-        result, held = run_async(check_page)
-    own_id = held and (held.name or held.story_id)
+        result = run_async(check_page)
     if as_json:
-        click.echo(json.dumps(result.as_dict() | {"left_out": own_id}, ensure_ascii=False))
+        click.echo(json.dumps(result.as_dict(), ensure_ascii=False))
     else:
-        if held is not None:
-            click.echo(f"{file.name} is the page of the story {own_id}, which is held: it is left out")
+        if result.left_out is not None:
+            click.echo(f"{file.name} is the page of the story {result.left_out}, which is held: it is left out")
         output.show_check(result)
 
 
@@ -66,8 +67,9 @@ def _is_page_of(match: "Match", language: "Language", file: IO[bytes], config: "
     """Whether a file is the page of a story that matches it."""
     from neardup.pages.store import location_of
     from neardup.records import Story
+    from neardup.source.parse import id_of
 
-    page = Path(location_of(config.content, Story(match.story_id, language, match.path)))
+    page = Path(location_of(config.content, Story(id_of(str(match.story_id)), language, match.path)))
     return Path(file.name).exists() and page.exists() and page.samefile(file.name)
 
 

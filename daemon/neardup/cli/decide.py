@@ -79,11 +79,6 @@ OPTIONS = (
         help="May be repeated; translated and retold pairs are in no export of other kinds.",
     ),
     click.option("--status", "statuses", multiple=True, type=click.Choice(STATUSES), help="May be repeated.  [open]"),
-    click.option(
-        "--min-score",
-        type=click.FloatRange(0, 1),
-        help="Pairs with a Jaccard similarity or a containment of at least this.",
-    ),
     click.option("--author", metavar="ID", help="Pairs with a story by this author."),
     click.option("--story", type=story_id, metavar="ID", help="Pairs that contain this story."),
     click.option("--cluster", type=story_id, metavar="ID", help="Pairs of the cluster that contains this story."),
@@ -93,7 +88,7 @@ OPTIONS = (
     click.option(
         "--min-similarity",
         type=click.FloatRange(0, 1),
-        help="Pairs with a story of which at least this share stands in earlier stories by others.",
+        help="Pairs of at least this similarity; with --by story, stories of which this share stands in earlier ones.",
     ),
     click.option(
         "--same-author",
@@ -114,7 +109,6 @@ def takes_flag_selection(function: Callable[..., None]) -> Callable[..., None]:
         languages: tuple[str, ...],
         kinds: tuple[str, ...],
         statuses: tuple[str, ...],
-        min_score: float | None,
         author: str | None,
         story: int | None,
         cluster: int | None,
@@ -135,7 +129,6 @@ def takes_flag_selection(function: Callable[..., None]) -> Callable[..., None]:
             languages=tuple(find_language(config.registry, name) for name in languages),
             kinds=kinds,
             statuses=statuses or ("open",),
-            score=min_score,
             author=author,
             story=story,
             cluster=cluster,
@@ -415,7 +408,7 @@ def _stories_table(stories: "Sequence[MarkedStory]") -> "Table":
     for story in stories:
         reasons = marks.in_words(story.marks)
         marked_at = readable_time(rfc3339(story.marked_at))
-        cells = (story.name or story.story_id, story.language, story.author_id or "", story.title, reasons, marked_at)
+        cells = (story.story_id, story.language, story.author_id or "", story.title, reasons, marked_at)
         table.add_row(*(Text(plain(str(cell))) for cell in cells))
     return table
 

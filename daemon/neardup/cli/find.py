@@ -186,12 +186,12 @@ def _heading(pairs: "Sequence[ExportRow]", number: int) -> Iterator[str]:
 
 
 def _pair(pair: "ExportRow", copied: "CopiedPassages | None") -> Iterator[str]:
-    from neardup.cli.output import larger_containment
+    from neardup.cli.output import similarity
     from neardup.moderation.evidence.terminal import abridge, plain
 
     names = (plain(pair[f"{side}_title"]) for side in ("story", "matched"))
     words = "" if pair["copied_words"] is None else f"{pair['copied_words']:,} words"
-    yield f"  {pair['kind']:8} {larger_containment(pair):>5} {words:>12}  {'  =  '.join(names)}"
+    yield f"  {pair['kind']:14} {similarity(pair):>5} {words:>12}  {'  =  '.join(names)}"
     if copied is None:
         return
     for passage in copied.passages:

@@ -146,7 +146,7 @@ def forget(config: "Config", listed_id: str, *, undo: bool, as_json: bool) -> No
         with open_ledger(config) as ledger:
             was_forgotten = run_async(lambda _: ledger.do(stories.undo_forget, story_id))
         listed = "is listed again by the next run" if was_forgotten else "was not forgotten"
-        click.echo(json.dumps({"undone": was_forgotten}) if as_json else f"story {story_id} {listed}")
+        click.echo(json.dumps({"undone": was_forgotten}) if as_json else f"story {listed_id} {listed}")
         return
 
     async def forget_story(_: "asyncio.Event") -> bool:

@@ -98,17 +98,16 @@ def show_flags(records: list[dict[str, Any]], total: int) -> None:
         out.print("\nNo new flags.")
         return
     table = Table(title=f"New flags ({total:,})", title_justify="left", header_style="bold", expand=False)
-    for column in ("kind", "bits", "alike", "language", "story", "matches", "published before", "same author"):
+    for column in ("kind", "similarity", "language", "story", "matches", "published before", "same author"):
         table.add_column(column, overflow="fold")
     for pair in records[:SHOWN_FLAGS]:
         table.add_row(
             pair["kind"],
-            str(pair["hamming"]),
-            larger_containment(pair),
+            similarity(pair),
             pair["language"],
-            Text(f"{pair['story_name'] or pair['story_id']} {pair['story_title']}"),
-            Text(f"{pair['matched_name'] or pair['matched_id']} {pair['matched_title']}"),
-            "not known" if pair["earlier_id"] is None else pair["matched_name"] or str(pair["earlier_id"]),
+            Text(f"{pair['story_id']} {pair['story_title']}"),
+            Text(f"{pair['matched_id']} {pair['matched_title']}"),
+            "not known" if pair["earlier_id"] is None else str(pair["earlier_id"]),
             {True: "yes", False: "no", None: ""}[pair["same_author"]],
         )
     out.print()
@@ -117,11 +116,11 @@ def show_flags(records: list[dict[str, Any]], total: int) -> None:
         out.print(f"and {total - SHOWN_FLAGS:,} more")
 
 
-def larger_containment(pair: dict[str, Any]) -> str:
-    """Format the larger of a pair's two containments as a percentage, with a ~ if it is estimated."""
-    if pair["containment"] is None:
-        return ""
-    return f"{'~' if pair['estimated'] else ''}{max(pair['containment'], pair['matched_containment']):.0%}"
+def similarity(pair: dict[str, Any]) -> str:
+    """Format the similarity of a pair as a percentage, with a ~ if it is estimated."""
+    from neardup.moderation.wording import percent
+
+    return f"{'~' if pair['estimated'] else ''}{percent(pair['similarity'])}"
 
 
 def show_check(result: "CheckResult") -> None:
@@ -134,15 +133,14 @@ def show_check(result: "CheckResult") -> None:
     out.print(f"verdict [bold]{result.verdict}[/]: {result.similarity:.0%} of {result.words:,} words are copied")
     has_works = any(match.catalogue for match in result.matches)
     table = Table(header_style="bold")
-    for column in ("kind", "bits", "alike", "story", "title", "author", "published", *OF_WORKS * has_works):
+    for column in ("kind", "similarity", "story", "title", "author", "published", *OF_WORKS * has_works):
         table.add_column(column, overflow="fold")
     for match in result.matches:
         published = readable_time(rfc3339(match.published_at)) or ("" if match.catalogue else "not known")
         cells = (
             match.kind,
-            match.hamming,
-            larger_containment(match.as_dict()),
-            match.name or match.story_id,
+            similarity(match.as_dict()),
+            match.story_id,
             match.title,
             match.author_id,
             published,
@@ -162,8 +160,7 @@ def show_dead_letters(counts: dict[str, int], dead_letters: list[dict[str, Any]]
     for column in ("key", "reason", "times", "last at", "why"):
         table.add_column(column, overflow="fold")
     for row in dead_letters:
-        listed = (row["story"] and row["story"].get("name")) or row["key"]
-        cells = (listed, row["reason"], row["attempts"], readable_time(row["last_at"]), row["error"])
+        cells = (row["key"], row["reason"], row["attempts"], readable_time(row["last_at"]), row["error"])
         table.add_row(*(Text(str(cell)) for cell in cells))
     out.print(table)
     if (rest := sum(counts.values()) - len(dead_letters)) > 0:
@@ -201,12 +198,15 @@ def show_status(status: "Status") -> None:
 
 
 def _cluster_line(cluster: "ClusterStatus") -> str:
+    from neardup.moderation.wording import percent
+
     weakest, furthest = cluster.weakest_edge, cluster.furthest_apart
     chain = f"a chain: {furthest.a} and {furthest.b} have little in common" if cluster.chain else ""
     original = cluster.likely_original
     order = "order of publication not known" if original is None else f"likely original {original}"
-    return f"{cluster.size:,} stories, {order}, weakest edge {weakest.a} - {weakest.b} ({weakest.score:.0%})" + (
-        f", {chain}" if chain else ""
+    return (
+        f"{cluster.size:,} stories, {order}, weakest edge {weakest.a} - {weakest.b} ({percent(weakest.similarity)})"
+        + (f", {chain}" if chain else "")
     )
 
 

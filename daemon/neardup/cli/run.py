@@ -169,14 +169,15 @@ def _show_flags(config: "Config", new: list[dict[str, Any]], summary: "Summary",
 
 def _flagged_since(db: "sqlite3.Connection", since: int, *, same_author: bool) -> list[dict[str, Any]]:
     from neardup.cli import output
-    from neardup.ledger import clusters, flags, snapshot
+    from neardup.ledger import clusters, flags, names, snapshot
     from neardup.ledger.flags import Selection
-    from neardup.moderation.export.tables import export_row
+    from neardup.moderation.export.tables import PAIRS, export_row
 
     with snapshot(db):
         cluster_of = clusters.by_story(db)
         new = Selection(since=since, same_author=same_author)
-        return [export_row(row, cluster_of) for row in flags.select(db, new, limit=output.SHOWN_FLAGS)]
+        rows = (export_row(row, cluster_of) for row in flags.select(db, new, limit=output.SHOWN_FLAGS))
+        return list(names.show_ids(db, rows, PAIRS.story_ids))
 
 
 def _key(value: str) -> str:
@@ -186,7 +187,7 @@ def _key(value: str) -> str:
     return value if value.startswith(ROW_KEY) else str(story_id(value))
 
 
-keys_argument = click.argument("keys", nargs=-1, metavar="[KEY]...", type=_key)
+keys_argument = click.argument("keys", nargs=-1, metavar="[KEY]...")
 reason_option = click.option(
     "--reason", type=click.Choice(DEAD_LETTER_REASONS), help="Only dead letters with this reason."
 )
@@ -203,7 +204,7 @@ def dead_letters_(config: "Config", *, keys: tuple[str, ...], reason: str | None
     from neardup.ledger import connect, dead_letters, read, translate_errors
     from neardup.ledger.dead_letters import DeadLetterFilter
 
-    choice = DeadLetterFilter(reason, keys)
+    choice = DeadLetterFilter(reason, tuple(map(_key, keys)))
     with closing(read(config.ledger.path)) as db, translate_errors(config.ledger.path):
         counts = dead_letters.counts(db, choice)
         shown = [] if drop else dead_letters.select(db, choice, limit=-1 if as_json else SHOWN)
@@ -232,8 +233,8 @@ def retry(config: "Config", *, keys: tuple[str, ...], reason: str | None, as_jso
     from neardup.ledger.dead_letters import DeadLetterFilter
 
     with closing(read(config.ledger.path)) as db, translate_errors(config.ledger.path):
-        dead_letters.refuse_unknown(db, keys)
-    run_and_print(config, "retry", as_json, dead_letters=DeadLetterFilter(reason, keys))
+        dead_letters.refuse_unknown(db, shown := {_key(shown): shown for shown in keys})
+    run_and_print(config, "retry", as_json, dead_letters=DeadLetterFilter(reason, tuple(shown)))
 
 
 @command

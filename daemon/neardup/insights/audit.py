@@ -16,12 +16,12 @@ from neardup.core.fingerprint.word_hashes import MIN_SHARED, PassageHashes
 from neardup.core.verify.scores import assess_all
 from neardup.core.verify.text import Text
 from neardup.index.protocol import Completeness, read_bucket_sizes
-from neardup.ledger import now_ms, self_checks, stories, versions
+from neardup.ledger import names, now_ms, self_checks, stories, versions
 from neardup.ledger.self_checks import Measure, OnRecord, Pair, Recall, Trial
 from neardup.nomination.common_passages import CommonHashes
 from neardup.nomination.exhaustive import WideMatches, by_fingerprints, by_passages
 from neardup.pages.text_cache import Texts
-from neardup.records import Assessment, BandedFingerprint, Candidate, Change, PairedStory, is_work
+from neardup.records import Assessment, BandedFingerprint, Candidate, Change, PairedStory, ShownId, is_work
 
 STORIES_AT_ONCE = 8  # whose texts and candidates are read together
 INDEX_ENTRIES = "index entries"  # the subject of the recall of stories that are whole in the index
@@ -93,8 +93,8 @@ async def count_lacking_entries(app: App, ids: Sequence[int]) -> list[int]:
 class Miss:
     """A pair that should be flagged and is not; the sampled story comes first."""
 
-    story_id: int
-    matched_id: int
+    story_id: ShownId
+    matched_id: ShownId
     language: str
     kind: str
     jaccard: float | None
@@ -171,13 +171,14 @@ async def _verify(app: App, texts: Texts, found: Mapping[int, WideMatches]) -> t
         assessed = await _assess(app, texts, pairs, common)
         verified += len(assessed)
         state = await app.reader.do(self_checks.find_on_record, [_ids(pair) for _, pair, _ in assessed])
+        shown = await app.reader.do(names.shown_ids, {side.id for _, pair, _ in assessed for side in (pair.a, pair.b)})
         for story_id, pair, assessment in assessed:
             if assessment is None or assessment.kind is None or assessment.signals.estimated:
                 continue
             on_record, reason = state.get(_ids(pair)), None
             if on_record is not OnRecord.FLAGGED:
                 reason = await reason_of(app, story_id, pair, found[story_id], on_record)
-                misses.append(_miss(story_id, pair, assessment, reason))
+                misses.append(_miss(story_id, pair, assessment, reason, shown))
             if reason is not Reason.VERDICT:
                 trials.append(Trial(pair.language, story_id, assessment.kind, reason is None))
     return trials, misses, verified
@@ -203,11 +204,13 @@ async def _assess(
     return [(story_id, pair, found) for (story_id, pair), found in zip(pairs, assessed, strict=True)]
 
 
-def _miss(story_id: int, pair: Candidate, assessment: Assessment, reason: Reason) -> Miss:
+def _miss(story_id: int, pair: Candidate, assessment: Assessment, reason: Reason, shown: Mapping[int, ShownId]) -> Miss:
     match = pair.b.id if pair.a.id == story_id else pair.a.id
     signals = assessment.signals
     containment = max((x for x in (signals.containment_a, signals.containment_b) if x is not None), default=None)
-    return Miss(story_id, match, pair.language, assessment.kind or "", signals.jaccard, containment, reason)
+    return Miss(
+        shown[story_id], shown[match], pair.language, assessment.kind or "", signals.jaccard, containment, reason
+    )
 
 
 async def _whole_in_index(app: App, ids: Sequence[int]) -> list[Recall]:

@@ -41,8 +41,8 @@ class Inbox(StrEnum):
 class CaseSelection:
     """Filters of cases, which must all match; an empty one or None matches all.
 
-    `status` is OPEN (some flags have no verdict), JUDGED (none is open), EVERY, or a verdict that a flag has.  `score`
-    and `similarity`, 0 to 1, are minimums; `author` wrote a story of a flag; `since` (inclusive) and `until`
+    `status` is OPEN (some flags have no verdict), JUDGED (none is open), EVERY, or a verdict that a flag has.
+    `similarity`, 0 to 1, is a minimum; `author` wrote a story of a flag; `since` (inclusive) and `until`
     (exclusive) limit the time of the latest flag, in milliseconds.  `catalogue` is that of a work that is copied.
     Without `authors`, the cases of one author that `detection.same_author = "hide"` leaves out match only if `hidden`.
     `inbox` is that of `moderator`.
@@ -51,7 +51,6 @@ class CaseSelection:
     languages: tuple[Language, ...] = ()
     kind: Kind | None = None
     status: str = OPEN
-    score: float | None = None
     similarity: float | None = None
     author: str | None = None
     authors: Authors | None = None
@@ -87,7 +86,7 @@ def case_conditions(db: sqlite3.Connection, selection: CaseSelection) -> tuple[s
         clauses.append(("same_author = ?", [selection.authors is Authors.SAME]))
     elif not selection.hidden:
         clauses.append(("NOT hidden", []))
-    limits = (("score >= ?", selection.score), ("similarity >= ?", selection.similarity))
+    limits = (("similarity >= ?", selection.similarity),)
     times = (("flagged_at >= ?", selection.since), ("flagged_at < ?", selection.until))
     clauses += [(sql, [value]) for sql, value in (*limits, *times) if value is not None]
     clauses += _of_inbox(selection)
@@ -183,7 +182,7 @@ def _describe_cases(  # noqa: PLR0917 - the clauses of a query, in their order
 ) -> list[sqlite3.Row]:
     return named_rows(
         db,
-        "SELECT case_id, lead, d.language, CAST(author AS TEXT) AS author, cases.similarity, severity, score,"
+        "SELECT case_id, lead, d.language, CAST(author AS TEXT) AS author, cases.similarity, severity,"
         " cases.kinds, statuses, flags, open_flags, stories, same_author, hidden, flagged_at, unsure, is_ordered,"
         " history, catalogues, d.title, d.name, d.published_at, d.words, s.copied_words, s.sources"
         f" FROM (SELECT case_id FROM cases WHERE {where} ORDER BY {keys} LIMIT ? OFFSET ?)"

@@ -25,7 +25,7 @@ from neardup.records import DECIDING, Verdict, is_work, rfc3339
 FLAGS_AT_ONCE = 5_000  # bounds the memory, and how long a run waits for the ledger
 COLUMNS = (
     "SELECT f.*, s.similarity, w.catalogue, iif(f.later = f.a, f.author_a, f.author_b) AS author FROM"
-    " (SELECT f.flag_id, f.a, f.b, f.kind, f.severity, f.joins_clusters, f.score, f.status, f.flagged_at, f.language,"
+    " (SELECT f.flag_id, f.a, f.b, f.kind, f.severity, f.joins_clusters, f.status, f.flagged_at, f.language,"
     " f.author_a, f.author_b, f.same_author, f.case_id,"
     " iif((x.sort_time, x.id) < (y.sort_time, y.id), y.id, x.id) AS later, f.later_id IS NOT NULL AS is_ordered"
     " FROM flags f CROSS JOIN stories x ON x.id = f.a CROSS JOIN stories y ON y.id = f.b"
@@ -33,9 +33,9 @@ COLUMNS = (
     " LEFT JOIN works w ON w.story_id = f.a"
 )
 PUT = (
-    "INSERT INTO cases (case_id, lead, language, author, similarity, severity, score, kinds, statuses, flags,"
+    "INSERT INTO cases (case_id, lead, language, author, similarity, severity, kinds, statuses, flags,"
     " open_flags, stories, same_author, hidden, opened_at, flagged_at, unsure, is_ordered, catalogues)"
-    " VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)"
+    " VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)"
 )
 KINDS, STATUSES = kinds(), ("open", *DECIDING)
 Flags = dict[int, sqlite3.Row]  # by flag_id
@@ -182,7 +182,6 @@ def _row(case_id: int, every: Sequence[sqlite3.Row], asking: dict[int, str]) -> 
         lead["author"],
         lead["similarity"] or 0.0,
         min(row["severity"] for row in rows),
-        max(row["score"] for row in rows),
         _join_with_commas(kind for kind in KINDS if kind in found_kinds),
         _join_with_commas(status for status in STATUSES if status in statuses),
         len(rows),

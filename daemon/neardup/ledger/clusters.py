@@ -14,23 +14,23 @@ from neardup.ledger.flags import JOINING, Selection, conditions
 
 
 def edges(db: sqlite3.Connection) -> list[Edge]:
-    """The flags that join stories into clusters, as edges of a graph: a, b and the largest of the pair's scores."""
+    """The flags that join stories into clusters, as edges of a graph: a, b and the similarity of the pair."""
     joins_clusters = f"joins_clusters AND status IN {JOINING}"
-    return db.execute(f"SELECT a, b, score FROM flags WHERE {joins_clusters} ORDER BY a, b").fetchall()
+    return db.execute(f"SELECT a, b, similarity FROM flags WHERE {joins_clusters} ORDER BY a, b").fetchall()
 
 
 def edges_around(db: sqlite3.Connection, story_id: int) -> list[Edge]:
     """The edges within the cluster of a story, as `edges` returns them."""
     where, values = conditions(db, Selection(statuses=JOINING, cluster=story_id, same_author=True))
     return db.execute(
-        f"SELECT a, b, score FROM flags WHERE joins_clusters AND {where} ORDER BY a, b", values
+        f"SELECT a, b, similarity FROM flags WHERE joins_clusters AND {where} ORDER BY a, b", values
     ).fetchall()
 
 
 def edges_of_case(db: sqlite3.Connection, case_id: int) -> tuple[list[Edge], dict[int, int | None]]:
     """The edges within the cluster of a case, as `edges` returns them, and when each story was published."""
     rows = db.execute(
-        "SELECT a, b, score, published_a, published_b FROM flags"
+        "SELECT a, b, similarity, published_a, published_b FROM flags"
         f" WHERE case_id = ? AND joins_clusters AND +status IN {JOINING} ORDER BY a, b",
         (case_id,),
     ).fetchall()

@@ -8,14 +8,14 @@ interrupted stories: those that were in flight when the daemon died, and have ha
 import json
 import sqlite3
 from collections import Counter
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass
 from typing import TYPE_CHECKING, Any
 
 from neardup.errors import Misuse
 from neardup.ledger import AMONG, all_of, json_list, now_ms, transaction
 from neardup.ledger.runs import get, put
-from neardup.records import Dead, DeadLettered, Language, Outcome, Skip, Skipped, Story
+from neardup.records import Dead, DeadLettered, Language, ListedRow, Outcome, Skip, Skipped, Story, shown_id
 
 if TYPE_CHECKING:
     from neardup.core.columns import Outcomes
@@ -86,14 +86,19 @@ def _dead_letter(outcome: Skipped | DeadLettered) -> tuple[str, str, str | None,
     """Reason, error, story and time of an outcome that makes a dead letter; None for any other."""
     match outcome:
         case DeadLettered(story=story, reason=reason, error=error):
-            return reason, error, _json(story) if isinstance(story, Story) else None, now_ms()
+            return reason, error, _json(story), now_ms()
         case Skipped(story=story, reason=Skip.MISSING):
             return Skip.MISSING, "no such page", _json(story), now_ms()
     return None
 
 
-def _json(story: Story) -> str:
-    return json.dumps(asdict(story), ensure_ascii=False)
+def _json(story: ListedRow) -> str | None:
+    """A story as it was listed; of a page in no known language only its id and its path."""
+    if isinstance(story, Story):
+        return json.dumps(asdict(story), ensure_ascii=False)
+    if story.name is None:
+        return None
+    return json.dumps({"id": int(story.key), "path": story.name, "name": story.name}, ensure_ascii=False)
 
 
 def _story(text: str) -> Story:
@@ -120,17 +125,27 @@ def drop(db: sqlite3.Connection, choice: DeadLetterFilter) -> int:
 
 
 def select(db: sqlite3.Connection, choice: DeadLetterFilter, limit: int = -1) -> list[dict[str, Any]]:
-    """Dead letters, the latest first; `story` as it was listed, None for a row that names none."""
+    """Dead letters, the latest first; `story` as it was listed, None for a row that names none.
+
+    A key and the `id` of a story that was listed by a name begin with this name.
+    """
     condition, values = choice.condition
-    names = ("key", "reason", "error", "attempts", "first_at", "last_at", "story")
+    columns = ("key", "reason", "error", "attempts", "first_at", "last_at", "story")
     rows = db.execute(
-        f"SELECT {', '.join(names)} FROM dead_letters WHERE {condition} ORDER BY last_at DESC, key LIMIT ?",
+        f"SELECT {', '.join(columns)} FROM dead_letters WHERE {condition} ORDER BY last_at DESC, key LIMIT ?",
         (*values, limit),
     )
-    return [
-        {**dict(zip(names, row, strict=True)), "story": json.loads(row[-1]) if row[-1] is not None else None}
-        for row in rows
-    ]
+    return [_show(dict(zip(columns, row, strict=True))) for row in rows]
+
+
+def _show(row: dict[str, Any]) -> dict[str, Any]:
+    """A row with its story as it was listed."""
+    if row["story"] is None:
+        return row
+    story = json.loads(row["story"])
+    number, name = str(story["id"]), story.pop("name")
+    listed = shown_id(story["id"], name)
+    return row | {"key": f"{listed}{row['key'].removeprefix(number)}", "story": story | {"id": listed}}
 
 
 def counts(db: sqlite3.Connection, choice: DeadLetterFilter = ALL) -> dict[str, int]:
@@ -142,14 +157,16 @@ def counts(db: sqlite3.Connection, choice: DeadLetterFilter = ALL) -> dict[str, 
     return dict(rows.fetchall())
 
 
-def refuse_unknown(db: sqlite3.Connection, keys: Sequence[str]) -> None:
-    """Raises Misuse for a key of no dead letter, or of a row that names no story."""
-    found = dict(db.execute(f"SELECT key, story FROM dead_letters WHERE key {AMONG}", (json_list(keys),)))
-    for key in keys:
+def refuse_unknown(db: sqlite3.Connection, shown: Mapping[str, str]) -> None:
+    """Raises Misuse for a key of no dead letter, or of a row that names no story; a key maps to its shown form."""
+    found = dict(
+        db.execute(f"SELECT key, story ->> 'language' FROM dead_letters WHERE key {AMONG}", (json_list(shown),))
+    )
+    for key in shown:
         if key not in found:
-            raise Misuse(f"no dead letter {key}")
+            raise Misuse(f"no dead letter {shown[key]}")
         if found[key] is None:
-            raise Misuse(f"the dead letter {key} is a row that names no story: mend the listing, then drop it")
+            raise Misuse(f"the dead letter {shown[key]} is a row that names no story: mend the listing, then drop it")
 
 
 def retriable(db: sqlite3.Connection, choice: DeadLetterFilter, after: str) -> list[Story]:
@@ -158,7 +175,8 @@ def retriable(db: sqlite3.Connection, choice: DeadLetterFilter, after: str) -> l
     if choice == ALL:
         condition = f"reason NOT IN ('{Dead.QUARANTINED}', '{Dead.DUPLICATE_ID}')"
     rows = db.execute(
-        f"SELECT story FROM dead_letters WHERE {condition} AND story IS NOT NULL AND key > ? ORDER BY key LIMIT ?",
+        f"SELECT story FROM dead_letters WHERE {condition} AND story ->> 'language' IS NOT NULL AND key > ?"
+        " ORDER BY key LIMIT ?",
         (*values, after, PAGE),
     )
     return [_story(row[0]) for row in rows]

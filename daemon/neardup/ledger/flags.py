@@ -18,7 +18,7 @@ from neardup.records import DECIDING, Kind, Language, Verdict
 # A flag of any other status joins no cluster.
 JOINING = ("open", *(verdict.value for verdict in DECIDING if verdict is not Verdict.NOT_SIMILAR))
 PAIR_COLUMNS = (
-    "flag_id, kind, language, story_id, matched_id, hamming, jaccard, containment, matched_containment,"
+    "flag_id, kind, language, story_id, matched_id, similarity, hamming, jaccard, containment, matched_containment,"
     " longest_run_words, story_title, matched_title, story_author_id, matched_author_id, story_published_at,"
     " matched_published_at, status, flagged_at, fingerprint_version, estimated,"
     " context, context_note, context_by, context_at, signals, story_path, matched_path, story_name, matched_name,"
@@ -32,18 +32,16 @@ QUEUE_ORDER = "ORDER BY severity, strength DESC, a, b"
 class Selection:
     """Filters of flags, which must all match; an empty one or None matches all.
 
-    `statuses` are "open", "withdrawn" or verdicts.  `score`, 0 to 1, is a minimum for the largest of Jaccard
-    similarity and the containments; a pair without these scores the share of equal bits.  `author` and `story`
-    match either side; `cluster` is a member of the cluster to select, `catalogue` that of the work that is copied.
-    `since` (inclusive) and `until` (exclusive) limit `flagged_at`, in milliseconds.  `only_new` matches flags that
-    were never exported.  `similarity`, 0 to 1, is a minimum for the similarity of either story.  `same_author` admits
-    the flags between stories of one author that `detection.same_author = "hide"` leaves out.
+    `statuses` are "open", "withdrawn" or verdicts.  `similarity`, 0 to 1, is a minimum for that of the pair, or of the
+    story where stories are selected.  `author` and `story` match either side; `cluster` is a member of the cluster to
+    select, `catalogue` that of the work that is copied.  `since` (inclusive) and `until` (exclusive) limit
+    `flagged_at`, in milliseconds.  `only_new` matches flags that were never exported.  `same_author` admits the flags
+    between stories of one author that `detection.same_author = "hide"` leaves out.
     """
 
     languages: tuple[Language, ...] = ()
     kinds: tuple[Kind, ...] = ()
     statuses: tuple[str, ...] = ("open",)
-    score: float | None = None
     author: str | None = None
     story: int | None = None
     cluster: int | None = None
@@ -78,7 +76,7 @@ def conditions(db: sqlite3.Connection, selection: Selection, *, by_flag_id: bool
     clauses += [
         (f"{column} {comparison} ?", [value])
         for column, comparison, value in (
-            ("score", ">=", selection.score),
+            ("similarity", ">=", selection.similarity),
             ("flagged_at", ">=", selection.since),
             ("flagged_at", "<", selection.until),
         )
@@ -94,9 +92,6 @@ def conditions(db: sqlite3.Connection, selection: Selection, *, by_flag_id: bool
     if selection.author is not None:
         author = pack_id(selection.author)
         clauses.append(("(author_a = ? OR author_b = ?)", [author, author]))
-    if selection.similarity is not None:
-        similar = "IN (SELECT story_id FROM similarities WHERE similarity >= ?)"
-        clauses.append((f"(a {similar} OR b {similar})", [selection.similarity, selection.similarity]))
     if not selection.same_author:
         clauses.append(("NOT same_author", []))
     if members is not None:

@@ -13,9 +13,9 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, NamedTuple
 
 from neardup.errors import Fatal
-from neardup.ledger import AMONG, all_of, json_list, languages, now_ms
+from neardup.ledger import AMONG, all_of, json_list, languages, names, now_ms
 from neardup.ledger.story_rows import pack_id
-from neardup.records import Language, Mark, MarkReason, Marks, Skip, Skipped, Story
+from neardup.records import Language, Mark, MarkReason, Marks, ShownId, Skip, Skipped, Story
 
 if TYPE_CHECKING:
     from neardup.core.columns import FingerprintedStories
@@ -33,7 +33,7 @@ class MarkCount:
     language: Language
     detail: str
     stories: int
-    example: int
+    example: ShownId
 
 
 class StoryMarks(NamedTuple):
@@ -95,8 +95,9 @@ def mark_counts(db: sqlite3.Connection) -> list[MarkCount]:
     rows = db.execute(
         "SELECT reason, l.name, iif(detail GLOB '* %', '', detail), count(*), story_id, max(marked_at) FROM marks"
         " JOIN languages l ON number = language GROUP BY 1, 2, 3 ORDER BY 1, number, 3"
-    )
-    return [MarkCount(*row[:-1]) for row in rows]
+    ).fetchall()
+    shown = names.shown_ids(db, [row[4] for row in rows])
+    return [MarkCount(row[0], row[1], row[2], row[3], shown[row[4]]) for row in rows]
 
 
 @dataclass(frozen=True, slots=True)
@@ -125,8 +126,7 @@ class MarkFilter:
 class MarkedStory:
     """A story with its marks; `marked_at` (milliseconds) is when it got the latest of them."""
 
-    story_id: int
-    name: str | None
+    story_id: ShownId
     language: Language
     author_id: str | None
     title: str
@@ -147,8 +147,8 @@ def list_stories(db: sqlite3.Connection, choice: MarkFilter, limit: int = -1) ->
     """The selected stories with all their marks, those marked last first."""
     condition, values = choice.condition(db)
     rows = db.execute(
-        "SELECT m.story_id, coalesce(d.name, m.name), l.name, CAST(m.author_id AS TEXT),"
-        " coalesce(d.title, m.title, CAST(m.story_id AS TEXT)), m.marks, m.at FROM"
+        "SELECT coalesce(d.name, m.name, m.story_id), l.name, CAST(m.author_id AS TEXT),"
+        " coalesce(d.title, m.title, m.name, CAST(m.story_id AS TEXT)), m.marks, m.at FROM"
         " (SELECT story_id, language, author_id, max(title) AS title, max(name) AS name, max(marked_at) AS at,"
         f" json_group_array(json_array(reason, detail)) AS marks FROM marks WHERE {condition}"
         " GROUP BY story_id ORDER BY at DESC, story_id DESC LIMIT ?) m"
@@ -157,8 +157,8 @@ def list_stories(db: sqlite3.Connection, choice: MarkFilter, limit: int = -1) ->
         (*values, limit),
     )
     return [
-        MarkedStory(story_id, name, language, author, title, _marks(found), at)
-        for story_id, name, language, author, title, found, at in rows
+        MarkedStory(shown, language, author, title, _marks(found), at)
+        for shown, language, author, title, found, at in rows
     ]
 
 

@@ -81,7 +81,7 @@ def select(
 ) -> Iterator[sqlite3.Row]:
     """The pairs of a selection as rows of the view `meaning_pairs`, the widest margin first.
 
-    Of the selection, `score`, `similarity` and `cluster` do not apply.
+    Of the selection, `similarity` and `cluster` do not apply.
     """
     where, values = _conditions(selection)
     return named_rows(

@@ -143,7 +143,7 @@ CREATE TABLE crowded_stories (
 );
 CREATE INDEX crowded_stories_due ON crowded_stories (number) WHERE due > 0;
 
--- Verified pairs, a < b.  `severity`, `strength` and `joins_clusters` come from the table of tiers when the flag is
+-- Verified pairs, a < b.  `similarity` is that of the pair, see `core.verify.spans`.  `severity`, `strength` and `joins_clusters` come from the table of tiers when the flag is
 -- written; queues are ordered by the first two.  `language` is NULL once either story has been removed.
 -- `context` is the latest verdict on another pair of either story.  `by_passages` marks a flag that counts towards the
 -- matches by passages; `same_author` one that `detection.same_author = "hide"` leaves out; `case_id` is kept by neardup.ledger.cases.  The spans are the copied
@@ -166,7 +166,7 @@ CREATE TABLE flags (
     longest_run_words INTEGER,
     estimated INTEGER NOT NULL DEFAULT 0,
     signals TEXT,
-    score REAL AS (max(coalesce(jaccard, 1 - hamming / 128.0), coalesce(containment_a, 0), coalesce(containment_b, 0))),
+    similarity REAL NOT NULL,
     status TEXT NOT NULL DEFAULT 'open',
     flagged_at INTEGER NOT NULL,
     fingerprint_version TEXT NOT NULL,
@@ -313,7 +313,7 @@ CREATE TABLE dead_letters (
 CREATE VIEW described AS
     SELECT s.number, s.id, l.name AS language, text_hash, simhash, signature, words, shingles, path,
         iif(typeof(etag) = 'blob', '"' || lower(hex(etag)) || '"', etag) AS etag, CAST(author_id AS TEXT) AS author_id,
-        coalesce(title, page_title, path, CAST(id AS TEXT)) AS title, published_at, updated_at, known_since,
+        coalesce(title, page_title, path, s.name, CAST(id AS TEXT)) AS title, published_at, updated_at, known_since,
         s.name AS name, w.catalogue, w.licence
     FROM stories s JOIN languages l ON l.number = s.language LEFT JOIN works w ON w.story_id = s.id;
 
@@ -321,14 +321,14 @@ CREATE VIEW described AS
 -- publication, `story` the later.  If that is not known, because a time is missing or both are equal, the two have a
 -- fixed order all the same, which means nothing: `core.publication_order` says which case it is.
 CREATE VIEW pairs AS
-    SELECT f.flag_id, f.kind, f.severity, f.strength, f.hamming, f.jaccard, f.longest_run_words, f.signals, f.status,
+    SELECT f.flag_id, f.kind, f.severity, f.strength, f.similarity, f.hamming, f.jaccard, f.longest_run_words, f.signals, f.status,
         f.flagged_at, f.fingerprint_version, f.exported_at, f.estimated, f.a, f.b, l.name AS language,
         s.id AS story_id, s.name AS story_name, s.path AS story_path,
-        coalesce(s.title, s.page_title, s.path, CAST(s.id AS TEXT)) AS story_title,
+        coalesce(s.title, s.page_title, s.path, s.name, CAST(s.id AS TEXT)) AS story_title,
         CAST(s.author_id AS TEXT) AS story_author_id, s.published_at AS story_published_at,
         s.updated_at AS story_updated_at, s.known_since AS story_known_since,
         m.id AS matched_id, m.name AS matched_name, m.path AS matched_path,
-        coalesce(m.title, m.page_title, m.path, CAST(m.id AS TEXT)) AS matched_title,
+        coalesce(m.title, m.page_title, m.path, m.name, CAST(m.id AS TEXT)) AS matched_title,
         CAST(m.author_id AS TEXT) AS matched_author_id, m.published_at AS matched_published_at,
         m.updated_at AS matched_updated_at, m.known_since AS matched_known_since, w.catalogue, w.licence,
         iif(s.id = f.a, f.containment_a, f.containment_b) AS containment,
@@ -464,7 +464,6 @@ CREATE TABLE cases (
     author,
     similarity REAL NOT NULL,
     severity INTEGER NOT NULL,
-    score REAL NOT NULL,
     kinds TEXT NOT NULL,
     statuses TEXT NOT NULL,
     flags INTEGER NOT NULL,

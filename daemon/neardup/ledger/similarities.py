@@ -21,7 +21,7 @@ from neardup.core.verify.spans import share_of, union_of_spans, words_in
 from neardup.core.verify.tiers import tier_of
 from neardup.ledger import AMONG, json_list, languages, named_rows
 from neardup.ledger.flags import Selection, conditions
-from neardup.records import NO_SPANS, Kind, Language, Spans
+from neardup.records import NO_SPANS, Kind, Language, ShownId, Spans, shown_id
 
 OPEN = Selection()  # the default, whose flags are open
 MORE = 0x80  # the bit of a byte after which its integer goes on
@@ -54,6 +54,11 @@ class Source:
     licence: str | None = None
 
     @property
+    def shown(self) -> ShownId:
+        """The id as the listing has it."""
+        return shown_id(self.story_id, self.name)
+
+    @property
     def dates(self) -> Dates:
         return Dates(self.published_at, self.updated_at, self.known_since, self.catalogue)
 
@@ -81,6 +86,11 @@ class Similarity:
     updated_at: int | None = None
     known_since: int | None = None
     is_hidden: bool = False
+
+    @property
+    def shown(self) -> ShownId:
+        """The id as the listing has it."""
+        return shown_id(self.story_id, self.name)
 
     @property
     def dates(self) -> Dates:

@@ -24,6 +24,7 @@ from neardup.ledger import (
     cases,
     json_list,
     named_rows,
+    names,
     now_ms,
     similarities,
     transaction,
@@ -198,7 +199,8 @@ def refuse_if_changed(db: sqlite3.Connection, flag_ids: Sequence[int], seen: str
         raise Conflict("these flags are not as they were shown: look at them again")
     who, undone_at, decided_at, verdict, a, b = row
     did = f"undid the verdict {verdict} on" if undone_at else f"judged {verdict}:"
-    raise Conflict(f"meanwhile, at {rfc3339(undone_at or decided_at)}, {who} {did} stories {a} and {b}")
+    shown = names.shown_ids(db, (a, b))
+    raise Conflict(f"meanwhile, at {rfc3339(undone_at or decided_at)}, {who} {did} stories {shown[a]} and {shown[b]}")
 
 
 def _update_dependents(db: sqlite3.Connection, verdict_ids: Sequence[int]) -> None:
@@ -349,11 +351,13 @@ def _events(db: sqlite3.Connection, where: str, *values: object) -> Iterator[Eve
     given = EVENTS.format(event="'verdict'", at="decided_at", by="moderator", where=where)
     undone = EVENTS.format(event="'undo'", at="undone_at", by="undone_by", where=where)
     rows = named_rows(db, f"{given} UNION ALL {undone} ORDER BY at, decision, event DESC, verdict_id", values)
-    for _, group in groupby(rows, lambda row: (row["decision"], row["event"], row["at"])):
+    for _, group in groupby(
+        names.show_ids(db, rows, ("a", "b", "case_id")), lambda row: (row["decision"], row["event"], row["at"])
+    ):
         members = list(group)
         shared = {name: members[0][name] for name in ("event", "by", "decision", "verdict", "note")}
         pairs = [{name: row[name] for name in ("a", "b", "kind", "language", "catalogue")} for row in members]
-        cases = sorted({row["case_id"] for row in members if row["case_id"] is not None})
+        cases = sorted({row["case_id"] for row in members if row["case_id"] is not None}, key=str)
         yield {"at": rfc3339(members[0]["at"]), **shared, "cases": cases, "pairs": pairs}
 
 

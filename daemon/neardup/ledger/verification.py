@@ -14,6 +14,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from neardup.core.verify import suppression
+from neardup.core.verify.spans import similarity_of
 from neardup.core.verify.tiers import EXACT, kinds_of_passages, tier_of
 from neardup.ledger import (
     active_verdicts,
@@ -175,6 +176,7 @@ def _columns_of_flag(
         "severity": tier.severity,
         "strength": tier.strength(assessment.signals),
         "joins_clusters": tier.joins_clusters(longer, shorter),
+        "similarity": similarity_of(assessment, candidate.a.words, candidate.b.words),
         **columns_of(assessment.signals),
         "by_passages": by_passages or kind in kinds_of_passages(),
         "reuse_expected": tier.reuse_expected,

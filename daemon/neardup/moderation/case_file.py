@@ -40,7 +40,7 @@ from neardup.moderation.wording import (
 )
 from neardup.query.compare import describe_stories
 from neardup.query.evidence import LoadedStory, UnreadableStory, find_evidence, language_of
-from neardup.records import DECIDING, Kind, Language, Marks, is_work
+from neardup.records import DECIDING, Kind, Language, Marks, ShownId, is_work, shown_id
 
 COMPARED_SOURCES = 8  # whose texts are read; the others are listed
 LISTED_OTHERS = 20
@@ -84,8 +84,7 @@ class FiledSource:
 class OtherMatch:
     """A story that matches this one, but is no source of it: by a verdict, by its author, or because it came later."""
 
-    story_id: int
-    name: str | None
+    shown: ShownId
     title: str
     author_id: str | None
     kind: Kind
@@ -184,7 +183,7 @@ def _compose(record: CaseRecord, config: Config, texts: Mapping[int, LoadedStory
             changed |= dict.fromkeys(_name_sides(sentence, number) for sentence in list_warnings(facts))
         elif source is not None:
             problem = source.why if isinstance(source, UnreadableStory) else None
-        link = link_to(config, found.language, about.story_id, about.name)
+        link = link_to(config, found.language, about.story_id, about.shown)
         sources.append(FiledSource(number, about, describe_source_order(found, about), link, problem))
     if isinstance(story, UnreadableStory):
         changed[f"The text of the story is not available ({story.why})"] = None
@@ -192,7 +191,7 @@ def _compose(record: CaseRecord, config: Config, texts: Mapping[int, LoadedStory
     shown = _fitting(passages)
     return CaseFile(
         found,
-        link_to(config, found.language, found.story_id, found.name),
+        link_to(config, found.language, found.story_id, found.shown),
         tuple(changed),
         tuple(sources),
         tuple(passages[:shown]),
@@ -208,9 +207,9 @@ def _compose(record: CaseRecord, config: Config, texts: Mapping[int, LoadedStory
 def _other(row: Mapping[str, Any], found: Similarity, config: Config) -> OtherMatch:
     side = "matched" if row["story_id"] == found.story_id else "story"
     story_id, name, author_id = (row[f"{side}_{column}"] for column in ("id", "name", "author_id"))
+    shown = shown_id(story_id, name)
     return OtherMatch(
-        story_id,
-        name,
+        shown,
         row[f"{side}_title"],
         author_id,
         row["kind"],
@@ -218,7 +217,7 @@ def _other(row: Mapping[str, Any], found: Similarity, config: Config) -> OtherMa
         dates_of_row(row, f"{side}_"),
         describe_row_order(row),
         author_id is not None and author_id == found.author_id,
-        link_to(config, found.language, story_id, name),
+        link_to(config, found.language, story_id, shown),
     )
 
 
@@ -238,9 +237,9 @@ def _fitting(passages: Sequence[FiledPassage]) -> int:
     return len(passages)
 
 
-def link_to(config: Config, language: str, story_id: int, name: str | None) -> str | None:
+def link_to(config: Config, language: str, story_id: int, shown: ShownId) -> str | None:
     """The address of a story on the platform, or of a work; None if the `link` of their `content` is not set."""
-    listed, content = name or str(story_id), config.content
+    listed, content = str(shown), config.content
     if is_work(story_id):
         if config.reference is None:
             return None
@@ -325,7 +324,7 @@ def render_notice(case: CaseFile, languages: Languages) -> str:
             share=percent(case.found.similarity),
             sources=case.sources,
             link=case.link,
-            reference=case.found.name or case.found.story_id,
+            reference=case.found.shown,
         )
     )
 

@@ -17,7 +17,7 @@ from neardup.ledger.similarities import Similarity, Source
 from neardup.moderation.interface import gettext, ngettext, number, translate_later
 from neardup.query.evidence import Evidence, StoryFacts
 from neardup.query.similarity import SimilarityReport
-from neardup.records import Mark, MarkReason, Verdict, is_work, milliseconds, rfc3339
+from neardup.records import Mark, MarkReason, Verdict, is_work, milliseconds, rfc3339, shown_id
 
 VERDICT_NAMES = {
     Verdict.PLAGIARISM: translate_later("plagiarism"),
@@ -256,6 +256,8 @@ def _each_warning(facts: Evidence) -> Iterator[str]:
 def list_scores(facts: Evidence) -> list[tuple[str, str]]:
     """The known scores, as (name, value)."""
     named: list[tuple[str, str]] = []
+    if facts.similarity is not None:
+        named.append((gettext("Similarity"), percent(facts.similarity)))
     if facts.hamming is not None:
         named.append(("SimHash", gettext("%(n)s of 128 bits differ") % {"n": facts.hamming}))
     if facts.jaccard is not None:
@@ -315,7 +317,7 @@ def describe_pair_order(facts: Evidence) -> str:
 
 def describe_row_order(row: Mapping[str, Any]) -> str:
     """Which story of a flag (a row of the view `pairs`) was published before the other, and by what."""
-    first, second = (str(row[f"{side}_name"] or row[f"{side}_id"]) for side in ("matched", "story"))
+    first, second = (str(shown_id(row[f"{side}_id"], row[f"{side}_name"])) for side in ("matched", "story"))
     return _order(first, second, dates_of_row(row, "matched_", row["catalogue"]), dates_of_row(row, "story_"))
 
 
@@ -326,9 +328,8 @@ def describe_source_order(found: Similarity, source: Source) -> str:
 
 def describe_top_source_order(row: Mapping[str, Any]) -> str:
     """Whether the largest source of a story was published before it, and by what; `row` is one of `copying_stories`."""
-    first, second = (
-        str(row[f"{side}name"] or row[f"{side}{'id' if side else 'story_id'}"]) for side in ("top_source_", "")
-    )
+    first = str(shown_id(row["top_source_id"], row["top_source_name"]))
+    second = str(shown_id(row["story_id"], row["name"]))
     source = dates_of_row(row, "top_source_", row["top_source_catalogue"])
     return _order(first, second, source, dates_of_row(row))
 

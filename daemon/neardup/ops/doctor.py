@@ -278,7 +278,7 @@ async def _source(config: Config) -> str:
         return await _columns(source, OF_STORIES.required, "backfill_sql")
     story = await _first_listed(source)
     listed = config.content.url if config.source.kind == "folder" else config.source.manifest
-    return f"{listed}, with stories such as {story.name or story.id}" if story else "lists no story"
+    return f"{listed}, with stories such as {story.shown}" if story else "lists no story"
 
 
 async def _store(config: Config) -> str:

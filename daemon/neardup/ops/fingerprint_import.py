@@ -34,6 +34,7 @@ from neardup.pipeline.run_lifecycle import carry_out
 from neardup.pipeline.scratch import scratch_folder
 from neardup.pipeline.summary import Summary
 from neardup.records import DECIDING, NO_SPANS, Assessment, Signals, Spans, Verdict
+from neardup.source.parse import id_of
 
 OPEN, WITHDRAWN = "open", "withdrawn"
 REBUILT_FROM = 0.1  # of the stories, that the index lacks: a rebuild takes a tenth of the time of a replay, or less
@@ -113,7 +114,8 @@ def flag_of(row: FlagRow, version: str, now: int) -> ImportedFlag | None:
 
 
 def _flag(row: FlagRow, status: str, version: str, now: int) -> ImportedFlag:
-    kind, is_turned = tier_of(row["kind"]).kind, row["story_id"] > row["matched_id"]
+    story_id, matched_id = _ids_of(row)
+    kind, is_turned = tier_of(row["kind"]).kind, story_id > matched_id
     containments, spans = [row.get("containment"), row.get("matched_containment")], _spans_of(row)
     if is_turned:
         containments.reverse()
@@ -133,8 +135,8 @@ def _flag(row: FlagRow, status: str, version: str, now: int) -> ImportedFlag:
     )
     by_passages = row.get("by_passages")
     return ImportedFlag(
-        min(row["story_id"], row["matched_id"]),
-        max(row["story_id"], row["matched_id"]),
+        min(story_id, matched_id),
+        max(story_id, matched_id),
         kind,
         Assessment(kind, signals, *spans),
         OPEN if status == OPEN else Verdict(status).value,
@@ -156,9 +158,17 @@ def _verdict(row: FlagRow, now: int) -> GivenVerdict | None:
 def candidate_of(row: FlagRow) -> tuple[int, int, bool]:
     """The two stories of a row of candidates, and whether passages alone nominated the pair.  Raises Misuse."""
     try:
-        return int(row["story_id"]), int(row["matched_id"]), bool(row.get("by_passages"))
+        return *_ids_of(row), bool(row.get("by_passages"))
     except (KeyError, TypeError, ValueError) as error:
         raise Misuse(f"a row of candidates names no two stories: {type(error).__name__} {error}") from None
+
+
+def _ids_of(row: FlagRow) -> tuple[int, int]:
+    """The integers of the story and of its match, which an export shows by their names, if they have names."""
+    shown = row["story_id"], row["matched_id"]
+    if not all(isinstance(listed, int | str) for listed in shown):
+        raise TypeError("an id is neither an integer nor a name")
+    return id_of(str(shown[0])), id_of(str(shown[1]))
 
 
 def _spans_of(row: FlagRow) -> list[Spans]:

@@ -6,6 +6,7 @@ from collections import Counter
 from contextlib import closing
 from dataclasses import dataclass
 from datetime import UTC, datetime
+from itertools import chain
 from typing import Any
 
 from neardup.app import open_index
@@ -22,6 +23,7 @@ from neardup.ledger import (
     flags,
     lock,
     marks,
+    names,
     outbox,
     read,
     runs,
@@ -44,7 +46,7 @@ from neardup.ledger.verification import count_near_misses
 from neardup.ledger.works import Catalogue
 from neardup.ops import contents
 from neardup.ops.contents import PassageStatus, SubmissionStatus
-from neardup.records import DECIDING, rfc3339
+from neardup.records import DECIDING, ShownId, rfc3339
 
 CLUSTERS = 5
 RUNS = 5
@@ -55,19 +57,19 @@ ANSWER_SECONDS = 5
 
 @dataclass(frozen=True, slots=True)
 class Edge:
-    """Two stories of a cluster that a flag connects, and the higher of their scores."""
+    """Two stories of a cluster that a flag connects, and the similarity of the pair."""
 
-    a: int
-    b: int
-    score: float
+    a: ShownId
+    b: ShownId
+    similarity: float
 
 
 @dataclass(frozen=True, slots=True)
 class Distance:
     """Two stories of a cluster; the shortest path between them has `steps` flags."""
 
-    a: int
-    b: int
+    a: ShownId
+    b: ShownId
     steps: int
 
 
@@ -78,7 +80,7 @@ class ClusterStatus:
     `likely_original` is the story that was published before all others; None if that is not known.
     """
 
-    likely_original: int | None
+    likely_original: ShownId | None
     size: int
     weakest_edge: Edge
     furthest_apart: Distance
@@ -97,15 +99,18 @@ def cluster_counts(db: sqlite3.Connection, detection: Detection) -> ClusterCount
     """The clusters of the open flags, of which the largest CLUSTERS are described."""
     with snapshot(db):
         every = clusters.of_flags(db)
+        described = every[:CLUSTERS]
+        named = ((cluster.stories[0], *cluster.weakest[:2], *cluster.ends) for cluster in described)
+        shown = names.shown_ids(db, chain.from_iterable(named))
         largest = [
             ClusterStatus(
-                likely_original=cluster.earliest,
+                likely_original=None if cluster.earliest is None else shown[cluster.earliest],
                 size=len(cluster.stories),
-                weakest_edge=Edge(a, b, round(score, 4)),
-                furthest_apart=Distance(*cluster.ends, cluster.steps),
+                weakest_edge=Edge(shown[a], shown[b], round(score, 4)),
+                furthest_apart=Distance(shown[cluster.ends[0]], shown[cluster.ends[1]], cluster.steps),
                 chain=cluster.steps > 1 and not _worth_comparing(db, detection, *cluster.ends),
             )
-            for cluster in every[:CLUSTERS]
+            for cluster in described
             for a, b, score in [cluster.weakest]
         ]
         return ClusterCounts(len(every), largest)

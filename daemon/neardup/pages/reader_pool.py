@@ -252,7 +252,7 @@ class ReaderPool:
 
         Raises OverBudget.
         """
-        strikes, story_id = 0, None if story is None else story.id
+        strikes, (story_id, shown) = 0, (None, None) if story is None else (story.id, story.shown)
         subject = story_id if request.operation == FINGERPRINT else None
 
         async def attempt() -> object:
@@ -265,7 +265,7 @@ class ReaderPool:
 
         while True:
             try:
-                return await retry_call("fetch", attempt, story=story_id)
+                return await retry_call("fetch", attempt, story=shown)
             except ReaderDied as death:
                 strikes += death.computing
                 if strikes > STRIKES:
@@ -274,7 +274,7 @@ class ReaderPool:
                     request = request._replace(parsed=False)
                 RETRIES.labels("fetch", "crashed").inc()
             except OverBudget as error:
-                log.warning("a page exceeds its budget", story=story_id, budget=error.resource, parsed=request.parsed)
+                log.warning("a page exceeds its budget", story=shown, budget=error.resource, parsed=request.parsed)
                 if not request.parsed:
                     raise
                 request = request._replace(parsed=False)

@@ -101,8 +101,8 @@ class Texts:
             case Text() as text if text.text_hash == key:
                 return text
             case ReadFailed(reason, error) if reason in RETRIABLE:
-                log.warning("a text could not be read, its candidates wait", story=story.id, why=error)
+                log.warning("a text could not be read, its candidates wait", story=story.path or story.id, why=error)
                 return NoText.UNANSWERED
             case ReadFailed(error=error):
-                log.error("a text could not be read", story=story.id, why=error)
+                log.error("a text could not be read", story=story.path or story.id, why=error)
         return NoText.GONE

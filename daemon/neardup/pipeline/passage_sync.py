@@ -276,7 +276,11 @@ class PassageReading:
                 self._count(reason)
             case ReadFailed(reason, error):
                 self._count(reason)
-                log.warning("a page could not be read again for its passages", story=missing.story.id, why=error)
+                log.warning(
+                    "a page could not be read again for its passages",
+                    story=missing.story.path or missing.story.id,
+                    why=error,
+                )
                 return None if reason in RETRIABLE else (missing.number, NO_HASHES)
             case NotModified():
                 raise AssertionError("without an ETag a page is always read")

@@ -169,7 +169,7 @@ class Worker:
         crashed = await self._read_once(jobs, deliver, last=False)
         if crashed:
             for story in crashed:
-                log.warning("a story could not be processed; trying again", story=story.name or story.id)
+                log.warning("a story could not be processed; trying again", story=story.shown)
             await self._read_once(replace(jobs, stories=StoryColumns.of(crashed)), deliver, last=True)
 
     async def outcome(self, row: ListedRow) -> Outcome:
@@ -189,7 +189,7 @@ class Worker:
         """The outcome of a story whose page need not be read; None if it must be."""
         if isinstance(known, Skip):
             return Skipped(story, known, was_asked=False)
-        shown = story.name or story.id
+        shown = story.shown
         if known.name not in {None, story.name}:
             return DeadLettered(story, Dead.BAD_ID, f"the id {shown!r} has the number of the story {known.name!r}")
         if self._listed.has_another_page(story, known):
@@ -225,7 +225,7 @@ class Worker:
         except Exception as error:
             failed = [story for story in jobs.stories.stories() if story.id in unread]
             for story in failed:
-                log.exception("a story could not be processed", story=story.name or story.id)
+                log.exception("a story could not be processed", story=story.shown)
             await receive(results_of([(story, crash_of(error)) for story in failed]))
         return crashed
 
@@ -347,8 +347,8 @@ def keep_examples(counts: Counts, batch: Iterable[Skipped | DeadLettered], locat
         match outcome:
             case Skipped(story, reason) if reason not in READABLE and reason not in counts.examples:
                 named = "" if story.title is None else f", “{story.title}”,"
-                counts.examples[reason.value] = f"story {story.name or story.id}{named} at {location(story)}"
+                counts.examples[reason.value] = f"story {story.shown}{named} at {location(story)}"
             case DeadLettered(BadRow(), reason, error) if reason not in counts.examples:
                 counts.examples[reason.value] = error
             case DeadLettered(Story() as story, reason, error) if reason not in counts.examples:
-                counts.examples[reason.value] = f"story {story.name or story.id}: {error}"
+                counts.examples[reason.value] = f"story {story.shown}: {error}"

@@ -30,7 +30,17 @@ from neardup.pipeline.index_wait import IndexWait
 from neardup.pipeline.passage_sync import PassageSync
 from neardup.pipeline.stages import MAX_BATCHES
 from neardup.pipeline.summary import Counts
-from neardup.records import FEW_SHINGLES, BadRow, BandedFingerprint, Checkpoint, DeadLettered, Language, Skipped, Story
+from neardup.records import (
+    FEW_SHINGLES,
+    BandedFingerprint,
+    Checkpoint,
+    DeadLettered,
+    Language,
+    ShownId,
+    Skipped,
+    Story,
+    shown_id,
+)
 from neardup.telemetry.lazy_metrics import observe_all
 from neardup.telemetry.log import log
 from neardup.telemetry.metrics import CANDIDATES, CAPPED, CAPPED_BUCKETS, INDEX_LAG, MARKED, STAGE_SECONDS, STORIES
@@ -152,8 +162,9 @@ class Writer:
         await self._passages.keep_up()
         self._nomination.note_commit([] if lookup is None else lookup.passages.probes)
         if index is not None:
+            names = dict(zip(batch.made.stories.ids, batch.made.stories.names, strict=True))
             self._match_metrics.count(
-                (story_id, banded.language, len({*matches.matches, *passages.ids}), capped)
+                (shown_id(story_id, names[story_id]), banded.language, len({*matches.matches, *passages.ids}), capped)
                 for (story_id, banded), capped in zip(fresh, left_out, strict=True)
                 for matches, passages in [(nominees[story_id], by_passages[story_id])]
             )
@@ -236,10 +247,7 @@ def count_outcomes(batch: Outcomes) -> None:
                 counts[language, "skipped", outcome.reason] += 1
             case DeadLettered():
                 counts[language, "dead_lettered", outcome.reason] += 1
-                story = (
-                    outcome.story.key if isinstance(outcome.story, BadRow) else outcome.story.name or outcome.story.id
-                )
-                log.warning("dead-lettered", story=story, reason=outcome.reason, why=outcome.error)
+                log.warning("dead-lettered", story=outcome.story.shown, reason=outcome.reason, why=outcome.error)
     for labels, count in counts.items():
         STORIES.labels(*labels).inc(count)
     for (language, reason), count in mark_counts.items():
@@ -252,7 +260,7 @@ class MatchMetrics:
     def __init__(self) -> None:
         self._capped_languages: set[Language] = set()
 
-    def count(self, matched: Iterable[tuple[int, Language, int, int]]) -> None:
+    def count(self, matched: Iterable[tuple[ShownId, Language, int, int]]) -> None:
         """Count stories: id, language, number of matches, number of matches left out."""
         found = defaultdict[Language, list[int]](list)
         for story_id, language, matches, left_out in matched:

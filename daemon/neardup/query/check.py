@@ -17,7 +17,7 @@ from neardup.core.fingerprint.word_hashes import PassageHashes
 from neardup.core.publication_order import Dates, earlier, sort_key
 from neardup.core.verify.passages import pair_spans
 from neardup.core.verify.scores import ComparedPair, assess_all
-from neardup.core.verify.spans import share_of, words_in
+from neardup.core.verify.spans import share_of, similarity_of, words_in
 from neardup.core.verify.text import Text
 from neardup.core.verify.tiers import COPIED_WORDS, SIMILAR, tier_of
 from neardup.index.passages.index import PassageIndex
@@ -37,8 +37,10 @@ from neardup.records import (
     Language,
     MarkReason,
     PairedStory,
+    ShownId,
     Signals,
     rfc3339,
+    shown_id,
 )
 
 CheckVerdict = Literal["clear", "review", "copy"]
@@ -67,11 +69,17 @@ class Submission:
     published_at: int | None = None
     is_draft: bool = False
 
+    @property
+    def shown(self) -> ShownId | None:
+        """The id as the listing has it."""
+        return None if self.story_id is None else shown_id(self.story_id, self.name)
+
 
 @dataclass(frozen=True, slots=True)
 class Match:
     """A story that a text would be flagged against.
 
+    `similarity` is that of the pair (see `core.verify.spans`).
     `containment` is the share of the text's shingles that occur in the story, `matched_containment` the share of the
     story's shingles that occur in the text.  If the story's text could not be read, they and `jaccard` are `estimated`
     from the signatures, or None without signatures, `copied_words` is None, and there are no `spans`.  `published_at`
@@ -79,7 +87,8 @@ class Match:
     """
 
     kind: Kind
-    story_id: int
+    story_id: ShownId
+    similarity: float
     hamming: int
     jaccard: float | None
     containment: float | None
@@ -91,7 +100,6 @@ class Match:
     author_id: str | None
     published_at: int | None
     path: str | None
-    name: str | None
     catalogue: str | None
     licence: str | None
     spans: tuple[CopiedSpan, ...]
@@ -111,6 +119,7 @@ class CheckResult:
       apart.
     - `estimated`: whether a part of the answer is missing or only estimated, for these `reasons`.
     - `words`: the number of words in the text.
+    - `left_out`: the id of the text's own story, which is on record and does not count; None where it is not.
     """
 
     verdict: CheckVerdict
@@ -120,6 +129,7 @@ class CheckResult:
     reasons: tuple[str, ...]
     fingerprint_version: str
     words: int
+    left_out: ShownId | None
 
     def as_dict(self) -> dict[str, Any]:
         """The result as JSON-serialisable values, times in RFC 3339."""
@@ -136,9 +146,18 @@ class Verified(NamedTuple):
 
 
 def result_of(
-    submission: Submission, verified: Sequence[Verified], detection: Detection, version: str, reasons: Sequence[str]
+    submission: Submission,
+    verified: Sequence[Verified],
+    detection: Detection,
+    version: str,
+    reasons: Sequence[str],
+    *,
+    is_on_record: bool,
 ) -> CheckResult:
-    """The result of a check that found these stories, and did without something for these `reasons`."""
+    """The result of a check that found these stories, and did without something for these `reasons`.
+
+    `is_on_record` says whether the story of the submission is one that the ledger holds.
+    """
     shown = sorted((story for story in verified if not _is_hidden(story, submission, detection)), key=_rank)
     words = submission.text.fingerprint.words
     sources = [story for story in shown if _is_by_another(story, submission) and _is_earlier(story, submission)]
@@ -147,11 +166,12 @@ def result_of(
     return CheckResult(
         verdict=_verdict(submission, shown, similarity >= detection.copy_similarity),
         similarity=similarity,
-        matches=[_match(story) for story in shown],
+        matches=[_match(story, words) for story in shown],
         estimated=bool(reasons),
         reasons=tuple(reasons),
         fingerprint_version=version,
         words=words,
+        left_out=submission.shown if is_on_record else None,
     )
 
 
@@ -195,11 +215,12 @@ def _rank(story: Verified) -> tuple[int, float, int]:
     return tier.severity, -tier.strength(story.assessment.signals), story.row["id"]
 
 
-def _match(story: Verified) -> Match:
+def _match(story: Verified, words: int) -> Match:
     row, signals = story.row, story.assessment.signals
     return Match(
         kind=story.kind,
-        story_id=row["id"],
+        story_id=shown_id(row["id"], row["name"]),
+        similarity=similarity_of(story.assessment, words, row["words"]),
         hamming=signals.hamming,
         jaccard=signals.jaccard,
         containment=signals.containment_a,
@@ -211,7 +232,6 @@ def _match(story: Verified) -> Match:
         author_id=row["author_id"],
         published_at=row["published_at"],
         path=row["path"],
-        name=row["name"],
         catalogue=row["catalogue"],
         licence=row["licence"],
         spans=story.spans,
@@ -272,7 +292,7 @@ class Checker:
         banded = BandedFingerprint(language, own.simhash, own.signature)
         probe = StoryProbe(own_id, banded, np.frombuffer(own.passages, np.uint32))
         nominated = await self._nominator.nominate(probe, facts, until)
-        rows = await self._ledger.do(_rows, own_id, nominated)
+        rows, is_on_record = await self._ledger.do(_rows, own_id, nominated)
         checked = PairedStory.of(own_id, language, own)
         pairs = [Candidate(checked, PairedStory.of_row(row)) for row in rows.values()]
         texts, assessed, verified = dict[bytes, FoundText](), list[Assessed](), list[Verified]()
@@ -289,7 +309,7 @@ class Checker:
         known = [
             (pair, assessment) for pair, assessment in assessed if texts.get(pair.b.text_hash) is not NoText.UNANSWERED
         ]
-        result = result_of(submission, verified, self._detection, self._version, reasons)
+        result = result_of(submission, verified, self._detection, self._version, reasons, is_on_record=is_on_record)
         return Examined(probe, facts.last_change, nominated, known, result)
 
     def _assess(
@@ -308,10 +328,12 @@ class Checker:
         return assessed, spans
 
 
-def _rows(db: sqlite3.Connection, story_id: int, nominated: TextMatches) -> Rows:
+def _rows(db: sqlite3.Connection, story_id: int, nominated: TextMatches) -> tuple[Rows, bool]:
+    """The stories that a text is compared with, and whether its own story is on record."""
     nominations = nominated.whole, nominated.by_passages
     ids = (other for others in nominations for other in candidates.without_templates(db, story_id, others))
-    return {story_id: dict(row) for story_id, row in stories.describe(db, ids).items()}
+    described = {other: dict(row) for other, row in stories.describe(db, ids).items()}
+    return described, bool(stories.stored_versions(db, [story_id]))
 
 
 def _find_flagged(db: sqlite3.Connection, assessed: Sequence[Assessed]) -> list[tuple[int, Kind, Assessment]]:

@@ -16,11 +16,11 @@ from neardup.core.text.scripts import most_frequent_script
 from neardup.core.verify.alignment import NO_HASHES
 from neardup.core.verify.passages import find_rare_words, find_runs
 from neardup.core.verify.scores import compare_texts
-from neardup.core.verify.spans import share_of, words_in
+from neardup.core.verify.spans import share_of, similarity_of, words_in
 from neardup.core.verify.text import Text
 from neardup.core.verify.tiers import COMMON_WORDS, COPIED_WORDS
 from neardup.core.verify.tiers import Thresholds as Limits
-from neardup.records import Kind, Language, Spans, rfc3339
+from neardup.records import Kind, Language, ShownId, Spans, rfc3339, shown_id
 
 CONTEXT_WORDS = 8
 WordSpans = tuple[tuple[int, int], ...]
@@ -47,7 +47,7 @@ class UnreadableStory:
 class StoryFacts:
     """The facts of one story; `gone` is why its text cannot be read, `changed` whether it differs from the ledger's."""
 
-    story_id: int | None
+    story_id: ShownId | None
     file: str | None = None
     language: str | None = None
     title: str | None = None
@@ -57,7 +57,6 @@ class StoryFacts:
     changed: bool | None = None
     gone: str | None = None
     path: str | None = None
-    name: str | None = None
     updated_at: str | None = None
     known_since: str | None = None
     catalogue: str | None = None
@@ -69,12 +68,11 @@ def facts_of(story: LoadedStory | UnreadableStory) -> StoryFacts:
     known = story.known
     ledger_hash = known.get("text_hash")
     return StoryFacts(
-        story_id=known.get("id"),
+        story_id=shown_id(known["id"], known.get("name")) if "id" in known else None,
         file=story.file if isinstance(story, LoadedStory) else None,
         language=known.get("language"),
         title=known.get("title"),
         path=known.get("path"),
-        name=known.get("name"),
         author_id=known.get("author_id"),
         published_at=rfc3339(known.get("published_at")),
         updated_at=rfc3339(known.get("updated_at")),
@@ -114,6 +112,7 @@ class CopiedPassage:
 class Evidence:
     """What two stories share; a value that is not known is None.
 
+    `similarity` is that of the pair, the larger of the shares that are copied (see `core.verify.spans`).
     `containment` is the share of a's shingles that occur in b, `matched_containment` the share of b's that occur in a.
     `spans_a` and `spans_b` are the copied words [start, end) of either story with the edits inside them, and `share_a`
     is the share of a's words that stand in `spans_a`.  `passages` are the runs of equal words in these spans, the
@@ -124,6 +123,7 @@ class Evidence:
     a: StoryFacts
     b: StoryFacts
     kind: Kind | None
+    similarity: float | None
     hamming: int | None
     jaccard: float | None
     containment: float | None
@@ -168,6 +168,7 @@ def find_evidence(a: LoadedStory, b: LoadedStory, thresholds: Limits, common: Pa
         a=facts_of(a),
         b=facts_of(b),
         kind=found.kind,
+        similarity=similarity_of(found, len(text_a.word_hashes), len(text_b.word_hashes)),
         hamming=signals.hamming,
         jaccard=signals.jaccard,
         containment=signals.containment_a,
@@ -201,6 +202,7 @@ def read_evidence(
         a=facts_of(a),
         b=facts_of(b),
         kind=row.get("kind"),
+        similarity=row.get("similarity"),
         hamming=row.get("hamming"),
         jaccard=row.get("jaccard"),
         containment=containments[0],

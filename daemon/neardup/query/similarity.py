@@ -13,7 +13,7 @@ from neardup.ledger.similarities import Similarity, Source
 from neardup.pages.reader_pool import OpenReaderPool
 from neardup.query.compare import describe_stories, load_story
 from neardup.query.evidence import LoadedStory, UnreadableStory
-from neardup.records import Kind, Language, Marks, rfc3339
+from neardup.records import Kind, Language, Marks, ShownId, rfc3339
 
 
 @dataclass(frozen=True, slots=True)
@@ -32,7 +32,7 @@ class SourceReport:
     `share` is the part of the story's words that stand in this source.
     """
 
-    story_id: int
+    story_id: ShownId
     title: str | None
     path: str | None
     author_id: str | None
@@ -43,7 +43,6 @@ class SourceReport:
     share: float
     passages: tuple[PassageOfStory, ...]
     source_spans: tuple[tuple[int, int], ...]
-    name: str | None
     catalogue: str | None
     licence: str | None
 
@@ -55,7 +54,7 @@ class SimilarityReport:
     `no_text` is why the passages have no text, None where they have it; `marks` are what is unusual about the story.
     """
 
-    story_id: int
+    story_id: ShownId
     language: Language
     title: str | None
     path: str | None
@@ -66,7 +65,6 @@ class SimilarityReport:
     similarity: float
     no_text: str | None
     sources: tuple[SourceReport, ...]
-    name: str | None
     marks: Marks
 
 
@@ -99,13 +97,12 @@ def _text_of(story: LoadedStory | UnreadableStory, known: Mapping[str, Any]) -> 
 
 def _report(found: Similarity, marks: Marks, text: Located | None, no_text: str | None) -> SimilarityReport:
     return SimilarityReport(
-        found.story_id,
+        found.shown,
         found.language,
         title=found.title,
         path=found.path,
         author_id=found.author_id,
         published_at=rfc3339(found.published_at),
-        name=found.name,
         words=found.words,
         copied_words=found.copied_words,
         similarity=found.similarity,
@@ -117,12 +114,11 @@ def _report(found: Similarity, marks: Marks, text: Located | None, no_text: str 
 
 def _source(source: Source, text: Located | None) -> SourceReport:
     return SourceReport(
-        source.story_id,
+        source.shown,
         title=source.title,
         path=source.path,
         author_id=source.author_id,
         published_at=rfc3339(source.published_at),
-        name=source.name,
         catalogue=source.catalogue,
         licence=source.licence,
         kind=source.kind,

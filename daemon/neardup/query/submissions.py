@@ -67,7 +67,7 @@ class Submissions:
         again: bool = False,
         deadline: float | None = None,
     ) -> CheckResult:
-        """Check a story and store it; a second call with the same story changes nothing.
+        """Check a story and store it; a second call with the same story changes nothing, and has the same result.
 
         `page` is that from which the text was read, None for a text; it is kept until a listing says where the page is,
         unless `path`, below content.url, says it already.  A forgotten story is only stored `again`.  After `deadline`
@@ -95,9 +95,9 @@ class Submissions:
             await asyncio.to_thread(submitted_pages.remove, self._ledger.path, kept_path)
             raise
         if not stored.unseen.ids and not stored.unseen.by_passages:
-            return examined.result
+            return replace(examined.result, left_out=None)
         await self._verify_rest(story.id, deadline)
-        return await self.checker.check(submission, deadline=deadline)
+        return replace(await self.checker.check(submission, deadline=deadline), left_out=None)
 
     async def _store(self, outcome: Fingerprinted, text: Text, page: str, examined: Examined, *, again: bool) -> Stored:
         nominated = examined.nominated

@@ -16,6 +16,7 @@ from neardup.core.languages import SHIPPED
 from neardup.core.page import MIN_WORDS, is_too_short
 from neardup.core.text.scripts import UnknownScript, detect_language, most_frequent_script
 from neardup.core.verify.scores import ComparedPair, assess_all, compare_texts
+from neardup.core.verify.spans import similarity_of
 from neardup.core.verify.text import Text
 from neardup.core.verify.tiers import COPIED_WORDS, tier_of
 from neardup.records import Assessment, Candidate, Fingerprint, Kind, Language, PairedStory, Spans
@@ -30,6 +31,7 @@ CharacterSpans = tuple[tuple[int, int], ...]
 class Comparison:
     """What two texts have in common; `kind` is by the default thresholds, None if neither is a copy.
 
+    `similarity`, 0 to 1, is the larger share of either text's words that is copied, with edits within passages.
     `jaccard` and the containments, 0 to 1, compare their sets of word 2-shingles, or of consonant 8-grams for the
     kind `transliterated`; `containment_a` is the share of a's shingles that occur in b.  `hamming` is the Hamming
     distance of their SimHashes, 0 to 128.  `copied_words` are the words of passages that stand in both, edits and
@@ -39,6 +41,7 @@ class Comparison:
 
     language: Language
     kind: Kind | None
+    similarity: float
     jaccard: float
     containment_a: float
     containment_b: float
@@ -50,8 +53,9 @@ class Comparison:
 
     def __str__(self) -> str:
         return (
-            f"{self.kind or 'no copy'}: Jaccard {self.jaccard:.2f}, containment {self.containment_a:.2f} of a in b and "
-            f"{self.containment_b:.2f} of b in a, {self.hamming} of 128 bits differ, {self.copied_words} words copied, "
+            f"{self.kind or 'no copy'}: similarity {self.similarity:.2f}, Jaccard {self.jaccard:.2f}, containment "
+            f"{self.containment_a:.2f} of a in b and {self.containment_b:.2f} of b in a, "
+            f"{self.hamming} of 128 bits differ, {self.copied_words} words copied, "
             f"longest common run of words {self.longest_run_words}"
         )
 
@@ -80,6 +84,7 @@ def compare(text_a: str, text_b: str, language: str | None = None) -> Comparison
     return Comparison(
         language=spoken,
         kind=assessment.kind,
+        similarity=similarity_of(assessment, len(a.word_hashes), len(b.word_hashes)),
         jaccard=signals.jaccard or 0.0,
         containment_a=signals.containment_a or 0.0,
         containment_b=signals.containment_b or 0.0,
@@ -102,6 +107,7 @@ def _text(written: str, name: str) -> Text:
 class Copy:
     """Two texts of which one is a copy of the other; `a` and `b` are their keys.
 
+    `similarity`, 0 to 1, is the larger share of either text's words that is copied, with edits within passages.
     `jaccard` and the containments, 0 to 1, compare their sets of word 2-shingles; `containment_a` is the share of a's
     shingles that occur in b.  `hamming` is the Hamming distance of their SimHashes, 0 to 128.  `spans_a` and `spans_b`
     are the copied passages: characters [start, end) of each text in NFC, the Unicode form of most texts.
@@ -111,6 +117,7 @@ class Copy:
     b: Hashable
     kind: Kind
     language: Language
+    similarity: float
     jaccard: float
     containment_a: float
     containment_b: float
@@ -183,6 +190,7 @@ class PairVerifier:
             b=b.key,
             kind=kind,
             language=a.language,
+            similarity=similarity_of(found, a.fingerprint.words, b.fingerprint.words),
             jaccard=signals.jaccard or 0.0,
             containment_a=signals.containment_a or 0.0,
             containment_b=signals.containment_b or 0.0,

@@ -8,12 +8,13 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal, NamedTuple, Self
 
 from pydantic import AfterValidator, BaseModel, ConfigDict, Field, PlainValidator, WithJsonSchema, model_validator
 
+from neardup.records import ShownId, shown_id
 from neardup.source.parse import LONGEST_NAME, MAX_ID, id_of, name_of, parse_time, printable
 
 if TYPE_CHECKING:
     from neardup.http.problems import Refused
 
-ShownId = int | str
+SIMILARITY = "The similarity of the pair, 0 to 1: the larger share of either story's words that is copied."
 MOST_STORIES = 100  # in one batch
 ID_SCHEMA = {
     "anyOf": [
@@ -40,11 +41,6 @@ class StoryId(NamedTuple):
 def story_id_of(listed: ShownId) -> StoryId:
     """The story with this id in a listing.  Raises ValueError for a text that is no id."""
     return StoryId(id_of(str(listed)), name_of(str(listed)))
-
-
-def shown_id(number: int, name: str | None) -> ShownId:
-    """The id of a story on record as a listing has it."""
-    return number if name is None else name
 
 
 # What a client sends.
@@ -209,6 +205,7 @@ class Match(Answer):
     published_at: str | None
     catalogue: str | None = Field(description="The catalogue of a work of the reference; null for a story.")
     kind: str = Field(description="`exact`, `near`, `similar`, `partial`, `transliterated`, `passage` or `rewritten`.")
+    similarity: float = Field(description=SIMILARITY)
     scores: Scores
     estimated: bool = Field(description="Whether the match's text was missing, so that the scores are estimates.")
     spans: list[Span]
@@ -220,6 +217,10 @@ class CheckAnswer(Answer):
     story_id: ShownId | None
     verdict: Verdict
     similarity: float = Field(description="The share of the words that stand in earlier stories by others, 0 to 1.")
+    left_out: ShownId | None = Field(
+        default=None,
+        description="Of a check: the `story_id`, if a story is on record under it, which is no match of itself.",
+    )
     matches: list[Match]
     words: int
     fingerprint_version: str
@@ -290,6 +291,7 @@ class RecordedMatch(Answer):
     published_at: str | None
     catalogue: str | None = Field(description="The catalogue of a work of the reference; null for a story.")
     kind: str
+    similarity: float = Field(description=SIMILARITY)
     status: str = Field(description="`open`, or the verdict of a moderator.")
     scores: Scores
     estimated: bool
@@ -327,6 +329,7 @@ class CompareAnswer(Answer):
     """What two stories share; in the scores, the story is a and the match is b."""
 
     kind: str | None = Field(description="The kind of the match by the configured thresholds; null if neither copies.")
+    similarity: float = Field(description=SIMILARITY)
     scores: Scores
     share_a: float = Field(description="The share of a's words that stand in `spans_a`.")
     share_b: float

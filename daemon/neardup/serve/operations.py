@@ -24,7 +24,7 @@ from neardup.query.check import Match as FoundMatch
 from neardup.query.compare import common_of, describe_stories, load_story
 from neardup.query.evidence import LoadedStory, find_evidence, thresholds_of
 from neardup.query.proof import prove
-from neardup.records import Limit, Mark, MarkReason, Skip, Spans, rfc3339
+from neardup.records import Limit, Mark, MarkReason, Skip, Spans, rfc3339, shown_id
 from neardup.serve import messages
 from neardup.serve.messages import (
     BatchAnswer,
@@ -52,7 +52,6 @@ from neardup.serve.messages import (
     StoryRequest,
     TextRequest,
     problem_of,
-    shown_id,
     story_id_of,
 )
 from neardup.serve.service import Deadline, ServiceParts
@@ -194,6 +193,7 @@ def _answer_of(result: CheckResult, story_id: StoryId | None, deadline: Deadline
         story_id=None if story_id is None else story_id.shown,
         verdict=result.verdict,
         similarity=result.similarity,
+        left_out=result.left_out,
         matches=[_match_of(match) for match in result.matches],
         words=result.words,
         fingerprint_version=result.fingerprint_version,
@@ -205,13 +205,14 @@ def _answer_of(result: CheckResult, story_id: StoryId | None, deadline: Deadline
 
 def _match_of(match: FoundMatch) -> Match:
     return Match(
-        story_id=shown_id(match.story_id, match.name),
+        story_id=match.story_id,
         title=match.title,
         author_id=match.author_id,
         path=match.path,
         published_at=rfc3339(match.published_at),
         catalogue=match.catalogue,
         kind=match.kind,
+        similarity=match.similarity,
         scores=Scores.model_validate(match, from_attributes=True),
         estimated=match.estimated,
         spans=[
@@ -302,6 +303,7 @@ async def compare(parts: ServiceParts, request: CompareRequest, deadline: Deadli
     found = await asyncio.to_thread(find_evidence, a, b, thresholds_of(parts.config.detection, a, b), common)
     return CompareAnswer(
         kind=found.kind,
+        similarity=found.similarity or 0.0,
         scores=Scores.model_validate(found, from_attributes=True),
         share_a=found.share_a or 0.0,
         share_b=found.share_b or 0.0,
@@ -321,7 +323,7 @@ async def story_of(parts: ServiceParts, story_id: StoryId, _: Deadline) -> Store
     if found is None:
         raise _refuse_unknown_story(story_id)
     return Stored(
-        story_id=shown_id(found.story_id, found.name),
+        story_id=found.shown,
         language=found.language,
         title=found.title,
         author_id=found.author_id,
@@ -386,6 +388,7 @@ def _recorded_match(row: Mapping[str, Any], story_id: int, own: Spans, other: Sp
         published_at=rfc3339(row[f"{side}_published_at"]),
         catalogue=row["catalogue"] if is_later else None,
         kind=row["kind"],
+        similarity=row["similarity"],
         status=row["status"],
         scores=Scores(
             hamming=row["hamming"],

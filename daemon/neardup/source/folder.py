@@ -118,7 +118,7 @@ class Folder:
             try:
                 guess = self._guess(file)
             except UnknownScript as error:
-                return BadRow(str(file.id), Dead.BAD_LANGUAGE, f"{file.path}: {error}", position)
+                return BadRow(str(file.id), Dead.BAD_LANGUAGE, f"{file.path}: {error}", position, file.path)
             language = guess.language
             self.guessed[language] += 1
             self.unsure += guess.confidence < SURE

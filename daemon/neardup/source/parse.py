@@ -15,14 +15,13 @@ import xxhash
 
 from neardup.core.columns import ListedBlock, StoryColumns
 from neardup.core.languages import Languages
-from neardup.records import BadRow, Dead, Language, ListedRow, Story
+from neardup.records import FIRST_ID_OF_NAMES, BadRow, Dead, Language, ListedRow, Story
 from neardup.source import in_blocks
 from neardup.source.rows import PlainRows, Row
 
 MAX_ID = 2**63 - 1
 DIGITS_OF_MAX_ID = 19
 DIGITS = re.compile(r"[0-9]{1,19}")
-FIRST_ID_OF_NAMES = 2**62  # the ids that platforms count are smaller
 ROW_KEY = "row:"  # begins the key of a row that describes no story
 LONGEST_NAME = 1000  # characters
 REFERENCE = "reference:"  # begins the names of works

@@ -3,7 +3,7 @@
 import time
 from collections.abc import Callable
 from dataclasses import dataclass
-from functools import reduce
+from functools import partial, reduce
 from typing import Any
 
 from pyspark.sql import Column, DataFrame, SparkSession, Window
@@ -12,6 +12,7 @@ from pyspark.sql import functions as f
 from neardup.config import Config
 from neardup.core.fingerprint.word_hashes import PassageHashes
 from neardup.core.verify.clusters import Policy
+from neardup.moderation.export.tables import MEMBERS, STORIES, WHOLE_PAIRS
 from neardup.pipeline.fingerprint_file import TIMES, list_versions, make_schema
 from neardup.records import Language
 from neardup.source.documents import Columns
@@ -23,8 +24,8 @@ from neardup.spark.candidates import (
     find_shared_hashes,
 )
 from neardup.spark.reading import FINGERPRINTED, READ, Reading, list_configured, list_table, make_reader
-from neardup.spark.results import find_clusters, find_copying_stories, list_members
-from neardup.spark.verification import verify_pairs
+from neardup.spark.results import find_clusters, find_copying_stories, list_members, show_ids
+from neardup.spark.verification import NAMES, verify_pairs
 
 STORIES_PER_TASK = 20_000  # read by one task: losing it costs half a minute of one core
 # A task that reads holds whole row groups, compressed: four of Parquet's 128 MiB, of texts, fill a heap of 1 GiB.
@@ -85,10 +86,13 @@ class Job:
                 pairs, texts, works, common=self._common, config=self._config, flagged_at=self._started_at
             )
             assessed = self._stage("_work/assessed", found).where("kind IS NOT NULL")
-        clustered = self._stage("clusters", list_members(find_clusters(assessed, self._checkpoint), texts, self._keep))
-        flags = self._stage("flags", _with_clusters(assessed, clustered))
+        clustered = self._checkpoint(find_clusters(assessed, self._checkpoint), "_work/clustered")
+        named = texts.where("name IS NOT NULL").select("id", "name")
+        show = partial(show_ids, named=None if named.isEmpty() else named)
+        self._stage("clusters", show(list_members(clustered, texts, self._keep), MEMBERS))
+        flags = self._stage("flags", show(_with_clusters(assessed, clustered).drop(*NAMES), WHOLE_PAIRS))
         self._count(flags, "flagged", "kind")
-        self._stage("stories", find_copying_stories(flags))
+        self._stage("stories", show(find_copying_stories(assessed), STORIES))
         self._stage("counts", reduce(lambda counts, more: counts.unionByName(more), self._counts).coalesce(1))
         self._remove("_work")
 

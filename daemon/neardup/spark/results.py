@@ -20,7 +20,7 @@ from pyspark.sql import functions as f
 from neardup.core.verify.clusters import Policy
 from neardup.ledger.similarities import row_of
 from neardup.moderation.export.formats import schema_of, type_times
-from neardup.moderation.export.tables import MEMBERS, STORIES, story_row
+from neardup.moderation.export.tables import MEMBERS, STORIES, Table, story_row
 from neardup.records import NO_SPANS, Spans
 from neardup.spark.session import Batches, in_microseconds, spark_schema
 
@@ -89,7 +89,7 @@ def list_members(clustered: DataFrame, stories: DataFrame, policy: Policy) -> Da
 
     The members that are kept are those of `core.verify.keep.kept`; a cluster may be too large for one list of them.
     """
-    named = f.coalesce("title", "page_title", "path", f.col("id").cast("string"))
+    named = f.coalesce("title", "page_title", "path", "name", f.col("id").cast("string"))
     described = (
         stories.join(clustered, stories["id"] == clustered["story_id"])
         .withColumn("title", named)
@@ -108,6 +108,21 @@ def _best_first(policy: Policy) -> list[Column]:
     before: dict[Policy, Column] = {"newest": published.desc_nulls_last(), "longest": f.col("words").desc()}
     earliest_first = [(f.col("id") >= 0).asc(), published.asc_nulls_last(), f.col("id").asc()]
     return [*([before[policy]] if policy in before else []), *earliest_first]
+
+
+def show_ids(frame: DataFrame, table: Table, named: DataFrame | None) -> DataFrame:
+    """A frame with the columns of a table, its ids as `ledger.names` shows them: texts, if stories have names.
+
+    `named` has the columns id and name, and is None if no story has a name.
+    """
+    columns = frame.columns
+    if named is None:
+        return frame
+    for column in table.story_ids:
+        shown = named.select(f.col("id").alias(column), f.col("name").alias("shown"))
+        frame = frame.join(shown, column, "left")
+        frame = frame.withColumn(column, f.coalesce("shown", f.col(column).cast("string"))).drop("shown")
+    return frame.select(columns)
 
 
 def find_copying_stories(flags: DataFrame) -> DataFrame:

@@ -15,11 +15,12 @@ from neardup.core.fingerprint.word_hashes import PassageHashes
 from neardup.core.publication_order import sort_key
 from neardup.core.verify.alignment import NO_HASHES
 from neardup.core.verify.scores import ComparedPair, assess_all
+from neardup.core.verify.spans import similarity_of
 from neardup.core.verify.text import Text
 from neardup.core.verify.tiers import COPIED_WORDS, kinds_of_passages, tier_of
 from neardup.moderation.export.formats import schema_of, type_times
 from neardup.moderation.export.tables import PAIRS, WHOLE_PAIRS, export_row
-from neardup.records import Assessment, Candidate, Language, PairedStory, Spans
+from neardup.records import Assessment, Candidate, Language, PairedStory, Spans, shown_id
 from neardup.spark.session import Batches, in_microseconds, spark_schema
 
 FACTS = (
@@ -29,6 +30,7 @@ FACTS = (
 BROADCAST_BYTES = 64 << 20  # of the works' texts: the driver and each executor hold them
 TEXTS_HELD = 64  # by one task: pairs come sorted by their first story
 PAIRS_AT_A_TIME = TEXTS_HELD // 2
+NAMES = "story_name", "matched_name"  # by which the outputs show the ids
 ONLY_IN_A_LEDGER = (
     "flag_id", "context", "story_known_since", "matched_known_since", "verdict", "moderator", "note", "decided_at",
     "undone_at", "undone_by",
@@ -45,6 +47,7 @@ def verified_schema() -> pa.Schema:
         "hidden": pa.bool_(),
         "story_language": pa.string(),
         "story_words": pa.int64(),
+        **dict.fromkeys(NAMES, pa.string()),
     }
     return in_microseconds(
         pa.schema([*schema_of(WHOLE_PAIRS), *(pa.field(name, kind) for name, kind in further.items())])
@@ -144,6 +147,7 @@ def _flag(
     exported: dict[str, Any] = dict.fromkeys(ONLY_IN_A_LEDGER) | {
         "kind": assessment.kind,
         "language": pair.language,
+        "similarity": similarity_of(assessment, pair.a.words, pair.b.words),
         "hamming": signals.hamming,
         "jaccard": signals.jaccard,
         "containment": containment[story],
@@ -159,7 +163,8 @@ def _flag(
     }
     for prefix, side in (("story", story), ("matched", matched)):
         exported |= {f"{prefix}_{name}": row[f"{name}_{side}"] for name in FACTS}
-        exported[f"{prefix}_title"] = row[f"title_{side}"] or row[f"path_{side}"] or str(row[f"id_{side}"])
+        shown = shown_id(row[f"id_{side}"], row[f"name_{side}"])
+        exported[f"{prefix}_title"] = row[f"title_{side}"] or row[f"path_{side}"] or str(shown)
     result = type_times(export_row(exported, {}), PAIRS)
     is_own = result["same_author"] and tier.reuse_expected
     return result | {
@@ -168,6 +173,8 @@ def _flag(
         "hidden": bool(is_own) and config.detection.same_author == "hide",
         "story_language": row[f"language_{story}"],
         "story_words": row[f"words_{story}"],
+        "story_name": row[f"name_{story}"],
+        "matched_name": row[f"name_{matched}"],
         "signals": json.dumps(dict(signals.extra)) if signals.extra else None,
         "story_spans": _json(spans[story]),
         "matched_spans": _json(spans[matched]),

@@ -58,7 +58,7 @@ def test_every_view_of_a_page_fits_its_window(asha: Moderator) -> None:
     """The pages themselves fit as test_small_windows tries them."""
     for name, path in {
         "order": "/?sort=stories&status=every",
-        "filters": "/?status=every&score=0.5",
+        "filters": "/?status=every&similarity=0.5",
         "nothing": "/?status=judged",
         "pair": "/pair/4104002/4104005?at=19",
         "near": "/pair/4100001/4100007?at=11",
@@ -106,9 +106,9 @@ def test_filters_limit_the_queue(asha: Moderator, desk: Desk) -> None:
     expect(page.locator("a.row")).to_have_count(len(listed(desk, CaseSelection(languages=(HINDI,), kind=NEAR))))
     asha.go("/")
     page.get_by_text("Filters").click()
-    page.get_by_label("Score, at least").fill("0.6")
+    page.get_by_label("Author").fill("7001")
     page.get_by_role("button", name="Filter").click()
-    expect(page.locator("a.row")).to_have_count(len(listed(desk, CaseSelection(score=0.6))[:10]))
+    expect(page.locator("a.row")).to_have_count(len(listed(desk, CaseSelection(author="7001"))[:10]))
     page.get_by_role("link", name="All", exact=True).first.click()
     expect(page.locator("a.row")).to_have_count(len(listed(desk, CaseSelection())[:10]))
 

@@ -34,10 +34,10 @@ def test_pair_original_and_weakest_are_drawn(found: list[Edge], published: dict[
     assert [member.number for member in drawn.members] == [cluster.stories.index(story) + 1 for story in stories]
     assert {member.letter: member.story_id for member in drawn.members if member.letter} == {"A": pair[0], "B": pair[1]}
     assert {member.title for member in drawn.members} <= {"A title", None}
-    assert sorted((edge.a.story_id, edge.b.story_id, edge.score) for edge in drawn.edges) == sorted(
+    assert sorted((edge.a.story_id, edge.b.story_id, edge.similarity) for edge in drawn.edges) == sorted(
         edge for edge in inside if edge[0] in stories and edge[1] in stories
     )
-    assert [edge.score for edge in drawn.edges if edge.weakest] == [cluster.weakest[2]]
+    assert [edge.similarity for edge in drawn.edges if edge.weakest] == [cluster.weakest[2]]
     assert [{edge.a.story_id, edge.b.story_id} for edge in drawn.edges if edge.shown] == [set(pair)]
 
 

@@ -30,11 +30,11 @@ from tests.support.exported_pairs import of_csv, read_csv, read_jsonl
 from tests.support.languages import BENGALI, ENGLISH, GUJARATI, HINDI, MALAYALAM, ODIA, PUNJABI, TAMIL, TEXTS
 
 COLUMN_CONTRACT = (
-    "flag_id kind language story_id matched_id hamming jaccard containment matched_containment longest_run_words "
-    "story_title matched_title story_author_id matched_author_id same_author story_published_at matched_published_at "
-    "earlier_id status flagged_at fingerprint_version cluster_id cluster_size estimated context story_path "
-    "matched_path copied_words story_name matched_name publication_order story_updated_at matched_updated_at "
-    "story_known_since matched_known_since verdict moderator note decided_at undone_at undone_by "
+    "flag_id kind language story_id matched_id similarity hamming jaccard containment matched_containment "
+    "longest_run_words story_title matched_title story_author_id matched_author_id same_author "
+    "story_published_at matched_published_at earlier_id status flagged_at fingerprint_version cluster_id "
+    "cluster_size estimated context story_path matched_path copied_words publication_order story_updated_at "
+    "matched_updated_at story_known_since matched_known_since verdict moderator note decided_at undone_at undone_by "
     "catalogue licence"
 )
 NOON = 1_795_176_000_000
@@ -145,14 +145,14 @@ def test_all_columns_of_a_row(language: Language) -> None:
     db.execute("UPDATE flags SET flagged_at = ?", (NOON,))
     db.execute("UPDATE stories SET known_since = ?", (known_since,))
     want = {
-        "flag_id": 1, "kind": "exact", "language": language, "story_id": 1, "matched_id": 2, "hamming": 0,
-        "jaccard": 1.0, "containment": 1.0, "matched_containment": 1.0, "longest_run_words": 100, "story_title": title,
-        "matched_title": "b", "story_author_id": "7", "matched_author_id": "7", "same_author": True,
+        "flag_id": 1, "kind": "exact", "language": language, "story_id": 1, "matched_id": 2, "similarity": 1.0,
+        "hamming": 0, "jaccard": 1.0, "containment": 1.0, "matched_containment": 1.0, "longest_run_words": 100,
+        "story_title": title, "matched_title": "b", "story_author_id": "7", "matched_author_id": "7",
+        "same_author": True,
         "story_published_at": "2026-11-20T12:00:00Z", "matched_published_at": "2026-11-20T11:59:59.999Z",
         "earlier_id": 2, "status": "open", "flagged_at": "2026-11-20T12:00:00Z", "fingerprint_version": "v1",
         "cluster_id": 2, "cluster_size": 2, "estimated": False,
         "context": None, "story_path": None, "matched_path": None, "copied_words": 100,
-        "story_name": None, "matched_name": None,
         "publication_order": "2 was published less than a second before 1, by the listing",
         "story_updated_at": None, "matched_updated_at": None, "story_known_since": rfc3339(known_since),
         "matched_known_since": rfc3339(known_since), "verdict": None, "moderator": None, "note": None,

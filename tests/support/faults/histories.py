@@ -37,7 +37,7 @@ SEEN = {
     " FROM candidates WHERE hamming IS NOT NULL AND verified_at IS NOT NULL",
     "pending": "SELECT a, b FROM candidates WHERE verified_at IS NULL",
     "similarities": "SELECT * FROM similarities",
-    "cases": "SELECT case_id, lead, similarity, severity, score, kinds, statuses, flags, open_flags, stories,"
+    "cases": "SELECT case_id, lead, similarity, severity, kinds, statuses, flags, open_flags, stories,"
     " is_ordered FROM cases",
     "common passages": "SELECT DISTINCT hash FROM common_passages",
     "stories": "SELECT id, language, text_hash FROM stories",

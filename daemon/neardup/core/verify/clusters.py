@@ -14,7 +14,7 @@ from typing import Literal, NamedTuple, get_args
 from neardup.core.publication_order import earliest, sort_key
 from neardup.records import is_work
 
-Edge = tuple[int, int, float]  # two stories and their score, 0 to 1
+Edge = tuple[int, int, float]  # two stories and their similarity, 0 to 1
 
 Policy = Literal["earliest", "newest", "longest", "reference"]
 POLICIES: tuple[Policy, ...] = get_args(Policy)

@@ -1,4 +1,5 @@
-"""Spans of copied words, (n, 2) int32: [start, end) in the words of a text, and the share of the text that they are.
+"""Spans of copied words, (n, 2) int32: [start, end) in the words of a text, the share of the text that they are, and
+the similarity of a pair, which follows from the shares.
 
 The share of a story that stands in another, and in all its sources together, is that of the words of its spans: the
 passages with the edits inside them, without common passages.
@@ -6,12 +7,27 @@ passages with the edits inside them, without common passages.
 
 import numpy as np
 
-from neardup.records import Spans
+from neardup.records import Assessment, Spans
+
+BITS = 128  # of a SimHash
 
 
 def share_of(copied: int, words: int) -> float:
     """The share of copied words, from 0 to 1."""
     return min(copied / words, 1.0) if words else 0.0
+
+
+def similarity_of(found: Assessment, words_a: int, words_b: int) -> float:
+    """The similarity of a pair of texts with so many words, 0 to 1: the larger share of either that is copied.
+
+    Where a text is missing, it is estimated: the larger containment, or the share of equal bits of the SimHashes.
+    """
+    signals = found.signals
+    if signals.jaccard is None:
+        return 1 - signals.hamming / BITS
+    if signals.estimated:
+        return signals.containment
+    return max(share_of(words_in(found.spans_a), words_a), share_of(words_in(found.spans_b), words_b))
 
 
 def words_in(spans: Spans) -> int:

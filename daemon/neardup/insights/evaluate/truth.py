@@ -5,6 +5,7 @@ import sqlite3
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass
+from itertools import chain
 from pathlib import Path
 from typing import Any
 
@@ -14,6 +15,9 @@ from neardup.errors import Misuse
 from neardup.insights.evaluate import precision
 from neardup.insights.evaluate.precision import precision_by_verdicts
 from neardup.insights.evaluate.tables import ALL, SHOWN_PAIRS, Facts, Table, decimal, interval
+from neardup.ledger import names
+from neardup.records import ShownId
+from neardup.source.parse import id_of
 
 MUST_BE_FOUND_FROM = 0.55  # a pair with at least this Jaccard similarity or containment must be found
 FALSE_BELOW = 0.45  # a flagged pair with both scores below this is false; between the two, either result is right
@@ -23,8 +27,9 @@ Pair = tuple[int, int]
 
 @dataclass(frozen=True, slots=True)
 class Label:
-    """The label of a pair; a score that the line does not give is None."""
+    """The label of a pair, `listed` by its ids, that of the lower integer first; an unknown score is None."""
 
+    listed: tuple[ShownId, ShownId]
     kind: str | None
     language: str | None
     jaccard: float | None
@@ -64,6 +69,8 @@ class Flag:
 def read_labels(path: Path) -> dict[Pair, Label]:
     """Read the labels by pair, the smaller id first, from JSON lines with a, b and optionally kind, lang, j, c.
 
+    An id is an integer or a name, as in the listing.
+
     Raises Misuse, which names the line that is wrong.
     """
     labels: dict[Pair, Label] = {}
@@ -89,19 +96,20 @@ def _label(line: Any) -> tuple[Pair, Label]:
     """Raises ValueError."""
     if not isinstance(line, dict):
         raise ValueError("not an object")
-    a, b = (_integer(line, name) for name in ("a", "b"))
+    listed = sorted((_id(line, name) for name in ("a", "b")), key=lambda shown: id_of(str(shown)))
+    a, b = (id_of(str(shown)) for shown in listed)
     if a == b:
-        raise ValueError(f"a and b are the same story, {a}")
+        raise ValueError(f"a and b are the same story, {listed[0]}")
     texts = [line.get(name) for name in ("kind", "lang")]
     if not all(text is None or isinstance(text, str) for text in texts):
         raise ValueError("kind and lang are strings")
-    return (min(a, b), max(a, b)), Label(texts[0], texts[1], _score(line, "j"), _score(line, "c"))
+    return (a, b), Label((listed[0], listed[1]), texts[0], texts[1], _score(line, "j"), _score(line, "c"))
 
 
-def _integer(line: Mapping[str, Any], name: str) -> int:
+def _id(line: Mapping[str, Any], name: str) -> ShownId:
     value = line.get(name)
-    if not isinstance(value, int) or isinstance(value, bool):
-        raise ValueError(f"{name} is {value!r}, not an integer" if name in line else f"no {name}")
+    if not isinstance(value, int | str) or isinstance(value, bool):
+        raise ValueError(f"{name} is {value!r}, neither an integer nor a name" if name in line else f"no {name}")
     return value
 
 
@@ -130,6 +138,7 @@ def score_flags(db: sqlite3.Connection, labels: Mapping[Pair, Label]) -> dict[st
             found[group] += 1
             flagged_as[*group, flags[pair].kind] += 1
     false = {pair: flag for pair, flag in flags.items() if _is_false(labels.get(pair))}
+    shown = names.shown_ids(db, chain.from_iterable(false))
     by_language = Counter(flag.language for flag in flags.values())
     false_by_language = Counter(flag.language for flag in false.values())
     return {
@@ -154,7 +163,7 @@ def score_flags(db: sqlite3.Connection, labels: Mapping[Pair, Label]) -> dict[st
         "verdicts": precision_by_verdicts(db),
         "misses": [_miss(pair, wanted[pair], languages) for pair in _worst(wanted, flags)],
         "false_flags": [
-            _false_flag(pair, flag, labels.get(pair))
+            _false_flag((shown[pair[0]], shown[pair[1]]), flag, labels.get(pair))
             for pair, flag in sorted(false.items(), key=lambda item: (_score_of(item[1], labels.get(item[0])), item[0]))
         ],
     }
@@ -190,17 +199,17 @@ def _score_of(flag: Flag, label: Label | None) -> float:
 
 def _miss(pair: Pair, label: Label, languages: Mapping[int, str]) -> dict[str, Any]:
     return {
-        "a": pair[0],
-        "b": pair[1],
+        "a": label.listed[0],
+        "b": label.listed[1],
         "language": languages.get(pair[0]) or languages.get(pair[1]) or label.language,
         "kind": label.expected_kind,
         "j": label.jaccard,
         "c": label.containment,
-        "not_in_ledger": [story for story in pair if story not in languages],
+        "not_in_ledger": [shown for shown, story in zip(label.listed, pair, strict=True) if story not in languages],
     }
 
 
-def _false_flag(pair: Pair, flag: Flag, label: Label | None) -> dict[str, Any]:
+def _false_flag(pair: tuple[ShownId, ShownId], flag: Flag, label: Label | None) -> dict[str, Any]:
     return {
         "a": pair[0],
         "b": pair[1],

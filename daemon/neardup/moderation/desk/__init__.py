@@ -1,6 +1,6 @@
 """The review desk: a local web application where moderators read cases of flagged pairs and give their verdicts.
 
-    /                               the cases; ?language= kind= status= score= similarity= author= authors= since=
+    /                               the cases; ?language= kind= status= similarity= author= authors= since=
                                     until= inbox= sort= page=
     /case/ID                        the case of a story, with the query of the queue of cases and the position at=;
                                     page= of its pairs

@@ -18,8 +18,9 @@ POST /api/meaning/A/B/undo      undo the latest verdict
 
 import json
 import sqlite3
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import asdict
+from itertools import chain
 from typing import Annotated, Any, TypeVar
 
 from aiohttp import web
@@ -27,7 +28,7 @@ from pydantic import AfterValidator, BaseModel, ConfigDict, Field
 
 from neardup.http.problems import UNAUTHENTICATED, ProblemType, Refused
 from neardup.http.requests import BODY_SECONDS, expect_json, holder_of_token, parse_json, read_body
-from neardup.ledger import case_queue, cases, flags, meaning_flags, verdicts
+from neardup.ledger import case_queue, cases, flags, meaning_flags, names, verdicts
 from neardup.ledger.case_queue import Counts
 from neardup.ledger.cases import Lease
 from neardup.ledger.marks import of_stories
@@ -38,15 +39,16 @@ from neardup.moderation.desk.pair import pair_of
 from neardup.moderation.desk.parts import announce_undo, announce_verdict, desk_of
 from neardup.moderation.desk.queues import CaseQueue, MeaningQueue, Pair, case_queue_of, meaning_queue_of, number_in
 from neardup.moderation.desk.story import story_of
-from neardup.moderation.export.tables import meaning_row
-from neardup.records import Marks, Verdict, rfc3339
+from neardup.moderation.export.tables import MEANING_PAIRS, meaning_row
+from neardup.records import Marks, ShownId, Verdict, rfc3339
 
 SHOWN_PAIRS = 1_000
 PAIR_FIELDS = (
-    "flag_id", "kind", "status", "story_id", "story_name", "story_title", "story_author_id", "matched_id",
-    "matched_name", "matched_title", "matched_author_id", "copied_words",
+    "flag_id", "kind", "similarity", "status", "story_id", "story_title", "story_author_id", "matched_id",
+    "matched_title", "matched_author_id", "copied_words",
 )  # fmt: skip
 Json = dict[str, Any]
+PAIR_IDS = "story_id", "matched_id"
 PAGE_SIZE, LARGEST_PAGE = 50, 200
 NO_CASE = ProblemType("no-case", 404, "The story is in no case")
 NO_PAIR = ProblemType("no-pair", 404, "The two stories are no translated or retold pair")
@@ -58,11 +60,12 @@ Note = Annotated[str, AfterValidator(clean_note), Field(max_length=MAX_NOTE_LENG
 def queue_object(db: sqlite3.Connection, queue: CaseQueue, first: int, limit: int) -> Json:
     """A part of a queue of cases, from position `first`, with how many cases there are."""
     rows = case_queue.select(db, queue.selection, queue.order, limit=limit, offset=first)
+    shown = names.shown_ids(db, chain.from_iterable((row["case_id"], row["lead"]) for row in rows))
     held = cases.leases_held(db, [row["case_id"] for row in rows])
     marks = of_stories(db, [row["lead"] for row in rows])
     return {
         "counts": _counts(case_queue.count_by_filter(db, queue.selection)),
-        "cases": [_case(row, held.get(row["case_id"]), marks.get(row["lead"], ())) for row in rows],
+        "cases": [_case(row, shown, held.get(row["case_id"]), marks.get(row["lead"], ())) for row in rows],
     }
 
 
@@ -73,11 +76,12 @@ def case_object(db: sqlite3.Connection, case_id: int) -> Json | None:
         return None
     is_open, decided = deciding.list_open_and_decided(db, case_id)
     pairs = flags.list_pairs(db, [*is_open, *decided][:SHOWN_PAIRS])
+    shown = names.shown_ids(db, (case_id, row["lead"]))
     marks = of_stories(db, [row["lead"]]).get(row["lead"], ())
-    return _case(row, cases.leases_held(db, [case_id]).get(case_id), marks) | {
+    return _case(row, shown, cases.leases_held(db, [case_id]).get(case_id), marks) | {
         "seen": verdicts.state(db, is_open),
         "decided_seen": verdicts.state(db, decided),
-        "evidence": [{name: pair[name] for name in PAIR_FIELDS} for pair in pairs],
+        "evidence": [{name: pair[name] for name in PAIR_FIELDS} for pair in names.show_ids(db, pairs, PAIR_IDS)],
         "decisions": [_decision_object(given) for given in verdicts.of_case(db, case_id)],
     }
 
@@ -87,13 +91,14 @@ def decision_object(db: sqlite3.Connection, number: int) -> Json | None:
     found = read_decision(db, number)
     if found is None:
         return None
+    shown = names.shown_ids(db, chain(found.cases, *found.pairs))
     return {
         "decision": number,
         "verdict": found.verdict,
         "moderator": found.moderator,
         "is_undone": found.is_undone,
-        "cases": sorted(found.cases),
-        "pairs": [list(pair) for pair in found.pairs],
+        "cases": [shown[case_id] for case_id in sorted(found.cases)],
+        "pairs": [[shown[a], shown[b]] for a, b in found.pairs],
         "seen": found.seen,
     }
 
@@ -103,13 +108,12 @@ def lease_object(lease: Lease) -> Json:
     return {"moderator": lease.moderator, "until": rfc3339(lease.until)}
 
 
-def _case(row: sqlite3.Row, lease: Lease | None, marks: Marks) -> Json:
+def _case(row: sqlite3.Row, shown: Mapping[int, ShownId], lease: Lease | None, marks: Marks) -> Json:
     return {
-        "case_id": row["case_id"],
+        "case_id": shown[row["case_id"]],
         "language": row["language"],
         "lead": {
-            "story_id": row["lead"],
-            "name": row["name"],
+            "story_id": shown[row["lead"]],
             "title": row["title"],
             "author_id": row["author"],
             "published_at": None if row["published_at"] is None else rfc3339(row["published_at"]),
@@ -117,7 +121,6 @@ def _case(row: sqlite3.Row, lease: Lease | None, marks: Marks) -> Json:
             "marks": list(map(asdict, marks)),
         },
         "similarity": row["similarity"],
-        "score": row["score"],
         "kinds": row["kinds"].strip(",").split(","),
         "statuses": row["statuses"].strip(",").split(","),
         "catalogues": [name for name in row["catalogues"].split(",") if name],
@@ -361,7 +364,8 @@ def _meaning_pair_object(db: sqlite3.Connection, pair: Pair) -> Json | None:
 def _meaning_object(db: sqlite3.Connection, row: sqlite3.Row) -> Json:
     """The columns of the export, and `seen`, which a verdict asks for."""
     chunks = [dict(zip(("a", "b", "cosine"), chunk_pair, strict=True)) for chunk_pair in json.loads(row["chunks"])]
-    return {**meaning_row(row), "chunks": chunks, "seen": str(meaning_flags.state(db, row["a"], row["b"]))}
+    [shown] = names.show_ids(db, [meaning_row(row)], MEANING_PAIRS.story_ids)
+    return {**shown, "chunks": chunks, "seen": str(meaning_flags.state(db, row["a"], row["b"]))}
 
 
 MEANING_ROUTES = (

@@ -67,14 +67,13 @@ def case_queue_of(query: Mapping[str, str], config: Config, moderator: Moderator
         return query.get(name, "").strip() or None
 
     language, kind, status, authors = value("language"), value("kind"), value("status"), value("authors")
-    score, similarity, since, until = value("score"), value("similarity"), value("since"), value("until")
+    similarity, since, until = value("similarity"), value("since"), value("until")
     inbox = value("inbox")
     try:
         selection = CaseSelection(
             languages=(config.registry.find(language),) if language else moderator.languages,
             kind=tier_of(kind).kind if kind else None,
             status=STATUSES[STATUSES.index(status or OPEN)],
-            score=share_of(score) if score else None,
             similarity=share_of(similarity) if similarity else None,
             author=value("author"),
             authors=Authors(authors) if authors else None,
@@ -97,7 +96,6 @@ def case_query_of(queue: CaseQueue, **more: object) -> str:
         "language": selection.languages[0] if len(selection.languages) == 1 else None,
         "kind": selection.kind,
         "status": None if selection.status == OPEN else selection.status,
-        "score": selection.score,
         "similarity": selection.similarity,
         "author": selection.author,
         "authors": selection.authors,

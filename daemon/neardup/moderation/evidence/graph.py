@@ -35,11 +35,11 @@ class Member:
 
 @dataclass(frozen=True, slots=True)
 class DrawnEdge:
-    """The flag between two members; `score`, 0 to 1, is the largest of its scores."""
+    """The flag between two members, with the `similarity` of the pair, 0 to 1."""
 
     a: Member
     b: Member
-    score: float
+    similarity: float
     weakest: bool
     shown: bool  # whether it is the pair on the page
 
@@ -92,8 +92,8 @@ def lay_out(cluster: Cluster, edges: Sequence[Edge], pair: tuple[int, ...], know
         for n, story in enumerate(members_drawn)
     }
     drawn_edges = [
-        DrawnEdge(members[a], members[b], score, {a, b} == set(cluster.weakest[:2]), {a, b} == set(pair))
-        for a, b, score in sorted(edges)
+        DrawnEdge(members[a], members[b], similarity, {a, b} == set(cluster.weakest[:2]), {a, b} == set(pair))
+        for a, b, similarity in sorted(edges)
         if a in members and b in members
     ]
     drawn_edges.sort(key=lambda edge: (edge.weakest, edge.shown))  # later edges are drawn on top

@@ -69,19 +69,20 @@ def _pair_header(facts: Evidence) -> Table:
 
 
 def _name(about: StoryFacts) -> str:
-    return plain(about.file or f"story {about.name or about.story_id}")
+    return plain(about.file or f"story {about.story_id}")
 
 
 def _findings(facts: Evidence) -> list[str]:
     assert facts.share_a is not None
     assert facts.share_b is not None
+    similarity = "" if facts.similarity is None else f"similarity {percent(facts.similarity)}"
     shares = f"{percent(facts.share_a)} of A is also in B, {percent(facts.share_b)} of B in A"
     scores = (
         f"{facts.hamming} of 128 bits differ, Jaccard {facts.jaccard:.2f}, "
         f"containment {facts.containment:.2f} (A in B) and {facts.matched_containment:.2f} (B in A)"
     )
     findings = [
-        "; ".join(filter(None, [shares, _words(facts)])),
+        "; ".join(filter(None, [similarity, shares, _words(facts)])),
         f"{facts.kind or 'not a copy by the configured thresholds'}: {scores}",
     ]
     if facts.rare_words:
@@ -156,7 +157,7 @@ def _story_header(report: SimilarityReport) -> list[Text]:
     else:
         stand = "none of its words is known to be copied from a story by others"
     return [
-        Text(plain(f"story {report.name or report.story_id}  {report.title}"), "bold"),
+        Text(plain(f"story {report.story_id}  {report.title}"), "bold"),
         Text(", ".join(facts)),
         Text(f"similarity {percent(report.similarity)}: {stand}"),
         *([Text(f"marked as {in_words(report.marks)}")] if report.marks else []),
@@ -174,7 +175,7 @@ def _bars(report: SimilarityReport) -> Table:
             Bar(1, 0, source.share, width=BAR_WIDTH),
             f"{source.copied_words:,}",
             Text(source.kind if source.status == "open" else f"{source.kind}, {source.status.replace('_', ' ')}"),
-            Text(plain(f"{source.name or source.story_id} {source.title}")),
+            Text(plain(f"{source.story_id} {source.title}")),
             Text(plain(source.author_id or "")),
             Text(readable_time(source.published_at) if source.published_at else "not known"),
         )
@@ -183,7 +184,7 @@ def _bars(report: SimilarityReport) -> Table:
 
 def _passages(n: int, source: SourceReport) -> list[RenderableType]:
     longest = sorted(source.passages, key=lambda passage: passage.start - passage.end)[:SHOWN_OF_A_SOURCE]
-    parts: list[RenderableType] = [Text(), Text(plain(f"{n}. In story {source.name or source.story_id}"), "bold")]
+    parts: list[RenderableType] = [Text(), Text(plain(f"{n}. In story {source.story_id}"), "bold")]
     parts += [_passage(passage) for passage in sorted(longest, key=lambda passage: passage.start)]
     if not source.passages:
         parts.append(Text("its passages are not known: a text was not available when the pair was verified"))

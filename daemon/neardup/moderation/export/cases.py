@@ -10,11 +10,11 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import TypeVar
 
-from neardup.ledger import case_queue, clusters, flags, similarities
+from neardup.ledger import case_queue, clusters, flags, names, similarities
 from neardup.ledger.case_queue import FlaggedCase
 from neardup.ledger.flags import Selection
 from neardup.ledger.similarities import Similarity
-from neardup.moderation.export.tables import ExportRow, export_row
+from neardup.moderation.export.tables import PAIRS, ExportRow, export_row
 from neardup.records import Kind, Language
 
 MAX_CASES_SHOWN = 200  # shared by languages and kinds; reading the texts of more would burden the store
@@ -57,7 +57,8 @@ def list_cases(db: sqlite3.Connection, chosen: Mapping[FlaggedCase, list[int]]) 
         lead = case.lead if case.lead is not None or not pairs else pairs[0]["story_id"]
         found = None if lead is None else similarities.of_story(db, lead)
         if found is not None and pairs:
-            cases.append(ListedCase(case, found, pairs, case.flags - len(pairs)))
+            shown = list(names.show_ids(db, pairs, PAIRS.story_ids))
+            cases.append(ListedCase(case, found, shown, case.flags - len(pairs)))
     return cases
 
 

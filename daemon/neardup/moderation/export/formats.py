@@ -36,7 +36,6 @@ SIGNS = frozenset("=+-@\u2212")  # LibreOffice also accepts U+2212, the minus si
 MAY_BE_FORMULA = re.compile(r"[^\w\s.,:!?()\u0900-\u0dff]|^[\t\r\n]")  # a fast test that most texts do not match
 CELL_STARTS = re.compile(r"(?<=[;\t\r\n])")
 IGNORED_CATEGORIES = frozenset("CMZ")  # Unicode categories: control, format and unassigned; marks; separators
-SIDES = ("story", "matched", "top_source")  # of which a row has ids and names
 ROWS_PER_GROUP = 10_000
 MAX_ROWS = 1_048_575  # of a sheet, beside the header
 WORKBOOK_OPTIONS = {
@@ -52,7 +51,6 @@ REPLACED_CHARACTERS = str.maketrans("\ufffe\uffff", "\ufffd\ufffd")  # XML forbi
 def write_csv(path: Path, rows: Iterable[ExportRow], table: Table, *, bom: bool = False) -> None:
     """Write CSV by RFC 4180, in UTF-8, with every text quoted and guarded against spreadsheet formulas.
 
-    An id that is a name in the listing is that name.
     Excel needs the byte order mark (`bom`) to recognise UTF-8.
     """
     with path.open("w", encoding="utf-8", newline="") as out:
@@ -61,18 +59,7 @@ def write_csv(path: Path, rows: Iterable[ExportRow], table: Table, *, bom: bool 
         writer = csv.writer(out, quoting=csv.QUOTE_NONNUMERIC)
         writer.writerow(table.columns)
         for row in rows:
-            writer.writerow([_cell(value) for value in _with_names(row, table).values()])
-
-
-def _with_names(row: ExportRow, table: Table) -> ExportRow:
-    """A row with the names of stories in place of the integers that are made from them."""
-    named = [(row["story_id"], row["name"])] if "name" in row else []
-    named += [(row[f"{side}_id"], row[side_name]) for side in SIDES if (side_name := f"{side}_name") in row]
-    name_of = {story_id: name for story_id, name in named if name}
-    return {
-        column: name_of.get(value, value) if column in table.ids - {"flag_id"} else value
-        for column, value in row.items()
-    }
+            writer.writerow([_cell(value) for value in row.values()])
 
 
 def _cell(value: object) -> object:
@@ -105,20 +92,30 @@ def _may_be_formula(text: str) -> bool:
     return False
 
 
-def write_parquet(path: Path, rows: Iterable[ExportRow], table: Table) -> None:
-    """Write typed columns: ids are 64-bit integers, times are in milliseconds and UTC, unknown values are null."""
+def write_parquet(path: Path, rows: Iterable[ExportRow], table: Table, *, with_names: bool = False) -> None:
+    """Write typed columns: times are in milliseconds and UTC, unknown values are null.
+
+    Ids are 64-bit integers; those of stories are texts `with_names`.
+    """
     import pyarrow as pa  # noqa: PLC0415 - it is optional, and takes a third of a second
     from pyarrow import parquet  # noqa: PLC0415
 
-    schema = schema_of(table)
+    schema = schema_of(table, with_names=with_names)
     source = iter(rows)
     with parquet.ParquetWriter(path, schema, compression="zstd") as out:
-        while group := [type_times(row, table) for row in islice(source, ROWS_PER_GROUP)]:
+        while group := [_type_values(row, table, with_names=with_names) for row in islice(source, ROWS_PER_GROUP)]:
             out.write_table(pa.Table.from_pylist(group, schema))
 
 
-def schema_of(table: Table) -> "Schema":
-    """The typed columns of an export."""
+def _type_values(row: ExportRow, table: Table, *, with_names: bool) -> ExportRow:
+    typed = type_times(row, table)
+    if with_names:
+        typed |= {column: None if (shown := row[column]) is None else str(shown) for column in table.story_ids}
+    return typed
+
+
+def schema_of(table: Table, *, with_names: bool = False) -> "Schema":
+    """The typed columns of an export.  The ids of stories are integers, or texts `with_names`."""
     import pyarrow as pa  # noqa: PLC0415 - it is optional, and takes a third of a second
 
     def type_of(column: str) -> "pa.DataType":
@@ -126,6 +123,8 @@ def schema_of(table: Table) -> "Schema":
             return pa.timestamp("ms", tz="UTC")
         if column in table.booleans:
             return pa.bool_()
+        if column in table.story_ids:
+            return pa.string() if with_names else pa.int64()
         if column in table.integers | table.ids:
             return pa.int64()
         return pa.float64() if column in table.floats else pa.string()

@@ -40,16 +40,21 @@ class Table:
     booleans: frozenset[str]
     widths: Mapping[str, int]
 
+    @property
+    def story_ids(self) -> frozenset[str]:
+        """The columns of ids that are those of stories, which are names where the listing gives names."""
+        return self.ids - {"flag_id"}
+
 
 # Verified pairs.
 
 PAIR_COLUMNS = (
-    "flag_id", "kind", "language", "story_id", "matched_id", "hamming", "jaccard", "containment",
+    "flag_id", "kind", "language", "story_id", "matched_id", "similarity", "hamming", "jaccard", "containment",
     "matched_containment", "longest_run_words", "story_title", "matched_title", "story_author_id",
     "matched_author_id", "same_author", "story_published_at", "matched_published_at", "earlier_id", "status",
     "flagged_at", "fingerprint_version", "cluster_id", "cluster_size", "estimated", "context", "story_path",
-    "matched_path", "copied_words", "story_name", "matched_name", "publication_order", "story_updated_at",
-    "matched_updated_at", "story_known_since", "matched_known_since", "verdict", "moderator", "note", "decided_at",
+    "matched_path", "copied_words", "publication_order", "story_updated_at", "matched_updated_at",
+    "story_known_since", "matched_known_since", "verdict", "moderator", "note", "decided_at",
     "undone_at", "undone_by", "catalogue", "licence",
 )  # fmt: skip
 PAIR_IDS = frozenset({"flag_id", "story_id", "matched_id", "earlier_id", "cluster_id"})
@@ -66,7 +71,7 @@ PAIRS = Table(
     columns=PAIR_COLUMNS,
     ids=PAIR_IDS,
     times=PAIR_TIMES,
-    floats=frozenset({"jaccard", "containment", "matched_containment"}),
+    floats=frozenset({"similarity", "jaccard", "containment", "matched_containment"}),
     integers=frozenset({"hamming", "longest_run_words", "cluster_size", "copied_words"}),
     booleans=frozenset({"same_author", "estimated"}),
     widths={"kind": 9, "language": 12, "story_title": 40, "matched_title": 40, "publication_order": 40, "note": 40},
@@ -125,7 +130,7 @@ MEANING_COLUMNS = (
     "flag_id", "kind", "margin", "language", "matched_language", "story_id", "matched_id", "story_title",
     "matched_title", "story_author_id", "matched_author_id", "same_author", "story_published_at",
     "matched_published_at", "earlier_id", "status", "flagged_at", "model", "chunks", "story_path", "matched_path",
-    "story_name", "matched_name", "story_known_since", "matched_known_since", "moderator", "note", "decided_at",
+    "story_known_since", "matched_known_since", "moderator", "note", "decided_at",
     "catalogue", "licence",
 )  # fmt: skip
 MEANING_PAIRS = Table(
@@ -153,7 +158,6 @@ def is_of_meaning(selection: Selection) -> bool:
             f"--kind: {' and '.join(sorted(chosen_kinds))} cannot be exported together with kinds of verified copies"
         )
     for option, value in (
-        ("--min-score", selection.score),
         ("--min-similarity", selection.similarity),
         ("--cluster", selection.cluster),
     ):
@@ -180,8 +184,8 @@ def meaning_row(row: sqlite3.Row) -> ExportRow:
 STORY_TIMES = frozenset({"published_at", "updated_at", "known_since", "decided_at", "undone_at"})
 STORY_COLUMNS = (
     "story_id", "language", "title", "author_id", "published_at", "similarity", "copied_words", "words", "sources",
-    "top_source_id", "top_source_title", "top_source_author_id", "top_share", "kinds", "path", "name",
-    "top_source_name", "publication_order", "updated_at", "known_since", "verdict", "moderator", "note", "decided_at",
+    "top_source_id", "top_source_title", "top_source_author_id", "top_share", "kinds", "path",
+    "publication_order", "updated_at", "known_since", "verdict", "moderator", "note", "decided_at",
     "undone_at", "undone_by", "top_source_catalogue", "top_source_licence", "hidden",
 )  # fmt: skip
 STORIES = Table(
@@ -211,7 +215,7 @@ def story_row(row: sqlite3.Row | dict[str, Any]) -> ExportRow:
 MEMBER_TIMES = frozenset({"published_at", "updated_at", "known_since"})
 MEMBER_COLUMNS = (
     "cluster_id", "cluster_size", "story_id", "keep", "language", "title", "author_id", "published_at", "updated_at",
-    "known_since", "words", "path", "name", "catalogue", "licence",
+    "known_since", "words", "path", "catalogue", "licence",
 )  # fmt: skip
 MEMBERS = Table(
     rows="members",

@@ -19,6 +19,7 @@ from neardup.ledger import (
     connect,
     flags,
     meaning_flags,
+    names,
     read,
     similarities,
     snapshot,
@@ -142,14 +143,14 @@ def write(
         exported += (pair["flag_id"] for case in shown for pair in case.pairs)
         write_page(file, shown, tally, passages, registry=languages)
     else:
-        _write_rows(file, rows(flags.select(db, options.selection)), table, options)
+        _write_rows(db, file, rows(flags.select(db, options.selection)), table, options)
     return exported
 
 
 def write_meaning(db: sqlite3.Connection, file: Path, options: ExportOptions) -> list[int]:
     """Write the translated and retold pairs to a local file and return their ids, for `meaning_flags.mark_exported`."""
     selected = list(meaning_flags.select(db, options.selection))
-    _write_rows(file, map(meaning_row, selected), MEANING_PAIRS, options)
+    _write_rows(db, file, map(meaning_row, selected), MEANING_PAIRS, options)
     return [row["flag_id"] for row in selected]
 
 
@@ -164,9 +165,10 @@ def write_stories(db: sqlite3.Connection, file: Path, options: ExportOptions, la
 
     if options.file_format == "html":
         chosen = similarities.tally(db, options.selection).total()
-        write_stories_page(file, rows(MAX_STORIES_SHOWN), chosen, registry=languages)
+        shown = names.show_ids(db, rows(MAX_STORIES_SHOWN), STORIES.story_ids)
+        write_stories_page(file, shown, chosen, registry=languages)
     else:
-        _write_rows(file, rows(-1), STORIES, options)
+        _write_rows(db, file, rows(-1), STORIES, options)
     return exported
 
 
@@ -175,22 +177,26 @@ def write_members(db: sqlite3.Connection, file: Path, options: ExportOptions, la
     rows = list(member_rows(db, options.selection, options.keep))
     exported = [row["story_id"] for row in rows]
     if options.file_format == "html":
-        write_members_page(file, rows[:MAX_STORIES_SHOWN], len(rows), registry=languages)
+        shown = names.show_ids(db, rows[:MAX_STORIES_SHOWN], MEMBERS.story_ids)
+        write_members_page(file, shown, len(rows), registry=languages)
     else:
-        _write_rows(file, rows, MEMBERS, options)
+        _write_rows(db, file, rows, MEMBERS, options)
     return exported
 
 
-def _write_rows(file: Path, rows: Iterable[ExportRow], table: Table, options: ExportOptions) -> None:
+def _write_rows(
+    db: sqlite3.Connection, file: Path, rows: Iterable[ExportRow], table: Table, options: ExportOptions
+) -> None:
+    shown = names.show_ids(db, rows, table.story_ids)
     match options.file_format:
         case "csv":
-            write_csv(file, rows, table, bom=options.bom)
+            write_csv(file, shown, table, bom=options.bom)
         case "jsonl":
-            write_jsonl(file, rows)
+            write_jsonl(file, shown)
         case "xlsx":
-            write_xlsx(file, rows, table)
+            write_xlsx(file, shown, table)
         case "parquet":
-            write_parquet(file, rows, table)
+            write_parquet(file, shown, table, with_names=names.are_held(db))
         case _:
             raise ValueError(f"{options.file_format} is no format of rows")
 
