@@ -97,7 +97,7 @@ async def examine(config: Config) -> AsyncIterator[CheckResult]:
         "passages": _passages,
         "titles": _titles,
         "submitted pages": _submitted_pages,
-        "first seen": _first_seen,
+        "proofs": _proofs,
         "source": _source,
         "object store": _store,
         "reference": _reference,
@@ -134,7 +134,7 @@ async def _ledger(config: Config) -> str:
         db.close()
 
 
-async def _first_seen(config: Config) -> str:
+async def _proofs(config: Config) -> str:
     """Whether the log of what was seen first is what the runs recorded of it."""
     heads = first_seen.read_heads(config.ledger.path)
     with closing(connect(config.ledger.path)) as db:
