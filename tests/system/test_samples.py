@@ -194,7 +194,7 @@ def test_the_doctor_finds_nothing_wrong(neardup: Neardup) -> None:
         "passages",
         "titles",
         "submitted pages",
-        "first seen",
+        "proofs",
         "source",
         "object store",
     )
