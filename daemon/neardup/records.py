@@ -465,6 +465,11 @@ def milliseconds(time: str | None) -> int | None:
     return None if time is None else round(datetime.fromisoformat(time).timestamp() * 1000)
 
 
+def percent(share: float) -> str:
+    """A share, 0 to 1, in percent; only exactly all of it is 100 %, and only exactly nothing 0 %."""
+    return f"{min(max(round(100 * share), 1), 99) if 0 < share < 1 else round(100 * share)} %"
+
+
 def readable_time(time: str | None) -> str:
     """A time in RFC 3339, of any zone, for people: 20 November 2026, 02:00 UTC; "" for None."""
     if time is None:

@@ -37,9 +37,8 @@ from neardup.moderation.case_file import (
     render_notice,
     render_pdf,
 )
-from neardup.moderation.wording import percent
 from neardup.query.evidence import LoadedStory
-from neardup.records import Language, Mark, MarkReason, Skip, Skipped, Story, Verdict
+from neardup.records import Language, Mark, MarkReason, Skip, Skipped, Story, Verdict, percent
 
 from tests.support.copying_story import CopiedFrom, write_copying_story
 from tests.support.desk_client import get, named_client

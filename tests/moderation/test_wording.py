@@ -17,9 +17,9 @@ from neardup.moderation.wording import (
     list_scores,
     list_warnings,
     name_kind,
-    percent,
 )
 from neardup.query.evidence import Evidence, LoadedStory, UnreadableStory, find_evidence, read_evidence
+from neardup.records import percent
 
 from tests.support.compared_stories import THRESHOLDS, sample, story_of
 

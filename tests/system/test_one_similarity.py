@@ -15,7 +15,7 @@ from neardup.config import load
 from neardup.core.verify.tiers import kinds
 from neardup.ledger import cases, connect
 from neardup.moderation.desk.api import case_object
-from neardup.moderation.wording import percent
+from neardup.records import percent
 from pyarrow import parquet  # type: ignore[import-untyped]
 
 from tests.support.command import Neardup, embedded

@@ -12,7 +12,7 @@ from rich.markup import escape
 from rich.table import Table
 from rich.text import Text
 
-from neardup.records import readable_time, rfc3339
+from neardup.records import percent, readable_time, rfc3339
 
 if TYPE_CHECKING:
     from neardup.ledger.marks import MarkCount
@@ -118,8 +118,6 @@ def show_flags(records: list[dict[str, Any]], total: int) -> None:
 
 def similarity(pair: dict[str, Any]) -> str:
     """Format the similarity of a pair as a percentage, with a ~ if it is estimated."""
-    from neardup.moderation.wording import percent
-
     return f"{'~' if pair['estimated'] else ''}{percent(pair['similarity'])}"
 
 
@@ -198,8 +196,6 @@ def show_status(status: "Status") -> None:
 
 
 def _cluster_line(cluster: "ClusterStatus") -> str:
-    from neardup.moderation.wording import percent
-
     weakest, furthest = cluster.weakest_edge, cluster.furthest_apart
     chain = f"a chain: {furthest.a} and {furthest.b} have little in common" if cluster.chain else ""
     original = cluster.likely_original

@@ -36,11 +36,10 @@ from neardup.moderation.wording import (
     describe_source_order,
     list_similarity_findings,
     list_warnings,
-    percent,
 )
 from neardup.query.compare import describe_stories
 from neardup.query.evidence import LoadedStory, UnreadableStory, find_evidence, language_of
-from neardup.records import DECIDING, Kind, Language, Marks, ShownId, is_work, shown_id
+from neardup.records import DECIDING, Kind, Language, Marks, ShownId, is_work, percent, shown_id
 
 COMPARED_SOURCES = 8  # whose texts are read; the others are listed
 LISTED_OTHERS = 20

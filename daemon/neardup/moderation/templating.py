@@ -32,9 +32,8 @@ from neardup.moderation.wording import (
     name_mark,
     name_status,
     name_verdict,
-    percent,
 )
-from neardup.records import Language, rfc3339
+from neardup.records import Language, percent, rfc3339
 
 if TYPE_CHECKING:
     from jinja2 import Environment

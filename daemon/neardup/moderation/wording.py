@@ -17,7 +17,7 @@ from neardup.ledger.similarities import Similarity, Source
 from neardup.moderation.interface import gettext, ngettext, number, translate_later
 from neardup.query.evidence import Evidence, StoryFacts
 from neardup.query.similarity import SimilarityReport
-from neardup.records import Mark, MarkReason, Verdict, is_work, milliseconds, rfc3339, shown_id
+from neardup.records import Mark, MarkReason, Verdict, is_work, milliseconds, percent, rfc3339, shown_id
 
 VERDICT_NAMES = {
     Verdict.PLAGIARISM: translate_later("plagiarism"),
@@ -54,11 +54,6 @@ MARK_NAMES = {
     MarkReason.NOT_TEXT: translate_later("page that is no text"),
     MarkReason.OVER_BUDGET: translate_later("page that takes too long to read"),
 }
-
-
-def percent(share: float) -> str:
-    """A share, 0 to 1, in percent; only exactly all of it is 100 %, and only exactly nothing 0 %."""
-    return f"{min(max(round(100 * share), 1), 99) if 0 < share < 1 else round(100 * share)} %"
 
 
 def name_verdict(verdict: Verdict) -> str:

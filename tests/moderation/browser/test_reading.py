@@ -106,7 +106,7 @@ def test_filters_limit_the_queue(asha: Moderator, desk: Desk) -> None:
     expect(page.locator("a.row")).to_have_count(len(listed(desk, CaseSelection(languages=(HINDI,), kind=NEAR))))
     asha.go("/")
     page.get_by_text("Filters").click()
-    page.get_by_label("Author").fill("7001")
+    page.get_by_label("Author", exact=True).fill("7001")
     page.get_by_role("button", name="Filter").click()
     expect(page.locator("a.row")).to_have_count(len(listed(desk, CaseSelection(author="7001"))[:10]))
     page.get_by_role("link", name="All", exact=True).first.click()

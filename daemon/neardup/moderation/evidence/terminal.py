@@ -18,11 +18,10 @@ from neardup.moderation.wording import (
     list_dates,
     name_rare_words,
     name_sources,
-    percent,
 )
 from neardup.query.evidence import Evidence, Excerpt, StoryFacts
 from neardup.query.similarity import PassageOfStory, SimilarityReport, SourceReport
-from neardup.records import readable_time
+from neardup.records import percent, readable_time
 
 SHOWN_PASSAGES = 10
 FIRST_WORDS, LAST_WORDS = 60, 20  # shown of a passage that is longer than both together

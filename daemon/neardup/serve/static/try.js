@@ -9,7 +9,7 @@ function example(schema, components) {
   if (schema.type === "array") return [example(schema.items, components)];
   if (schema.type !== "object") return null;
   const needed = new Set(schema.required || []);
-  if (schema.oneOf) needed.add("text");
+  if (schema.if) needed.add("text");
   return Object.fromEntries(Object.entries(schema.properties).filter(([name]) => needed.has(name)).map(
     ([name, member]) => [name, { language: "en", text: "Write the story here." }[name] ?? example(member, components)]));
 }
