@@ -8,11 +8,16 @@ from dataclasses import dataclass
 from itertools import accumulate
 from pathlib import Path
 
+import numpy as np
+from neardup.core.fingerprint.common_words import are_rare
+from neardup.core.verify.text import Text
+
 LANGUAGE = "HINDI"
 FIRST_ID = 1_000_000
 NEAR_SHARE = 0.02
 EXACT_SHARE = 0.01
 VOCABULARY = 30_000
+COMMON = 400  # words, which make six tenths of a text, as the common words of a real one do
 LOG_WORDS = (6.9, 0.5)  # mean and standard deviation of ln(words): about 1,100 words, 20 KB of HTML
 PARAGRAPH_WORDS = 80
 TITLE_WORDS, OPENING_WORDS = 4, 12
@@ -107,8 +112,11 @@ def stories(count: int, seed: int, *, plant: bool = True) -> Iterator[Story]:
 
 
 def draw_vocabulary(rng: random.Random) -> list[str]:
-    """VOCABULARY pseudo-words, the most frequent first."""
-    return ["".join(_syllables(rng)) for _ in range(VOCABULARY)]
+    """VOCABULARY pseudo-words, the most frequent first, of which the list of common words knows the first COMMON."""
+    drawn = ["".join(_syllables(rng)) for _ in range(VOCABULARY)]
+    rare = are_rare(Text(" ".join(drawn)).word_hashes)
+    common = set(np.flatnonzero(~rare)[:COMMON].tolist())
+    return [drawn[place] for place in sorted(range(VOCABULARY), key=lambda place: place not in common)]
 
 
 def _syllables(rng: random.Random) -> Iterator[str]:
