@@ -20,6 +20,7 @@ import time
 from collections.abc import Iterator
 from contextlib import closing
 from dataclasses import replace
+from itertools import accumulate
 from pathlib import Path
 from tempfile import TemporaryDirectory
 
@@ -50,13 +51,24 @@ NOVEL_EVERY_SECONDS = 10.0
 SECONDS_BETWEEN = 4.0  # two requests of one user of tests.bench.serve_load
 MOMENTS = (0, 0.25, 0.5, 0.75, 1)  # shares of the time, at which the memory is printed
 RNG = random.Random(1)
-VOCABULARY = {language: list(dict.fromkeys(" ".join(STORIES[language]).split())) for language in SAMPLED}
+RARE_WORDS = 20_000
+
+
+def _vocabulary(language: Language) -> list[str]:
+    """The words of a language's samples, and rare ones, which are compounds of two of them."""
+    known = list(dict.fromkeys(" ".join(STORIES[language]).split()))
+    return [*known, *("".join(RNG.choices(known, k=2)) for _ in range(RARE_WORDS))]
+
+
+VOCABULARY = {language: _vocabulary(language) for language in SAMPLED}
+FREQUENCIES = {
+    language: list(accumulate(1 / n for n in range(1, len(VOCABULARY[language]) + 1))) for language in SAMPLED
+}
 
 
 def story_of(language: Language, words: int) -> list[str]:
     """Words of a language as often as in prose: the n-th word is 1 / n as frequent as the first."""
-    known = VOCABULARY[language]
-    return RNG.choices(known, [1 / n for n in range(1, len(known) + 1)], k=words)
+    return RNG.choices(VOCABULARY[language], cum_weights=FREQUENCIES[language], k=words)
 
 
 def edited(words: list[str], language: Language) -> list[str]:
