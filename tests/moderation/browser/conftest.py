@@ -20,7 +20,7 @@ def browser() -> Iterator[Browser]:
 
 
 @pytest.fixture(scope="session")
-def shots() -> Path | None:
+def shots() -> Path:
     return browsers.shots_folder()
 
 
@@ -50,6 +50,13 @@ def desk(samples: Neardup, tmp_path_factory: pytest.TempPathFactory) -> Iterator
     """The desk on a copy of the samples, shared by all tests: those that change verdicts restore the ledger."""
     with browsers.serving(copy_of(samples, tmp_path_factory.mktemp("desk") / "copy")) as shared:
         yield shared
+
+
+@pytest.fixture
+def asha(browser: Browser, desk: browsers.Desk, shots: Path) -> Iterator[browsers.Moderator]:
+    """A moderator who has signed in at the desk, in a window of her own."""
+    with browsers.signed_in(browser, desk, shots) as moderator:
+        yield moderator
 
 
 def copy_of(neardup: Neardup, folder: Path) -> Neardup:

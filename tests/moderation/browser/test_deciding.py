@@ -50,12 +50,6 @@ def desk_of_copies(served_copies: Desk, copies: Neardup) -> Iterator[Desk]:
 
 
 @pytest.fixture
-def asha(browser: Browser, desk: Desk, shots: Path) -> Iterator[Moderator]:
-    with signed_in(browser, desk, shots) as moderator:
-        yield moderator
-
-
-@pytest.fixture
 def two_moderators(browser: Browser, desk_of_copies: Desk, shots: Path) -> Iterator[TwoModerators]:
     with (
         signed_in(browser, desk_of_copies, shots) as asha,

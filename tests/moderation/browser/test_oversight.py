@@ -47,12 +47,6 @@ def desk(shared: Desk, copying: Neardup) -> Iterator[Desk]:
     restore(shared.neardup, copying)
 
 
-@pytest.fixture
-def asha(browser: Browser, desk: Desk, shots: Path) -> Iterator[Moderator]:
-    with signed_in(browser, desk, shots) as moderator:
-        yield moderator
-
-
 def is_accessible(page: Page) -> bool:
     return not Axe().run(page).violations_count
 

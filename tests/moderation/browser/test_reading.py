@@ -1,25 +1,17 @@
 """What moderators see: the queue, a pair in each language, filters and search, in any window."""
 
 import re
-from collections.abc import Iterator
 from contextlib import closing
-from pathlib import Path
 
 import pytest
 from neardup.core.verify.tiers import NEAR
 from neardup.ledger import case_queue, read
 from neardup.ledger.case_queue import CaseSelection, Order
 from neardup.records import Language
-from playwright.sync_api import Browser, expect
+from playwright.sync_api import expect
 
-from tests.support.desk_browser import Desk, Moderator, signed_in
+from tests.support.desk_browser import Desk, Moderator
 from tests.support.languages import CODES, HINDI, SAMPLED
-
-
-@pytest.fixture
-def asha(browser: Browser, desk: Desk, shots: Path) -> Iterator[Moderator]:
-    with signed_in(browser, desk, shots) as moderator:
-        yield moderator
 
 
 def listed(desk: Desk, selection: CaseSelection) -> list[int]:

@@ -46,12 +46,6 @@ def desk(copying: Neardup, tmp_path_factory: pytest.TempPathFactory) -> Iterator
         yield open_desk
 
 
-@pytest.fixture
-def asha(browser: Browser, desk: Desk, shots: Path) -> Iterator[Moderator]:
-    with signed_in(browser, desk, shots) as moderator:
-        yield moderator
-
-
 def expect_both_sides_at(page: Page, words: list[str]) -> None:
     """Wait until both stories show the passage that begins with these words."""
     page.wait_for_url("**/pair/**#here")
