@@ -8,13 +8,13 @@ import sys
 from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager, contextmanager
 from pathlib import Path
-from threading import Event, Thread
+from threading import Event
 from typing import TYPE_CHECKING, Any, TextIO
 
 import click
 
 from neardup.errors import NeardupError
-from neardup.telemetry.log import load_structlog, log, logging_phase, set_up_log
+from neardup.telemetry.log import beside, load_structlog, log, logging_phase, set_up_log
 
 if TYPE_CHECKING:
     from rich.progress import Progress
@@ -171,20 +171,16 @@ def show_count(command: str) -> Iterator[Callable[[int], None]]:
         yield show
 
 
-@contextmanager
-def show_waiting(command: str) -> Iterator[None]:
+def show_waiting(command: str) -> AbstractContextManager[None]:
     """Show that a command is at work, and for how long: on a terminal once SILENT_SECONDS have passed, otherwise as
     log lines.
 
     It is for work that has no count to show; nothing may be printed meanwhile.
     """
     if not sys.stderr.isatty():
-        with logging_phase(command, "working"):
-            yield
-        return
-    ended = Event()
+        return logging_phase(command, "working")
 
-    def wait() -> None:
+    def wait(ended: Event) -> None:
         if ended.wait(SILENT_SECONDS):
             return
         from rich.console import Console
@@ -196,10 +192,4 @@ def show_waiting(command: str) -> Iterator[None]:
             bar.tasks[0].start_time = bar.get_time() - SILENT_SECONDS
             ended.wait()
 
-    waiting = Thread(target=wait, daemon=True)
-    waiting.start()
-    try:
-        yield
-    finally:
-        ended.set()
-        waiting.join()
+    return beside(wait)

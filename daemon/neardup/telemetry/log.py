@@ -44,21 +44,26 @@ def load_structlog() -> Any:
 
 
 @contextmanager
-def logging_meanwhile(log_line: Callable[[], None]) -> Iterator[None]:
-    """Call a function that logs what is done, in a thread, every LOG_EVERY_SECONDS while the context lasts."""
+def beside(work: Callable[[Event], None]) -> Iterator[None]:
+    """Do some work in a thread while the context lasts; it is to return soon after the event is set."""
     ended = Event()
-
-    def keep_logging() -> None:
-        while not ended.wait(LOG_EVERY_SECONDS):
-            log_line()
-
-    logging = Thread(target=keep_logging, daemon=True)
-    logging.start()
+    thread = Thread(target=work, args=(ended,), daemon=True)
+    thread.start()
     try:
         yield
     finally:
         ended.set()
-        logging.join()
+        thread.join()
+
+
+def logging_meanwhile(log_line: Callable[[], None]) -> AbstractContextManager[None]:
+    """Call a function that logs what is done, in a thread, every LOG_EVERY_SECONDS while the context lasts."""
+
+    def keep_logging(ended: Event) -> None:
+        while not ended.wait(LOG_EVERY_SECONDS):
+            log_line()
+
+    return beside(keep_logging)
 
 
 def logging_phase(command: str, phase: str) -> AbstractContextManager[None]:
