@@ -137,6 +137,19 @@ def test_unsure_asks_the_others_until_one_decides() -> None:
     assert [row["verdict"] for row in verdicts.of_pair(db, 1, 2)] == ["reopened", "repost", "unsure", "unsure"]
 
 
+def test_cases_are_found_by_who_decided_them() -> None:
+    db = ledger_in_memory()
+    for a, b in ((1, 2), (3, 4)):
+        flag_pair(db, a, b, EXACT)
+    undone = decide(db, 1, Verdict.REPOST, "Asha")
+    decide(db, 3, Verdict.PLAGIARISM, "Asha")
+    verdicts.undo(db, undone, "Asha", verdicts.state(db, verdicts.flags_of(db, undone)))
+    decide(db, 1, Verdict.PLAGIARISM, "Ravi")
+    by = {name: CaseSelection(status=EVERY, decided_by=name) for name in ("Asha", "Ravi", "Meera")}
+    found = {name: case_queue.select_ids(db, selection, limit=9, offset=0) for name, selection in by.items()}
+    assert found == {"Asha": [3], "Ravi": [1], "Meera": []}
+
+
 def test_held_cases_are_mine_or_not_free() -> None:
     db = ledger_in_memory()
     for a, b in ((1, 2), (3, 4)):

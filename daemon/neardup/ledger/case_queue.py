@@ -18,6 +18,10 @@ from neardup.ledger.story_rows import pack_id
 from neardup.records import Kind, Language
 
 OPEN, JUDGED, EVERY = "open", "judged", "every"
+DECIDED_BY = (
+    "case_id IN (SELECT f.case_id FROM active_verdicts v CROSS JOIN flags f ON f.a = v.a AND f.b = v.b"
+    " WHERE v.moderator = ?)"
+)
 CASE = "coalesce(case_id, -flag_id)"  # a flag that has no case yet is one by itself
 
 
@@ -43,7 +47,8 @@ class CaseSelection:
 
     `status` is OPEN (some flags have no verdict), JUDGED (none is open), EVERY, or a verdict that a flag has.
     `similarity`, 0 to 1, is a minimum; `author` wrote a story of a flag; `since` (inclusive) and `until`
-    (exclusive) limit the time of the latest flag, in milliseconds.  `catalogue` is that of a work that is copied.
+    (exclusive) limit the time of the latest flag, in milliseconds.  `catalogue` is that of a work that is copied, and
+    `decided_by` the moderator who gave a verdict that still applies.
     Without `authors`, the cases of one author that `detection.same_author = "hide"` leaves out match only if `hidden`.
     `inbox` is that of `moderator`.
     """
@@ -55,6 +60,7 @@ class CaseSelection:
     author: str | None = None
     authors: Authors | None = None
     catalogue: str | None = None
+    decided_by: str | None = None
     since: int | None = None
     until: int | None = None
     inbox: Inbox | None = None
@@ -69,10 +75,6 @@ def case_conditions(db: sqlite3.Connection, selection: CaseSelection) -> tuple[s
         number_of = languages.numbers(db)
         numbers = [number_of.get(language) for language in selection.languages]
         clauses.append((f"language IN ({', '.join('?' * len(numbers))})", list(numbers)))
-    if selection.kind is not None:
-        clauses.append(("instr(kinds, ?)", [f",{selection.kind},"]))
-    if selection.catalogue is not None:
-        clauses.append(("instr(catalogues, ?)", [f",{selection.catalogue},"]))
     if selection.status == OPEN:
         clauses.append(("open_flags > 0", []))
     elif selection.status == JUDGED:
@@ -86,9 +88,15 @@ def case_conditions(db: sqlite3.Connection, selection: CaseSelection) -> tuple[s
         clauses.append(("same_author = ?", [selection.authors is Authors.SAME]))
     elif not selection.hidden:
         clauses.append(("NOT hidden", []))
-    limits = (("similarity >= ?", selection.similarity),)
-    times = (("flagged_at >= ?", selection.since), ("flagged_at < ?", selection.until))
-    clauses += [(sql, [value]) for sql, value in (*limits, *times) if value is not None]
+    listed = (("instr(kinds, ?)", selection.kind), ("instr(catalogues, ?)", selection.catalogue))
+    clauses += [(sql, [f",{value},"]) for sql, value in listed if value is not None]
+    compared: tuple[tuple[str, object], ...] = (
+        ("similarity >= ?", selection.similarity),
+        ("flagged_at >= ?", selection.since),
+        ("flagged_at < ?", selection.until),
+        (DECIDED_BY, selection.decided_by),
+    )
+    clauses += [(sql, [value]) for sql, value in compared if value is not None]
     clauses += _of_inbox(selection)
     return all_of(clauses)
 
