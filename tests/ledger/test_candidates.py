@@ -11,7 +11,7 @@ from neardup.core.verify.tiers import EXACT, PARTIAL, SIMILAR
 from neardup.insights.what_if import what_if
 from neardup.ledger import candidates, clusters, connect, flags, passages, stories, transaction, verdicts, verification
 from neardup.pipeline.verifier import BEFORE_ALL
-from neardup.records import Fingerprinted, Signals, Story, Verdict
+from neardup.records import Fingerprinted, Signals, Skip, Skipped, Story, Verdict
 
 from tests.support.builders import fingerprint_of, flag_pair, matches, verify_pending
 from tests.support.languages import HINDI
@@ -137,6 +137,17 @@ def test_a_pair_with_too_little_in_common_keeps_its_place_among_many(db: sqlite3
     assert list(verification.list_verified_pairs(db, 0, 2**62)) == []
     stories.forget(db, 0)
     assert [story.side.id for story in due(db)] == [2], "another match takes its place"
+
+
+def test_matches_are_selected_again_if_one_of_them_changes_in_the_same_batch(db: sqlite3.Connection) -> None:
+    commit(db, *[None] * 4)
+    edited = (Fingerprinted(Story(n, HINDI), fingerprint_of(bytes([n] * 16)), None) for n in (1, 4, 5))
+    outcomes = Outcomes.of([*edited, Skipped(Story(0, HINDI), Skip.EMPTY)])
+    of_changed, of_removed, of_others = (
+        candidates.Matches(story_id, [match], 1, left_out=1) for story_id, match in ((4, 1), (5, 0), (3, 2))
+    )
+    stories.commit(db, stories.Batch(outcomes, [of_changed, of_removed, of_others], 1, {}, None))
+    assert [story.side.id for story in due(db)] == [4, 5], "these matches left others out, and are none any more"
 
 
 def test_pending_candidates_are_read_in_pages(db: sqlite3.Connection) -> None:

@@ -19,7 +19,8 @@ from neardup.core.languages import LANGUAGES
 from neardup.core.page import PageStory, comparable, story_of
 from neardup.core.text.extraction import Extraction
 from neardup.core.text.normalize import tokens
-from neardup.core.verify.scores import assess_all
+from neardup.core.verify.scores import ComparedPair, assess_all
+from neardup.core.verify.text import Text
 from neardup.errors import NeardupError
 from neardup.ledger import Ledger, candidates, flags, passages, stories, verification
 from neardup.ledger.passages import CommonPassage
@@ -28,7 +29,7 @@ from neardup.pages.store import Pages
 from neardup.pages.text_cache import Texts
 from neardup.pipeline import verifier
 from neardup.pipeline.verifier import Verifier
-from neardup.records import Dead, Fingerprinted, Language, Story
+from neardup.records import Candidate, Dead, Fingerprinted, Language, PairedStory, Story
 
 from tests.support.builders import fetch_page, matches
 from tests.support.languages import BENGALI, HINDI, ODIA, TAMIL, TEXTS
@@ -225,3 +226,18 @@ async def test_a_passage_that_becomes_common_during_a_verification_counts_in_the
         await scene.verifier.drain()
     assert kinds == ["passage", None], "a flag that rests on a common passage was not verified again"
     assert await scene.flags() == []
+
+
+def test_a_pair_that_nothing_nominates_any_more_is_no_match() -> None:
+    """A passage that ceases to be common nominates all its holders, of which two may share no other one."""
+    shared = words_of(HINDI, "p", 120)
+    texts = [Text(" ".join((*words_of(HINDI, name, 400), *shared))) for name in "ab"]
+    sides = (
+        PairedStory(n, HINDI, None, text.text_hash, text.fingerprint.simhash, None, len(text.word_hashes), 500)
+        for n, text in enumerate(texts)
+    )
+    compared, common = [ComparedPair(Candidate(*sides), *texts)], {HINDI: np.empty(0, np.uint32)}
+    [found] = verifier.assess_nominated(compared, Detection(), common)
+    assert found is not None and found.kind == "passage"
+    texts[1].passages = np.intersect1d(texts[0].passages, texts[1].passages)[:1]
+    assert verifier.assess_nominated(compared, Detection(), common) == [None], "one passage hash nominates nothing"

@@ -33,6 +33,7 @@ from neardup.ledger import (
     transaction,
     verdicts,
     verification,
+    versions,
     webhook_events,
     works,
 )
@@ -92,18 +93,30 @@ def commit(db: sqlite3.Connection, batch: Batch) -> list[int]:
     """Write one batch in one transaction; returns how many matches of each story were left out."""
     with transaction(db):
         made, skipped = _leave_out_forgotten(db, batch.outcomes)
-        _remove(db, [outcome.story.id for outcome in skipped if outcome.reason in TEXT_IS_GONE])
+        gone = [outcome.story.id for outcome in skipped if outcome.reason in TEXT_IS_GONE]
+        outdated = _list_outdated(db, batch.matches, [*made.stories.ids, *gone])
+        _remove(db, gone)
         update(db, [outcome for outcome in skipped if outcome.reason is Skip.UNCHANGED])
         put_versions(db, made)
         marks.put(db, made, skipped)
         dead_letters.settle(db, batch.outcomes)
         left_out = [candidates.nominate(db, matches) for matches in batch.matches]
+        candidates.request_selection(db, outdated)
         verification.put_common(db, batch.common)
         similarities.refresh(db)
         db.execute("UPDATE runs SET counts = ? WHERE run_id = ?", (json.dumps(batch.counts), batch.run_id))
         if batch.checkpoint is not None:
             put_checkpoint(db, batch.checkpoint)
     return left_out
+
+
+def _list_outdated(
+    db: sqlite3.Connection, nominated: Iterable[candidates.Matches], changing: Collection[int]
+) -> list[int]:
+    """The stories of which matches were left out for one whose text changes in this batch: it was a match until now."""
+    cut = [matches for matches in nominated if matches.left_out]
+    former = versions.known_ids(db, changing) if cut else set[int]()
+    return [matches.story_id for matches in cut if not former.isdisjoint((*matches.ids, *matches.by_passages))]
 
 
 def _leave_out_forgotten(db: sqlite3.Connection, outcomes: "Outcomes") -> tuple["FingerprintedStories", list[Skipped]]:

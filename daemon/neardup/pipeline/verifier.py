@@ -12,7 +12,7 @@ from collections.abc import Callable, Mapping, Sequence
 from neardup.config import Detection
 from neardup.core.candidates.select import worth_comparing
 from neardup.core.fingerprint.word_hashes import PassageHashes
-from neardup.core.verify.own_text import common_in_both, share_passages
+from neardup.core.verify.own_text import share_passages
 from neardup.core.verify.scores import ComparedPair, assess_all
 from neardup.ledger import Ledger, candidates, passages, verification
 from neardup.nomination.common_passages import CommonHashes
@@ -107,25 +107,21 @@ class Verifier:
 def assess_nominated(
     compared: Sequence[ComparedPair], detection: Detection, common: Mapping[Language, PassageHashes]
 ) -> list[Assessment | None]:
-    """As `assess_all`; None as well for a pair that only passages nominated which are common by now."""
+    """As `assess_all`; None as well for a pair that nothing nominates, now that other passages are common."""
     assessed = assess_all(compared, detection.of, common.__getitem__)
-    for language, hashes in common.items():
-        places = [
-            n
-            for n, ((pair, a, b), assessment) in enumerate(zip(compared, assessed, strict=True))
-            if assessment is not None and a and b and pair.language == language
-        ]
-        texts = [(a, b) for _, a, b in (compared[n] for n in places) if a and b]
-        for n, (a, b), held in zip(places, texts, common_in_both(texts, hashes), strict=True):
-            if len(held) and not share_passages(a, b, hashes) and not _are_alike(compared[n].pair, detection):
-                assessed[n] = None
-    return assessed
+    return [
+        assessment if assessment and _is_nominated(both, detection, common[both.pair.language]) else None
+        for both, assessment in zip(compared, assessed, strict=True)
+    ]
 
 
-def _are_alike(pair: Candidate, detection: Detection) -> bool:
-    """Whether the fingerprints of their whole texts nominate two stories."""
-    a, b = (BandedFingerprint(side.language, side.simhash, side.signature) for side in (pair.a, pair.b))
-    return a.language == b.language and worth_comparing(a, b, detection.of(a.language))
+def _is_nominated(both: ComparedPair, detection: Detection, common: PassageHashes) -> bool:
+    """Whether passages or whole texts nominate two stories; if a text is gone, it is not known, and they stay so."""
+    pair, a, b = both
+    if a is None or b is None or share_passages(a, b, common):
+        return True
+    left, right = (BandedFingerprint(side.language, side.simhash, side.signature) for side in (pair.a, pair.b))
+    return left.language == right.language and worth_comparing(left, right, detection.of(left.language))
 
 
 def take_fitting(pairs: list[Candidate]) -> list[Candidate]:
