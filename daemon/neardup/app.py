@@ -9,7 +9,15 @@ import asyncio
 import json
 from collections import Counter
 from collections.abc import AsyncIterator, Callable, Iterator, Sequence
-from contextlib import aclosing, asynccontextmanager, closing, contextmanager, suppress
+from contextlib import (
+    AbstractAsyncContextManager,
+    aclosing,
+    asynccontextmanager,
+    closing,
+    contextmanager,
+    nullcontext,
+    suppress,
+)
 from dataclasses import dataclass
 from functools import partial
 from typing import TYPE_CHECKING
@@ -20,14 +28,13 @@ from neardup.config import Config, Detection
 from neardup.errors import Misuse, Transient
 from neardup.index import backends
 from neardup.index.protocol import Index
-from neardup.ledger import Ledger, connect, files, languages, read
+from neardup.ledger import Do, Ledger, connect, files, languages, read
 
 if TYPE_CHECKING:
     from neardup.core.text.extraction import Extraction
     from neardup.index.passages.index import PassageIndex
     from neardup.ledger.dead_letters import DeadLetterFilter
     from neardup.moderation.desk.parts import Desk
-    from neardup.moderation.webhook import Do
     from neardup.pages.reader_pool import ReaderPool
     from neardup.pages.text_cache import Texts
     from neardup.pipeline.index_wait import IndexWait
@@ -37,6 +44,7 @@ if TYPE_CHECKING:
     from neardup.pipeline.summary import RunSummary, Summary, SweepSummary
     from neardup.query.check import Checker
     from neardup.query.compare import Comparer
+    from neardup.query.complaints import Complaints
     from neardup.query.search import PassageSearch
     from neardup.serve.service import Service, ServiceParts
     from neardup.source import Source
@@ -166,11 +174,32 @@ async def open_service_parts(config: Config) -> "AsyncIterator[ServiceParts]":
         try:
             max_bytes, languages = config.content.max_bytes, config.registry
             submissions = Submissions(checker, app.ledger, texts, config.detection, max_bytes, languages=languages)
+            received = make_complaints(config, app.reader.do, app.ledger.do, pool, lambda: nullcontext(checker))
             async with posting(config, app.ledger.do):
-                yield ServiceParts(config, checker, submissions, app.reader, pool)
+                yield ServiceParts(config, checker, submissions, app.reader, pool, received)
         finally:
             keeping_up.cancel()
             await asyncio.gather(keeping_up, return_exceptions=True)
+
+
+def make_complaints(
+    config: Config,
+    read_with: Do,
+    write_with: Do,
+    pool: "ReaderPool",
+    opened: "Callable[[], AbstractAsyncContextManager[Checker]] | None" = None,
+) -> "Complaints":
+    """What receives complaints; `opened` gives a checker, which is else opened for each complaint that needs it."""
+    from neardup.pages.text_cache import Texts
+    from neardup.query.complaints import Complaints
+
+    @asynccontextmanager
+    async def open_own() -> "AsyncIterator[Checker]":
+        async with open_app(config) as app:
+            yield checker_of(app, Texts(pool.read_to_compare))
+
+    days, max_bytes = config.review.complaint_days, config.content.max_bytes
+    return Complaints(read_with, write_with, pool, opened or open_own, config.detection, days, max_bytes)
 
 
 def make_http_service(
@@ -212,11 +241,12 @@ async def open_desk(config: Config, listen: str) -> "AsyncIterator[Desk]":
                 texts = TextSearch(of_texts, ledger.read, partial(load_story, pool))
                 opened = partial(open_passage_search, config)
                 async with posting(config, ledger.write) as wake, reading_words(titles, texts):
-                    yield Desk(config, ledger, pool, Keys.of(token), moderators, titles, texts, opened, wake)
+                    received = make_complaints(config, ledger.read, ledger.write, pool)
+                    yield Desk(config, ledger, pool, Keys.of(token), moderators, titles, texts, opened, wake, received)
 
 
 @asynccontextmanager
-async def posting(config: Config, do: "Do") -> AsyncIterator[asyncio.Event]:
+async def posting(config: Config, do: Do) -> AsyncIterator[asyncio.Event]:
     """Post the events of the outbox while the context lasts; yields what is set when there may be new ones.
 
     Topics are subscribed to first, so that what is decided from now on is posted.  Raises as `Ledger.do` does.

@@ -414,6 +414,9 @@ class Signals:
         return max(self.containment_a or 0.0, self.containment_b or 0.0)
 
 
+LONGEST_PERSON, LONGEST_STATEMENT = 200, 10_000  # characters: a name or a contact in a complaint, and its words
+
+
 class Verdict(StrEnum):
     """What a moderator says of a flagged pair.  The value of one that decides is the flag's status."""
 

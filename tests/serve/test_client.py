@@ -18,6 +18,7 @@ from hypothesis import strategies as st
 from neardup.serve.messages import (
     CheckAnswer,
     CompareAnswer,
+    Complaint,
     Draft,
     Forgotten,
     MatchesAnswer,
@@ -184,6 +185,11 @@ async def test_every_operation_has_its_call_in_both_clients() -> None:
         lambda client: client.draft(1),
         lambda client: client.check_draft(1),
         lambda client: client.discard_draft(1),
+        lambda client: client.complain(story_id=1, complainant="Meera", contact="m@example.com", statement="x"),
+        lambda client: client.complaints(closed=True, limit=7),
+        lambda client: client.complaint(2),
+        lambda client: client.answer_complaint(2, by="author", text="x"),
+        lambda client: client.forget_complainant(2),
     ]
 
     def by_sync(url: str, call: Callable[[Any], Any]) -> None:
@@ -191,7 +197,10 @@ async def test_every_operation_has_its_call_in_both_clients() -> None:
             call(client)
 
     def sent(requests: list[web.Request]) -> list[tuple[str, str]]:
-        return [(request.method, request.raw_path.replace("/1", "/{id}")) for request in requests]
+        paths = (request.raw_path.partition("?")[0].replace("/1", "/{id}") for request in requests)
+        return [
+            (request.method, path.replace("/2", "/{number}")) for request, path in zip(requests, paths, strict=True)
+        ]
 
     async with scripted(*[(422, INVALID)] * 3 * len(calls)) as (url, received):
         for call in calls:
@@ -222,6 +231,7 @@ def test_the_results_are_typed() -> None:
         assert_type(client.forget(1), Forgotten)
         assert_type(client.put_draft(1, language="hi", text="एक", author_id=2), CheckAnswer)
         assert_type(client.draft(1), Draft)
+        assert_type(client.complaint(1), Complaint)
 
     async def use_async(client: neardup.AsyncClient) -> None:
         assert_type(await client.check(story_id=1, language="hi", text="एक", author_id=2), CheckAnswer)

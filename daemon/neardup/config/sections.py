@@ -404,6 +404,14 @@ class Review(Section, frozen=True, kw_only=True):
             "verdict. Cases on which the two disagree are open again.",
         ),
     ] = 0.0
+    complaint_days: Annotated[
+        int,
+        Meta(
+            gt=0,
+            le=3_650,
+            description="Days within which a [complaint](export-and-desk.md#complaints) is to be closed.",
+        ),
+    ] = 7
     notes: Annotated[
         dict[LanguageCode, tuple[str, ...]],
         Meta(

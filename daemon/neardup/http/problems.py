@@ -72,15 +72,25 @@ class WrongMember(NamedTuple):
 
 
 class Refused(NeardupError):
-    """Ends a request with a problem; `reason` says why a page or text yields no story."""
+    """Ends a request with a problem.
+
+    `reason` says why a page or text yields no story, `complaint` which complaint is repeated.
+    """
 
     def __init__(
-        self, problem: ProblemType, detail: str, *, reason: str | None = None, errors: tuple[WrongMember, ...] = ()
+        self,
+        problem: ProblemType,
+        detail: str,
+        *,
+        reason: str | None = None,
+        errors: tuple[WrongMember, ...] = (),
+        complaint: int | None = None,
     ) -> None:
         super().__init__(detail)
         self.problem = problem
         self.reason = reason
         self.errors = errors
+        self.complaint = complaint
 
     @property
     def members(self) -> dict[str, Any]:

@@ -9,8 +9,8 @@ A module holds a family of the tables that schema.sql defines:
 - what was listed and read: stories, versions, first_seen, languages, works, marks, dead_letters, submissions, imports
 - what indexes are to apply: outbox, passages
 - pairs, from nominated to flagged: candidates, verification, active_verdicts, flags, clusters, similarities
-- what moderators see and decide: cases, case_queue, verdicts, authors, meaning_flags, moderation_statistics,
-  second_reviews
+- what moderators see and decide: cases, case_queue, complaints, verdicts, authors, meaning_flags,
+  moderation_statistics, second_reviews
 - what the program did and measured: runs, script_health, self_checks
 - the file itself: files, schema, story_rows, lock, backup
 """
@@ -18,10 +18,10 @@ A module holds a family of the tables that schema.sql defines:
 import json
 import sqlite3
 import time
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Awaitable, Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
-from typing import Concatenate, ParamSpec, TypeVar
+from typing import Any, Concatenate, ParamSpec, TypeVar
 
 from neardup.errors import Fatal, LedgerReplaced, NeardupError
 from neardup.ledger import files, schema
@@ -30,6 +30,7 @@ from neardup.sqlite import FAILURES, HINTS, Failure, ThreadedConnection, code_of
 
 P = ParamSpec("P")
 T = TypeVar("T")
+Do = Callable[..., Awaitable[Any]]  # calls work on a connection to the ledger, as `Ledger.do`
 # 128 MB would save a tenth of a batch's CPU time at 4 million stories.  Mapping the file into memory would save a third
 # of a lookup's, but everything read would count as the daemon's own memory.
 CACHE_KIB = 16_000

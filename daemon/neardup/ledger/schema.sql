@@ -531,3 +531,45 @@ CREATE TABLE leases (
     since INTEGER NOT NULL,
     until INTEGER NOT NULL
 );
+
+-- Complaints about stories, see neardup.ledger.complaints.  The original is a story on record, a text compressed by zlib with the hash of what is compared of it,
+-- or not named.  `complainant` and `contact` are NULL once the complainant was forgotten.  `evidence` is a JSON object.  `decision` is that of the verdict by which the complaint was closed.
+CREATE TABLE complaints (
+    complaint_id INTEGER PRIMARY KEY AUTOINCREMENT,
+    story_id INTEGER NOT NULL,
+    original_id INTEGER,
+    original_text BLOB,
+    original_hash BLOB,
+    complainant TEXT,
+    contact TEXT,
+    statement TEXT NOT NULL,
+    evidence TEXT,
+    received_at INTEGER NOT NULL,
+    due_at INTEGER NOT NULL,
+    closed_at INTEGER,
+    outcome TEXT,
+    decision INTEGER
+);
+CREATE INDEX complaints_story ON complaints (story_id);
+CREATE INDEX complaints_original ON complaints (original_id) WHERE original_id IS NOT NULL;
+CREATE INDEX complaints_decision ON complaints (decision) WHERE decision IS NOT NULL;
+CREATE INDEX complaints_open ON complaints (due_at, complaint_id) WHERE closed_at IS NULL;
+
+-- Each step of a complaint; `moderator` is NULL for a program.  Rows are only added, and words only taken out of them, where a person is forgotten.
+CREATE TABLE complaint_steps (
+    step_id INTEGER PRIMARY KEY AUTOINCREMENT,
+    complaint_id INTEGER NOT NULL,
+    step TEXT NOT NULL,
+    at INTEGER NOT NULL,
+    moderator TEXT,
+    note TEXT NOT NULL
+);
+CREATE INDEX complaint_steps_complaint ON complaint_steps (complaint_id);
+CREATE TRIGGER complaint_step_stays BEFORE DELETE ON complaint_steps BEGIN
+    SELECT RAISE(ABORT, 'the log of complaints only grows');
+END;
+CREATE TRIGGER complaint_step_is_fixed BEFORE UPDATE ON complaint_steps
+WHEN (old.step_id, old.complaint_id, old.step, old.at, old.moderator) IS NOT (new.step_id, new.complaint_id, new.step, new.at, new.moderator)
+    OR new.note <> '' BEGIN
+    SELECT RAISE(ABORT, 'the log of complaints only grows');
+END;

@@ -20,6 +20,7 @@ from neardup.errors import Forgotten
 from neardup.ledger import (
     AMONG,
     candidates,
+    complaints,
     dead_letters,
     first_seen,
     json_list,
@@ -215,6 +216,7 @@ def _erase(db: sqlite3.Connection, ids: Collection[int]) -> int:
         for table in ("flags", "meaning_flags"):
             removed += db.execute(f"DELETE FROM {table} WHERE a = ?1 OR b = ?1", (story_id,)).rowcount
         verdicts.forget(db, story_id)
+        complaints.forget_story(db, story_id)
         webhook_events.forget(db, story_id)
         removed += db.execute("DELETE FROM drafts WHERE story_id = ?", (story_id,)).rowcount
         removed += dead_letters.strike_pages(db, story_id)

@@ -22,6 +22,7 @@ from neardup.ledger import (
     authors,
     candidates,
     cases,
+    complaints,
     json_list,
     named_rows,
     names,
@@ -99,6 +100,7 @@ def give(db: sqlite3.Connection, flag_ids: Sequence[int], verdict: Verdict, note
     _update_dependents(db, replaced)
     similarities.refresh(db)
     announce(db, decision, "verdict")
+    complaints.follow_verdict(db, decision, verdict, moderator, [(pair.a, pair.b) for pair in pairs])
     return decision
 
 
@@ -153,6 +155,7 @@ def undo(db: sqlite3.Connection, decision: int, moderator: str, seen: str) -> No
         _update_dependents(db, undone)
         similarities.refresh(db)
         announce(db, decision, "undo")
+        complaints.follow_undo(db, decision, moderator)
 
 
 def forget(db: sqlite3.Connection, story_id: int) -> None:

@@ -7,20 +7,19 @@ of stories, to that of [webhook], are posted from the ledger's outbox until each
 import asyncio
 import json
 import uuid
-from collections.abc import Awaitable, Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 from typing import Any
 
 from neardup.config import Config, Export
 from neardup.errors import Fatal, NeardupError, Transient
 from neardup.http.signatures import sign
-from neardup.ledger import now_ms, webhook_events
+from neardup.ledger import Do, now_ms, webhook_events
 from neardup.ledger.webhook_events import FLAGS, VERDICTS
 from neardup.records import Kind
 from neardup.retry import retry_call
 from neardup.telemetry.log import log
 
-Do = Callable[..., Awaitable[Any]]  # calls work on a connection to the ledger that writes, as `Ledger.do`
 POLL_SECONDS = 5.0  # what other processes have written is posted so late
 TIMEOUT_SECONDS = 10
 RETRIED_STATUSES = frozenset({408, 425, 429})  # and every 5xx
@@ -102,7 +101,7 @@ async def post_due_events(do: Do, config: Config, clock: Callable[[], int] = now
         if claimed.topic not in topics:  # of another configuration
             return
         key, url = topics[claimed.topic]
-        line = verdict_line(claimed.event) if claimed.topic == VERDICTS else flags_line(claimed.event)
+        line = LINES[claimed.event["event"]](claimed.event)
         try:
             await _post(key, url, claimed.name, {"text": line, **claimed.event}, config.webhook.revealed)
         except NeardupError as error:
@@ -134,6 +133,17 @@ def verdict_line(event: Mapping[str, Any]) -> str:
         pairs, about = "stories {a} and {b}".format_map(event["pairs"][0]), ""
     did = "undid" if event["event"] == "undo" else "decided"
     return f"neardup: {event['by']} {did} {event['verdict'].replace('_', ' ')}, {pairs}{about}"
+
+
+def complaint_line(event: Mapping[str, Any]) -> str:
+    """`neardup: complaint 3 about story 7: received, due 2026-11-28T02:00:00Z`, or how it was closed."""
+    step = event["step"].replace("_", " ")
+    outcome = event["outcome"]
+    ends = f"due {event['due_at']}" if outcome is None else outcome.replace("_", " ")
+    return f"neardup: complaint {event['complaint']} about story {event['story_id']}: {step}, {ends}"
+
+
+LINES = {"verdict": verdict_line, "undo": verdict_line, "flags": flags_line, "complaint": complaint_line}
 
 
 def summary_line(command: str, status: str, facts: dict[str, Any], file: str | None) -> str:

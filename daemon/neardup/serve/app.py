@@ -16,6 +16,7 @@ from functools import partial
 from pathlib import Path
 
 from aiohttp import web
+from pydantic import BaseModel, ValidationError
 
 from neardup.errors import LedgerReplaced, Misuse, NeardupError
 from neardup.http.problems import (
@@ -29,12 +30,12 @@ from neardup.http.problems import (
     answer_or_problem,
     route_of,
 )
-from neardup.http.requests import expect_json, holder_of_token, parse_json, refuse_other_machines
+from neardup.http.requests import expect_json, holder_of_token, parse_json, refuse_other_machines, wrong_members
 from neardup.http.server import health_response, listening, metrics_response
 from neardup.http.tokens import is_loopback
-from neardup.serve.messages import Answer, StoryId, problem_of, story_id_of
+from neardup.serve.messages import Answer, StoryId, problem_of
 from neardup.serve.openapi import document
-from neardup.serve.operations import OPERATIONS, Operation
+from neardup.serve.operations import OPERATIONS, SUBJECTS, Operation
 from neardup.serve.service import LATE_SECONDS, SERVICE, Deadline, Lane, Service
 from neardup.serve.tokens import Right
 from neardup.telemetry.log import load_structlog, log
@@ -104,7 +105,7 @@ def endpoint(operation: Operation) -> Handler:
         service = request.app[SERVICE]
         deadline = Deadline(service.section.deadline_seconds)
         authorize(request, operation.right)
-        story_id = _story_id(request) if operation.takes_id else None
+        subject, query = _subject(request, operation), _query(request, operation)
         received = b""
         if operation.request is not None:
             expect_json(request)
@@ -115,9 +116,9 @@ def endpoint(operation: Operation) -> Handler:
         async def work() -> Answer:
             parts = service.parts
             body = None if operation.request is None else parse_json(operation.request, received)
-            return await operation.begin(parts, story_id, body, deadline)
+            return await operation.begin(parts, subject, query, body, deadline)
 
-        turn = service.turn_of(story_id.number) if operation.writes and story_id is not None else None
+        turn = service.turn_of(subject.number) if operation.writes and isinstance(subject, StoryId) else None
         try:
             answer = await _lane(service, operation, request).carry_out(work(), deadline, turn)
         except LedgerReplaced as error:
@@ -139,11 +140,25 @@ def authorize(request: web.Request, right: Right | None) -> None:
         raise Refused(FORBIDDEN, f"the token {token.name} does not have the right {right}")
 
 
-def _story_id(request: web.Request) -> StoryId:
+def _subject(request: web.Request, operation: Operation) -> StoryId | int | None:
+    """What the path names.  Raises Refused."""
+    if (name := operation.subject) is None:
+        return None
     try:
-        return story_id_of(request.match_info["id"])
+        return SUBJECTS[name](request.match_info[name])
     except ValueError as error:
-        raise Refused(INVALID, str(error), errors=(WrongMember("id", str(error)),)) from None
+        raise Refused(INVALID, str(error), errors=(WrongMember(name, str(error)),)) from None
+
+
+def _query(request: web.Request, operation: Operation) -> BaseModel | None:
+    """The query of an operation that takes one.  Raises Refused, which names every wrong member."""
+    if operation.query is None:
+        return None
+    try:
+        return operation.query.model_validate(dict(request.query))
+    except ValidationError as error:
+        wrong = wrong_members(error)
+        raise Refused(INVALID, "; ".join(map(str, wrong)), errors=wrong) from None
 
 
 def _lane(service: Service, operation: Operation, request: web.Request) -> Lane:

@@ -21,8 +21,8 @@ from datetime import UTC, datetime
 from email.utils import parsedate_to_datetime
 from functools import partial
 from types import TracebackType
-from typing import Any, NotRequired, Self, TypedDict, TypeVar, Unpack
-from urllib.parse import quote, urlsplit
+from typing import Any, Literal, NotRequired, Self, TypedDict, TypeVar, Unpack
+from urllib.parse import quote, urlencode, urlsplit
 
 import aiohttp
 from pydantic import BaseModel, TypeAdapter, ValidationError
@@ -34,9 +34,12 @@ from neardup.serve import messages
 from neardup.serve.messages import (
     CheckAnswer,
     CompareAnswer,
+    Complaint,
+    ComplaintsAnswer,
     DiscardedDraft,
     Draft,
     Forgotten,
+    ForgottenComplainant,
     MatchesAnswer,
     Problem,
     ProofAnswer,
@@ -82,6 +85,18 @@ class Side(TypedDict, total=False):
     story_id: int | str
     text: str
     html: str
+
+
+class ComplaintText(TypedDict):
+    """A complaint: the story, the original by its id or its text if it is known, and who complains."""
+
+    story_id: int | str
+    complainant: str
+    contact: str
+    statement: str
+    original_id: NotRequired[int | str | None]
+    original_text: NotRequired[str | None]
+    author_id: NotRequired[int | str | None]
 
 
 class InvalidArgument(NeardupError, ValueError):
@@ -186,6 +201,29 @@ class AsyncClient:
         """Discard a draft."""
         return await self._send("DELETE", _path_of(story_id, "drafts"), None, DiscardedDraft)
 
+    async def complain(self, **complaint: Unpack[ComplaintText]) -> Complaint:
+        """Complain of a story.  Sent twice, the second is refused with the number of the first."""
+        return await self._post("/v1/complaints", messages.ComplaintRequest, complaint, Complaint)
+
+    async def complaints(self, *, closed: bool = False, first: int = 0, limit: int = 50) -> ComplaintsAnswer:
+        """The open complaints, the next deadline first; or the closed ones, the last one first."""
+        query = _query(messages.ComplaintsQuery, {"closed": closed, "first": first, "limit": limit})
+        return await self._send("GET", f"/v1/complaints?{query}", None, ComplaintsAnswer)
+
+    async def complaint(self, number: int) -> Complaint:
+        """A complaint with its evidence and its log."""
+        return await self._send("GET", f"/v1/complaints/{_number(number)}", None, Complaint)
+
+    async def answer_complaint(self, number: int, *, by: Literal["author", "complainant"], text: str) -> Complaint:
+        """Record what the author or the complainant answers."""
+        path = f"/v1/complaints/{_number(number)}/answers"
+        return await self._post(path, messages.ComplaintAnswerRequest, {"by": by, "text": text}, Complaint)
+
+    async def forget_complainant(self, number: int) -> ForgottenComplainant:
+        """Forget the name, the contact and the words of a complainant."""
+        path = f"/v1/complaints/{_number(number)}/complainant"
+        return await self._send("DELETE", path, None, ForgottenComplainant)
+
     async def close(self) -> None:
         """Close the connections."""
         if self._session is not None:
@@ -277,6 +315,21 @@ def _path_of(story_id: int | str, collection: str = "stories") -> str:
     except ValidationError as error:
         raise InvalidArgument(f"story_id: {_in_words(error)}") from None
     return f"/v1/{collection}/{quote(str(listed), safe='', errors='replace')}"
+
+
+def _number(number: int) -> int:
+    if not isinstance(number, int) or isinstance(number, bool) or number < 0:
+        raise InvalidArgument(f"number: {number!r} is not the number of a complaint")
+    return number
+
+
+def _query(model: type[BaseModel], members: Mapping[str, Any]) -> str:
+    """A query.  Raises InvalidArgument, which names every wrong member."""
+    try:
+        given = model.model_validate(members).model_dump(mode="json", exclude_none=True, exclude_defaults=True)
+    except ValidationError as error:
+        raise InvalidArgument(_in_words(error)) from None
+    return urlencode({name: str(value).lower() if value is True else value for name, value in given.items()})
 
 
 def _in_words(error: ValidationError) -> str:
@@ -372,6 +425,26 @@ class Client:
     def discard_draft(self, story_id: int | str) -> DiscardedDraft:
         """Discard a draft."""
         return self._run(self._open.discard_draft(story_id))
+
+    def complain(self, **complaint: Unpack[ComplaintText]) -> Complaint:
+        """Complain of a story.  Sent twice, the second is refused with the number of the first."""
+        return self._run(self._open.complain(**complaint))
+
+    def complaints(self, *, closed: bool = False, first: int = 0, limit: int = 50) -> ComplaintsAnswer:
+        """The open complaints, the next deadline first; or the closed ones, the last one first."""
+        return self._run(self._open.complaints(closed=closed, first=first, limit=limit))
+
+    def complaint(self, number: int) -> Complaint:
+        """A complaint with its evidence and its log."""
+        return self._run(self._open.complaint(number))
+
+    def answer_complaint(self, number: int, *, by: Literal["author", "complainant"], text: str) -> Complaint:
+        """Record what the author or the complainant answers."""
+        return self._run(self._open.answer_complaint(number, by=by, text=text))
+
+    def forget_complainant(self, number: int) -> ForgottenComplainant:
+        """Forget the name, the contact and the words of a complainant."""
+        return self._run(self._open.forget_complainant(number))
 
     def close(self) -> None:
         """Close the connections, and cancel the calls under way."""

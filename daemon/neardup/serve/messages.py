@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal, NamedTuple, Self
 
 from pydantic import AfterValidator, BaseModel, ConfigDict, Field, PlainValidator, WithJsonSchema, model_validator
 
-from neardup.records import ShownId, shown_id
+from neardup.records import LONGEST_PERSON, LONGEST_STATEMENT, ShownId, shown_id
 from neardup.source.parse import LONGEST_NAME, MAX_ID, id_of, name_of, parse_time, printable
 
 if TYPE_CHECKING:
@@ -163,6 +163,51 @@ class CompareRequest(Request):
 
     a: ComparedStory
     b: ComparedStory
+
+
+def _words(value: str) -> str:
+    if not value.strip():
+        raise ValueError("is empty")
+    return value.strip()
+
+
+Name = Annotated[str, Field(max_length=LONGEST_PERSON), AfterValidator(_words)]
+Statement = Annotated[str, Field(max_length=LONGEST_STATEMENT), AfterValidator(_words)]
+
+
+class ComplaintRequest(Request):
+    """A complaint: a story, the original that it is said to copy, if it is known, and who says so."""
+
+    story_id: ListedId = Field(description="The story complained of.")
+    original_id: ListedId | None = Field(default=None, description="The original, where it is on record.")
+    original_text: str | None = Field(default=None, description="The text of the original, where it is not on record.")
+    complainant: Name = Field(description="The name of who complains; moderators see it, no answer has it.")
+    contact: Name = Field(description="An address of the complainant; moderators see it, no answer has it.")
+    author_id: AuthorId | None = Field(default=None, description="The complainant's own, if an author of the platform.")
+    statement: Statement = Field(description="What the complainant says.")
+
+    @model_validator(mode="after")
+    def _has_one_original(self) -> Self:
+        if self.original_id is not None and self.original_text is not None:
+            raise ValueError("give either original_id or original_text")
+        return self
+
+
+class ComplaintAnswerRequest(Request):
+    """What the author or the complainant says to a complaint."""
+
+    by: Literal["author", "complainant"]
+    text: Statement
+
+
+class ComplaintsQuery(BaseModel):
+    """Which complaints to list."""
+
+    model_config = ConfigDict(frozen=True, extra="forbid")
+
+    closed: bool = Field(default=False, description="Those that are closed, the last one first; else the open ones.")
+    first: int = Field(default=0, ge=0, le=MAX_ID, description="The position of the first, from 0.")
+    limit: int = Field(default=50, ge=1, le=200, description="How many at most.")
 
 
 # What the service answers.
@@ -341,6 +386,95 @@ class CompareAnswer(Answer):
     took_ms: float
 
 
+class Thresholds(Answer):
+    """What makes a pair a copy, in the language of the story, as it was configured."""
+
+    hamming: int
+    jaccard: float
+    containment: float
+    passage_words: int
+    rare_share: float
+
+
+class ComparedWith(Answer):
+    """A story that a complaint's story was compared with; of an original's text there is no id."""
+
+    story_id: ShownId | None
+    title: str | None
+    kind: str | None = Field(description="The kind of the match; null if it is no copy.")
+    similarity: float = Field(description=SIMILARITY)
+    hamming: int | None
+    jaccard: float | None
+    containment: float | None = Field(description="The share of the story's shingles that occur in the other.")
+    longest_run_words: int | None
+    copied_words: int | None
+
+
+class SharedPassage(Answer):
+    """The beginning of a run of words that stands in both, and the number of its words."""
+
+    words: int
+    original: str
+    story: str
+
+
+class ComplaintEvidence(Answer):
+    """What a comparison shows, at the time of the complaint."""
+
+    made_at: str
+    compared_with: Literal["story", "text", "all"] = Field(
+        description="The named original, its text, or all stories on record, as a check does."
+    )
+    compared: int = Field(description="How many that are.")
+    thresholds: Thresholds
+    kind: str | None = Field(description="The most severe kind of `matches`; null if the story is no copy.")
+    similarity: float = Field(description="Of the pair; or of all: the share of the story copied from earlier ones.")
+    matches: list[ComparedWith]
+    near_miss: ComparedWith | None = Field(description="The most similar one, if none is copied.")
+    passages: list[SharedPassage]
+    estimated: bool
+    reasons: list[str]
+
+
+class ComplaintStep(Answer):
+    """A step of a complaint; a note is an answer, or what a moderator wrote to it."""
+
+    step: str
+    at: str
+    note: str
+
+
+class Complaint(Answer):
+    """A complaint, without the name and the contact of the complainant."""
+
+    number: int
+    story_id: ShownId
+    original_id: ShownId | None
+    has_original_text: bool
+    statement: str = Field(description="Empty once the complainant was forgotten.")
+    received_at: str
+    due_at: str
+    closed_at: str | None
+    outcome: str | None = Field(
+        description="A verdict, `upheld` or `dismissed` by a moderator, or `story_removed`; null while it is open."
+    )
+    evidence: ComplaintEvidence | None = Field(description="Null if the story could not be compared: see `log`.")
+    log: list[ComplaintStep]
+
+
+class ComplaintsAnswer(Answer):
+    """A part of the complaints, and how many there are."""
+
+    total: int
+    complaints: list[Complaint]
+
+
+class ForgottenComplainant(Answer):
+    """The complaint has no name, contact and statement any more."""
+
+    number: int
+
+
 class Forgotten(Answer):
     """The story is not on record any more."""
 
@@ -368,6 +502,7 @@ class Problem(Answer):
     fail_open: bool = False
     reason: str | None = Field(default=None, description="Why a page or text yields no story, such as `too_short`.")
     errors: list[InvalidMember] = Field(default_factory=list)
+    complaint: int | None = Field(default=None, description="The number of the first complaint, of a duplicate.")
 
 
 def problem_of(refused: "Refused", request_id: str | None = None) -> Problem:
@@ -378,6 +513,7 @@ def problem_of(refused: "Refused", request_id: str | None = None) -> Problem:
         fail_open=refused.problem.status in (408, 429, 500, 503),
         reason=refused.reason,
         errors=[InvalidMember(where=wrong.where, what=wrong.what) for wrong in refused.errors],
+        complaint=refused.complaint,
     )
 
 

@@ -1,5 +1,6 @@
 """The OpenAPI 3.1 document of the API, made from the table of operations and the models."""
 
+from collections.abc import Iterator
 from typing import Any
 
 from pydantic.json_schema import models_json_schema
@@ -20,19 +21,28 @@ from neardup.http.problems import (
     ProblemType,
 )
 from neardup.serve.messages import Problem
-from neardup.serve.operations import OPERATIONS, Operation
+from neardup.serve.operations import MAX_NUMBER, OPERATIONS, Operation
 from neardup.serve.service import BUSY
 from neardup.source.parse import LONGEST_NAME
 
 REFERENCE = "#/components/schemas/{model}"
 ALWAYS = (UNAUTHENTICATED, FORBIDDEN, OTHER_HOST, BUSY, FAILED, UNAVAILABLE)
 WITH_BODY = (MALFORMED, SLOW, TOO_LARGE, NOT_JSON, INVALID)
-ID = {
-    "name": "id",
-    "in": "path",
-    "required": True,
-    "description": "The story's id in the listing: an integer, or a name.",
-    "schema": {"type": "string", "minLength": 1, "maxLength": LONGEST_NAME},
+SUBJECTS = {
+    "id": {
+        "name": "id",
+        "in": "path",
+        "required": True,
+        "description": "The story's id in the listing: an integer, or a name.",
+        "schema": {"type": "string", "minLength": 1, "maxLength": LONGEST_NAME},
+    },
+    "number": {
+        "name": "number",
+        "in": "path",
+        "required": True,
+        "description": "The number of the complaint.",
+        "schema": {"type": "integer", "minimum": 0, "maximum": MAX_NUMBER},
+    },
 }
 REQUEST_ID = {
     "name": "X-Request-ID",
@@ -74,7 +84,7 @@ def _describe_operation(operation: Operation) -> dict[str, Any]:
         "summary": operation.summary,
         "description": f"Takes a token with the right `{operation.right}`, if the service has tokens.",
         "security": [{}, {"token": []}],
-        "parameters": [*([ID] if operation.takes_id else []), REQUEST_ID],
+        "parameters": [*_parameters_of(operation), REQUEST_ID],
         "responses": {"200": _content("The answer", "application/json", operation.answer.__name__)},
     }
     if operation.request is not None:
@@ -86,9 +96,19 @@ def _describe_operation(operation: Operation) -> dict[str, Any]:
     return described
 
 
+def _parameters_of(operation: Operation) -> Iterator[dict[str, Any]]:
+    if operation.subject is not None:
+        yield SUBJECTS[operation.subject]
+    if operation.query is not None:
+        for name, schema in operation.query.model_json_schema()["properties"].items():
+            described = schema.pop("description")
+            yield {"name": name, "in": "query", "required": False, "description": described, "schema": schema}
+
+
 def _problems_of(operation: Operation) -> dict[int, list[ProblemType]]:
     """The problems that an operation may end in, by status."""
-    with_body = WITH_BODY if operation.request is not None else (INVALID,) if operation.takes_id else ()
+    with_id = (INVALID,) if operation.subject or operation.query else ()
+    with_body = WITH_BODY if operation.request is not None else with_id
     by_status: dict[int, list[ProblemType]] = {}
     for problem in (*ALWAYS, *with_body, *operation.problems):
         by_status.setdefault(problem.status, []).append(problem)

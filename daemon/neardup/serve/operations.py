@@ -16,12 +16,14 @@ from neardup import errors
 from neardup.core.page import Unreadable, prepare
 from neardup.core.verify.text import Text
 from neardup.http.problems import INVALID, TOO_LARGE, ProblemType, Refused, WrongMember
-from neardup.ledger import drafts, flags, now_ms, similarities, snapshot, stories
+from neardup.ledger import complaints, drafts, flags, now_ms, similarities, snapshot, stories
+from neardup.ledger.complaints import Closed, Complaint
 from neardup.ledger.flags import JOINING, Selection, earlier_of
 from neardup.pages.results import ReadFailed, explain
 from neardup.query.check import CheckResult, Submission
 from neardup.query.check import Match as FoundMatch
 from neardup.query.compare import common_of, describe_stories, load_story
+from neardup.query.complaints import ComplaintRefused, GivenComplaint, Why, receive
 from neardup.query.evidence import LoadedStory, find_evidence, thresholds_of
 from neardup.query.proof import prove
 from neardup.records import Limit, Mark, MarkReason, Skip, Spans, rfc3339, shown_id
@@ -34,11 +36,16 @@ from neardup.serve.messages import (
     CompareAnswer,
     ComparedStory,
     CompareRequest,
+    ComplaintAnswerRequest,
+    ComplaintRequest,
+    ComplaintsAnswer,
+    ComplaintsQuery,
     CopiedPassage,
     DiscardedDraft,
     Draft,
     DraftRequest,
     Forgotten,
+    ForgottenComplainant,
     Match,
     MatchesAnswer,
     Problem,
@@ -67,6 +74,19 @@ UNKNOWN_DRAFT = ProblemType("unknown-draft", 404, "There is no such draft, or it
 OTHER_AUTHOR = ProblemType("other-author", 409, "The story with this id is by another author")
 NO_STORY = ProblemType("no-story", 422, "The text or the page yields no story to compare")
 NO_PROOF = ProblemType("no-proof", 404, "No text of the story was recorded, or no key signs proofs")
+UNKNOWN_COMPLAINT = ProblemType("unknown-complaint", 404, "There is no complaint with this number")
+OWN_STORY = ProblemType("own-story", 409, "The story is the complainant's own, or its own original")
+DUPLICATE_COMPLAINT = ProblemType("duplicate-complaint", 409, "The complainant complained of this before")
+CLOSED_COMPLAINT = ProblemType("closed-complaint", 409, "The complaint is closed")
+OF_COMPLAINTS = {
+    Why.UNKNOWN_STORY: UNKNOWN_STORY,
+    Why.OWN_STORY: OWN_STORY,
+    Why.NO_STORY: NO_STORY,
+    Why.DUPLICATE: DUPLICATE_COMPLAINT,
+    Why.TOO_LARGE: TOO_LARGE,
+    Why.INVALID: INVALID,
+}
+MAX_NUMBER = 2**63 - 1
 T = TypeVar("T")
 V = TypeVar("V")
 AT_ONCE = 2  # stories of a batch
@@ -405,12 +425,99 @@ def _recorded_match(row: Mapping[str, Any], story_id: int, own: Spans, other: Sp
     )
 
 
+# Complaints.
+
+
+async def complain(parts: ServiceParts, request: ComplaintRequest, deadline: Deadline) -> messages.Complaint:
+    """POST /v1/complaints.  Raises Refused."""
+    given = GivenComplaint(
+        story_id_of(request.story_id).number,
+        request.complainant,
+        request.contact,
+        request.statement,
+        None if request.original_id is None else story_id_of(request.original_id).number,
+        request.original_text,
+        request.author_id or None,
+    )
+    try:
+        return _complaint(await receive(parts.complaints, given, acknowledged=True))
+    except ComplaintRefused as error:
+        raise Refused(OF_COMPLAINTS[error.why], str(error), complaint=error.number) from None
+
+
+async def complaints_of(parts: ServiceParts, query: ComplaintsQuery, _: Deadline) -> ComplaintsAnswer:
+    """GET /v1/complaints."""
+    listed = await parts.reader.do(
+        complaints.list_complaints, closed=query.closed, limit=query.limit, offset=query.first
+    )
+    total = await parts.reader.do(complaints.count, closed=query.closed)
+    return ComplaintsAnswer(total=total, complaints=list(map(_complaint, listed)))
+
+
+async def complaint_of(parts: ServiceParts, number: int, _: Deadline) -> messages.Complaint:
+    """GET /v1/complaints/{number}.  Raises Refused if there is none."""
+    found = await parts.reader.do(complaints.read_complaint, number)
+    if found is None:
+        raise _refuse_unknown_complaint(number)
+    return _complaint(found)
+
+
+async def answer_complaint(
+    parts: ServiceParts, number: int, request: ComplaintAnswerRequest, deadline: Deadline
+) -> messages.Complaint:
+    """POST /v1/complaints/{number}/answers.  Raises Refused if there is no such complaint, or it is closed."""
+    await complaint_of(parts, number, deadline)
+    try:
+        await parts.complaints.write(complaints.log_answer, number, request.by, None, request.text)
+    except Closed as error:
+        raise Refused(CLOSED_COMPLAINT, str(error)) from None
+    return await complaint_of(parts, number, deadline)
+
+
+async def forget_complainant(parts: ServiceParts, number: int, _: Deadline) -> ForgottenComplainant:
+    """DELETE /v1/complaints/{number}/complainant.  Raises Refused if there is no such complaint."""
+    if not await parts.complaints.write(complaints.forget_complainant, number, None):
+        raise _refuse_unknown_complaint(number)
+    return ForgottenComplainant(number=number)
+
+
+def _refuse_unknown_complaint(number: int) -> Refused:
+    return Refused(UNKNOWN_COMPLAINT, f"there is no complaint {number}")
+
+
+def _complaint(found: Complaint) -> messages.Complaint:
+    return messages.Complaint(
+        number=found.number,
+        story_id=found.shown,
+        original_id=found.original_shown,
+        has_original_text=found.has_text,
+        statement=found.statement,
+        received_at=rfc3339(found.received_at),
+        due_at=rfc3339(found.due_at),
+        closed_at=rfc3339(found.closed_at),
+        outcome=found.outcome,
+        evidence=found.evidence and messages.ComplaintEvidence.model_validate(found.evidence),
+        log=[messages.ComplaintStep(step=logged.step, at=rfc3339(logged.at), note=logged.note) for logged in found.log],
+    )
+
+
 # The table.
+
+
+def complaint_number_of(text: str) -> int:
+    """The number of a complaint.  Raises ValueError."""
+    if not (text.isascii() and text.isdecimal() and int(text) <= MAX_NUMBER):
+        raise ValueError("the number of a complaint is an integer")
+    return int(text)
+
+
+# What a path may name, by its placeholder: how it is read, and how it is described.
+SUBJECTS: dict[str, Callable[[str], StoryId | int]] = {"id": story_id_of, "number": complaint_number_of}
 
 
 @dataclass(frozen=True, slots=True)
 class Operation:
-    """One operation: `work` does it, given the parts, the body and the id that it takes, and the deadline.
+    """One operation: `work` does it, given the parts, what its path names, its query and its body, and the deadline.
 
     `lane` is "by size" where the size of the body decides it.  `problems` are those that concern the story;
     every operation may end in the others.  One that `writes` a story waits for those on it that came before.
@@ -426,17 +533,18 @@ class Operation:
     lane: Literal["by size", "short", "long"] = "short"
     problems: tuple[ProblemType, ...] = ()
     writes: bool = False
+    query: type[BaseModel] | None = None
 
     @property
-    def takes_id(self) -> bool:
-        """Whether the path names a story."""
-        return "{id}" in self.path
+    def subject(self) -> str | None:
+        """The one of SUBJECTS that the path names."""
+        return next((name for name in SUBJECTS if f"{{{name}}}" in self.path), None)
 
     def begin(
-        self, parts: ServiceParts, story_id: StoryId | None, body: Any, deadline: Deadline
+        self, parts: ServiceParts, subject: StoryId | int | None, query: Any, body: Any, deadline: Deadline
     ) -> Awaitable[messages.Answer]:
         """Begin the work."""
-        arguments = [argument for argument in (story_id, body) if argument is not None]
+        arguments = [argument for argument in (subject, query, body) if argument is not None]
         return self.work(parts, *arguments, deadline)
 
 
@@ -569,5 +677,56 @@ OPERATIONS = (
         forget,
         writes=True,
         problems=(UNKNOWN_STORY,),
+    ),
+    Operation(
+        "POST",
+        "/v1/complaints",
+        "Complain of a story; the answer has the number of the complaint, its deadline and the evidence",
+        Right.COMPLAIN,
+        messages.ComplaintRequest,
+        messages.Complaint,
+        complain,
+        "long",
+        (UNKNOWN_STORY, OWN_STORY, DUPLICATE_COMPLAINT, NO_STORY),
+    ),
+    Operation(
+        "GET",
+        "/v1/complaints",
+        "List the open complaints, the next deadline first, or the closed ones",
+        Right.COMPLAIN,
+        None,
+        messages.ComplaintsAnswer,
+        complaints_of,
+        query=messages.ComplaintsQuery,
+    ),
+    Operation(
+        "GET",
+        "/v1/complaints/{number}",
+        "Show a complaint with its evidence and its log",
+        Right.COMPLAIN,
+        None,
+        messages.Complaint,
+        complaint_of,
+        problems=(UNKNOWN_COMPLAINT,),
+    ),
+    Operation(
+        "POST",
+        "/v1/complaints/{number}/answers",
+        "Record what the author or the complainant answers; the same words again change nothing",
+        Right.COMPLAIN,
+        messages.ComplaintAnswerRequest,
+        messages.Complaint,
+        answer_complaint,
+        problems=(UNKNOWN_COMPLAINT, CLOSED_COMPLAINT),
+    ),
+    Operation(
+        "DELETE",
+        "/v1/complaints/{number}/complainant",
+        "Forget the name, the contact and the words of a complainant; the complaint goes on",
+        Right.FORGET,
+        None,
+        messages.ForgottenComplainant,
+        forget_complainant,
+        problems=(UNKNOWN_COMPLAINT,),
     ),
 )

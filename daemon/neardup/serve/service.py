@@ -24,6 +24,7 @@ from neardup.http.tokens import TokenFile
 from neardup.ledger import Ledger
 from neardup.pages.reader_pool import ReaderPool
 from neardup.query.check import Checker
+from neardup.query.complaints import Complaints
 from neardup.query.submissions import Submissions
 from neardup.serve.tokens import Token
 from neardup.telemetry.log import log, logging_phase
@@ -46,6 +47,7 @@ class ServiceParts:
     submissions: Submissions
     reader: Ledger
     pool: ReaderPool
+    complaints: Complaints
 
 
 class Deadline:

@@ -19,6 +19,7 @@ class Right(StrEnum):
     CHECK = "check"  # check and compare texts, and read what is on record
     STORE = "store"
     FORGET = "forget"
+    COMPLAIN = "complain"  # make complaints, read them, and answer to them
 
 
 @dataclass(frozen=True, slots=True)

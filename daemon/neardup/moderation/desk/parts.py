@@ -24,6 +24,7 @@ from neardup.moderation.desk.sessions import Keys
 from neardup.moderation.interface import gettext
 from neardup.pages.reader_pool import ReaderPool
 from neardup.query.compare import load_story
+from neardup.query.complaints import Complaints
 from neardup.query.evidence import LoadedStory, UnreadableStory
 from neardup.query.search import PassageSearch, TextSearch, TitleSearch
 from neardup.records import Verdict
@@ -132,6 +133,7 @@ class Desk:
     texts: TextSearch
     open_passage_search: Callable[[], AbstractAsyncContextManager[PassageSearch]]
     wake_posting: asyncio.Event  # a verdict may wait to be posted
+    complaints: Complaints
     login_limit: LoginLimit = field(default_factory=LoginLimit)
     reads: asyncio.Semaphore = field(default_factory=lambda: asyncio.Semaphore(MAX_CONCURRENT_READS))
 
