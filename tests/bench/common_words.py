@@ -21,8 +21,8 @@ from neardup.core.languages import SHIPPED
 from neardup.core.text.decoding import NoStoryText
 from neardup.core.text.extraction import Extraction
 from neardup.core.text.html import extract_page
-from neardup.core.text.normalize import tokens
-from neardup.core.text.scripts import script_of_most
+from neardup.core.text.normalize import tokenize
+from neardup.core.text.scripts import find_script_of_most
 from neardup.records import Language
 
 COVERED = 0.75  # of all words of a language; its common ones are the fewest that make so much, but at most MOST
@@ -39,8 +39,8 @@ def read_documents(folder: Path) -> Iterator[tuple[Language, str, list[bytes]]]:
             for document in map(json.loads, lines):
                 language = names.get(document["lang"])
                 text = document.get("text") or _shown(document["html"])
-                if language and script_of_most(text) == SHIPPED[language].script.upper():
-                    yield language, document.get("family") or document["id"], tokens(text)
+                if language and find_script_of_most(text) == SHIPPED[language].script.upper():
+                    yield language, document.get("family") or document["id"], tokenize(text)
 
 
 def _shown(html: str) -> str:

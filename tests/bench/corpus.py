@@ -15,8 +15,8 @@ import click
 from neardup.core.languages import SHIPPED
 from neardup.core.text.decoding import NoStoryText
 from neardup.core.text.extraction import Extraction
-from neardup.core.text.html import page_text
-from neardup.core.text.normalize import tokens
+from neardup.core.text.html import extract_page_text
+from neardup.core.text.normalize import tokenize
 from neardup.records import Language
 
 MUST = 0.55  # a pair with either score at least this must be found
@@ -66,7 +66,7 @@ def read_documents(manifest: Path, pages: Path) -> list[Document]:
         for row in csv.DictReader(file):
             page = pages / (row.get("path") or f"{row['language']}/{row['id']}.html")
             with suppress(NoStoryText):
-                text = page_text(page.read_bytes(), "text/html", Extraction())
+                text = extract_page_text(page.read_bytes(), "text/html", Extraction())
                 documents.append(Document(int(row["id"]), SHIPPED.find(row["language"]), text))
     return documents
 
@@ -83,7 +83,7 @@ def read_truth(folder: Path) -> Truth:
 
 def shingle_set(document: Document) -> frozenset[tuple[bytes, bytes]]:
     """A document's distinct word pairs, not hashed."""
-    return frozenset(pairwise(tokens(document.text)))
+    return frozenset(pairwise(tokenize(document.text)))
 
 
 def scores(a: frozenset[object], b: frozenset[object]) -> tuple[float, float]:

@@ -26,7 +26,7 @@ from neardup.core.columns import Outcomes
 from neardup.core.fingerprint import version as fingerprint_version
 from neardup.core.fingerprint.compute import fingerprint_text
 from neardup.core.languages import LANGUAGES
-from neardup.core.page import comparable
+from neardup.core.page import make_comparable
 from neardup.core.verify.text import Text
 from neardup.index.sqlite import SqliteIndex
 from neardup.ledger import runs
@@ -63,7 +63,7 @@ def texts_of(documents: Iterable[Document]) -> Texts:
     texts = {document.id: document.text for document in documents}
 
     async def read(story: Story) -> TextResult:
-        return comparable(Text(texts[story.id]))
+        return make_comparable(Text(texts[story.id]))
 
     return Texts(read)
 

@@ -17,7 +17,7 @@ from pathlib import Path
 from sqlite3 import Connection
 
 import click
-from neardup.core.text.chunks import chunks
+from neardup.core.text.chunks import cut_chunks
 from neardup.core.verify.tiers import RETOLD, TRANSLATED
 from neardup.ledger import transaction
 from neardup.meaning import margins, neighbours, vectors
@@ -67,7 +67,7 @@ async def embed(db: Connection, texts: Sequence[Labelled]) -> None:
     with click.progressbar(range(0, len(missing), BATCH_TEXTS), label="embedding") as batches:
         for at in batches:
             made = [
-                Embedded(place, texts[place].language, b"", await model.embed(chunks(texts[place].text)))
+                Embedded(place, texts[place].language, b"", await model.embed(cut_chunks(texts[place].text)))
                 for place in missing[at : at + BATCH_TEXTS]
             ]
             with transaction(db):

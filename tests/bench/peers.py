@@ -19,7 +19,7 @@ from typing import Any
 import click
 from datasketch import MinHash, MinHashLSH
 from neardup.core.languages import LANGUAGES
-from neardup.core.text.normalize import tokens
+from neardup.core.text.normalize import tokenize
 from rensa import RMinHash, RMinHashLSH
 from simhash import Simhash, SimhashIndex
 
@@ -104,11 +104,11 @@ def rensa(words: Words) -> Peer:
 
 PEERS = {
     "datasketch, split()": datasketch(minhashes, split),
-    "datasketch, our words": datasketch(minhashes, tokens),
+    "datasketch, our words": datasketch(minhashes, tokenize),
     "datasketch bulk, split()": datasketch(bulk_minhashes, split),
-    "datasketch bulk, our words": datasketch(bulk_minhashes, tokens),
+    "datasketch bulk, our words": datasketch(bulk_minhashes, tokenize),
     "rensa, split()": rensa(split),
-    "rensa, our words": rensa(tokens),
+    "rensa, our words": rensa(tokenize),
     "simhash": Peer(
         sketch=lambda texts: [Simhash(features(text)) for text in texts],
         index=partial(SimhashIndex, [], k=MAX_DISTANCE),
@@ -149,6 +149,6 @@ def _index_bytes(peer: Peer, documents: Sequence[Document], sketches: Sequence[A
 if __name__ == "__main__":
     logging.getLogger("simhash").setLevel(logging.ERROR)  # it logs a warning for each large bucket
     name, folder = sys.argv[1], Path(sys.argv[2])
-    tokens("")  # the first call builds a table
+    tokenize("")  # the first call builds a table
     result = detect(PEERS[name], read_documents(folder / "manifest.csv", folder / "html"))
     click.echo(json.dumps({name: asdict(result)}))

@@ -12,7 +12,7 @@ import click
 import numpy as np
 from neardup.core.fingerprint.compute import fingerprint
 from neardup.core.fingerprint.minhash import agreeing, signature_rows
-from neardup.core.text.normalize import tokens
+from neardup.core.text.normalize import tokenize
 from neardup.core.verify.scores import hamming
 from neardup.records import Language
 
@@ -30,7 +30,7 @@ def unrelated(corpus: Path, without: frozenset[int]) -> dict[Language, Stories]:
     related = listed_pairs(corpus)
     fingerprints: dict[Language, dict[int, tuple[bytes, bytes]]] = defaultdict(dict)
     for document in read_documents(corpus / "manifest.csv", corpus / "html"):
-        words = tokens(document.text)
+        words = tokenize(document.text)
         chosen = fingerprints[document.language]
         if len(words) < MIN_WORDS or document.id in without or related[document.id] & chosen.keys():
             continue

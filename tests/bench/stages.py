@@ -20,7 +20,7 @@ from neardup.config import Config, load
 from neardup.core.fingerprint import version as fingerprint_version
 from neardup.core.fingerprint.compute import fingerprint_text
 from neardup.core.page import Page
-from neardup.core.text.html import page_text
+from neardup.core.text.html import extract_page_text
 from neardup.pages.s3 import Transfers
 from neardup.pages.store import Pages, path_of
 from neardup.records import Language, Story
@@ -53,7 +53,7 @@ def subject_costs(config: Config, ids: Sequence[int]) -> Costs:
     pages = list(_fetched(store, iter(paths)))
     fetch = (time.process_time() - start) * 1e6 / len(ids)
     stages: dict[str, Stage] = {
-        "extract": lambda page: page_text(page.body, page.content_type, settings),
+        "extract": lambda page: extract_page_text(page.body, page.content_type, settings),
         "fingerprint": fingerprint_text,
     }
     return {"fetch": fetch, **chain_costs(pages, stages)}

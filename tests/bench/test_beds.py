@@ -6,8 +6,8 @@ from functools import cache
 
 import pytest
 from neardup.core.text.extraction import Extraction
-from neardup.core.text.html import page_text
-from neardup.core.text.normalize import tokens
+from neardup.core.text.html import extract_page_text
+from neardup.core.text.normalize import tokenize
 
 from tests.bench.beds import BARE, BEDS, Bed, site_page
 from tests.bench.pages import Story, stories
@@ -22,7 +22,7 @@ def few_stories() -> Sequence[Story]:
 
 def shown(bed: Bed, story: Story) -> Sequence[bytes]:
     """The words of a story, as neardup reads them from the bed's page."""
-    return tokens(page_text(bed.page(story).encode(), None, Extraction(bed.body)))
+    return tokenize(extract_page_text(bed.page(story).encode(), None, Extraction(bed.body)))
 
 
 @each_bed

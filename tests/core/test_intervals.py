@@ -3,7 +3,7 @@
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from neardup.core.intervals import Z, share
+from neardup.core.intervals import Z, estimate_share
 
 counts = st.integers(0, 10_000).flatmap(lambda n: st.tuples(st.integers(0, n), st.just(n)))
 
@@ -11,7 +11,7 @@ counts = st.integers(0, 10_000).flatmap(lambda n: st.tuples(st.integers(0, n), s
 @given(counts)
 def test_the_ends_of_an_interval_solve_wilsons_equation(found_of: tuple[int, int]) -> None:
     found, n = found_of
-    computed = share(found, n)
+    computed = estimate_share(found, n)
     assert 0 <= computed.low <= computed.high <= 1
     if n == 0:
         assert computed.share is None
@@ -23,11 +23,11 @@ def test_the_ends_of_an_interval_solve_wilsons_equation(found_of: tuple[int, int
 
 
 def test_a_known_interval() -> None:
-    interval = share(8, 10)
+    interval = estimate_share(8, 10)
     assert (round(interval.low, 4), round(interval.high, 4)) == (0.4902, 0.9433)
 
 
 @given(counts)
 def test_a_wider_interval_holds_a_narrower_one(found_of: tuple[int, int]) -> None:
-    narrow, wide = share(*found_of), share(*found_of, z=2 * Z)
+    narrow, wide = estimate_share(*found_of), estimate_share(*found_of, z=2 * Z)
     assert wide.low <= narrow.low <= narrow.high <= wide.high

@@ -7,12 +7,12 @@ from hypothesis import given
 from hypothesis import strategies as st
 from neardup.core.merkle import (
     SubtreeHash,
-    consistency_path,
+    compute_root,
+    find_consistency_path,
+    find_inclusion_path,
     hash_leaf,
-    inclusion_path,
     is_consistent,
     is_included,
-    root_of,
 )
 
 # The roots of the first n of the eight entries that the tests of certificate-transparency implementations share.
@@ -46,7 +46,7 @@ def subtree_hash_of(hashes: Sequence[bytes]) -> SubtreeHash:
 
 def test_roots_are_those_of_other_implementations() -> None:
     for size, root in ROOTS.items():
-        assert root_of([hash_leaf(entry) for entry in ENTRIES[:size]]).hex() == root, f"of {size} entries"
+        assert compute_root([hash_leaf(entry) for entry in ENTRIES[:size]]).hex() == root, f"of {size} entries"
 
 
 sizes = st.integers(1, 80)
@@ -55,10 +55,10 @@ sizes = st.integers(1, 80)
 @given(sizes, st.data())
 def test_each_entry_is_proved_at_its_place_and_nowhere_else(size: int, data: st.DataObject) -> None:
     hashes = leaves(size)
-    root = root_of(hashes)
+    root = compute_root(hashes)
     assert root == root_by_recursion(hashes), f"the root of {size} leaves"
     position, other = (data.draw(st.integers(0, size - 1)) for _ in range(2))
-    path = inclusion_path(position, size, subtree_hash_of(hashes))
+    path = find_inclusion_path(position, size, subtree_hash_of(hashes))
     assert is_included(hashes[position], position, size, path, root), f"leaf {position} of {size} is not proved"
     assert is_included(hashes[other], other, size, path, root) == (other == position), "a path proves another leaf"
     assert not is_included(hash_leaf(b"forged"), position, size, path, root), "a forged entry is proved"
@@ -70,10 +70,10 @@ def test_each_entry_is_proved_at_its_place_and_nowhere_else(size: int, data: st.
 def test_only_a_tree_that_grew_is_consistent(size: int, data: st.DataObject) -> None:
     hashes = leaves(size)
     old_size, changed = data.draw(st.integers(1, size)), data.draw(st.integers(0, size - 1))
-    old_root, root = root_of(hashes[:old_size]), root_of(hashes)
-    path = consistency_path(old_size, size, subtree_hash_of(hashes))
+    old_root, root = compute_root(hashes[:old_size]), compute_root(hashes)
+    path = find_consistency_path(old_size, size, subtree_hash_of(hashes))
     assert is_consistent(old_size, old_root, size, root, path), f"{old_size} leaves are not proved the start of {size}"
     rewritten = [*hashes[:changed], hash_leaf(b"rewritten"), *hashes[changed + 1 :]]
-    forged = consistency_path(old_size, size, subtree_hash_of(rewritten))
-    proved = is_consistent(old_size, old_root, size, root_of(rewritten), forged)
+    forged = find_consistency_path(old_size, size, subtree_hash_of(rewritten))
+    proved = is_consistent(old_size, old_root, size, compute_root(rewritten), forged)
     assert proved == (changed >= old_size), f"leaf {changed} of {old_size} was rewritten: proved {proved}"

@@ -21,17 +21,17 @@ from neardup.core.page import (
     PageFingerprinted,
     PageStory,
     Unreadable,
-    comparable,
+    extract_story,
     fingerprint_page,
+    make_comparable,
     prepare,
     read_file,
-    story_of,
 )
-from neardup.core.text.disguise import text_marks
+from neardup.core.text.disguise import mark_text
 from neardup.core.text.extraction import Extraction
-from neardup.core.text.html import opening, visible_text
-from neardup.core.text.normalize import tokens
-from neardup.core.text.scripts import characters
+from neardup.core.text.html import cut_opening, extract_visible_text
+from neardup.core.text.normalize import tokenize
+from neardup.core.text.scripts import count_characters
 from neardup.core.verify.text import Text
 from neardup.records import Language, Limit, Mark, MarkReason, Marks, Skip
 
@@ -53,7 +53,7 @@ def test_page_work_imports_nothing_of_the_world() -> None:
 def test_a_page_and_its_text_give_one_fingerprint(language: Language) -> None:
     text = f"{TEXTS[language]} {TEXTS[language]}"
     page = Page(f"<p>{text}</p>".encode(), "text/html; charset=utf-8", '"e"')
-    words, marks = tokens(text), text_marks(text, characters(text))
+    words, marks = tokenize(text), mark_text(text, count_characters(text))
     visible = sum(map(len, text.split()))
     signs = sum("VOWEL SIGN" in unicodedata.name(c, "") or "VIRAMA" in unicodedata.name(c, "") for c in text)
     made = fingerprint_page(page, WHOLE)
@@ -61,7 +61,7 @@ def test_a_page_and_its_text_give_one_fingerprint(language: Language) -> None:
     assert made.measures == pytest.approx((len(words) / visible, signs / visible, 0, 0), rel=0.1)
     assert made.text_sha256 == sha256(text.encode()).digest()
     assert replace(made, measures=None, text_sha256=None) == PageFingerprinted(
-        fingerprint(words), '"e"', len(page.body), None, opening(text), SHIPPED[language].script.upper(), marks
+        fingerprint(words), '"e"', len(page.body), None, cut_opening(text), SHIPPED[language].script.upper(), marks
     )
     for read in (read_file(text.encode(), WHOLE), prepare(Text(text)), read_file(page.body, WHOLE)):
         assert isinstance(read, Text)
@@ -79,7 +79,7 @@ def test_a_page_without_text_gives_its_reason(body: bytes, reason: Skip) -> None
 
 
 def test_a_page_without_the_body_gives_its_reason() -> None:
-    assert story_of(Page(b"<p>some words</p>"), Extraction(".story")) == Unreadable(Skip.NO_BODY)
+    assert extract_story(Page(b"<p>some words</p>"), Extraction(".story")) == Unreadable(Skip.NO_BODY)
 
 
 @pytest.mark.parametrize("language", LANGUAGES)
@@ -112,7 +112,7 @@ def test_a_page_is_not_blamed_for_a_lack_of_memory(monkeypatch: pytest.MonkeyPat
 def test_few_words_are_compared_but_not_fingerprinted(words: int) -> None:
     text = " ".join(f"w{n}" for n in range(words))
     made, prepared = fingerprint_page(Page(text.encode()), WHOLE), prepare(Text(text))
-    assert isinstance(comparable(Text(text)), Text)
+    assert isinstance(make_comparable(Text(text)), Text)
     if words < MIN_WORDS:
         assert made == prepared == Unreadable(Skip.TOO_SHORT)
     else:
@@ -121,7 +121,11 @@ def test_few_words_are_compared_but_not_fingerprinted(words: int) -> None:
 
 def test_letters_that_are_all_dropped_make_no_story() -> None:
     fillers = 200 * "\u3164 "  # HANGUL FILLER, a letter that no reader sees
-    for read in (fingerprint_page(Page(fillers.encode()), WHOLE), prepare(Text(fillers)), comparable(Text(fillers))):
+    for read in (
+        fingerprint_page(Page(fillers.encode()), WHOLE),
+        prepare(Text(fillers)),
+        make_comparable(Text(fillers)),
+    ):
         assert isinstance(read, Unreadable) and read.reason is Skip.EMPTY
 
 
@@ -178,10 +182,14 @@ def test_more_than_half_hidden_is_marked_and_less_is_not(
 @pytest.mark.parametrize("language", SAMPLED)
 def test_a_story_within_a_hidden_element_is_hidden(language: Language) -> None:
     text = STORIES[language][0]
-    found = story_of(Page(f"<div style='display:none'><article>{text}</article></div>".encode()), Extraction("article"))
+    found = extract_story(
+        Page(f"<div style='display:none'><article>{text}</article></div>".encode()), Extraction("article")
+    )
     assert isinstance(found, PageStory)
     assert found.text.marks == (Mark(MarkReason.HIDDEN, "100 %"),)
-    assert found.text.words == tokens(visible_text(text, Extraction())), "a story that alone is hidden is not read"
+    assert found.text.words == tokenize(extract_visible_text(text, Extraction())), (
+        "a story that alone is hidden is not read"
+    )
 
 
 @pytest.mark.parametrize("language", SAMPLED)

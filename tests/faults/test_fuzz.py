@@ -17,8 +17,8 @@ from hypothesis import strategies as st
 from neardup.core.fingerprint.compute import fingerprint, fingerprint_text
 from neardup.core.text.decoding import NoStoryText
 from neardup.core.text.extraction import Extraction
-from neardup.core.text.html import page_text
-from neardup.core.text.normalize import tokens
+from neardup.core.text.html import extract_page_text
+from neardup.core.text.normalize import tokenize
 from neardup.records import Language
 
 from tests.support.faults.hostile_pages import ENCODED, LABELS
@@ -127,7 +127,7 @@ def pages(kind: Language | None) -> st.SearchStrategy[bytes]:
 
 def text_of(body: bytes, content_type: str | None, extraction: Extraction) -> str | None:
     try:
-        return page_text(body, content_type, extraction)
+        return extract_page_text(body, content_type, extraction)
     except NoStoryText as error:
         event(error.reason)
         return None
@@ -141,7 +141,7 @@ def test_the_fingerprint_of_any_page_is_sound(kind: Language | None, data: st.Da
     assert text_of(body, content_type, extraction) == text, "the same page, another text"
     if text is None:
         return
-    words = tokens(text)
+    words = tokenize(text)
     joined = b" ".join(words).decode()
     assert joined.split() == [word.decode() for word in words], "a word is empty or contains a space"
     assert unicodedata.is_normalized("NFC", joined)

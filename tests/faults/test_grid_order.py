@@ -4,7 +4,7 @@ import random
 from collections import Counter
 
 from neardup.core.text.extraction import Extraction
-from neardup.core.text.html import visible_text
+from neardup.core.text.html import extract_visible_text
 
 from tests.support.desk_browser import chromium
 from tests.support.sampling import CHAOS
@@ -94,7 +94,7 @@ def test_the_words_of_a_grid_are_read_as_a_browser_shows_them() -> None:
             if max(Counter((top, left) for _, top, left in boxes).values()) > 1:
                 continue  # which of two words over each other is read first does not matter
             shown = [word for word, _, _ in sorted(boxes, key=lambda box: box[1:])]
-            if (read := "".join(visible_text(markup, Extraction()).split())) != "".join(shown):
+            if (read := "".join(extract_visible_text(markup, Extraction()).split())) != "".join(shown):
                 differ.append((markup, read, shown))
     shortest = min(differ, key=lambda difference: len(difference[0]), default=None)
     assert not shortest, f"{len(differ)} grids differ: the page, its text, and what the browser shows: {shortest}"

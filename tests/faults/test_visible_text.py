@@ -8,8 +8,8 @@ import random
 from collections.abc import Sequence
 
 from neardup.core.text.extraction import Extraction
-from neardup.core.text.html import visible_text
-from neardup.core.text.normalize import tokens
+from neardup.core.text.html import extract_visible_text
+from neardup.core.text.normalize import tokenize
 
 from tests.support.desk_browser import chromium
 from tests.support.rendered_pages import (
@@ -53,7 +53,7 @@ def _assert_read_as_shown(pages: Sequence[str], extraction: Extraction) -> None:
     differ = [
         (page, read, seen)
         for page, seen in zip(pages, shown, strict=True)
-        if _differ(page, tokens(read := visible_text(page, extraction)), tokens(seen))
+        if _differ(page, tokenize(read := extract_visible_text(page, extraction)), tokenize(seen))
     ]
     shortest = min(differ, key=lambda difference: len(difference[0]), default=None)
     assert not shortest, f"{len(differ)} pages differ: the page, its text, and what the browser shows: {shortest}"

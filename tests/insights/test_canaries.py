@@ -9,7 +9,7 @@ from random import Random
 import pytest
 from neardup.app import open_app, run_once
 from neardup.config import load
-from neardup.core.text.normalize import tokens
+from neardup.core.text.normalize import tokenize
 from neardup.insights import canaries
 from neardup.insights.evaluate.corpus import Original
 from neardup.insights.evaluate.edits import OTHER_SCRIPT
@@ -37,7 +37,7 @@ async def platform(tmp_path: Path) -> AsyncIterator[CheckedLedger]:
 
 def text_of(language: Language, seed: int) -> str:
     """250 words of a language, each made of two, in the letters of its script alone."""
-    words, rng = [word.decode() for word in tokens(TEXTS[language])], Random(seed)
+    words, rng = [word.decode() for word in tokenize(TEXTS[language])], Random(seed)
     return " ".join("".join(rng.sample(words, 2)) for _ in range(250))
 
 

@@ -10,8 +10,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from neardup.core.text.extraction import Extraction
-from neardup.core.text.html import page_text
-from neardup.core.text.normalize import tokens
+from neardup.core.text.html import extract_page_text
+from neardup.core.text.normalize import tokenize
 from neardup.insights.evaluate import edits
 from neardup.insights.evaluate.edits import EDITS, RATES, OtherStories, paragraphs, strip_signs
 from neardup.records import Language
@@ -41,9 +41,9 @@ def test_edits_that_normalisation_undoes_keep_the_words() -> None:
             copy = edit.apply(text, AROUND[language], rng())
             if copy is None:
                 continue
-            page = page_text(edit.page(copy).encode(), None, WHOLE_PAGE)
-            assert tokens(page) == tokens(copy), f"{tried}: the page has other words than the text"
-            assert (tokens(copy) == tokens(text)) is edit.same_words, tried
+            page = extract_page_text(edit.page(copy).encode(), None, WHOLE_PAGE)
+            assert tokenize(page) == tokenize(copy), f"{tried}: the page has other words than the text"
+            assert (tokenize(copy) == tokenize(text)) is edit.same_words, tried
             assert copy != text or edit.page is not edits.plain, f"{tried}: the edit changed nothing"
 
 

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from neardup.core.merkle import hash_leaf, root_of
+from neardup.core.merkle import compute_root, hash_leaf
 from neardup.ledger import connect, first_seen, stories, transaction
 from neardup.ledger.first_seen import Entry, History, TreeHead, entry_bytes
 
@@ -52,7 +52,7 @@ def test_the_log_only_grows(history: list[list[Seen]]) -> None:
                     leaves.append(hash_leaf(entry_bytes(story_id, now, digest(story_id, text))))
             see(db, batch, now)
             heads.append(first_seen.head(db))
-            assert heads[-1] == TreeHead(len(leaves), root_of(leaves)), f"the head after batch {now}"
+            assert heads[-1] == TreeHead(len(leaves), compute_root(leaves)), f"the head after batch {now}"
             for story_id in range(1, 7):
                 expected = sorted(entry for (owner, _), entry in known.items() if owner == story_id)
                 assert first_seen.entries_of(db, story_id) == expected, f"the entries of story {story_id}"

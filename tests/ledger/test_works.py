@@ -9,7 +9,7 @@ from dataclasses import replace
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from neardup.core.publication_order import Dates, earlier, sort_key
+from neardup.core.publication_order import Dates, find_earlier, sort_key
 from neardup.core.verify.clusters import Edge, find_clusters
 from neardup.ledger import (
     authors,
@@ -98,8 +98,8 @@ def test_a_work_is_earlier_than_every_story_whatever_the_dates(
 
 @given(st.none() | st.integers(), st.none() | st.integers())
 def test_the_order_of_a_work_and_a_story_is_always_known(work: int | None, story: int | None) -> None:
-    assert earlier(Dates(work, catalogue="c"), Dates(story)) == "a"
-    assert earlier(Dates(story), Dates(work, catalogue="c")) == "b"
+    assert find_earlier(Dates(work, catalogue="c"), Dates(story)) == "a"
+    assert find_earlier(Dates(story), Dates(work, catalogue="c")) == "b"
 
 
 @given(pairs, dates)

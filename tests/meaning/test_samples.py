@@ -3,9 +3,9 @@
 import csv
 import json
 
-from neardup.core.text.chunks import chunks
+from neardup.core.text.chunks import cut_chunks
 from neardup.core.text.extraction import Extraction
-from neardup.core.text.html import visible_text
+from neardup.core.text.html import extract_visible_text
 from neardup.core.verify.tiers import RETOLD, TRANSLATED
 
 from tests.support.paths import SAMPLES
@@ -24,6 +24,6 @@ def test_each_pair_is_listed_and_long_enough() -> None:
         assert pair["kind"] == (RETOLD if rows[pair["a"]] == rows[pair["b"]] else TRANSLATED)
     for story, language in rows.items():
         page = (FOLDER / "stories" / language / f"{story}.html").read_text(encoding="utf-8")
-        text = visible_text(page, Extraction("article .story"))
+        text = extract_visible_text(page, Extraction("article .story"))
         assert len(text.split()) >= 150, story
-        assert len(chunks(text)) >= 2, story
+        assert len(cut_chunks(text)) >= 2, story

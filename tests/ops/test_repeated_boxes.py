@@ -5,7 +5,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from neardup.core.page import Page
 from neardup.core.text.extraction import Extraction
-from neardup.core.text.html import page_text
+from neardup.core.text.html import extract_page_text
 from neardup.ops.selectors import propose_strip
 from neardup.records import Language
 
@@ -38,7 +38,7 @@ def test_a_box_that_every_page_repeats_is_removed_whatever_its_language(box: str
     pages = pages_with(box, name)
     strip = propose_strip(pages, "div.story")
     assert len(strip) == 1, f"proposed {strip}"
-    left = [page_text(page.body, None, Extraction("div.story", strip)).split() for _, page in pages]
+    left = [extract_page_text(page.body, None, Extraction("div.story", strip)).split() for _, page in pages]
     wanted = [[*text.split(), str(n)] for language in SAMPLED for n, text in enumerate(STORIES[language])]
     assert left == wanted, f"{strip} removes more, or less, than the box"
 

@@ -7,7 +7,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from neardup.core.page import Page
 from neardup.core.text.extraction import Extraction
-from neardup.core.text.html import page_text
+from neardup.core.text.html import extract_page_text
 from neardup.ops.selectors import propose_body
 from neardup.records import Language
 
@@ -29,7 +29,7 @@ def page(text: str, holder: str, name: str, *, related: int = 3) -> Page:
 
 
 def words_of(pages: list[Page], body: str) -> list[list[str]]:
-    return [page_text(page.body, None, Extraction(body)).split() for page in pages]
+    return [extract_page_text(page.body, None, Extraction(body)).split() for page in pages]
 
 
 @pytest.mark.parametrize("language", SAMPLED)

@@ -7,9 +7,9 @@ from pathlib import Path
 import pytest
 from neardup.config import Content
 from neardup.core.languages import LANGUAGES
-from neardup.core.page import Page, PageStory, Unreadable, story_of
+from neardup.core.page import Page, PageStory, Unreadable, extract_story
 from neardup.core.text.extraction import Extraction
-from neardup.core.text.normalize import tokens
+from neardup.core.text.normalize import tokenize
 from neardup.core.verify.text import Text
 from neardup.pages import watchdog
 from neardup.pages.reader_pool import ReaderPool
@@ -29,7 +29,7 @@ async def test_a_page_at_hand_reads_as_one_of_the_store(tmp_path: Path) -> None:
     async with aclosing(ReaderPool(Content(url=f"file:{tmp_path}"), STORY, 8)) as pool:
         for language in LANGUAGES:
             body = page_of(f"{TEXTS[language]} {TEXTS[language]}")
-            story = story_of(Page(body), STORY)
+            story = extract_story(Page(body), STORY)
             found = await pool.prepare(body)
             assert isinstance(story, PageStory) and isinstance(found, Text)
             assert (found.written, found.fingerprint) == (story.text.written, story.text.fingerprint), language
@@ -47,7 +47,7 @@ async def test_a_hostile_page_is_read_without_its_markup_beside_the_others(
         hostile, *others = await asyncio.gather(*map(pool.prepare, [HOSTILE + pages[0], *pages]))
     assert isinstance(hostile, Text)
     assert hostile.marks == (Mark(MarkReason.TRUNCATED, Limit.BUDGET),)
-    words = tokens(2 * f"{TEXTS[LANGUAGES[0]]} ")
+    words = tokenize(2 * f"{TEXTS[LANGUAGES[0]]} ")
     assert hostile.words[-len(words) :] == words, "the story behind the bomb was not read"
     for other in others:
         assert isinstance(other, Text)

@@ -45,7 +45,7 @@ if any("neardup.pages.reader_process" in word for word in sys.orig_argv):
         os.register_at_fork(after_in_child=harm)
     from neardup.core.fingerprint import version
     from neardup.pages import reader_process
-    check_native_core, story_of = version.check_native_core, reader_process.story_of
+    check_native_core, story_of = version.check_native_core, reader_process.extract_story
     def check_native_core_and_harm():
         check_native_core()
         harm()
@@ -55,7 +55,7 @@ if any("neardup.pages.reader_process" in word for word in sys.orig_argv):
     if {moment!r} == "once it has loaded":
         version.check_native_core = check_native_core_and_harm
     if {moment!r} == "as it computes":
-        reader_process.story_of = harm_and_parse
+        reader_process.extract_story = harm_and_parse
 """
 FIRST, LOADED, FORK, PAGE = "at its first instruction", "once it has loaded", "as it forks", "as it computes"
 TIMEOUT_SECONDS = 120.0

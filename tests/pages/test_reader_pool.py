@@ -17,7 +17,7 @@ from neardup.core.fingerprint.compute import fingerprint
 from neardup.core.languages import LANGUAGES
 from neardup.core.page import PageFingerprinted, Unreadable
 from neardup.core.text.extraction import Extraction
-from neardup.core.text.normalize import tokens
+from neardup.core.text.normalize import tokenize
 from neardup.core.verify.text import Text
 from neardup.pages import fork_server
 from neardup.pages.reader_pool import PROCESSES, ReaderPool
@@ -78,7 +78,7 @@ async def test_each_caller_receives_its_own_page_s_fingerprint(tmp_path: Path) -
         assert pool.computing_seconds > 0
     for story, result in zip(listed, results, strict=True):
         assert isinstance(result, PageFingerprinted)
-        assert result.fingerprint == fingerprint(tokens(story_text(story.language, story.id))), story
+        assert result.fingerprint == fingerprint(tokenize(story_text(story.language, story.id))), story
     assert again == [NotModified()] * len(listed), "an unchanged page was read again"
 
 

@@ -16,9 +16,9 @@ from neardup.config import Content, Detection
 from neardup.core.columns import Outcomes
 from neardup.core.fingerprint.compute import fingerprint
 from neardup.core.languages import LANGUAGES
-from neardup.core.page import PageStory, comparable, story_of
+from neardup.core.page import PageStory, extract_story, make_comparable
 from neardup.core.text.extraction import Extraction
-from neardup.core.text.normalize import tokens
+from neardup.core.text.normalize import tokenize
 from neardup.core.verify.scores import ComparedPair, assess_all
 from neardup.core.verify.text import Text
 from neardup.errors import NeardupError
@@ -57,8 +57,8 @@ class Store:
         except NeardupError as error:
             return failure_of(error)
         assert page is not None
-        found = story_of(page, Extraction())
-        return comparable(found.text) if isinstance(found, PageStory) else found
+        found = extract_story(page, Extraction())
+        return make_comparable(found.text) if isinstance(found, PageStory) else found
 
     def write(self, language: Language, story_id: int, words: list[str]) -> None:
         path = self.folder / language / f"{story_id}.html"
@@ -82,7 +82,7 @@ class Scene:
         for story_id, words in listed:
             self.store.write(language, story_id, words)
             made.append(
-                Fingerprinted(Story(story_id, language), fingerprint(tokens(" ".join(words))), None),
+                Fingerprinted(Story(story_id, language), fingerprint(tokenize(" ".join(words))), None),
             )
         pairs = {(a, b) for a, _ in listed for b, _ in listed if a < b}
         await self.ledger.do(stories.commit, stories.Batch(Outcomes.of(made), matches(pairs), 1, {}, None))
@@ -100,7 +100,7 @@ async def scene(tmp_path: Path) -> AsyncIterator[Scene]:
 
 
 def words_of(language: Language, name: str, n: int = 200) -> list[str]:
-    words = [word.decode() for word in tokens(TEXTS[language])]
+    words = [word.decode() for word in tokenize(TEXTS[language])]
     return [f"{words[k % len(words)]}{name}{k}" for k in range(n)]
 
 
@@ -209,7 +209,7 @@ async def test_a_passage_that_becomes_common_during_a_verification_counts_in_the
 ) -> None:
     language, shared = HINDI, words_of(HINDI, "p", 120)
     texts = {story_id: words_of(language, f"x{story_id}", 400) + shared for story_id in (1, 2)}
-    hashes = [np.frombuffer(fingerprint(tokens(" ".join(words))).passages, np.uint32) for words in texts.values()]
+    hashes = [np.frombuffer(fingerprint(tokenize(" ".join(words))).passages, np.uint32) for words in texts.values()]
     common = [CommonPassage(language, hash_, 51, None, 1) for hash_ in np.intersect1d(hashes[0], hashes[1]).tolist()]
     loop, kinds = asyncio.get_running_loop(), list[str | None]()
 

@@ -12,7 +12,7 @@ from neardup.config import Thresholds
 from neardup.core.fingerprint.word_hashes import passage_hashes
 from neardup.core.languages import LANGUAGES
 from neardup.core.publication_order import Side
-from neardup.core.text.normalize import tokens
+from neardup.core.text.normalize import tokenize
 from neardup.core.verify.text import Text
 from neardup.core.verify.tiers import PARTIAL, PASSAGE, REWRITTEN, SIMILAR
 from neardup.moderation.evidence.terminal import SHOWN_PASSAGES, side_by_side
@@ -54,7 +54,7 @@ def assert_evidence(facts: Evidence, stories: tuple[LoadedStory, LoadedStory]) -
                 start + len(excerpt),
             }
             assert edges <= boundaries(whole.text), f"{found.text!r} cuts a grapheme"
-            assert b" ".join(story.text.words[first:end]) in b" ".join(tokens(found.text))
+            assert b" ".join(story.text.words[first:end]) in b" ".join(tokenize(found.text))
 
 
 @every_planted_pair
@@ -64,12 +64,12 @@ def test_passages_of_planted_copies_are_equal_in_both_stories(pair: dict[str, An
     assert_evidence(facts, (a, b))
     assert facts.share_a is not None and facts.share_a > 0.4
     for passage in facts.passages:
-        assert tokens(passage.a.text) == tokens(passage.b.text)
+        assert tokenize(passage.a.text) == tokenize(passage.b.text)
         for side, story in ((passage.a, a), (passage.b, b)):
             first, end = side.word, side.word + passage.words
-            assert tokens(side.before) == story.text.words[max(first - CONTEXT_WORDS, 0) : first]
-            assert tokens(side.text) == story.text.words[first:end]
-            assert tokens(side.after) == story.text.words[end : end + CONTEXT_WORDS]
+            assert tokenize(side.before) == story.text.words[max(first - CONTEXT_WORDS, 0) : first]
+            assert tokenize(side.text) == story.text.words[first:end]
+            assert tokenize(side.after) == story.text.words[end : end + CONTEXT_WORDS]
     assert facts.longest_run_words == facts.passages[0].words
     assert facts.kind == pair["kind"]
 
@@ -82,7 +82,7 @@ def test_a_passage_in_any_context_is_found_whole(before: str, after: str, beside
     a, b = story_of(f"{before}{copied}{after} x"), story_of(f"{after}{copied}{before} y")
     facts = find_evidence(a, b, THRESHOLDS)
     assert_evidence(facts, (a, b))
-    assert facts.passages[0].words >= len(tokens(text)) - 2, "only its first and last word may merge with the context"
+    assert facts.passages[0].words >= len(tokenize(text)) - 2, "only its first and last word may merge with the context"
 
 
 @every_language
@@ -136,7 +136,7 @@ def test_a_passage_is_shown_without_runs_by_chance(language: Language) -> None:
     facts = find_evidence(a, b, THRESHOLDS)
     assert_evidence(facts, (a, b))
     assert facts.kind == PASSAGE and facts.longest_run_words is not None
-    found = len(tokens(" ".join(words))) - len(tokens(words[40]))
+    found = len(tokenize(" ".join(words))) - len(tokenize(words[40]))
     assert facts.copied_words == sum(passage.words for passage in facts.passages) == found
     assert len(facts.passages) == 2
     text = " ".join(shown(facts).split())

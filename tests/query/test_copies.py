@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from neardup import Copy
-from neardup.core.text.normalize import nfc, tokens
+from neardup.core.text.normalize import nfc, tokenize
 from neardup.core.verify.tiers import TRANSLITERATED
 from neardup.records import MIN_BLOCK, Language
 
@@ -86,9 +86,9 @@ def test_the_spans_are_the_copied_text() -> None:
         if copy.kind == "exact":
             assert copy.spans_a, f"{copy.a} has no spans"
         for start, end in copy.spans_a:
-            words = tokens(a[start:end])
+            words = tokenize(a[start:end])
             assert len(words) >= MIN_BLOCK
-            assert {words[0], words[-1]} <= set(tokens(b)), f"{words[0]!r} or {words[-1]!r} was not copied"
+            assert {words[0], words[-1]} <= set(tokenize(b)), f"{words[0]!r} or {words[-1]!r} was not copied"
 
 
 def test_what_is_not_compared_is_named_with_the_reason() -> None:

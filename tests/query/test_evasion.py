@@ -1,7 +1,7 @@
 """Law: a copy is found however it is disguised, in every language, and its page is never skipped."""
 
 import numpy as np
-from neardup.core.page import Page, PageStory, story_of
+from neardup.core.page import Page, PageStory, extract_story
 from neardup.core.text.extraction import Extraction
 from neardup.nomination.in_memory import nominate_pairs
 from neardup.query.texts import DETECTION, NotComparable, PairVerifier, prepare
@@ -24,7 +24,7 @@ def verdict(disguise: Disguise, language: Language, *, in_site: bool = False) ->
     story = STORIES[language][0]
     page = disguise.page(story, language)
     body, extraction = (in_template(page), STORY) if in_site else (page, Extraction())
-    shown = story_of(Page(body.encode()), extraction)
+    shown = extract_story(Page(body.encode()), extraction)
     if not isinstance(shown, PageStory):
         return f"skipped as {shown.reason}"
     try:

@@ -18,7 +18,7 @@ from hypothesis import strategies as st
 from neardup.config import Config, Content, Detection, Source
 from neardup.core.fingerprint.compute import fingerprint_text
 from neardup.core.fingerprint.word_hashes import PassageHashes, passage_hashes
-from neardup.core.text.normalize import locate_words, tokens
+from neardup.core.text.normalize import locate_words, tokenize
 from neardup.core.verify.alignment import NO_HASHES
 from neardup.core.verify.text import Text
 from neardup.ledger import flags, passages, similarities, stories
@@ -71,7 +71,7 @@ def pairs(draw: st.DrawFn) -> Pair:
     """Blocks of a sample story, moved, edited, repeated and put among those of another, with or without a prayer."""
     language = draw(st.sampled_from(SAMPLED))
     chance = random.Random(draw(st.integers(0, 2**32)))
-    source, other, prayer = ([word.decode() for word in tokens(text)] for text in chance.sample(STORIES[language], 3))
+    source, other, prayer = ([word.decode() for word in tokenize(text)] for text in chance.sample(STORIES[language], 3))
     size = draw(st.integers(20, 150))
     blocks = [source[start : start + size] for start in range(0, len(source) - size + 1, size)]
     kept = [source] if draw(st.booleans()) else chance.choices(blocks, k=draw(st.integers(1, len(blocks))))
@@ -96,7 +96,7 @@ def answer(  # noqa: PLR0917 - the fields of an answer, in their order
     pair: Pair, kind: str | None, similarity: float, copied_words: int | None, in_source: Words, in_copy: Words
 ) -> Answer:
     """An output that shows spans and no shares."""
-    sizes = len(tokens(pair.source)), len(tokens(pair.copy))
+    sizes = len(tokenize(pair.source)), len(tokenize(pair.copy))
     shares = len(in_source) / sizes[0], len(in_copy) / sizes[1]
     return Answer(kind, similarity, copied_words, in_source, in_copy, *shares)
 

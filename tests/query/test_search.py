@@ -14,7 +14,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from neardup.core.languages import LANGUAGES
-from neardup.core.text.normalize import tokens
+from neardup.core.text.normalize import tokenize
 from neardup.index.words import WordIndex
 from neardup.query.search import TitleSearch
 from neardup.records import Fingerprinted, Language, Skip, Skipped, Story
@@ -85,7 +85,7 @@ def test_search_finds_what_a_scan_of_the_titles_finds(
                 expected = {
                     n
                     for n, known_title in titles.items()
-                    if known_title and set(tokens(word)) <= set(tokens(known_title))
+                    if known_title and set(tokenize(word)) <= set(tokenize(known_title))
                 }
                 assert set(found(search, word)) == expected, f"{word} in {titles}"
     db.close()
@@ -100,8 +100,8 @@ def test_every_script_is_found_by_each_of_its_words(tmp_path: Path, language: La
         for n, line in enumerate(lines):
             for word in set(line.split()):
                 ids = found(search, word)
-                assert n in ids or not tokens(word), f"{word} does not find {line}"
-                assert all(set(tokens(word)) <= set(tokens(lines[other])) for other in ids)
+                assert n in ids or not tokenize(word), f"{word} does not find {line}"
+                assert all(set(tokenize(word)) <= set(tokenize(lines[other])) for other in ids)
             assert n in found(search, f"“{line.upper()}” - ")
     db.close()
 
@@ -113,7 +113,7 @@ def test_any_text_is_a_search_for_words(tmp_path: Path, text: str) -> None:
     db = ledger_in_memory()
     put(db, 1, "near a b or titles drop table")
     with searching(db, tmp_path / "t") as search:
-        words = tokens(text)
+        words = tokenize(text)
         assert found(search, text) == ([1] if words else [])
     db.close()
 

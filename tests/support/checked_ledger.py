@@ -10,9 +10,9 @@ from neardup.core.columns import Outcomes
 from neardup.core.fingerprint import version as fingerprint_version
 from neardup.core.fingerprint.compute import fingerprint
 from neardup.core.languages import LANGUAGES, SHIPPED
-from neardup.core.page import PageStory, comparable, prepare, story_of
+from neardup.core.page import PageStory, extract_story, make_comparable, prepare
 from neardup.core.text.extraction import Extraction
-from neardup.core.text.normalize import tokens
+from neardup.core.text.normalize import tokenize
 from neardup.core.verify.text import Text
 from neardup.index.passages.index import PassageIndex
 from neardup.index.sqlite import SqliteIndex
@@ -36,7 +36,7 @@ MAX_BYTES = 100_000  # of a submitted page
 
 def words_of(language: Language, name: str, n: int = 200) -> list[str]:
     """Words of a language that no text of another name has."""
-    words = [word.decode() for word in tokens(TEXTS[language])]
+    words = [word.decode() for word in tokenize(TEXTS[language])]
     return [f"{words[k % len(words)]}{name}{k}" for k in range(n)]
 
 
@@ -74,11 +74,11 @@ class CheckedLedger:
         if not self.is_available:
             return ReadFailed(Dead.STORE_ERROR, "no answer")
         if story.path is None:
-            return comparable(Text(self.texts[story.id]))
+            return make_comparable(Text(self.texts[story.id]))
         page = fetch_page(self._pages, story.path)
         assert page is not None
-        found = story_of(page, Extraction())
-        return comparable(found.text) if isinstance(found, PageStory) else found
+        found = extract_story(page, Extraction())
+        return make_comparable(found.text) if isinstance(found, PageStory) else found
 
     async def add(
         self,
@@ -92,7 +92,7 @@ class CheckedLedger:
         text = " ".join(words)
         self.texts[story_id] = text
         story = Story(story_id, language, author_id=author, title=f"title {story_id}", published_at=published_at)
-        outcome = Fingerprinted(story, fingerprint(tokens(text)), None)
+        outcome = Fingerprinted(story, fingerprint(tokenize(text)), None)
         await self.ledger.do(stories.commit, stories.Batch(Outcomes.of([outcome]), [], 1, {}, None))
 
     async def index_all(self) -> None:

@@ -4,7 +4,7 @@ import pytest
 from hypothesis import strategies as st
 from neardup.config import Thresholds
 from neardup.core.text.extraction import Extraction
-from neardup.core.text.html import page_text
+from neardup.core.text.html import extract_page_text
 from neardup.core.verify.text import Text
 from neardup.query.evidence import LoadedStory
 
@@ -27,4 +27,4 @@ def story_of(text: str, **known: object) -> LoadedStory:
 
 def sample(story_id: int) -> LoadedStory:
     [page] = (SAMPLES / "stories").glob(f"*/{story_id}.html")
-    return story_of(page_text(page.read_bytes(), None, STORY))
+    return story_of(extract_page_text(page.read_bytes(), None, STORY))

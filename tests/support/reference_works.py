@@ -8,7 +8,7 @@ import random
 from pathlib import Path
 
 from neardup.core.text.extraction import Extraction
-from neardup.core.text.html import visible_text
+from neardup.core.text.html import extract_visible_text
 
 from tests.support.command import embedded
 from tests.support.languages import BENGALI, HINDI, SAMPLED
@@ -62,7 +62,7 @@ def make_works(folder: Path) -> Copies:
 
 def text_of(row: dict[str, str]) -> str:
     page = SAMPLES / "stories" / row["language"] / f"{row['id']}.html"
-    return visible_text(page.read_text(encoding="utf-8"), Extraction("article .story, div.post-body"))
+    return extract_visible_text(page.read_text(encoding="utf-8"), Extraction("article .story, div.post-body"))
 
 
 def write_works(folder: Path, rows: list[dict[str, str]]) -> None:

@@ -3,7 +3,7 @@
 import random
 
 from neardup.core.text.extraction import Extraction
-from neardup.core.text.html import visible_text
+from neardup.core.text.html import extract_visible_text
 from neardup.insights.evaluate.edits import OtherStories, strip_signs
 from neardup.records import Language
 
@@ -15,7 +15,8 @@ def texts_of(language: Language) -> list[str]:
     """The sample stories, longest first."""
     pages = sorted((SAMPLES / "stories" / language).glob("*.html"))
     texts = [
-        visible_text(page.read_text(encoding="utf-8"), Extraction("article .story, div.post-body")) for page in pages
+        extract_visible_text(page.read_text(encoding="utf-8"), Extraction("article .story, div.post-body"))
+        for page in pages
     ]
     return sorted(texts, key=len, reverse=True)
 

@@ -6,9 +6,9 @@ from typing import Any
 import pyarrow as pa  # type: ignore[import-untyped]
 import pyarrow.parquet as pq  # type: ignore[import-untyped]
 import pytest
-from neardup.core.text.chunks import chunks
+from neardup.core.text.chunks import cut_chunks
 from neardup.core.text.extraction import Extraction
-from neardup.core.text.html import visible_text
+from neardup.core.text.html import extract_visible_text
 from neardup.meaning.embedders import open_folder
 
 from tests.support.command import Neardup, assert_one_line
@@ -22,13 +22,13 @@ EXTRACTION = Extraction("article .story, div.post-body", (".share", ".author-not
 
 def text_of(row: dict[str, str]) -> str:
     page = SAMPLES / "stories" / row["language"] / f"{row['id']}.html"
-    return visible_text(page.read_text(encoding="utf-8"), EXTRACTION)
+    return extract_visible_text(page.read_text(encoding="utf-8"), EXTRACTION)
 
 
 async def vectors_of_samples(folder: Path) -> list[dict[str, Any]]:
     """The rows of an import, made by the model in a folder."""
     model = open_folder(folder)
-    return [{"id": row["id"], "vectors": (await model.embed(chunks(text_of(row)))).tolist()} for row in ROWS]
+    return [{"id": row["id"], "vectors": (await model.embed(cut_chunks(text_of(row)))).tolist()} for row in ROWS]
 
 
 def write(folder: Path, rows: list[dict[str, Any]]) -> Path:

@@ -12,7 +12,7 @@ from click.testing import CliRunner
 from neardup import find_copies
 from neardup.cli import console, main
 from neardup.core.text.extraction import Extraction
-from neardup.core.text.html import page_text
+from neardup.core.text.html import extract_page_text
 from neardup.ledger import connect, read, runs
 
 from tests.support.command import Ended, Neardup, assert_one_line, embedded
@@ -80,7 +80,7 @@ def test_a_scan_of_a_folder_finds_what_a_backfill_of_its_pages_finds(neardup: Ne
 
 
 def test_find_copies_finds_what_a_scan_finds(neardup: Neardup, kept: Ended) -> None:
-    texts = {page.relative_to(STORIES): page_text(page.read_bytes(), None, Extraction()) for page in PAGES}
+    texts = {page.relative_to(STORIES): extract_page_text(page.read_bytes(), None, Extraction()) for page in PAGES}
     found = {(*sorted((str(copy.a), str(copy.b))), copy.language, copy.kind) for copy in find_copies(texts)}
     flags = flags_of(neardup.folder / "kept.db")
     assert found == {(*paths, language, kind) for paths, (_, _, language, kind, *_) in flags.items()}

@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import NoReturn
 
 import pytest
-from neardup.core.page import Page, PageStory, Unreadable, story_of
+from neardup.core.page import Page, PageStory, Unreadable, extract_story
 from neardup.core.text.extraction import Extraction
 from neardup.pipeline.progress import Watch, ignore_progress
 from neardup.scan import documents, workers
@@ -74,9 +74,9 @@ def test_a_fault_over_a_document_loses_none(
     assert expected == (2 * len(TEXTS), len(TEXTS)), "the samples are not what this test supposes"
 
     def faulty(page: Page, extraction: Extraction) -> PageStory | Unreadable:
-        return fault() if BAD in page.body else story_of(page, extraction)
+        return fault() if BAD in page.body else extract_story(page, extraction)
 
-    monkeypatch.setattr(documents, "story_of", faulty)
+    monkeypatch.setattr(documents, "extract_story", faulty)
     monkeypatch.setattr(workers, "CPU_SECONDS", 0.5)
     monkeypatch.setattr(workers, "PAGE_BYTES", 100_000_000)
     for number in range(bad_documents):

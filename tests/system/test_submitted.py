@@ -9,7 +9,7 @@ from typing import Any
 
 from neardup.app import make_extraction, open_service_parts
 from neardup.config import Config, load
-from neardup.core.page import Page, PageStory, prepare, story_of
+from neardup.core.page import Page, PageStory, extract_story, prepare
 from neardup.core.verify.text import Text
 from neardup.ledger import files, read, similarities
 from neardup.ledger.similarities import unpack_spans
@@ -61,7 +61,7 @@ def submissions(config: Config) -> list[tuple[Submission, bytes]]:
     made = []
     for row in random.Random(1).sample(ROWS, len(ROWS)):
         page = (SAMPLES / "stories" / row["language"] / f"{row['id']}.html").read_bytes()
-        story = story_of(Page(page), make_extraction(config))
+        story = extract_story(Page(page), make_extraction(config))
         assert isinstance(story, PageStory)
         text = prepare(story.text)
         assert isinstance(text, Text)

@@ -124,7 +124,7 @@ def _stdin() -> Iterator[Path]:
 
 def _show_outcomes(done: "Scan", left_out: Counter[str]) -> None:
     """Print how many documents were compared, why the others were not, and what their languages seem to be."""
-    from neardup.core.text.scripts import languages_in_words
+    from neardup.core.text.scripts import describe_languages
     from neardup.scan.job import unread_in_words
     from neardup.scan.request import endings_in_words
 
@@ -133,7 +133,7 @@ def _show_outcomes(done: "Scan", left_out: Counter[str]) -> None:
     if counts.unread():
         click.echo(f"not compared: {unread_in_words(counts)}", err=True)
     if len(done.guessed) > 1 or done.unsure:
-        click.echo(languages_in_words(done.guessed, done.unsure), err=True)
+        click.echo(describe_languages(done.guessed, done.unsure), err=True)
     if left_out:
         click.echo(f"left out, by ending: {endings_in_words(left_out)}", err=True)
 

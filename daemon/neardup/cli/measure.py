@@ -215,9 +215,9 @@ def audit_(config: "Config", sample: int, since: str | None, as_json: bool) -> N
 
 
 def _recall_facts(recall: "Recall") -> dict[str, object]:
-    from neardup.core.intervals import share
+    from neardup.core.intervals import estimate_share
 
-    measured = share(recall.found, recall.total)
+    measured = estimate_share(recall.found, recall.total)
     row = {"language": recall.language, "tier": recall.subject, "found": recall.found, "n": recall.total}
     return {**row, "share": measured.share, "low": measured.low, "high": measured.high}
 

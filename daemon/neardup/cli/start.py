@@ -176,7 +176,7 @@ def _folder_values(language: str | None) -> "dict[str, Value]":
 
 async def _show_listing(config: "Config") -> None:
     """Print how many pages the folder has, and what their languages seem to be.  Raises Misuse if it has none."""
-    from neardup.core.text.scripts import languages_in_words
+    from neardup.core.text.scripts import describe_languages
     from neardup.source import rows_of
     from neardup.source.listings import open_folder
 
@@ -190,7 +190,7 @@ async def _show_listing(config: "Config") -> None:
             pass
     click.echo(f"{pages:,} pages; those that are added to the folder later are found by `neardup daily`")
     if folder.guessed:
-        click.echo(languages_in_words(folder.guessed, folder.unsure))
+        click.echo(describe_languages(folder.guessed, folder.unsure))
 
 
 def _extraction(config: "Config", given: str | None) -> "Extraction":
@@ -214,12 +214,12 @@ def _extraction(config: "Config", given: str | None) -> "Extraction":
 
 def _show_story(pages: "list[Page]", extraction: "Extraction") -> None:
     """Print how many pages have a story by these selectors, how one begins, what is removed, and how many are slow."""
-    from neardup.core.page import PageStory, story_of
-    from neardup.core.text.html import opening
+    from neardup.core.page import PageStory, extract_story
+    from neardup.core.text.html import cut_opening
 
-    stories = [story_of(page, extraction) for page in pages]
+    stories = [extract_story(page, extraction) for page in pages]
     texts = [story.text.written for story in stories if isinstance(story, PageStory) and story.text.given.strip()]
-    begins = f", one begins: {opening(texts[0])}" if texts else ""
+    begins = f", one begins: {cut_opening(texts[0])}" if texts else ""
     click.echo(f"{extraction.body or 'the whole page'}: a story on {len(texts)} of {len(pages)} pages{begins}")
     if extraction.strip:
         click.echo(f"removed from each story, because it is the same on page after page: {', '.join(extraction.strip)}")

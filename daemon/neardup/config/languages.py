@@ -15,9 +15,9 @@ MAX_LANGUAGES = 255  # arrays store the number of a language in a byte
 
 
 def _has_words(golden: str) -> str:
-    from neardup.core.text.normalize import tokens  # noqa: PLC0415 - only a table with a golden text needs it
+    from neardup.core.text.normalize import tokenize  # noqa: PLC0415 - only a table with a golden text needs it
 
-    if not tokens(golden):
+    if not tokenize(golden):
         raise ValueError("a golden text must have words")
     return golden
 

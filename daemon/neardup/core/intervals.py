@@ -17,7 +17,7 @@ class Share:
     high: float
 
 
-def share(found: float, n: int, z: float = Z) -> Share:
+def estimate_share(found: float, n: int, z: float = Z) -> Share:
     """A share with its interval by Wilson's score (JASA 22, 1927), `z` standard deviations wide to each side.
 
     (p + z²/2n ± z sqrt(p (1 - p) / n + z²/4n²)) / (1 + z²/n); unlike p ± z sqrt(p (1 - p) / n), it is not

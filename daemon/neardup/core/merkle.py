@@ -25,7 +25,7 @@ def hash_node(left: bytes, right: bytes) -> bytes:
     return sha256(b"\x01" + left + right).digest()
 
 
-def root_of(hashes: Sequence[bytes]) -> bytes:
+def compute_root(hashes: Sequence[bytes]) -> bytes:
     """The root over these leaves, or over complete subtrees of one size, of which the last may be smaller."""
     level = list(hashes)
     while len(level) > 1:
@@ -34,11 +34,11 @@ def root_of(hashes: Sequence[bytes]) -> bytes:
     return level[0] if level else EMPTY_ROOT
 
 
-def inclusion_path(position: int, size: int, subtree_hash: SubtreeHash) -> list[bytes]:
+def find_inclusion_path(position: int, size: int, subtree_hash: SubtreeHash) -> list[bytes]:
     """The hashes that lead from a leaf to the root of the first `size` leaves, from the bottom up."""
     path, start, end = list[bytes](), 0, size
     while end - start > 1:
-        middle = start + _left_size(end - start)
+        middle = start + _compute_left_size(end - start)
         if position < middle:
             path.append(subtree_hash(middle, end))
             end = middle
@@ -48,11 +48,11 @@ def inclusion_path(position: int, size: int, subtree_hash: SubtreeHash) -> list[
     return path[::-1]
 
 
-def consistency_path(old_size: int, size: int, subtree_hash: SubtreeHash) -> list[bytes]:
+def find_consistency_path(old_size: int, size: int, subtree_hash: SubtreeHash) -> list[bytes]:
     """The hashes by which the first `old_size` leaves are the beginning of the first `size`; 0 < old_size <= size."""
     path, start, end = list[bytes](), 0, size
     while old_size != end:
-        middle = start + _left_size(end - start)
+        middle = start + _compute_left_size(end - start)
         if old_size <= middle:
             path.append(subtree_hash(middle, end))
             end = middle
@@ -104,6 +104,6 @@ def is_consistent(old_size: int, old_root: bytes, size: int, root: bytes, path: 
     return last == 0 and found_old == old_root and found == root
 
 
-def _left_size(size: int) -> int:
+def _compute_left_size(size: int) -> int:
     """The largest power of two below a size of 2 or more."""
     return 1 << (size - 1).bit_length() - 1

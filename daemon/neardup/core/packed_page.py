@@ -15,7 +15,7 @@ import numpy as np
 import numpy.typing as npt
 
 from neardup.core.page import PageFingerprinted
-from neardup.core.text.scripts import BLOCK, script_of_block
+from neardup.core.text.scripts import BLOCK, find_script_of_block
 from neardup.records import RENDERINGS, Fingerprint, Marks, Rendering
 
 # `script` is one more than the number of a block of letters of the script, and 0 for none; see `core.text.scripts`.
@@ -59,7 +59,7 @@ class Records(NamedTuple):
 def pack(page: PageFingerprinted) -> tuple[bytes, bytes]:
     """A page -> its header, and the rest of its record.  Its marks are not in it."""
     made = page.fingerprint
-    title, opening, etag = _packed_text(page.title), _packed_text(page.opening), _packed_text(page.etag)
+    title, opening, etag = _pack_text(page.title), _pack_text(page.opening), _pack_text(page.etag)
     header = FIELDS.pack(
         made.words,
         made.shingles,
@@ -68,7 +68,7 @@ def pack(page: PageFingerprinted) -> tuple[bytes, bytes]:
         len(opening),
         len(etag),
         page.size,
-        0 if page.script is None else 1 + _block_of(page.script),
+        0 if page.script is None else 1 + _find_block(page.script),
         0 if page.rendered is None else 1 + RENDERINGS.index(page.rendered),
         (SIGNED if made.signature is not None else 0)
         | (MEASURED if page.measures is not None else 0)
@@ -82,14 +82,14 @@ def pack(page: PageFingerprinted) -> tuple[bytes, bytes]:
     return header, made.passages + title + opening + etag
 
 
-def _packed_text(text: str | None) -> bytes:
+def _pack_text(text: str | None) -> bytes:
     return b"" if text is None else text.encode("utf-8", "surrogatepass")
 
 
 @cache
-def _block_of(script: str) -> int:
+def _find_block(script: str) -> int:
     """The number of the first block of letters of a script."""
-    return next(block for block in BLOCKS if script_of_block(block) == script)
+    return next(block for block in BLOCKS if find_script_of_block(block) == script)
 
 
 @dataclass(frozen=True, slots=True)
@@ -149,7 +149,7 @@ class PackedPages:
     @property
     def scripts(self) -> list[str | None]:
         """The script of each, as in `PageFingerprinted`."""
-        return [script_of_block(number - 1) if number else None for number in self.headers["script"].tolist()]
+        return [find_script_of_block(number - 1) if number else None for number in self.headers["script"].tolist()]
 
     @property
     def rendered(self) -> list[Rendering]:
@@ -211,7 +211,7 @@ class PackedPages:
             int(header["size"]),
             self.titles[n],
             self.openings[n],
-            script_of_block(int(header["script"]) - 1) if header["script"] else None,
+            find_script_of_block(int(header["script"]) - 1) if header["script"] else None,
             self.marks[n],
             tuple(header["measures"].tolist()) if header["flags"] & MEASURED else None,
             RENDERINGS[header["rendered"] - 1] if header["rendered"] else None,

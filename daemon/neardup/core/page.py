@@ -11,11 +11,11 @@ from typing import NamedTuple, Self
 
 from neardup.core.fingerprint.compute import fingerprint_text
 from neardup.core.text.decoding import MOST_CHARACTERS, REPLACEMENT, NoStoryText, decode, read_unparsed
-from neardup.core.text.disguise import share_mark
+from neardup.core.text.disguise import make_share_mark
 from neardup.core.text.extraction import Extraction
-from neardup.core.text.html import Extracted, extract_file, extract_page, opening, page_title
-from neardup.core.text.reading_order import in_reading_order, overrides_direction
-from neardup.core.text.scripts import script_of
+from neardup.core.text.html import Extracted, cut_opening, extract_file, extract_page, find_title
+from neardup.core.text.reading_order import overrides_direction, put_in_reading_order
+from neardup.core.text.scripts import find_script
 from neardup.core.verify.text import Text
 from neardup.records import Fingerprint, Limit, Mark, MarkReason, Marks, Rendering, Skip, TextMeasures
 
@@ -82,7 +82,7 @@ class Unreadable:
 
 def fingerprint_page(page: Page, extraction: Extraction) -> PageFingerprinted | Unreadable:
     """A page -> the fingerprint of its story."""
-    story = story_of(page, extraction)
+    story = extract_story(page, extraction)
     return story if isinstance(story, Unreadable) else fingerprint_story(page, story)
 
 
@@ -99,23 +99,23 @@ class PageStory(NamedTuple):
     rendered: Rendering | None = None
 
 
-def story_of(page: Page, extraction: Extraction, *, parsed: bool = True) -> PageStory | Unreadable:
+def extract_story(page: Page, extraction: Extraction, *, parsed: bool = True) -> PageStory | Unreadable:
     """A page -> its story; unless `parsed`, the text outside all tags, for a page that takes a parser too long."""
     try:
         found = _extract(page, extraction) if parsed else Extracted(_read_unparsed(page).encode(), Limit.BUDGET)
     except NoStoryText as error:
         return Unreadable(error.reason)
-    return _page_story(found, page_marks(found, is_cut=page.is_cut))
+    return _make_page_story(found, mark_page(found, is_cut=page.is_cut))
 
 
-def _page_story(found: Extracted, marks: Marks) -> PageStory:
+def _make_page_story(found: Extracted, marks: Marks) -> PageStory:
     utf8 = found.utf8
     if found.counts is not None:
         text = Text(utf8, marks)
         text.counts = found.counts
         return PageStory(text, found.hidden, rendered=found.rendered)
     if overrides_direction(utf8):
-        utf8 = in_reading_order(found.text).encode()
+        utf8 = put_in_reading_order(found.text).encode()
     return PageStory(Text(utf8, marks), found.hidden, REPLACEMENT.encode() in utf8, found.rendered)
 
 
@@ -152,16 +152,16 @@ def fingerprint_story(page: Page, story: PageStory, *, named: bool = True) -> Pa
     fingerprint = fingerprint_text(text.given)
     words = 0 if fingerprint is None else fingerprint.words
     if fingerprint is None or is_too_short(words, text):
-        return _too_short(words, text.marks, story.rendered)
-    title = page_title(page.body, page.content_type) if named and not page.is_text else None
-    first_words = opening(text.written) if named and title is None else None
-    script = script_of(text.counts)
-    measures = _measures(story, words)
+        return _refuse_short(words, text.marks, story.rendered)
+    title = find_title(page.body, page.content_type) if named and not page.is_text else None
+    first_words = cut_opening(text.written) if named and title is None else None
+    script = find_script(text.counts)
+    measures = _measure(story, words)
     about = title, first_words, script, text.marks, measures, story.rendered
     return PageFingerprinted(fingerprint, page.etag, len(page.body), *about, text.sha256)
 
 
-def _measures(story: PageStory, words: int) -> TextMeasures:
+def _measure(story: PageStory, words: int) -> TextMeasures:
     counts = story.text.counts
     visible = counts.length * counts.visible / counts.sampled
     return words / max(1, visible), counts.signs / max(1, counts.visible), float(story.is_broken), story.hidden
@@ -170,7 +170,7 @@ def _measures(story: PageStory, words: int) -> TextMeasures:
 def refuse_short(text: Text) -> Text | Unreadable:
     """A text, if it has enough words for a fingerprint."""
     words = len(text.word_hashes)
-    return _too_short(words, text.marks) if is_too_short(words, text) else text
+    return _refuse_short(words, text.marks) if is_too_short(words, text) else text
 
 
 def prepare(text: Text) -> Text | Unreadable:
@@ -179,9 +179,9 @@ def prepare(text: Text) -> Text | Unreadable:
     return found.prepare() if isinstance(found, Text) else found
 
 
-def comparable(text: Text) -> Text | Unreadable:
+def make_comparable(text: Text) -> Text | Unreadable:
     """What a text is compared by, however short it is."""
-    return text.to_compare() if len(text.word_hashes) else _too_short(0)
+    return text.to_compare() if len(text.word_hashes) else _refuse_short(0)
 
 
 def read_file(body: bytes, extraction: Extraction) -> Text | Unreadable:
@@ -190,7 +190,7 @@ def read_file(body: bytes, extraction: Extraction) -> Text | Unreadable:
         found = _extract_or_read(lambda: extract_file(body, extraction), lambda: read_unparsed(decode(body, None)))
     except NoStoryText as error:
         return Unreadable(error.reason)
-    return refuse_short(_page_story(found, page_marks(found)).text)
+    return refuse_short(_make_page_story(found, mark_page(found)).text)
 
 
 def is_too_short(words: int, text: Text) -> bool:
@@ -198,15 +198,15 @@ def is_too_short(words: int, text: Text) -> bool:
     return not words or (words < MIN_WORDS and sum(map(str.isalpha, text.written)) < MIN_LETTERS)
 
 
-def _too_short(words: int, marks: Marks = (), rendered: Rendering | None = None) -> Unreadable:
+def _refuse_short(words: int, marks: Marks = (), rendered: Rendering | None = None) -> Unreadable:
     return Unreadable(Skip.TOO_SHORT if words else Skip.EMPTY, marks, rendered)
 
 
-def page_marks(found: Extracted, *, is_cut: bool = False) -> Marks:
+def mark_page(found: Extracted, *, is_cut: bool = False) -> Marks:
     """The marks of a page that was read, and of which perhaps only the beginning was there."""
     limit = Limit.SIZE if is_cut else found.limit
     truncated = () if limit is None else (Mark(MarkReason.TRUNCATED, limit),)
-    return truncated + (share_mark(MarkReason.HIDDEN, found.hidden) if found.hidden > MOST_HIDDEN else ())
+    return truncated + (make_share_mark(MarkReason.HIDDEN, found.hidden) if found.hidden > MOST_HIDDEN else ())
 
 
 def skip_marks(reason: Skip) -> Marks:

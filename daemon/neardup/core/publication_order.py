@@ -43,7 +43,7 @@ class PublicationOrder:
 
 def order_of(a: Dates, b: Dates) -> PublicationOrder:
     """The order of publication of two stories."""
-    side = earlier(a, b)
+    side = find_earlier(a, b)
     if a.catalogue is not None or b.catalogue is not None or a.published is None or b.published is None or side is None:
         return PublicationOrder(side, None, is_updated_since=False)
     updated = a.updated if side == "a" else b.updated
@@ -51,7 +51,7 @@ def order_of(a: Dates, b: Dates) -> PublicationOrder:
     return PublicationOrder(side, abs(a.published - b.published), is_updated_since)
 
 
-def earlier(a: Dates, b: Dates) -> Side | None:
+def find_earlier(a: Dates, b: Dates) -> Side | None:
     """Which of two stories was published before the other; None if that is not known."""
     if (a.catalogue is None) != (b.catalogue is None):
         return "b" if a.catalogue is None else "a"
@@ -60,7 +60,7 @@ def earlier(a: Dates, b: Dates) -> Side | None:
     return "a" if a.published < b.published else "b"
 
 
-def earliest(published: Mapping[int, int | None]) -> int | None:
+def find_earliest(published: Mapping[int, int | None]) -> int | None:
     """Which story of several, by their dates of publication, was published before all others.
 
     None if that is not known: a story without a date may be the earliest, and several may have the same date.  Where

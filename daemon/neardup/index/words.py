@@ -12,7 +12,7 @@ from pathlib import Path
 from threading import Lock
 from typing import NamedTuple
 
-from neardup.core.text.normalize import tokens
+from neardup.core.text.normalize import tokenize
 from neardup.errors import IndexDamaged
 from neardup.sqlite import DAMAGED, FAILURES, code_of, explain_failure
 
@@ -60,7 +60,7 @@ class WordIndex:
 
     def add(self, rows: Iterable[tuple[int, str]], since: Position, until: Position) -> None:
         """Add the words of stories, by number, and advance, unless another process has advanced already."""
-        words = [(number, b" ".join(tokens(text)).decode()) for number, text in rows]
+        words = [(number, b" ".join(tokenize(text)).decode()) for number, text in rows]
         with self._in_use() as db:
             db.execute("BEGIN IMMEDIATE")
             if _position(db) == since:

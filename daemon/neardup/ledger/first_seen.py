@@ -18,7 +18,7 @@ from enum import StrEnum
 from pathlib import Path
 from typing import NamedTuple
 
-from neardup.core.merkle import EMPTY_ROOT, SubtreeHash, hash_leaf, root_of
+from neardup.core.merkle import EMPTY_ROOT, SubtreeHash, compute_root, hash_leaf
 from neardup.ledger import AMONG, files, json_list
 
 BLOCK = 256  # entries, a power of two
@@ -106,7 +106,7 @@ def subtree_hash(db: sqlite3.Connection) -> SubtreeHash:
             (start // BLOCK, end // BLOCK),
         )
         rest = [_root_of_rows(db, end - end % BLOCK, end)] if end % BLOCK else []
-        return root_of([*(block for (block,) in blocks), *rest])
+        return compute_root([*(block for (block,) in blocks), *rest])
 
     return of_entries
 
@@ -116,7 +116,7 @@ def _root_of_rows(db: sqlite3.Connection, start: int, end: int) -> bytes:
         "SELECT story_id, seen_at, hash FROM first_seen WHERE position >= ? AND position < ? ORDER BY position",
         (start, end),
     )
-    return root_of([row[2] if row[0] is None else hash_leaf(entry_bytes(*row)) for row in rows])
+    return compute_root([row[2] if row[0] is None else hash_leaf(entry_bytes(*row)) for row in rows])
 
 
 def record_head(db: sqlite3.Connection, ledger: Path) -> History:

@@ -10,7 +10,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from neardup.core.publication_order import Dates, earlier
+from neardup.core.publication_order import Dates, find_earlier
 from neardup.ledger import AMONG, all_of, json_list, languages, named_rows, now_ms, transaction
 from neardup.ledger.story_rows import pack_id
 from neardup.records import DECIDING, Kind, Language, Verdict
@@ -222,5 +222,5 @@ def mark_exported(db: sqlite3.Connection, flag_ids: Sequence[int]) -> None:
 def earlier_of(row: Mapping[str, Any]) -> int | None:
     """The story of a row of the view `pairs` that was published before the other; None if that is not known."""
     matched = Dates(row["matched_published_at"], catalogue=row["catalogue"])
-    side = earlier(matched, Dates(row["story_published_at"]))
+    side = find_earlier(matched, Dates(row["story_published_at"]))
     return None if side is None else row["matched_id" if side == "a" else "story_id"]

@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from enum import StrEnum
 from typing import NamedTuple
 
-from neardup.core.intervals import Share, share
+from neardup.core.intervals import Share, estimate_share
 from neardup.ledger import json_list, languages, transaction
 from neardup.ledger.versions import NEXT_TO, draw_numbers
 from neardup.records import Language, Story
@@ -116,7 +116,7 @@ def latest_recalls(db: sqlite3.Connection, measure: Measure) -> tuple[int, list[
     if at is None:
         return None
     month = {
-        (language, subject): share(found, stories, ALARM_Z)
+        (language, subject): estimate_share(found, stories, ALARM_Z)
         for language, subject, found, stories in db.execute(
             "SELECT language, subject, sum(stories_found), sum(stories) FROM recalls"
             " WHERE measure = ? AND measured_at >= ? AND measured_at < ? GROUP BY language, subject",
@@ -128,9 +128,9 @@ def latest_recalls(db: sqlite3.Connection, measure: Measure) -> tuple[int, list[
         " WHERE measure = ? AND measured_at = ? ORDER BY language, subject",
         (measure, at),
     )
-    nothing = share(0, 0)
+    nothing = estimate_share(0, 0)
     return at, [
-        Compared(recall, share(recall.stories_found, recall.stories, ALARM_Z), month.get(group, nothing))
+        Compared(recall, estimate_share(recall.stories_found, recall.stories, ALARM_Z), month.get(group, nothing))
         for recall in (Recall(*row) for row in rows)
         for group in [(recall.language, recall.subject)]
     ]

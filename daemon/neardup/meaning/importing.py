@@ -14,7 +14,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from neardup.config import Config
-from neardup.core.text.chunks import MOST_CHUNKS, chunks
+from neardup.core.text.chunks import MOST_CHUNKS, cut_chunks
 from neardup.core.verify.text import Text
 from neardup.errors import Fatal, Misuse
 from neardup.ledger import transaction, versions
@@ -113,7 +113,7 @@ async def _is_checked(parts: Parts, readers: ReaderPool, story: Imported, versio
     result = await readers.read_text(version.story)
     if not isinstance(result, Text):
         return False
-    made = await parts.embedder.embed(chunks(result.written))
+    made = await parts.embedder.embed(cut_chunks(result.written))
     if made.shape != story.chunks.shape or float((made * story.chunks).sum(axis=1).min()) < SAME_MODEL:
         raise Misuse(
             f"the vectors of story {story.story_id} are not those that {parts.embedder.model} gives for its"

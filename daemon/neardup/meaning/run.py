@@ -16,7 +16,7 @@ import numpy as np
 
 from neardup.config import Config
 from neardup.core.page import Unreadable
-from neardup.core.text.chunks import chunks
+from neardup.core.text.chunks import cut_chunks
 from neardup.core.verify.text import Text
 from neardup.errors import VectorsDamaged
 from neardup.ledger import now_ms, transaction, versions
@@ -112,7 +112,7 @@ async def _embed_batch(parts: Parts, readers: ReaderPool, ids: Sequence[int], su
     for version, result in zip(wanted, read, strict=True):
         match result:
             case Text() as text:
-                of_story[version.story.id] = chunks(text.written)
+                of_story[version.story.id] = cut_chunks(text.written)
             case Unreadable(reason=reason):
                 unreadable[reason] += 1
                 settled.add(version.story.id)

@@ -9,7 +9,7 @@ from collections.abc import Iterator, Mapping
 from datetime import timedelta
 from typing import Any
 
-from neardup.core.publication_order import Dates, Side, earlier, order_of
+from neardup.core.publication_order import Dates, Side, find_earlier, order_of
 from neardup.core.verify.clusters import Cluster
 from neardup.core.verify.tiers import EXACT, tier_of
 from neardup.ledger.authors import History
@@ -363,7 +363,7 @@ def count_unordered_sources(found: Similarity | SimilarityReport) -> int:
     """The number of sources of which it is not known that they were published before the story."""
     story = Dates(_milliseconds(found.published_at))
     sources = [Dates(_milliseconds(source.published_at), catalogue=source.catalogue) for source in found.sources]
-    return sum(earlier(source, story) != "a" for source in sources)
+    return sum(find_earlier(source, story) != "a" for source in sources)
 
 
 def _milliseconds(time: int | str | None) -> int | None:

@@ -28,11 +28,11 @@ from neardup.core.page import (
     Page,
     PageFingerprinted,
     PageStory,
-    comparable,
+    extract_story,
     fingerprint_story,
+    make_comparable,
     prepare,
     refuse_short,
-    story_of,
 )
 from neardup.core.text.extraction import Extraction
 from neardup.errors import Gone, NeardupError
@@ -67,8 +67,8 @@ def contents_of(settings: Settings) -> list[AnyContent]:
 class Request(NamedTuple):
     """One of OPERATIONS, on some pages or their paths, with the last known ETag of each.
 
-    `parsed` is as in `story_of`, and `named` as in `fingerprint_story`.  `most` is how many pages the process may fetch
-    at a time from now on.
+    `parsed` is as in `extract_story`, and `named` as in `fingerprint_story`.  `most` is how many pages the process may
+    fetch at a time from now on.
     """
 
     operation: str
@@ -132,7 +132,7 @@ class PageRequest:
 FINGERPRINT, COMPARE, SHOW, CHECK, READ = "fingerprint", "compare", "show", "check", "read"
 OPERATIONS: dict[str, Callable[[PageRequest, Page, PageStory], object]] = {
     FINGERPRINT: lambda request, page, story: fingerprint_story(page, story, named=request.named),
-    COMPARE: lambda _, __, story: comparable(story.text),
+    COMPARE: lambda _, __, story: make_comparable(story.text),
     SHOW: lambda _, __, story: refuse_short(story.text),
     CHECK: lambda _, __, story: prepare(story.text),
     READ: lambda request, page, story: (fingerprint_story(page, story, named=request.named), story.text.written),
@@ -276,7 +276,7 @@ class _ReaderProcess:
                 self._add(request, NotModified())
                 answered.fetching.append(fetched - request.began)
                 return
-            story = story_of(page, self._extraction_of(request), parsed=request.request.parsed)
+            story = extract_story(page, self._extraction_of(request), parsed=request.request.parsed)
             extracted = time.perf_counter()
             operation = OPERATIONS[request.request.operation]
             result = operation(request, page, story) if isinstance(story, PageStory) else story

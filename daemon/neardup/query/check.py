@@ -14,7 +14,7 @@ import numpy as np
 
 from neardup.config import Detection
 from neardup.core.fingerprint.word_hashes import PassageHashes
-from neardup.core.publication_order import Dates, earlier, sort_key
+from neardup.core.publication_order import Dates, find_earlier, sort_key
 from neardup.core.verify.passages import pair_spans
 from neardup.core.verify.scores import ComparedPair, assess_all
 from neardup.core.verify.spans import share_of, similarity_of, words_in
@@ -206,7 +206,7 @@ def _is_earlier(story: Verified, submission: Submission) -> bool:
 
 def _is_known_to_be_later(story: Verified, submission: Submission) -> bool:
     dates = Dates(story.row["published_at"], catalogue=story.row["catalogue"])
-    return earlier(Dates(submission.published_at), dates) == "a"
+    return find_earlier(Dates(submission.published_at), dates) == "a"
 
 
 def _rank(story: Verified) -> tuple[int, float, int]:

@@ -10,9 +10,9 @@ from typing import Any
 
 from neardup.config import Detection, Thresholds
 from neardup.core.fingerprint.word_hashes import PassageHashes
-from neardup.core.publication_order import Dates, Side, earlier
+from neardup.core.publication_order import Dates, Side, find_earlier
 from neardup.core.text.normalize import Located
-from neardup.core.text.scripts import most_frequent_script
+from neardup.core.text.scripts import find_most_frequent_script
 from neardup.core.verify.alignment import NO_HASHES
 from neardup.core.verify.passages import find_rare_words, find_runs
 from neardup.core.verify.scores import compare_texts
@@ -176,7 +176,7 @@ def find_evidence(a: LoadedStory, b: LoadedStory, thresholds: Limits, common: Pa
         longest_run_words=signals.longest_run_words,
         **_copied_counts(signals.extra),
         estimated=False,
-        earlier=earlier(_dates(a.known), _dates(b.known)),
+        earlier=find_earlier(_dates(a.known), _dates(b.known)),
         same_author=_same(a.known.get("author_id"), b.known.get("author_id")),
         share_a=share_of(words_in(found.spans_a), len(text_a.word_hashes)),
         share_b=share_of(words_in(found.spans_b), len(text_b.word_hashes)),
@@ -210,7 +210,7 @@ def read_evidence(
         longest_run_words=row.get("longest_run_words"),
         **_copied_counts(json.loads(row.get("signals") or "{}")),
         estimated=bool(row.get("estimated")),
-        earlier=earlier(_dates(a.known), _dates(b.known)),
+        earlier=find_earlier(_dates(a.known), _dates(b.known)),
         same_author=_same(a.known.get("author_id"), b.known.get("author_id")),
     )
 
@@ -230,7 +230,7 @@ def _are_of_one_language(a: LoadedStory, b: LoadedStory) -> bool:
     return (
         languages[0] == languages[1]
         if all(languages)
-        else most_frequent_script(a.text.written) == most_frequent_script(b.text.written)
+        else find_most_frequent_script(a.text.written) == find_most_frequent_script(b.text.written)
     )
 
 

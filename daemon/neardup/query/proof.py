@@ -21,7 +21,7 @@ from typing import TYPE_CHECKING, Annotated, NamedTuple
 import msgspec
 
 from neardup.config import Config
-from neardup.core.merkle import consistency_path, hash_leaf, inclusion_path, is_consistent, is_included
+from neardup.core.merkle import find_consistency_path, find_inclusion_path, hash_leaf, is_consistent, is_included
 from neardup.core.page import read_file
 from neardup.core.text.extraction import Extraction
 from neardup.core.verify.text import Text
@@ -100,7 +100,7 @@ def prove(config: Config, story_id: int) -> Proof | None:
         if not entries:
             return None
         subtree_hash, head = first_seen.subtree_hash(db), first_seen.head(db)
-        paths = [inclusion_path(entry.position, head.size, subtree_hash) for entry in entries]
+        paths = [find_inclusion_path(entry.position, head.size, subtree_hash) for entry in entries]
         proved = [
             ProvedEntry(entry.position, entry.seen_at, entry.text_sha256.hex(), [step.hex() for step in path])
             for entry, path in zip(entries, paths, strict=True)
@@ -128,7 +128,7 @@ def prove_head(config: Config, since: str | None) -> Proof:
             )
         if first_seen.head(db, former.size) != former:
             raise Fatal(f"the first {former.size:,} entries of the log are others than before: it was rewritten")
-        path = consistency_path(former.size, head.size, first_seen.subtree_hash(db)) if former.size else []
+        path = find_consistency_path(former.size, head.size, first_seen.subtree_hash(db)) if former.size else []
     return Proof(head=signed, since=since, consistency=[step.hex() for step in path])
 
 

@@ -20,7 +20,7 @@ from typing import Any, Protocol
 import numpy as np
 
 from neardup.core.fingerprint.word_hashes import GRAM, WINDOW, Hashes, grams_of, hash_words, hashes_of
-from neardup.core.text.normalize import tokens
+from neardup.core.text.normalize import tokenize
 from neardup.errors import IndexDamaged
 from neardup.index.words import BEGINNING, Position, WordIndex
 from neardup.ledger import Ledger, files, read, runs, versions
@@ -89,7 +89,7 @@ class TitleSearch:
 
         Words are compared in normal form; each must be in the title as a whole.
         """
-        words = tokens(text)
+        words = tokenize(text)
         if not words:
             return [], True
         until = time.monotonic() + SEARCH_SECONDS
@@ -108,7 +108,7 @@ class TitleSearch:
         while True:
             numbers = await asyncio.to_thread(self._index.numbers, words, below, NUMBERS_AT_ONCE)
             rows = await self._ledger(versions.titles_of, numbers)
-            found += [story_id for _, story_id, title in rows if title and set(words) <= set(tokens(title))]
+            found += [story_id for _, story_id, title in rows if title and set(words) <= set(tokenize(title))]
             if len(found) >= limit or len(numbers) < NUMBERS_AT_ONCE or time.monotonic() >= until:
                 return found[:limit]
             below = numbers[-1]

@@ -13,10 +13,10 @@ from neardup.config import Detection
 from neardup.core.columns import Outcomes
 from neardup.core.fingerprint.version import algorithm
 from neardup.core.languages import Languages
-from neardup.core.page import Page, PageStory, story_of
+from neardup.core.page import Page, PageStory, extract_story
 from neardup.core.text.extraction import Extraction
-from neardup.core.text.html import opening, page_title
-from neardup.core.text.scripts import script_of_most
+from neardup.core.text.html import cut_opening, find_title
+from neardup.core.text.scripts import find_script_of_most
 from neardup.core.verify.text import Text
 from neardup.errors import Forgotten, Misuse, TooLarge
 from neardup.ledger import Ledger, candidates, drafts, stories, submissions
@@ -85,9 +85,9 @@ class Submissions:
         kept_path = ""
         if path is None:
             kept_path = await asyncio.to_thread(submitted_pages.write, self._ledger.path, story.id, kept)
-        title = page_title(kept.body, None) if not kept.is_text else None
-        marks = text.marks + label_marks(story.language, script_of_most(text.written), self._languages)
-        named = title or opening(text.written)
+        title = find_title(kept.body, None) if not kept.is_text else None
+        marks = text.marks + label_marks(story.language, find_script_of_most(text.written), self._languages)
+        named = title or cut_opening(text.written)
         outcome = Fingerprinted(story, text.fingerprint, None, named, marks, text_sha256=text.sha256)
         try:
             stored = await self._store(outcome, text, kept_path, examined, again=again)
@@ -188,7 +188,7 @@ def _page_of(page: bytes | None, text: Text, max_bytes: int) -> Page:
     kept = Page(text.written.encode("utf-8", "replace"), is_text=True)
     if len(kept.body) > max_bytes:
         raise TooLarge("larger than content.max_bytes")
-    found = story_of(kept, Extraction())
+    found = extract_story(kept, Extraction())
     if not (isinstance(found, PageStory) and found.text.normalised == text.normalised):
         raise Misuse("the text has so many unprintable characters that it is no text")
     return kept

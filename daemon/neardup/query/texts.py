@@ -14,7 +14,7 @@ from neardup.core.fingerprint.compute import fingerprint_text
 from neardup.core.fingerprint.word_hashes import PassageHashes
 from neardup.core.languages import SHIPPED
 from neardup.core.page import MIN_WORDS, is_too_short
-from neardup.core.text.scripts import UnknownScript, detect_language, most_frequent_script
+from neardup.core.text.scripts import UnknownScript, detect_language, find_most_frequent_script
 from neardup.core.verify.scores import ComparedPair, assess_all, compare_texts
 from neardup.core.verify.spans import similarity_of
 from neardup.core.verify.text import Text
@@ -78,7 +78,7 @@ def compare(text_a: str, text_b: str, language: str | None = None) -> Comparison
     """
     spoken = detect_language(text_a) if language is None else SHIPPED.find(language)
     a, b = _text(text_a, "text_a"), _text(text_b, "text_b")
-    is_of_one_language = language is not None or most_frequent_script(text_a) == most_frequent_script(text_b)
+    is_of_one_language = language is not None or find_most_frequent_script(text_a) == find_most_frequent_script(text_b)
     assessment = compare_texts(a, b, DETECTION, is_of_one_language=is_of_one_language)
     signals, spans_a, spans_b = assessment.signals, assessment.spans_a, assessment.spans_b
     return Comparison(

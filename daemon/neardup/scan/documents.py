@@ -14,7 +14,7 @@ from cachetools import LRUCache
 
 from neardup.config import Detection
 from neardup.core.fingerprint.word_hashes import PassageHashes
-from neardup.core.page import PageFingerprinted, Unreadable, fingerprint_story, story_of
+from neardup.core.page import PageFingerprinted, Unreadable, extract_story, fingerprint_story
 from neardup.core.text.extraction import Extraction
 from neardup.core.text.scripts import ENGLISH, UnknownScript, guess_language
 from neardup.core.verify.alignment import NO_HASHES
@@ -110,7 +110,7 @@ class Reader:
         except NeardupError as error:
             return ReadDocument(language, failure_of(error))
         assert page is not None  # without an ETag none is unchanged
-        story = story_of(page, self._extraction)
+        story = extract_story(page, self._extraction)
         if isinstance(story, Unreadable):
             return ReadDocument(language, story)
         return self.keep(document, fingerprint_story(page, story, named=False), story.text.utf8)

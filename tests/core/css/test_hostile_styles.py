@@ -5,7 +5,7 @@ from collections.abc import Iterator
 import pytest
 from neardup.core.css.values import LOGICAL, LONGHANDS, SHORTHANDS
 from neardup.core.text.extraction import Extraction
-from neardup.core.text.html import extract_markup, visible_text
+from neardup.core.text.html import extract_markup, extract_visible_text
 
 LONG_NUMBER = "9" * 5_000
 VALUES = (
@@ -95,14 +95,14 @@ def pages(value: str) -> Iterator[str]:
 def test_no_value_keeps_a_page_from_being_read(value: str) -> None:
     for page in pages(value):
         try:
-            visible_text(f"{page} and the rest", Extraction())
+            extract_visible_text(f"{page} and the rest", Extraction())
         except Exception as error:
             raise AssertionError(f"{type(error).__name__} for the page {page[:300]}") from error
 
 
 def test_a_number_of_thousands_of_digits_hides_what_it_hides_in_a_browser() -> None:
     page = f"<p style='z-index:{LONG_NUMBER};display:none'>hidden</p><p style='order:{LONG_NUMBER}'>shown</p>"
-    assert visible_text(page, Extraction()).split() == ["shown"]
+    assert extract_visible_text(page, Extraction()).split() == ["shown"]
 
 
 @pytest.mark.parametrize("chain", ["a " * 5_000, "p > " * 999, "b + " * 999, f":is({'a ' * 999}b) ", "a ~ b:not(" * 99])

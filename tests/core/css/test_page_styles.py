@@ -12,7 +12,7 @@ from neardup.core.css import cascade, page_styles, rendering
 from neardup.core.text import html, story
 from neardup.core.text.extraction import Extraction
 from neardup.core.text.html import extract_markup
-from neardup.core.text.normalize import tokens
+from neardup.core.text.normalize import tokenize
 from neardup.core.text.story import Parts, Story
 from selectolax.lexbor import LexborNode
 
@@ -30,14 +30,14 @@ def every_part(story: Story, *_: Iterable[LexborNode]) -> Parts:
 
 
 def words(page: str, extraction: Extraction = STORY) -> list[bytes]:
-    return tokens(extract_markup(page, extraction).text)
+    return tokenize(extract_markup(page, extraction).text)
 
 
 def words_rendered(page: str, extraction: Extraction = STORY) -> list[bytes]:
     """The words of a page of which each element is rendered."""
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(html, "reason_to_render", lambda *_: "the test")
-        patch.setattr(rendering, "parts_of", every_part)
+        patch.setattr(html, "find_reason_to_render", lambda *_: "the test")
+        patch.setattr(rendering, "collect_parts", every_part)
         return words(page, extraction)
 
 
@@ -56,7 +56,7 @@ PLAIN = f"<p class=x>{TEXTS[ENGLISH]}</p><p style='color: #333; font: 12pt serif
 def test_a_page_around_a_plain_story_does_not_have_it_rendered() -> None:
     found = extract_markup(in_template(PLAIN * 3), STORY)
     assert found.rendered is None
-    assert tokens(found.text) == tokens(TEXTS[ENGLISH]) * 6
+    assert tokenize(found.text) == tokenize(TEXTS[ENGLISH]) * 6
 
 
 HIT = {

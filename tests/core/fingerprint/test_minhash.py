@@ -22,13 +22,13 @@ from neardup.core.fingerprint.minhash import (
     signature_rows,
 )
 from neardup.core.fingerprint.word_hashes import hash_words
-from neardup.core.text.normalize import tokens
+from neardup.core.text.normalize import tokenize
 from neardup.records import Language
 
 from tests.support.languages import SAMPLED, TEXTS
 
 WORD = 2**64 - 1
-alphabet = [word for text in TEXTS.values() for word in tokens(text)]
+alphabet = [word for text in TEXTS.values() for word in tokenize(text)]
 stories = st.lists(st.one_of(st.sampled_from(alphabet), st.binary(min_size=1)), min_size=1, max_size=80)
 unhurried = settings(deadline=None)
 
@@ -100,7 +100,7 @@ def test_estimates_rise_from_0_to_1() -> None:
 @pytest.mark.parametrize("language", SAMPLED)
 def test_a_tenth_of_the_words_replaced_leaves_two_thirds_of_the_rows(language: Language) -> None:
     draw = random.Random(language)
-    words = [draw.choice(tokens(TEXTS[language])) + str(draw.randrange(90)).encode() for _ in range(600)]
+    words = [draw.choice(tokenize(TEXTS[language])) + str(draw.randrange(90)).encode() for _ in range(600)]
     edited = [b"other" + word if draw.random() < 0.1 else word for word in words]
     rows = [
         signature_rows([signature(shingles(hash_words(version).hashes))]) for version in (words, edited, words[::-1])

@@ -21,9 +21,9 @@ from neardup.core.native import fingerprint as binding
 from neardup.core.native.fingerprint import (
     MOST_FREQUENT,
     HashedText,
-    count_characters,
-    fingerprint_of_utf8,
-    hashed_text_of_utf8,
+    count_utf8_characters,
+    fingerprint_utf8,
+    hash_utf8,
 )
 from neardup.core.text.codepoints import (
     BEYOND_TABLE,
@@ -33,13 +33,13 @@ from neardup.core.text.codepoints import (
     NUKTA,
     SECOND,
     TABLE_END,
-    compositions,
+    list_compositions,
 )
 from neardup.core.text.extraction import Extraction
-from neardup.core.text.html import visible_text
-from neardup.core.text.look_alikes import disguises, foreign
-from neardup.core.text.normalize import flagged_table, table
-from neardup.core.text.scripts import characters
+from neardup.core.text.html import extract_visible_text
+from neardup.core.text.look_alikes import list_disguises, map_foreign_letters
+from neardup.core.text.normalize import load_flagged_table, load_table
+from neardup.core.text.scripts import count_characters
 from neardup.records import Fingerprint, Language
 
 from tests.core.text.test_normalize import (
@@ -60,8 +60,8 @@ from tests.support.sampling import CHAOS
 pytestmark = pytest.mark.native
 STRIPE, BLOCK = 64, 1024  # bytes that XXH3 takes at once of a long text
 
-LONE_MARKS = [chr(code) for code in np.flatnonzero(flagged_table() & LONE_MARK).tolist()]
-COMPOSING = [character for character in FLAGGED if not flagged_table()[ord(character)] & COMBINING]
+LONE_MARKS = [chr(code) for code in np.flatnonzero(load_flagged_table() & LONE_MARK).tolist()]
+COMPOSING = [character for character in FLAGGED if not load_flagged_table()[ord(character)] & COMBINING]
 LETTERS_WITH_MARKS = "aकكاويہےەెか"
 
 stretched = st.tuples(in_one_script, st.integers(1, 300)).map(lambda drawn: drawn[0] * drawn[1])  # often long words
@@ -71,7 +71,7 @@ look_alikes = st.text(
     st.one_of(
         st.sampled_from("aeо0１145278@$ \u200b\u200e\u0336é×कଓ"),
         st.sampled_from("хοнднеηՀἀꓮᏴꮃ𐐄𝛂ᴀⅼ"),
-        st.sampled_from([*map(chr, foreign())]),
+        st.sampled_from([*map(chr, map_foreign_letters())]),
     ),
     max_size=16,
 )
@@ -83,7 +83,7 @@ def plain_fingerprint(text: str) -> Fingerprint | None:
 
 
 def is_supported(text: str) -> bool:
-    return isinstance(fingerprint_of_utf8(text.encode()), Fingerprint)
+    return isinstance(fingerprint_utf8(text.encode()), Fingerprint)
 
 
 @thorough
@@ -110,8 +110,8 @@ def test_both_implementations_give_the_same_words(text: str) -> None:
 def test_the_native_core_supports_every_letter_of_the_language(language: Language) -> None:
     """Except combining marks, letters that casefold to several code points, and those that look like others."""
     block = [chr(code) for code in BLOCKS[language]]
-    beyond_table = {c for c in block if flagged_table()[ord(c)] & BEYOND_TABLE}
-    disguised = {*disguises(), *foreign()}
+    beyond_table = {c for c in block if load_flagged_table()[ord(c)] & BEYOND_TABLE}
+    disguised = {*list_disguises(), *map_foreign_letters()}
     assert all(
         unicodedata.combining(c) or len(c.casefold()) > 1 or disguised.intersection(map(ord, c + c.casefold()))
         for c in beyond_table
@@ -123,20 +123,20 @@ def test_the_native_core_supports_every_letter_of_the_language(language: Languag
 
 @pytest.mark.parametrize("page", PAGES, ids=lambda page: f"{page.parent.name}-{page.stem}")
 def test_the_native_core_supports_real_stories(page: Path) -> None:
-    text = visible_text(page.read_text(encoding="utf-8"), Extraction("article .story, div.post-body"))
+    text = extract_visible_text(page.read_text(encoding="utf-8"), Extraction("article .story, div.post-body"))
     assert is_supported(text)
     assert fingerprint_text(text) == plain_fingerprint(text)
 
 
 def normal_form(text: str) -> bytes:
     """The normalised text by the native core, which must support it."""
-    found = hashed_text_of_utf8(text.encode())
+    found = hash_utf8(text.encode())
     assert isinstance(found, HashedText), "the native core does not support the text"
     return found.normalised
 
 
 def test_the_native_core_normalises_every_supported_code_point() -> None:
-    codes = np.flatnonzero(flagged_table() & BEYOND_TABLE == 0).tolist()
+    codes = np.flatnonzero(load_flagged_table() & BEYOND_TABLE == 0).tolist()
     every = [chr(code) for code in codes if not 0xD800 <= code < 0xE000]  # UTF-8 has no surrogates
     assert len(every) > TABLE_END - 6100
     supported = every if CHAOS > 1 else random.Random().sample(every, len(every) // 24)
@@ -162,8 +162,8 @@ def test_the_native_core_normalises_every_mark_beside_which_no_other_stands(betw
 @pytest.mark.parametrize("between", ["", "\u200d"])
 def test_both_implementations_agree_on_marks_that_compose_within_a_composed_letter(between: str) -> None:
     """As U+0655 does within U+0622: NFC puts it before the mark of the letter, whose combining class is higher."""
-    composed = [chr(code) for code in np.flatnonzero(np.isin(table(), compositions()[:, 2])).tolist()]
-    marks = [mark for mark in LONE_MARKS if flagged_table()[ord(mark)] & SECOND]
+    composed = [chr(code) for code in np.flatnonzero(np.isin(load_table(), list_compositions()[:, 2])).tolist()]
+    marks = [mark for mark in LONE_MARKS if load_flagged_table()[ord(mark)] & SECOND]
     texts = [letter + between + mark for letter, mark in product(composed, marks)]
     wrong = [text for text in texts if fingerprint_text(text) != plain_fingerprint(text)]
     assert not wrong, f"the native core normalises these otherwise: {wrong}"
@@ -237,12 +237,12 @@ def assert_only_utf_8_is_read(text: bytes) -> None:
         decoded = text.decode()
     except UnicodeDecodeError:
         with pytest.raises(ValueError, match="contradicts"):
-            count_characters(text)
-        for read in (fingerprint_of_utf8, hashed_text_of_utf8):
+            count_utf8_characters(text)
+        for read in (fingerprint_utf8, hash_utf8):
             with suppress(ValueError):
                 assert read(text) == native.UNSUPPORTED, "a fingerprint of bytes that are no text"
     else:
-        assert count_characters(text)[:5] == characters.reference(decoded)[:5]
+        assert count_utf8_characters(text)[:5] == count_characters.reference(decoded)[:5]
 
 
 @every_language
@@ -255,13 +255,13 @@ def test_both_implementations_agree_on_golden_texts_and_nuktas(language: Languag
 @pytest.mark.native
 def test_a_call_keeps_the_tables_that_it_uses(monkeypatch: pytest.MonkeyPatch) -> None:
     """Two threads that make the tables at the same time each have their own, of which one is kept."""
-    tables, function = weakref.ref(binding._tables(False)), binding._fingerprint_text
+    tables, function = weakref.ref(binding._hold_tables(False)), binding._fingerprint_text
 
     def call(*arguments: object) -> int:
-        binding._tables.cache_clear()
+        binding._hold_tables.cache_clear()
         gc.collect()
         assert tables() is not None, "the tables are gone while the native core reads them"
         return function(*arguments)
 
     monkeypatch.setattr(binding, "_fingerprint_text", call)
-    assert isinstance(fingerprint_of_utf8(b"one two three"), Fingerprint)
+    assert isinstance(fingerprint_utf8(b"one two three"), Fingerprint)

@@ -10,7 +10,7 @@ from neardup.core.fingerprint.common_words import CHUNK, are_rare, common_words,
 from neardup.core.fingerprint.rare_pairs import NEARBY, PAIRS, rare_pairs
 from neardup.core.fingerprint.word_hashes import Hashes, hash_words
 from neardup.core.native.fingerprint import RARE_PAIRS
-from neardup.core.text.normalize import tokens
+from neardup.core.text.normalize import tokenize
 from neardup.records import Language
 
 from tests.support.languages import SAMPLED
@@ -63,7 +63,7 @@ def test_each_distinct_rare_word_has_its_first_place(words: list[bytes]) -> None
 @pytest.mark.parametrize("language", SAMPLED)
 def test_most_words_of_a_text_are_common_and_enough_are_rare(language: Language) -> None:
     for text in STORIES[language]:
-        hashes = hashes_of(tokens(text))
+        hashes = hashes_of(tokenize(text))
         assert 0.3 < 1 - are_rare(hashes).mean() < 0.95, f"{language}: the list of common words is another language's"
         assert len(rare_pairs(hashes)) == PAIRS
         shuffled = np.random.default_rng(0).permutation(hashes)

@@ -17,8 +17,8 @@ from neardup.core.fingerprint.skeleton import (
     skeleton_of,
     skeleton_parts,
 )
-from neardup.core.text.consonants import BLOCKS, LAYOUT, NO_CONSONANT, consonants
-from neardup.core.text.normalize import tokens
+from neardup.core.text.consonants import BLOCKS, LAYOUT, NO_CONSONANT, classify_consonants
+from neardup.core.text.normalize import tokenize
 from neardup.records import Language
 
 from tests.support.languages import SAMPLED
@@ -35,7 +35,7 @@ def written(block: int, words: Sequence[Sequence[int]]) -> bytes:
 
 
 def of_text(text: str) -> Skeleton:
-    return skeleton_of(b" ".join(tokens(text)))
+    return skeleton_of(b" ".join(tokenize(text)))
 
 
 def by_native_core(words: Sequence[bytes]) -> list[int]:
@@ -92,7 +92,7 @@ def test_letters_that_writers_mix_have_one_class(one_spelling: str, another: str
 @settings(deadline=None)
 @given(st.text(max_size=300), st.integers(1, 30))
 def test_both_implementations_give_the_same_hashes(text: str, times: int) -> None:
-    words = tokens(text) * times or [b"a"]
+    words = tokenize(text) * times or [b"a"]
     assert by_native_core(words) == sorted(set(skeleton_hashes(skeleton_of(b" ".join(words)).classes).tolist()))
 
 
@@ -107,7 +107,7 @@ def test_both_implementations_give_the_same_skeleton(normalised: bytes) -> None:
 @pytest.mark.parametrize("language", SAMPLED)
 def test_both_implementations_give_the_same_hashes_of_stories(language: Language) -> None:
     for text in STORIES[language]:
-        words = tokens(text) * 3 + tokens(text)[::-1]
+        words = tokenize(text) * 3 + tokenize(text)[::-1]
         assert by_native_core(words) == sorted(skeleton_hashes(skeleton_of(b" ".join(words)).classes).tolist()), (
             language
         )
@@ -132,4 +132,4 @@ def test_a_part_shares_hashes_with_its_work(language: Language) -> None:
 
 
 def test_signs_and_digits_have_no_class() -> None:
-    assert {int(consonants()[ord(letter)]) for letter in "ая5५ाि़्aeiouyh़ ّ"} == {NO_CONSONANT}
+    assert {int(classify_consonants()[ord(letter)]) for letter in "ая5५ाि़्aeiouyh़ ّ"} == {NO_CONSONANT}

@@ -74,8 +74,8 @@ def test_a_changed_constant_changes_a_digest(
     without_native_core: None, monkeypatch: pytest.MonkeyPatch, module: object, name: str, value: object
 ) -> None:
     monkeypatch.setattr(module, name, value)
-    table = codepoints.table.__wrapped__()
-    monkeypatch.setattr(normalize, "table", lambda: table)
+    table = codepoints.build_table.__wrapped__()
+    monkeypatch.setattr(normalize, "load_table", lambda: table)
     assert current_digests() != PINNED, f"{name} does not affect a digest"
     of_algorithm = module in {word_hashes, minhash}
     assert (version.digest_of_algorithm() != version.PINNED_ALGORITHM) is of_algorithm, (
@@ -87,8 +87,8 @@ def test_a_dropped_nukta_changes_only_languages_that_have_it(
     without_native_core: None, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(codepoints, "NUKTAS", codepoints.NUKTAS.replace("\u0cbc", ""))
-    table = codepoints.table.__wrapped__()
-    monkeypatch.setattr(normalize, "table", lambda: table)
+    table = codepoints.build_table.__wrapped__()
+    monkeypatch.setattr(normalize, "load_table", lambda: table)
     assert {n for n, digest in current_digests().items() if digest != PINNED[n]} == {KANNADA}
 
 
@@ -119,7 +119,7 @@ def test_a_golden_text_contains_the_difficult_parts_of_its_script(language: Lang
     golden = TEXTS[language]
     kinds = {unicodedata.category(c)[0] for c in golden}
     assert kinds >= ({"L", "P", "N"} if language is ENGLISH else {"L", "M", "P", "N"})
-    words = normalize.tokens(golden)
+    words = normalize.tokenize(golden)
     assert words != golden.encode().split(), "normalisation changes nothing here"
     assert fingerprint(words + words[::-1] + words[::2] + words[::3]).signature, "too few shingles to pin the signature"
 

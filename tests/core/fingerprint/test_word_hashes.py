@@ -25,8 +25,8 @@ from neardup.core.fingerprint.word_hashes import (
 )
 from neardup.core.fingerprint.word_hashes import simhash as simhash_of
 from neardup.core.text.extraction import Extraction
-from neardup.core.text.html import visible_text
-from neardup.core.text.normalize import tokens
+from neardup.core.text.html import extract_visible_text
+from neardup.core.text.normalize import tokenize
 from neardup.core.verify.scores import hamming, hash_rows
 from neardup.records import Language
 
@@ -34,7 +34,7 @@ from tests.support.languages import SAMPLED, TEXTS
 from tests.support.paths import SAMPLES
 
 STORY = Extraction("article .story, div.post-body")
-alphabet = [word for text in TEXTS.values() for word in tokens(text)]
+alphabet = [word for text in TEXTS.values() for word in tokenize(text)]
 stories = st.lists(st.one_of(st.sampled_from(alphabet), st.binary(min_size=1)), min_size=1, max_size=60)
 unhurried = settings(deadline=None)
 
@@ -87,7 +87,7 @@ def test_a_text_hash_is_equal_for_equal_words_only(left: list[bytes], right: lis
 @pytest.mark.parametrize("language", SAMPLED)
 def test_real_stories_share_text_hashes_only_with_equal_words(language: Language) -> None:
     pages = sorted((SAMPLES / "stories" / language).glob("*.html"))
-    stories_words = [tokens(visible_text(page.read_text(encoding="utf-8"), STORY)) for page in pages]
+    stories_words = [tokenize(extract_visible_text(page.read_text(encoding="utf-8"), STORY)) for page in pages]
     for a, b in combinations(stories_words, 2):
         assert (fingerprint(a).text_hash == fingerprint(b).text_hash) == (a == b)
         assert simhash(a) == by_vote(a)
@@ -96,7 +96,7 @@ def test_real_stories_share_text_hashes_only_with_equal_words(language: Language
 @pytest.mark.parametrize("language", SAMPLED)
 def test_one_changed_word_in_a_long_story_changes_few_bits(language: Language) -> None:
     """In contrast, about half of the bits differ between two unrelated stories."""
-    numbered = [f"{word.decode()}{n}".encode() for n in range(60) for word in tokens(TEXTS[language])]
+    numbered = [f"{word.decode()}{n}".encode() for n in range(60) for word in tokenize(TEXTS[language])]
     unrelated = [word[::-1] for word in numbered]
     bits = hamming(hash_rows([simhash(numbered)]), hash_rows([simhash([*numbered[:-1], b"x"]), simhash(unrelated)]))
     assert bits[0] <= 8

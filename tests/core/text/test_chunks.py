@@ -3,7 +3,7 @@
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from neardup.core.text.chunks import CHUNK_WORDS, LEAST_WORDS, MOST_CHARACTERS, MOST_CHUNKS, chunks
+from neardup.core.text.chunks import CHUNK_WORDS, LEAST_WORDS, MOST_CHARACTERS, MOST_CHUNKS, cut_chunks
 from neardup.records import Language
 
 from tests.support.languages import SAMPLED
@@ -14,7 +14,7 @@ numbered = st.integers(0, 1_000).map(lambda n: [f"word{i}" for i in range(n)])
 
 @given(numbered, st.sampled_from([" ", "\n", "  \t"]))
 def test_chunks_are_the_first_words_in_their_order(words: list[str], space: str) -> None:
-    found = chunks(space.join(words))
+    found = cut_chunks(space.join(words))
     taken = " ".join(found).split()
     assert taken == words[: len(taken)]
     assert len(found) <= MOST_CHUNKS
@@ -24,20 +24,20 @@ def test_chunks_are_the_first_words_in_their_order(words: list[str], space: str)
 
 @given(numbered.filter(len))
 def test_a_text_with_words_has_a_chunk(words: list[str]) -> None:
-    assert chunks(" ".join(words))[0]
+    assert cut_chunks(" ".join(words))[0]
 
 
 @pytest.mark.parametrize("language", SAMPLED)
 def test_chunks_are_whole_words_in_every_language(language: Language) -> None:
     text = story(language)
-    found = chunks(text)
+    found = cut_chunks(text)
     assert found
     assert set(" ".join(found).split()) <= set(text.split())
 
 
 def test_a_text_without_spaces_has_a_chunk_of_bounded_size() -> None:
-    assert [len(chunk) for chunk in chunks("क" * 1_000_000)] == [MOST_CHARACTERS]
+    assert [len(chunk) for chunk in cut_chunks("क" * 1_000_000)] == [MOST_CHARACTERS]
 
 
 def test_a_text_without_words_has_no_chunks() -> None:
-    assert chunks(" \n\t ") == []
+    assert cut_chunks(" \n\t ") == []

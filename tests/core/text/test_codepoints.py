@@ -20,15 +20,15 @@ def test_ideographs_hangul_and_private_use_have_nothing_to_normalise() -> None:
 
 
 def test_the_file_has_the_tables_that_are_computed() -> None:
-    arrays: Iterable[tuple[Any, Any]] = zip(normalize.tables(), normalize.compute_tables(), strict=True)
+    arrays: Iterable[tuple[Any, Any]] = zip(normalize.load_tables(), normalize.compute_tables(), strict=True)
     for kept, computed in arrays:
         np.testing.assert_array_equal(kept, computed, "run `python -m neardup.core.text.normalize`", strict=True)
-    assert normalize.forms() == look_alikes.forms(), "run `python -m neardup.core.text.normalize`"
+    assert normalize.load_forms() == look_alikes.map_forms(), "run `python -m neardup.core.text.normalize`"
 
 
 def test_under_another_version_of_unicode_the_tables_are_computed(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(normalize, "compute_tables", lambda: "computed")
-    read: Callable[[], object] = normalize.tables.__wrapped__
+    read: Callable[[], object] = normalize.load_tables.__wrapped__
     assert read() != "computed"
     monkeypatch.setattr(unicodedata, "unidata_version", "99.0.0")
     assert read() == "computed"

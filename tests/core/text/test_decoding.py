@@ -4,11 +4,11 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from neardup.core.languages import LANGUAGES
-from neardup.core.page import Page, PageFingerprinted, PageStory, fingerprint_page, story_of
+from neardup.core.page import Page, PageFingerprinted, PageStory, extract_story, fingerprint_page
 from neardup.core.text.decoding import MOST_CHARACTERS, read_unparsed
 from neardup.core.text.extraction import Extraction
-from neardup.core.text.html import MOST_TAGS, extract_page, visible_text
-from neardup.core.text.normalize import tokens
+from neardup.core.text.html import MOST_TAGS, extract_page, extract_visible_text
+from neardup.core.text.normalize import tokenize
 from neardup.records import Language, Limit, Mark, MarkReason
 
 from tests.support.languages import TEXTS
@@ -29,13 +29,13 @@ PIECES = st.one_of(
 
 @given(st.lists(PIECES).map("".join))
 def test_the_words_are_those_of_the_parsed_page(markup: str) -> None:
-    assert tokens(read_unparsed(markup)) == tokens(visible_text(f"<body>{markup}", WHOLE))
+    assert tokenize(read_unparsed(markup)) == tokenize(extract_visible_text(f"<body>{markup}", WHOLE))
 
 
 @pytest.mark.parametrize("unclosed", ["<!-- ", "<script>", "<style> ", "<textarea><script></textarea>", '<a title="'])
 def test_what_does_not_end_hides_no_story(unclosed: str) -> None:
-    story = tokens(TEXTS[LANGUAGES[0]])
-    assert tokens(read_unparsed(f"{unclosed}{TEXTS[LANGUAGES[0]]}"))[-len(story) + 1 :] == story[1:]
+    story = tokenize(TEXTS[LANGUAGES[0]])
+    assert tokenize(read_unparsed(f"{unclosed}{TEXTS[LANGUAGES[0]]}"))[-len(story) + 1 :] == story[1:]
 
 
 def test_a_text_is_read_up_to_its_limit() -> None:
@@ -56,10 +56,10 @@ def test_a_truncated_story_has_the_fingerprint_of_the_part_that_was_read(languag
         assert isinstance(made, PageFingerprinted)
         assert made.fingerprint == whole.fingerprint
         assert made.marks == (Mark(MarkReason.TRUNCATED, limit), *whole.marks), limit
-    unparsed = story_of(Page(f"<p>{text}</p>".encode()), WHOLE, parsed=False)
+    unparsed = extract_story(Page(f"<p>{text}</p>".encode()), WHOLE, parsed=False)
     assert isinstance(unparsed, PageStory)
     assert (unparsed.text.words, unparsed.text.page_marks) == (
-        tokens(text),
+        tokenize(text),
         (Mark(MarkReason.TRUNCATED, Limit.BUDGET),),
     )
 

@@ -7,8 +7,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from neardup.core.text import disguise as disguise_module
-from neardup.core.text.disguise import FORM, LEAST, Disguise, disguise
-from neardup.core.text.scripts import characters
+from neardup.core.text.disguise import FORM, LEAST, Disguise, measure_disguise
+from neardup.core.text.scripts import count_characters
 from neardup.records import Language
 
 from tests.support.languages import ENGLISH, MALAYALAM, SAMPLED, TEXTS
@@ -28,7 +28,7 @@ PIECES = st.sampled_from([*TEXTS.values(), *UNSEEN_SIGNS, *CONTROLS, "аре", "
 
 
 def of(text: str) -> Disguise:
-    return disguise(text, characters(text))
+    return measure_disguise(text, count_characters(text))
 
 
 def counted(share: float) -> object:
@@ -78,7 +78,7 @@ def test_look_alikes_count_by_their_share_of_the_letters(look_alike: dict[int, i
 @settings(max_examples=30)
 @given(st.lists(PIECES | st.text(max_size=9)).map("".join))
 def test_the_native_count_equals_the_reference(text: str) -> None:
-    assert characters(text) == characters.reference(text)
+    assert count_characters(text) == count_characters.reference(text)
 
 
 RUNS = st.sampled_from(
@@ -89,12 +89,12 @@ RUNS = st.sampled_from(
 @settings(max_examples=60)
 @given(st.lists(st.builds(str.__mul__, RUNS, st.integers(1, 150)), max_size=8).map("".join))
 def test_the_native_count_equals_the_reference_in_long_texts(text: str) -> None:
-    assert characters(text) == characters.reference(text)
+    assert count_characters(text) == count_characters.reference(text)
 
 
 def test_no_disguise_is_usual() -> None:
-    codes = np.flatnonzero(disguise_module._kinds() >= FORM).tolist()
-    usual = [f"U+{code:04X}" for code in codes if not characters(chr(code)).unusual]
+    codes = np.flatnonzero(disguise_module._classify_code_points() >= FORM).tolist()
+    usual = [f"U+{code:04X}" for code in codes if not count_characters(chr(code)).unusual]
     assert not usual
 
 

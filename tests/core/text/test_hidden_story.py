@@ -4,10 +4,10 @@ that is not known here; what a page hides beside a story, or a few words that it
 
 import pytest
 from neardup.core.languages import LANGUAGES
-from neardup.core.page import page_marks
+from neardup.core.page import mark_page
 from neardup.core.text.extraction import Extraction
 from neardup.core.text.html import extract_markup
-from neardup.core.text.normalize import tokens
+from neardup.core.text.normalize import tokenize
 from neardup.records import Language, MarkReason
 
 from tests.support.languages import TEXTS
@@ -28,26 +28,26 @@ def story(language: Language) -> str:
 
 
 def words(html: str) -> list[bytes]:
-    return tokens(extract_markup(html, WHOLE).text)
+    return tokenize(extract_markup(html, WHOLE).text)
 
 
 @every_language
 @pytest.mark.parametrize("page", SHOWN, ids=["animation", "script", "layer"])
 def test_a_story_shown_in_an_unknown_way_is_read(language: Language, page: str) -> None:
     text = story(language)
-    assert words(page % text) == tokens(text), "the story is not read"
+    assert words(page % text) == tokenize(text), "the story is not read"
 
 
 @every_language
 def test_the_page_is_marked_as_hidden(language: Language) -> None:
     found = extract_markup(f"<p>{TEXTS[language][:20]}</p><p style='display: none'>{story(language)}</p>", WHOLE)
-    assert [mark.reason for mark in page_marks(found)] == [MarkReason.HIDDEN]
+    assert [mark.reason for mark in mark_page(found)] == [MarkReason.HIDDEN]
 
 
 @every_language
 def test_what_is_hidden_beside_a_story_is_not_read(language: Language) -> None:
     text = story(language)
-    assert words(f"<p>{text}</p><p style='display: none'>{text} {text}</p>") == tokens(text)
+    assert words(f"<p>{text}</p><p style='display: none'>{text} {text}</p>") == tokenize(text)
 
 
 @every_language
@@ -58,4 +58,4 @@ def test_a_few_hidden_words_are_not_read(language: Language) -> None:
 def test_scripts_and_styles_are_never_read() -> None:
     text = story(LANGUAGES[0])
     page = f"<style>p {{opacity: 0}}</style><script>{text}</script><template>{text}</template><p>{text}</p>"
-    assert words(page) == tokens(text)
+    assert words(page) == tokenize(text)

@@ -11,8 +11,8 @@ from hypothesis import strategies as st
 from neardup.core.languages import LANGUAGES
 from neardup.core.text.decoding import NoStoryText, decode
 from neardup.core.text.extraction import Extraction
-from neardup.core.text.html import extract_markup, page_text, visible_text
-from neardup.core.text.normalize import tokens
+from neardup.core.text.html import extract_markup, extract_page_text, extract_visible_text
+from neardup.core.text.normalize import tokenize
 from neardup.records import RENDERINGS, Language, Skip
 
 from tests.support.languages import ENGLISH, SAMPLED, TEXTS
@@ -35,16 +35,16 @@ WESTERN = "“Zoë’s café,” he said – “déjà vu.” " * 20
 
 
 def words(html: str, body: str = "", *strip: str) -> str:
-    return b" ".join(tokens(visible_text(html, Extraction(body, strip)))).decode()
+    return b" ".join(tokenize(extract_visible_text(html, Extraction(body, strip)))).decode()
 
 
 def two_words(language: Language) -> list[str]:
-    return b" ".join(tokens(TEXTS[language])[:2]).decode().split()
+    return b" ".join(tokenize(TEXTS[language])[:2]).decode().split()
 
 
 def text_or_reason(body: bytes, content_type: str | None = None) -> str:
     try:
-        return page_text(body, content_type, WHOLE)
+        return extract_page_text(body, content_type, WHOLE)
     except NoStoryText as error:
         return error.reason
 
@@ -107,21 +107,23 @@ def test_the_text_is_the_same_however_its_charset_is_declared(language: Language
         pages[f"meta is wrong: {label}"] = page.replace("name=x", f"charset={label}").encode(), None
     for header in ("charset=a\0b", "charset=\ud800", "charset=", 'charset="', ";;;", "charset=é", "text/html; charset"):
         pages[f"broken header: {header!r}"] = utf8, header
-    expected = tokens(TEXTS[language])
-    assert {case for case, (body, header) in pages.items() if tokens(text_or_reason(body, header)) != expected} == set()
+    expected = tokenize(TEXTS[language])
+    assert {
+        case for case, (body, header) in pages.items() if tokenize(text_or_reason(body, header)) != expected
+    } == set()
 
 
 def test_escapes_of_iso_2022_jp_between_letters_show_nothing() -> None:
     text = TEXTS[ENGLISH].encode("ascii", "ignore")
     page = b"<meta charset=iso-2022-jp><p>" + text.replace(b"e", b"e\x1b(B")
-    assert tokens(text_or_reason(page)) == tokens(text.decode())
+    assert tokenize(text_or_reason(page)) == tokenize(text.decode())
 
 
 @pytest.mark.parametrize("language", [language for language in LANGUAGES if language is not ENGLISH])
 def test_a_few_broken_bytes_change_no_word(language: Language) -> None:
     page = f"<p>{TEXTS[language] * 9}</p><i>".encode()
     for broken in (page + b"\xff", page[:-3] + b"\xe0\xa4</i>", b"<b title='\xe9'>" + page):
-        assert tokens(text_or_reason(broken)) == tokens(TEXTS[language] * 9), broken
+        assert tokenize(text_or_reason(broken)) == tokenize(TEXTS[language] * 9), broken
 
 
 def test_replacement_characters_in_utf8_are_no_broken_bytes() -> None:
@@ -141,7 +143,7 @@ def test_a_blank_page_is_empty_and_without_a_match_no_body() -> None:
         with pytest.raises(NoStoryText, match=Skip.EMPTY):
             decode(body, None)
     with pytest.raises(NoStoryText, match=Skip.NO_BODY):
-        visible_text("<p>a</p>", Extraction(".story"))
+        extract_visible_text("<p>a</p>", Extraction(".story"))
 
 
 HIDDEN = [
@@ -226,7 +228,7 @@ WITHIN = [
 
 def test_what_is_not_shown_does_not_break_a_word() -> None:
     for within, language in crossed(WITHIN, LANGUAGES):
-        whole = max(tokens(TEXTS[language]), key=len).decode()
+        whole = max(tokenize(TEXTS[language]), key=len).decode()
         assert words(f"<section>{whole[:2]}{within}{whole[2:]}</section>") == whole, f"in {language}: {within}"
 
 
@@ -239,7 +241,7 @@ def test_a_page_hidden_or_stripped_entirely_has_no_words(root: str, strip: str) 
 
 def test_inline_markup_does_not_split_a_word() -> None:
     for inline, language in crossed(INLINE, LANGUAGES):
-        whole = max(tokens(TEXTS[language]), key=len).decode()
+        whole = max(tokenize(TEXTS[language]), key=len).decode()
         read = words(f"<p><{inline}>{whole[:2]}</{inline}>{whole[2:4]}<wbr>{whole[4:]}</p>")
         assert read == whole, f"in {language}: {inline}"
 
@@ -263,8 +265,10 @@ def test_blocks_separate_words_in_valid_and_invalid_markup() -> None:
 def test_character_references_become_their_characters(language: Language) -> None:
     text = TEXTS[language]
     for form in ("&#{};", "&#x{:x};", "&#X{:04X};"):
-        assert visible_text("".join(form.format(ord(c)) for c in text), WHOLE) == text, form
-    assert visible_text("&lt;p&gt; &amp;amp; &eacute;&nbsp;&zwj;&shy;", WHOLE) == "<p> &amp; é\u00a0\u200d\u00ad"
+        assert extract_visible_text("".join(form.format(ord(c)) for c in text), WHOLE) == text, form
+    assert (
+        extract_visible_text("&lt;p&gt; &amp;amp; &eacute;&nbsp;&zwj;&shy;", WHOLE) == "<p> &amp; é\u00a0\u200d\u00ad"
+    )
 
 
 @pytest.mark.parametrize(("body", "found"), [
@@ -292,7 +296,7 @@ def test_a_selector_that_does_not_parse_is_refused(selector: str) -> None:
 @pytest.mark.parametrize("language", SAMPLED)
 def test_text_of_a_sample_page_is_its_story_only(language: Language) -> None:
     page = next((SAMPLES / "stories" / language).glob("*.html"))
-    text = page_text(page.read_bytes(), "text/html", STORY)
+    text = extract_page_text(page.read_bytes(), "text/html", STORY)
     letters = [c for c in text if unicodedata.category(c).startswith("L")]
     script = "LATIN" if language is ENGLISH else unicodedata.name(TEXTS[language][0]).split()[0]
     assert sum(unicodedata.name(c).startswith(script) for c in letters) > 0.99 * len(letters)

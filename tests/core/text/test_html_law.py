@@ -7,8 +7,8 @@ from hypothesis import example, given, settings
 from hypothesis import strategies as st
 from neardup.core.text.decoding import NoStoryText, decode
 from neardup.core.text.extraction import Extraction
-from neardup.core.text.html import page_text, visible_text
-from neardup.core.text.normalize import tokens
+from neardup.core.text.html import extract_page_text, extract_visible_text
+from neardup.core.text.normalize import tokenize
 from neardup.records import Language, Skip
 from selectolax.lexbor import LexborHTMLParser
 
@@ -71,7 +71,7 @@ def reference_text(html: str, extraction: Extraction) -> str:
 
 def text_or_reason(html: str | bytes, extraction: Extraction) -> str:
     try:
-        return visible_text(html, extraction)
+        return extract_visible_text(html, extraction)
     except NoStoryText as error:
         return error.reason
 
@@ -79,21 +79,21 @@ def text_or_reason(html: str | bytes, extraction: Extraction) -> str:
 def words_of(html: str, extraction: Extraction) -> list[bytes]:
     """The words of a page; none if it has no story."""
     try:
-        return tokens(visible_text(html, extraction))
+        return tokenize(extract_visible_text(html, extraction))
     except NoStoryText:
         return []
 
 
 def page_or_reason(body: bytes, content_type: str | None, extraction: Extraction) -> str:
     try:
-        return page_text(body, content_type, extraction)
+        return extract_page_text(body, content_type, extraction)
     except NoStoryText as error:
         return error.reason
 
 
 def decoded_or_reason(body: bytes, content_type: str | None, extraction: Extraction) -> str:
     try:
-        return visible_text(decode(body, content_type), extraction)
+        return extract_visible_text(decode(body, content_type), extraction)
     except NoStoryText as error:
         return error.reason
 
@@ -106,7 +106,7 @@ def decoded_or_reason(body: bytes, content_type: str | None, extraction: Extract
 def test_visible_text_matches_the_reference_for_any_markup(html: str, extraction: Extraction) -> None:
     expected = reference_text(html, extraction)
     with pytest.MonkeyPatch.context() as patch:  # the reference does not render a page with a long text in a list,
-        patch.setattr("neardup.core.text.html.reason_to_render", lambda *_: None)
+        patch.setattr("neardup.core.text.html.find_reason_to_render", lambda *_: None)
         patch.setattr("neardup.core.text.html._is_nearly_empty", lambda _: False)  # nor one that shows hardly anything
         assert text_or_reason(html, extraction) == expected
         assert text_or_reason(html.encode(), extraction) == expected
@@ -118,7 +118,7 @@ def test_visible_text_matches_the_reference_for_any_markup(html: str, extraction
 def test_a_page_that_hides_nothing_has_the_same_words_when_it_is_rendered(html: str, extraction: Extraction) -> None:
     words = words_of(html, extraction)
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr("neardup.core.text.html.reason_to_render", lambda *_: "the test")
+        patch.setattr("neardup.core.text.html.find_reason_to_render", lambda *_: "the test")
         assert words_of(html, extraction) == words
 
 

@@ -11,7 +11,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from neardup.core.languages import LANGUAGES
-from neardup.core.text.normalize import Located, locate_words, tokens
+from neardup.core.text.normalize import Located, locate_words, tokenize
 from neardup.records import Language
 
 from tests.core.text.test_normalize import (
@@ -41,7 +41,7 @@ def assert_located(text: str) -> Located:
     found = locate_words(text)
     places = list(zip(found.starts.tolist(), found.ends.tolist(), strict=True))
     assert found.text == unicodedata.normalize("NFC", text)
-    assert [tokens(found.text[start:end]) for start, end in places] == [[word] for word in tokens(text)]
+    assert [tokenize(found.text[start:end]) for start, end in places] == [[word] for word in tokenize(text)]
     assert places == sorted(places)
     cuts = found.cuts.tolist()
     assert cuts == sorted(cuts)
@@ -61,7 +61,7 @@ def test_located_offsets_are_those_of_the_words(text: str) -> None:
 @unhurried
 @given(any_text, st.data())
 def test_a_span_contains_its_words_and_has_cuts_at_both_ends(text: str, data: st.DataObject) -> None:
-    found, words = locate_words(text), tokens(text)
+    found, words = locate_words(text), tokenize(text)
     first = data.draw(st.integers(0, len(words)))
     end = data.draw(st.integers(first, len(words)))
     if first == end:
@@ -69,7 +69,7 @@ def test_a_span_contains_its_words_and_has_cuts_at_both_ends(text: str, data: st
     start, stop = found.span(first, end)
     assert {start, stop} <= set(found.cuts.tolist())
     assert start <= found.starts[first] < found.ends[end - 1] <= stop
-    held = tokens(found.text[start:stop])
+    held = tokenize(found.text[start:stop])
     assert any(held[n : n + end - first] == words[first:end] for n in range(len(held)))
 
 
@@ -78,10 +78,10 @@ def test_a_span_of_a_real_page_contains_only_its_words(page: Path) -> None:
     text = page.read_text(encoding="utf-8")
     for form in ("NFC", "NFD"):
         found = assert_located(unicodedata.normalize(form, text))
-        words = tokens(text)
+        words = tokenize(text)
         for first in range(0, len(words) - 10, 7):
             start, stop = found.span(first, first + 10)
-            assert tokens(found.text[start:stop]) == words[first : first + 10]
+            assert tokenize(found.text[start:stop]) == words[first : first + 10]
             assert (start, stop) == (found.starts[first], found.ends[first + 9]), "the span has text beside its words"
 
 

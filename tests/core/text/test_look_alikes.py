@@ -4,9 +4,9 @@ import unicodedata
 
 import pytest
 from neardup.core.text.extraction import Extraction
-from neardup.core.text.html import page_text
-from neardup.core.text.look_alikes import foreign, forms, undisguise
-from neardup.core.text.normalize import tokens
+from neardup.core.text.html import extract_page_text
+from neardup.core.text.look_alikes import map_foreign_letters, map_forms, undisguise
+from neardup.core.text.normalize import tokenize
 from neardup.records import Language
 
 from tests.support.languages import ENGLISH, SAMPLED
@@ -54,41 +54,43 @@ def after_each_letter(text: str, sign: str) -> str:
 @pytest.mark.parametrize("disguise", OF_LATIN)
 def test_latin_letters_of_another_kind_are_read_as_latin(disguise: str) -> None:
     for story in STORIES[ENGLISH]:
-        assert tokens(story.translate(OF_LATIN[disguise])) == tokens(story), disguise
+        assert tokenize(story.translate(OF_LATIN[disguise])) == tokenize(story), disguise
 
 
 def test_signs_that_show_nothing_or_cross_out_change_no_word() -> None:
     for sign, language in crossed(list(ANY), SAMPLED, each=2):
         story = STORIES[language][0].replace("\u200d", "")  # a chillu: a letter, a virama and this joiner, side by side
-        assert tokens(after_each_letter(story, ANY[sign])) == tokens(story), f"{sign} in {language}"
+        assert tokenize(after_each_letter(story, ANY[sign])) == tokenize(story), f"{sign} in {language}"
 
 
 @pytest.mark.parametrize("language", SAMPLED)
 def test_a_page_with_control_characters_is_text(language: Language) -> None:
     story = STORIES[language][0].replace("\u200d", "")
     page = f"<p>{after_each_letter(story, ANY['control'])}</p>".encode()
-    assert tokens(page_text(page, None, Extraction())) == tokens(story)
+    assert tokenize(extract_page_text(page, None, Extraction())) == tokenize(story)
 
 
 @pytest.mark.parametrize("two", ["अाम", "अाेर", "अाैर", "एेसा", "আমি".replace("আ", "অা"), "અામ", "ଅାମ", "ਅਾਮ", "ഒാണം"])
 def test_vowels_written_in_two_signs_are_one_letter(two: str) -> None:
-    (word,) = tokens(two)
+    (word,) = tokenize(two)
     assert len(word.decode()) < len(two)
 
 
 @pytest.mark.parametrize("text", ["привет мир", "λόγος", "ελληνικά", "Ճանապարհ"])
 def test_words_of_another_script_stay(text: str) -> None:
-    assert undisguise(text, forms()) == text
-    assert tokens(text.upper()) == tokens(text)
+    assert undisguise(text, map_forms()) == text
+    assert tokenize(text.upper()) == tokenize(text)
 
 
 def test_capitals_of_lisu_are_read_as_latin() -> None:
     capitals = str.maketrans("ABCDEFGHIJKLMNOPRSTUVWXYZ", "ꓮꓐꓚꓓꓰꓝꓖꓧꓲꓙꓗꓡꓟꓠꓳꓑꓣꓢꓔꓴꓦꓪꓫꓬꓜ")
     text = STORIES[ENGLISH][0].replace("q", "k").replace("Q", "k")  # Lisu has no letter like it
-    assert tokens(text.upper().translate(capitals)) == tokens(text)
+    assert tokenize(text.upper().translate(capitals)) == tokenize(text)
 
 
 def test_no_letter_of_a_shipped_script_is_a_disguise() -> None:
     assert not [
-        chr(c) for c in (*forms(), *foreign()) if 0x0900 <= c < 0x0D80 and unicodedata.category(chr(c))[0] in "LM"
+        chr(c)
+        for c in (*map_forms(), *map_foreign_letters())
+        if 0x0900 <= c < 0x0D80 and unicodedata.category(chr(c))[0] in "LM"
     ]

@@ -13,11 +13,11 @@ from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 from neardup.core.languages import LANGUAGES
 from neardup.core.text import normalize
-from neardup.core.text.codepoints import FIRST, LIKE_LETTERS, SECOND, TWO_SIGNS, flagged_table
+from neardup.core.text.codepoints import FIRST, LIKE_LETTERS, SECOND, TWO_SIGNS, build_flagged_table
 from neardup.core.text.extraction import Extraction
-from neardup.core.text.html import visible_text
-from neardup.core.text.look_alikes import ACCENTS, forms, undisguise
-from neardup.core.text.normalize import tokens
+from neardup.core.text.html import extract_visible_text
+from neardup.core.text.look_alikes import ACCENTS, map_forms, undisguise
+from neardup.core.text.normalize import tokenize
 
 from tests.support.languages import (
     ASSAMESE,
@@ -60,7 +60,7 @@ ANYWHERE = f" \n,'।{ZWJ}{JOINERS}\u034f\ufe0f\U000e0101\u0301\u0303\u0323\u032
 # This sign and a mark compose to a code point that is not part of words; with a joiner between them they do not.
 EXCLUDED = "¨"
 # Code points that compose with a neighbour, possibly across dropped ones: where optimisations could go wrong.
-FLAGGED = [chr(code) for code in np.flatnonzero(flagged_table() & (FIRST | SECOND)).tolist()]
+FLAGGED = [chr(code) for code in np.flatnonzero(build_flagged_table() & (FIRST | SECOND)).tolist()]
 CHILLU = {
     "ണ": "\N{MALAYALAM LETTER CHILLU NN}",
     "ന": "\N{MALAYALAM LETTER CHILLU N}",
@@ -110,7 +110,7 @@ hostile = st.text(st.one_of(st.sampled_from(HOSTILE), any_code_point))
 def slow_tokens(text: str) -> list[bytes]:
     """The definition of tokens, step by step."""
     text = SHOWN_AS_RA.sub(RA, unicodedata.normalize("NFC", text))
-    text = undisguise(slow_signs(text), forms())
+    text = undisguise(slow_signs(text), map_forms())
     for letter, chillu in CHILLU.items():
         text = text.replace(letter + VIRAMA + ZWJ, chillu)
     text = "".join(c for c in text if ord(c) not in IGNORABLE)
@@ -131,7 +131,7 @@ def slow_signs(text: str) -> str:
     def reads_as_letter(characters: str) -> bool:
         shown = (c for c in characters if c not in "@$" and not is_dropped(c))
         first = next(shown, "")
-        return forms().get(ord(first), first).casefold() in LATIN_LETTERS if first else False
+        return map_forms().get(ord(first), first).casefold() in LATIN_LETTERS if first else False
 
     return "".join(
         {"@": "a", "$": "s"}[c]
@@ -162,20 +162,20 @@ def joined(words: list[bytes]) -> str:
 @thorough
 @given(st.one_of(in_one_script, in_all_scripts))
 def test_tokens_match_the_definition(text: str) -> None:
-    assert tokens(text) == slow_tokens(text)
+    assert tokenize(text) == slow_tokens(text)
 
 
 def normalised_in_full(text: str) -> list[bytes]:
     """The tokens computed with NFC, even if the table suffices."""
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(normalize, "_beyond_table", lambda codes: np.arange(len(codes)))
-        return tokens(text)
+        patch.setattr(normalize, "_find_beyond_table", lambda codes: np.arange(len(codes)))
+        return tokenize(text)
 
 
 @thorough
 @given(st.one_of(in_one_script, hostile))
 def test_skipping_nfc_changes_no_token(text: str) -> None:
-    assert tokens(text) == normalised_in_full(text)
+    assert tokenize(text) == normalised_in_full(text)
 
 
 @unhurried
@@ -189,13 +189,15 @@ def test_a_long_text_has_the_normal_form_of_the_library(texts: list[str]) -> Non
 @unhurried
 @given(st.one_of(in_one_script, in_all_scripts))
 def test_tokens_are_their_own_tokens(text: str) -> None:
-    assert tokens(joined(tokens(text))) == tokens(text)
+    assert tokenize(joined(tokenize(text))) == tokenize(text)
 
 
 @unhurried
 @given(in_one_script)
 def test_the_unicode_form_changes_no_token(text: str) -> None:
-    assert tokens(unicodedata.normalize("NFC", text)) == tokens(unicodedata.normalize("NFD", text)) == tokens(text)
+    assert (
+        tokenize(unicodedata.normalize("NFC", text)) == tokenize(unicodedata.normalize("NFD", text)) == tokenize(text)
+    )
 
 
 @unhurried
@@ -205,7 +207,7 @@ def test_an_ignorable_changes_no_token_anywhere(text: str, data: st.DataObject) 
     text = unicodedata.normalize("NFD", text)
     at = data.draw(st.integers(0, len(text)).filter(lambda n: VIRAMA not in text[max(n - 1, 0) : n + 1]))
     put = data.draw(st.sampled_from(ZWJ + JOINERS))
-    assert tokens(text[:at] + put + text[at:]) == tokens(text)
+    assert tokenize(text[:at] + put + text[at:]) == tokenize(text)
 
 
 @unhurried
@@ -215,15 +217,15 @@ def test_nukta_signs_change_no_token(text: str) -> None:
     text = unicodedata.normalize("NFD", text)
     assume(not SHOWN_AS_RA.search(text))
     bare = "".join(c for c in text if c not in NUKTAS)
-    assert tokens(bare) == tokens(text)
+    assert tokenize(bare) == tokenize(text)
 
 
 @pytest.mark.parametrize("page", PAGES, ids=lambda page: f"{page.parent.name}-{page.stem}")
 def test_tokens_of_real_stories_match_the_definition(page: Path) -> None:
-    text = visible_text(page.read_text(encoding="utf-8"), Extraction("article .story, div.post-body"))
-    words = tokens(text)
+    text = extract_visible_text(page.read_text(encoding="utf-8"), Extraction("article .story, div.post-body"))
+    words = tokenize(text)
     assert words == slow_tokens(text)
     assert len(words) > 50
-    assert tokens(text.upper()) == words, "upper case"
-    assert tokens(unicodedata.normalize("NFD", text)) == words, "NFD"
-    assert tokens(joined(words)) == words, "tokens of the tokens"
+    assert tokenize(text.upper()) == words, "upper case"
+    assert tokenize(unicodedata.normalize("NFD", text)) == words, "NFD"
+    assert tokenize(joined(words)) == words, "tokens of the tokens"

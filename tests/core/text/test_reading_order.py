@@ -3,8 +3,8 @@
 import pytest
 import regex
 from neardup.core.text.extraction import Extraction
-from neardup.core.text.html import visible_text
-from neardup.core.text.reading_order import in_reading_order
+from neardup.core.text.html import extract_visible_text
+from neardup.core.text.reading_order import put_in_reading_order
 from neardup.records import Language
 
 from tests.support.languages import SAMPLED
@@ -21,14 +21,14 @@ def reversed_letters(text: str) -> str:
 def test_reversed_lines_are_put_in_order(language: Language) -> None:
     lines = [line for line in STORIES[language][0].split("\n") if line.strip()]
     shown = "\n".join(f"1 \u202e{reversed_letters(line)}\u202c 2" for line in lines)
-    assert in_reading_order(shown) == "\n".join(f"1 {line}\u202c 2" for line in lines)
+    assert put_in_reading_order(shown) == "\n".join(f"1 {line}\u202c 2" for line in lines)
     markup = "<br>".join(map(reversed_letters, lines))
-    [text] = [visible_text(f'<p><bdo dir="rtl">{markup}</bdo></p>', Extraction())]
+    [text] = [extract_visible_text(f'<p><bdo dir="rtl">{markup}</bdo></p>', Extraction())]
     assert text.split() == " ".join(lines).split()
 
 
 def test_an_override_ends_with_its_line() -> None:
-    assert in_reading_order("\u202eeno\ntwo") == "one\ntwo"
+    assert put_in_reading_order("\u202eeno\ntwo") == "one\ntwo"
 
 
 @pytest.mark.parametrize(
@@ -41,7 +41,7 @@ def test_an_override_ends_with_its_line() -> None:
     ],
 )
 def test_each_script_has_its_own_direction(shown: str, read: str) -> None:
-    assert in_reading_order(shown) == read
+    assert put_in_reading_order(shown) == read
 
 
 @pytest.mark.parametrize(
@@ -55,4 +55,4 @@ def test_each_script_has_its_own_direction(shown: str, read: str) -> None:
     ],
 )
 def test_styles_and_attributes_override_the_direction(markup: str, read: str) -> None:
-    assert visible_text(markup, Extraction()).split() == read.split()
+    assert extract_visible_text(markup, Extraction()).split() == read.split()

@@ -15,9 +15,9 @@ from neardup.core.text.scripts import (
     LANGUAGE_SAMPLE,
     UnknownScript,
     detect_language,
-    most_frequent_script,
-    script_of_block,
-    script_of_most,
+    find_most_frequent_script,
+    find_script_of_block,
+    find_script_of_most,
 )
 from neardup.records import Language
 
@@ -30,7 +30,7 @@ PIECES = st.sampled_from([*TEXTS.values(), " ", "12, ", "…", "Привет", "
 def counted(text: str) -> str | None:
     """The script of more than half of the letters, one by one."""
     letters = Counter(
-        script for c in text if (c.isalpha() or not c.isascii()) and (script := script_of_block(ord(c) // BLOCK))
+        script for c in text if (c.isalpha() or not c.isascii()) and (script := find_script_of_block(ord(c) // BLOCK))
     )
     return next((script for script, n in letters.items() if 2 * n > letters.total()), None)
 
@@ -40,12 +40,12 @@ def counted(text: str) -> str | None:
 @example("a" * 50 + "अ" * 50)
 @example("a" * 50 + "अ" * 51)
 def test_a_text_has_the_script_of_more_than_half_of_its_letters(text: str) -> None:
-    assert script_of_most(text) == counted(text)
+    assert find_script_of_most(text) == counted(text)
 
 
 @pytest.mark.parametrize("language", LANGUAGES)
 def test_a_text_of_each_language_has_its_script(language: Language) -> None:
-    assert script_of_most(TEXTS[language]) == SHIPPED[language].script.upper()
+    assert find_script_of_most(TEXTS[language]) == SHIPPED[language].script.upper()
 
 
 @pytest.mark.parametrize("language", SAMPLED)
@@ -57,7 +57,7 @@ def test_the_sample_stories_are_detected(language: Language) -> None:
 @pytest.mark.parametrize("language", SHIPPED)
 def test_every_shipped_language_is_among_those_of_its_script(language: Language) -> None:
     entry = SHIPPED[language]
-    assert most_frequent_script(entry.golden) == entry.script.upper(), (
+    assert find_most_frequent_script(entry.golden) == entry.script.upper(), (
         f"the script of {language} has another name in Unicode"
     )
 

@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 from neardup.core.css.native_rendering import render_natively
 from neardup.core.css.page_styles import style_sheets
 from neardup.core.native import page as native_page
-from neardup.core.page import Page, Unreadable, fingerprint_page, story_of
+from neardup.core.page import Page, Unreadable, extract_story, fingerprint_page
 from neardup.core.text.decoding import is_plain
 from neardup.core.text.extraction import Extraction
 from neardup.core.text.parsing import parse, parse_briefly
@@ -35,7 +35,7 @@ pages = st.builds(
 
 def read(page: Page, extraction: Extraction) -> tuple[object, ...]:
     """The fingerprint of a page, and the parts of its story, with why it was rendered, but not by what."""
-    made, found = fingerprint_page(page, extraction), story_of(page, extraction)
+    made, found = fingerprint_page(page, extraction), extract_story(page, extraction)
     reasons = [rendered and rendered.reason for rendered in (made.rendered, found.rendered)]
     made = replace(made, rendered=None)
     if isinstance(found, Unreadable):

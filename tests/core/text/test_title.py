@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from neardup.core.text import html as title_module
-from neardup.core.text.html import MOST_TITLE_CHARACTERS, OPENING_WORDS, opening, page_title
+from neardup.core.text.html import MOST_TITLE_CHARACTERS, OPENING_WORDS, cut_opening, find_title
 
 HEAD = "<!doctype html><html><head><title>{}</title></head><body><h1>heading</h1><p>words</p>"
 
@@ -26,20 +26,20 @@ HEAD = "<!doctype html><html><head><title>{}</title></head><body><h1>heading</h1
     ],
 )
 def test_title_is_that_of_the_head_or_a_heading(page: str, title: str | None) -> None:
-    assert page_title(page.encode(), None) == title
+    assert find_title(page.encode(), None) == title
 
 
 @pytest.mark.parametrize("encoding", ["utf-8", "utf-8-sig", "utf-16", "utf-16-le", "utf-16-be"])
 def test_title_is_read_in_every_encoding(encoding: str) -> None:
-    assert page_title(HEAD.format("ഒരു കഥ").encode(encoding), None) == "ഒരു കഥ"
-    assert page_title(HEAD.format("café").encode("latin-1"), "text/html; charset=iso-8859-1") == "café"
+    assert find_title(HEAD.format("ഒരു കഥ").encode(encoding), None) == "ഒരു കഥ"
+    assert find_title(HEAD.format("café").encode("latin-1"), "text/html; charset=iso-8859-1") == "café"
 
 
 @given(st.binary(max_size=300), st.text(max_size=400))
 def test_names_are_one_printable_line(page: bytes, text: str) -> None:
-    for name in (page_title(page, None), page_title(f"<h1>{text}</h1><p>".encode("utf-8", "replace"), None)):
+    for name in (find_title(page, None), find_title(f"<h1>{text}</h1><p>".encode("utf-8", "replace"), None)):
         assert name is None or (name and len(name) <= MOST_TITLE_CHARACTERS and name == " ".join(name.split()))
-    first = opening(text)
+    first = cut_opening(text)
     assert len(first) <= MOST_TITLE_CHARACTERS and len(first.split()) <= OPENING_WORDS
     assert not set(first) & set("\n\r\t\0\x1b")
 
@@ -83,14 +83,14 @@ PARTS = st.sampled_from(
 @given(st.lists(PARTS, max_size=4).map("".join), st.lists(PARTS, max_size=3).map("".join))
 def test_a_title_is_found_without_a_parser_as_with_one(before: str, within: str) -> None:
     page = f"{before}<title>{within}</title></head><body>".encode()
-    found = page_title(page, None)
+    found = find_title(page, None)
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(title_module, "PLAIN_TITLE", re.compile("(?!)"))
-        assert found == page_title(page, None)
+        assert found == find_title(page, None)
 
 
 def test_long_page_costs_no_more_than_its_start() -> None:
     page = HEAD.format("t").encode() + b"<p>word</p>" * 1_000_000
     began = perf_counter()
-    assert page_title(page, None) == "t"
+    assert find_title(page, None) == "t"
     assert perf_counter() - began < 1, "the whole page was read"

@@ -13,7 +13,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from neardup.core.fingerprint.word_hashes import WINDOW, Hashes, PassageHashes, hash_words, passage_hashes
 from neardup.core.native.alignment import MOST_KEPT
-from neardup.core.text.normalize import tokens
+from neardup.core.text.normalize import tokenize
 from neardup.core.verify.alignment import MAX_GAP, NO_HASHES, align, copied_pairs, find_copied, sampled_passages
 from neardup.core.verify.longest_run import longest_run
 from neardup.core.verify.own_text import own_pairs
@@ -158,7 +158,7 @@ def test_a_refrain_between_other_words_counts_once(n: int, verses: list[int]) ->
 
 @pytest.mark.parametrize("language", SAMPLED)
 def test_shuffled_text_shares_nothing_and_edited_text_nearly_all(language: Language) -> None:
-    words = [f"{word.decode()}{n}" for n in range(40) for word in tokens(TEXTS[language])]
+    words = [f"{word.decode()}{n}" for n in range(40) for word in tokenize(TEXTS[language])]
     chance = random.Random(1)
     shuffled = chance.sample(words, len(words))
     assert find_copied(story(words), story(shuffled)).words == 0
@@ -207,7 +207,7 @@ def test_native_functions_equal_their_references_in_each_language(
     language: Language, seed: int, changed: float
 ) -> None:
     chance = random.Random(seed)
-    source, unrelated = (tokens(text) for text in chance.sample(STORIES[language], 2))
+    source, unrelated = (tokenize(text) for text in chance.sample(STORIES[language], 2))
     moved = chance.sample([source[n : n + 60] for n in range(0, len(source), 60)], -(-len(source) // 60))
     edited = [
         new

@@ -10,7 +10,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from neardup.core.fingerprint.compute import skeleton_hashes_of
 from neardup.core.fingerprint.word_hashes import WINDOW, PassageHashes, passage_hashes
-from neardup.core.text.normalize import tokens
+from neardup.core.text.normalize import tokenize
 from neardup.core.verify.alignment import NO_HASHES
 from neardup.core.verify.own_text import LEAST_OWN, common_in_both, own_containment, share_passages
 from neardup.core.verify.scores import examine
@@ -65,7 +65,7 @@ def test_without_common_passages_it_is_the_containment(first: list[bytes], secon
 
 @pytest.mark.parametrize("language", SAMPLED)
 def test_a_disclaimer_makes_no_copies_of_short_stories(language: Language) -> None:
-    text = tokens(STORIES[language][0])
+    text = tokenize(STORIES[language][0])
     disclaimer, a, b = text[:90], text[90:160], text[160:89:-1]
     common = common_of(disclaimer)
     assert kind([*a, *disclaimer], [*b, *disclaimer], NO_HASHES) in {SIMILAR, PARTIAL}
@@ -75,7 +75,7 @@ def test_a_disclaimer_makes_no_copies_of_short_stories(language: Language) -> No
 
 @pytest.mark.parametrize("language", SAMPLED)
 def test_a_popular_text_is_a_copy_though_its_passages_are_common(language: Language) -> None:
-    popular, rest = tokens(STORIES[language][0]), tokens(STORIES[language][0])[::-1]
+    popular, rest = tokenize(STORIES[language][0]), tokenize(STORIES[language][0])[::-1]
     assert kind(popular, [*rest, *popular], common_of(popular)) in {SIMILAR, PARTIAL}
 
 
@@ -98,7 +98,7 @@ def test_a_common_passage_that_one_text_lacks_changes_nothing(
 
 @pytest.mark.parametrize("language", SAMPLED)
 def test_stories_alike_as_a_whole_count_all_words_and_parts_none_that_many_share(language: Language) -> None:
-    popular = tokens(" ".join(STORIES[language]))[:200]
+    popular = tokenize(" ".join(STORIES[language]))[:200]
     common = common_of(popular)
     edited = [b"edited%d" % n if n % 17 == 8 else word for n, word in enumerate(popular)]
     for copy, expected in ((edited, SIMILAR), ([*popular, *(b"more%d" % n for n in range(220))], PARTIAL)):

@@ -11,7 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from neardup.config import Thresholds
 from neardup.core.fingerprint.word_hashes import passage_hashes
-from neardup.core.text.normalize import tokens
+from neardup.core.text.normalize import tokenize
 from neardup.core.verify.alignment import NO_HASHES
 from neardup.core.verify.passages import find_rare_words, find_runs, pair_spans
 from neardup.core.verify.rewriting import compare_rare_words, longest_increasing
@@ -26,7 +26,7 @@ from tests.support.languages import SAMPLED
 from tests.support.sample_texts import STORIES
 
 FORWARD = {
-    language: [" ".join(word.decode() for word in tokens(text)) for text in STORIES[language]] for language in SAMPLED
+    language: [" ".join(word.decode() for word in tokenize(text)) for text in STORIES[language]] for language in SAMPLED
 }
 # The least part of the samples that each disguise must be found in.  They have 40 to 116 rare words each, by which
 # inflected words are not found.

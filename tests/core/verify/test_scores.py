@@ -11,7 +11,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from neardup.core.fingerprint.compute import fingerprint
 from neardup.core.fingerprint.word_hashes import PassageHashes, passage_hashes
-from neardup.core.text.normalize import tokens
+from neardup.core.text.normalize import tokenize
 from neardup.core.verify.alignment import NO_HASHES
 from neardup.core.verify.longest_run import longest_run
 from neardup.core.verify.scores import NEAR_MISS, ComparedPair, assess, assess_all, examine
@@ -39,7 +39,7 @@ from tests.support.transliteration import transliterated
 from tests.support.words import text_of_words
 
 unhurried = settings(deadline=None)
-vocabulary = st.sampled_from([word for text in TEXTS.values() for word in tokens(text)][:12])
+vocabulary = st.sampled_from([word for text in TEXTS.values() for word in tokenize(text)][:12])
 stories = st.lists(vocabulary, min_size=1, max_size=40)
 shares = st.none() | st.floats(0, 1)
 copied_words = st.fixed_dictionaries({}, optional={COPIED_WORDS: st.integers(0, 200)})
@@ -78,7 +78,7 @@ def paired_story(number: int, language: Language, words: list[bytes]) -> PairedS
 @unhurried
 @given(
     st.lists(st.tuples(st.sampled_from([HINDI, TELUGU, MARATHI]), stories, st.booleans()), min_size=2, max_size=5),
-    st.sampled_from([NO_HASHES, passage_hashes(text_of_words(tokens(TEXTS[HINDI])).word_hashes)]),
+    st.sampled_from([NO_HASHES, passage_hashes(text_of_words(tokenize(TEXTS[HINDI])).word_hashes)]),
 )
 def test_pairs_are_assessed_together_as_they_are_alone(
     some: list[tuple[Language, list[bytes], bool]], common: PassageHashes
@@ -122,7 +122,7 @@ def test_longest_run_equals_brute_force(a: list[bytes], b: list[bytes]) -> None:
 
 @pytest.mark.parametrize("language", SAMPLED)
 def test_copied_passage_is_the_longest_run(language: Language) -> None:
-    words = [f"{word.decode()}{n}".encode() for n in range(20) for word in tokens(TEXTS[language])]
+    words = [f"{word.decode()}{n}".encode() for n in range(20) for word in tokenize(TEXTS[language])]
     other = [b"x" + word for word in words]
     copy = other[:30] + words[40:117] + other[60:]
     found = measure(text_of_words(words), text_of_words(copy), 0)
@@ -181,7 +181,7 @@ def test_each_kind_follows_from_its_definition() -> None:
 
 @pytest.mark.parametrize("language", SAMPLED)
 def test_a_greeting_makes_no_copies_of_short_texts_but_a_short_text_in_another_is_one(language: Language) -> None:
-    words = tokens(" ".join(STORIES[language]))
+    words = tokenize(" ".join(STORIES[language]))
     greeting, own, other = words[:30], words[40:65], words[100:125]
     first, second = text_of_words(greeting + own), text_of_words(greeting + other)
     assert examine(first, second, 64, Thresholds(), same_text=False, is_of_one_language=True).kind is None
@@ -209,7 +209,7 @@ def assessed(
 def test_two_labels_change_the_kind_alone_in_one_script_and_a_passage_is_no_copy(
     language: Language, data: st.DataObject
 ) -> None:
-    words = [f"{word.decode()}{n}".encode() for word in tokens(TEXTS[language]) for n in range(12)]
+    words = [f"{word.decode()}{n}".encode() for word in tokenize(TEXTS[language]) for n in range(12)]
     places = st.lists(st.integers(0, len(words) - 1), min_size=1, max_size=3)
     a, b = ([word for place in data.draw(places) for word in words[place : place + 90]] for _ in "ab")
     first, second = assessed(a, b), assessed(a, b, labels=(language, HINDI if language == MARATHI else MARATHI))
@@ -225,15 +225,15 @@ def test_two_labels_change_the_kind_alone_in_one_script_and_a_passage_is_no_copy
 
 @pytest.mark.parametrize("language", SAMPLED)
 def test_a_copy_under_another_language_is_found_with_every_fifth_word_replaced(language: Language) -> None:
-    story = tokens(" ".join(STORIES[language]))
+    story = tokenize(" ".join(STORIES[language]))
     copy = [b"x" if n % 5 == 0 else word for n, word in enumerate(story)]
     found = assessed(story, copy, labels=(language, HINDI if language == MARATHI else MARATHI))
     assert found is not None and found.kind == TRANSLITERATED, f"{language}: {found and found.signals}"
 
 
 def test_a_text_in_two_scripts_is_compared_by_its_skeleton() -> None:
-    story = tokens(STORIES[ODIA][0])
-    copy = tokens(transliterated(STORIES[ODIA][0], ODIA, TELUGU))
+    story = tokenize(STORIES[ODIA][0])
+    copy = tokenize(transliterated(STORIES[ODIA][0], ODIA, TELUGU))
     found = assessed(story, copy, labels=(ODIA, TELUGU))
     assert found is not None and (found.kind, found.signals.extra[LANGUAGES]) == (TRANSLITERATED, 2)
 

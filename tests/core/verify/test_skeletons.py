@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from neardup.config import Thresholds
 from neardup.core.fingerprint.skeleton import skeleton_of
 from neardup.core.text.consonants import CLASS_BITS
-from neardup.core.text.normalize import tokens
+from neardup.core.text.normalize import tokenize
 from neardup.core.verify.passages import find_runs
 from neardup.core.verify.scores import examine
 from neardup.core.verify.sets import ONE_PAIR
@@ -27,7 +27,7 @@ from tests.support.transliteration import transliterated
 from tests.support.words import text_of_words
 
 INDIC = [language for language in SAMPLED if language != ENGLISH]
-FORWARD = {language: [text_of_words(tokens(text)) for text in STORIES[language]] for language in SAMPLED}
+FORWARD = {language: [text_of_words(tokenize(text)) for text in STORIES[language]] for language in SAMPLED}
 
 
 def of_two_languages(a: Text, b: Text) -> Assessment:
@@ -67,7 +67,7 @@ def test_grams_are_those_of_the_skeleton(text: str, size: int) -> None:
 @pytest.mark.parametrize("language", INDIC)
 def test_a_transliteration_is_found_with_nearly_all_its_words(language: Language) -> None:
     story = STORIES[language][0]
-    copy = text_of_words(tokens(transliterated(story, language, GUJARATI if language == TELUGU else TELUGU)))
+    copy = text_of_words(tokenize(transliterated(story, language, GUJARATI if language == TELUGU else TELUGU)))
     found = of_two_languages(FORWARD[language][0], copy)
     assert found.kind == TRANSLITERATED, f"{language}: {found.signals}"
     assert found.signals.containment >= 0.9
@@ -85,7 +85,7 @@ def test_the_same_text_under_another_language_is_found_whole(language: Language)
 @pytest.mark.parametrize("language", SAMPLED)
 @pytest.mark.parametrize("disguise", SPACINGS)
 def test_other_spaces_make_a_transliterated_copy(disguise: str, language: Language) -> None:
-    story, copy = FORWARD[language][0], text_of_words(tokens(SPACINGS[disguise](STORIES[language][0])))
+    story, copy = FORWARD[language][0], text_of_words(tokenize(SPACINGS[disguise](STORIES[language][0])))
     found = of_one_language(story, copy)
     assert found.kind == TRANSLITERATED, f"{disguise}: {found.signals}"
     assert found.signals.extra[COPIED_WORDS] >= 0.9 * min(len(story.words), len(copy.words))
@@ -107,7 +107,7 @@ def test_stories_of_other_languages_share_little() -> None:
 
 @pytest.mark.parametrize("language", INDIC)
 def test_both_sides_have_the_same_findings(language: Language) -> None:
-    a, b = FORWARD[language][0], text_of_words(tokens(" ".join(STORIES[language][0].split()[50:])))
+    a, b = FORWARD[language][0], text_of_words(tokenize(" ".join(STORIES[language][0].split()[50:])))
     forth, back = overlap(a, b), overlap(b, a)
     assert (forth.jaccard, forth.containment_a) == (back.jaccard, back.containment_b)
     first, second = copied_words(a.skeleton, b.skeleton), copied_words(b.skeleton, a.skeleton)
@@ -117,7 +117,7 @@ def test_both_sides_have_the_same_findings(language: Language) -> None:
 @pytest.mark.parametrize("language", INDIC)
 def test_each_passage_lies_in_both_texts_and_none_overlaps_another(language: Language) -> None:
     words = STORIES[language][0].split()
-    a, b = FORWARD[language][0], text_of_words(tokens(" ".join([*words[100:], *words[:100]])))
+    a, b = FORWARD[language][0], text_of_words(tokenize(" ".join([*words[100:], *words[:100]])))
     found = copied_words(a.skeleton, b.skeleton)
     assert len(pair_spans(a.skeleton, b.skeleton, found.spans_a, found.spans_b)) >= 2, "two parts have changed places"
     shown = find_runs(a, b, of_two_languages(a, b))

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 from neardup.core.fingerprint.compute import fingerprint
 from neardup.core.fingerprint.word_hashes import hash_words
 from neardup.core.languages import LANGUAGES
-from neardup.core.text.normalize import tokens
+from neardup.core.text.normalize import tokenize
 from neardup.core.verify.text import Text
 from neardup.records import Language
 
@@ -30,7 +30,7 @@ def parts_of(text: Text) -> list[object]:
 
 @given(texts)
 def test_the_parts_are_those_of_the_words(written: str) -> None:
-    text, words = Text(written), tokens(written)
+    text, words = Text(written), tokenize(written)
     assert (text.written, text.words, text.normalised) == (written, words, b" ".join(words))
     assert text.word_hashes.tolist() == hash_words(words).hashes.tolist()
     assert len(text.located.starts) == len(words)
@@ -51,7 +51,7 @@ def test_the_parts_are_those_of_the_words(written: str) -> None:
 def test_a_text_is_compared_alike_however_it_was_given(written: str) -> None:
     text = Text(written)
     expected = parts_of(text)
-    for other in (text_of_words(tokens(written)), text.to_compare(), pickle.loads(pickle.dumps(text.to_compare()))):
+    for other in (text_of_words(tokenize(written)), text.to_compare(), pickle.loads(pickle.dumps(text.to_compare()))):
         assert parts_of(other) == expected
     if "\ud800" not in written:
         assert parts_of(Text(written.encode())) == expected

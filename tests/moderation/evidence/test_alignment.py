@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from neardup.core.languages import LANGUAGES
-from neardup.core.text.normalize import locate_words, tokens
+from neardup.core.text.normalize import locate_words, tokenize
 from neardup.core.verify.alignment import MAX_GAP, MIN_RESUMED
 from neardup.moderation.evidence.alignment import (
     CONTEXT_WORDS,
@@ -85,7 +85,7 @@ def test_planted_copies_are_shown_whole(pair: dict[str, Any], form: str) -> None
         copied: dict[int | None, list[bytes]] = {}
         for fragment in fragments(side):
             if fragment.highlight is Highlight.COPIED:
-                copied.setdefault(fragment.passage, []).extend(tokens(fragment.text))
+                copied.setdefault(fragment.passage, []).extend(tokenize(fragment.text))
         by_number.append(copied)
     assert by_number[0] == by_number[1], "a passage has other words in B"
     assert min(map(len, by_number[0].values())) >= MIN_RESUMED
@@ -121,7 +121,7 @@ def test_highlighted_words_are_those_that_count_as_copied(a: list[str], b: list[
 @every_language
 @pytest.mark.parametrize("every", [9, 23])
 def test_near_copy_shows_its_edits_word_by_word(language: Language, every: int) -> None:
-    words = b" ".join(tokens(story(language))).decode().split()
+    words = b" ".join(tokenize(story(language))).decode().split()
     words = words[: len(words) // every * every - 1]  # the last block ends with equal words
     other = [f"{word}zz" if n % every == every - 1 else word for n, word in enumerate(words)]
     a, b = story_of(" ".join(words)), story_of(" ".join(other))
@@ -133,9 +133,9 @@ def test_near_copy_shows_its_edits_word_by_word(language: Language, every: int) 
     ]
     places = range(every - 1, len(words), every)
     for shown, expected in zip(changed, (words, other), strict=True):
-        assert [tokens(text) for text in shown] == [tokens(expected[n]) for n in places]
+        assert [tokenize(text) for text in shown] == [tokenize(expected[n]) for n in places]
     assert not {Highlight.PLAIN, Highlight.FOLDED} & {
-        fragment.highlight for fragment in fragments(found.a) if tokens(fragment.text)
+        fragment.highlight for fragment in fragments(found.a) if tokenize(fragment.text)
     }
 
 
@@ -177,7 +177,7 @@ def test_long_other_text_is_folded_between_context_words(language: Language) -> 
     found = compared(a, b)
     assert_shown(found, (a, b))
     [fold] = [block for block in found.a.blocks if isinstance(block, Fold)]
-    folded = tokens("".join(fragment.text for line in fold.paragraphs for fragment in line.fragments))
+    folded = tokenize("".join(fragment.text for line in fold.paragraphs for fragment in line.fragments))
     assert len(folded) == fold.words >= MIN_FOLDED_WORDS
     assert folded == a.text.words[CONTEXT_WORDS : CONTEXT_WORDS + fold.words]
 

@@ -7,7 +7,7 @@ import unicodedata
 import numpy as np
 from hypothesis import given
 from hypothesis import strategies as st
-from neardup.core.text.normalize import locate_words, tokens
+from neardup.core.text.normalize import locate_words, tokenize
 from neardup.core.verify.spans import union_of_spans, words_in
 from neardup.core.verify.text import Text
 from neardup.ledger.similarities import Similarity, Source, leave_out
@@ -145,7 +145,7 @@ def test_story_without_its_compared_text_has_no_marks() -> None:
 
 def test_marks_in_a_script_from_right_to_left_keep_the_text() -> None:
     text = TEXTS[URDU]
-    words = len(tokens(text))
+    words = len(tokenize(text))
     found = similarity([np.array([[0, words // 2]], np.int32)], words)
     report = make_story_report(found, story_of(text), np.zeros(words, bool))
     assert "".join(fragment.text for line in lines_of(report) for fragment in line.fragments) == locate_words(text).text

@@ -13,12 +13,12 @@ SITECUSTOMIZE = """
 import os, signal, sys
 if any("neardup.pages.reader_process" in word for word in sys.orig_argv):
     from neardup.pages import reader_process
-    parse = reader_process.story_of
+    parse = reader_process.extract_story
     def story_of(page, extraction, *, parsed=True):
         if b"POISON" in page.body:
             {effect}
         return parse(page, extraction, parsed=parsed)
-    reader_process.story_of = story_of
+    reader_process.extract_story = story_of
 """
 DIES = "os.kill(os.getpid(), signal.SIGKILL)"
 RAISES = "raise RecursionError('too deep')"

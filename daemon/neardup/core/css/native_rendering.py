@@ -55,7 +55,7 @@ from neardup.core.native.rendering import (
     write_pieces,
 )
 from neardup.core.text.parsing import find_matching
-from neardup.core.text.story import RULES, acting_attribute
+from neardup.core.text.story import RULES, find_acting_attribute
 
 ACTS, MOVES = 1, 2
 MOST_TAG_ID = 1_000  # of a tag that has the same number in every document
@@ -105,7 +105,7 @@ def render_natively(
         return None
 
     def may_hide(kind: str, value: bytes) -> bool:
-        return acting_attribute({kind: value.decode()}) is not None
+        return find_acting_attribute({kind: value.decode()}) is not None
 
     found = render_pieces(
         root, RULES, page.native, _find(root, page), frames.memory, judge=may_hide, answer=frames.answer

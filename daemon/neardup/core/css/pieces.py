@@ -16,7 +16,7 @@ from neardup.core.css.elements import is_block
 from neardup.core.native.page import WHY_UNREAD
 from neardup.core.native.page import spaced_text as native_spaced_text
 from neardup.core.text.consonants import BLOCKS
-from neardup.core.text.reading_order import as_read
+from neardup.core.text.reading_order import order_lines
 
 EDGE = "\0"  # of an inline block: it keeps the spaces before it from those at another edge, and is not shown
 
@@ -96,7 +96,7 @@ def write_text(pieces: Iterable[Piece], layers: Collection[Layer] | None = None)
             out[start:] = [f"\n{text}\n" if count_letters(text) > 1 else text]
         else:
             start = starts.pop()
-            out[start:] = [as_read("".join(out[start:]), to_the_left=piece is Override.RIGHT_TO_LEFT)]
+            out[start:] = [order_lines("".join(out[start:]), to_the_left=piece is Override.RIGHT_TO_LEFT)]
     return "".join(out).replace(EDGE, "")
 
 

@@ -63,7 +63,7 @@ from neardup.core.css.pieces import (
     write_text,
 )
 from neardup.core.text.parsing import find_matching, insert_after, insert_before, parse
-from neardup.core.text.story import BREAKS, TEMPLATES, Parts, Story, parts_of, story_of
+from neardup.core.text.story import BREAKS, TEMPLATES, Parts, Story, collect_parts, collect_story
 
 Page = TypeVar("Page")
 
@@ -167,7 +167,7 @@ def _page(root: LexborNode, story: Story) -> _Page:
     hosts = {host.mem_id for node in templates if (host := node.parent) is not None}
     parts = None
     if sheets.is_whole:
-        found = parts_of(story, sheets.acting.values(), sheets.moved.values())
+        found = collect_parts(story, sheets.acting.values(), sheets.moved.values())
         parts = found._replace(read=found.read | bodies)
         for node in story.breaks:
             if (parent := node.parent) is not None and parent.mem_id not in parts.read:
@@ -451,7 +451,7 @@ def _page_within(markup: str, style: Style, page: _Page) -> Iterator[Part]:
     if page.depth == DEEPEST:
         page.left_out.append(markup)
     elif (root := parse(markup)) is not None:
-        inside = _page(root, story_of([root]))
+        inside = _page(root, collect_story([root]))
         inside = inside._replace(
             depth=page.depth + 1, left_out=page.left_out, characters=page.characters, host=page.host
         )

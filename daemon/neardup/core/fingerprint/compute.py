@@ -2,7 +2,7 @@
 
 `fingerprint(tokens(text))` is the reference.  The native core does the same for a text in UTF-8, in a tenth of the time
 and without the GIL.  One text in two hundred has something that it cannot normalise (ß, two Arabic vowel signs on one
-letter, an accent written as a combining mark): it is given the words of `tokens` then.
+letter, an accent written as a combining mark): it is given the words of `tokenize` then.
 """
 
 from collections.abc import Callable, Sequence
@@ -16,8 +16,8 @@ from neardup.core.fingerprint.rare_pairs import rare_pairs
 from neardup.core.fingerprint.skeleton import skeleton_hashes, skeleton_of
 from neardup.core.fingerprint.word_hashes import PassageHashes, hash_words, passage_hashes, simhash
 from neardup.core.native import in_c
-from neardup.core.native.fingerprint import HashedText, fingerprint_of_utf8, hashed_text_of_utf8
-from neardup.core.text.normalize import tokens
+from neardup.core.native.fingerprint import HashedText, fingerprint_utf8, hash_utf8
+from neardup.core.text.normalize import tokenize
 from neardup.records import Fingerprint
 
 Made = TypeVar("Made")
@@ -25,7 +25,7 @@ NO_WORDS = HashedText(b"", np.empty(0, np.uint64), np.empty(0, np.uint32))
 
 
 def _native_fingerprint(text: str | bytes, *, is_normalised: bool = False) -> Fingerprint | None:
-    made = _by_native_core(fingerprint_of_utf8, text, is_normalised)
+    made = _by_native_core(fingerprint_utf8, text, is_normalised)
     if made is None:
         return fingerprint_text.reference(text, is_normalised=is_normalised)
     return made or None
@@ -42,7 +42,7 @@ def fingerprint_text(text: str | bytes, *, is_normalised: bool = False) -> Finge
 
 
 def _native_hashed_text(text: str | bytes, *, is_normalised: bool = False) -> HashedText:
-    made = _by_native_core(hashed_text_of_utf8, text, is_normalised)
+    made = _by_native_core(hash_utf8, text, is_normalised)
     if made is None:
         return hash_text.reference(text, is_normalised=is_normalised)
     return made or NO_WORDS
@@ -59,7 +59,7 @@ def hash_text(text: str | bytes, *, is_normalised: bool = False) -> HashedText:
 def _words_of(text: str | bytes, is_normalised: bool) -> list[bytes]:
     if is_normalised:
         return (text.encode() if isinstance(text, str) else text).split()
-    return tokens(text if isinstance(text, str) else text.decode())
+    return tokenize(text if isinstance(text, str) else text.decode())
 
 
 def skeleton_hashes_of(normalised: bytes) -> PassageHashes:

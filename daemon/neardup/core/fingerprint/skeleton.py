@@ -18,8 +18,8 @@ import numpy.typing as npt
 from neardup.core.fingerprint.word_hashes import Hashes, PassageHashes, hashes_of, mix
 from neardup.core.native import in_c
 from neardup.core.native import sets as native
-from neardup.core.text.consonants import CLASS_BITS, NO_CONSONANT, Classes, consonants
-from neardup.core.text.normalize import codes_of
+from neardup.core.text.consonants import CLASS_BITS, NO_CONSONANT, Classes, classify_consonants
+from neardup.core.text.normalize import get_codes
 
 GRAM = 14  # consonants, about 5 words; 12 have five times as many candidates by chance
 LEAST = 24  # hashes of a story, if it has so many grams
@@ -52,8 +52,8 @@ def skeleton_of(normalised: bytes) -> Skeleton:
 @in_c(native.skeleton_parts)
 def skeleton_parts(normalised: bytes) -> tuple[Classes, npt.NDArray[np.int32]]:
     """A normalised text in UTF-8 -> the fields of its skeleton."""
-    codes = codes_of(normalised.decode(errors="replace"))
-    of_codes = consonants().take(codes, mode="clip")
+    codes = get_codes(normalised.decode(errors="replace"))
+    of_codes = classify_consonants().take(codes, mode="clip")
     places = np.flatnonzero(of_codes != NO_CONSONANT)
     classes = of_codes[places]
     first = np.flatnonzero(np.diff(classes, prepend=NO_CONSONANT))  # of each run of equal classes

@@ -15,8 +15,8 @@ import xxhash
 from neardup.core.fingerprint.compute import fingerprint, fingerprint_text, hash_text
 from neardup.core.languages import PINNED, SHIPPED, Languages
 from neardup.core.native import LIBRARY
-from neardup.core.native.fingerprint import fingerprint_of_utf8
-from neardup.core.text.normalize import are_kept, tokens
+from neardup.core.native.fingerprint import fingerprint_utf8
+from neardup.core.text.normalize import are_kept, tokenize
 from neardup.records import Fingerprint, Language
 
 WORDS = [f"{word}{n}".encode() for n in range(40) for word in ("a", "é", "क", "ம", "ی", "\U0001f600")]
@@ -93,8 +93,8 @@ def check_native_core() -> None:
 
 
 def _words(golden: str) -> list[bytes]:
-    """As `tokens`, by the native core where there is one: every command waits for the digests."""
-    return tokens(golden) if LIBRARY is None else hash_text(golden).normalised.split()
+    """As `tokenize`, by the native core where there is one: every command waits for the digests."""
+    return tokenize(golden) if LIBRARY is None else hash_text(golden).normalised.split()
 
 
 def _stories(golden: str) -> Iterator[list[bytes]]:
@@ -105,7 +105,7 @@ def _stories(golden: str) -> Iterator[list[bytes]]:
 
 def _fingerprint_of(words: list[bytes]) -> Fingerprint:
     """As `fingerprint`, likewise."""
-    made = 0 if LIBRARY is None else fingerprint_of_utf8(b" ".join(words), is_normalised=True)
+    made = 0 if LIBRARY is None else fingerprint_utf8(b" ".join(words), is_normalised=True)
     return fingerprint(words) if isinstance(made, int) else made
 
 

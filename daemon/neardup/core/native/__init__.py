@@ -78,7 +78,7 @@ def address(array: Array, dtype: npt.DTypeLike) -> int:
     return array.ctypes.data  # takes three times as long
 
 
-def rows_of(arrays: Sequence[Array], dtype: npt.DTypeLike) -> npt.NDArray[np.int64]:
+def list_addresses(arrays: Sequence[Array], dtype: npt.DTypeLike) -> npt.NDArray[np.int64]:
     """(n, 2): the address and the length of each of n arrays, as `address` takes them; the caller holds the arrays."""
     return np.array([(address(array, dtype), len(array)) for array in arrays], np.int64).reshape(-1, 2)
 

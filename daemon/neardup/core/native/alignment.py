@@ -8,7 +8,7 @@ import numpy as np
 import numpy.typing as npt
 
 from neardup.core.fingerprint.word_hashes import Hashes, PassageHashes
-from neardup.core.native import address, bind, check_code, rows_of
+from neardup.core.native import address, bind, check_code, list_addresses
 from neardup.records import Copied, Spans
 
 LEAST_KEPT, MOST_KEPT = 1 << 12, 1 << 13  # words of a text for which a thread keeps the room
@@ -68,7 +68,7 @@ def copied_pairs(texts: Sequence[Hashes], pairs: Pairs, common: PassageHashes) -
     texts = [np.ascontiguousarray(texts[place]) for place in used.tolist()]
     pairs = np.column_stack((places.reshape(-1, 2), pairs[:, 2])).astype(np.int32)
     common = np.ascontiguousarray(common)
-    rows, longest = rows_of(texts, WORD_HASH), max(map(len, texts), default=0)
+    rows, longest = list_addresses(texts, WORD_HASH), max(map(len, texts), default=0)
     headers = np.empty((len(pairs), HEADER), np.int64)
     found, done = list[Copied](), 0
     while done < len(pairs):

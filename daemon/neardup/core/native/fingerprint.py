@@ -13,8 +13,8 @@ from neardup.core.fingerprint.common_words import common_words, filter_bits
 from neardup.core.fingerprint.minhash import ADDENDS, MIN_SHINGLES, MULTIPLIERS, ROWS
 from neardup.core.fingerprint.word_hashes import Hashes, PassageHashes, weights
 from neardup.core.native import ROOM, Array, address, bind, check_code
-from neardup.core.text.consonants import consonants
-from neardup.core.text.normalize import tables, tables_of_normalised
+from neardup.core.text.consonants import classify_consonants
+from neardup.core.text.normalize import load_tables, load_tables_of_normalised
 from neardup.records import Fingerprint
 
 MOST_FREQUENT = 1 << 16  # occurrences of a word, more than in a long novel
@@ -113,7 +113,7 @@ _count_characters = bind(
 )
 
 
-def fingerprint_of_utf8(text: bytes, *, is_normalised: bool = False) -> Fingerprint | int:
+def fingerprint_utf8(text: bytes, *, is_normalised: bool = False) -> Fingerprint | int:
     """A text in UTF-8 -> its fingerprint; a number for a text without words (0) or one that is UNSUPPORTED.
 
     Set `is_normalised` for a text that is normalised already.  Raises ValueError if the text is not in UTF-8.
@@ -131,8 +131,8 @@ def fingerprint_of_utf8(text: bytes, *, is_normalised: bool = False) -> Fingerpr
     )
 
 
-def hashed_text_of_utf8(text: bytes, *, is_normalised: bool = False) -> HashedText | int:
-    """A text in UTF-8 -> its words and their hashes; otherwise as `fingerprint_of_utf8`."""
+def hash_utf8(text: bytes, *, is_normalised: bool = False) -> HashedText | int:
+    """A text in UTF-8 -> its words and their hashes; otherwise as `fingerprint_utf8`."""
     words, result, _room = _call(_hash_text, text, is_normalised)
     if result is None:
         return words
@@ -150,7 +150,7 @@ def rare_pairs(words: Hashes) -> PassageHashes:
     return hashes[: check_code(_rare_pairs(*text, *listed, address(hashes, np.uint32)))]
 
 
-def count_characters(text: bytes) -> CharacterCounts:
+def count_utf8_characters(text: bytes) -> CharacterCounts:
     """The counts of a text in UTF-8.  Raises ValueError if it is not in UTF-8."""
     counts = _memory.counts
     return counts.counts_of(check_code(_count_characters(text, len(text), *counts.at)))
@@ -160,7 +160,7 @@ def _call(function: Callable[..., int], text: bytes, is_normalised: bool) -> tup
     """What a function returns for a text, its result if there are words, and the room that holds parts of this."""
     room, room_at = _memory.room, _memory.room_at
     wanted = ROOM_PER_BYTE * len(text)
-    constants = _tables(is_normalised)  # held, because another thread may put others in their place
+    constants = _hold_tables(is_normalised)  # held, because another thread may put others in their place
     while True:
         if wanted > len(room):
             room = np.empty(wanted, np.uint8)
@@ -177,14 +177,14 @@ class _HeldTables:
     """The tables that every text needs, and the arrays that they point to."""
 
     def __init__(self, is_normalised: bool) -> None:
-        forms, compositions, readings = tables_of_normalised() if is_normalised else tables()
+        forms, compositions, readings = load_tables_of_normalised() if is_normalised else load_tables()
         by_frequency = weights(np.maximum(np.arange(MOST_FREQUENT), 1)).astype(np.int64)  # 0 does not occur
-        self._arrays = forms, compositions, readings, consonants(), by_frequency
+        self._arrays = forms, compositions, readings, classify_consonants(), by_frequency
         self._structure = _Tables(
             *(address(forms, np.uint32), len(forms)),
             *(address(compositions, np.uint32), len(compositions)),
             *(address(readings, np.uint16), readings.shape[1]),
-            *(address(consonants(), np.uint8), len(consonants())),
+            *(address(classify_consonants(), np.uint8), len(classify_consonants())),
             *(address(by_frequency, np.int64), len(by_frequency)),
             *(address(MULTIPLIERS, np.uint64), address(ADDENDS, np.uint64)),
             *(address(common_words(), np.uint64), filter_bits(common_words())),
@@ -193,5 +193,5 @@ class _HeldTables:
 
 
 @cache
-def _tables(is_normalised: bool) -> _HeldTables:
+def _hold_tables(is_normalised: bool) -> _HeldTables:
     return _HeldTables(is_normalised)

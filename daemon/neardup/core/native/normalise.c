@@ -18,7 +18,7 @@ enum {
     NUKTA = 0x09BC,
     VIRAMA = 0x0D4D,
     ZWJ = 0x200D,
-    LEADING_DIGITS = 2,
+    MOST_LEADING_DIGITS = 2,
     LETTERS_AFTER = 3,
     SIGN_BYTES = 3, /* of a letter of India, as of a virama */
 };
@@ -194,7 +194,7 @@ static __attribute__((noinline)) bool read_digits(const nd_tables *tables, uint8
             is_disguised |= has_letter && since_digit == 0;
             has_letter = true;
             since_digit++;
-            is_disguised |= leading > 0 && leading <= LEADING_DIGITS && since_digit == LETTERS_AFTER;
+            is_disguised |= leading > 0 && leading <= MOST_LEADING_DIGITS && since_digit == LETTERS_AFTER;
         } else if (is_digit(*at) && reading_of(tables, BESIDE_LATIN, *at)) {
             leading = has_letter ? 0 : leading + 1;
             since_digit = 0;

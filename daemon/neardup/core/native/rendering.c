@@ -218,7 +218,7 @@ static bool acts(Renderer *r, enum nd_kind kind, const uint8_t *value, size_t si
     return verdict != UNKNOWN && verdict;
 }
 
-/* Look at the attributes of an element; see core.text.story.parts_of for those by which it is read. */
+/* Look at the attributes of an element; see core.text.story.collect_parts for those by which it is read. */
 static bool look_at_attributes(Renderer *r, Element *element) {
     const nd_lexbor *lexbor = r->reader.lexbor;
     unsigned classes = element->classes;

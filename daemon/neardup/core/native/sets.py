@@ -7,8 +7,8 @@ import numpy as np
 import numpy.typing as npt
 
 from neardup.core.fingerprint.word_hashes import Hashes
-from neardup.core.native import address, bind, check_code, rows_of
-from neardup.core.text.consonants import consonants
+from neardup.core.native import address, bind, check_code, list_addresses
+from neardup.core.text.consonants import classify_consonants
 
 HASH, NUMBER, PLACE = np.dtype(np.uint64), np.dtype(np.uint32), np.dtype(np.int32)
 
@@ -22,7 +22,7 @@ _skeleton = bind("nd_skeleton", *_array, *_array, c_void_p, c_void_p)
 
 def count_shared_pairs(sets: Sequence[Hashes], pairs: npt.NDArray[np.int32]) -> npt.NDArray[np.int64]:
     sets, pairs = list(map(np.ascontiguousarray, sets)), np.ascontiguousarray(pairs)
-    rows, shared = rows_of(sets, HASH), np.empty(len(pairs), np.int64)
+    rows, shared = list_addresses(sets, HASH), np.empty(len(pairs), np.int64)
     arrays = address(rows, np.int64), len(rows), address(pairs, PLACE), len(pairs)
     check_code(_count_shared(*arrays, address(shared, np.int64)))
     return shared
@@ -33,14 +33,14 @@ def count_apart_pairs(
 ) -> npt.NDArray[np.int64]:
     sets = list(map(np.ascontiguousarray, sets))
     pairs, apart = np.ascontiguousarray(pairs), np.ascontiguousarray(apart)
-    rows, shared = rows_of(sets, NUMBER), np.empty(len(pairs), np.int64)
+    rows, shared = list_addresses(sets, NUMBER), np.empty(len(pairs), np.int64)
     arrays = address(rows, np.int64), len(rows), address(pairs, PLACE), len(pairs), address(apart, NUMBER), len(apart)
     check_code(_count_apart(*arrays, address(shared, np.int64)))
     return shared
 
 
 def skeleton_grams(normalised: bytes, size: int) -> npt.NDArray[np.uint32]:
-    classes, length = consonants(), len(normalised)
+    classes, length = classify_consonants(), len(normalised)
     text = np.frombuffer(normalised, np.uint8)
     entries, grams = np.empty(length, np.uint8), np.empty(length, np.uint32)
     arguments = address(text, np.uint8), length, address(classes, np.uint8), len(classes), size
@@ -49,7 +49,7 @@ def skeleton_grams(normalised: bytes, size: int) -> npt.NDArray[np.uint32]:
 
 
 def skeleton_parts(normalised: bytes) -> tuple[npt.NDArray[np.uint8], npt.NDArray[np.int32]]:
-    table, length = consonants(), len(normalised)
+    table, length = classify_consonants(), len(normalised)
     text = np.frombuffer(normalised, np.uint8)
     classes, words = np.empty(length, np.uint8), np.empty(length, np.int32)
     arguments = address(text, np.uint8), length, address(table, np.uint8), len(table)

@@ -7,7 +7,7 @@ MOST_CHARACTERS = 4_000  # of a chunk: a text without spaces has words of any le
 SCHEME = f"{MOST_CHUNKS}x{CHUNK_WORDS}"  # vectors of two schemes are not compared
 
 
-def chunks(text: str) -> list[str]:
+def cut_chunks(text: str) -> list[str]:
     """The first chunks of a text, each of whole words, in their order; none if it has no words."""
     words = text.split(maxsplit=MOST_CHUNKS * CHUNK_WORDS)[: MOST_CHUNKS * CHUNK_WORDS]
     parts = [words[at : at + CHUNK_WORDS] for at in range(0, len(words), CHUNK_WORDS)]

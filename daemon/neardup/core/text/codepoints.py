@@ -1,7 +1,7 @@
 """The table that maps each code point to its normal form, with flags for the code points that need more.
 
 Nearly all of normalisation maps one code point to at most one other, so one table, built from `unicodedata`,
-does it; `tables` keeps it in a file.  The flags mark the exceptions: code points that compose with the next one, and
+does it; `normalize` keeps it in a file.  The flags mark the exceptions: code points that compose with the next one, and
 those BEYOND_TABLE, whose text must go through `unicodedata.normalize` and `str.casefold`.  These take
 longer than all the rest of the work, and most texts need neither, because they are in NFC already.
 
@@ -9,8 +9,8 @@ BEYOND_TABLE are about 3,600 code points: letters that look like others (see `lo
 than viramas and nuktas (Arabic harakat such as fatha, Devanagari stress signs, Telugu length marks, Latin
 combining accents); letters that casefold to several code points (ß, İ, և); Hangul vowels and finals written as
 jamo; and code points that NFC replaces (Tibetan compounds, Greek letters with oxia, compatibility ideographs). The
-words with one of them take the slow path; see `neardup.core.fingerprint.compute` for the cost.  The compiled
-normaliser reads the look-alike letters itself, and the marks that stand alone on a letter.
+words with one of them take the slow path; see `neardup.core.fingerprint.compute` for the cost.  The native
+core reads the look-alike letters itself, and the marks that stand alone on a letter.
 """
 
 import unicodedata
@@ -26,10 +26,10 @@ from neardup.core.text.look_alikes import (
     KIND,
     SIGNS,
     Readings,
-    disguises,
-    foreign,
-    forms,
-    readings,
+    build_readings,
+    list_disguises,
+    map_foreign_letters,
+    map_forms,
 )
 
 LETTERS_END = 0x40000  # planes 0 to 3 hold every letter
@@ -42,9 +42,9 @@ EXPANDS = 1  # reads as several code points (ß, ﬁ): the whole text is read by
 
 CODE = (1 << 21) - 1  # the bits of an entry with the code point's normal form; the flags are above them
 COMBINING = 1 << 26  # a mark, which canonical ordering may exchange for one beside it
-LONE_MARK = 1 << 27  # in a kernel even if BEYOND_TABLE, where no other COMBINING stands beside it
-LOOK_ALIKE = 1 << 28  # may be read as another letter, which the word decides; in a kernel even if BEYOND_TABLE
-FIRST = 1 << 29  # composes with a SECOND after it, if `compositions()` lists the two
+LONE_MARK = 1 << 27  # BEYOND_TABLE, but not for the native core, where no other COMBINING stands beside it
+LOOK_ALIKE = 1 << 28  # its word decides whether it is another letter; BEYOND_TABLE, but not for the native core
+FIRST = 1 << 29  # composes with a SECOND after it, if `list_compositions()` lists the two
 SECOND = 1 << 30
 BEYOND_TABLE = 1 << 31  # the table alone does not normalise a text with this code point
 
@@ -102,25 +102,24 @@ JAMO = (*range(0x1161, 0x1176), *range(0x11A8, 0x11C3))  # Hangul vowels and fin
 VIRAMA_CLASS = 9
 
 Codes = npt.NDArray[np.uint32]
-# What a compiled normaliser needs: a table of normal forms with flags, `compositions()` and `readings()`.  A plain
-# tuple, because an older version could not load cached machine code that names a class which it lacks.
+# What normalises a text: a table of normal forms with flags, `list_compositions()`, and `look_alikes.build_readings()`.
 Tables = tuple[Codes, Codes, Readings]
 
 
 @cache
-def table() -> Codes:
+def build_table() -> Codes:
     """(TABLE_END,) uint32: the normal form of each code point, or SEPARATOR, DROPPED or EXPANDS."""
     categories = "".join(map(unicodedata.category, map(chr, range(LETTERS_END)))).encode()
     word = np.isin(np.frombuffer(categories, "S1")[::2], [b"L", b"M", b"N"])
     out = np.full(TABLE_END, SEPARATOR, np.uint32)
     out[:LETTERS_END][word] = np.flatnonzero(word)
-    for code in _cased_codes():
+    for code in _list_cased_codes():
         folded = chr(code).casefold()
         if word[code] and folded != chr(code):
             out[code] = ord(folded) if len(folded) == 1 else EXPANDS
-    for code in _composed_with_nukta():
-        out[code] = ord(_without_nukta(chr(code)))
-    for code, plain in forms().items():
+    for code in _list_composed_with_nukta():
+        out[code] = ord(_remove_nukta(chr(code)))
+    for code, plain in map_forms().items():
         out[code] = out[ord(plain)] if len(plain) == 1 else EXPANDS
     for digit, letter in LIKE_LETTERS.items():
         out[ord(digit)] = out[ord(letter)]
@@ -133,62 +132,62 @@ def table() -> Codes:
 
 
 @cache
-def flagged_table() -> Codes:
-    """(TABLE_END,) uint32: `table()` with the flags LOOK_ALIKE, FIRST, SECOND and BEYOND_TABLE.
+def build_flagged_table() -> Codes:
+    """(TABLE_END,) uint32: `build_table()` with the flags LOOK_ALIKE, FIRST, SECOND and BEYOND_TABLE.
 
     The table alone normalises a text, chillu sequences apart, if the text has no code point BEYOND_TABLE
     and, without its DROPPED code points, no FIRST directly before a SECOND and no LOOK_ALIKE before a letter from
     a to z.  NFC would change such a text only at nukta signs, which are dropped.
     """
-    normal_forms = table()
+    normal_forms = build_table()
     flags = np.zeros(TABLE_END, np.uint32)
     classes = np.zeros(LETTERS_END, np.uint8)
-    classes[_cased_codes()] = np.fromiter(map(unicodedata.combining, map(chr, _cased_codes())), np.uint8)
+    classes[_list_cased_codes()] = np.fromiter(map(unicodedata.combining, map(chr, _list_cased_codes())), np.uint8)
     flags[:LETTERS_END][classes != 0] = COMBINING
     flags[:LETTERS_END][(classes != 0) & (classes != VIRAMA_CLASS)] |= BEYOND_TABLE | LONE_MARK
     flags[list(JAMO)] = BEYOND_TABLE
-    dropped = {*map(ord, NUKTAS), *disguises()}
-    for parts, code in _decompositions():
+    dropped = {*map(ord, NUKTAS), *list_disguises()}
+    for parts, code in _list_decompositions():
         if not unicodedata.is_normalized("NFC", chr(code)):
             flags[code] = BEYOND_TABLE
         elif parts[1] not in dropped:
             flags[list(parts)] |= np.array([FIRST, SECOND], np.uint32)
     for signs in TWO_SIGNS:
         flags[[*map(ord, signs)]] |= np.array([FIRST, SECOND], np.uint32)
-    flags[list(disguises())] = BEYOND_TABLE
+    flags[list(list_disguises())] = BEYOND_TABLE
     flags |= flags[normal_forms]
     flags[normal_forms == EXPANDS] = BEYOND_TABLE
-    alike = np.flatnonzero((readings()[KIND] == ALIKE) | (readings()[ALL_ALIKE] != 0))
+    alike = np.flatnonzero((build_readings()[KIND] == ALIKE) | (build_readings()[ALL_ALIKE] != 0))
     flags[alike[flags[alike] & BEYOND_TABLE == 0]] |= LOOK_ALIKE
-    flags[[*alike.tolist(), *foreign()]] |= BEYOND_TABLE
+    flags[[*alike.tolist(), *map_foreign_letters()]] |= BEYOND_TABLE
     flags[np.isin(normal_forms, [*map(ord, DIGITS)])] |= LOOK_ALIKE
     flags[[*map(ord, SIGNS)]] |= LOOK_ALIKE
-    flags[[*map(ord, NUKTAS), *_composed_with_nukta()]] = 0
+    flags[[*map(ord, NUKTAS), *_list_composed_with_nukta()]] = 0
     flags[[BA, NUKTA]] = FIRST, SECOND
     return normal_forms | flags
 
 
 @cache
-def compositions() -> Codes:
+def list_compositions() -> Codes:
     """(n, 3) uint32: two code points, and the one they compose to.
 
     Either a FIRST and a SECOND that NFC composes, or that look the same as one; or a letter and the ZWJ of a chillu
     sequence, which has a virama between the two.
     """
     chillus = [(ord(letter), ZWJ, ord(chillu)) for letter, chillu in CHILLU.items()]
-    signs = [(*parts, code) for parts, code in _decompositions() if _is_second(parts[-1])]
+    signs = [(*parts, code) for parts, code in _list_decompositions() if _is_second(parts[-1])]
     vowels = [(*map(ord, signs), ord(vowel)) for signs, vowel in TWO_SIGNS.items()]
     return np.array([*chillus, *signs, *vowels, (BA, DROPPED, RA)], np.uint32)
 
 
 def _is_second(code: int) -> bool:
-    return bool(flagged_table()[code] & SECOND) and code != NUKTA
+    return bool(build_flagged_table()[code] & SECOND) and code != NUKTA
 
 
 @cache
-def _decompositions() -> list[tuple[tuple[int, ...], int]]:
+def _list_decompositions() -> list[tuple[tuple[int, ...], int]]:
     """Canonical decompositions: one or two code points, and the code point equivalent to them; without Hangul."""
-    decompositions = [(unicodedata.decomposition(chr(code)), code) for code in _cased_codes()]
+    decompositions = [(unicodedata.decomposition(chr(code)), code) for code in _list_cased_codes()]
     return [
         (tuple(int(part, 16) for part in parts.split()), code)
         for parts, code in decompositions
@@ -196,7 +195,7 @@ def _decompositions() -> list[tuple[tuple[int, ...], int]]:
     ]
 
 
-def _cased_codes() -> list[int]:
+def _list_cased_codes() -> list[int]:
     """The code points that are not UNCASED."""
     cased = np.ones(LETTERS_END, np.bool_)
     for uncased in UNCASED:
@@ -204,7 +203,7 @@ def _cased_codes() -> list[int]:
     return np.flatnonzero(cased).tolist()
 
 
-def _composed_with_nukta() -> list[int]:
+def _list_composed_with_nukta() -> list[int]:
     """The code points of the Indic blocks that decompose to a letter and a nukta (क़, ড়, ਖ਼, ...)."""
     return [
         code
@@ -213,6 +212,6 @@ def _composed_with_nukta() -> list[int]:
     ]
 
 
-def _without_nukta(text: str) -> str:
+def _remove_nukta(text: str) -> str:
     without = "".join(c for c in unicodedata.normalize("NFD", text) if c not in NUKTAS)
     return unicodedata.normalize("NFC", without)

@@ -38,7 +38,7 @@ Classes = npt.NDArray[np.uint8]
 
 
 @cache
-def consonants() -> Classes:
+def classify_consonants() -> Classes:
     """(n,) uint8: the class of each code point; NO_CONSONANT for what is none, also for those beyond n."""
     table = np.full(0x2000, NO_CONSONANT, np.uint8)
     for class_, offsets in LAYOUT.items():

@@ -89,15 +89,15 @@ def _decode(body: bytes, content_type: str | None) -> str:
         if body.startswith(mark):
             return body.decode(encoding, "replace")
     if ESCAPE in body:
-        for label in _labels(body, content_type):
+        for label in _find_labels(body, content_type):
             if label.name == "iso-2022-jp":  # whose bytes are valid UTF-8, with signs that are not shown
                 return str(label.codec_info.decode(body, "replace")[0])
-    utf16 = _utf16(body[:PRESCAN_BYTES])
+    utf16 = _detect_utf16(body[:PRESCAN_BYTES])
     if utf16 is None:
         text = body.decode("utf-8", "replace")
         if _is_utf8(body, text):  # whatever the labels say: text in another encoding is hardly ever valid UTF-8
             return text
-    for label in _labels(body, content_type):
+    for label in _find_labels(body, content_type):
         try:
             return str(label.codec_info.decode(body)[0])
         except UnicodeError:
@@ -105,7 +105,7 @@ def _decode(body: bytes, content_type: str | None) -> str:
     return body.decode(utf16 or "cp1252", "replace")
 
 
-def _utf16(head: bytes) -> str | None:
+def _detect_utf16(head: bytes) -> str | None:
     """The codec of UTF-16 without a BOM, in which spaces and markup have a NUL at every other byte; None for others."""
     if TAG.search(head):  # in UTF-16 the letters of a tag are not adjacent
         return None
@@ -121,7 +121,7 @@ def _is_utf8(body: bytes, text: str) -> bool:
     return not broken or broken <= MAX_BROKEN_SHARE * (len(text) - len(text.encode("ascii", "ignore")))
 
 
-def _labels(body: bytes, content_type: str | None) -> Iterator[webencodings.Encoding]:
+def _find_labels(body: bytes, content_type: str | None) -> Iterator[webencodings.Encoding]:
     """The encodings named in the header and in the meta tag, by the labels that browsers accept."""
     header = HEADER_CHARSET.search(content_type or "")
     metas = META_CHARSET.findall(body[:PRESCAN_BYTES])

@@ -23,7 +23,15 @@ from neardup.core.text.decoding import REPLACEMENT, NoStoryText, decode, is_plai
 from neardup.core.text.extraction import Extraction
 from neardup.core.text.parsing import find_matching, insert_after, insert_before, parse, parse_briefly
 from neardup.core.text.scripts import Characters
-from neardup.core.text.story import BREAKS, INVISIBLE, SUPERSCRIPT, Story, read_plain_story, reason_to_render, story_of
+from neardup.core.text.story import (
+    BREAKS,
+    INVISIBLE,
+    SUPERSCRIPT,
+    Story,
+    collect_story,
+    find_reason_to_render,
+    read_plain_story,
+)
 from neardup.records import Limit, Rendering, Skip
 
 MARKUP = re.compile(r"<(!doctype|html|body|p|div|article)\b", re.IGNORECASE)
@@ -68,7 +76,7 @@ class Extracted(NamedTuple):
         return self.utf8.decode()
 
 
-def page_text(body: bytes, content_type: str | None, extraction: Extraction) -> str:
+def extract_page_text(body: bytes, content_type: str | None, extraction: Extraction) -> str:
     """A page's bytes -> the text of its story.  Raises NoStoryText."""
     return extract_page(body, content_type, extraction).text
 
@@ -85,22 +93,22 @@ def extract_page(body: bytes, content_type: str | None, extraction: Extraction) 
             or decode(body, content_type) == body.decode("utf-8", "replace")
         ):
             return found
-    return _of_markup(decode(body, content_type), extraction)
+    return _read_markup(decode(body, content_type), extraction)
 
 
 def extract_file(body: bytes, extraction: Extraction) -> Extracted:
     """The bytes of a page or of a plain text -> its story.  Raises NoStoryText."""
     text = decode(body, None)
-    return _of_markup(text, extraction) if MARKUP.search(text) else Extracted(text.encode())
+    return _read_markup(text, extraction) if MARKUP.search(text) else Extracted(text.encode())
 
 
-def _of_markup(html: str, extraction: Extraction) -> Extracted:
+def _read_markup(html: str, extraction: Extraction) -> Extracted:
     if html.count("<") > MOST_TAGS:
         return Extracted(read_unparsed(html).encode(), Limit.TAGS)
     return extract_markup(html, extraction)
 
 
-def visible_text(html: str | bytes, extraction: Extraction) -> str:
+def extract_visible_text(html: str | bytes, extraction: Extraction) -> str:
     """Markup (bytes are UTF-8) -> visible text of the story, with line breaks between blocks.  Raises NoStoryText."""
     return extract_markup(html, extraction).text
 
@@ -113,13 +121,13 @@ def extract_markup(html: str | bytes, extraction: Extraction) -> Extracted:
         raise NoStoryText(Skip.EMPTY)
     if not _strip(root, extraction.strip):
         return Extracted(b"")
-    bodies = _bodies(root, extraction.body)
+    bodies = _find_bodies(root, extraction.body)
     if (found := _read_plainly(root, bodies, page)) is not None:
         return found
-    story = story_of(bodies)
-    if reason := reason_to_render(root, story, html):
+    story = collect_story(bodies)
+    if reason := find_reason_to_render(root, story, html):
         return _render(root, story, reason)
-    text = _plain_text(story)
+    text = _read_plain_text(story)
     if not _is_nearly_empty(text):
         return Extracted(text.encode())
     rendered = _render_nearly_empty(html, extraction)
@@ -140,9 +148,9 @@ def _read_plainly(root: LexborNode, bodies: Sequence[LexborNode], html: bytes) -
     return Extracted(story.text, counts=counts)
 
 
-def _plain_text(story: Story) -> str:
+def _read_plain_text(story: Story) -> str:
     """The text of a story that a browser shows as it is written.  It changes the elements.  Raises NoStoryText."""
-    bodies = _seen_bodies(story)
+    bodies = _find_seen_bodies(story)
     for node in story.breaks:
         insert_before(node, b"\n")
         insert_after(node, b"\n")
@@ -152,11 +160,13 @@ def _plain_text(story: Story) -> str:
     return "\n".join(body.text_lexbor() for body in bodies)
 
 
-def _seen_bodies(story: Story) -> list[LexborNode]:
+def _find_seen_bodies(story: Story) -> list[LexborNode]:
     """The outermost elements that stand in none that browsers do not show."""
     invisible = {node.mem_id for node in (*story.around.values(), *story.bodies) if node.tag_id in INVISIBLE}
     outside = set[int]()
-    bodies = [node for node in story.bodies if node.mem_id not in invisible and not _inside(node, invisible, outside)]
+    bodies = [
+        node for node in story.bodies if node.mem_id not in invisible and not _is_inside(node, invisible, outside)
+    ]
     if not bodies:
         raise NoStoryText(Skip.NO_BODY)
     return bodies
@@ -166,7 +176,7 @@ def _render_nearly_empty(html: str | bytes, extraction: Extraction) -> Extracted
     """The story of a page that shows next to nothing, rendered; None if there is too little of it."""
     if _is_short(html) or (root := parse(html)) is None or not _strip(root, extraction.strip):
         return None
-    story = story_of(_bodies(root, extraction.body))
+    story = collect_story(_find_bodies(root, extraction.body))
     if extraction.body and all(_is_short(body.html or "") for body in story.bodies):
         return None
     return _render(root, story, "little text")
@@ -203,7 +213,7 @@ def _strip(root: LexborNode, selectors: Iterable[str]) -> bool:
     return True
 
 
-def _bodies(root: LexborNode, selector: str) -> list[LexborNode]:
+def _find_bodies(root: LexborNode, selector: str) -> list[LexborNode]:
     """The outermost nodes that match; the root if there is no selector.  Raises NoStoryText if none matches."""
     if not selector:
         return [root]
@@ -211,10 +221,10 @@ def _bodies(root: LexborNode, selector: str) -> list[LexborNode]:
     if not matches:
         raise NoStoryText(Skip.NO_BODY)
     ids, outside = set(matches), set[int]()
-    return [node for node in matches.values() if not _inside(node, ids, outside)]
+    return [node for node in matches.values() if not _is_inside(node, ids, outside)]
 
 
-def _inside(node: LexborNode, ids: set[int], outside: set[int]) -> bool:
+def _is_inside(node: LexborNode, ids: set[int], outside: set[int]) -> bool:
     """Whether a node of `ids` is an ancestor; `outside` caches nodes that are neither in `ids` nor inside one."""
     walked, parent = [], node.parent
     while parent is not None and parent.mem_id not in outside:
@@ -226,38 +236,38 @@ def _inside(node: LexborNode, ids: set[int], outside: set[int]) -> bool:
     return False
 
 
-def page_title(body: bytes, content_type: str | None) -> str | None:
+def find_title(body: bytes, content_type: str | None) -> str | None:
     """The title of a page, or else its first heading, on one line; None if the start of the page has neither."""
     start, _, _ = body[:TITLE_BYTES].rpartition(b"<")  # so that no character is cut
     if b"\0" in start:  # UTF-16, in which the ends of tags are spelled otherwise
-        return _first_of(TITLES, start, content_type)
+        return _find_first(TITLES, start, content_type)
     end = HEAD_END.search(start)
-    head = _first_of(TITLES[:1], start[: end.start()], content_type) if end else None
-    return head or (_first_of(TITLES, start, content_type) if NAMED.search(start) else None)
+    head = _find_first(TITLES[:1], start[: end.start()], content_type) if end else None
+    return head or (_find_first(TITLES, start, content_type) if NAMED.search(start) else None)
 
 
-def _first_of(selectors: Sequence[str], markup: bytes, content_type: str | None) -> str | None:
+def _find_first(selectors: Sequence[str], markup: bytes, content_type: str | None) -> str | None:
     """The text of the first element of the first selector that matches an element with text."""
     try:
         html = decode(markup, content_type)
     except NoStoryText:
         return None
-    if (plain := PLAIN_TITLE.match(html)) and (title := _one_line(plain[1])):
+    if (plain := PLAIN_TITLE.match(html)) and (title := _join_lines(plain[1])):
         return title
     root = parse_briefly(html.encode(), scripting=False) or LexborHTMLParser(html).root
     if root is None:
         return None
-    return next(filter(None, (_text(root.css_first(selector)) for selector in selectors)), None)
+    return next(filter(None, (_read_node_text(root.css_first(selector)) for selector in selectors)), None)
 
 
-def opening(text: str) -> str:
+def cut_opening(text: str) -> str:
     """The first words of a story."""
-    return _one_line(" ".join(text.split(None, OPENING_WORDS)[:OPENING_WORDS]))
+    return _join_lines(" ".join(text.split(None, OPENING_WORDS)[:OPENING_WORDS]))
 
 
-def _text(node: LexborNode | None) -> str | None:
-    return None if node is None else _one_line(node.text_lexbor()) or None
+def _read_node_text(node: LexborNode | None) -> str | None:
+    return None if node is None else _join_lines(node.text_lexbor()) or None
 
 
-def _one_line(text: str) -> str:
+def _join_lines(text: str) -> str:
     return " ".join(UNPRINTABLE.sub(" ", text).split())[:MOST_TITLE_CHARACTERS].rstrip()

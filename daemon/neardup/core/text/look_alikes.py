@@ -23,22 +23,22 @@ LETTERS_END = 0x20000
 ACCENTS = ((0x0300, 0x0370), (0x0483, 0x048A), (0x1AB0, 0x1B00), (0x1DC0, 0x1E00), (0x20D0, 0x2100), (0xFE20, 0xFE30))
 LATIN = "a-zA-Z0-9\u00c0-\u024f\u1e00-\u1eff"
 OTHER = "\u0370-\u058f\u13a0-\u13ff\u1f00-\u1fff\u2c80-\u2cff\uab70-\uabbf\ua4d0-\ua4ff\U00010400-\U000104ff"
-BETWEEN = "".join(f"{chr(first)}-{chr(end - 1)}" for first, end in ACCENTS) + "\u00ad\u200b-\u200d\u2060\ufeff"
+UNSEEN_BETWEEN = "".join(f"{chr(first)}-{chr(end - 1)}" for first, end in ACCENTS) + "\u00ad\u200b-\u200d\u2060\ufeff"
 
-KIND, BESIDE_LATIN, ALL_ALIKE, AS_IT_IS = range(4)  # the rows of `readings`
+KIND, BESIDE_LATIN, ALL_ALIKE, AS_IT_IS = range(4)  # the rows of `build_readings`
 OUTSIDE, NO_LETTER, LATIN_LETTER, OTHER_LETTER, ALIKE = range(5)  # kinds: outside a word that may be Latin, or in one
 
 Readings = npt.NDArray[np.uint16]
 
 DIGITS = {"0": "o", "1": "l", "3": "e", "4": "a", "5": "s", "7": "t"}
 SIGNS = {"@": "a", "$": "s"}
-LEADING_DIGITS = 2  # digits at the most that stand for letters at the start of a word,
-LETTERS_AFTER = 3  # before so many letters
+MOST_LEADING_DIGITS = 2  # that stand for letters at the start of a word, if LETTERS_AFTER letters follow
+LETTERS_AFTER = 3
 
 IN_LETTERS = str.maketrans(DIGITS)
 WORD = re.compile("[a-z0-9]+")
 DISGUISED = re.compile(
-    f"(?=[a-z{''.join(DIGITS)}]+$)(?:[0-9]{{1,{LEADING_DIGITS}}}[a-z]{{{LETTERS_AFTER}}}|[a-z0-9]*[a-z][0-9]+[a-z])"
+    f"(?=[a-z{''.join(DIGITS)}]+$)(?:[0-9]{{1,{MOST_LEADING_DIGITS}}}[a-z]{{{LETTERS_AFTER}}}|[a-z0-9]*[a-z][0-9]+[a-z])"
 )
 BETWEEN_LETTERS = re.compile("(?<=a)@+(?=a)")
 SIGN_CODES = np.array([*map(ord, SIGNS)], np.uint32)
@@ -47,8 +47,8 @@ Codes = npt.NDArray[np.uint32]
 
 
 @cache
-def forms() -> dict[int, str]:
-    """The code points that are another form of letters or digits, whatever stands beside them, and those letters."""
+def map_forms() -> dict[int, str]:
+    """Each code point that is another form of letters or digits, whatever stands beside it -> those letters."""
     found = {}
     for code in range(0x80, LETTERS_END):
         character = chr(code)
@@ -66,8 +66,8 @@ def forms() -> dict[int, str]:
 
 
 @cache
-def foreign() -> dict[int, str]:
-    """The letters of other scripts that look like a Latin letter, also with accents, and that letter."""
+def map_foreign_letters() -> dict[int, str]:
+    """Each letter of another script that looks like a Latin letter, perhaps with accents -> the Latin letter."""
     found = {ord(other): letter for letter, others in LOOK_ALIKES.items() for other in others if _is_foreign(other)}
     for code in range(0x0370, 0x2000):
         base, *accents = list(unicodedata.normalize("NFD", chr(code)))
@@ -76,68 +76,73 @@ def foreign() -> dict[int, str]:
     return found
 
 
-def disguises() -> Iterator[int]:
-    """The code points, those of `foreign` apart, for which a text must be read by `undisguise`."""
-    yield from (code for code, plain in forms().items() if len(plain) > 1)
+def list_disguises() -> Iterator[int]:
+    """The code points, those of `map_foreign_letters` apart, for which a text must be read by `undisguise`."""
+    yield from (code for code, plain in map_forms().items() if len(plain) > 1)
     for first, end in ACCENTS:
         yield from range(first, end)
 
 
-def without_accents(text: str) -> str:
-    """A text in NFC without the accents that no letter before them has taken up, in NFC."""
-    return unicodedata.normalize("NFC", text.translate(_accents())) if not text.isascii() else text
+def remove_accents(text: str) -> str:
+    """A text in NFC -> the text in NFC without accents that have not composed with a letter."""
+    return unicodedata.normalize("NFC", text.translate(_map_accents())) if not text.isascii() else text
 
 
 @cache
-def _accents() -> dict[int, None]:
+def _map_accents() -> dict[int, None]:
     return dict.fromkeys(code for first, end in ACCENTS for code in range(first, end))
 
 
 def undisguise(text: str, plain: Mapping[int, str]) -> str:
-    """A text in NFC -> the text that it looks like, in NFC; with the accents that it has.  `plain` is `forms()`."""
+    """A text in NFC -> the text that it looks like, in NFC; with the accents that it has.  `plain` is `map_forms()`."""
     text = unicodedata.normalize("NFC", text.translate(plain))
-    return _foreign_words().sub(lambda word: _in_latin(word[0]), text)
+    return _compile_foreign_words().sub(lambda word: _read_as_latin(word[0]), text)
 
 
-def _in_latin(word: str) -> str:
+def _read_as_latin(word: str) -> str:
+    """A word in Latin letters, if it has one or if all its letters look like Latin ones; otherwise as it is."""
     if re.search(f"[{LATIN}]", re.sub("[0-9]", "", word)):
-        return word.translate(foreign())
+        return word.translate(map_foreign_letters())
     folded = word.casefold()
-    return folded.translate(foreign()) if all(ord(c) in foreign() or not c.isalpha() for c in folded) else word
+    return (
+        folded.translate(map_foreign_letters())
+        if all(ord(c) in map_foreign_letters() or not c.isalpha() for c in folded)
+        else word
+    )
 
 
 @cache
-def _foreign_words() -> re.Pattern[str]:
+def _compile_foreign_words() -> re.Pattern[str]:
     """Matches words of Latin and other letters with at least one that looks like a Latin letter."""
-    looks = "".join(map(chr, foreign()))
-    inside = f"[{LATIN}{OTHER}{BETWEEN}{looks}]*"
+    looks = "".join(map(chr, map_foreign_letters()))
+    inside = f"[{LATIN}{OTHER}{UNSEEN_BETWEEN}{looks}]*"
     return re.compile(f"{inside}[{looks}]{inside}")
 
 
 @cache
-def readings() -> Readings:
+def build_readings() -> Readings:
     """(4, LETTERS_END) uint16: what decides how a word is read, for each code point.
 
     The rows are its KIND, the letter that it is read as BESIDE_LATIN letters (for digits and signs: in leetspeak), the
     one in a word whose letters are ALL_ALIKE, and the one in a word that is read AS_IT_IS: 0 for none.  A code point
     that is read as several letters is OUTSIDE.
     """
-    inside = re.compile(f"[{LATIN}{OTHER}{BETWEEN}{''.join(map(chr, foreign()))}]")
+    inside = re.compile(f"[{LATIN}{OTHER}{UNSEEN_BETWEEN}{''.join(map(chr, map_foreign_letters()))}]")
     plain = {ord(character): character for character in inside.findall("".join(map(chr, range(LETTERS_END))))}
-    plain |= {code: form for code, form in forms().items() if inside.fullmatch(form)}
+    plain |= {code: form for code, form in map_forms().items() if inside.fullmatch(form)}
     out = np.zeros((4, LETTERS_END), np.uint16)
     for code, character in plain.items():
         folded = character.casefold()
-        looks = [foreign().get(ord(letter), "\0") for letter in (character, folded[0])]
+        looks = [map_foreign_letters().get(ord(letter), "\0") for letter in (character, folded[0])]
         if max(map(len, (folded, *looks))) == 1:
-            out[:AS_IT_IS, code] = _kind(character), *map(ord, looks)
+            out[:AS_IT_IS, code] = _classify(character), *map(ord, looks)
     for sign, letter in (SIGNS | DIGITS).items():
         out[BESIDE_LATIN, ord(sign)] = ord(letter)
     return out
 
 
-def _kind(character: str) -> int:
-    if ord(character) in foreign():
+def _classify(character: str) -> int:
+    if ord(character) in map_foreign_letters():
         return ALIKE
     if character not in "0123456789" and re.fullmatch(f"[{LATIN}]", character):
         return LATIN_LETTER
@@ -153,7 +158,7 @@ def read_letter_digits(text: str) -> str:
     return WORD.sub(lambda word: word[0].translate(IN_LETTERS) if _is_disguised(word) else word[0], text)
 
 
-def letter_signs(codes: Codes, normal_forms: Codes) -> list[int]:
+def find_letter_signs(codes: Codes, normal_forms: Codes) -> list[int]:
     """(n,) code points that are not dropped, and their normal forms -> the places of signs that stand for letters."""
     is_letter = normal_forms - np.uint32(ord("a")) < 26
     kinds = np.where(is_letter, "a", np.where(np.isin(codes, SIGN_CODES), "@", " "))

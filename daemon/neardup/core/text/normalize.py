@@ -48,11 +48,11 @@ from neardup.core.text.look_alikes import (
     ACCENTS,
     SIGN_CODES,
     SIGNS,
-    letter_signs,
+    build_readings,
+    find_letter_signs,
     read_letter_digits,
-    readings,
+    remove_accents,
     undisguise,
-    without_accents,
 )
 
 LOOKS_LIKE_ONE = re.compile("|".join(TWO_SIGNS))
@@ -108,10 +108,10 @@ class Located:
         return int(start), int(stop)
 
 
-def tokens(text: str) -> list[bytes]:
+def tokenize(text: str) -> list[bytes]:
     """Text -> its normalised words in UTF-8, in reading order."""
-    codes = codes_of(text)
-    beyond = _beyond_table(codes)
+    codes = get_codes(text)
+    beyond = _find_beyond_table(codes)
     if len(beyond):
         chunks = text.split(" ")
         at = sorted({*np.cumsum(codes == SEPARATOR)[beyond].tolist()})
@@ -121,41 +121,41 @@ def tokens(text: str) -> list[bytes]:
     text = _compose_chillus(text)
     looked_up = _look_up(text)
     if len(beyond):
-        looked_up = np.where(looked_up == EXPANDS, codes_of(text), looked_up)  # case folding and NFC gave it back
+        looked_up = np.where(looked_up == EXPANDS, get_codes(text), looked_up)  # case folding and NFC gave it back
     folded: str = looked_up[looked_up != DROPPED].tobytes().decode("utf-32-le")
     return folded.encode().split()
 
 
 def _normalise(text: str) -> str:
     """Text -> its normal form by all steps, with its separators."""
-    text = _compose_chillus(undisguise(_read_letter_signs(_with_ra(nfc(text))), forms()))
+    text = _compose_chillus(undisguise(_read_letter_signs(_compose_ra(nfc(text))), load_forms()))
     if (_look_up(text) == EXPANDS).any():
         text = text.casefold()
     normal_forms = _look_up(text)
-    codes = np.where(normal_forms == SEPARATOR, codes_of(text), normal_forms)
+    codes = np.where(normal_forms == SEPARATOR, get_codes(text), normal_forms)
     folded: str = codes[codes != DROPPED].tobytes().decode("utf-32-le", "surrogatepass")
-    return read_letter_digits(_compose_signs(without_accents(nfc(folded))))
+    return read_letter_digits(_compose_signs(remove_accents(nfc(folded))))
 
 
 def _read_letter_signs(text: str) -> str:
     """A text in NFC -> the text with letters for the signs that stand for them."""
-    codes = codes_of(text)
-    for place in _letter_signs(codes, _without_accents(codes)).tolist():
+    codes = get_codes(text)
+    for place in _find_letter_signs(codes, _drop_accents(codes)).tolist():
         codes[place] = ord(SIGNS[chr(codes[place])])
     return codes.tobytes().decode("utf-32-le", "surrogatepass")
 
 
-def _letter_signs(codes: Codes, normal_forms: Codes) -> Offsets:
+def _find_letter_signs(codes: Codes, normal_forms: Codes) -> Offsets:
     """The offsets of the signs that stand for letters."""
     if not np.isin(codes, SIGN_CODES).any():
         return np.empty(0, np.intp)
     kept = np.flatnonzero(normal_forms != DROPPED)
-    return kept[letter_signs(codes[kept], normal_forms[kept])]
+    return kept[find_letter_signs(codes[kept], normal_forms[kept])]
 
 
-def _without_accents(codes: Codes) -> Codes:
+def _drop_accents(codes: Codes) -> Codes:
     """(n,) code points -> (n,) their normal forms, DROPPED for accents."""
-    normal_forms = table().take(codes, mode="clip")
+    normal_forms = load_table().take(codes, mode="clip")
     for first, end in ACCENTS:
         normal_forms[(codes >= first) & (codes < end)] = DROPPED
     return normal_forms
@@ -165,14 +165,14 @@ def _compose_chillus(text: str) -> str:
     return CHILLU_SEQUENCE.sub(lambda match: CHILLU[match[1]], text) if chr(ZWJ) in text else text
 
 
-def _with_ra(text: str) -> str:
+def _compose_ra(text: str) -> str:
     """A text in NFC -> the text with the Bengali ra for each ba with a nukta, whatever is dropped between the two."""
-    return _ba_with_nukta().sub(chr(RA), text) if chr(NUKTA) in text else text
+    return _compile_ba_with_nukta().sub(chr(RA), text) if chr(NUKTA) in text else text
 
 
 @cache
-def _ba_with_nukta() -> re.Pattern[str]:
-    first, end = np.flatnonzero(np.diff(table() == DROPPED, prepend=False, append=False)).reshape(-1, 2).T
+def _compile_ba_with_nukta() -> re.Pattern[str]:
+    first, end = np.flatnonzero(np.diff(load_table() == DROPPED, prepend=False, append=False)).reshape(-1, 2).T
     dropped = "".join(f"{re.escape(chr(a))}-{re.escape(chr(b - 1))}" for a, b in zip(first, end, strict=True))
     return re.compile(f"{chr(BA)}[{dropped}]*{chr(NUKTA)}")
 
@@ -180,10 +180,10 @@ def _ba_with_nukta() -> re.Pattern[str]:
 def locate_words(text: str) -> Located:
     """Text -> the offsets of `tokens(text)`, in order; the tokens of `text[start:end]` are that token alone."""
     text = nfc(text)
-    codes = codes_of(text)
-    normal_forms = _without_accents(codes)  # a run of accents only is not a word
+    codes = get_codes(text)
+    normal_forms = _drop_accents(codes)  # a run of accents only is not a word
     is_separator = normal_forms == SEPARATOR
-    is_separator[_letter_signs(codes, normal_forms)] = False
+    is_separator[_find_letter_signs(codes, normal_forms)] = False
     edges = np.flatnonzero(np.diff(is_separator, prepend=True, append=True)).reshape(-1, 2)
     kept_before = np.concatenate(([0], np.cumsum(~is_separator & (normal_forms != DROPPED))))
     is_word = kept_before[edges[:, 1]] > kept_before[edges[:, 0]]  # a run of ignorables only is not a word
@@ -212,28 +212,28 @@ def nfc(text: str) -> str:
     distinct = list(dict.fromkeys(words))
     ordered = " ".join(distinct)
     if max(map(len, distinct)) >= LONG_MARK_RUN:
-        ordered = _long_mark_runs().sub(lambda run: _in_canonical_order(run[0]), ordered)
+        ordered = _compile_long_mark_runs().sub(lambda run: _order_marks(run[0]), ordered)
     normal_form = dict(zip(distinct, unicodedata.normalize("NFC", ordered).split(" "), strict=True))
     return " ".join(map(normal_form.__getitem__, words))
 
 
 @cache
-def _long_mark_runs() -> re.Pattern[str]:
+def _compile_long_mark_runs() -> re.Pattern[str]:
     """Matches LONG_MARK_RUN or more adjacent marks that canonical ordering may move."""
     marks = (chr(code) for code in range(TABLE_END) if unicodedata.category(chr(code))[0] == "M")
     ordered = "".join(c for c in marks if unicodedata.combining(unicodedata.normalize("NFD", c)[0]))
     return re.compile(f"[{ordered}]{{{LONG_MARK_RUN},}}")
 
 
-def _in_canonical_order(marks: str) -> str:
+def _order_marks(marks: str) -> str:
     """Marks, decomposed, in canonical order (Unicode, D109)."""
     decomposed = "".join(unicodedata.normalize("NFD", mark) for mark in marks)
     return "".join(sorted(decomposed, key=unicodedata.combining))
 
 
-def _beyond_table(codes: Codes) -> Offsets:
+def _find_beyond_table(codes: Codes) -> Offsets:
     """The offsets of code points that the table alone does not normalise."""
-    looked_up = flagged_table().take(codes, mode="clip")
+    looked_up = load_flagged_table().take(codes, mode="clip")
     if looked_up.max(initial=0) < LOOK_ALIKE:
         return np.empty(0, np.intp)
     beyond = looked_up & BEYOND_TABLE != 0
@@ -258,10 +258,10 @@ def _follow_ba_or_mark(looked_up: Codes, kept: Offsets, nuktas: Offsets) -> npt.
 
 
 def _look_up(text: str) -> Codes:
-    return table().take(codes_of(text), mode="clip")
+    return load_table().take(get_codes(text), mode="clip")
 
 
-def codes_of(text: str) -> Codes:
+def get_codes(text: str) -> Codes:
     """(len(text),) uint32: the code points, including lone surrogates."""
     return np.array([text]).view(np.uint32)[: len(text)]  # takes a quarter of the time of encoding
 
@@ -271,11 +271,11 @@ def codes_of(text: str) -> Codes:
 
 def are_kept() -> bool:
     """Whether there are files of this version of Unicode."""
-    return _folder().is_dir()
+    return _find_folder().is_dir()
 
 
 @cache
-def tables() -> Tables:
+def load_tables() -> Tables:
     """The tables for a text.  They cannot be written."""
     if are_kept():
         flagged, composed, read_as = map(_map_table, TABLES)
@@ -284,57 +284,57 @@ def tables() -> Tables:
 
 
 @cache
-def tables_of_normalised() -> Tables:
+def load_tables_of_normalised() -> Tables:
     """The tables for a text that is normalised already: each code point is its own normal form."""
-    _, compositions, readings = tables()
+    _, compositions, readings = load_tables()
     return np.arange(LETTERS_END, dtype=np.uint32), compositions, readings
 
 
 @cache
-def table() -> Codes:
-    """(TABLE_END,) uint32: as `codepoints.table`."""
-    return flagged_table() & np.uint32(CODE)
+def load_table() -> Codes:
+    """(TABLE_END,) uint32: as `codepoints.build_table`."""
+    return load_flagged_table() & np.uint32(CODE)
 
 
-def flagged_table() -> Codes:
-    """(TABLE_END,) uint32: as `codepoints.flagged_table`."""
-    return tables()[0]
+def load_flagged_table() -> Codes:
+    """(TABLE_END,) uint32: as `codepoints.build_flagged_table`."""
+    return load_tables()[0]
 
 
 @cache
-def forms() -> dict[int, str]:
-    """As `look_alikes.forms`."""
+def load_forms() -> dict[int, str]:
+    """As `look_alikes.map_forms`."""
     if are_kept():
         plain = bytes(_map_table(FORMS)).decode().split(BETWEEN_FORMS)
         return dict(zip(_map_table(FORMED).tolist(), plain, strict=True))
-    return look_alikes.forms()
+    return look_alikes.map_forms()
 
 
 def compute_tables() -> Tables:
     """The tables for a text, by Python's Unicode data."""
-    return codepoints.flagged_table(), codepoints.compositions(), readings()
+    return codepoints.build_flagged_table(), codepoints.list_compositions(), build_readings()
 
 
-def _folder() -> Path:
+def _find_folder() -> Path:
     return FOLDER / f"unicode-{unicodedata.unidata_version}"
 
 
 def _map_table(name: str) -> npt.NDArray[Any]:
     # an ndarray, because slices of a memmap take longer
-    return np.asarray(np.load(_folder() / f"{name}.npy", mmap_mode="r"))
+    return np.asarray(np.load(_find_folder() / f"{name}.npy", mmap_mode="r"))
 
 
 def write_tables() -> None:
     """Write the files."""
-    _folder().mkdir(parents=True, exist_ok=True)
-    formed = look_alikes.forms()
+    _find_folder().mkdir(parents=True, exist_ok=True)
+    formed = look_alikes.map_forms()
     arrays = dict(zip(TABLES, compute_tables(), strict=True))
     arrays |= {
         FORMED: np.array(list(formed), np.uint32),
         FORMS: np.frombuffer(BETWEEN_FORMS.join(formed.values()).encode(), np.uint8),
     }
     for name, array in arrays.items():
-        np.save(_folder() / f"{name}.npy", np.ascontiguousarray(array))
+        np.save(_find_folder() / f"{name}.npy", np.ascontiguousarray(array))
 
 
 if __name__ == "__main__":

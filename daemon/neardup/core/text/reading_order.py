@@ -18,14 +18,14 @@ def overrides_direction(utf8: bytes) -> bool:
     return RIGHT_TO_LEFT.encode() in utf8 or LEFT_TO_RIGHT.encode() in utf8
 
 
-def in_reading_order(text: str) -> str:
+def put_in_reading_order(text: str) -> str:
     """A text as it is read, where characters in it override the direction up to the end of a line."""
     if RIGHT_TO_LEFT not in text and LEFT_TO_RIGHT not in text:
         return text
-    return OVERRIDDEN.sub(lambda run: as_read(run[2], to_the_left=run[1] == RIGHT_TO_LEFT), text)
+    return OVERRIDDEN.sub(lambda run: order_lines(run[2], to_the_left=run[1] == RIGHT_TO_LEFT), text)
 
 
-def as_read(text: str, *, to_the_left: bool) -> str:
+def order_lines(text: str, *, to_the_left: bool) -> str:
     """A text whose lines are shown in one direction -> its lines as they are read, each in its own direction."""
     return "\n".join(_reverse(line) if _is_shown_reversed(line, to_the_left) else line for line in text.split("\n"))
 

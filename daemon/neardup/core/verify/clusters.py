@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from operator import itemgetter
 from typing import Literal, NamedTuple, get_args
 
-from neardup.core.publication_order import earliest, sort_key
+from neardup.core.publication_order import find_earliest, sort_key
 from neardup.records import is_work
 
 Edge = tuple[int, int, float]  # two stories and their similarity, 0 to 1
@@ -95,7 +95,7 @@ def _describe_cluster(members: list[int], published: Mapping[int, int | None], e
     weakest = min(edges, key=itemgetter(2, 0, 1))
     ends = min(end, other_end), max(end, other_end)
     undated = sum(time is None for time in times.values())
-    return Cluster(tuple(stories), weakest, ends, steps, undated, earliest(times))
+    return Cluster(tuple(stories), weakest, ends, steps, undated, find_earliest(times))
 
 
 def _furthest(start: int, neighbours: Mapping[int, list[int]]) -> tuple[int, int]:

@@ -14,7 +14,7 @@ import numpy.typing as npt
 
 from neardup.core.fingerprint.minhash import agreeing, estimated_jaccard, signature_rows
 from neardup.core.fingerprint.word_hashes import MIN_SHARED, Hashes, PassageHashes
-from neardup.core.text.scripts import script_of_most
+from neardup.core.text.scripts import find_script_of_most
 from neardup.core.verify import skeletons
 from neardup.core.verify.alignment import NO_HASHES, Mask, copied_pairs, words_in_common
 from neardup.core.verify.longest_run import longest_run
@@ -419,7 +419,9 @@ def _with_extra(signals: Signals, extra: Mapping[str, float], longest_run_words:
 
 def _script_of(text: Text, mask: Mask) -> str | None:
     """The script of most letters of some words of a text."""
-    return script_of_most(b" ".join(word for word, is_meant in zip(text.words, mask, strict=True) if is_meant).decode())
+    return find_script_of_most(
+        b" ".join(word for word, is_meant in zip(text.words, mask, strict=True) if is_meant).decode()
+    )
 
 
 def _if_recorded(assessment: Assessment) -> Assessment | None:

@@ -20,9 +20,9 @@ from neardup.core.fingerprint.rare_pairs import rare_pairs
 from neardup.core.fingerprint.skeleton import Skeleton, skeleton_of
 from neardup.core.fingerprint.word_hashes import Hashes, PassageHashes
 from neardup.core.native.fingerprint import HashedText
-from neardup.core.text.disguise import text_marks
+from neardup.core.text.disguise import mark_text
 from neardup.core.text.normalize import Located, locate_words
-from neardup.core.text.scripts import Characters, characters, script_of_most
+from neardup.core.text.scripts import Characters, count_characters, find_script_of_most
 from neardup.core.verify.alignment import sampled_passages
 from neardup.core.verify.sets import Pairs
 from neardup.core.verify.skeletons import Grams, distinct_grams
@@ -63,12 +63,12 @@ class Text:
     @cached_property
     def counts(self) -> Characters:
         """The counts of its characters."""
-        return characters(self.given)
+        return count_characters(self.given)
 
     @cached_property
     def marks(self) -> Marks:
         """What is unusual about the page and about the text."""
-        return self.page_marks + text_marks(self.given, self.counts)
+        return self.page_marks + mark_text(self.given, self.counts)
 
     # What a text is looked up by.
 
@@ -136,7 +136,7 @@ class Text:
     @cached_property
     def script(self) -> str | None:
         """The script of most letters of the normalised text, as `core.text.scripts` finds it."""
-        return script_of_most(self.normalised.decode(errors="replace"))
+        return find_script_of_most(self.normalised.decode(errors="replace"))
 
     def prepare(self) -> Self:
         """The text itself, with all that a check needs made, by the native core, which holds up no other thread."""

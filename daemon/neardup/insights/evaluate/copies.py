@@ -14,7 +14,7 @@ from tempfile import TemporaryDirectory
 import numpy as np
 
 from neardup.config import Config
-from neardup.core.intervals import share
+from neardup.core.intervals import estimate_share
 from neardup.core.languages import SHIPPED
 from neardup.core.verify.tiers import kinds
 from neardup.insights.evaluate import precision
@@ -74,15 +74,15 @@ def _recall(measured: Sequence[Measured]) -> Iterator[Facts]:
                     "language": language,
                     "edit": copy.name,
                     "n": n,
-                    **{kind: asdict(share(flagged[kind], n)) for kind in kinds()},
-                    ALL: asdict(share(n - flagged[None], n)),
+                    **{kind: asdict(estimate_share(flagged[kind], n)) for kind in kinds()},
+                    ALL: asdict(estimate_share(n - flagged[None], n)),
                 }
 
 
 def _false_flags(measured: Sequence[Measured]) -> Iterator[Facts]:
     for language, some in _with_all(measured):
         pairs = sum(corpus.cross_pairs for corpus in some)
-        false = share(sum(len(corpus.false_flags) for corpus in some), pairs)
+        false = estimate_share(sum(len(corpus.false_flags) for corpus in some), pairs)
         yield {
             "language": language,
             "pairs": pairs,
@@ -109,8 +109,8 @@ def _thresholds(measured: Sequence[Measured]) -> Iterator[Facts]:
             "threshold": threshold,
             **{
                 score: {
-                    "recall": asdict(share(right[n], copies)),
-                    "precision": asdict(share(right[n], right[n] + wrong[n])),
+                    "recall": asdict(estimate_share(right[n], copies)),
+                    "precision": asdict(estimate_share(right[n], right[n] + wrong[n])),
                 }
                 for n, score in enumerate(SCORES)
             },

@@ -14,7 +14,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 from neardup.core.text.codepoints import BA, CHILLU, NUKTAS
-from neardup.core.text.normalize import tokens
+from neardup.core.text.normalize import tokenize
 from neardup.records import Language
 
 SIGNS = string.punctuation + "।॥‘’“”«»…–—·\u200b\ufeff"  # may begin or end a word
@@ -149,7 +149,7 @@ def nfkc(text: str, others: OtherStories, rng: random.Random) -> str | None:
     """Apply NFKC to each line, unless it changes the words of the line: ½ would become 1⁄2, and ª would become a."""
     lines = [(line, unicodedata.normalize("NFKC", line)) for line in text.splitlines(keepends=True)]
     return _keep_if_changed(
-        text, "".join(new if new == line or tokens(new) == tokens(line) else line for line, new in lines)
+        text, "".join(new if new == line or tokenize(new) == tokenize(line) else line for line, new in lines)
     )
 
 

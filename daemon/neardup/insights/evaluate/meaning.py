@@ -13,9 +13,9 @@ from typing import NamedTuple
 import numpy as np
 
 from neardup.config import Config
-from neardup.core.text.chunks import chunks
+from neardup.core.text.chunks import cut_chunks
 from neardup.core.text.extraction import Extraction
-from neardup.core.text.html import visible_text
+from neardup.core.text.html import extract_visible_text
 from neardup.errors import Misuse
 from neardup.insights.evaluate.tables import Facts, Table, decimal
 from neardup.ledger import Ledger, files, meaning_flags
@@ -183,7 +183,7 @@ async def sample_margins(parts: Parts) -> list[tuple[SamplePair, float]]:
 
 async def _sample(parts: Parts, story_id: str, language: Language) -> _Sample:
     page = (SAMPLES / "stories" / language / f"{story_id}.html").read_text(encoding="utf-8")
-    embedded = await parts.embedder.embed(chunks(visible_text(page, STORY)))
+    embedded = await parts.embedder.embed(cut_chunks(extract_visible_text(page, STORY)))
     centring = await parts.vectors.do(vectors.read_centring)
     code = codes_of(vectors.story_vector(embedded, language, centring)[None])
     [nearest] = await parts.vectors.do(neighbours.find_nearest, code)

@@ -18,8 +18,8 @@ from msgspec.structs import replace
 from neardup.app import App, open_app, run_once
 from neardup.config import Config, Content, Detection, Export, Extract, Index, Ledger, Source
 from neardup.core.text.extraction import Extraction
-from neardup.core.text.html import page_text
-from neardup.core.text.normalize import tokens
+from neardup.core.text.html import extract_page_text
+from neardup.core.text.normalize import tokenize
 from neardup.core.verify.scores import NEAR_MISS
 from neardup.insights.evaluate.corpus import Corpus, write_manifest
 from neardup.insights.evaluate.disguises import DISGUISED_EDITS
@@ -245,9 +245,9 @@ def _false_flags(flagged: Iterable[Pair], corpus: Corpus, folder: Path) -> list[
     def words_of(place: int) -> list[bytes]:
         story = corpus.stories[place]
         if story.copy and story.copy.name in DISGUISED:  # its words are compared as the others have them
-            return tokens(corpus.originals[story.origins[0]].text)
+            return tokenize(corpus.originals[story.origins[0]].text)
         page = (folder / "html" / f"{corpus.first + place}.html").read_bytes()
-        return tokens(page_text(page, None, Extraction()))
+        return tokenize(extract_page_text(page, None, Extraction()))
 
     false_flags = []
     for pair in sorted(flagged, key=lambda pair: (pair.a, pair.b)):

@@ -6,7 +6,7 @@ from contextlib import closing
 from dataclasses import asdict
 from pathlib import Path
 
-from neardup.core.intervals import share
+from neardup.core.intervals import estimate_share
 from neardup.insights.evaluate.tables import ALL, Facts, Table, decimal, interval
 from neardup.ledger import read, translate_errors, verdicts
 from neardup.records import DECIDING
@@ -30,7 +30,7 @@ def precision_by_verdicts(db: sqlite3.Connection) -> list[Facts]:
 
 
 def _with_precision(row: Facts) -> Facts:
-    right = asdict(share(row["judged"] - row["not_similar"], row["judged"]))
+    right = asdict(estimate_share(row["judged"] - row["not_similar"], row["judged"]))
     return {
         **{name: row[name] for name in ("language", "kind", "judged", *DECIDING)},
         "precision": right["share"],

@@ -9,7 +9,7 @@ from itertools import chain
 from pathlib import Path
 from typing import Any
 
-from neardup.core.intervals import share
+from neardup.core.intervals import estimate_share
 from neardup.core.verify.tiers import PARTIAL, SIMILAR, kinds
 from neardup.errors import Misuse
 from neardup.insights.evaluate import precision
@@ -150,16 +150,16 @@ def score_flags(db: sqlite3.Connection, labels: Mapping[Pair, Label]) -> dict[st
                 "language": language,
                 "kind": kind,
                 "flagged_as": {k: flagged_as[language, kind, k] for k in kinds() if flagged_as[language, kind, k]},
-                **asdict(share(found[language, kind], n)),
+                **asdict(estimate_share(found[language, kind], n)),
             }
             for (language, kind), n in sorted(groups.items())
         ],
-        "recall_of_all": asdict(share(found.total(), groups.total())),
+        "recall_of_all": asdict(estimate_share(found.total(), groups.total())),
         "precision": [
-            {"language": language, **asdict(share(n - false_by_language[language], n))}
+            {"language": language, **asdict(estimate_share(n - false_by_language[language], n))}
             for language, n in sorted(by_language.items())
         ],
-        "precision_of_all": asdict(share(len(flags) - len(false), len(flags))),
+        "precision_of_all": asdict(estimate_share(len(flags) - len(false), len(flags))),
         "verdicts": precision_by_verdicts(db),
         "misses": [_miss(pair, wanted[pair], languages) for pair in _worst(wanted, flags)],
         "false_flags": [

@@ -8,7 +8,7 @@ from typing import Any, NamedTuple
 
 from aiohttp import web
 
-from neardup.core.text.chunks import chunks
+from neardup.core.text.chunks import cut_chunks
 from neardup.core.verify.tiers import kinds_of_meaning
 from neardup.errors import Conflict
 from neardup.ledger import meaning_flags, verdicts
@@ -125,7 +125,7 @@ def _meaning_pair(db: sqlite3.Connection, pair: Pair, queue: MeaningQueue) -> Me
 async def _align_chunks(desk: Desk, found: MeaningPair) -> list[AlignedChunks]:
     row, sides = found.row, ("matched_id", "story_id")
     loaded = await asyncio.gather(*(load_text(desk, found.stories[row[side]]) for side in sides))
-    matched, story = (chunks(side.text.written) if isinstance(side, LoadedStory) else [] for side in loaded)
+    matched, story = (cut_chunks(side.text.written) if isinstance(side, LoadedStory) else [] for side in loaded)
     is_swapped = row["matched_id"] != row["a"]
     aligned = list[AlignedChunks]()
     for place_a, place_b, cosine in json.loads(row["chunks"]):

@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 
 from aiohttp import web
 
-from neardup.core.text.normalize import tokens
+from neardup.core.text.normalize import tokenize
 from neardup.errors import NeardupError
 from neardup.ledger import authors, flags, stories
 from neardup.moderation.desk.pages import author_url, page, require_moderator
@@ -45,7 +45,7 @@ async def show(request: web.Request) -> web.StreamResponse:
     """GET /search?q=: leads to a story or an author if nothing else is found by this id."""
     require_moderator(request)
     desk, text = desk_of(request), request.query.get("q", "").strip()[:MAX_LENGTH]
-    words = tokens(text)
+    words = tokenize(text)
     story, has_author = await desk.ledger.read(_by_id, text)
     titled, is_whole = await desk.titles.search(text, MOST_TITLES)
     holders = await _holders(desk, words) if len(words) >= LEAST_WORDS else None
