@@ -14,7 +14,7 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from typing import Any
 
-from neardup.ledger import languages, named_rows, now_ms, transaction
+from neardup.ledger import languages, named_rows, names, now_ms, transaction, webhook_events
 from neardup.ledger.story_rows import pack_id
 from neardup.records import Language, rfc3339
 
@@ -190,21 +190,56 @@ def list_repeat_offenders(db: sqlite3.Connection, *, limit: int, offset: int = 0
 
 def hide(db: sqlite3.Connection, author_id: str, note: str, moderator: str) -> None:
     """Ask the platform to hide the undecided stories of an author; does nothing where that was asked before."""
+    now = now_ms()
     with transaction(db):
-        db.execute(
+        is_new = db.execute(
             "INSERT INTO hidden_authors (author, note, moderator, hidden_at) VALUES (?, ?, ?, ?)"
             " ON CONFLICT DO NOTHING",
-            (pack_id(author_id), note, moderator, now_ms()),
-        )
+            (pack_id(author_id), note, moderator, now),
+        ).rowcount
+        if is_new:
+            _announce(db, {"at": rfc3339(now), "event": "hide", "by": moderator, "author": author_id, "note": note})
 
 
 def show(db: sqlite3.Connection, author_id: str, moderator: str) -> None:
     """Take back that an author's stories are hidden; does nothing where they are not."""
+    now = now_ms()
     with transaction(db):
-        db.execute(
+        is_changed = db.execute(
             "UPDATE hidden_authors SET shown_at = ?, shown_by = ? WHERE author = ? AND shown_at IS NULL",
-            (now_ms(), moderator, pack_id(author_id)),
-        )
+            (now, moderator, pack_id(author_id)),
+        ).rowcount
+        if is_changed:
+            _announce(db, {"at": rfc3339(now), "event": "show", "by": moderator, "author": author_id, "note": ""})
+
+
+def _announce(db: sqlite3.Connection, event: dict[str, Any]) -> None:
+    """Have it posted that an author is hidden or shown, with his undecided stories, if verdicts have a webhook."""
+    if webhook_events.is_wanted(db, webhook_events.VERDICTS):
+        stories = list(names.shown_ids(db, list_undecided(db, event["author"])).values())
+        webhook_events.announce(db, webhook_events.VERDICTS, event | {"stories": stories})
+
+
+def list_undecided(db: sqlite3.Connection, author_id: str) -> list[int]:
+    """The stories of an author with an open flag of which they may be the later story, in ascending order."""
+    rows = db.execute(
+        f"SELECT DISTINCT story_id FROM author_flags WHERE author = ? AND {OTHERS} AND status = '{OPEN}'"
+        " AND is_later IS NOT FALSE ORDER BY story_id",
+        (pack_id(author_id),),
+    )
+    return [story_id for (story_id,) in rows]
+
+
+def list_hidden(db: sqlite3.Connection) -> list[sqlite3.Row]:
+    """The authors whose undecided stories are hidden now, the latest first.
+
+    Columns: author, note, moderator, hidden_at.
+    """
+    return named_rows(
+        db,
+        "SELECT CAST(author AS TEXT) AS author, note, moderator, hidden_at FROM hidden_authors WHERE shown_at IS NULL"
+        " ORDER BY hidden_at DESC, hiding_id DESC",
+    ).fetchall()
 
 
 def list_hidings(db: sqlite3.Connection, author_id: str) -> list[sqlite3.Row]:

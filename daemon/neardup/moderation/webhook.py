@@ -143,7 +143,21 @@ def complaint_line(event: Mapping[str, Any]) -> str:
     return f"neardup: complaint {event['complaint']} about story {event['story_id']}: {step}, {ends}"
 
 
-LINES = {"verdict": verdict_line, "undo": verdict_line, "flags": flags_line, "complaint": complaint_line}
+def hiding_line(event: Mapping[str, Any]) -> str:
+    """`neardup: Asha asks to hide 3 stories of author 7`, or to show them again."""
+    number = len(event["stories"])
+    stories = f"{number:,} {'story' if number == 1 else 'stories'} of author {event['author']}"
+    return f"neardup: {event['by']} asks to {event['event']} {stories}{' again' if event['event'] == 'show' else ''}"
+
+
+LINES = {
+    "verdict": verdict_line,
+    "undo": verdict_line,
+    "hide": hiding_line,
+    "show": hiding_line,
+    "flags": flags_line,
+    "complaint": complaint_line,
+}
 
 
 def summary_line(command: str, status: str, facts: dict[str, Any], file: str | None) -> str:

@@ -1,5 +1,6 @@
 """Laws of the desk's JSON API: rights, leases and conflicts are those of the pages, and failures are problems."""
 
+import json
 import sqlite3
 from collections.abc import AsyncIterator, Iterator
 from contextlib import closing
@@ -9,9 +10,10 @@ from typing import Any
 import pytest
 from neardup.core.columns import NONE_MADE
 from neardup.core.verify.tiers import EXACT, TRANSLATED
-from neardup.ledger import connect, marks, meaning_flags
+from neardup.ledger import connect, marks, meaning_flags, webhook_events
 from neardup.ledger.meaning_flags import ChunkPair, MeaningFlag
 from neardup.moderation.desk.moderators import Moderator, Right, new_token
+from neardup.moderation.webhook import LINES
 from neardup.records import Mark, MarkReason, Skip, Skipped, Story
 
 from tests.support.builders import flag_pair
@@ -137,6 +139,31 @@ async def test_rights_leases_and_conflicts_are_those_of_the_pages(
     for path in ("/api/cases", "/api/cases/1", "/api/decisions/1"):
         assert problem(await callers[""].get(path)) == (401, "unauthenticated")
     assert problem(await callers[""].post("/api/cases/1/verdict", body)) == (401, "unauthenticated")
+
+
+async def test_an_author_is_hidden_and_shown_and_each_is_an_event(
+    callers: dict[str, Caller], ledger: sqlite3.Connection
+) -> None:
+    ledger.execute("UPDATE stories SET author_id = 9 WHERE id IN (3, 12)")
+    webhook_events.subscribe(ledger, [webhook_events.VERDICTS])
+    for name, status, body in (("", 401, {}), ("Kamala", 403, {}), ("Ravi", 403, {}), ("Asha", 422, {"why": "x"})):
+        assert (await callers[name].post("/api/authors/9/hide", body))[0] == status, name
+    for _ in range(2):
+        status, found = await callers["Asha"].post("/api/authors/9/hide", {"note": "नोट"})
+        [hidden] = found["authors"]
+        assert (status, hidden["author_id"], hidden["stories"], hidden["note"]) == (200, "9", [3, 12], "नोट")
+    assert (await callers["Kamala"].get("/api/hidden"))[1] == found
+    for _ in range(2):
+        assert (await callers["Asha"].post("/api/authors/9/show", {}))[1] == {"authors": []}
+    posted = [json.loads(event) for (event,) in ledger.execute("SELECT event FROM webhook_events ORDER BY event_id")]
+    assert [(event["event"], event["by"], event["stories"]) for event in posted] == [
+        ("hide", "Asha", [3, 12]),
+        ("show", "Asha", [3, 12]),
+    ], "what changed nothing is no event"
+    assert [LINES[event["event"]](event) for event in posted] == [
+        "neardup: Asha asks to hide 2 stories of author 9",
+        "neardup: Asha asks to show 2 stories of author 9 again",
+    ]
 
 
 async def test_what_is_wrong_is_a_problem(callers: dict[str, Caller], ledger: sqlite3.Connection) -> None:

@@ -7,6 +7,9 @@ POST /api/cases/ID/verdict      give one verdict on the open pairs of the case, 
 POST /api/cases/ID/reopen       take back the verdicts on the case, for a reason
 GET  /api/decisions/N           a decision
 POST /api/decisions/N/undo      undo it
+GET  /api/hidden                the authors whose undecided stories the platform is asked to hide, and these stories
+POST /api/authors/ID/hide       ask for that, for a reason
+POST /api/authors/ID/show       take it back
 
 Translated and retold pairs have addresses of their own, as they are no flags:
 
@@ -28,7 +31,7 @@ from pydantic import AfterValidator, BaseModel, ConfigDict, Field
 
 from neardup.http.problems import UNAUTHENTICATED, ProblemType, Refused
 from neardup.http.requests import BODY_SECONDS, expect_json, holder_of_token, parse_json, read_body
-from neardup.ledger import case_queue, cases, flags, meaning_flags, names, verdicts
+from neardup.ledger import authors, case_queue, cases, flags, meaning_flags, names, verdicts
 from neardup.ledger.case_queue import Counts
 from neardup.ledger.cases import Lease
 from neardup.ledger.marks import of_stories
@@ -193,6 +196,14 @@ class ReopenBody(Body):
     note: Annotated[Note, Field(min_length=1)]
 
 
+class HidingBody(BaseModel):
+    """The reason why an author's stories are hidden, or shown again."""
+
+    model_config = ConfigDict(frozen=True, extra="forbid")
+
+    note: Note = ""
+
+
 async def list_cases(request: web.Request) -> web.Response:
     """GET /api/cases."""
     moderator, desk = authorize(request), desk_of(request)
@@ -247,6 +258,45 @@ async def undo_decision(request: web.Request) -> web.Response:
     return await _answer_object(request, decision_object, done, NO_DECISION)
 
 
+async def list_hidden(request: web.Request) -> web.Response:
+    """GET /api/hidden."""
+    authorize(request)
+    return web.json_response({"authors": await desk_of(request).ledger.read(_list_hidden)})
+
+
+async def hide_author(request: web.Request) -> web.Response:
+    """POST /api/authors/ID/hide."""
+    return await _change_hiding(request, deciding.hide_author)
+
+
+async def show_author(request: web.Request) -> web.Response:
+    """POST /api/authors/ID/show."""
+    return await _change_hiding(request, deciding.show_author)
+
+
+async def _change_hiding(
+    request: web.Request, work: Callable[[sqlite3.Connection, str, NewVerdict], None]
+) -> web.Response:
+    moderator, body = authorize(request), await body_of(request, HidingBody)
+    given = NewVerdict(Verdict.REOPENED, body.note, moderator, "")
+    await desk_of(request).ledger.write(work, request.match_info["author"], given)
+    desk_of(request).wake_posting.set()
+    return await list_hidden(request)
+
+
+def _list_hidden(db: sqlite3.Connection) -> list[Json]:
+    return [
+        {
+            "author_id": row["author"],
+            "note": row["note"],
+            "moderator": row["moderator"],
+            "hidden_at": rfc3339(row["hidden_at"]),
+            "stories": list(names.shown_ids(db, authors.list_undecided(db, row["author"])).values()),
+        }
+        for row in authors.list_hidden(db)
+    ]
+
+
 def authorize(request: web.Request) -> Moderator:
     """The moderator whose token a request brings.  Raises Refused."""
     desk = desk_of(request)
@@ -299,6 +349,9 @@ ROUTES = (
     web.post("/api/cases/{story}/reopen", reopen_case),
     web.get("/api/decisions/{decision}", show_decision),
     web.post("/api/decisions/{decision}/undo", undo_decision),
+    web.get("/api/hidden", list_hidden),
+    web.post("/api/authors/{author}/hide", hide_author),
+    web.post("/api/authors/{author}/show", show_author),
 )
 
 

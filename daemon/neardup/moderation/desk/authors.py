@@ -117,6 +117,7 @@ async def _write(
     if isinstance(given, web.Response):
         return given
     await desk_of(request).ledger.write(work, author_id, given)
+    desk_of(request).wake_posting.set()
     raise web.HTTPSeeOther(author_url(author_id))
 
 
