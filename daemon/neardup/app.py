@@ -202,6 +202,16 @@ def make_complaints(
     return Complaints(read_with, write_with, pool, opened or open_own, config.detection, days, max_bytes)
 
 
+@asynccontextmanager
+async def open_complaints(config: Config) -> "AsyncIterator[Complaints]":
+    """What receives complaints, for a command.  Raises as `open_checker` does."""
+    from neardup.pages.text_cache import Texts
+
+    async with aclosing(open_readers(config)) as pool, open_posting_app(config) as app:
+        checker = checker_of(app, Texts(pool.read_to_compare))
+        yield make_complaints(config, app.reader.do, app.ledger.do, pool, lambda: nullcontext(checker))
+
+
 def make_http_service(
     config: Config, stop: asyncio.Event, announce: Callable[[str], None] = lambda _: None
 ) -> "Service":

@@ -24,7 +24,7 @@ from neardup.core.page import read_file
 from neardup.core.text.extraction import Extraction
 from neardup.core.verify.text import Text
 from neardup.errors import Misuse
-from neardup.ledger import connect, marks, runs, verdicts
+from neardup.ledger import complaints, connect, marks, runs, verdicts
 from neardup.moderation.case_file import (
     CaseFile,
     digest_of,
@@ -40,6 +40,7 @@ from neardup.moderation.case_file import (
 from neardup.query.evidence import LoadedStory
 from neardup.records import Language, Mark, MarkReason, Skip, Skipped, Story, Verdict, percent
 
+from tests.support.complaints import CONTACT, PERSON, STATEMENT, put_complaint
 from tests.support.copying_story import CopiedFrom, write_copying_story
 from tests.support.desk_client import get, named_client
 from tests.support.languages import HINDI, MALAYALAM, SAMPLED, TEXTS, URDU
@@ -215,6 +216,17 @@ async def test_file_names_the_marks_of_the_story(folder: Path) -> None:
             assert ("Marks of the page: hidden text 63\N{NO-BREAK SPACE}%, read in part." in shown) == bool(given), (
                 given
             )
+
+
+async def test_file_has_the_complaints_and_does_not_name_who_complained(folder: Path) -> None:
+    with closing(connect(folder / "neardup.db")) as db:
+        number = put_complaint(db, 1029, 1027)
+        complaints.log_answer(db, number, "author", None, "मैंने लिखा")
+        complaints.close(db, number, complaints.UPHELD, "Asha", "taken down")
+    shown = unescape(render_html(await filed(folder, 1029), SHIPPED))
+    for words in (STATEMENT, "Answer of the author", "मैंने लिखा", "upheld", "taken down", "Compared with the original"):
+        assert words in shown, words
+    assert PERSON not in shown and CONTACT not in shown
 
 
 async def test_story_without_sources_has_a_file_but_no_notice(folder: Path) -> None:

@@ -25,6 +25,7 @@ from neardup.moderation.templating import language_name
 from neardup.records import Mark, MarkReason, Skip, Skipped, Story, Verdict
 from selectolax.lexbor import LexborHTMLParser
 
+from tests.support.complaints import put_complaint
 from tests.support.copying_story import CopiedFrom, write_copying_story
 from tests.support.desk_client import OPEN, TOKEN, desk, named_client
 from tests.support.desk_corpus import prose
@@ -48,6 +49,8 @@ PAGES = {
     "author": "/author/copier",
     "authors": "/authors",
     "decisions": "/decisions",
+    "complaints": "/complaints",
+    "complaint": "/complaint/1",
     "statistics": "/statistics",
     "second review": "/second",
     "blind pair": "/pair/2000/2001?blind=1",
@@ -139,6 +142,7 @@ def ledger(tmp_path: Path) -> Iterator[sqlite3.Connection]:
         write_copying_story(tmp_path, db, 1003, HINDI, story, sources, title="कहानी")
         write_copying_story(tmp_path, db, 2001, HINDI, TEXTS[2], [CopiedFrom(TEXTS[2], [(0, 0, 200)])])
         give_verdict(db, [(2000, 2001)], Verdict.PLAGIARISM)
+        put_complaint(db, 1003, 1001)
         listed = Story(1003, HINDI, author_id="copier")
         found = tuple(Mark(reason, "63 %") for reason in MarkReason)
         mark_table.put(db, NONE_MADE, [Skipped(listed, Skip.UNCHANGED, marks=found)])

@@ -1,5 +1,6 @@
-"""The commands of moderators: `export`, `case`, `verdicts`, `review`, `suspects`."""
+"""The commands of moderators: `export`, `case`, `verdicts`, `review`, `suspects`, `complaints`."""
 
+import csv
 import json
 import sys
 from collections import Counter
@@ -26,7 +27,7 @@ from neardup.cli.command import (
 )
 from neardup.core.verify import tiers
 from neardup.core.verify.clusters import POLICIES
-from neardup.errors import Misuse
+from neardup.errors import Fatal, Misuse
 from neardup.option_values import FORMATS
 from neardup.records import DECIDING, MarkReason, readable_time, rfc3339
 
@@ -37,6 +38,7 @@ if TYPE_CHECKING:
 
     from neardup.config import Config
     from neardup.core.verify.clusters import Policy
+    from neardup.ledger.complaints import Complaint
     from neardup.ledger.flags import Selection
     from neardup.ledger.marks import MarkedAuthor, MarkedStory
     from neardup.moderation.case_file import CaseFile
@@ -424,6 +426,90 @@ def _authors_table(authors: "Sequence[MarkedAuthor]") -> "Table":
         name = "not known" if author.author_id is None else plain(author.author_id)
         table.add_row(Text(name), f"{author.stories:,}", output.by_reason(Counter(author.reasons)))
     return table
+
+
+COMPLAINT_COLUMNS = ("story_id", "complainant", "contact", "statement")
+MORE_COMPLAINT_COLUMNS = ("original_id", "original_text", "author_id")
+
+
+@command
+@click.option(
+    "--add", "path", type=click.Path(path_type=Path), metavar="FILE", help="Record the complaints of a CSV file."
+)
+@click.option("--closed", is_flag=True, help="List the closed ones, the last one first.")
+@json_option
+def complaints_(config: "Config", path: Path | None, *, closed: bool, as_json: bool) -> None:
+    """List the open complaints, the next deadline first, or record those of a CSV file.
+
+    The file has the columns story_id, complainant, contact and statement, and may have original_id, original_text and
+    author_id.  A row that is refused is named, and the others are recorded.
+    """
+    from neardup.ledger import complaints, read, snapshot, translate_errors
+
+    if path is not None:
+        if refused := run_async(lambda _: _add_complaints(config, _read_complaints(path))):
+            raise Fatal(f"--add: {refused:,} {'row' if refused == 1 else 'rows'} of {path} refused")
+        return
+    with closing(read(config.ledger.path)) as db, translate_errors(config.ledger.path), snapshot(db):
+        listed = complaints.list_complaints(db, closed=closed)
+    if as_json:
+        click.echo(json.dumps(list(map(_complaint_record, listed)), ensure_ascii=False))
+        return
+    for complaint in listed:
+        ends = f"due {readable_time(rfc3339(complaint.due_at))}" if complaint.is_open else f"{complaint.outcome}"
+        click.echo(f"{complaint.number}  story {complaint.shown}  {ends}")
+    if not listed:
+        click.echo(f"No {'closed' if closed else 'open'} complaints.")
+
+
+def _complaint_record(complaint: "Complaint") -> dict[str, object]:
+    """A complaint as a JSON object, without the complainant."""
+    times = {name: rfc3339(getattr(complaint, name)) for name in ("received_at", "due_at", "closed_at")}
+    shown = {"story_id": complaint.shown, "original_id": complaint.original_shown}
+    names = ("number", "statement", "evidence", "outcome")
+    return {name: getattr(complaint, name) for name in names} | shown | times
+
+
+def _read_complaints(path: Path) -> list[dict[str, str]]:
+    """The rows of a CSV file.  Raises Misuse."""
+    try:
+        with path.open(encoding="utf-8-sig", newline="") as file:
+            reader = csv.DictReader(file, restval="", strict=True)
+            rows, columns = list(reader), reader.fieldnames or []
+    except OSError as error:
+        raise Misuse(f"--add: cannot read {path}: {error.strerror}") from None
+    except (csv.Error, UnicodeDecodeError) as error:
+        raise Misuse(f"--add: {path} is no CSV in UTF-8: {error}") from None
+    if missing := [name for name in COMPLAINT_COLUMNS if name not in columns]:
+        raise Misuse(f"--add: {path} has no column {', '.join(missing)}")
+    if unknown := [name for name in columns if name not in COMPLAINT_COLUMNS + MORE_COMPLAINT_COLUMNS]:
+        raise Misuse(f"--add: {path} has an unknown column {', '.join(unknown)}")
+    if any(None in row for row in rows):
+        raise Misuse(f"--add: {path} has a row with more cells than columns")
+    return rows
+
+
+async def _add_complaints(config: "Config", rows: "Sequence[Mapping[str, str]]") -> int:
+    """Record each row; returns how many are refused."""
+    from neardup.app import open_complaints
+    from neardup.query.complaints import ComplaintRefused, GivenComplaint, receive
+    from neardup.source.parse import id_of
+
+    refused = 0
+    async with open_complaints(config) as parts:
+        for n, row in enumerate(rows, 2):  # as an editor counts the lines, the head being the first
+            story, complainant, contact, statement = (row[name] for name in COMPLAINT_COLUMNS)
+            original, text, author = (row.get(name) or None for name in MORE_COMPLAINT_COLUMNS)
+            try:
+                original_id = None if original is None else id_of(original)
+                given = GivenComplaint(id_of(story), complainant, contact, statement, original_id, text, author)
+                made = await receive(parts, given)
+            except (ComplaintRefused, ValueError) as error:
+                refused += 1
+                click.echo(f"row {n}: {error}", err=True)
+            else:
+                click.echo(f"row {n}: complaint {made.number}, due {readable_time(rfc3339(made.due_at))}")
+    return refused
 
 
 def _table(*columns: str) -> "Table":

@@ -37,6 +37,7 @@ COMMANDS = {
     "verify-proof": ("ask", "Verify what `neardup proof` printed to FILE; needs no ledger and no network"),
     "case": ("decide", "Write the case file of a story, or the notice to its author"),
     "verdicts": ("decide", "Print every verdict and undo, in the order of time, as JSON lines"),
+    "complaints": ("decide", "List the open complaints, the next deadline first, or record those of a CSV file"),
     "export": ("decide", "Write the flagged pairs, the most severe first, or the stories that copy"),
     "review": ("decide", "Serve the review desk, a web page where moderators decide the flagged cases"),
     "suspects": ("decide", "List the marked stories, those marked last first, or count them by author"),

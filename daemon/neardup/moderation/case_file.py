@@ -22,7 +22,8 @@ from neardup.core.fingerprint.word_hashes import PassageHashes
 from neardup.core.languages import Languages
 from neardup.core.publication_order import Dates
 from neardup.errors import Misuse, needs_extra
-from neardup.ledger import flags, marks, passages, similarities, verdicts
+from neardup.ledger import complaints, flags, marks, passages, similarities, verdicts
+from neardup.ledger.complaints import Complaint
 from neardup.ledger.flags import Selection
 from neardup.ledger.similarities import Similarity, Source
 from neardup.ledger.verdicts import Event
@@ -66,6 +67,7 @@ class CaseRecord:
     events: list[Event]
     common: Mapping[Language, PassageHashes]
     marks: Marks
+    complaints: tuple[Complaint, ...]
 
 
 @dataclass(frozen=True, slots=True)
@@ -120,6 +122,7 @@ class CaseFile:
     more_others: int
     events: tuple[Event, ...]
     marks: Marks
+    complaints: tuple[Complaint, ...]
 
     @property
     def verdicts(self) -> list[Event]:
@@ -152,6 +155,7 @@ def read_case_record(db: sqlite3.Connection, story_id: int) -> CaseRecord | None
         verdicts.events_on_story(db, story_id),
         {language: passages.common_of_language(db, language) for language in spoken},
         marks.of_stories(db, [story_id]).get(story_id, ()),
+        tuple(complaints.of_stories(db, [story_id])),
     )
 
 
@@ -200,6 +204,7 @@ def _compose(record: CaseRecord, config: Config, texts: Mapping[int, LoadedStory
         len(record.others[LISTED_OTHERS:]),
         tuple(record.events),
         record.marks,
+        record.complaints,
     )
 
 

@@ -24,13 +24,17 @@ from neardup.moderation.wording import (
     counted_stories,
     dates_of,
     dates_of_row,
+    describe_evidence,
     describe_mark,
     describe_row_order,
     describe_signals,
     describe_source_order,
     list_dates,
+    list_evidence,
     name_mark,
+    name_outcome,
     name_status,
+    name_step,
     name_verdict,
 )
 from neardup.records import Language, percent, rfc3339
@@ -162,6 +166,7 @@ def inline_assets(languages: Languages) -> InlineAssets:
 
 
 FILTERS = {
+    "rfc3339": rfc3339,
     "visible": visible,
     "isolate": isolate,
     "percent": lambda share: percent(share).replace(" ", "\N{NO-BREAK SPACE}"),
@@ -184,9 +189,13 @@ GLOBALS: dict[str, Any] = {
     "counted_marked": counted_marked,
     "counted_pairs": counted_pairs,
     "counted_stories": counted_stories,
+    "describe_evidence": describe_evidence,
     "describe_mark": describe_mark,
+    "list_evidence": list_evidence,
     "name_mark": name_mark,
+    "name_outcome": name_outcome,
     "name_status": name_status,
+    "name_step": name_step,
     "name_verdict": name_verdict,
     "tier_of": tier_of,
     "list_dates": list_dates,

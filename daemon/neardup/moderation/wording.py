@@ -13,6 +13,7 @@ from neardup.core.publication_order import Dates, Side, find_earlier, order_of
 from neardup.core.verify.clusters import Cluster
 from neardup.core.verify.tiers import EXACT, tier_of
 from neardup.ledger.authors import History
+from neardup.ledger.complaints import DISMISSED, STORY_REMOVED, UPHELD, Step
 from neardup.ledger.similarities import Similarity, Source
 from neardup.moderation.interface import gettext, ngettext, number, translate_later
 from neardup.query.evidence import Evidence, StoryFacts
@@ -53,6 +54,25 @@ MARK_NAMES = {
     MarkReason.EMPTY: translate_later("page without text"),
     MarkReason.NOT_TEXT: translate_later("page that is no text"),
     MarkReason.OVER_BUDGET: translate_later("page that takes too long to read"),
+}
+
+OUTCOME_NAMES = {
+    UPHELD: translate_later("upheld"),
+    DISMISSED: translate_later("dismissed"),
+    STORY_REMOVED: translate_later("the story is no longer on record"),
+}
+STEP_NAMES = {
+    Step.RECEIVED: translate_later("received"),
+    Step.ACKNOWLEDGED: translate_later("acknowledged"),
+    Step.EVIDENCE_MADE: translate_later("compared"),
+    Step.EVIDENCE_FAILED: translate_later("not compared"),
+    Step.AUTHOR_ASKED: translate_later("author asked"),
+    Step.AUTHOR_ANSWERED: translate_later("answer of the author"),
+    Step.COMPLAINANT_ANSWERED: translate_later("answer of the complainant"),
+    Step.DECIDED: translate_later("decided by a verdict"),
+    Step.CLOSED: translate_later("closed"),
+    Step.REOPENED: translate_later("opened again"),
+    Step.FORGOTTEN: translate_later("complainant forgotten"),
 }
 
 
@@ -407,3 +427,64 @@ def describe_mark(mark: Mark) -> str:
 
 def counted_marked(n: int) -> str:
     return ngettext("%(n)s story with marks:", "%(n)s stories with marks:", n) % {"n": number(n)}
+
+
+# Complaints.
+
+
+def name_step(step: Step) -> str:
+    """What moderators call a step of a complaint."""
+    return gettext(STEP_NAMES[step])
+
+
+def name_outcome(outcome: str) -> str:
+    """How a complaint was closed: a verdict, or what a moderator chose."""
+    return gettext(OUTCOME_NAMES.get(outcome) or VERDICT_NAMES[Verdict(outcome)])
+
+
+def describe_evidence(evidence: Mapping[str, Any] | None) -> str:
+    """The evidence of a complaint in one line: the kind and the similarity of a copy, or that there is none."""
+    if evidence is None:
+        return gettext("not compared")
+    if evidence["kind"] is None:
+        return gettext("no copy by the configured thresholds")
+    shown = {"kind": gettext(tier_of(evidence["kind"]).label), "similarity": percent(evidence["similarity"])}
+    return gettext("%(kind)s, similarity %(similarity)s") % shown
+
+
+def list_evidence(evidence: Mapping[str, Any]) -> list[str]:
+    """The evidence of a complaint, one sentence each: with what the story was compared, what was found, and how."""
+    compared = {
+        "story": gettext("Compared with the original, word by word"),
+        "text": gettext("Compared with the text of the original, word by word"),
+        "all": gettext("Compared with all stories on record: %(n)s") % {"n": number(evidence["compared"])},
+    }
+    sentences = [compared[evidence["compared_with"]], _sentence(describe_evidence(evidence))]
+    sentences += (_sentence(_describe_match(match)) for match in evidence["matches"])
+    if evidence["near_miss"] is not None:
+        sentences.append(gettext("The nearest: %(match)s") % {"match": _describe_match(evidence["near_miss"])})
+    limits = evidence["thresholds"]
+    shares = {name: percent(limits[name]) for name in ("jaccard", "containment", "rare_share")}
+    thresholds = gettext(
+        "Thresholds: Hamming distance %(hamming)s, Jaccard similarity %(jaccard)s, containment %(containment)s, copied"
+        " words %(passage_words)s, rare words %(rare_share)s"
+    )
+    return [*sentences, thresholds % (limits | shares), *map(_sentence, evidence["reasons"])]
+
+
+def _describe_match(match: Mapping[str, Any]) -> str:
+    """A story that was compared, with the figures that are known."""
+    story = gettext("the text") if match["story_id"] is None else gettext("story %(id)s") % {"id": match["story_id"]}
+    figures = [
+        gettext("similarity %(n)s") % {"n": percent(match["similarity"])},
+        *(
+            text % {"n": shown}
+            for text, shown in (
+                (gettext("Jaccard similarity %(n)s"), match["jaccard"] and percent(match["jaccard"])),
+                (gettext("longest shared run %(n)s words"), match["longest_run_words"]),
+                (gettext("%(n)s words copied"), match["copied_words"] and number(round(match["copied_words"]))),
+            )
+            if shown
+        ),
+    ]
+    return f"{story}: {', '.join(figures)}"

@@ -75,6 +75,15 @@ UNDECIDED_CASES = Gauge(
     "Open cases that a moderator has open now, or for which the moderator asked for a second opinion",
     ["moderator"],
 )
+OPEN_COMPLAINTS = Gauge("neardup_open_complaints", "Complaints that are not closed")
+OVERDUE_COMPLAINTS = Gauge("neardup_overdue_complaints", "Open complaints whose deadline has passed")
+OLDEST_COMPLAINT = Gauge(
+    "neardup_oldest_open_complaint_age_seconds", "How long the oldest open complaint has waited; 0 if none waits"
+)
+NEXT_DEADLINE = Gauge(
+    "neardup_next_complaint_deadline_seconds",
+    "Time until the next deadline of an open complaint, negative once it has passed; +Inf if none waits",
+)
 KEPT_PAIRS = Gauge("neardup_kept_pairs", "Pairs suppressed by a verdict", ["language", "verdict"])
 IN_CONTEXT = Gauge(
     "neardup_flags_in_context",

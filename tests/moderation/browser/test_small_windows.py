@@ -17,6 +17,7 @@ from playwright.sync_api import Browser, expect
 
 from tests.moderation.browser.conftest import configured
 from tests.support.command import Neardup
+from tests.support.complaints import put_complaint
 from tests.support.copying_story import CopiedFrom, write_copying_story
 from tests.support.desk_browser import NARROW, WIDE, Desk, serving, signed_in, take_shot
 from tests.support.desk_corpus import prose, write
@@ -45,6 +46,8 @@ PAGES = {
     "author": "/author/7020",
     "authors": "/authors",
     "decisions": "/decisions",
+    "complaints": "/complaints",
+    "complaint": "/complaint/1",
     "statistics": "/statistics",
     "translated": "/meaning",
     "translated pair": "/meaning/4100000/4104002",
@@ -64,11 +67,12 @@ LONG_PAGES = {
 
 @pytest.fixture(scope="module")
 def desk_with_translation(desk: Desk) -> Desk:
-    """The shared desk, whose ledger has a pair of stories in two languages besides."""
+    """The shared desk, whose ledger has a pair of stories in two languages and a complaint besides."""
     with closing(connect(desk.neardup.ledger)) as db:
         a, b = 4100000, 4104002
         hash_of = dict(db.execute("SELECT id, text_hash FROM stories WHERE id IN (?, ?)", (a, b)))
         chunks = [ChunkPair(0, 0, 0.71), ChunkPair(1, 1, 0.5)]
+        put_complaint(db, b, 4104005)
         meaning_flags.put(db, [MeaningFlag(a, b, TRANSLATED, 0.41, chunks, hash_of[a], hash_of[b])], "m")
     return desk
 

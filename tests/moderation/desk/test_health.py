@@ -1,17 +1,19 @@
 """Laws of what Prometheus and a container's engine ask the desk: no stranger reads it, and it counts what waits."""
 
+import math
 from contextlib import closing
 from pathlib import Path
 from unittest.mock import patch
 
 from neardup.core.verify.tiers import EXACT
 from neardup.http.login_limit import FREE_ATTEMPTS
-from neardup.ledger import cases, connect
+from neardup.ledger import cases, complaints, connect
 from neardup.moderation.desk import health
 from neardup.records import Verdict
 from prometheus_client.parser import text_string_to_metric_families
 
 from tests.support.builders import flag_pair
+from tests.support.complaints import put_complaint
 from tests.support.desk_client import OPEN, TOKEN, Client, desk
 from tests.support.languages import TAMIL
 from tests.support.verdicts import give_verdict
@@ -25,13 +27,13 @@ async def status_of(client: Client, path: str, headers: dict[str, str]) -> int:
         return answer.status
 
 
-async def samples(client: Client) -> dict[tuple[str, ...], float]:
-    """The samples of the gauges of cases, by their name and their labels' values."""
+async def samples(client: Client, about: str = "case") -> dict[tuple[str, ...], float]:
+    """The samples of the gauges of cases or complaints, by their name and their labels' values."""
     async with client.get("/metrics") as answer:
         assert answer.status == 200
         families = list(text_string_to_metric_families(await answer.text()))
     found = [sample for family in families for sample in family.samples]
-    return {(sample.name, *sample.labels.values()): sample.value for sample in found if "case" in sample.name}
+    return {(sample.name, *sample.labels.values()): sample.value for sample in found if about in sample.name}
 
 
 async def test_a_desk_without_a_login_answers_this_machine_only(tmp_path: Path) -> None:
@@ -76,6 +78,24 @@ async def test_the_gauges_count_open_cases_and_what_each_moderator_leaves_undeci
             cases.release_leases(db, "Binu", [0])
             give_verdict(db, [(0, 1), (2, 3), (4, 5)], Verdict.PLAGIARISM)
             assert await samples(client) == {("neardup_oldest_open_case_age_seconds",): 0}, "all are decided"
+
+
+async def test_the_gauges_of_complaints_count_down_to_the_next_deadline(tmp_path: Path) -> None:
+    async def found(client: Client) -> list[float]:
+        shown = await samples(client, "complaint")
+        names = ("open_complaints", "overdue_complaints", "next_complaint_deadline_seconds")
+        return [shown[f"neardup_{name}",] for name in names]
+
+    with patch.object(health, "CACHED_SECONDS", 0), closing(connect(tmp_path / "neardup.db")) as db:
+        async with desk(tmp_path) as client:
+            assert await found(client) == [0, 0, math.inf]
+            put_complaint(db, 1, None, days=2)
+            late = put_complaint(db, 2, None, days=-1)
+            *counts, seconds = await found(client)
+            assert counts == [2, 1] and -86_500 < seconds < -86_399
+            complaints.close(db, late, complaints.DISMISSED, "Asha", "no copy")
+            *counts, seconds = await found(client)
+            assert counts == [1, 0] and 172_700 < seconds <= 172_800
 
 
 async def test_the_cases_are_not_counted_again_for_each_program_that_asks(tmp_path: Path) -> None:

@@ -6,14 +6,14 @@ page of a case has the report of its lead, its pairs as evidence, its cluster, a
 
 import json
 import sqlite3
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 from typing import Any
 
 from aiohttp import web
 
 from neardup.core.verify.tiers import kinds
-from neardup.ledger import case_queue, cases, clusters, flags, second_reviews, stories, verdicts
+from neardup.ledger import case_queue, cases, clusters, complaints, flags, second_reviews, stories, verdicts
 from neardup.ledger.case_queue import EVERY, JUDGED, OPEN, Authors, Counts, Inbox, Order
 from neardup.ledger.cases import Lease
 from neardup.ledger.flags import Selection
@@ -220,7 +220,7 @@ def _details(
     is_open, decided = deciding.list_open_and_decided(db, case_id)
     return CaseDetails(
         row,
-        lead,
+        replace(lead, complaints=complaints.of_case(db, case_id)),
         cases.leases_held(db, [case_id]).get(case_id),
         flags.list_pairs(db, [*is_open, *decided][first_pair : first_pair + SHOWN_PAIRS]),
         first_pair,

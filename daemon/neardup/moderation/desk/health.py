@@ -1,10 +1,11 @@
-"""What Prometheus and a container's engine ask the desk: whether it is well, and how many cases wait for a verdict.
+"""What Prometheus and a container's engine ask the desk: whether it is well, and how many cases and complaints wait.
 
 GET /healthz   whether the desk reads its ledger; for whoever can reach the desk
 GET /metrics   the metrics of the process, for a moderator's token or that of the desk
 """
 
 import asyncio
+import math
 import time
 
 from aiohttp import web
@@ -13,15 +14,23 @@ from neardup.errors import NeardupError
 from neardup.http.problems import Refused
 from neardup.http.requests import client_address, holder_of_token, refuse_other_machines
 from neardup.http.server import health_response, metrics_response
-from neardup.ledger import cases, moderation_statistics, now_ms
+from neardup.ledger import cases, complaints, moderation_statistics, now_ms
 from neardup.moderation.desk.parts import Desk, desk_of
-from neardup.telemetry.metrics import OLDEST_OPEN_CASE, OPEN_CASES, UNDECIDED_CASES
+from neardup.telemetry.metrics import (
+    NEXT_DEADLINE,
+    OLDEST_COMPLAINT,
+    OLDEST_OPEN_CASE,
+    OPEN_CASES,
+    OPEN_COMPLAINTS,
+    OVERDUE_COMPLAINTS,
+    UNDECIDED_CASES,
+)
 
 CACHED_SECONDS = 5.0
 
 
 class CaseGauges:
-    """Sets the gauges of the cases, at most every CACHED_SECONDS, however many programs read them."""
+    """Sets the gauges of the cases and complaints, at most every CACHED_SECONDS, however many programs read them."""
 
     def __init__(self) -> None:
         self._setting = asyncio.Lock()
@@ -44,6 +53,11 @@ class CaseGauges:
             for moderator, n in undecided.items():
                 UNDECIDED_CASES.labels(moderator).set(n)
             OLDEST_OPEN_CASE.set((now - oldest[1]) / 1000 if oldest else 0)
+            waiting = await desk.ledger.read(complaints.count_open, now)
+            OPEN_COMPLAINTS.set(waiting.open)
+            OVERDUE_COMPLAINTS.set(waiting.overdue)
+            OLDEST_COMPLAINT.set(0 if waiting.oldest is None else (now - waiting.oldest) / 1000)
+            NEXT_DEADLINE.set(math.inf if waiting.next_due is None else (waiting.next_due - now) / 1000)
             self._due_at = time.monotonic() + CACHED_SECONDS
 
 

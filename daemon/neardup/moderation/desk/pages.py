@@ -26,7 +26,6 @@ from neardup.moderation.desk.queues import meaning_query_of
 from neardup.moderation.desk.sessions import LOGIN_COOKIE, set_cookie
 from neardup.moderation.interface import CURRENT, ENGLISH, Interface, gettext
 from neardup.moderation.templating import csp_hash, environment, font_rules, static_text
-from neardup.records import rfc3339
 
 LANGUAGE_COOKIE = "neardup_language"
 LANGUAGE_SECONDS = 365 * 86_400
@@ -114,7 +113,7 @@ async def save_language(request: web.Request) -> web.StreamResponse:
 def _templates(languages: Languages) -> Environment:
     loaders = [PackageLoader("neardup.moderation.desk"), PackageLoader("neardup.moderation")]
     made = environment(languages).overlay(loader=ChoiceLoader(loaders))
-    made.filters = made.filters | {"rfc3339": rfc3339, "short": short}
+    made.filters = made.filters | {"short": short}
     made.globals = made.globals | {
         "offered": OFFERED,
         "query_of": meaning_query_of,

@@ -10,11 +10,13 @@ from typing import Any
 
 from aiohttp import web
 
-from neardup.ledger import authors, cases, marks, similarities
+from neardup.ledger import authors, cases, complaints, marks, now_ms, similarities
 from neardup.ledger.authors import History
+from neardup.ledger.complaints import Complaint
 from neardup.ledger.similarities import Similarity
 from neardup.moderation.case_file import check_pdf, has_pdf, make_case_file, read_case_record, render_html, render_pdf
-from neardup.moderation.desk.pages import page, require_moderator
+from neardup.moderation.desk.moderators import Right
+from neardup.moderation.desk.pages import moderator_of, page, require_moderator
 from neardup.moderation.desk.parts import desk_of, load_text
 from neardup.moderation.desk.queues import at_word
 from neardup.moderation.evidence.story_report import COLOURS, find_common_words, make_story_report
@@ -33,13 +35,14 @@ from neardup.source.parse import id_of
 
 @dataclass(frozen=True, slots=True)
 class StoryDetails:
-    """A story in the ledger: its similarity, its row of `described`, and its case."""
+    """A story in the ledger: its similarity, its row of `described`, its case, and the complaints about it."""
 
     found: Similarity
     known: dict[str, Any]
     case_id: int | None
     history: History | None
     marks: Marks
+    complaints: list[Complaint]
 
 
 def story_of(request: web.Request) -> int:
@@ -95,6 +98,8 @@ async def report_values(
         "colours": COLOURS,
         "pair_query": pair_query,
         "has_pdf": await asyncio.to_thread(has_pdf),
+        "now": now_ms(),
+        "may_complain": (moderator := moderator_of(request)) is not None and Right.DECIDE in moderator.rights,
     }
 
 
@@ -124,6 +129,7 @@ def story_details(db: sqlite3.Connection, story_id: int) -> StoryDetails | None:
         cases.of_story(db, story_id),
         authors.read_histories(db, [found.author_id]).get(found.author_id or ""),
         marks.of_stories(db, [story_id]).get(story_id, ()),
+        complaints.of_stories(db, [story_id]),
     )
 
 

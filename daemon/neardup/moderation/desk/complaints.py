@@ -1,0 +1,155 @@
+"""The pages of complaints: the list with its deadlines, one complaint with its log, and the form on a story's page.
+
+What a moderator does with a complaint is one form: an action, and the words that belong to it.
+"""
+
+import sqlite3
+from collections.abc import Callable
+
+from aiohttp import web
+
+from neardup.ledger import complaints, now_ms
+from neardup.ledger.complaints import ANSWERS, BY_HAND, NOTICES, Closed, Complaint, Step
+from neardup.moderation.desk.moderators import MAX_NOTE_LENGTH, Moderator, Right, clean_name, clean_note
+from neardup.moderation.desk.pages import moderator_of, page, require_moderator, send_again_page
+from neardup.moderation.desk.parts import FORM, desk_of
+from neardup.moderation.desk.queues import number_in
+from neardup.moderation.desk.story import story_of
+from neardup.moderation.interface import gettext, number, translate_later
+from neardup.query.complaints import ComplaintRefused, GivenComplaint, make_evidence, receive
+from neardup.records import Language
+from neardup.source.parse import id_of
+from neardup.telemetry.log import log
+
+PAGE_SIZE = 50
+REFUSED = translate_later("The complaint is not recorded")
+EVIDENCE, FORGET, REOPEN = "evidence", "forget", "reopen"
+NEED_WORDS = (*ANSWERS, *BY_HAND, REOPEN)  # the actions that say something
+
+
+async def list_all(request: web.Request) -> web.Response:
+    """GET /complaints: the open complaints, the next deadline first; with closed=1 the closed ones."""
+    require_moderator(request)
+    closed, page_number = "closed" in request.query, max(number_in(request.query, "page") or 1, 1)
+    first = (page_number - 1) * PAGE_SIZE
+    read = desk_of(request).ledger.read
+    listed = await read(complaints.list_complaints, closed=closed, limit=PAGE_SIZE, offset=first)
+    totals = [await read(complaints.count, closed=which) for which in (False, True)]
+    return page(
+        request,
+        "complaints.html.j2",
+        complaints=listed,
+        closed=closed,
+        totals=totals,
+        now=now_ms(),
+        page_number=page_number,
+        last=-(-totals[closed] // PAGE_SIZE),
+    )
+
+
+async def show(request: web.Request) -> web.Response:
+    """GET /complaint/NUMBER."""
+    moderator, complaint = require_moderator(request), await _complaint(request)
+    may_decide = _may_decide(moderator, complaint)
+    return page(request, "complaint.html.j2", complaint=complaint, now=now_ms(), may_decide=may_decide)
+
+
+def _may_decide(moderator: Moderator, complaint: Complaint) -> bool:
+    if complaint.language is None:
+        return Right.DECIDE in moderator.rights
+    return moderator.may_decide(Language(complaint.language))
+
+
+async def _complaint(request: web.Request) -> Complaint:
+    """The complaint in the path.  Raises HTTPNotFound."""
+    found = await desk_of(request).ledger.read(complaints.read_complaint, number_in(request.match_info, "number") or 0)
+    if found is None:
+        raise web.HTTPNotFound(reason=translate_later("There is no complaint with this number"))
+    return found
+
+
+async def record(request: web.Request) -> web.StreamResponse:
+    """POST /story/ID/complaint: fields complainant, contact, note (the statement), original (an id), original_text."""
+    desk, form, moderator = desk_of(request), request[FORM], require_moderator(request)
+    moderator.require([])
+    original = form.get("original", "").strip()
+    try:
+        original_id = id_of(original) if original else None
+    except ValueError as error:
+        return send_again_page(request, 400, REFUSED, str(error))
+    given = GivenComplaint(
+        story_of(request),
+        clean_name(form.get("complainant", "")),
+        clean_note(form.get("contact", "")),
+        clean_note(form.get("note", "")),
+        original_id,
+        form.get("original_text", "").strip() or None,
+    )
+    try:
+        complaint = await receive(desk.complaints, given, moderator.name)
+    except ComplaintRefused as error:
+        return send_again_page(request, 400, REFUSED, f"{error}.".capitalize())
+    _announce(request, complaint.number, Step.RECEIVED)
+    raise web.HTTPSeeOther(f"/complaint/{complaint.number}")
+
+
+async def act(request: web.Request) -> web.StreamResponse:
+    """POST /complaint/NUMBER: fields `action` and `note`."""
+    desk, form, moderator, complaint = desk_of(request), request[FORM], moderator_of(request), await _complaint(request)
+    action, note = form.get("action", ""), clean_note(form.get("note", ""))
+    work = ACTIONS.get(action)
+    if work is None and action != EVIDENCE:
+        raise web.HTTPBadRequest(reason=translate_later("Unknown action"))
+    if moderator is None:
+        message = translate_later(
+            "The desk no longer knows your name. Enter it at /name in another tab, then send this again."
+        )
+        return send_again_page(request, 403, translate_later("Who are you?"), message)
+    moderator.require([] if complaint.language is None else [Language(complaint.language)])
+    if action in NEED_WORDS and not note:
+        return send_again_page(
+            request, 400, translate_later("Words are needed"), translate_later("Say what was answered, or why.")
+        )
+    if len(note) > MAX_NOTE_LENGTH:
+        limit = gettext("The limit is %(n)s characters.") % {"n": number(MAX_NOTE_LENGTH)}
+        return send_again_page(request, 400, translate_later("The note is too long"), limit)
+    try:
+        if work is None:
+            await make_evidence(desk.complaints, complaint.number)
+        else:
+            await desk.ledger.write(work, complaint.number, moderator.name, note)
+    except Closed as error:
+        return send_again_page(request, 409, translate_later("The complaint is closed"), f"{error}.".capitalize())
+    _announce(request, complaint.number, action)
+    raise web.HTTPSeeOther(f"/complaint/{complaint.number}")
+
+
+def _announce(request: web.Request, complaint: int, step: str) -> None:
+    """Log what was done, without a word of the people in it, and have it posted soon."""
+    log.info("a step of a complaint was stored", complaint=complaint, step=step)
+    desk_of(request).wake_posting.set()
+
+
+def _notice(step: Step) -> Callable[[sqlite3.Connection, int, str, str], None]:
+    return lambda db, complaint, by, note: complaints.log_notice(db, complaint, step, by, note)
+
+
+def _answer(side: str) -> Callable[[sqlite3.Connection, int, str, str], None]:
+    return lambda db, complaint, by, note: complaints.log_answer(db, complaint, side, by, note)
+
+
+def _close(outcome: str) -> Callable[[sqlite3.Connection, int, str, str], None]:
+    return lambda db, complaint, by, note: complaints.close(db, complaint, outcome, by, note)
+
+
+def _forget(db: sqlite3.Connection, complaint: int, by: str, _: str) -> None:
+    complaints.forget_complainant(db, complaint, by)
+
+
+ACTIONS: dict[str, Callable[[sqlite3.Connection, int, str, str], None]] = {
+    **{str(step): _notice(step) for step in NOTICES},
+    **{side: _answer(side) for side in ANSWERS},
+    **{outcome: _close(outcome) for outcome in BY_HAND},
+    REOPEN: complaints.reopen,
+    FORGET: _forget,
+}
