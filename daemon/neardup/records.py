@@ -430,6 +430,8 @@ class Verdict(StrEnum):
 
 
 DECIDING = tuple(verdict for verdict in Verdict if verdict not in {Verdict.UNSURE, Verdict.REOPENED})
+PERMITTED = "permitted"  # the status of a flag that no verdict decides, and a permission covers
+STATUSES = ("open", PERMITTED, *(verdict.value for verdict in DECIDING))  # of the flags that were not withdrawn
 
 
 @dataclass(frozen=True, slots=True, eq=False)

@@ -190,6 +190,10 @@ async def test_every_operation_has_its_call_in_both_clients() -> None:
         lambda client: client.complaint(2),
         lambda client: client.answer_complaint(2, by="author", text="x"),
         lambda client: client.forget_complainant(2),
+        lambda client: client.enter_permission(granted_by="asha"),
+        lambda client: client.permissions(author_id=7),
+        lambda client: client.permission(2),
+        lambda client: client.revoke_permission(2),
     ]
 
     def by_sync(url: str, call: Callable[[Any], Any]) -> None:

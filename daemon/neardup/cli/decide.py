@@ -1,4 +1,4 @@
-"""The commands of moderators: `export`, `case`, `verdicts`, `review`, `suspects`, `complaints`."""
+"""The commands of moderators: `export`, `case`, `verdicts`, `permit`, `review`, `suspects`, `complaints`."""
 
 import csv
 import json
@@ -8,6 +8,7 @@ from collections.abc import Callable, Mapping, Sequence
 from contextlib import aclosing, closing, nullcontext
 from dataclasses import asdict
 from functools import wraps
+from getpass import getuser
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 
@@ -29,7 +30,7 @@ from neardup.core.verify import tiers
 from neardup.core.verify.clusters import POLICIES
 from neardup.errors import Fatal, Misuse
 from neardup.option_values import FORMATS
-from neardup.records import DECIDING, MarkReason, readable_time, rfc3339
+from neardup.records import STATUSES, MarkReason, readable_time, rfc3339
 
 if TYPE_CHECKING:
     import asyncio
@@ -49,7 +50,6 @@ if TYPE_CHECKING:
 Form = Literal["html", "pdf", "notice"]
 
 SHOWN = 50  # suspects
-STATUSES = ["open", "withdrawn", *(verdict.value for verdict in DECIDING)]
 
 
 def output_target(output: str) -> "Target | None":
@@ -80,7 +80,13 @@ OPTIONS = (
         type=click.Choice((*tiers.kinds(), *tiers.kinds_of_meaning())),
         help="May be repeated; translated and retold pairs are in no export of other kinds.",
     ),
-    click.option("--status", "statuses", multiple=True, type=click.Choice(STATUSES), help="May be repeated.  [open]"),
+    click.option(
+        "--status",
+        "statuses",
+        multiple=True,
+        type=click.Choice([*STATUSES, "withdrawn"]),
+        help="May be repeated.  [open]",
+    ),
     click.option("--author", metavar="ID", help="Pairs with a story by this author."),
     click.option("--story", type=story_id, metavar="ID", help="Pairs that contain this story."),
     click.option("--cluster", type=story_id, metavar="ID", help="Pairs of the cluster that contains this story."),
@@ -188,7 +194,7 @@ def export(
     Only an export of pairs counts for --new.
     """
     from neardup.app import open_readers
-    from neardup.ledger import connect, flags, meaning_flags, translate_errors
+    from neardup.ledger import connect, flags, meaning_flags, now_ms, permissions, read, translate_errors
     from neardup.moderation.export.tables import is_of_meaning
     from neardup.moderation.export.write import ExportOptions
     from neardup.moderation.export.write import export as write_export
@@ -206,6 +212,11 @@ def export(
     if keep and by == "story":
         raise Misuse("--keep and --by story exclude each other")
     options = ExportOptions(chosen, selection, bom=bom, by="member" if keep else by, keep=keep or "earliest")
+    with translate_errors(config.ledger.path), closing(read(config.ledger.path)) as db:
+        is_due = permissions.is_due(db, now_ms())  # a term may have ended since the last run
+    if is_due:
+        with translate_errors(config.ledger.path), closing(connect(config.ledger.path)) as db:
+            permissions.refresh(db, now_ms())
     is_shown = target is None and sys.stdout.isatty()  # rows on the terminal show the progress themselves
     with nullcontext() if is_shown else console.show_waiting("export"):
         written = run_async(lambda _: write_export(config, lambda: open_readers(config), target, options))
@@ -300,6 +311,78 @@ def verdicts(config: "Config", since: str | None) -> None:
     with closing(read(config.ledger.path)) as db, translate_errors(config.ledger.path), snapshot(db):
         for event in events_since(db, after):
             click.echo(event_as_json(event))
+
+
+@command
+@click.argument("file", required=False, type=click.Path(path_type=Path), metavar="[FILE.csv]")
+@click.option("--by", "granted_by", metavar="AUTHOR", help="The author who permits the use of all own texts.")
+@click.option("--story", "story_id", metavar="ID", help="Only of this story of --by.")
+@click.option("--catalogue", metavar="NAME", help="Instead, all works of this catalogue of [reference].")
+@click.option("--to", "granted_to", metavar="AUTHOR", help="Who may use it.  [everyone]")
+@click.option("--licence", metavar="TEXT", help="The licence, such as CC BY 4.0.")
+@click.option("--since", metavar="TIME", help="From this RFC 3339 time on.")
+@click.option("--until", metavar="TIME", help="Before this time.")
+@click.option("--note", metavar="TEXT", help="What else to keep of it.")
+@click.option("--revoke", type=click.IntRange(1), metavar="N", help="End permission N now; it stays on record.")
+@click.option("--as", "name", metavar="NAME", help="Who enters or revokes it.  [the user of this machine]")
+@json_option
+def permit(
+    config: "Config", *, file: Path | None, revoke: int | None, name: str | None, as_json: bool, **fields: str | None
+) -> None:
+    """Enter or revoke permissions: who may use whose text.
+
+    Without arguments, those that have not ended are listed.
+
+    A copy that is permitted opens no case.  FILE.csv has the columns granted_by, story_id, catalogue, granted_to,
+    licence, since, until and note, as far as they are needed; nothing is stored of a file with a wrong row.
+    """
+    from neardup.ledger import connect, permissions, read, translate_errors
+    from neardup.moderation.permissions import grant_of, import_csv
+
+    choices = [file is not None, revoke is not None, any(value is not None for value in fields.values())]
+    if sum(choices) > 1:
+        raise Misuse("a file, --revoke and the options of one permission exclude each other")
+    if not any(choices):
+        _list_permissions(config, as_json=as_json)
+        return
+    read(config.ledger.path).close()  # there is one
+    who = name or getuser()
+    with translate_errors(config.ledger.path), closing(connect(config.ledger.path)) as db:
+        if file is not None:
+            click.echo(f"{import_csv(db, file, who):,} permissions entered", err=True)
+        elif revoke is not None:
+            permissions.revoke(db, revoke, who)
+            click.echo(f"permission {revoke} revoked", err=True)
+        else:
+            click.echo(f"permission {permissions.enter(db, grant_of(fields), who)} entered", err=True)
+
+
+def _list_permissions(config: "Config", *, as_json: bool) -> None:
+    from rich.text import Text
+
+    from neardup.cli import output
+    from neardup.ledger import now_ms, read, snapshot, translate_errors
+    from neardup.ledger.permissions import PermissionFilter, select
+    from neardup.moderation.evidence.terminal import plain
+
+    with closing(read(config.ledger.path)) as db, translate_errors(config.ledger.path), snapshot(db):
+        rows = select(db, PermissionFilter(current=True), now_ms())
+    for row in rows:
+        for time in ("since", "until", "entered_at", "revoked_at"):
+            row[time] = rfc3339(row[time])
+    if as_json:
+        click.echo(json.dumps({"permissions": rows}, ensure_ascii=False))
+    elif rows:
+        table = _table("number", "by", "what", "to", "licence", "term", "entered by")
+        for row in rows:
+            what = f"story {row['story_id']}" if row["story_id"] is not None else "all texts"
+            term = " ".join(f"{word} {row[word]}" for word in ("since", "until") if row[word])
+            by, to = row["granted_by"] or row["catalogue"], row["granted_to"] or "everyone"
+            cells = (str(row["permission_id"]), by, what, to, row["licence"] or "", term, row["entered_by"])
+            table.add_row(*(Text(plain(cell)) for cell in cells))
+        output.out.print(table)
+    else:
+        output.out.print("No permissions.")
 
 
 @command

@@ -40,6 +40,7 @@ COMMANDS = {
     "complaints": ("decide", "List the open complaints, the next deadline first, or record those of a CSV file"),
     "export": ("decide", "Write the flagged pairs, the most severe first, or the stories that copy"),
     "review": ("decide", "Serve the review desk, a web page where moderators decide the flagged cases"),
+    "permit": ("decide", "Enter or revoke permissions: who may use whose text"),
     "suspects": ("decide", "List the marked stories, those marked last first, or count them by author"),
     "dead-letters": ("run", "List the stories and rows that could not be processed"),
     "retry": ("run", "Process the stories of dead letters again"),

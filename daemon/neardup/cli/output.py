@@ -136,7 +136,7 @@ def show_check(result: "CheckResult") -> None:
     for match in result.matches:
         published = readable_time(rfc3339(match.published_at)) or ("" if match.catalogue else "not known")
         cells = (
-            match.kind,
+            match.kind if match.permission_id is None else f"{match.kind}, permitted",
             similarity(match.as_dict()),
             match.story_id,
             match.title,

@@ -74,7 +74,7 @@ class WrongMember(NamedTuple):
 class Refused(NeardupError):
     """Ends a request with a problem.
 
-    `reason` says why a page or text yields no story, `complaint` which complaint is repeated.
+    `reason` says why it is refused, where its type does not, `complaint` which complaint is repeated.
     """
 
     def __init__(

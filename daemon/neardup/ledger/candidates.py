@@ -235,7 +235,7 @@ def _withdraw_others(db: sqlite3.Connection, story_id: int, matches: Collection[
     for statement in (
         f"DELETE FROM candidates WHERE {others}",
         f"DELETE FROM suppressed_pairs WHERE {others}",
-        f"UPDATE flags SET status = 'withdrawn' WHERE {others} AND status = 'open'",
+        f"UPDATE flags SET status = 'withdrawn' WHERE {others} AND status IN ('open', 'permitted')",
     ):
         db.execute(statement, (json_list(matches), story_id))
 

@@ -15,9 +15,10 @@ from neardup.core.verify.tiers import kinds, tier_of
 from neardup.ledger import all_of, languages, named_rows, now_ms
 from neardup.ledger.flags import Selection, conditions
 from neardup.ledger.story_rows import pack_id
-from neardup.records import Kind, Language
+from neardup.records import PERMITTED, Kind, Language
 
 OPEN, JUDGED, EVERY = "open", "judged", "every"
+UNDECIDED = f",{PERMITTED},"  # the statuses of a case whose pairs are all permitted
 DECIDED_BY = (
     "case_id IN (SELECT f.case_id FROM active_verdicts v CROSS JOIN flags f ON f.a = v.a AND f.b = v.b"
     " WHERE v.moderator = ?)"
@@ -45,7 +46,7 @@ class Inbox(StrEnum):
 class CaseSelection:
     """Filters of cases, which must all match; an empty one or None matches all.
 
-    `status` is OPEN (some flags have no verdict), JUDGED (none is open), EVERY, or a verdict that a flag has.
+    `status` is OPEN (some flags are), JUDGED (none is, and a verdict was given), EVERY, or a status that a flag has.
     `similarity`, 0 to 1, is a minimum; `author` wrote a story of a flag; `since` (inclusive) and `until`
     (exclusive) limit the time of the latest flag, in milliseconds.  `catalogue` is that of a work that is copied, and
     `decided_by` the moderator who gave a verdict that still applies.
@@ -78,7 +79,7 @@ def case_conditions(db: sqlite3.Connection, selection: CaseSelection) -> tuple[s
     if selection.status == OPEN:
         clauses.append(("open_flags > 0", []))
     elif selection.status == JUDGED:
-        clauses.append(("open_flags = 0", []))
+        clauses.append(("open_flags = 0 AND statuses <> ?", [UNDECIDED]))
     elif selection.status != EVERY:
         clauses.append(("instr(statuses, ?)", [f",{selection.status},"]))
     if selection.author is not None:
@@ -265,7 +266,8 @@ class _Group:
 
     @property
     def all_statuses(self) -> set[str]:
-        return self.statuses - {OPEN} | {EVERY, OPEN if OPEN in self.statuses else JUDGED}
+        judged = set() if self.statuses == {PERMITTED} else {JUDGED}
+        return self.statuses - {OPEN} | {EVERY} | ({OPEN} if OPEN in self.statuses else judged)
 
     @property
     def authors(self) -> set[Any]:

@@ -20,7 +20,7 @@ from neardup.core.verify.tiers import kinds
 from neardup.errors import Conflict
 from neardup.ledger import AMONG, json_list, named_rows, now_ms, transaction
 from neardup.ledger.flags import JOINING
-from neardup.records import DECIDING, Verdict, is_work, rfc3339
+from neardup.records import STATUSES, Verdict, is_work, rfc3339
 
 FLAGS_AT_ONCE = 5_000  # bounds the memory, and how long a run waits for the ledger
 COLUMNS = (
@@ -37,7 +37,7 @@ PUT = (
     " open_flags, stories, same_author, hidden, opened_at, flagged_at, unsure, is_ordered, catalogues)"
     " VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)"
 )
-KINDS, STATUSES = kinds(), ("open", *DECIDING)
+KINDS = kinds()
 Flags = dict[int, sqlite3.Row]  # by flag_id
 LEASE_MS = 10 * 60_000
 

@@ -13,17 +13,18 @@ from typing import Any
 from neardup.core.publication_order import Dates, find_earlier
 from neardup.ledger import AMONG, all_of, json_list, languages, named_rows, now_ms, transaction
 from neardup.ledger.story_rows import pack_id
-from neardup.records import DECIDING, Kind, Language, Verdict
+from neardup.records import STATUSES, Kind, Language, Verdict
 
 # A flag of any other status joins no cluster.
-JOINING = ("open", *(verdict.value for verdict in DECIDING if verdict is not Verdict.NOT_SIMILAR))
+JOINING = tuple(status for status in STATUSES if status != Verdict.NOT_SIMILAR)
 PAIR_COLUMNS = (
     "flag_id, kind, language, story_id, matched_id, similarity, hamming, jaccard, containment, matched_containment,"
     " longest_run_words, story_title, matched_title, story_author_id, matched_author_id, story_published_at,"
     " matched_published_at, status, flagged_at, fingerprint_version, estimated,"
     " context, context_note, context_by, context_at, signals, story_path, matched_path, story_name, matched_name,"
     " copied_words, story_updated_at, matched_updated_at, story_known_since, matched_known_since,"
-    " verdict, moderator, note, decided_at, undone_at, undone_by, catalogue, licence"
+    " verdict, moderator, note, decided_at, undone_at, undone_by, catalogue, licence,"
+    " permission_id, permission_licence, permission_until"
 )
 QUEUE_ORDER = "ORDER BY severity, strength DESC, a, b"
 
@@ -32,7 +33,7 @@ QUEUE_ORDER = "ORDER BY severity, strength DESC, a, b"
 class Selection:
     """Filters of flags, which must all match; an empty one or None matches all.
 
-    `statuses` are "open", "withdrawn" or verdicts.  `similarity`, 0 to 1, is a minimum for that of the pair, or of the
+    `statuses`: `records.STATUSES` or "withdrawn".  `similarity`, 0 to 1, is a minimum for that of the pair, or of the
     story where stories are selected.  `author` and `story` match either side; `cluster` is a member of the cluster to
     select, `catalogue` that of the work that is copied.  `since` (inclusive) and `until` (exclusive) limit
     `flagged_at`, in milliseconds.  `only_new` matches flags that were never exported.  `same_author` admits the flags

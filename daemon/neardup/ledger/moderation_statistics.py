@@ -10,10 +10,9 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 
 from neardup.ledger import languages
-from neardup.records import DECIDING, Kind, Language
+from neardup.records import DECIDING, STATUSES, Kind, Language
 
 DAY_MS = 86_400_000
-STATUSES = ("open", *DECIDING)
 DECIDED = ", ".join(f"'{verdict}'" for verdict in DECIDING)
 
 

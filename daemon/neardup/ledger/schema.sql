@@ -203,6 +203,49 @@ CREATE TRIGGER authors AFTER UPDATE OF author_id ON stories WHEN old.author_id I
     UPDATE marks SET author_id = new.author_id WHERE story_id = new.id;
 END;
 
+-- Who may use whose text, see neardup.ledger.permissions.  `granted_by` is the author who permits it: all texts, or the one
+-- that `story_id` names; a `catalogue` permits its works.  `granted_to` is an author, NULL for everyone.  `in_force` says whether
+-- it applied when `permissions.refresh` last looked: at or after `since`, before `until`, and not revoked.
+CREATE TABLE permissions (
+    permission_id INTEGER PRIMARY KEY AUTOINCREMENT,
+    granted_by,
+    story_id INTEGER,
+    catalogue TEXT,
+    granted_to,
+    licence TEXT,
+    note TEXT NOT NULL,
+    since INTEGER,
+    until INTEGER,
+    entered_by TEXT NOT NULL,
+    entered_at INTEGER NOT NULL,
+    revoked_by TEXT,
+    revoked_at INTEGER,
+    in_force INTEGER NOT NULL DEFAULT 0
+);
+CREATE INDEX permissions_granted_by ON permissions (granted_by) WHERE granted_by IS NOT NULL;
+CREATE INDEX permissions_catalogue ON permissions (catalogue) WHERE catalogue IS NOT NULL;
+CREATE INDEX permissions_granted_to ON permissions (granted_to) WHERE granted_to IS NOT NULL;
+
+-- The flags of copies that a permission in force covers.  The later story is the copy; where the order is not known,
+-- either may be.  The triggers keep the status of the flags that no verdict decides: 'permitted' for these, else 'open'.
+CREATE VIEW permitted_flags AS
+    SELECT f.flag_id, p.permission_id FROM flags f CROSS JOIN permissions p
+    WHERE f.later_id IS NOT f.a AND p.in_force AND (p.granted_by = f.author_a AND coalesce(p.story_id, f.a) = f.a
+            OR p.catalogue = (SELECT catalogue FROM works w WHERE w.story_id = f.a))
+        AND coalesce(p.granted_to = f.author_b, p.granted_to IS NULL) AND (f.author_a = f.author_b) IS NOT TRUE
+    UNION ALL SELECT f.flag_id, p.permission_id FROM flags f CROSS JOIN permissions p
+    WHERE f.later_id IS NOT f.b AND p.in_force AND p.granted_by = f.author_b AND coalesce(p.story_id, f.b) = f.b
+        AND coalesce(p.granted_to = f.author_a, p.granted_to IS NULL) AND (f.author_a = f.author_b) IS NOT TRUE;
+CREATE TRIGGER permission_of_inserted_flag AFTER INSERT ON flags
+WHEN new.status = 'open' AND EXISTS (SELECT 1 FROM permitted_flags WHERE flag_id = new.flag_id) BEGIN
+    UPDATE flags SET status = 'permitted' WHERE flag_id = new.flag_id;
+END;
+CREATE TRIGGER permission_of_updated_flag AFTER UPDATE OF status, author_a, author_b, published_a, published_b ON flags
+WHEN new.status IN ('open', 'permitted')
+    AND (new.status = 'permitted') <> EXISTS (SELECT 1 FROM permitted_flags WHERE flag_id = new.flag_id) BEGIN
+    UPDATE flags SET status = iif(status = 'open', 'permitted', 'open') WHERE flag_id = new.flag_id;
+END;
+
 -- Pairs of stories that say the same in other words, a < b; no flags, because nothing verifies them but a moderator.
 -- `margin` is how much more alike the two are than their nearest others.  `chunks` is a JSON array of the chunks that
 -- belong together, [of a, of b, their cosine].  A row counts while both stories have the texts with these hashes.
@@ -335,7 +378,8 @@ CREATE VIEW pairs AS
         iif(s.id = f.a, f.containment_b, f.containment_a) AS matched_containment,
         c.verdict AS context, c.note AS context_note, c.moderator AS context_by, c.decided_at AS context_at,
         v.verdict, v.moderator, v.note, v.decided_at, v.undone_at, v.undone_by,
-        CAST(f.signals ->> 'copied_words' AS INTEGER) AS copied_words
+        CAST(f.signals ->> 'copied_words' AS INTEGER) AS copied_words,
+        p.permission_id, p.licence AS permission_licence, p.until AS permission_until
     FROM flags f
     CROSS JOIN languages l ON l.number = f.language
     CROSS JOIN stories s ON s.id IN (f.a, f.b)
@@ -343,6 +387,8 @@ CREATE VIEW pairs AS
     LEFT JOIN works w ON w.story_id = m.id
     LEFT JOIN verdicts c ON c.verdict_id = f.context
     LEFT JOIN verdicts v ON v.verdict_id = (SELECT max(verdict_id) FROM verdicts w WHERE w.a = f.a AND w.b = f.b)
+    LEFT JOIN permissions p ON f.status = 'permitted'
+        AND p.permission_id = (SELECT min(permission_id) FROM permitted_flags g WHERE g.flag_id = f.flag_id)
     WHERE (m.sort_time, m.id) < (s.sort_time, s.id);
 
 -- The rows of `meaning_flags` that count, in the order of publication as in `pairs`.  A pair that is flagged by its words

@@ -30,6 +30,7 @@ from neardup.ledger import (
     now_ms,
     outbox,
     passages,
+    permissions,
     similarities,
     transaction,
     verdicts,
@@ -196,6 +197,7 @@ def forget(db: sqlite3.Connection, story_id: int, *, known_only: bool = False) -
     with transaction(db):
         row = db.execute("SELECT path FROM stories WHERE id = ?", (story_id,)).fetchone()
         known = _erase(db, [story_id]) > 0
+        permissions.forget(db, story_id)
         if known or not known_only:
             record_forgotten(db, story_id)
     return Removed(known, row and row[0])

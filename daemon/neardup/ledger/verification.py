@@ -2,8 +2,8 @@
 
 A candidate counts only while both of its stories have the texts that were verified.  A pair that is a copy by the
 thresholds becomes a flag, unless a verdict suppresses it.  Any other becomes a near miss, which keeps its signals for
-trying out other thresholds, and its flag is withdrawn.  Once a passage becomes common, or is no longer, the open flags
-and the near misses among its holders become candidates again.
+trying out other thresholds, and its flag is withdrawn.  Once a passage becomes common, or is no longer, the undecided
+flags and the near misses among its holders become candidates again.
 """
 
 import json
@@ -231,7 +231,7 @@ def put_common(db: sqlite3.Connection, found: FoundCommon) -> None:
 
 
 def request_among(db: sqlite3.Connection, story_ids: Iterable[int]) -> None:
-    """Have the open flags and near misses among some stories verified again, within the caller's transaction."""
+    """Have the undecided flags and near misses among some stories verified again, within the caller's transaction."""
     if ids := list(story_ids):
         candidates.request_selection(db, ids)
         chosen = "SELECT value FROM json_each(?1)"
@@ -239,7 +239,7 @@ def request_among(db: sqlite3.Connection, story_ids: Iterable[int]) -> None:
 
 
 def request_pairs(db: sqlite3.Connection, pairs: Sequence[tuple[int, int]]) -> None:
-    """Have those of these pairs that are open flags or near misses verified again, within the caller's transaction."""
+    """Have those of these pairs that are undecided flags or near misses verified again, in the caller's transaction."""
     chosen = "SELECT value ->> 0, value ->> 1 FROM json_each(?1)"
     _request(db, f"chosen (a, b) AS MATERIALIZED ({chosen})", "(a, b) IN chosen", json_list(pairs))
 
@@ -247,7 +247,7 @@ def request_pairs(db: sqlite3.Connection, pairs: Sequence[tuple[int, int]]) -> N
 def _request(db: sqlite3.Connection, chosen: str, among: str, values: str) -> None:
     db.execute(
         f"WITH {chosen} INSERT INTO candidates (a, b, by_passages) SELECT a, b, by_passages FROM flags"
-        f" WHERE status = 'open' AND {among} ON CONFLICT DO NOTHING",
+        f" WHERE status IN ('open', 'permitted') AND {among} ON CONFLICT DO NOTHING",
         (values,),
     )
     db.execute(
@@ -258,7 +258,7 @@ def _request(db: sqlite3.Connection, chosen: str, among: str, values: str) -> No
 def is_reverification_possible(db: sqlite3.Connection) -> bool:
     """Whether there is any pair that `request_among` might have verified again."""
     row = db.execute(
-        "SELECT EXISTS (SELECT 1 FROM flags WHERE status = 'open')"
+        "SELECT EXISTS (SELECT 1 FROM flags WHERE status IN ('open', 'permitted'))"
         " OR EXISTS (SELECT 1 FROM candidates WHERE verified_at IS NOT NULL)"
     ).fetchone()
     return bool(row[0])
@@ -277,7 +277,7 @@ class VerifiedPair:
 def list_verified_pairs(db: sqlite3.Connection, since: int, until: int) -> Iterator[VerifiedPair]:
     """The flags that are not withdrawn and the near misses of [since, until) (milliseconds)."""
     rows = db.execute(
-        f"SELECT language, kind, nullif(status, 'open'), {ALL_SIGNALS} FROM flags"
+        f"SELECT language, kind, iif(status IN ('open', 'permitted'), NULL, status), {ALL_SIGNALS} FROM flags"
         " WHERE status <> 'withdrawn' AND flagged_at >= ?1 AND flagged_at < ?2"
         f" UNION ALL SELECT s.language, NULL, NULL, {ALL_SIGNALS} FROM candidates JOIN stories s ON s.id = a"
         " WHERE verified_at >= ?1 AND verified_at < ?2 AND hamming IS NOT NULL",

@@ -26,7 +26,8 @@ MATCH_MEMBERS = ("kind", "status", "matched_id", "matched_name", "matched_title"
 NEW_FLAGS = (
     "SELECT p.*, coalesce(s.similarity, 0) AS similarity FROM flags f CROSS JOIN pairs p ON p.flag_id = f.flag_id"
     " LEFT JOIN similarities s ON s.story_id = p.story_id WHERE f.flag_id > ?1 AND f.flag_id <= ?2"
-    " AND f.status <> 'withdrawn' AND (?3 OR NOT f.same_author) ORDER BY p.story_id, p.severity, p.strength DESC"
+    " AND f.status NOT IN ('withdrawn', 'permitted') AND (?3 OR NOT f.same_author)"
+    " ORDER BY p.story_id, p.severity, p.strength DESC"
 )
 Event = Mapping[str, Any]
 

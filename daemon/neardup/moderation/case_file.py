@@ -30,7 +30,7 @@ from neardup.ledger.verdicts import Event
 from neardup.moderation.evidence.alignment import PassagePair, align_stories
 from neardup.moderation.templating import environment, font_rules, page_values, static_text
 from neardup.moderation.wording import (
-    VERDICT_NAMES,
+    STATUS_NAMES,
     dates_of_row,
     describe_row_order,
     describe_similarity,
@@ -40,7 +40,7 @@ from neardup.moderation.wording import (
 )
 from neardup.query.compare import describe_stories
 from neardup.query.evidence import LoadedStory, UnreadableStory, find_evidence, language_of
-from neardup.records import DECIDING, Kind, Language, Marks, ShownId, is_work, percent, shown_id
+from neardup.records import STATUSES, Kind, Language, Marks, ShownId, is_work, percent, shown_id
 
 COMPARED_SOURCES = 8  # whose texts are read; the others are listed
 LISTED_OTHERS = 20
@@ -145,7 +145,7 @@ def read_case_record(db: sqlite3.Connection, story_id: int) -> CaseRecord | None
         return None
     compared = [source.story_id for source in found.sources[:COMPARED_SOURCES]]
     counted = {source.flag_id for source in found.sources}
-    every = flags.select(db, Selection(statuses=("open", *DECIDING), story=story_id, same_author=True))
+    every = flags.select(db, Selection(statuses=STATUSES, story=story_id, same_author=True))
     known = describe_stories(db, [story_id, *compared])
     spoken = {Language(row["language"]) for row in known.values()}
     return CaseRecord(
@@ -261,7 +261,7 @@ def render_html(case: CaseFile, languages: Languages) -> str:
     article = jinja.get_template(ARTICLE).render(
         case=case,
         found=case.found,
-        verdict_names=VERDICT_NAMES,
+        verdict_names=STATUS_NAMES,
         headline=describe_similarity(case.found),
         findings=list_similarity_findings(case.found),
     )

@@ -18,7 +18,7 @@ from neardup.ledger.similarities import Similarity, Source
 from neardup.moderation.interface import gettext, ngettext, number, translate_later
 from neardup.query.evidence import Evidence, StoryFacts
 from neardup.query.similarity import SimilarityReport
-from neardup.records import Mark, MarkReason, Verdict, is_work, milliseconds, percent, rfc3339, shown_id
+from neardup.records import PERMITTED, Mark, MarkReason, Verdict, is_work, milliseconds, percent, rfc3339, shown_id
 
 VERDICT_NAMES = {
     Verdict.PLAGIARISM: translate_later("plagiarism"),
@@ -29,9 +29,16 @@ VERDICT_NAMES = {
     Verdict.UNSURE: translate_later("unsure"),
     Verdict.REOPENED: translate_later("reopened"),
 }
+STATUS_NAMES: dict[str, str] = {
+    "open": translate_later("open"),
+    "withdrawn": translate_later("withdrawn"),
+    PERMITTED: translate_later("permitted"),
+    **{verdict.value: name for verdict, name in VERDICT_NAMES.items()},
+}
 COPIED = {"open", Verdict.PLAGIARISM, Verdict.QUOTATION}  # the statuses that count in the view `sources`
 SAME_AUTHOR = translate_later("The same author wrote every story of this case")
 NOTHING_COPIED = translate_later("No part of this story is known to be copied from a story by others")
+USE_PERMITTED = translate_later("What this story has in common with others is permitted")
 SHARE_UNKNOWN = translate_later("How much of this story stands in other stories is not known")
 SHOWN_RARE_WORDS = 20
 DAY = timedelta(days=1)
@@ -82,8 +89,8 @@ def name_verdict(verdict: Verdict) -> str:
 
 
 def name_status(status: str) -> str:
-    """What moderators call the status of a flag: a verdict, open, or withdrawn."""
-    return {"open": gettext("open"), "withdrawn": gettext("withdrawn")}.get(status) or name_verdict(Verdict(status))
+    """What moderators call the status of a flag: a verdict, open, permitted, or withdrawn."""
+    return gettext(STATUS_NAMES[status])
 
 
 def counted_pairs(n: int) -> str:
@@ -185,6 +192,8 @@ def describe_case(row: Mapping[str, Any]) -> str:
         return describe_share_in_others(row["similarity"], are_earlier=bool(row["is_ordered"]))
     if row["same_author"]:
         return gettext(SAME_AUTHOR)
+    if PERMITTED in row["statuses"].strip(",").split(","):
+        return gettext(USE_PERMITTED)
     if COPIED.isdisjoint(row["statuses"].strip(",").split(",")):
         return gettext(NOTHING_COPIED)
     return gettext(SHARE_UNKNOWN)

@@ -33,10 +33,11 @@ from neardup.pipeline.progress import Phase, Progress, Watch, ignore_progress
 from neardup.pipeline.run_lifecycle import carry_out
 from neardup.pipeline.scratch import scratch_folder
 from neardup.pipeline.summary import Summary
-from neardup.records import DECIDING, NO_SPANS, Assessment, Signals, Spans, Verdict
+from neardup.records import DECIDING, NO_SPANS, PERMITTED, Assessment, Signals, Spans, Verdict
 from neardup.source.parse import id_of
 
 OPEN, WITHDRAWN = "open", "withdrawn"
+UNDECIDED = (OPEN, PERMITTED)  # the permissions of this ledger decide which of them a flag gets
 REBUILT_FROM = 0.1  # of the stories, that the index lacks: a rebuild takes a tenth of the time of a replay, or less
 
 FlagRow = Mapping[str, Any]  # of a Parquet file of flags or candidates
@@ -139,7 +140,7 @@ def _flag(row: FlagRow, status: str, version: str, now: int) -> ImportedFlag:
         max(story_id, matched_id),
         kind,
         Assessment(kind, signals, *spans),
-        OPEN if status == OPEN else Verdict(status).value,
+        OPEN if status in UNDECIDED else Verdict(status).value,
         _milliseconds(row.get("flagged_at")) or now,
         row.get("fingerprint_version") or version,
         kind in kinds_of_passages() if by_passages is None else by_passages,

@@ -16,7 +16,7 @@ from typing import Any, Protocol, TypeVar
 from neardup import __version__
 from neardup.core.native.page import WHY_UNREAD
 from neardup.errors import NeardupError, Stopped
-from neardup.ledger import Ledger, first_seen, now_ms, runs
+from neardup.ledger import Ledger, first_seen, now_ms, permissions, runs
 from neardup.ledger.first_seen import History
 from neardup.ledger.lock import Note, only_one
 from neardup.pipeline.progress import Progress
@@ -82,6 +82,7 @@ async def carry_out(
     async with _lock(job, ledger):
         await job.prepare()
         await ledger.do(_note_first_seen, ledger.path)
+        await ledger.do(permissions.refresh, now_ms())
         async with _record_run(ledger, summary) as run_id:
             log.info("run started", command=summary.command, version=__version__, **await job.facts())
             began = time.perf_counter()
@@ -90,6 +91,7 @@ async def carry_out(
             summary.status = "done" if ended else "stopped"
             await ledger.do(runs.finish, run_id, summary.status, counts=summary.record(), watermark=job.watermark)
         await ledger.do(_note_first_seen, ledger.path)
+        await ledger.do(permissions.refresh, now_ms())
         job.progress.enter("finishing")
         await run_hooks(hooks, summary, stop)
         if summary.warnings:

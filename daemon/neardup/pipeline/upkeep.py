@@ -19,7 +19,7 @@ from neardup.core.verify.text import Text
 from neardup.errors import NeardupError, Transient
 from neardup.index.passages.index import PassageIndex
 from neardup.index.protocol import Index
-from neardup.ledger import Ledger, candidates, drafts, lock, now_ms, outbox, submissions
+from neardup.ledger import Ledger, candidates, drafts, lock, now_ms, outbox, permissions, submissions
 from neardup.nomination.common_passages import count_again
 from neardup.nomination.passages import PassageNomination
 from neardup.nomination.stories import StoryProbe, nominate
@@ -67,6 +67,7 @@ class Upkeep:
     async def do_due_work(self) -> bool:
         """Do what is due now; returns False if nothing is, or another command is running, which does it."""
         await self._ledger.do(drafts.remove_expired, now_ms())
+        await self._ledger.do(permissions.refresh, now_ms())
         if lock.holder(self._ledger.path) is not None or not await self._is_due():
             return False
         try:

@@ -14,7 +14,7 @@ import numpy as np
 
 from neardup.config import Detection
 from neardup.core.fingerprint.word_hashes import PassageHashes
-from neardup.core.publication_order import Dates, find_earlier, sort_key
+from neardup.core.publication_order import Dates, Side, find_earlier, sort_key
 from neardup.core.verify.passages import pair_spans
 from neardup.core.verify.scores import ComparedPair, assess_all
 from neardup.core.verify.spans import share_of, similarity_of, words_in
@@ -22,7 +22,7 @@ from neardup.core.verify.text import Text
 from neardup.core.verify.tiers import COPIED_WORDS, SIMILAR, tier_of
 from neardup.index.passages.index import PassageIndex
 from neardup.index.protocol import Index
-from neardup.ledger import Ledger, active_verdicts, candidates, stories
+from neardup.ledger import Ledger, active_verdicts, candidates, now_ms, permissions, stories
 from neardup.nomination.common_passages import CommonHashes
 from neardup.nomination.one_text import TextMatches, TextNominator, facts_of
 from neardup.nomination.stories import StoryProbe
@@ -83,7 +83,8 @@ class Match:
     `containment` is the share of the text's shingles that occur in the story, `matched_containment` the share of the
     story's shingles that occur in the text.  If the story's text could not be read, they and `jaccard` are `estimated`
     from the signatures, or None without signatures, `copied_words` is None, and there are no `spans`.  `published_at`
-    is in milliseconds.  A work of the reference has a `catalogue`.
+    is in milliseconds.  A work of the reference has a `catalogue`.  A match that a
+    permission covers has its `permission_id`, and counts for nothing.
     """
 
     kind: Kind
@@ -103,6 +104,7 @@ class Match:
     catalogue: str | None
     licence: str | None
     spans: tuple[CopiedSpan, ...]
+    permission_id: int | None
 
     def as_dict(self) -> dict[str, Any]:
         """The match as JSON-serialisable values, its time in RFC 3339."""
@@ -137,12 +139,16 @@ class CheckResult:
 
 
 class Verified(NamedTuple):
-    """A story that would be flagged: its row of the ledger's `described`, and the assessment; the text is side a."""
+    """A story that would be flagged: its row of the ledger's `described`, and the assessment; the text is side a.
+
+    A permission covers the copy, if there is a `permission_id`.
+    """
 
     row: Mapping[str, Any]
     kind: Kind
     assessment: Assessment
     spans: tuple[CopiedSpan, ...]
+    permission_id: int | None = None
 
 
 def result_of(
@@ -160,11 +166,12 @@ def result_of(
     """
     shown = sorted((story for story in verified if not _is_hidden(story, submission, detection)), key=_rank)
     words = submission.text.fingerprint.words
-    sources = [story for story in shown if _is_by_another(story, submission) and _is_earlier(story, submission)]
+    counted = [story for story in shown if story.permission_id is None]
+    sources = [story for story in counted if _is_by_another(story, submission) and _is_earlier(story, submission)]
     copied = np.concatenate([NO_SPANS, *(source.assessment.spans_a for source in sources)])
     similarity = share_of(words_in(copied), words)
     return CheckResult(
-        verdict=_verdict(submission, shown, similarity >= detection.copy_similarity),
+        verdict=_verdict(submission, counted, similarity >= detection.copy_similarity),
         similarity=similarity,
         matches=[_match(story, words) for story in shown],
         estimated=bool(reasons),
@@ -175,17 +182,17 @@ def result_of(
     )
 
 
-def _verdict(submission: Submission, shown: Sequence[Verified], is_similar: bool) -> CheckVerdict:
+def _verdict(submission: Submission, counted: Sequence[Verified], is_similar: bool) -> CheckVerdict:
     whole = tier_of(SIMILAR).severity
     is_copy = any(
         tier_of(story.kind).severity <= whole
         and _is_by_another(story, submission)
         and not _is_known_to_be_later(story, submission)
-        for story in shown
+        for story in counted
     )
     if is_copy or is_similar:
         return "copy"
-    return "review" if shown else "clear"
+    return "review" if counted else "clear"
 
 
 def _is_by_another(story: Verified, submission: Submission) -> bool:
@@ -205,8 +212,12 @@ def _is_earlier(story: Verified, submission: Submission) -> bool:
 
 
 def _is_known_to_be_later(story: Verified, submission: Submission) -> bool:
-    dates = Dates(story.row["published_at"], catalogue=story.row["catalogue"])
-    return find_earlier(Dates(submission.published_at), dates) == "a"
+    return _find_earlier(story.row, submission) == "a"
+
+
+def _find_earlier(row: Mapping[str, Any], submission: Submission) -> Side | None:
+    """Whether the text (a) or a story was published before the other; None if that is not known."""
+    return find_earlier(Dates(submission.published_at), Dates(row["published_at"], catalogue=row["catalogue"]))
 
 
 def _rank(story: Verified) -> tuple[int, float, int]:
@@ -235,6 +246,7 @@ def _match(story: Verified, words: int) -> Match:
         catalogue=row["catalogue"],
         licence=row["licence"],
         spans=story.spans,
+        permission_id=story.permission_id,
     )
 
 
@@ -303,8 +315,10 @@ class Checker:
             )
             common = np.union1d(nominated.common, known_common)
             assessed, spans = await asyncio.to_thread(self._assess, pairs, text, texts, common)
-            flagged = await self._ledger.do(_find_flagged, assessed)
-            verified = [Verified(rows[other], kind, assessment, spans[other]) for other, kind, assessment in flagged]
+            flagged = await self._ledger.do(_find_flagged, submission, rows, assessed)
+            verified = [
+                Verified(rows[other], kind, assessment, spans[other], n) for other, kind, assessment, n in flagged
+            ]
         reasons = (*_truncations(submission), *nominated.reasons, *_reasons(texts, verified))
         known = [
             (pair, assessment) for pair, assessment in assessed if texts.get(pair.b.text_hash) is not NoText.UNANSWERED
@@ -336,14 +350,34 @@ def _rows(db: sqlite3.Connection, story_id: int, nominated: TextMatches) -> tupl
     return described, bool(stories.stored_versions(db, [story_id]))
 
 
-def _find_flagged(db: sqlite3.Connection, assessed: Sequence[Assessed]) -> list[tuple[int, Kind, Assessment]]:
-    """The matches, by id, that are copies and that no verdict says to be something else."""
+def _find_flagged(
+    db: sqlite3.Connection, submission: Submission, rows: Rows, assessed: Sequence[Assessed]
+) -> list[tuple[int, Kind, Assessment, int | None]]:
+    """The matches, by id, that are copies and that no verdict says to be something else.
+
+    Each comes with the permission that covers the copy, None if none does or a verdict goes before it.
+    """
     found = []
     for pair, assessment in assessed:
         if assessment is not None and assessment.kind is not None:
             ids = min(pair.a.id, pair.b.id), max(pair.a.id, pair.b.id)
-            if active_verdicts.ruling_on(db, ids, assessment.kind).status in COPIED:
-                found.append((pair.b.id, assessment.kind, assessment))
+            status = active_verdicts.ruling_on(db, ids, assessment.kind).status
+            if status in COPIED:
+                permission = _find_permission(db, submission, rows[pair.b.id]) if status == "open" else None
+                found.append((pair.b.id, assessment.kind, assessment, permission))
+    return found
+
+
+def _find_permission(db: sqlite3.Connection, submission: Submission, row: Mapping[str, Any]) -> int | None:
+    """The permission that covers what the text and a story share: the later one, or either, is the copy."""
+    before, now = _find_earlier(row, submission), now_ms()
+    author, other = submission.author_id, row["author_id"]
+    found = None
+    if before != "a":
+        source = permissions.Source(row["id"], other, row["catalogue"])
+        found = permissions.covering(db, source, author, now)
+    if found is None and before != "b":
+        found = permissions.covering(db, permissions.Source(submission.story_id, author), other, now)
     return found
 
 

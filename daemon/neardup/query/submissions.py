@@ -19,8 +19,9 @@ from neardup.core.text.html import cut_opening, find_title
 from neardup.core.text.scripts import find_script_of_most
 from neardup.core.verify.text import Text
 from neardup.errors import Forgotten, Misuse, TooLarge
-from neardup.ledger import Ledger, candidates, drafts, stories, submissions
+from neardup.ledger import Ledger, candidates, drafts, permissions, stories, submissions
 from neardup.ledger.drafts import Draft
+from neardup.ledger.permissions import Grant
 from neardup.ledger.submissions import Stored, Submitted
 from neardup.nomination.matches import matches_of
 from neardup.nomination.one_text import find_unseen
@@ -134,6 +135,14 @@ class Submissions:
     async def discard_draft(self, story_id: int) -> None:
         """Remove a draft, if there is one."""
         await self._ledger.do(drafts.remove_draft, story_id)
+
+    async def permit(self, grant: Grant, name: str) -> int:
+        """Record a permission; returns its number.  Raises PermissionRefused."""
+        return await self._ledger.do(permissions.enter, grant, name)
+
+    async def revoke(self, permission_id: int, name: str) -> None:
+        """End a permission.  Raises PermissionRefused."""
+        await self._ledger.do(permissions.revoke, permission_id, name)
 
     async def forget(self, story_id: int) -> bool:
         """Remove a story, and keep listings from bringing it back; returns whether the ledger held anything of it.

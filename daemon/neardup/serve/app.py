@@ -52,6 +52,7 @@ HEADERS = {
 }
 METHODS = {"GET", "HEAD", "POST", "PUT", "DELETE"}
 TOKEN_NAME = web.RequestKey("token_name", str)
+LOCAL = "local"  # the name of who calls a service without tokens
 PROBLEM_OF: dict[type[NeardupError], ProblemType] = {NeardupError: UNAVAILABLE}
 LONG_BODY_BYTES = 131_072  # a story of 5,000 words in UTF-8
 STATIC = Path(__file__).with_name("static")
@@ -116,7 +117,7 @@ def endpoint(operation: Operation) -> Handler:
         async def work() -> Answer:
             parts = service.parts
             body = None if operation.request is None else parse_json(operation.request, received)
-            return await operation.begin(parts, subject, query, body, deadline)
+            return await operation.begin(parts, subject, query, body, deadline, caller=request.get(TOKEN_NAME, LOCAL))
 
         turn = service.turn_of(subject.number) if operation.writes and isinstance(subject, StoryId) else None
         try:

@@ -41,6 +41,8 @@ from neardup.serve.messages import (
     Forgotten,
     ForgottenComplainant,
     MatchesAnswer,
+    Permission,
+    PermissionsAnswer,
     Problem,
     ProofAnswer,
     Stored,
@@ -77,6 +79,30 @@ class DraftText(TypedDict):
     text: NotRequired[str]
     html: NotRequired[str]
     title: NotRequired[str | None]
+
+
+class Grant(TypedDict, total=False):
+    """Who may use whose text: an author's, all or one story, or the works of a catalogue; times are in RFC 3339."""
+
+    granted_by: int | str
+    story_id: int | str
+    catalogue: str
+    granted_to: int | str | None  # None for everyone
+    licence: str | None
+    note: str
+    since: str | None
+    until: str | None
+
+
+class ChosenPermissions(TypedDict, total=False):
+    """Which permissions to list."""
+
+    author_id: int | str
+    story_id: int | str
+    catalogue: str
+    ended: bool
+    first: int
+    limit: int
 
 
 class Side(TypedDict, total=False):
@@ -224,6 +250,23 @@ class AsyncClient:
         path = f"/v1/complaints/{_number(number)}/complainant"
         return await self._send("DELETE", path, None, ForgottenComplainant)
 
+    async def enter_permission(self, **grant: Unpack[Grant]) -> Permission:
+        """Enter a permission: who may use whose text."""
+        return await self._post("/v1/permissions", messages.PermissionRequest, grant, Permission)
+
+    async def permissions(self, **chosen: Unpack[ChosenPermissions]) -> PermissionsAnswer:
+        """Some of the permissions, those entered last first; by default those that have not ended."""
+        query = _query(messages.PermissionsQuery, chosen)
+        return await self._send("GET", f"/v1/permissions?{query}", None, PermissionsAnswer)
+
+    async def permission(self, permission_id: int) -> Permission:
+        """A permission on record."""
+        return await self._send("GET", f"/v1/permissions/{_number(permission_id)}", None, Permission)
+
+    async def revoke_permission(self, permission_id: int) -> Permission:
+        """Revoke a permission."""
+        return await self._send("DELETE", f"/v1/permissions/{_number(permission_id)}", None, Permission)
+
     async def close(self) -> None:
         """Close the connections."""
         if self._session is not None:
@@ -319,7 +362,7 @@ def _path_of(story_id: int | str, collection: str = "stories") -> str:
 
 def _number(number: int) -> int:
     if not isinstance(number, int) or isinstance(number, bool) or number < 0:
-        raise InvalidArgument(f"number: {number!r} is not the number of a complaint")
+        raise InvalidArgument(f"number: {number!r} is not the number of a complaint or permission")
     return number
 
 
@@ -445,6 +488,22 @@ class Client:
     def forget_complainant(self, number: int) -> ForgottenComplainant:
         """Forget the name, the contact and the words of a complainant."""
         return self._run(self._open.forget_complainant(number))
+
+    def enter_permission(self, **grant: Unpack[Grant]) -> Permission:
+        """Enter a permission: who may use whose text."""
+        return self._run(self._open.enter_permission(**grant))
+
+    def permissions(self, **chosen: Unpack[ChosenPermissions]) -> PermissionsAnswer:
+        """Some of the permissions, those entered last first; by default those that have not ended."""
+        return self._run(self._open.permissions(**chosen))
+
+    def permission(self, permission_id: int) -> Permission:
+        """A permission on record."""
+        return self._run(self._open.permission(permission_id))
+
+    def revoke_permission(self, permission_id: int) -> Permission:
+        """Revoke a permission."""
+        return self._run(self._open.revoke_permission(permission_id))
 
     def close(self) -> None:
         """Close the connections, and cancel the calls under way."""

@@ -143,6 +143,19 @@ class BatchRequest(Request):
     stories: list[CheckRequest] = Field(min_length=1, max_length=MOST_STORIES)
 
 
+class PermissionRequest(Request):
+    """A permission to enter: an author permits all own texts, or one story, or else a catalogue permits its works."""
+
+    granted_by: AuthorId | None = Field(default=None, description="Who permits it: the author of the text.")
+    story_id: ListedId | None = Field(default=None, description="The one story of this author that may be used.")
+    catalogue: str | None = Field(default=None, description="Instead: all works of this catalogue may be used.")
+    granted_to: AuthorId | None = Field(default=None, description="The author who may use it; null for everyone.")
+    licence: str | None = None
+    note: str = Field(default="", max_length=2_000)
+    since: Time | None = Field(default=None, description="RFC 3339; null for at once.")
+    until: Time | None = Field(default=None, description="RFC 3339; null for no end.")
+
+
 class ComparedStory(Request):
     """One side of a comparison: a stored story, a text or a page."""
 
@@ -210,6 +223,19 @@ class ComplaintsQuery(BaseModel):
     limit: int = Field(default=50, ge=1, le=200, description="How many at most.")
 
 
+class PermissionsQuery(BaseModel):
+    """Which permissions to list."""
+
+    model_config = ConfigDict(frozen=True, extra="forbid")
+
+    author_id: AuthorId | None = Field(default=None, description="Those that this author gave or got.")
+    story_id: ListedId | None = Field(default=None, description="Those for this story alone.")
+    catalogue: str | None = Field(default=None, description="Those for this catalogue.")
+    ended: bool = Field(default=False, description="Also those that ended or were revoked.")
+    first: int = Field(default=0, ge=0, le=MAX_ID, description="The position of the first, from 0.")
+    limit: int = Field(default=50, ge=1, le=200, description="How many at most.")
+
+
 # What the service answers.
 
 
@@ -253,6 +279,9 @@ class Match(Answer):
     similarity: float = Field(description=SIMILARITY)
     scores: Scores
     estimated: bool = Field(description="Whether the match's text was missing, so that the scores are estimates.")
+    permission_id: int | None = Field(
+        default=None, description="The permission that covers the use of the match, which then counts for nothing."
+    )
     spans: list[Span]
 
 
@@ -337,7 +366,7 @@ class RecordedMatch(Answer):
     catalogue: str | None = Field(description="The catalogue of a work of the reference; null for a story.")
     kind: str
     similarity: float = Field(description=SIMILARITY)
-    status: str = Field(description="`open`, or the verdict of a moderator.")
+    status: str = Field(description="`open`, `permitted`, or the verdict of a moderator.")
     scores: Scores
     estimated: bool
     earlier: bool | None = Field(description="Whether the match was published earlier; null if that is not known.")
@@ -481,6 +510,32 @@ class Forgotten(Answer):
     story_id: ShownId
 
 
+class Permission(Answer):
+    """Who may use whose text.  Times are in RFC 3339."""
+
+    permission_id: int
+    granted_by: str | None
+    story_id: ShownId | None
+    catalogue: str | None
+    granted_to: str | None = Field(description="Null for everyone.")
+    licence: str | None
+    note: str
+    since: str | None
+    until: str | None
+    entered_by: str = Field(description="A moderator, the name of a token, or a user of the machine.")
+    entered_at: str
+    revoked_by: str | None
+    revoked_at: str | None
+    state: str = Field(description="`in_force`, `later`, `ended` or `revoked`.")
+
+
+class PermissionsAnswer(Answer):
+    """The permissions, those entered last first."""
+
+    total: int = Field(description="How many there are without `first` and `limit`.")
+    permissions: list[Permission]
+
+
 class InvalidMember(Answer):
     """A member of the request that is wrong."""
 
@@ -500,7 +555,10 @@ class Problem(Answer):
     detail: str
     request_id: str | None = None
     fail_open: bool = False
-    reason: str | None = Field(default=None, description="Why a page or text yields no story, such as `too_short`.")
+    reason: str | None = Field(
+        default=None,
+        description="Why a page or text yields no story, such as `too_short`, or a permission is not entered.",
+    )
     errors: list[InvalidMember] = Field(default_factory=list)
     complaint: int | None = Field(default=None, description="The number of the first complaint, of a duplicate.")
 

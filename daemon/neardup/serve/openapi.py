@@ -40,7 +40,7 @@ SUBJECTS = {
         "name": "number",
         "in": "path",
         "required": True,
-        "description": "The number of the complaint.",
+        "description": "The number of the complaint or permission.",
         "schema": {"type": "integer", "minimum": 0, "maximum": MAX_NUMBER},
     },
 }

@@ -16,9 +16,10 @@ from neardup import errors
 from neardup.core.page import Unreadable, prepare
 from neardup.core.verify.text import Text
 from neardup.http.problems import INVALID, TOO_LARGE, ProblemType, Refused, WrongMember
-from neardup.ledger import complaints, drafts, flags, now_ms, similarities, snapshot, stories
+from neardup.ledger import complaints, drafts, flags, now_ms, permissions, similarities, snapshot, stories
 from neardup.ledger.complaints import Closed, Complaint
 from neardup.ledger.flags import JOINING, Selection, earlier_of
+from neardup.ledger.permissions import Grant, PermissionFilter, PermissionRefused, Refusal
 from neardup.pages.results import ReadFailed, explain
 from neardup.query.check import CheckResult, Submission
 from neardup.query.check import Match as FoundMatch
@@ -48,6 +49,9 @@ from neardup.serve.messages import (
     ForgottenComplainant,
     Match,
     MatchesAnswer,
+    PermissionRequest,
+    PermissionsAnswer,
+    PermissionsQuery,
     Problem,
     ProofAnswer,
     PutRequest,
@@ -87,6 +91,8 @@ OF_COMPLAINTS = {
     Why.INVALID: INVALID,
 }
 MAX_NUMBER = 2**63 - 1
+UNKNOWN_PERMISSION = ProblemType("unknown-permission", 404, "There is no such permission")
+NOT_ENTERED = ProblemType("permission-refused", 409, "The permission is not entered, or not revoked")
 T = TypeVar("T")
 V = TypeVar("V")
 AT_ONCE = 2  # stories of a batch
@@ -235,6 +241,7 @@ def _match_of(match: FoundMatch) -> Match:
         similarity=match.similarity,
         scores=Scores.model_validate(match, from_attributes=True),
         estimated=match.estimated,
+        permission_id=match.permission_id,
         spans=[
             Span(start=start, end=end, match_start=match_start, match_end=match_end, words=end - start)
             for start, end, match_start, match_end in match.spans
@@ -501,18 +508,79 @@ def _complaint(found: Complaint) -> messages.Complaint:
     )
 
 
+# Permissions.
+
+
+async def enter_permission(
+    parts: ServiceParts, request: PermissionRequest, caller: str, _: Deadline
+) -> messages.Permission:
+    """POST /v1/permissions.  Raises Refused."""
+    grant = Grant(
+        request.granted_by or None,
+        None if request.story_id is None else story_id_of(request.story_id).number,
+        printable(request.catalogue),
+        request.granted_to or None,
+        printable(request.licence),
+        printable(request.note) or "",
+        None if request.since is None else parse_time(request.since),
+        None if request.until is None else parse_time(request.until),
+    )
+    try:
+        permission_id = await parts.submissions.permit(grant, caller)
+    except PermissionRefused as error:
+        problem = UNKNOWN_STORY if error.reason is Refusal.UNKNOWN_STORY else NOT_ENTERED
+        raise Refused(problem, str(error), reason=error.reason) from None
+    return await _read_permission(parts, permission_id)
+
+
+async def revoke_permission(parts: ServiceParts, number: int, caller: str, _: Deadline) -> messages.Permission:
+    """DELETE /v1/permissions/{number}.  Raises Refused."""
+    try:
+        await parts.submissions.revoke(number, caller)
+    except PermissionRefused as error:
+        problem = UNKNOWN_PERMISSION if error.reason is Refusal.UNKNOWN_PERMISSION else NOT_ENTERED
+        raise Refused(problem, str(error), reason=error.reason) from None
+    return await _read_permission(parts, number)
+
+
+async def permissions_of(parts: ServiceParts, query: PermissionsQuery, _: Deadline) -> PermissionsAnswer:
+    """GET /v1/permissions."""
+    story = None if query.story_id is None else story_id_of(query.story_id).number
+    chosen, now = PermissionFilter(None, query.author_id or None, story, query.catalogue, not query.ended), now_ms()
+    rows = await parts.reader.do(permissions.select, chosen, now, limit=query.limit, offset=query.first)
+    total = await parts.reader.do(permissions.count, chosen, now)
+    return PermissionsAnswer(total=total, permissions=list(map(_permission, rows)))
+
+
+async def permission_of(parts: ServiceParts, number: int, _: Deadline) -> messages.Permission:
+    """GET /v1/permissions/{number}.  Raises Refused if there is none."""
+    return await _read_permission(parts, number)
+
+
+async def _read_permission(parts: ServiceParts, number: int) -> messages.Permission:
+    row = await parts.reader.do(permissions.read, number, now_ms())
+    if row is None:
+        raise Refused(UNKNOWN_PERMISSION, f"there is no permission {number}")
+    return _permission(row)
+
+
+def _permission(row: Mapping[str, Any]) -> messages.Permission:
+    times = {name: rfc3339(row[name]) for name in ("since", "until", "entered_at", "revoked_at")}
+    return messages.Permission.model_validate(dict(row) | times)
+
+
 # The table.
 
 
-def complaint_number_of(text: str) -> int:
-    """The number of a complaint.  Raises ValueError."""
+def number_of(text: str) -> int:
+    """The number of a complaint or permission.  Raises ValueError."""
     if not (text.isascii() and text.isdecimal() and int(text) <= MAX_NUMBER):
-        raise ValueError("the number of a complaint is an integer")
+        raise ValueError("the number of a complaint or permission is an integer")
     return int(text)
 
 
 # What a path may name, by its placeholder: how it is read, and how it is described.
-SUBJECTS: dict[str, Callable[[str], StoryId | int]] = {"id": story_id_of, "number": complaint_number_of}
+SUBJECTS: dict[str, Callable[[str], StoryId | int]] = {"id": story_id_of, "number": number_of}
 
 
 @dataclass(frozen=True, slots=True)
@@ -520,7 +588,8 @@ class Operation:
     """One operation: `work` does it, given the parts, what its path names, its query and its body, and the deadline.
 
     `lane` is "by size" where the size of the body decides it.  `problems` are those that concern the story;
-    every operation may end in the others.  One that `writes` a story waits for those on it that came before.
+    every operation may end in the others.  One that `writes` a story waits for those on it that came before.  One that
+    `names_caller` is given the name of the token after the body.
     """
 
     method: str
@@ -534,6 +603,7 @@ class Operation:
     problems: tuple[ProblemType, ...] = ()
     writes: bool = False
     query: type[BaseModel] | None = None
+    names_caller: bool = False
 
     @property
     def subject(self) -> str | None:
@@ -541,10 +611,18 @@ class Operation:
         return next((name for name in SUBJECTS if f"{{{name}}}" in self.path), None)
 
     def begin(
-        self, parts: ServiceParts, subject: StoryId | int | None, query: Any, body: Any, deadline: Deadline
+        self,
+        parts: ServiceParts,
+        subject: StoryId | int | None,
+        query: Any,
+        body: Any,
+        deadline: Deadline,
+        *,
+        caller: str,
     ) -> Awaitable[messages.Answer]:
         """Begin the work."""
-        arguments = [argument for argument in (subject, query, body) if argument is not None]
+        given = subject, query, body, caller if self.names_caller else None
+        arguments = [argument for argument in given if argument is not None]
         return self.work(parts, *arguments, deadline)
 
 
@@ -728,5 +806,47 @@ OPERATIONS = (
         messages.ForgottenComplainant,
         forget_complainant,
         problems=(UNKNOWN_COMPLAINT,),
+    ),
+    Operation(
+        "POST",
+        "/v1/permissions",
+        "Enter a permission: who may use whose text",
+        Right.PERMIT,
+        messages.PermissionRequest,
+        messages.Permission,
+        enter_permission,
+        problems=(NOT_ENTERED, UNKNOWN_STORY),
+        names_caller=True,
+    ),
+    Operation(
+        "GET",
+        "/v1/permissions",
+        "List permissions, those entered last first",
+        Right.CHECK,
+        None,
+        messages.PermissionsAnswer,
+        permissions_of,
+        query=messages.PermissionsQuery,
+    ),
+    Operation(
+        "GET",
+        "/v1/permissions/{number}",
+        "Show a permission",
+        Right.CHECK,
+        None,
+        messages.Permission,
+        permission_of,
+        problems=(UNKNOWN_PERMISSION,),
+    ),
+    Operation(
+        "DELETE",
+        "/v1/permissions/{number}",
+        "Revoke a permission; it stays on record",
+        Right.PERMIT,
+        None,
+        messages.Permission,
+        revoke_permission,
+        problems=(UNKNOWN_PERMISSION, NOT_ENTERED),
+        names_caller=True,
     ),
 )

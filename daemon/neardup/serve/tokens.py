@@ -20,6 +20,7 @@ class Right(StrEnum):
     STORE = "store"
     FORGET = "forget"
     COMPLAIN = "complain"  # make complaints, read them, and answer to them
+    PERMIT = "permit"  # enter and revoke permissions
 
 
 @dataclass(frozen=True, slots=True)

@@ -77,13 +77,13 @@ def case_object(db: sqlite3.Connection, case_id: int) -> Json | None:
     row = case_queue.read_case(db, case_id)
     if row is None:
         return None
-    is_open, decided = deciding.list_open_and_decided(db, case_id)
-    pairs = flags.list_pairs(db, [*is_open, *decided][:SHOWN_PAIRS])
+    found = deciding.flags_of_case(db, case_id)
+    pairs = flags.list_pairs(db, list(chain(*found))[:SHOWN_PAIRS])
     shown = names.shown_ids(db, (case_id, row["lead"]))
     marks = of_stories(db, [row["lead"]]).get(row["lead"], ())
     return _case(row, shown, cases.leases_held(db, [case_id]).get(case_id), marks) | {
-        "seen": verdicts.state(db, is_open),
-        "decided_seen": verdicts.state(db, decided),
+        "seen": verdicts.state(db, found.open),
+        "decided_seen": verdicts.state(db, found.decided),
         "evidence": [{name: pair[name] for name in PAIR_FIELDS} for pair in names.show_ids(db, pairs, PAIR_IDS)],
         "decisions": [_decision_object(given) for given in verdicts.of_case(db, case_id)],
     }

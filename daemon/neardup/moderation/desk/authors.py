@@ -56,6 +56,7 @@ async def show(request: web.Request) -> web.Response:
     moderator = require_moderator(request)
     author_id, other = request.match_info["author"], request.query.get("with") or None
     page_number = max(number_in(request.query, "page") or 1, 1)
+    await desk_of(request).ledger.refresh_cases()
     details = await desk_of(request).ledger.read(_details, author_id, other, (page_number - 1) * PAGE_SIZE)
     if details is None:
         raise web.HTTPNotFound(reason=translate_later("No story of this author is flagged"))

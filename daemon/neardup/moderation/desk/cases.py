@@ -8,6 +8,7 @@ import json
 import sqlite3
 from dataclasses import dataclass, replace
 from functools import partial
+from itertools import chain
 from typing import Any
 
 from aiohttp import web
@@ -36,8 +37,8 @@ from neardup.moderation.desk.queues import (
 from neardup.moderation.desk.story import StoryDetails, report_values, story_details, story_of
 from neardup.moderation.evidence.graph import Graph, choose_drawn, lay_out
 from neardup.moderation.interface import translate_later
-from neardup.moderation.wording import VERDICT_NAMES, describe_case, describe_cluster_order
-from neardup.records import DECIDING
+from neardup.moderation.wording import STATUS_NAMES, describe_case, describe_cluster_order
+from neardup.records import DECIDING, PERMITTED, STATUSES
 
 PAGE_SIZE = 10
 LEAST_SIMILARITIES = (0.25, 0.5, 0.75)  # offered as filters
@@ -59,15 +60,15 @@ AUTHORS: dict[Authors | None, str] = {
     Authors.OTHER: translate_later("Other authors"),
     Authors.SAME: translate_later("Same author"),
 }
-STATUSES: dict[str, str] = {
+STATUS_FILTERS: dict[str, str] = {
     OPEN: translate_later("Open"),
     JUDGED: translate_later("Decided"),
     EVERY: translate_later("All"),
-    **{verdict: VERDICT_NAMES[verdict] for verdict in DECIDING},
+    **{status: STATUS_NAMES[status] for status in (PERMITTED, *DECIDING)},
 }
 SHOWN_PAIRS = 50
 SHOWN_STORIES = 100
-ANY = Selection(statuses=("open", *DECIDING), same_author=True)
+ANY = Selection(statuses=STATUSES, same_author=True)
 DRAWN_FROM = 3  # stories: a cluster of two is not drawn
 
 
@@ -101,7 +102,7 @@ async def show_cases(request: web.Request) -> web.Response:
         last=max(-(-cases_page.counts.total // PAGE_SIZE), 1),
         languages=desk.config.registry,
         kinds=kinds(),
-        statuses=STATUSES,
+        statuses=STATUS_FILTERS,
         orders=ORDERS,
         inboxes=INBOXES,
         authors=AUTHORS,
@@ -217,15 +218,15 @@ def _details(
     row = case_queue.read_case(db, case_id)
     if row is None or (lead := story_details(db, row["lead"])) is None:
         return None
-    is_open, decided = deciding.list_open_and_decided(db, case_id)
+    found = deciding.flags_of_case(db, case_id)
     return CaseDetails(
         row,
         replace(lead, complaints=complaints.of_case(db, case_id)),
         cases.leases_held(db, [case_id]).get(case_id),
-        flags.list_pairs(db, [*is_open, *decided][first_pair : first_pair + SHOWN_PAIRS]),
+        flags.list_pairs(db, list(chain(*found))[first_pair : first_pair + SHOWN_PAIRS]),
         first_pair,
-        verdicts.state(db, is_open),
-        verdicts.state(db, decided),
+        verdicts.state(db, found.open),
+        verdicts.state(db, found.decided),
         verdicts.of_case(db, case_id),
         _cluster(db, case_id),
         None if at is None else case_position_of(db, queue, case_id, at),

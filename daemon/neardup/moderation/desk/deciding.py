@@ -7,14 +7,14 @@ verdict without the right to it raises NotPermitted.
 import sqlite3
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, NamedTuple
 
 from neardup.errors import Conflict
 from neardup.ledger import authors, case_queue, cases, flags, verdicts
 from neardup.ledger.cases import Lease
 from neardup.moderation.desk.moderators import Moderator
 from neardup.moderation.desk.queues import Pair
-from neardup.records import DECIDING, Verdict
+from neardup.records import DECIDING, PERMITTED, Verdict
 
 OFFERED = (*DECIDING, Verdict.UNSURE)
 
@@ -116,7 +116,7 @@ def decide_cases(db: sqlite3.Connection, states: Mapping[int, str], given: NewVe
 
 def reopen_case(db: sqlite3.Connection, case_id: int, given: NewVerdict) -> int:
     """Take back the verdicts on a case, for the reason in the note; returns the number of the decision."""
-    return _decide(db, list_open_and_decided(db, case_id)[1], given)
+    return _decide(db, flags_of_case(db, case_id).decided, given)
 
 
 def undo(db: sqlite3.Connection, decision: int, moderator: Moderator, seen: str) -> None:
@@ -139,16 +139,23 @@ def show_author(db: sqlite3.Connection, author_id: str, given: NewVerdict) -> No
 
 def list_open_flags(db: sqlite3.Connection, case_id: int) -> list[int]:
     """The ids of the open flags of a case: what a verdict on all of it decides."""
-    return list_open_and_decided(db, case_id)[0]
+    return flags_of_case(db, case_id).open
 
 
-def list_open_and_decided(db: sqlite3.Connection, case_id: int) -> tuple[list[int], list[int]]:
-    """The ids of the open flags of a case, and of the others, which opening it again reopens."""
-    is_open: list[int] = []
-    decided: list[int] = []
+class CaseFlags(NamedTuple):
+    """The ids of the flags of a case: the open, those with a verdict, which opening it again reopens, the permitted."""
+
+    open: list[int]
+    decided: list[int]
+    permitted: list[int]
+
+
+def flags_of_case(db: sqlite3.Connection, case_id: int) -> CaseFlags:
+    """The flags that count in a case, the most severe of each list first."""
+    found = CaseFlags([], [], [])
     for flag_id, status in cases.statuses_of(db, case_id).items():
-        (is_open if status == "open" else decided).append(flag_id)
-    return is_open, decided
+        {"open": found.open, PERMITTED: found.permitted}.get(status, found.decided).append(flag_id)
+    return found
 
 
 def state_of(row: sqlite3.Row | Mapping[str, Any]) -> str:

@@ -14,6 +14,7 @@ from neardup.ledger.authors import History
 from neardup.moderation.desk.deciding import Decision, read_decision
 from neardup.moderation.desk.pages import page, require_moderator
 from neardup.moderation.desk.parts import Desk, desk_of, load_text
+from neardup.moderation.desk.permissions import prefilled_query
 from neardup.moderation.desk.queues import Pair, PlaceInCase, case_query_of, case_queue_of, number_in, place_in_case
 from neardup.moderation.evidence.graph import Graph
 from neardup.moderation.evidence.page import cluster_graph, passage_at, template_values
@@ -80,6 +81,7 @@ async def show(request: web.Request) -> web.Response:
         details=details,
         is_blind=is_blind,
         may_decide=moderator.may_decide(details.flag["language"]),
+        permission_query="" if is_blind else prefilled_query(details.flag),
         action="/pair/{}/{}/verdict".format(*pair),
         layout="desk.html.j2",
         query=case_query_of(queue, at=at),
@@ -90,7 +92,7 @@ async def show(request: web.Request) -> web.Response:
 
 def as_undecided(flag: Mapping[str, Any]) -> dict[str, Any]:
     """A row of the view `pairs` without what moderators decided."""
-    return dict(flag) | {"status": "open", "context": None}
+    return dict(flag) | {"status": "open", "context": None, "permission_id": None}
 
 
 def _details(db: sqlite3.Connection, pair: Pair, done: int | None) -> PairDetails | None:

@@ -18,7 +18,7 @@ from aiohttp import web
 from neardup.config import Config
 from neardup.errors import LedgerReplaced, NeardupError, Transient
 from neardup.http.login_limit import LoginLimit
-from neardup.ledger import Ledger, cases, connect, read, snapshot
+from neardup.ledger import Ledger, cases, connect, now_ms, permissions, read, snapshot
 from neardup.moderation.desk.moderators import Moderator
 from neardup.moderation.desk.sessions import Keys
 from neardup.moderation.interface import gettext
@@ -100,9 +100,11 @@ class Connections:
         return ledger
 
     async def refresh_cases(self) -> None:
-        """Bring the cases up to date before they are read, unless another process keeps the ledger locked."""
-        if await self.read(cases.is_due):
-            with suppress(Transient):
+        """Bring permissions and cases up to date before they are read, unless another process locks the ledger."""
+        with suppress(Transient):
+            if await self.read(permissions.is_due, now_ms()):
+                await self.write(permissions.refresh, now_ms())
+            if await self.read(cases.is_due):
                 await self.write(cases.refresh)
 
     def close(self) -> None:

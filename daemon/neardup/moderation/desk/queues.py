@@ -21,7 +21,7 @@ from neardup.ledger.case_queue import EVERY, JUDGED, OPEN, Authors, CaseSelectio
 from neardup.ledger.flags import Selection
 from neardup.moderation.desk.moderators import Moderator
 from neardup.moderation.interface import translate_later
-from neardup.records import DECIDING, Language
+from neardup.records import DECIDING, PERMITTED, Language
 from neardup.source.parse import id_of
 
 MEANING_STATUSES: dict[str, tuple[str, ...]] = {
@@ -33,7 +33,7 @@ MEANING_STATUSES: dict[str, tuple[str, ...]] = {
 SHOWN = "shown"  # the value of `same_author` that admits the hidden flags between stories of one author
 OPEN_FLAGS = Selection()
 MAX_NUMBER = 10_000_000
-STATUSES = (OPEN, JUDGED, EVERY, *DECIDING)
+STATUSES = (OPEN, JUDGED, EVERY, PERMITTED, *DECIDING)
 EVERY_CASE = CaseSelection()
 MAX_SHIFT = 50  # positions that a case may have moved in the queue since its page was rendered
 Pair = tuple[int, int]

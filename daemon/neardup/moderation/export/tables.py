@@ -55,7 +55,7 @@ PAIR_COLUMNS = (
     "flagged_at", "fingerprint_version", "cluster_id", "cluster_size", "estimated", "context", "story_path",
     "matched_path", "copied_words", "publication_order", "story_updated_at", "matched_updated_at",
     "story_known_since", "matched_known_since", "verdict", "moderator", "note", "decided_at",
-    "undone_at", "undone_by", "catalogue", "licence",
+    "undone_at", "undone_by", "catalogue", "licence", "permission_id", "permission_licence", "permission_until",
 )  # fmt: skip
 PAIR_IDS = frozenset({"flag_id", "story_id", "matched_id", "earlier_id", "cluster_id"})
 PAIR_TIMES = frozenset(
@@ -64,6 +64,7 @@ PAIR_TIMES = frozenset(
         "flagged_at",
         "decided_at",
         "undone_at",
+        "permission_until",
     }
 )
 PAIRS = Table(
@@ -72,7 +73,7 @@ PAIRS = Table(
     ids=PAIR_IDS,
     times=PAIR_TIMES,
     floats=frozenset({"similarity", "jaccard", "containment", "matched_containment"}),
-    integers=frozenset({"hamming", "longest_run_words", "cluster_size", "copied_words"}),
+    integers=frozenset({"hamming", "longest_run_words", "cluster_size", "copied_words", "permission_id"}),
     booleans=frozenset({"same_author", "estimated"}),
     widths={"kind": 9, "language": 12, "story_title": 40, "matched_title": 40, "publication_order": 40, "note": 40},
 )

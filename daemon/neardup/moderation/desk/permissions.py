@@ -1,0 +1,113 @@
+"""The page of permissions: who may use whose text, entered and revoked by moderators.
+
+Who enters one for a story decides cases in its language; for all texts of an author, in those of the open flags.
+"""
+
+import sqlite3
+from collections.abc import Mapping
+from typing import Any
+from urllib.parse import urlencode
+
+from aiohttp import web
+
+from neardup.ledger import authors, now_ms, permissions, stories
+from neardup.ledger.permissions import Grant, PermissionFilter, PermissionRefused
+from neardup.moderation.desk.moderators import Moderator, Right
+from neardup.moderation.desk.pages import page, require_moderator
+from neardup.moderation.desk.parts import FORM, desk_of
+from neardup.moderation.desk.queues import number_in
+from neardup.moderation.interface import translate_later
+from neardup.moderation.permissions import FIELDS, WrongField, grant_of
+from neardup.records import Language, shown_id
+from neardup.source.parse import id_of
+
+PAGE_SIZE = 50
+STATES = {
+    "in_force": translate_later("in force"),
+    "later": translate_later("not yet in force"),
+    "ended": translate_later("ended"),
+    "revoked": translate_later("revoked"),
+}
+
+
+def prefilled_query(flag: Mapping[str, Any]) -> str:
+    """The query of the page whose form permits the copy of a flag, a row of the view `pairs`; "" if no one can."""
+    if flag["catalogue"] is not None:
+        return urlencode({"catalogue": flag["catalogue"]})
+    by, to = flag["matched_author_id"], flag["story_author_id"]
+    if by is None or by == to:
+        return ""
+    given = {"granted_by": by, "story_id": shown_id(flag["matched_id"], flag["matched_name"]), "granted_to": to}
+    return urlencode({name: value for name, value in given.items() if value is not None})
+
+
+async def show(request: web.Request) -> web.Response:
+    """GET /permissions: author=, id= and page= select what is listed; the fields of the form may be given, too."""
+    return await _page(request, request.query)
+
+
+async def enter(request: web.Request) -> web.StreamResponse:
+    """POST /permissions: the fields FIELDS; a form that is refused comes back with its input."""
+    moderator, form = require_moderator(request), request[FORM]
+    try:
+        entered = await desk_of(request).ledger.write(_enter, grant_of(form), moderator)
+    except (PermissionRefused, WrongField) as error:
+        return await _page(request, form, refused=str(error))
+    raise web.HTTPSeeOther(f"/permissions?id={entered}")
+
+
+async def revoke(request: web.Request) -> web.StreamResponse:
+    """POST /permissions/ID/revoke."""
+    moderator, number = require_moderator(request), number_in(request.match_info, "permission") or 0
+    try:
+        await desk_of(request).ledger.write(_revoke, number, moderator)
+    except PermissionRefused as error:
+        return await _page(request, {}, refused=str(error))
+    raise web.HTTPSeeOther(f"/permissions?id={number}")
+
+
+def _enter(db: sqlite3.Connection, grant: Grant, moderator: Moderator) -> int:
+    moderator.require(_languages(db, grant.granted_by, grant.story_id))
+    return permissions.enter(db, grant, moderator.name)
+
+
+def _revoke(db: sqlite3.Connection, number: int, moderator: Moderator) -> None:
+    found = permissions.read(db, number, now_ms())
+    if found is not None:
+        story = None if found["story_id"] is None else id_of(str(found["story_id"]))
+        moderator.require(_languages(db, found["granted_by"], story))
+    permissions.revoke(db, number, moderator.name)
+
+
+def _languages(db: sqlite3.Connection, author: str | None, story_id: int | None) -> set[Language]:
+    if story_id is not None:
+        return {Language(row["language"]) for row in stories.describe(db, [story_id]).values()}
+    return set() if author is None else authors.read_open_languages(db, author)
+
+
+async def _page(request: web.Request, fields: Mapping[str, str], refused: str | None = None) -> web.Response:
+    moderator, ledger = require_moderator(request), desk_of(request).ledger
+    author, number = request.query.get("author") or None, number_in(request.query, "id")
+    chosen, page_number = PermissionFilter(number, author), max(number_in(request.query, "page") or 1, 1)
+    await ledger.refresh_cases()
+    rows, total = await ledger.read(_rows, chosen, (page_number - 1) * PAGE_SIZE)
+    return page(
+        request,
+        "permissions.html.j2",
+        200 if refused is None else 400,
+        rows=rows,
+        page_number=page_number,
+        last=-(-total // PAGE_SIZE),
+        states=STATES,
+        address=f"/permissions?{urlencode({'author': author})}&" if author else "/permissions?",
+        is_whole=chosen == PermissionFilter(),
+        fields={name: fields.get(name, "") for name in FIELDS},
+        refused=refused,
+        may_decide=Right.DECIDE in moderator.rights,
+    )
+
+
+def _rows(db: sqlite3.Connection, chosen: PermissionFilter, first: int) -> tuple[list[dict[str, Any]], int]:
+    now = now_ms()
+    rows = permissions.select(db, chosen, now, limit=PAGE_SIZE, offset=first)
+    return rows, permissions.count(db, chosen, now)
