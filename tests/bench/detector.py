@@ -21,7 +21,7 @@ import uvloop
 from neardup.app import App, open_app, run_once
 from neardup.cli.console import set_up_logging
 from neardup.config import Config, load
-from neardup.core.candidates.select import worth_comparing
+from neardup.core.candidates.select import is_worth_comparing
 from neardup.core.columns import Outcomes
 from neardup.core.fingerprint import version as fingerprint_version
 from neardup.core.fingerprint.compute import fingerprint_text
@@ -99,7 +99,7 @@ async def _warm_up(app: App) -> None:
     fingerprint_version.version()
     probe = BandedFingerprint(HINDI, bytes(16), bytes(64))
     await app.index.lookup([probe])
-    worth_comparing(probe, probe, app.config.detection.of(probe.language))
+    is_worth_comparing(probe, probe, app.config.detection.of(probe.language))
 
 
 async def _writer(app: App) -> Writer:

@@ -14,7 +14,7 @@ from typing import Any
 import structlog
 import uvloop
 from neardup.config import Detection, Run
-from neardup.core.candidates.all_pairs import near_pairs
+from neardup.core.candidates.all_pairs import find_near_pairs
 from neardup.core.candidates.top_k import Shortlist
 from neardup.core.columns import Outcomes
 from neardup.core.fingerprint import version as fingerprint_version
@@ -173,10 +173,10 @@ async def sweep(setup: Setup) -> Figures:
     figures: Figures = {"load": load["seconds"], "near": 0.0, "nominate": 0.0, "pairs": 0, "left_out": 0, "capped": 0}
     for language in sizes:
         banding, stories = DETECTION.banding(language), by_language.pop(language)
-        for _ in near_pairs(stories.simhashes[:1], banding.hamming, banding.max_bucket):
+        for _ in find_near_pairs(stories.simhashes[:1], banding.hamming, banding.max_bucket):
             pass  # the first call loads compiled code
         with _timed() as near:
-            for _ in near_pairs(stories.simhashes, banding.hamming, banding.max_bucket):
+            for _ in find_near_pairs(stories.simhashes, banding.hamming, banding.max_bucket):
                 pass
         shortlist = Shortlist(stories, DETECTION.of(language).max_matches)
         with _timed() as nominating:

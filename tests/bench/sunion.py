@@ -4,7 +4,7 @@ from collections.abc import Sequence
 
 import numpy as np
 import redis
-from neardup.core.candidates.banding import band_values
+from neardup.core.candidates.banding import cut_band_values
 from neardup.core.verify.scores import hamming, hash_rows
 from neardup.records import BandedFingerprint
 
@@ -15,7 +15,7 @@ def look_up(client: redis.Redis, batch: Sequence[BandedFingerprint], distance: i
     """For each probe, the number of stories within the Hamming distance, found with SUNION and HMGET."""
     pipe = client.pipeline(transaction=False)
     for probe in batch:
-        pipe.sunion([f"{LANGUAGE}:{band}:{value}" for band, value in enumerate(band_values(probe.simhash))])
+        pipe.sunion([f"{LANGUAGE}:{band}:{value}" for band, value in enumerate(cut_band_values(probe.simhash))])
     members = [list(ids) for ids in pipe.execute()]
     for ids in filter(None, members):
         pipe.hmget(f"simhashes:{LANGUAGE}", ids)

@@ -14,8 +14,8 @@ from pathlib import Path
 import click
 import numpy as np
 from neardup.config import Detection
-from neardup.core.candidates.all_pairs import PairChunk, near_pairs
-from neardup.core.candidates.top_k import LanguageFingerprints, nominated_pairs
+from neardup.core.candidates.all_pairs import PairChunk, find_near_pairs
+from neardup.core.candidates.top_k import LanguageFingerprints, find_nominated_pairs
 from neardup.ledger import read, versions
 from neardup.pipeline.sweep import STORIES_PER_READ
 
@@ -39,11 +39,11 @@ Find = Callable[[LanguageFingerprints], Iterator[PairChunk]]
 
 
 def near(stories: LanguageFingerprints) -> Iterator[PairChunk]:
-    return near_pairs(stories.simhashes, DETECTION.hamming, DETECTION.max_bucket)
+    return find_near_pairs(stories.simhashes, DETECTION.hamming, DETECTION.max_bucket)
 
 
 def both(stories: LanguageFingerprints) -> Iterator[PairChunk]:
-    return nominated_pairs(stories, DETECTION.banding(LANGUAGE), DETECTION.of(LANGUAGE).agreeing_rows)
+    return find_nominated_pairs(stories, DETECTION.banding(LANGUAGE), DETECTION.of(LANGUAGE).agreeing_rows)
 
 
 TIERS: dict[str, Find] = {"SimHashes": near, "both": both}

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 import redis
-from neardup.core.candidates.banding import band_values
+from neardup.core.candidates.banding import cut_band_values
 from neardup.ledger import connect, files, read
 from neardup.query.search import open_words
 
@@ -133,7 +133,7 @@ def assert_keys_agree(neardup: Neardup, url: str, tag: str) -> None:
         for story_id, language, simhash in db.execute("SELECT id, language, simhash FROM described"):
             name = tag.format(language)
             assert client.hget(f"simhashes:{name}", str(story_id)) == simhash.hex()
-            for band, value in enumerate(band_values(simhash)):
+            for band, value in enumerate(cut_band_values(simhash)):
                 assert str(story_id) in client.smembers(f"{name}:{band}:{value}"), f"{name}:{band}:{value}"
     db.close()
 

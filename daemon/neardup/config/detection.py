@@ -6,7 +6,7 @@ from typing import Annotated, Any, Literal
 from msgspec import Meta, field
 
 from neardup.config.section import Section
-from neardup.core.candidates.banding import MAX_SIGNATURE_BANDS, Banding, groups
+from neardup.core.candidates.banding import MAX_SIGNATURE_BANDS, Banding, divide_bands
 from neardup.core.fingerprint.minhash import ROWS
 from neardup.records import MIN_BLOCK, Language
 
@@ -81,7 +81,7 @@ class Thresholds(Section, frozen=True, kw_only=True):
     ] = 5000
 
     def __post_init__(self) -> None:
-        groups(self.hamming)
+        divide_bands(self.hamming)
         if self.shared_bands > self.bands:
             raise ValueError(f"shared_bands: {self.shared_bands} of {self.bands} bands cannot be shared")
 

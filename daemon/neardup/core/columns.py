@@ -151,7 +151,7 @@ class Outcomes:
     @property
     def keys(self) -> list[Key]:
         """The key of each, in the order of slices."""
-        return [*self.made.stories.ids, *(key_of(outcome.story) for outcome in self.others)]
+        return [*self.made.stories.ids, *(get_key(outcome.story) for outcome in self.others)]
 
     def __len__(self) -> int:
         return len(self.made) + len(self.others)
@@ -169,6 +169,6 @@ class Outcomes:
 NONE_MADE = FingerprintedStories(StoryColumns.of(()), NO_PAGES, [])
 
 
-def key_of(row: Story | BadRow) -> Key:
+def get_key(row: Story | BadRow) -> Key:
     """The key of a row among those in progress."""
     return row.id if isinstance(row, Story) else row.key

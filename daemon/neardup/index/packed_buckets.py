@@ -27,10 +27,10 @@ from neardup.core.candidates.banding import (
     SHARED_BLOCKS,
     Banding,
     Values,
-    block_values,
     hash_bands,
+    hash_blocks,
 )
-from neardup.core.candidates.bucket_join import shared_by
+from neardup.core.candidates.bucket_join import find_shared
 from neardup.core.fingerprint.minhash import SignatureRows, signature_rows
 from neardup.errors import Fatal, IndexDamaged
 from neardup.index.positions import values_by_language
@@ -87,7 +87,7 @@ def overfull_languages(sizes: Mapping[Language, int], bits: Bits) -> str | None:
 
 def block_buckets(simhashes: Hashes, banding: Banding, bits: int) -> Buckets:
     """(n, 2) SimHashes -> (n, hamming + 2): the buckets of their blocks."""
-    values = block_values(simhashes, banding.hamming, bits)
+    values = hash_blocks(simhashes, banding.hamming, bits)
     return np.asarray(values | (FIRST_BLOCK + np.arange(values.shape[1])) << BAND_BITS)
 
 
@@ -154,8 +154,8 @@ def lookup_results(
     edges = np.zeros(len(sizes) + 1, np.int64)
     np.cumsum(np.minimum(sizes, most), out=edges[1:])
     members = np.frombuffer(bytearray().join(values), NUMBER)
-    by_block, block_ends = shared_by(members, edges, request.block_positions, SHARED_BLOCKS)
-    by_band, band_ends = shared_by(members, edges, request.band_positions, banding.shared)
+    by_block, block_ends = find_shared(members, edges, request.block_positions, SHARED_BLOCKS)
+    by_band, band_ends = find_shared(members, edges, request.band_positions, banding.shared)
     results, nth_signed = [], 0
     for story, is_signed in enumerate(request.signed.tolist()):
         numbers = by_block[block_ends[story] : block_ends[story + 1]]
@@ -329,7 +329,7 @@ def spool_page(spool: Spool, page: "FingerprintArrays", bandings: Bandings, bits
         spool.sizes[language] += len(stories)
         spool.put(language, BANDS, signed.numbers, hash_bands(signed.signatures, banding.bands, width))
         if blocks:
-            spool.put(language, BLOCKS, stories.numbers, block_values(stories.simhashes, banding.hamming, width))
+            spool.put(language, BLOCKS, stories.numbers, hash_blocks(stories.simhashes, banding.hamming, width))
 
 
 @dataclass(frozen=True, slots=True)

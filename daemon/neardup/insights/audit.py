@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from enum import StrEnum
 
 from neardup.app import App, open_readers
-from neardup.core.candidates.select import worth_comparing
+from neardup.core.candidates.select import is_worth_comparing
 from neardup.core.fingerprint.word_hashes import MIN_SHARED, PassageHashes
 from neardup.core.verify.scores import assess_all
 from neardup.core.verify.text import Text
@@ -58,7 +58,7 @@ async def reason_of(app: App, story_id: int, pair: Candidate, nominated: WideMat
         return Reason.GONE
     match = pair.b.id if pair.a.id == story_id else pair.a.id
     thresholds = app.config.detection.of(pair.language)
-    by_whole_text = pair.is_of_one_language and worth_comparing(held[story_id], held[match], thresholds)
+    by_whole_text = pair.is_of_one_language and is_worth_comparing(held[story_id], held[match], thresholds)
     if not by_whole_text and nominated.uncommon.get(match, 0) < MIN_SHARED:
         return Reason.COMMON_PASSAGES if nominated.shared.get(match, 0) >= MIN_SHARED else Reason.OUTSIDE
     if by_whole_text and (found := await _fault_of_index(app, held, thresholds.max_bucket)) is not None:

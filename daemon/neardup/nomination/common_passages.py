@@ -25,7 +25,7 @@ from typing import NamedTuple, Protocol, TypeVar
 import numpy as np
 
 from neardup.config import Detection
-from neardup.core.candidates.passage_groups import surplus_of
+from neardup.core.candidates.passage_groups import count_surplus
 from neardup.core.fingerprint.word_hashes import PassageHashes
 from neardup.core.verify.sets import are_among_ascending
 from neardup.index.passages.index import PassageIndex
@@ -164,7 +164,7 @@ def _holders_among(stories: Sequence[Probe], hashes: PassageHashes) -> dict[int,
 
 
 def _surplus(holders: Holders, most: int) -> int:
-    return surplus_of(len(holders), len({holder.copy_key for holder in holders.values()}), most)
+    return count_surplus(len(holders), len({holder.copy_key for holder in holders.values()}), most)
 
 
 def _rows_of(hash_: int, holders: Holders, size: int, due_at: int) -> list[CommonPassage]:

@@ -14,12 +14,12 @@ from neardup.core.candidates.passage_groups import (
     NO_COMMON_HASHES,
     CommonHashes,
     SharedHashes,
+    count_surplus,
     join_stories,
     select_best,
-    surplus_of,
 )
 from neardup.core.candidates.select import NO_NUMBERS, select_matches
-from neardup.core.candidates.top_k import LanguageFingerprints, Shortlist, nominated_pairs, of_new_and_old
+from neardup.core.candidates.top_k import LanguageFingerprints, Shortlist, find_nominated_pairs, is_new_and_old
 from neardup.core.fingerprint.minhash import signature_rows
 from neardup.core.fingerprint.word_hashes import MIN_SHARED, PassageHashes
 from neardup.core.verify.scores import hash_rows
@@ -107,7 +107,7 @@ def _nominate_alike(  # noqa: PLR0917 - what `nominate` has at hand
         np.array([fingerprint.signature is not None for fingerprint in fingerprints], np.bool_),
     )
     shortlist = Shortlist(stories, thresholds.max_matches)
-    for chunk in nominated_pairs(stories, detection.banding(language), thresholds.agreeing_rows, first_new):
+    for chunk in find_nominated_pairs(stories, detection.banding(language), thresholds.agreeing_rows, first_new):
         shortlist.add(chunk.left, chunk.right)
         found.capped[language].update(chunk.capped)
     found.alike.update((match, text) for page in shortlist.pages(PAGE) for text, match in page)
@@ -130,7 +130,7 @@ def _nominate_by_passages(
     hashes = [passages_of(text) for text in texts]
     pairs, found.common = join_stories(hashes, language_of, keys, detection.common_passage)
     if first_new is not None:
-        wanted = of_new_and_old(pairs.left.astype(np.int64), pairs.right.astype(np.int64), first_new)
+        wanted = is_new_and_old(pairs.left.astype(np.int64), pairs.right.astype(np.int64), first_new)
         pairs = SharedHashes(pairs.left[wanted], pairs.right[wanted], pairs.shared[wanted])
     limits = np.array([detection.of(language).max_matches for language in languages], np.int64)
     best, others = select_best(pairs, language_of, limits)
@@ -195,7 +195,7 @@ class HeldTexts:
         for n in np.flatnonzero(holders > common).tolist():
             of_hash = [run.numbers(places[n : n + 1], counts[n : n + 1]).tolist() for run, places, counts in found]
             keys = {copy_key_of(text), *(self._copy_keys[number] for numbers in of_hash for number in numbers)}
-            is_common[n] = surplus_of(int(holders[n]), len(keys), common) > 0
+            is_common[n] = count_surplus(int(holders[n]), len(keys), common) > 0
         numbers = [run.numbers(places, np.where(is_common, 0, counts)) for run, places, counts in found]
         sharing, shared = np.unique(np.concatenate([NO_NUMBERS, *numbers]), return_counts=True)
         return sharing[shared >= MIN_SHARED], hashes[is_common]

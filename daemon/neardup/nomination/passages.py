@@ -15,7 +15,7 @@ import numpy as np
 
 from neardup.config import Detection
 from neardup.core.candidates.banding import copy_keys
-from neardup.core.candidates.passage_groups import sharing_pairs
+from neardup.core.candidates.passage_groups import find_sharing_pairs
 from neardup.core.columns import Outcomes
 from neardup.core.fingerprint.word_hashes import PassageHashes
 from neardup.core.verify.sets import are_among_ascending
@@ -151,7 +151,7 @@ def _match(
         for number, shared in zip(found.numbers.tolist(), found.shared.tolist(), strict=True):
             if (story_id := ids.get(number)) is not None and story_id not in replaced:
                 score[story_id] = shared
-    pairs = sharing_pairs([story.hashes for story in everyone])
+    pairs = find_sharing_pairs([story.hashes for story in everyone])
     for left, right, shared in zip(*(column.tolist() for column in pairs), strict=True):
         for place, other in ((left, right), (right, left)):
             if place < len(probes):

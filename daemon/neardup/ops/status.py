@@ -118,10 +118,10 @@ def cluster_counts(db: sqlite3.Connection, detection: Detection) -> ClusterCount
 
 def _worth_comparing(db: sqlite3.Connection, detection: Detection, a: int, b: int) -> bool:
     """Whether two stories pass the screening of candidates."""
-    from neardup.core.candidates.select import worth_comparing  # noqa: PLC0415 - few clusters are chains
+    from neardup.core.candidates.select import is_worth_comparing  # noqa: PLC0415 - few clusters are chains
 
     fingerprints = stories.fingerprints(db, [a, b])
-    return worth_comparing(fingerprints[a], fingerprints[b], detection.of(fingerprints[a].language))
+    return is_worth_comparing(fingerprints[a], fingerprints[b], detection.of(fingerprints[a].language))
 
 
 @dataclass(frozen=True, slots=True)

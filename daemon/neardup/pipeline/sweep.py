@@ -22,7 +22,7 @@ import numpy as np
 from neardup.config import Detection
 from neardup.config import Run as RunSection
 from neardup.core.candidates.all_pairs import PairChunk
-from neardup.core.candidates.top_k import MAX_STORIES, LanguageFingerprints, Shortlist, nominated_pairs
+from neardup.core.candidates.top_k import MAX_STORIES, LanguageFingerprints, Shortlist, find_nominated_pairs
 from neardup.core.fingerprint.version import algorithm
 from neardup.errors import Fatal
 from neardup.ledger import Ledger, candidates, outbox, runs, versions
@@ -231,7 +231,7 @@ class Sweep:
     ) -> dict[str, int]:
         """Shortlist the pairs of a language until `stop` is set; returns the sizes of the buckets over max_bucket."""
         detection = self._detection
-        chunks = nominated_pairs(stories, detection.banding(language), detection.of(language).agreeing_rows)
+        chunks = find_nominated_pairs(stories, detection.banding(language), detection.of(language).agreeing_rows)
         capped: dict[str, int] = {}
 
         def shortlist_some() -> PairChunk | None:

@@ -10,7 +10,7 @@ from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 
 from neardup.config import Detection
-from neardup.core.candidates.select import worth_comparing
+from neardup.core.candidates.select import is_worth_comparing
 from neardup.core.fingerprint.word_hashes import PassageHashes
 from neardup.core.verify.own_text import share_passages
 from neardup.core.verify.scores import ComparedPair, assess_all
@@ -121,7 +121,7 @@ def _is_nominated(both: ComparedPair, detection: Detection, common: PassageHashe
     if a is None or b is None or share_passages(a, b, common):
         return True
     left, right = (BandedFingerprint(side.language, side.simhash, side.signature) for side in (pair.a, pair.b))
-    return left.language == right.language and worth_comparing(left, right, detection.of(left.language))
+    return left.language == right.language and is_worth_comparing(left, right, detection.of(left.language))
 
 
 def take_fitting(pairs: list[Candidate]) -> list[Candidate]:

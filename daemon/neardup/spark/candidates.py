@@ -17,7 +17,13 @@ from pyspark.sql import functions as f
 
 from neardup.config import Config
 from neardup.core.candidates.banding import copy_keys
-from neardup.core.candidates.key_pairs import Buckets, HashBuckets, keys_of, pairs_in_buckets, pairs_in_hash_buckets
+from neardup.core.candidates.key_pairs import (
+    Buckets,
+    HashBuckets,
+    find_pairs_in_buckets,
+    find_pairs_in_hash_buckets,
+    make_keys,
+)
 from neardup.core.candidates.passage_groups import MOST_COPIES, count_copy_keys
 from neardup.core.fingerprint.word_hashes import PassageHashes
 from neardup.records import Language
@@ -103,7 +109,7 @@ def _keys_of(batch: pa.RecordBatch, table: Any) -> tuple[pa.Array, pa.Array]:
     keys, stories = [np.empty(0, np.uint64)], [np.empty(0, np.int64)]
     for language in np.unique(languages).tolist():
         chosen = np.flatnonzero(languages == language)
-        found, of = keys_of(simhashes[chosen], signatures[chosen], signed[chosen], table, language)
+        found, of = make_keys(simhashes[chosen], signatures[chosen], signed[chosen], table, language)
         keys.append(found)
         stories.append(chosen[of])
     return pa.array(np.concatenate(keys).view(np.int64)), pa.array(np.concatenate(stories))
@@ -124,7 +130,7 @@ def _join_prints(config: Config) -> Callable[[Batches], Batches]:
             compared = np.where(is_further, table.limits[prints.arrays[0][begins], 1], 0)
             compared[:1] = np.maximum(compared[:1], part.compared)
             heavy = read_integers(part.rows["heavy"]).view(np.uint64)
-            found = pairs_in_buckets(Buckets(part.edges, keys, compared, ids, heavy, prints.arrays), table)
+            found = find_pairs_in_buckets(Buckets(part.edges, keys, compared, ids, heavy, prints.arrays), table)
             left_out += found.left_out
             languages = prints.arrays[0][found.right]
             same = have_same_text(prints, found.left, found.right)
@@ -276,7 +282,7 @@ def _join_hashes(config: Config) -> Callable[[Batches], Batches]:
                 np.append(0, np.cumsum(sizes)),
                 prints.arrays,
             )
-            found = pairs_in_hash_buckets(buckets, table.thresholds)
+            found = find_pairs_in_hash_buckets(buckets, table.thresholds)
             same = have_same_text(prints, found.left, found.right)
             languages = prints.arrays[0][found.right]
             pairs = ids[found.left], ids[found.right]

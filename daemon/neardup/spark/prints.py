@@ -16,7 +16,7 @@ from pyspark.sql import DataFrame
 from pyspark.sql import functions as f
 
 from neardup.config import Config
-from neardup.core.candidates.key_pairs import KeyTable, edges_of
+from neardup.core.candidates.key_pairs import KeyTable, find_edges
 from neardup.core.candidates.select import Arrays
 from neardup.core.fingerprint.minhash import ROWS
 from neardup.spark.session import Batches
@@ -103,7 +103,7 @@ def cut_buckets(batches: Batches, keys: Sequence[str], limit: int) -> Iterator[C
         if sum(part.num_rows for part in held) < ROWS_AT_A_TIME:
             continue
         rows = pa.Table.from_batches(held)
-        edges = edges_of(*(rows[key].to_numpy() for key in keys))
+        edges = find_edges(*(rows[key].to_numpy() for key in keys))
         last = int(edges[-2])
         if last:
             yield Cut(rows.slice(0, last), edges[:-1], compared)
@@ -114,4 +114,4 @@ def cut_buckets(batches: Batches, keys: Sequence[str], limit: int) -> Iterator[C
         held = rows.combine_chunks().to_batches()
     if held:
         rows = pa.Table.from_batches(held)
-        yield Cut(rows, edges_of(*(rows[key].to_numpy() for key in keys)), compared)
+        yield Cut(rows, find_edges(*(rows[key].to_numpy() for key in keys)), compared)

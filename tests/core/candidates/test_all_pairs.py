@@ -13,8 +13,8 @@ import pytest
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 from neardup.core.candidates import all_pairs
-from neardup.core.candidates.all_pairs import PairChunk, near_pairs, signature_pairs
-from neardup.core.candidates.banding import MAX_DISTANCE, Banding, groups
+from neardup.core.candidates.all_pairs import PairChunk, find_near_pairs, find_signature_pairs
+from neardup.core.candidates.banding import MAX_DISTANCE, Banding, divide_bands
 from neardup.core.fingerprint.minhash import ROWS, signature_rows
 from neardup.core.verify.scores import hash_rows
 
@@ -81,7 +81,7 @@ def compared_pairs(key_values: Sequence[Sequence[int]], cap: int) -> tuple[set[P
 
 def group_values(simhash: bytes, distance: int) -> list[int]:
     """The first 32 bits, or fewer, of each group: the values under the keys of near_pairs."""
-    return [int.from_bytes(simhash[2 * group.start : 2 * group[:2].stop]) for group in groups(distance)]
+    return [int.from_bytes(simhash[2 * group.start : 2 * group[:2].stop]) for group in divide_bands(distance)]
 
 
 def differing(a: bytes, b: bytes) -> int:
@@ -92,7 +92,7 @@ def differing(a: bytes, b: bytes) -> int:
 @given(st.lists(simhashes, max_size=24), st.integers(0, MAX_DISTANCE), caps, chunk_sizes)
 def test_near_pairs_are_those_of_brute_force(stories: list[bytes], distance: int, cap: int, chunk_size: int) -> None:
     with patch.object(all_pairs, "CHUNK_PAIRS", chunk_size):
-        found, capped = collected(near_pairs(hash_rows(stories), distance, cap))
+        found, capped = collected(find_near_pairs(hash_rows(stories), distance, cap))
     near = {(i, j) for i, j in combinations(range(len(stories)), 2) if differing(stories[i], stories[j]) <= distance}
     if cap == UNCAPPED:
         assert (found, capped) == (near, {})
@@ -111,7 +111,7 @@ def test_signature_pairs_are_those_of_brute_force(
     signed = [n for n, story in enumerate(stories) if story is not None]
     with patch.object(all_pairs, "CHUNK_PAIRS", chunk_size):
         found, capped = collected(
-            signature_pairs(
+            find_signature_pairs(
                 signature_rows(stories),
                 np.array(signed, np.int64),
                 bands=bands,
@@ -141,9 +141,9 @@ def test_signature_pairs_are_those_of_brute_force(
 @pytest.mark.parametrize(
     ("find", "name"),
     [
-        (lambda cap: near_pairs(np.zeros((9, 2), np.uint64), 3, cap), "0:0"),
+        (lambda cap: find_near_pairs(np.zeros((9, 2), np.uint64), 3, cap), "0:0"),
         (
-            lambda cap: signature_pairs(
+            lambda cap: find_signature_pairs(
                 np.zeros((9, ROWS), np.uint8), np.arange(9), bands=8, shared=2, agreeing_rows=10, max_bucket=cap
             ),
             "sketch:0+1:0",
@@ -163,7 +163,7 @@ def test_copies_excluded_from_boilerplate_buckets_are_found_by_other_bands() -> 
     stories[:, :8] = 1  # four bands, as of a footer on every page
     stories[10, 8:40] = stories[11, 8:40] = 2
     found, capped = collected(
-        signature_pairs(stories, np.arange(12), bands=32, shared=2, agreeing_rows=10, max_bucket=5)
+        find_signature_pairs(stories, np.arange(12), bands=32, shared=2, agreeing_rows=10, max_bucket=5)
     )
     assert len(capped) == 4 * 3 / 2, "each pair of the footer's bands is a truncated bucket"
     assert (10, 11) in found, "two stories excluded from the footer's buckets share twenty bands, but were not found"
@@ -172,14 +172,14 @@ def test_copies_excluded_from_boilerplate_buckets_are_found_by_other_bands() -> 
 @pytest.mark.parametrize("distance", [-1, 8])
 def test_a_distance_beyond_the_bands_is_refused(distance: int) -> None:
     with pytest.raises(ValueError, match="0 to 7"):
-        next(near_pairs(np.zeros((2, 2), np.uint64), distance, UNCAPPED))
+        next(find_near_pairs(np.zeros((2, 2), np.uint64), distance, UNCAPPED))
 
 
 def test_a_large_bucket_fits_in_chunks_of_bounded_size() -> None:
     story = np.zeros((800, ROWS), np.uint8)
     sizes = [
         len(chunk.left)
-        for chunk in signature_pairs(story, np.arange(800), bands=32, shared=2, agreeing_rows=10, max_bucket=5000)
+        for chunk in find_signature_pairs(story, np.arange(800), bands=32, shared=2, agreeing_rows=10, max_bucket=5000)
     ]
     assert sum(sizes) == 800 * 799 // 2 > all_pairs.CHUNK_PAIRS
     assert max(sizes) <= all_pairs.CHUNK_PAIRS

@@ -10,10 +10,10 @@ from neardup.core.candidates.banding import (
     BANDS,
     MAX_DISTANCE,
     SHARED_BLOCKS,
-    band_values,
-    block_values,
-    groups,
+    cut_band_values,
+    divide_bands,
     hash_bands,
+    hash_blocks,
 )
 from neardup.core.fingerprint.minhash import ROWS, signature_rows
 from neardup.core.verify.scores import hash_rows
@@ -33,8 +33,8 @@ def flipped(simhash: bytes, bits: set[int]) -> bytes:
 def test_hashes_within_the_distance_share_a_group(simhash: bytes, distance: int, data: st.DataObject) -> None:
     bits = data.draw(st.sets(st.integers(0, 127), max_size=distance))
     near = flipped(simhash, bits)
-    first, second = band_values(simhash), band_values(near)
-    equal = [first[g.start : g.stop] == second[g.start : g.stop] for g in groups(distance)]
+    first, second = cut_band_values(simhash), cut_band_values(near)
+    equal = [first[g.start : g.stop] == second[g.start : g.stop] for g in divide_bands(distance)]
     assert any(equal), "no group is equal"
 
 
@@ -43,7 +43,7 @@ def test_hashes_within_the_distance_share_two_blocks(
     simhash: bytes, distance: int, bits: int, data: st.DataObject
 ) -> None:
     differing = data.draw(st.sets(st.integers(0, 127), max_size=distance))
-    first, second = block_values(hash_rows([simhash, flipped(simhash, differing)]), distance, bits)
+    first, second = hash_blocks(hash_rows([simhash, flipped(simhash, differing)]), distance, bits)
     assert len(first) == distance + SHARED_BLOCKS
     assert (first == second).sum() >= SHARED_BLOCKS
     assert first.max() < 1 << bits
@@ -51,7 +51,7 @@ def test_hashes_within_the_distance_share_two_blocks(
 
 @given(hashes, distances, st.integers(0, 127))
 def test_each_bit_belongs_to_one_block(simhash: bytes, distance: int, bit: int) -> None:
-    first, second = block_values(hash_rows([simhash, flipped(simhash, {127 - bit})]), distance, 16)
+    first, second = hash_blocks(hash_rows([simhash, flipped(simhash, {127 - bit})]), distance, 16)
     assert set((first != second).nonzero()[0]) <= {(bit * len(first) + len(first) - 1) // 128, bit * len(first) // 128}
 
 
@@ -75,15 +75,15 @@ def test_narrowing_spreads_the_bands_evenly(bits: int) -> None:
 @given(hashes, distances)
 def test_one_more_bit_can_change_every_group(simhash: bytes, distance: int) -> None:
     """The law is tight: fewer groups would not be enough."""
-    far = band_values(flipped(simhash, {127 - 16 * g.start for g in groups(distance)}))
-    assert all(band_values(simhash)[g.start : g.stop] != far[g.start : g.stop] for g in groups(distance))
+    far = cut_band_values(flipped(simhash, {127 - 16 * g.start for g in divide_bands(distance)}))
+    assert all(cut_band_values(simhash)[g.start : g.stop] != far[g.start : g.stop] for g in divide_bands(distance))
 
 
 @given(hashes)
 @example(bytes(16))
 @example(bytes.fromhex("a8d30000000000000000000000000001"))
 def test_each_band_is_four_digits_of_the_hash(simhash: bytes) -> None:
-    values = band_values(simhash)
+    values = cut_band_values(simhash)
     assert len(values) == BANDS
     assert "".join(values) == simhash.hex().upper()
     assert {len(value) for value in values} == {4}
@@ -91,21 +91,21 @@ def test_each_band_is_four_digits_of_the_hash(simhash: bytes) -> None:
 
 @pytest.mark.parametrize("distance", DISTANCES)
 def test_the_groups_contain_each_band_once(distance: int) -> None:
-    sizes = [len(group) for group in groups(distance)]
-    assert [band for group in groups(distance) for band in group] == list(range(BANDS))
+    sizes = [len(group) for group in divide_bands(distance)]
+    assert [band for group in divide_bands(distance) for band in group] == list(range(BANDS))
     assert len(sizes) == distance + 1
     assert max(sizes) - min(sizes) <= 1, "the groups differ by more than one band"
 
 
 def test_distance_3_needs_four_groups_of_two_bands() -> None:
-    assert [list(group) for group in groups(3)] == [[0, 1], [2, 3], [4, 5], [6, 7]]
+    assert [list(group) for group in divide_bands(3)] == [[0, 1], [2, 3], [4, 5], [6, 7]]
 
 
 def test_a_band_is_written_as_the_layout_documents_it() -> None:
-    assert band_values(bytes.fromhex("a8d3" + "00" * 12 + "0f0f")) == ["A8D3", *["0000"] * 6, "0F0F"]
+    assert cut_band_values(bytes.fromhex("a8d3" + "00" * 12 + "0f0f")) == ["A8D3", *["0000"] * 6, "0F0F"]
 
 
 @pytest.mark.parametrize("distance", [-1, 8, 9, 128])
 def test_a_distance_that_bands_cannot_guarantee_is_refused(distance: int) -> None:
     with pytest.raises(ValueError, match=f"0 to {MAX_DISTANCE}, not {distance}: a whole band must stay untouched"):
-        groups(distance)
+        divide_bands(distance)

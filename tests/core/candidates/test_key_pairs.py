@@ -12,12 +12,12 @@ from neardup.core.candidates.key_pairs import (
     Buckets,
     HashBuckets,
     KeyTable,
-    edges_of,
-    keys_of,
-    pairs_in_buckets,
-    pairs_in_hash_buckets,
+    find_edges,
+    find_pairs_in_buckets,
+    find_pairs_in_hash_buckets,
+    make_keys,
 )
-from neardup.core.candidates.select import alike_inside, arrays_of
+from neardup.core.candidates.select import find_alike_inside, make_arrays
 from neardup.core.fingerprint.word_hashes import MIN_SHARED
 from neardup.records import BandedFingerprint
 
@@ -36,13 +36,13 @@ def joined(
     drawn: list[BandedFingerprint], own: Thresholds, max_bucket: int, first_id: int
 ) -> tuple[list[tuple[int, int]], int]:
     """The pairs that all buckets give, by position, and how many are left out."""
-    rows = arrays_of(drawn, NAMES)
+    rows = make_arrays(drawn, NAMES)
     table = KeyTable.of({HINDI: _Limited(own, max_bucket), MARATHI: _Limited(own, max_bucket)})
     arrays = rows.languages, rows.simhashes, rows.signatures, rows.signed
     keys, of = [np.empty(0, np.uint64)], [np.empty(0, np.int64)]
     for language in (0, 1):
         chosen = np.flatnonzero(rows.languages == language)
-        found, stories_of = keys_of(
+        found, stories_of = make_keys(
             rows.simhashes[chosen], rows.signatures[chosen], rows.signed[chosen], table, language
         )
         keys.append(found)
@@ -56,7 +56,7 @@ def joined(
         heavy[owner] |= np.uint64((members[key] > max_bucket) << nth)
     order = np.lexsort((owners, all_keys))
     all_keys, owners = all_keys[order], owners[order]
-    edges = edges_of(all_keys)
+    edges = find_edges(all_keys)
     buckets = Buckets(
         edges,
         all_keys[edges[:-1]],
@@ -65,7 +65,7 @@ def joined(
         heavy[owners],
         tuple(array[owners] for array in arrays),  # type: ignore[arg-type]
     )
-    pairs = pairs_in_buckets(buckets, table)
+    pairs = find_pairs_in_buckets(buckets, table)
     return list(zip(owners[pairs.left].tolist(), owners[pairs.right].tolist(), strict=True)), int(pairs.left_out.sum())
 
 
@@ -77,7 +77,7 @@ class _Limited:
 
 def brute_force(drawn: list[BandedFingerprint], own: Thresholds) -> set[tuple[int, int]]:
     table = np.array([[own.hamming, own.bands, own.shared_bands, own.agreeing_rows]] * 2)
-    left, right, _, _ = alike_inside(arrays_of(drawn, NAMES), table)
+    left, right, _, _ = find_alike_inside(make_arrays(drawn, NAMES), table)
     return set(zip(left.tolist(), right.tolist(), strict=True))
 
 
@@ -135,7 +135,7 @@ def test_each_pair_that_shares_hashes_is_found_once(drawn: list[set[int]]) -> No
         np.zeros(size, np.bool_),
     )
     passages = np.array([passage for passage, _ in rows], np.int64)
-    edges = edges_of(passages)
+    edges = find_edges(passages)
     buckets = HashBuckets(
         edges,
         passages[edges[:-1]],
@@ -144,7 +144,7 @@ def test_each_pair_that_shares_hashes_is_found_once(drawn: list[set[int]]) -> No
         np.append(0, np.cumsum([len(own) for own in lists])).astype(np.int64),
         arrays,
     )
-    found = pairs_in_hash_buckets(buckets, np.zeros((len(drawn), 4), np.int64))
+    found = find_pairs_in_hash_buckets(buckets, np.zeros((len(drawn), 4), np.int64))
     pairs = [
         (rows[first][1], rows[second][1])
         for first, second in zip(found.left.tolist(), found.right.tolist(), strict=True)

@@ -10,20 +10,20 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from neardup.core.candidates import all_pairs
-from neardup.core.candidates.all_pairs import close_pairs, near_pairs, signature_pairs
+from neardup.core.candidates.all_pairs import close_pairs, find_near_pairs, find_signature_pairs
 from neardup.core.candidates.banding import Banding
-from neardup.core.candidates.bucket_join import join_runs, shared_by
+from neardup.core.candidates.bucket_join import find_shared, join_runs
 from neardup.core.candidates.key_pairs import (
     Buckets,
     HashBuckets,
     KeyTable,
-    edges_of,
+    find_edges,
     hash_sharing_pairs,
-    keys_of,
-    ranked_pairs,
+    make_keys,
+    rank_pairs,
 )
-from neardup.core.candidates.passage_groups import DEAD, groups_of, list_earlier, shared_counts
-from neardup.core.candidates.select import Arrays, alike_pairs, score_pairs
+from neardup.core.candidates.passage_groups import DEAD, find_groups, list_earlier, list_shared_counts
+from neardup.core.candidates.select import Arrays, find_alike_pairs, score_pairs
 from neardup.core.fingerprint.minhash import ROWS
 from neardup.core.native import candidates as binding
 
@@ -84,8 +84,8 @@ def test_the_bucket_join(seed: int, size: int, banding: Banding, chunk_size: int
     _, simhashes, signatures, signed = stories(seed, size)
 
     def joined() -> list[tuple[list[tuple[int, int]], dict[str, int]]]:
-        near = near_pairs(simhashes, banding.hamming, banding.max_bucket)
-        similar = signature_pairs(
+        near = find_near_pairs(simhashes, banding.hamming, banding.max_bucket)
+        similar = find_signature_pairs(
             signatures,
             np.flatnonzero(signed),
             bands=banding.bands,
@@ -114,10 +114,10 @@ def test_the_screen(seed: int, size: int, others_size: int, own: tuple[int, int,
     table, rng = np.array([own, (3, 32, 2, 10)]), np.random.default_rng(seed)
     left, right = rng.integers(0, max(size, 1), 50 * bool(size)), rng.integers(0, others_size, 50 * bool(size))
     same(score_pairs(some, others, left, right, table), score_pairs.reference(some, others, left, right, table))
-    same(alike_pairs(some, some, table, True), alike_pairs.reference(some, some, table, True))
+    same(find_alike_pairs(some, some, table, True), find_alike_pairs.reference(some, some, table, True))
     same(close_pairs(some, others, own[0], own[3]), close_pairs.reference(some, others, own[0], own[3]))
     with patch.object(binding, "PAIRS_AT_ONCE", 7):
-        same(alike_pairs(some, others, table, False), alike_pairs.reference(some, others, table, False))
+        same(find_alike_pairs(some, others, table, False), find_alike_pairs.reference(some, others, table, False))
 
 
 @given(
@@ -137,10 +137,10 @@ def test_the_key_join(seed: int, size: int, own: Limits) -> None:
     table, rng = KeyTable.of({HINDI: own, MARATHI: own}), np.random.default_rng(seed)
     languages, simhashes, signatures, signed = stories(seed, size)
     languages[:] = seed % 2
-    keys, owners = keys_of(simhashes, signatures, signed, table, seed % 2)
+    keys, owners = make_keys(simhashes, signatures, signed, table, seed % 2)
     order = np.lexsort((owners, keys))
     keys, owners = keys[order], owners[order]
-    edges = edges_of(keys)
+    edges = find_edges(keys)
     buckets = Buckets(
         edges,
         keys[edges[:-1]],
@@ -150,7 +150,7 @@ def test_the_key_join(seed: int, size: int, own: Limits) -> None:
         (languages[owners], simhashes[owners], signatures[owners], signed[owners]),
     )
     with patch.object(binding, "PAIRS_AT_ONCE", 9):
-        same(ranked_pairs(buckets, table), ranked_pairs.reference(buckets, table))
+        same(rank_pairs(buckets, table), rank_pairs.reference(buckets, table))
 
 
 @given(seeds, st.integers(1, 25), st.integers(1, 3))
@@ -161,7 +161,7 @@ def test_the_join_of_hashes(seed: int, size: int, min_shared: int) -> None:
     hashes = np.concatenate(lists)
     order = np.lexsort((owners, hashes))
     hashes, owners = hashes[order], owners[order]
-    edges, of_rows = edges_of(hashes), [lists[owner] for owner in owners]
+    edges, of_rows = find_edges(hashes), [lists[owner] for owner in owners]
     languages, simhashes, signatures, signed = stories(seed, size)
     buckets = HashBuckets(
         edges,
@@ -185,8 +185,8 @@ def test_the_passage_join(seed: int, size: int, postings_size: int, hashes: int,
     language_of = rng.choice(np.array([0, 1, 254, DEAD], np.uint8), size)
     keys, most = rng.integers(0, 6, size, np.uint32), common + int(rng.integers(0, 30))
     counts = [np.zeros(size, np.uint32) for _ in range(2)]
-    found = groups_of(postings, language_of, keys, common, most, counts[0])
-    same(found, groups_of.reference(postings, language_of, keys, common, most, counts[1]))
+    found = find_groups(postings, language_of, keys, common, most, counts[0])
+    same(found, find_groups.reference(postings, language_of, keys, common, most, counts[1]))
     same(counts[:1], counts[1:])
     groups, first = found[0], size // 3
     ends = np.append(0, np.cumsum(counts[0][first:], dtype=np.int64))
@@ -196,8 +196,8 @@ def test_the_passage_join(seed: int, size: int, postings_size: int, hashes: int,
         listing(groups, first, earlier, at)
         listed.append((earlier, at))
     same(*listed)
-    shared = shared_counts(listed[0][0], ends, first, 2)
-    same(shared, shared_counts.reference(listed[1][0], ends, first, 2))
+    shared = list_shared_counts(listed[0][0], ends, first, 2)
+    same(shared, list_shared_counts.reference(listed[1][0], ends, first, 2))
     same(*listed)
 
 
@@ -205,7 +205,7 @@ def test_the_passage_join(seed: int, size: int, postings_size: int, hashes: int,
 def test_lists_are_sorted_and_counted(seed: int, size: int, values: int) -> None:
     earlier = np.random.default_rng(seed).integers(0, values, size, np.uint64).astype(np.uint32)
     copy, ends = earlier.copy(), np.array([0, size // 4, size])
-    same(shared_counts(earlier, ends, 7, 2), shared_counts.reference(copy, ends, 7, 2))
+    same(list_shared_counts(earlier, ends, 7, 2), list_shared_counts.reference(copy, ends, 7, 2))
     same([earlier], [copy])
 
 
@@ -216,7 +216,7 @@ def test_lookups(seed: int, least: int, values: int, lookups: int, room: int) ->
     members = rng.integers(0, values, sizes.sum(), np.uint64).astype(np.uint32)
     edges, buckets = np.append(0, np.cumsum(sizes)), rng.integers(0, 9, (lookups, 5))
     with patch.object(binding, "NUMBERS_AT_ONCE", room):
-        same(shared_by(members, edges, buckets, least), shared_by.reference(members, edges, buckets, least))
+        same(find_shared(members, edges, buckets, least), find_shared.reference(members, edges, buckets, least))
 
 
 SOME, TABLE = stories(1, 5), np.array([(3, 32, 2, 10)] * 2)
@@ -224,12 +224,12 @@ ONE, NUMBERS = np.array([5]), np.arange(3, dtype=np.uint32)
 TOO_NARROW = (*SOME[:2], np.zeros((5, ROWS - 1), np.uint8), SOME[3])
 WRONG: dict[str, Callable[[], object]] = {
     "a pair": lambda: score_pairs(SOME, SOME, ONE, ONE, TABLE),
-    "a language": lambda: alike_pairs(SOME, SOME, TABLE[:0], True),
-    "a bucket": lambda: shared_by(NUMBERS, np.array([0, 3]), np.array([[1]]), 1),
-    "an edge": lambda: shared_by(NUMBERS, np.array([0, 4]), np.array([[0]]), 1),
-    "a number": lambda: groups_of(np.array([9], np.uint64), np.zeros(3, np.uint8), NUMBERS, 5, 5, NUMBERS.copy()),
+    "a language": lambda: find_alike_pairs(SOME, SOME, TABLE[:0], True),
+    "a bucket": lambda: find_shared(NUMBERS, np.array([0, 3]), np.array([[1]]), 1),
+    "an edge": lambda: find_shared(NUMBERS, np.array([0, 4]), np.array([[0]]), 1),
+    "a number": lambda: find_groups(np.array([9], np.uint64), np.zeros(3, np.uint8), NUMBERS, 5, 5, NUMBERS.copy()),
     "a group": lambda: list_earlier(np.array([4, 1, 2], np.uint32), 0, NUMBERS, np.zeros(3, np.int64)),
-    "a list": lambda: shared_counts(NUMBERS, np.array([0, 4]), 0, 2),
+    "a list": lambda: list_shared_counts(NUMBERS, np.array([0, 4]), 0, 2),
     "a signature": lambda: score_pairs(TOO_NARROW, SOME, ONE, ONE, TABLE),
 }
 

@@ -11,7 +11,7 @@ import numpy as np
 from hypothesis import given
 from hypothesis import strategies as st
 from neardup.core.candidates import passage_groups
-from neardup.core.candidates.passage_groups import SharedHashes, best_matches, join_stories
+from neardup.core.candidates.passage_groups import SharedHashes, choose_best_matches, join_stories
 from neardup.core.fingerprint.word_hashes import MIN_SHARED
 
 numbers = st.integers(0, 9)
@@ -28,7 +28,7 @@ def test_the_best_matches(shared: dict[tuple[int, int], int], most: list[int]) -
         np.array(list(shared.values()), np.int64),
     )
     limits = np.array([most[right] for _, right in shared], np.int64)
-    best = best_matches(pairs, limits)
+    best = choose_best_matches(pairs, limits)
     expected = [
         (left, story)
         for story in range(10)

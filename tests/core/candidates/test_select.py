@@ -12,7 +12,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from neardup.core.candidates.banding import FingerprintArrays, Numbers
-from neardup.core.candidates.select import Nominee, merge_found, select_matches, worth_comparing
+from neardup.core.candidates.select import Nominee, is_worth_comparing, merge_found, select_matches
 from neardup.core.fingerprint.minhash import ROWS
 from neardup.core.languages import LANGUAGES
 from neardup.core.verify.scores import hamming, hash_rows
@@ -163,7 +163,7 @@ def test_found_ids_and_numbers_are_merged_without_duplicates(results: list[tuple
 def test_stories_worth_comparing_would_nominate_each_other(
     first: BandedFingerprint, second: BandedFingerprint, thresholds: dict[Language, Thresholds]
 ) -> None:
-    assert worth_comparing(first, second, thresholds[first.language]) == are_similar(
+    assert is_worth_comparing(first, second, thresholds[first.language]) == are_similar(
         first, second, thresholds[first.language]
     )
 

@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 from neardup.core.candidates import top_k
 from neardup.core.candidates.banding import Banding
 from neardup.core.candidates.select import select_matches
-from neardup.core.candidates.top_k import LanguageFingerprints, Shortlist, nominated_pairs
+from neardup.core.candidates.top_k import LanguageFingerprints, Shortlist, find_nominated_pairs
 from neardup.core.fingerprint.minhash import ROWS, signature_rows
 from neardup.core.verify.scores import hash_rows
 from neardup.records import BandedFingerprint
@@ -56,7 +56,7 @@ def test_the_shortlist_is_what_lookups_would_have_nominated(
     shortlist = Shortlist(fingerprints(stories), thresholds.max_matches)
     with patch.object(top_k, "MIN_UNSORTED", sort_at):
         banding = Banding(thresholds.hamming, thresholds.bands, thresholds.shared_bands)
-        for chunk in nominated_pairs(fingerprints(stories), banding, thresholds.agreeing_rows):
+        for chunk in find_nominated_pairs(fingerprints(stories), banding, thresholds.agreeing_rows):
             shortlist.add(chunk.left, chunk.right)
     pages = list(shortlist.pages(3))
     assert all(len(page) <= 3 for page in pages)
@@ -72,7 +72,7 @@ def test_the_shortlist_is_what_lookups_would_have_nominated(
 def test_a_pair_added_again_changes_nothing(stories: dict[int, BandedFingerprint], thresholds: Thresholds) -> None:
     once, twice = (Shortlist(fingerprints(stories), UNLIMITED) for _ in range(2))
     banding = Banding(thresholds.hamming, thresholds.bands, thresholds.shared_bands)
-    for chunk in nominated_pairs(fingerprints(stories), banding, thresholds.agreeing_rows):
+    for chunk in find_nominated_pairs(fingerprints(stories), banding, thresholds.agreeing_rows):
         for shortlist in (once, twice, twice):
             shortlist.add(chunk.left, chunk.right)
     assert list(once.pages(100)) == list(twice.pages(100))
@@ -83,7 +83,7 @@ def test_pairs_excluded_from_a_truncated_bucket_are_found_by_signature() -> None
     banding = Banding(hamming=3, max_bucket=5)
     found = {
         (i, j)
-        for chunk in nominated_pairs(fingerprints(near), banding, 10)
+        for chunk in find_nominated_pairs(fingerprints(near), banding, 10)
         for i, j in zip(chunk.left.tolist(), chunk.right.tolist(), strict=True)
     }
     assert (6, 8) in found, "both are excluded from the bucket of equal SimHashes"
@@ -93,7 +93,7 @@ def test_pairs_excluded_from_a_truncated_bucket_are_found_by_signature() -> None
 def test_the_lowest_ids_win_among_equals(most: int) -> None:
     equal = dict.fromkeys([50, 40, 30, 20, 60], BandedFingerprint(ODIA, bytes(16), bytes(ROWS)))
     shortlist = Shortlist(fingerprints(equal), most)
-    for chunk in nominated_pairs(fingerprints(equal), Banding(), 10):
+    for chunk in find_nominated_pairs(fingerprints(equal), Banding(), 10):
         shortlist.add(chunk.left, chunk.right)
     best = [match for page in shortlist.pages(100) for story_id, match in page if story_id == 60]
     assert best == [20, 30, 40][:most], "matches are not in order"

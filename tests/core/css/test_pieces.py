@@ -5,7 +5,7 @@ import re
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from neardup.core.css.pieces import collapse_spaces, read_spaced_text, read_spaced_text_in_python, visible_length
+from neardup.core.css.pieces import collapse_spaces, count_visible, read_spaced_text, read_spaced_text_in_python
 from neardup.core.text.parsing import parse
 
 WHITE_SPACE = "".join(filter(str.isspace, map(chr, range(0x3100))))
@@ -15,7 +15,7 @@ texts = st.text(st.sampled_from(f" \n\t\f\v{WHITE_SPACE}aé\u0915\u093f\U0001f60
 @given(texts)
 def test_runs_of_white_space_of_html_are_single_spaces(text: str) -> None:
     assert collapse_spaces(text) == re.sub(r"[ \t\n\r\f]+", " ", text)
-    assert visible_length(text) == len(re.sub(r"\s+", "", text))
+    assert count_visible(text) == len(re.sub(r"\s+", "", text))
 
 
 @pytest.mark.native

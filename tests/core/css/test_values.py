@@ -1,7 +1,7 @@
 """Laws: arithmetic comes to what it comes to in a browser, and what is none has no value; colours have their light."""
 
 import pytest
-from neardup.core.css.values import colour, is_computed, is_light, pixels
+from neardup.core.css.values import is_computed, is_light, parse_colour, parse_length
 
 
 @pytest.mark.parametrize(
@@ -24,7 +24,7 @@ from neardup.core.css.values import colour, is_computed, is_light, pixels
     ],
 )
 def test_the_value_of_arithmetic(value: str, number: float | None) -> None:
-    assert pixels(value) == number
+    assert parse_length(value) == number
 
 
 @pytest.mark.parametrize(
@@ -40,7 +40,7 @@ def test_the_value_of_arithmetic(value: str, number: float | None) -> None:
     ],
 )
 def test_white_is_light_in_each_colour_space_and_black_is_not(white: str, black: str) -> None:
-    shades = colour(white), colour(black)
+    shades = parse_colour(white), parse_colour(black)
     assert shades[0] is not None and shades[1] is not None
     assert (is_light(shades[0]), is_light(shades[1])) == (True, False), shades
 

@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from neardup.core.css.native_rendering import render_natively
-from neardup.core.css.page_styles import style_sheets
+from neardup.core.css.page_styles import find_style_sheets
 from neardup.core.native import page as native_page
 from neardup.core.page import Page, Unreadable, extract_story, fingerprint_page
 from neardup.core.text.decoding import is_plain
@@ -65,7 +65,7 @@ def test_both_roads_make_the_same_of_any_page(body: bytes, extraction: Extractio
 def test_the_native_core_renders_a_site_s_template() -> None:
     root = parse(in_template("<p>one</p> <p>two</p>"))
     assert root is not None
-    found = render_natively(root, [root], style_sheets(root))
+    found = render_natively(root, [root], find_style_sheets(root))
     assert found is not None and "\none\n \ntwo\n" in found.utf8.decode()
 
 

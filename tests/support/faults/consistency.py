@@ -12,7 +12,7 @@ from typing import Any
 
 import numpy as np
 import redis
-from neardup.core.candidates.banding import BAND_BITS, BANDS, Banding, band_values
+from neardup.core.candidates.banding import BAND_BITS, BANDS, Banding, cut_band_values
 from neardup.core.fingerprint.minhash import signature_rows
 from neardup.core.languages import LANGUAGES
 from neardup.core.verify.scores import hash_rows
@@ -199,7 +199,7 @@ def _documented(client: Any, ledger_stories: list[LedgerStory], last: int) -> li
     sets: dict[str, set[int]] = defaultdict(set)
     digits: dict[str, dict[int, str]] = defaultdict(dict)
     for story in ledger_stories:
-        for band, value in enumerate(band_values(story.simhash)):
+        for band, value in enumerate(cut_band_values(story.simhash)):
             sets[f"{story.language}:{band}:{value}"].add(story.id)
         digits[f"simhashes:{story.language}"][story.id] = story.simhash.hex()
     names = {language: str(language) for language in LANGUAGES}

@@ -14,7 +14,7 @@ from typing import NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-from neardup.core.candidates.banding import BANDS, ROWS_A_BAND, FingerprintArrays, Indices, groups
+from neardup.core.candidates.banding import BANDS, ROWS_A_BAND, FingerprintArrays, Indices, divide_bands
 from neardup.core.candidates.bucket_join import (
     BandValues,
     FingerprintBytes,
@@ -24,11 +24,11 @@ from neardup.core.candidates.bucket_join import (
     Runs,
     Stories,
     Truncations,
-    heavy_bands,
+    find_heavy_bands,
     join_runs,
-    truncated_buckets,
+    list_truncated_buckets,
 )
-from neardup.core.candidates.select import Arrays, columns_of
+from neardup.core.candidates.select import Arrays, make_columns
 from neardup.core.fingerprint.minhash import SignatureRows
 from neardup.core.native import candidates as native
 from neardup.core.native import in_c
@@ -61,39 +61,41 @@ class PairChunk:
         return replace(self, left=self.left[kept], right=self.right[kept])
 
 
-def near_pairs(simhashes: HashRows, distance: int, max_bucket: int) -> Iterator[PairChunk]:
+def find_near_pairs(simhashes: HashRows, distance: int, max_bucket: int) -> Iterator[PairChunk]:
     """Every pair of (n, 2) SimHashes within the Hamming distance, 0 to 7, once.
 
     A key is a group of bands.  In a bucket of more than `max_bucket` members each is compared only with the first
-    `max_bucket`.  Raises ValueError as `groups` does.
+    `max_bucket`.  Raises ValueError as `divide_bands` does.
     """
     simhash_bytes = np.ascontiguousarray(simhashes).view(np.uint8)
-    spans = [slice(BAND_BYTES * group.start, BAND_BYTES * group[:MAX_KEY_BANDS].stop) for group in groups(distance)]
+    spans = [
+        slice(BAND_BYTES * group.start, BAND_BYTES * group[:MAX_KEY_BANDS].stop) for group in divide_bands(distance)
+    ]
     band_values = np.empty((len(simhash_bytes), len(spans)), np.uint32)
     for n, span in enumerate(spans):
         band_values[:, n] = np.ascontiguousarray(simhash_bytes[:, span]).view(f"u{span.stop - span.start}")[:, 0]
     # Hashes that differ in d bits differ in at most d bytes; comparing bytes first saves counting most pairs' bits.
     rules = JoinRules(min_bands=1, min_bytes=HASH_BYTES - distance, max_bucket=max_bucket)
     positions = np.arange(len(simhash_bytes))
-    stories = Stories(band_values, simhash_bytes, heavy_bands(band_values, positions, max_bucket))
+    stories = Stories(band_values, simhash_bytes, find_heavy_bands(band_values, positions, max_bucket))
     for chunk in _join_keys("", stories, spans, positions, rules):
         bits = hamming(simhashes.take(chunk.left, axis=0), simhashes.take(chunk.right, axis=0))
         yield chunk.where(bits <= distance)
 
 
-def signature_pairs(
+def find_signature_pairs(
     signatures: SignatureRows, signed: Positions, *, bands: int, shared: int, agreeing_rows: int, max_bucket: int
 ) -> Iterator[PairChunk]:
     """Every pair of (n, 64) signatures that shares enough bands and agrees in enough rows, once.
 
     A pair must share at least `shared` of the first `bands` bands, and agree in at least `agreeing_rows` rows.
     `signed` are the positions of the stories that have a signature, ascending.  A key is two bands, or one band if
-    `shared` is 1; large buckets are truncated as in `near_pairs`.
+    `shared` is 1; large buckets are truncated as in `find_near_pairs`.
     """
     rows = np.ascontiguousarray(signatures)
     band_values = np.ascontiguousarray(rows.view(np.uint16)[:, :bands])
     spans = [slice(ROWS_A_BAND * band, ROWS_A_BAND * (band + 1)) for band in range(bands)]
-    stories = Stories(band_values, rows, heavy_bands(band_values, signed, max_bucket))
+    stories = Stories(band_values, rows, find_heavy_bands(band_values, signed, max_bucket))
     yield from _join_keys("sketch:", stories, spans, signed, JoinRules(shared, agreeing_rows, max_bucket))
 
 
@@ -117,11 +119,11 @@ def _join_keys(
         if keys.start == keys.stop:
             continue
         first_values = band_values[:, keys.first_band]
-        runs = _runs(_sort_by(order, first_values), first_values)
-        if truncated := truncated_buckets(stories, runs, keys):
+        runs = _group_runs(_sort_by(order, first_values), first_values)
+        if truncated := list_truncated_buckets(stories, runs, keys):
             truncations = truncations.with_added(truncated)
             capped = {
-                _bucket_name(
+                _name_bucket(
                     prefix, stories.fingerprints[bucket.member], spans, sorted({keys.first_band, bucket.second_band})
                 ): bucket.size
                 for bucket in truncated
@@ -133,7 +135,7 @@ def _join_keys(
     yield PairChunk(done=1.0)
 
 
-def _bucket_name(prefix: str, fingerprint: FingerprintBytes, spans: Sequence[slice], key: Sequence[int]) -> str:
+def _name_bucket(prefix: str, fingerprint: FingerprintBytes, spans: Sequence[slice], key: Sequence[int]) -> str:
     value = int.from_bytes(b"".join(fingerprint[spans[band]].tobytes() for band in key))
     return f"{prefix}{'+'.join(map(str, key))}:{value:X}"
 
@@ -146,7 +148,7 @@ def _sort_by(order: Positions, values: BandValues) -> Positions:
     return order
 
 
-def _runs(members: Positions, values: BandValues) -> Runs:
+def _group_runs(members: Positions, values: BandValues) -> Runs:
     """Group sorted positions into runs of equal values."""
     member_values = values[members]
     changes = np.ones(len(member_values) + 1, np.bool_)
@@ -167,7 +169,7 @@ def compare(stories: FingerprintArrays, others: FingerprintArrays, most_bits: in
 
     All stories are of one language.
     """
-    return Alike(*close_pairs(columns_of(stories), columns_of(others), most_bits, LEAST_ROWS))
+    return Alike(*close_pairs(make_columns(stories), make_columns(others), most_bits, LEAST_ROWS))
 
 
 @in_c(native.close_pairs)

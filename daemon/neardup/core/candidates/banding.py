@@ -65,7 +65,7 @@ class Banding:
 
 
 @cache
-def groups(distance: int) -> tuple[range, ...]:
+def divide_bands(distance: int) -> tuple[range, ...]:
     """The bands 0 to 7 divided into distance + 1 groups of nearly equal size: four pairs for distance 3.
 
     Raises ValueError for a distance that 8 bands cannot guarantee.
@@ -80,13 +80,13 @@ def groups(distance: int) -> tuple[range, ...]:
     return tuple(range(a, b) for a, b in pairwise(edges))
 
 
-def band_values(simhash: bytes) -> list[str]:
+def cut_band_values(simhash: bytes) -> list[str]:
     """16 bytes -> the 8 band values, 4 upper-case hexadecimal digits each."""
     digits = simhash.hex().upper()
     return [digits[i : i + 4] for i in range(0, 4 * BANDS, 4)]
 
 
-def block_values(simhashes: npt.NDArray[np.uint64], distance: int, bits: int) -> Values:
+def hash_blocks(simhashes: npt.NDArray[np.uint64], distance: int, bits: int) -> Values:
     """The blocks of (n, 2) SimHashes, each hashed to `bits` bits, at most 16: (n, distance + 2).
 
     Two hashes within the distance share at least SHARED_BLOCKS blocks.  In prose the bits of a SimHash are biased: some
@@ -95,11 +95,11 @@ def block_values(simhashes: npt.NDArray[np.uint64], distance: int, bits: int) ->
     words = simhashes.view(">u8").astype(np.uint64)
     count = distance + SHARED_BLOCKS
     edges = [n * HASH_BITS // count for n in range(count + 1)]
-    blocks = [_bits(words, start, stop) for start, stop in pairwise(edges)]
+    blocks = [_cut_bits(words, start, stop) for start, stop in pairwise(edges)]
     return (mix(np.stack(blocks, axis=1)) >> np.uint64(WORD_BITS - bits)).astype(np.uint16)
 
 
-def _bits(words: npt.NDArray[np.uint64], start: int, stop: int) -> npt.NDArray[np.uint64]:
+def _cut_bits(words: npt.NDArray[np.uint64], start: int, stop: int) -> npt.NDArray[np.uint64]:
     """Bits start to stop, at most 64 of them, of (n, 2) words; bit 0 is the most significant: (n,)."""
     if stop <= WORD_BITS:
         bits = words[:, 0] >> np.uint64(WORD_BITS - stop)

@@ -12,7 +12,7 @@ lexicographic order) that has a light value: such a bucket is never truncated.  
 found in the first key whose truncated bucket still compares it.  So a pair's key follows from the values alone, and
 found pairs need not be remembered.
 
-Lookups join too: a number that occurs in several of the buckets of a lookup is found (`shared_by`).
+Lookups join too: a number that occurs in several of the buckets of a lookup is found (`find_shared`).
 """
 
 from collections.abc import Iterator
@@ -107,7 +107,7 @@ class TruncatedBucket(NamedTuple):
     limit: int
 
 
-def heavy_bands(band_values: BandValues, positions: Positions, max_bucket: int) -> HeavyBands:
+def find_heavy_bands(band_values: BandValues, positions: Positions, max_bucket: int) -> HeavyBands:
     """The heavy bands of each story: more than `max_bucket` of the stories at `positions` have its value in that band.
 
     Stories at other positions are not counted, and get no bits.
@@ -127,7 +127,7 @@ def heavy_bands(band_values: BandValues, positions: Positions, max_bucket: int) 
     return heavy
 
 
-def bucket_id(band_values: BandValues, story: int, first_band: int, second_band: int) -> int:
+def make_bucket_id(band_values: BandValues, story: int, first_band: int, second_band: int) -> int:
     """A number that identifies a story's bucket under a key.
 
     The high half holds the bands of the key, the low half the story's values in them.  The key is two bands
@@ -139,7 +139,7 @@ def bucket_id(band_values: BandValues, story: int, first_band: int, second_band:
     return (first_band << 5 | second_band) << 32 | value
 
 
-def truncated_buckets(stories: Stories, runs: Runs, keys: Keys) -> list[TruncatedBucket]:
+def list_truncated_buckets(stories: Stories, runs: Runs, keys: Keys) -> list[TruncatedBucket]:
     """The buckets of these keys that exceed `max_bucket`, by their second bands within each run."""
     most, truncated = keys.rules.max_bucket, list[TruncatedBucket]()
     for run in np.flatnonzero(np.diff(runs.edges) > most).tolist():
@@ -150,7 +150,7 @@ def truncated_buckets(stories: Stories, runs: Runs, keys: Keys) -> list[Truncate
             for value in values[sizes > most]:
                 bucket = np.sort(heavy[stories.band_values[heavy, second] == value])
                 member = int(bucket[0])
-                own_id = bucket_id(stories.band_values, member, keys.first_band, second)
+                own_id = make_bucket_id(stories.band_values, member, keys.first_band, second)
                 truncated.append(TruncatedBucket(own_id, second, member, len(bucket), int(bucket[most])))
     return truncated
 
@@ -214,7 +214,7 @@ def _belong_here(  # noqa: PLR0917 - the pairs, and their key
         compared_at = (
             key
             for key in ([(band, band) for band in bands] if single else combinations(bands, 2))
-            if earlier < limits.get(bucket_id(stories.band_values, earlier, *key), earlier + 1)
+            if earlier < limits.get(make_bucket_id(stories.band_values, earlier, *key), earlier + 1)
         )
         belong[pair] = next(compared_at) == (keys.first_band, second)
     return np.asarray(pairs[belong & (shared.sum(axis=1) >= rules.min_bands)])
@@ -225,8 +225,8 @@ def _is_heavy(stories: Stories, positions: Positions, bands: int | Positions) ->
     return np.asarray((stories.heavy[positions] >> np.asarray(bands, np.uint32) & np.uint32(1)).astype(np.bool_))
 
 
-@in_c(native.shared_by)
-def shared_by(members: Numbers, edges: Indices, lookups: Indices, least: int) -> tuple[Numbers, Indices]:
+@in_c(native.find_shared)
+def find_shared(members: Numbers, edges: Indices, lookups: Indices, least: int) -> tuple[Numbers, Indices]:
     """For each of n lookups, the numbers that occur in at least `least` of its buckets.
 
     Bucket b is members[edges[b]:edges[b + 1]]; `lookups` (n, k) are the buckets of each lookup.  The numbers found by

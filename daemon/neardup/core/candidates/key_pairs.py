@@ -16,7 +16,7 @@ from typing import NamedTuple, Protocol
 import numpy as np
 import numpy.typing as npt
 
-from neardup.core.candidates.banding import BANDS, ROWS_A_BAND, Flags, Indices, groups
+from neardup.core.candidates.banding import BANDS, ROWS_A_BAND, Flags, Indices, divide_bands
 from neardup.core.candidates.select import Arrays, NominationThresholds, Thresholds, score_pairs
 from neardup.core.fingerprint.minhash import SignatureRows
 from neardup.core.fingerprint.word_hashes import MIN_SHARED, mix
@@ -54,7 +54,7 @@ class KeyTable(NamedTuple):
         """The table of languages, numbered in the order of the mapping."""
         edges = np.zeros((len(thresholds), BANDS + 2), np.int64)
         for number, own in enumerate(thresholds.values()):
-            parts = groups(own.hamming)
+            parts = divide_bands(own.hamming)
             edges[number, : len(parts) + 2] = (len(parts), *(part.start for part in parts), BANDS)
         rows = [(own.hamming, own.bands, own.shared_bands, own.agreeing_rows) for own in thresholds.values()]
         limits = [(own.max_matches, own.max_bucket) for own in thresholds.values()]
@@ -112,7 +112,7 @@ class HashPairs(NamedTuple):
     shared: Indices
 
 
-def keys_of(
+def make_keys(
     simhashes: HashRows, signatures: SignatureRows, signed: npt.NDArray[np.bool_], table: KeyTable, language: int
 ) -> tuple[Keys, Indices]:
     """The keys of n stories of a language, (m,) each with the index of its story."""
@@ -137,7 +137,7 @@ def _hash_rows(values: npt.NDArray[np.uint8]) -> Keys:
     return np.asarray(mix(mix(words[:, 0]) + words[:, 1]))
 
 
-def edges_of(*keys: npt.NDArray[np.generic]) -> Indices:
+def find_edges(*keys: npt.NDArray[np.generic]) -> Indices:
     """Columns (n,) that rows are sorted by -> where each bucket begins, and n."""
     begins = np.zeros(len(keys[0]), np.bool_)
     begins[:1] = True
@@ -146,18 +146,18 @@ def edges_of(*keys: npt.NDArray[np.generic]) -> Indices:
     return np.append(np.flatnonzero(begins), len(begins))
 
 
-def pairs_in_buckets(buckets: Buckets, table: KeyTable) -> BucketPairs:
+def find_pairs_in_buckets(buckets: Buckets, table: KeyTable) -> BucketPairs:
     """The similar pairs whose key is that of the bucket, each later story with its best `max_matches` there.
 
     In a bucket of more than `max_bucket` stories each is compared with the first `max_bucket` only.  The best match
     agrees in the most rows, then has the smallest Hamming distance, then the lowest id.  Works are not paired.
     """
-    return BucketPairs(*ranked_pairs(buckets, table))
+    return BucketPairs(*rank_pairs(buckets, table))
 
 
-@in_c(native.ranked_pairs)
-def ranked_pairs(buckets: Buckets, table: KeyTable) -> tuple[Indices, Indices, Indices, Indices, Indices]:
-    """The columns of `pairs_in_buckets`."""
+@in_c(native.rank_pairs)
+def rank_pairs(buckets: Buckets, table: KeyTable) -> tuple[Indices, Indices, Indices, Indices, Indices]:
+    """The columns of `find_pairs_in_buckets`."""
     arrays, found = buckets.arrays, [np.zeros((4, 0), np.int64)]
     languages, *_ = arrays
     left_out = np.zeros(len(table.limits), np.int64)
@@ -170,8 +170,8 @@ def ranked_pairs(buckets: Buckets, table: KeyTable) -> tuple[Indices, Indices, I
             most, max_bucket = table.limits[language].tolist()
             left = np.arange(start, max(start, min(later, start + max_bucket)))
             right = np.full(len(left), later)
-            shared = _shared_keys(left, later, arrays, table, language)
-            light = shared & ~_bits_of(buckets.heavy[later], shared.shape[1])
+            shared = _match_keys(left, later, arrays, table, language)
+            light = shared & ~_list_bits(buckets.heavy[later], shared.shape[1])
             compared_at = np.where(light.any(axis=1), light.argmax(axis=1), shared.argmax(axis=1))
             is_alike, rows, bits = score_pairs.reference(arrays, arrays, left, right, table.thresholds)
             is_found = (
@@ -185,7 +185,7 @@ def ranked_pairs(buckets: Buckets, table: KeyTable) -> tuple[Indices, Indices, I
     return left, right, rows, bits, left_out
 
 
-def _shared_keys(stories: Indices, other: int, arrays: Arrays, table: KeyTable, language: int) -> Flags:
+def _match_keys(stories: Indices, other: int, arrays: Arrays, table: KeyTable, language: int) -> Flags:
     """Whether each of some stories (n,) shares each key with another one of its language: (n, keys)."""
     _, simhashes, signatures, signed = arrays
     count, bands = int(table.group_edges[language, 0]), int(table.thresholds[language, 1])
@@ -196,12 +196,12 @@ def _shared_keys(stories: Indices, other: int, arrays: Arrays, table: KeyTable, 
     return np.concatenate((np.logical_and.reduceat(same_bands, starts, axis=1), of_signature), axis=1)
 
 
-def _bits_of(mask: np.uint64, count: int) -> Flags:
+def _list_bits(mask: np.uint64, count: int) -> Flags:
     """The lowest bits of a mask: (count,)."""
     return np.asarray((mask >> np.arange(count, dtype=np.uint64) & np.uint64(1)).astype(np.bool_))
 
 
-def pairs_in_hash_buckets(buckets: HashBuckets, thresholds: Thresholds) -> HashPairs:
+def find_pairs_in_hash_buckets(buckets: HashBuckets, thresholds: Thresholds) -> HashPairs:
     """The pairs that share MIN_SHARED hashes or more, the first of them that of the bucket.
 
     Works are not paired, nor are stories with similar fingerprints, which are paired already.
@@ -213,7 +213,7 @@ def pairs_in_hash_buckets(buckets: HashBuckets, thresholds: Thresholds) -> HashP
 def hash_sharing_pairs(
     buckets: HashBuckets, thresholds: Thresholds, min_shared: int
 ) -> tuple[Indices, Indices, Indices]:
-    """The columns of `pairs_in_hash_buckets`."""
+    """The columns of `find_pairs_in_hash_buckets`."""
     found = []
     lists = [buckets.lists[start:stop] for start, stop in pairwise(buckets.ends.tolist())]
     for bucket, (start, stop) in enumerate(pairwise(buckets.edges.tolist())):

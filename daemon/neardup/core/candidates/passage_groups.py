@@ -37,7 +37,7 @@ HASH_SHIFT = np.uint64(32)
 class CommonHashes(NamedTuple):
     """Hashes (n,) that too many stories hold, how many do, and one of them; once for each language among them.
 
-    `surplus` has how many are too many, see `surplus_of`.
+    `surplus` has how many are too many, see `count_surplus`.
     """
 
     hashes: PassageHashes
@@ -60,7 +60,7 @@ NO_COMMON_HASHES = CommonHashes(
 NO_SHARED_HASHES = SharedHashes(np.empty(0, np.uint32), np.empty(0, np.uint32), np.empty(0, np.int64))
 
 
-def surplus_of(holders: int, copy_keys: int, common: int) -> int:
+def count_surplus(holders: int, copy_keys: int, common: int) -> int:
     """How many too many stories hold a hash, or fewer; a hash is common if there are any.
 
     `copy_keys` is how many different copy keys the holders have.  A story less makes it at most one less.
@@ -84,14 +84,14 @@ def cut_into_groups(
     language, and `copy_keys` to a copy key; postings of DEAD numbers and repeated ones are ignored.  Adds to `pairs_of`
     each story's earlier members.
     """
-    groups, hashes, holders, surplus, examples = groups_of(
+    groups, hashes, holders, surplus, examples = find_groups(
         postings, language_of, copy_keys, common, max(common, MOST_COPIES), pairs_of
     )
     return groups, CommonHashes(hashes, holders, surplus, examples)
 
 
-@in_c(native.groups_of)
-def groups_of(  # noqa: PLR0917 - the parameters of the function in C
+@in_c(native.find_groups)
+def find_groups(  # noqa: PLR0917 - the parameters of the function in C
     postings: Postings, language_of: LanguageOf, copy_keys: Numbers, common: int, most: int, pairs_of: PairCounts
 ) -> tuple[Numbers, PassageHashes, Counts, Counts, Numbers]:
     """The groups of `cut_into_groups`, and the columns of the common hashes."""
@@ -136,11 +136,11 @@ def count_shared(earlier: Numbers, ends: Counts, first: int) -> SharedHashes:
     `ends` (n + 1,) is where the list of the story before `first` ends, 0 for none, and then where each one's ends.
     Sorts the lists.
     """
-    return SharedHashes(*shared_counts(earlier, ends, first, MIN_SHARED))
+    return SharedHashes(*list_shared_counts(earlier, ends, first, MIN_SHARED))
 
 
-@in_c(native.shared_counts)
-def shared_counts(earlier: Numbers, ends: Counts, first: int, min_shared: int) -> tuple[Numbers, Numbers, Counts]:
+@in_c(native.list_shared_counts)
+def list_shared_counts(earlier: Numbers, ends: Counts, first: int, min_shared: int) -> tuple[Numbers, Numbers, Counts]:
     """The columns of `count_shared`."""
     left, right, shared = [earlier[:0]], [earlier[:0]], [ends[:0]]
     for story, (start, end) in enumerate(pairwise(ends.tolist()), first):
@@ -152,7 +152,7 @@ def shared_counts(earlier: Numbers, ends: Counts, first: int, min_shared: int) -
     return np.concatenate(left), np.concatenate(right), np.concatenate(shared)
 
 
-def sharing_pairs(stories: Sequence[PassageHashes]) -> SharedHashes:
+def find_sharing_pairs(stories: Sequence[PassageHashes]) -> SharedHashes:
     """The pairs of stories with at least MIN_SHARED passage hashes in common, by their places.
 
     Each story has distinct hashes, all of which count.
@@ -164,7 +164,7 @@ def sharing_pairs(stories: Sequence[PassageHashes]) -> SharedHashes:
 def join_stories(
     stories: Sequence[PassageHashes], language_of: LanguageOf, copy_keys: Numbers, common: int
 ) -> tuple[SharedHashes, CommonHashes]:
-    """As `sharing_pairs`, without the common hashes, and these.
+    """As `find_sharing_pairs`, without the common hashes, and these.
 
     `language_of` (n,) has the languages of the stories, and `copy_keys` (n,) their copy keys.
     """
@@ -175,7 +175,7 @@ def join_stories(
     pairs_of = np.zeros(len(stories), np.uint32)
     groups, common_hashes = cut_into_groups(postings, language_of, copy_keys, common, pairs_of)
     found = [NO_SHARED_HASHES]
-    for first, end in _ranges(pairs_of):
+    for first, end in _divide(pairs_of):
         ends = np.concatenate(([0], np.cumsum(pairs_of[first:end], dtype=np.int64)))
         earlier = np.empty(ends[-1], np.uint32)
         list_earlier(groups, first, earlier, ends[:-1].copy())
@@ -183,14 +183,14 @@ def join_stories(
     return SharedHashes(*map(np.concatenate, zip(*found, strict=True))), common_hashes
 
 
-def _ranges(pairs_of: PairCounts) -> Iterator[tuple[int, int]]:
+def _divide(pairs_of: PairCounts) -> Iterator[tuple[int, int]]:
     """Ranges [start, end) of stories that have about PAIRS_AT_A_TIME pairs each."""
     nth = np.cumsum(pairs_of, dtype=np.int64) // PAIRS_AT_A_TIME
     bounds = [0, *(np.flatnonzero(np.diff(nth)) + 1).tolist(), len(pairs_of)]
     return pairwise(bounds)
 
 
-def best_matches(pairs: SharedHashes, most: Counts) -> Positions:
+def choose_best_matches(pairs: SharedHashes, most: Counts) -> Positions:
     """The positions (m,) of the best `most` matches of each later story, by story and then best first.
 
     The best match shares the most hashes, then has the lowest number.  `pairs` (n,) are all pairs of their later
@@ -209,5 +209,5 @@ def select_best(pairs: SharedHashes, language_of: LanguageOf, limits: Counts) ->
     Numbers ascend with ids, and `language_of` holds for them; the right one of a pair is the story's.  `limits` are the
     most matches of a story, by the number of its language.
     """
-    best = best_matches(pairs, limits[language_of[pairs.right]])
+    best = choose_best_matches(pairs, limits[language_of[pairs.right]])
     return best, np.setdiff1d(np.arange(len(pairs.right)), best)

@@ -29,27 +29,27 @@ NO_STORIES = FingerprintArrays.of((), {})
 MAX_UNINDEXED = 10_000  # stories; comparing them with each story of a batch takes about ten milliseconds
 
 
-def alike(
+def are_alike(
     stories: FingerprintArrays, others: FingerprintArrays, left: Indices, right: Indices, thresholds: Thresholds
 ) -> Scores:
     """Score the pairs of stories[left[i]] and others[right[i]]."""
-    return score_pairs(columns_of(stories), columns_of(others), left, right, thresholds)
+    return score_pairs(make_columns(stories), make_columns(others), left, right, thresholds)
 
 
-def alike_inside(stories: FingerprintArrays, thresholds: Thresholds) -> tuple[Indices, Indices, Indices, Indices]:
+def find_alike_inside(stories: FingerprintArrays, thresholds: Thresholds) -> tuple[Indices, Indices, Indices, Indices]:
     """The pairs among these stories that are alike, left < right: left, right, rows that agree, bits that differ."""
-    arrays = columns_of(stories)
-    return alike_pairs(arrays, arrays, thresholds, True)
+    arrays = make_columns(stories)
+    return find_alike_pairs(arrays, arrays, thresholds, True)
 
 
-def alike_across(
+def find_alike_across(
     stories: FingerprintArrays, others: FingerprintArrays, thresholds: Thresholds
 ) -> tuple[Indices, Indices, Indices, Indices]:
-    """The pairs of a story of `stories` and one of `others` that are alike, as in `alike_inside`."""
-    return alike_pairs(columns_of(stories), columns_of(others), thresholds, False)
+    """The pairs of a story of `stories` and one of `others` that are alike, as in `find_alike_inside`."""
+    return find_alike_pairs(make_columns(stories), make_columns(others), thresholds, False)
 
 
-def columns_of(stories: FingerprintArrays) -> Arrays:
+def make_columns(stories: FingerprintArrays) -> Arrays:
     """The arrays of n stories that a comparison needs."""
     return stories.languages, stories.simhashes, stories.signatures, stories.signed
 
@@ -70,8 +70,8 @@ def score_pairs(stories: Arrays, others: Arrays, left: Indices, right: Indices, 
     return is_alike, rows, bits
 
 
-@in_c(native.alike_pairs)
-def alike_pairs(
+@in_c(native.find_alike_pairs)
+def find_alike_pairs(
     stories: Arrays, others: Arrays, thresholds: Thresholds, inside: bool
 ) -> tuple[Indices, Indices, Indices, Indices]:
     """The pairs of `stories` and `others` that are alike and share a band or are near; left < right if `inside`.
@@ -147,24 +147,24 @@ def select_matches(
     rows, then has the smallest Hamming distance, then the lowest id.  Of the matches with lower ids than its own, a
     story has the best `max_matches`; of those with higher ids, all that are not in the batch.
     """
-    batch_arrays = arrays_of([banded for _, banded in batch], held.names)
+    batch_arrays = make_arrays([banded for _, banded in batch], held.names)
     members = np.array([story_id for ids, _ in batch for story_id in ids], np.int64)
     sizes = np.array([len(ids) for ids, _ in batch], np.int64)
-    table = _threshold_table(thresholds, held.names)
+    table = _make_threshold_table(thresholds, held.names)
     unindexed = unindexed.where(~np.isin(unindexed.ids, members))
     others = held.where(~np.isin(held.ids, np.concatenate((members, unindexed.ids))))
-    left, right = _found_pairs(found, others)
-    is_alike, rows, bits = alike(batch_arrays, others, left, right, table)
+    left, right = _list_found_pairs(found, others)
+    is_alike, rows, bits = are_alike(batch_arrays, others, left, right, table)
     pairs = [np.stack((left, -rows, bits, others.ids[right]))[:, is_alike]]
-    left, right, rows, bits = alike_across(batch_arrays, unindexed, table)
+    left, right, rows, bits = find_alike_across(batch_arrays, unindexed, table)
     pairs.append(np.stack((left, -rows, bits, unindexed.ids[right])))
-    left, right, rows, bits = alike_inside(batch_arrays, table)
+    left, right, rows, bits = find_alike_inside(batch_arrays, table)
     # Within the batch: both directions of each pair, and stories with equal fingerprints, each paired with its group.
     shared = np.flatnonzero(sizes > 1)
     left, right = np.concatenate((left, right, shared)), np.concatenate((right, left, shared))
     rows = np.concatenate((rows, rows, ROWS * batch_arrays.signed[shared]))
     bits = np.concatenate((bits, bits, np.zeros_like(shared)))
-    each_member = _concatenated_ranges((np.cumsum(sizes) - sizes)[right], sizes[right])
+    each_member = _concatenate_ranges((np.cumsum(sizes) - sizes)[right], sizes[right])
     scores = (np.repeat(column, sizes[right]) for column in (left, -rows, bits))
     pairs.append(np.stack((*scores, members[each_member])))
     ranked = np.concatenate(pairs, axis=1)
@@ -188,20 +188,25 @@ def merge_found(found: Sequence[Found]) -> tuple[set[int], list[int]]:
     ).tolist()
 
 
-def arrays_of(bandeds: Sequence[BandedFingerprint], names: Mapping[int, Language]) -> FingerprintArrays:
+def make_arrays(bandeds: Sequence[BandedFingerprint], names: Mapping[int, Language]) -> FingerprintArrays:
     """Arrays of fingerprints without story numbers and ids; `names` maps numbers to languages."""
     number_of = {name: number for number, name in names.items()}
     rows = ((0, 0, number_of[banded.language], banded.simhash, banded.signature) for banded in bandeds)
     return FingerprintArrays.of(rows, names)
 
 
-def worth_comparing(a: BandedFingerprint, b: BandedFingerprint, thresholds: NominationThresholds) -> bool:
+def is_worth_comparing(a: BandedFingerprint, b: BandedFingerprint, thresholds: NominationThresholds) -> bool:
     """Whether two stories would nominate each other if a lookup found them, whatever bands they share."""
     names = dict(enumerate({a.language, b.language}))
-    return len(alike_inside(arrays_of([a, b], names), _threshold_table({a.language: thresholds}, names))[0]) > 0
+    return (
+        len(find_alike_inside(make_arrays([a, b], names), _make_threshold_table({a.language: thresholds}, names))[0])
+        > 0
+    )
 
 
-def _threshold_table(thresholds: Mapping[Language, NominationThresholds], names: Mapping[int, Language]) -> Indices:
+def _make_threshold_table(
+    thresholds: Mapping[Language, NominationThresholds], names: Mapping[int, Language]
+) -> Indices:
     """(languages, 4), by number: hamming, bands, shared_bands, agreeing_rows; zeros for a language without them."""
     table = np.zeros((max(names, default=0) + 1, 4), np.int64)
     for number, language in names.items():
@@ -210,19 +215,19 @@ def _threshold_table(thresholds: Mapping[Language, NominationThresholds], names:
     return table
 
 
-def _found_pairs(found: Sequence[Found], held: FingerprintArrays) -> tuple[Indices, Indices]:
+def _list_found_pairs(found: Sequence[Found], held: FingerprintArrays) -> tuple[Indices, Indices]:
     """The pairs of a lookup and a story it found: indices into `found` and into `held`, without duplicates."""
     by_id = np.argsort(held.ids)
     ids = [np.fromiter(lookup.ids, np.int64, len(lookup.ids)) for lookup in found]
-    left, place = _positions(ids, held.ids[by_id])
+    left, place = _locate(ids, held.ids[by_id])
     pairs = [left * len(held) + by_id[place]]
-    left, place = _positions([lookup.numbers for lookup in found], held.numbers)
+    left, place = _locate([lookup.numbers for lookup in found], held.numbers)
     pairs.append(left * len(held) + place)
     pairs_once = np.unique(np.concatenate(pairs))
     return np.divmod(pairs_once, max(len(held), 1))
 
 
-def _positions(wanted: Sequence[npt.NDArray[T]], ascending: npt.NDArray[T]) -> tuple[Indices, Indices]:
+def _locate(wanted: Sequence[npt.NDArray[T]], ascending: npt.NDArray[T]) -> tuple[Indices, Indices]:
     """The wanted values that are in an ascending array: for each, the number of its sequence and its index there."""
     values = np.concatenate([*wanted, ascending[:0]])
     owners = np.repeat(np.arange(len(wanted)), [len(values) for values in wanted])
@@ -234,7 +239,7 @@ def _positions(wanted: Sequence[npt.NDArray[T]], ascending: npt.NDArray[T]) -> t
     return owners[exists], indices[exists]
 
 
-def _concatenated_ranges(starts: Indices, counts: Indices) -> Indices:
+def _concatenate_ranges(starts: Indices, counts: Indices) -> Indices:
     """The concatenation of the ranges that begin at `starts` and have `counts` elements."""
     ends = np.cumsum(counts)
     return np.arange(counts.sum()) + np.repeat(starts - ends + counts, counts)

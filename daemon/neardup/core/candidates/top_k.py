@@ -7,7 +7,7 @@ from typing import Self
 import numpy as np
 import numpy.typing as npt
 
-from neardup.core.candidates.all_pairs import PairChunk, near_pairs, signature_pairs
+from neardup.core.candidates.all_pairs import PairChunk, find_near_pairs, find_signature_pairs
 from neardup.core.candidates.banding import Banding
 from neardup.core.candidates.bucket_join import Positions
 from neardup.core.fingerprint.minhash import ROWS, SignatureRows, agreeing
@@ -46,31 +46,31 @@ class LanguageFingerprints:
         )
 
 
-def nominated_pairs(
+def find_nominated_pairs(
     stories: LanguageFingerprints, banding: Banding, agreeing_rows: int, first_new: int | None = None
 ) -> Iterator[PairChunk]:
     """The pairs within the Hamming distance, then those of similar signatures; `done` counts the latter's keys only.
 
     Given `first_new`, only the pairs of a story with an id from `first_new` on and a story before it.
     """
-    for chunk in _all_pairs(stories, banding, agreeing_rows):
+    for chunk in _find_all_pairs(stories, banding, agreeing_rows):
         if first_new is None:
             yield chunk
         else:
-            yield chunk.where(of_new_and_old(stories.ids[chunk.left], stories.ids[chunk.right], first_new))
+            yield chunk.where(is_new_and_old(stories.ids[chunk.left], stories.ids[chunk.right], first_new))
 
 
-def of_new_and_old(left: Ids, right: Ids, first_new: int) -> npt.NDArray[np.bool_]:
+def is_new_and_old(left: Ids, right: Ids, first_new: int) -> npt.NDArray[np.bool_]:
     """Which pairs of ids (n,) consist of one from `first_new` on and one before it."""
     return np.not_equal(left >= first_new, right >= first_new)
 
 
-def _all_pairs(stories: LanguageFingerprints, banding: Banding, agreeing_rows: int) -> Iterator[PairChunk]:
+def _find_all_pairs(stories: LanguageFingerprints, banding: Banding, agreeing_rows: int) -> Iterator[PairChunk]:
     complete = True
-    for chunk in near_pairs(stories.simhashes, banding.hamming, banding.max_bucket):
+    for chunk in find_near_pairs(stories.simhashes, banding.hamming, banding.max_bucket):
         complete &= not chunk.capped
         yield replace(chunk, done=0.0)
-    for chunk in signature_pairs(
+    for chunk in find_signature_pairs(
         stories.signatures,
         np.flatnonzero(stories.signed),
         bands=banding.bands,
@@ -79,7 +79,7 @@ def _all_pairs(stories: LanguageFingerprints, banding: Banding, agreeing_rows: i
         max_bucket=banding.max_bucket,
     ):
         # Near pairs were yielded above, all of them unless a bucket was truncated.
-        yield chunk.where(_distances(stories, chunk.left, chunk.right) > banding.hamming) if complete else chunk
+        yield chunk.where(_compute_distances(stories, chunk.left, chunk.right) > banding.hamming) if complete else chunk
 
 
 class Shortlist:
@@ -129,7 +129,7 @@ class Shortlist:
 
     def _pack_pairs(self, left: Positions, right: Positions) -> RankedPairs:
         stories = self._stories
-        bits = _distances(stories, left, right)
+        bits = _compute_distances(stories, left, right)
         rows = agreeing(stories.signatures.take(left, axis=0), stories.signatures.take(right, axis=0))
         rows[~(stories.signed[left] & stories.signed[right])] = 0
         packed = right
@@ -153,6 +153,6 @@ class Shortlist:
         self.left_out += len(ranked) - len(self._best)
 
 
-def _distances(stories: LanguageFingerprints, left: Positions, right: Positions) -> npt.NDArray[np.int64]:
+def _compute_distances(stories: LanguageFingerprints, left: Positions, right: Positions) -> npt.NDArray[np.int64]:
     """The Hamming distance of each pair."""
     return hamming(stories.simhashes.take(left, axis=0), stories.simhashes.take(right, axis=0))

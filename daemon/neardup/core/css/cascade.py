@@ -8,7 +8,7 @@ from operator import itemgetter
 from selectolax.lexbor import LexborNode
 
 from neardup.core.css.computed_style import DOUBT, Looks, Values
-from neardup.core.css.declarations import Declaration, declarations, substitute_properties
+from neardup.core.css.declarations import Declaration, parse_declarations, substitute_properties
 from neardup.core.css.page_styles import MOST_WORK, StyleSheet
 from neardup.core.css.sheets import MOST_RULES, Rule
 from neardup.core.css.values import GLOBAL, expand
@@ -25,10 +25,10 @@ INITIAL = {
 }  # fmt: skip
 NONE: Values = {}
 MOST_MATCHES = 200_000  # of rules and elements; each takes 300 bytes
-CONTROL = declarations("font-size: 13px; color: black; background: #efefef; text-indent: 0").items
-OVERRIDE = declarations("unicode-bidi: isolate-override").items
-BOX = declarations("overflow: hidden; display: inline-block").items
-UNSEEN = declarations("visibility: hidden").items
+CONTROL = parse_declarations("font-size: 13px; color: black; background: #efefef; text-indent: 0").items
+OVERRIDE = parse_declarations("unicode-bidi: isolate-override").items
+BOX = parse_declarations("overflow: hidden; display: inline-block").items
+UNSEEN = parse_declarations("visibility: hidden").items
 BROWSER_STYLES = {
     "button": CONTROL, "textarea": CONTROL, "bdo": OVERRIDE, "mphantom": UNSEEN, "svg": BOX, "marquee": BOX,
 }  # fmt: skip
@@ -64,7 +64,7 @@ class Rules:
         self.rules = [rule for sheet in sheets for rule in sheet.rules][:MOST_RULES]
         self.markers = [marker for sheet in sheets for marker in sheet.markers]
         self.is_whole = len(self.rules) < MOST_RULES and all(sheet.is_whole for sheet in sheets)
-        self.known = _known_of(tuple(sheets)) if self.is_whole else Known()
+        self.known = _get_known(tuple(sheets)) if self.is_whole else Known()
 
     @property
     def looks(self) -> Looks:
@@ -103,7 +103,7 @@ class Rules:
             for item in rule.declarations.items
         ]
         if not pseudo:
-            weighed = [*_browser_style(tag), *_hints(tag, attributes), *weighed, *_inline(attributes)]
+            weighed = [*_list_browser_style(tag), *_list_hints(tag, attributes), *weighed, *_list_inline(attributes)]
         values = _cascade([item for _, item in sorted(weighed, key=itemgetter(0))], custom) if weighed else {}
         unsure = [rule.selector for _, rule in chosen if rule.is_doubtful and rule.declarations.acts]
         if not pseudo and _is_covered(rule for _, rule in every):
@@ -206,7 +206,7 @@ def _is_covered(rules: Iterable[Rule]) -> bool:
     return {"position", "background-color"} <= names
 
 
-def _known_of(sheets: tuple[StyleSheet, ...]) -> Known:
+def _get_known(sheets: tuple[StyleSheet, ...]) -> Known:
     if (known := KNOWN.get(sheets)) is None:
         if len(KNOWN) == MOST_KNOWN:
             KNOWN.clear()
@@ -214,12 +214,12 @@ def _known_of(sheets: tuple[StyleSheet, ...]) -> Known:
     return known
 
 
-def _browser_style(tag: str) -> Iterator[Weighed]:
+def _list_browser_style(tag: str) -> Iterator[Weighed]:
     for declaration in BROWSER_STYLES.get(tag, ()):
         yield (False, False, -2, (0, 0, 0), 0), declaration
 
 
-def _hints(tag: str, attributes: Attributes) -> Iterator[Weighed]:
+def _list_hints(tag: str, attributes: Attributes) -> Iterator[Weighed]:
     hints: Iterable[tuple[str, str]] = HINTS.items()
     if tag in SVG:
         hints = [(name, name) for name in OF_SVG] + [("x", "left"), ("y", "top")]
@@ -227,17 +227,17 @@ def _hints(tag: str, attributes: Attributes) -> Iterator[Weighed]:
         hints = [*hints, ("width", "width"), ("height", "height")]
     for name, longhand in hints:
         if value := attributes.get(name):
-            for pair in expand(longhand, value_of_hint(value) if longhand.endswith(("color", "fill")) else value):
+            for pair in expand(longhand, read_hint(value) if longhand.endswith(("color", "fill")) else value):
                 yield (False, False, -1, (0, 0, 0), 0), Declaration(longhand, value, important=False, longhands=(pair,))
 
 
-def value_of_hint(value: str) -> str:
+def read_hint(value: str) -> str:
     """The value of an attribute that is a style -> that of the style; colours need no sign."""
     return f"#{value}" if BARE_COLOUR.fullmatch(value) else value
 
 
-def _inline(attributes: Attributes) -> Iterator[Weighed]:
-    for declaration in declarations(attributes.get("style") or "").items if "style" in attributes else ():
+def _list_inline(attributes: Attributes) -> Iterator[Weighed]:
+    for declaration in parse_declarations(attributes.get("style") or "").items if "style" in attributes else ():
         yield (declaration.important, True, 0, (0, 0, 0), 0), declaration
 
 
@@ -254,10 +254,10 @@ def _cascade(ordered: list[Declaration], custom: Values) -> Values:
             value = substitute_properties(declaration.value, custom)
             longhands = expand(declaration.name, value) if value is not None else ()
             values.update(longhands or ((declaration.name, "unset"),))
-    return _without_keywords(values)
+    return _replace_keywords(values)
 
 
-def _without_keywords(values: Values) -> Values:
+def _replace_keywords(values: Values) -> Values:
     """The values, with the keywords that every property knows replaced by what they stand for."""
     plain = {name: text for name, text in values.items() if text not in GLOBAL or (name, text) == ("display", "revert")}
     for name, text in values.items():

@@ -3,7 +3,7 @@
 Three things decide whether a text is seen: what the element inherits and declares (`compute_style`), whether its box
 leaves anything of it to be seen (`is_unseen`: off the screen, clipped, or of no size), and for what is not computed, a
 doubt.  Texts that are as likely to be seen form a layer, and large doubtful layers are read once more, apart
-(`layers_apart`).  Elements that inherit one style and declare the same values have one `Look`.
+(`choose_layers_apart`).  Elements that inherit one style and declare the same values have one `Look`.
 """
 
 import re
@@ -15,7 +15,7 @@ from typing import Any, NamedTuple, Self
 
 from neardup.core.css.declarations import FAINT, FAR, HIDING_CLIP, HIDING_DISPLAYS, HIDING_TRANSFORM, TINY, is_doubtful
 from neardup.core.css.sheets import HEIGHT, WIDTH
-from neardup.core.css.values import FONT_SIZES, PAINTING, Colour, colour, is_light, pixels
+from neardup.core.css.values import FONT_SIZES, PAINTING, Colour, is_light, parse_colour, parse_length
 
 LEAST_APART = 200  # characters; layers that are shorter are read with the others alone
 LEAST_HIDDEN = 400  # characters; hidden texts are read too if they have so many,
@@ -135,27 +135,31 @@ class Style:
 def compute_style(parent: Style, values: Values) -> Style:
     """The style of an element in `parent`, by its declared values."""
     custom = {name: value for name, value in values.items() if name.startswith("--")}
-    size = _font_size(values.get("font-size"), parent.size) * (pixels(values.get("zoom", "1"), whole=1) or 1)
+    size = _compute_font_size(values.get("font-size"), parent.size) * (
+        parse_length(values.get("zoom", "1"), whole=1) or 1
+    )
     return Style(
         visible=values["visibility"] == "visible" if "visibility" in values else parent.visible,
         faint=parent.faint or (values.get("display") != "contents" and _is_faint(values)),
         boxed_in=parent.boxed_in,
         in_drawing=parent.in_drawing,
-        doubts=parent.doubts | _doubts(tuple(values.items()), on_picture=parent.background is None),
+        doubts=parent.doubts | _find_doubts(tuple(values.items()), on_picture=parent.background is None),
         animated=parent.animated or values.get("animation", "none") != "none",
         painted=parent.painted or any(values.get(name, "none") not in ("none", "border-box") for name in PAINTING),
         size=size,
-        indent=(pixels(values["text-indent"].split()[0], size) or 0) if "text-indent" in values else parent.indent,
-        ink=colour(values.get("color", "")) or parent.ink,
-        fill=colour(values["-webkit-text-fill-color"]) if "-webkit-text-fill-color" in values else parent.fill,
-        background=_background(values, parent.background),
+        indent=(parse_length(values["text-indent"].split()[0], size) or 0)
+        if "text-indent" in values
+        else parent.indent,
+        ink=parse_colour(values.get("color", "")) or parent.ink,
+        fill=parse_colour(values["-webkit-text-fill-color"]) if "-webkit-text-fill-color" in values else parent.fill,
+        background=_find_background(values, parent.background),
         to_the_left=values["direction"] == "rtl" if "direction" in values else parent.to_the_left,
         custom={**parent.custom, **custom} if custom else parent.custom,
     )
 
 
 @lru_cache(4096)
-def _doubts(items: tuple[tuple[str, str], ...], *, on_picture: bool) -> Layer:
+def _find_doubts(items: tuple[tuple[str, str], ...], *, on_picture: bool) -> Layer:
     """The declarations by which a text may be hidden; `on_picture`, it may have the colour of the picture."""
     clips = dict(items).get("overflow", "visible") != "visible"
     return frozenset(
@@ -169,31 +173,31 @@ def _doubts(items: tuple[tuple[str, str], ...], *, on_picture: bool) -> Layer:
 
 
 def _is_tiny(size: str) -> bool:
-    found = pixels(size)
+    found = parse_length(size)
     return found is not None and found < TINY
 
 
-def _font_size(value: str | None, parent: float) -> float:
+def _compute_font_size(value: str | None, parent: float) -> float:
     if value is None:
         return parent
     if value in ("smaller", "larger"):
         return parent * (0.8 if value == "smaller" else 1.2)
-    size = FONT_SIZES.get(value, pixels(value, parent, parent))
+    size = FONT_SIZES.get(value, parse_length(value, parent, parent))
     return 16 if size is None else size
 
 
-def _background(values: Values, parent: Colour | None) -> Colour | None:
+def _find_background(values: Values, parent: Colour | None) -> Colour | None:
     if values.get("background-image", "none") != "none":
         return None
-    own = colour(values.get("background-color", ""))
+    own = parse_colour(values.get("background-color", ""))
     return parent if own is None or own[3] < 0.5 else own
 
 
 def _is_faint(values: Values) -> bool:
-    if (pixels(values.get("opacity", "1"), whole=1) or 0) < FAINT:
+    if (parse_length(values.get("opacity", "1"), whole=1) or 0) < FAINT:
         return True
     share = SHARE.search(values.get("filter", ""))
-    return share is not None and (pixels(share[1], whole=1) or 0) < FAINT
+    return share is not None and (parse_length(share[1], whole=1) or 0) < FAINT
 
 
 def is_out_of_flow(values: Values) -> bool:
@@ -206,7 +210,7 @@ def is_low(values: Values, size: float) -> bool:
         return True
     if values.get("overflow", "visible") == "visible":
         return False
-    heights = (pixels(values.get(name, ""), size) for name in ("height", "max-height"))
+    heights = (parse_length(values.get(name, ""), size) for name in ("height", "max-height"))
     is_one_line = values.get("white-space", "normal") in ("nowrap", "pre")
     is_narrow = is_one_line and not {"width", "max-width"}.isdisjoint(values)
     return is_narrow or any(height is not None and height < LINES * size for height in heights)
@@ -243,7 +247,7 @@ def _is_off_screen(values: Values, size: float, *, is_box: bool) -> bool:
     """Whether it is moved to where no reader can scroll."""
 
     def shift_of(name: str) -> float:
-        return pixels(values.get(name, ""), size) or 0
+        return parse_length(values.get(name, ""), size) or 0
 
     if values.get("position", "static") != "static":
         if min(shift_of("left"), shift_of("top"), shift_of("right")) <= -FAR:
@@ -252,22 +256,22 @@ def _is_off_screen(values: Values, size: float, *, is_box: bool) -> bool:
             return True
     if values.get("position") == "fixed" and (shift_of("top") >= HEIGHT or shift_of("left") >= WIDTH):
         return True
-    if is_box and min(shifts(values, size)) <= -FAR:
+    if is_box and min(measure_shift(values, size)) <= -FAR:
         return True
     return min(shift_of("margin-left"), shift_of("margin-top")) <= -FAR
 
 
-def shifts(values: Values, size: float = 16) -> tuple[float, float]:
+def measure_shift(values: Values, size: float = 16) -> tuple[float, float]:
     """How far it is moved to the right and down by transformations, in pixels."""
     across = down = 0.0
     for axes, numbers in TRANSLATION.findall(f"translate({values.get('translate', '')}) {values.get('transform', '')}"):
-        x, *others = [pixels(part.strip(), size) or 0 for part in _arguments(numbers)]
+        x, *others = [parse_length(part.strip(), size) or 0 for part in _split_arguments(numbers)]
         across += x if axes != "y" else 0
         down += x if axes == "y" else others[0] if others and axes in ("", "3d") else 0
     return across, down
 
 
-def _arguments(text: str) -> list[str]:
+def _split_arguments(text: str) -> list[str]:
     return text.split(",") if "," in text or "(" in text else text.split() or [""]
 
 
@@ -275,7 +279,7 @@ def _is_clipped(values: Values, size: float, *, is_box: bool) -> bool:
     """Whether it is cut down to nothing, or to a dot."""
     if values.get("content-visibility") == "hidden" or HIDING_CLIP.search(values.get("clip-path", "")):
         return True
-    corners = [pixels(part, size) or 0 for part in NUMBERS.findall(values.get("clip", ""))]
+    corners = [parse_length(part, size) or 0 for part in NUMBERS.findall(values.get("clip", ""))]
     if values.get("position") in ("absolute", "fixed") and len(corners) == 4:
         top, right, bottom, left = corners
         if bottom - top < TINY or right - left < TINY:
@@ -283,10 +287,10 @@ def _is_clipped(values: Values, size: float, *, is_box: bool) -> bool:
     if not is_box:
         return False
     if HIDING_TRANSFORM.search(values.get("transform", "")) or 0 in map(
-        pixels, values.get("scale", "none").split()[:2]
+        parse_length, values.get("scale", "none").split()[:2]
     ):
         return True
-    sides = (pixels(values.get(name, ""), size) for name in ("width", "height", "max-width", "max-height"))
+    sides = (parse_length(values.get(name, ""), size) for name in ("width", "height", "max-width", "max-height"))
     is_small = any(side is not None and side < TINY for side in sides)
     clips = not {"hidden", "clip"}.isdisjoint(values.get("overflow", "visible").split())
     return is_small and (clips or not CLIPPING.isdisjoint(values.get("contain", "").split()))
@@ -324,7 +328,7 @@ class Looks:
         return found[0]
 
 
-def layers_apart(characters: Counter[Layer]) -> list[list[Layer]]:
+def choose_layers_apart(characters: Counter[Layer]) -> list[list[Layer]]:
     """The layers that are read once more, by the numbers of their characters.
 
     Each large part of what may be seen is read apart, and all that is left without it.  What is hidden is read if it is

@@ -16,7 +16,7 @@ from typing import Any
 
 import tinycss2
 
-from neardup.core.css.values import UNCOMPUTED, colour, expand, is_computed, is_known, is_light, pixels
+from neardup.core.css.values import UNCOMPUTED, expand, is_computed, is_known, is_light, parse_colour, parse_length
 
 Longhands = tuple[tuple[str, str], ...]  # names and values
 NODES = {"skip_comments": True, "skip_whitespace": True}
@@ -85,12 +85,12 @@ class Declarations:
 
 
 @lru_cache(4096)
-def declarations(style: str) -> Declarations:
+def parse_declarations(style: str) -> Declarations:
     """The value of a `style` attribute -> its valid declarations of properties that matter here."""
-    return declarations_of(tinycss2.parse_blocks_contents(parsable(style), **NODES))
+    return read_declarations(tinycss2.parse_blocks_contents(make_parsable(style), **NODES))
 
 
-def parsable(style: str) -> str:
+def make_parsable(style: str) -> str:
     """A style as the parser can follow it: numbers have at most 4,000 digits.
 
     It is empty if brackets are nested deeper than MOST_NESTED, as in no honest style.
@@ -115,7 +115,7 @@ def substitute_properties(value: str, custom: Mapping[str, str], depth: int = 0)
     return substitute_properties(f"{value[:at]}{held}{value[end + 1 :]}".strip(), custom, depth + 1)
 
 
-def possible_values(value: str, custom: Callable[[str], Iterable[str]]) -> set[str] | None:
+def list_possible_values(value: str, custom: Callable[[str], Iterable[str]]) -> set[str] | None:
     """The values that one with `var()`s may have, by those of each custom property; None if they are not all known.
 
     One of which a property is not defined, and has no fallback, has none.
@@ -148,7 +148,7 @@ def _find_closing(value: str, opening: int) -> int:
     return len(value)
 
 
-def declarations_of(nodes: list[Any]) -> Declarations:
+def read_declarations(nodes: list[Any]) -> Declarations:
     """The nodes of a block -> its valid declarations of properties that matter here."""
     items = []
     for node in nodes:
@@ -162,7 +162,9 @@ def declarations_of(nodes: list[Any]) -> Declarations:
         elif longhands := expand(node.lower_name, value):
             items.append(Declaration(node.lower_name, value, node.important, longhands))
     pairs = [
-        (name, value) for name, value in _strongest(items).items() if _may_hide(name, value) or is_doubtful(name, value)
+        (name, value)
+        for name, value in _choose_strongest(items).items()
+        if _may_hide(name, value) or is_doubtful(name, value)
     ]
     reaches_within = any(_reaches_within(name, value) for name, value in pairs)
     if unknown := tuple(item for item in items if _has_custom_property(item)):
@@ -176,7 +178,7 @@ def _has_custom_property(declaration: Declaration) -> bool:
     return not (is_own or declaration.longhands) and "var(" in declaration.value.lower()
 
 
-def _strongest(items: list[Declaration]) -> dict[str, str]:
+def _choose_strongest(items: list[Declaration]) -> dict[str, str]:
     """The longhands that a block sets, each with the value that holds."""
     ordered = sorted(items, key=attrgetter("important"))
     return {
@@ -194,7 +196,7 @@ def _reaches_within(name: str, value: str) -> bool:
     if name == "content":
         return value.startswith(PICTURES)
     if name in ("height", "max-height"):
-        return not is_computed(value) or (pixels(value) or 0) < TINY
+        return not is_computed(value) or (parse_length(value) or 0) < TINY
     return name not in OF_LINES
 
 
@@ -211,19 +213,19 @@ def _may_hide(name: str, value: str) -> bool:  # noqa: C901, PLR0911 - one line 
         case "visibility":
             return value not in ("visible", "inherit")
         case "font-size" | "zoom" | "width" | "max-width":
-            return (size := pixels(value)) is not None and size < TINY
+            return (size := parse_length(value)) is not None and size < TINY
         case "height" | "max-height":
-            return (size := pixels(value)) is not None and size < LOW
+            return (size := parse_length(value)) is not None and size < LOW
         case "white-space" | "-webkit-line-clamp":
             return value not in ("normal", "none", "pre-wrap", "pre-line")
         case "opacity":
-            return (pixels(value, whole=1) or 0) < FAINT
+            return (parse_length(value, whole=1) or 0) < FAINT
         case "color" | "-webkit-text-fill-color":
-            return (parsed := colour(value)) is not None and (parsed[3] < FAINT or is_light(parsed))
+            return (parsed := parse_colour(value)) is not None and (parsed[3] < FAINT or is_light(parsed))
         case "background-color":
-            return (parsed := colour(value)) is not None and not is_light(parsed)
+            return (parsed := parse_colour(value)) is not None and not is_light(parsed)
         case "left" | "top" | "right" | "bottom" | "margin-left" | "margin-top" | "text-indent":
-            return abs(pixels(value) or 0) >= FAR
+            return abs(parse_length(value) or 0) >= FAR
         case "float" | "position":
             return value in ("left", "right", "inline-start", "inline-end", "absolute", "fixed")
         case "contain" | "order" | "flex-direction" | "grid-auto-flow" | "grid-row-start" | "grid-column-start":
@@ -232,23 +234,25 @@ def _may_hide(name: str, value: str) -> bool:  # noqa: C901, PLR0911 - one line 
 
 
 def _is_moved_far(value: str) -> bool:
-    size = pixels(value) or 0
+    size = parse_length(value) or 0
     return size >= FAR_ENOUGH or size <= -BACK
 
 
 DOUBTS: dict[str, Callable[[str], bool]] = {
     "position": lambda value: value in ("absolute", "fixed"),
     "z-index": lambda value: value.startswith("-"),
-    **dict.fromkeys(("letter-spacing", "word-spacing"), lambda value: (pixels(value) or 0) <= TIGHT),
+    **dict.fromkeys(("letter-spacing", "word-spacing"), lambda value: (parse_length(value) or 0) <= TIGHT),
     **dict.fromkeys(("text-decoration", "text-decoration-thickness"), lambda value: bool(THICK.search(value))),
-    "font-size": lambda value: (pixels(value) or SMALL) < SMALL,
+    "font-size": lambda value: (parse_length(value) or SMALL) < SMALL,
     "font-size-adjust": lambda value: value != "none",
-    "opacity": lambda value: (pixels(value, whole=1) or 0) < DIM,
-    **dict.fromkeys(("color", "-webkit-text-fill-color"), lambda value: value != "currentcolor" and not colour(value)),
-    "fill": lambda value: value in ("none", "transparent") or min((colour(value) or (0,))[:3]) > WHITISH,
+    "opacity": lambda value: (parse_length(value, whole=1) or 0) < DIM,
+    **dict.fromkeys(
+        ("color", "-webkit-text-fill-color"), lambda value: value != "currentcolor" and not parse_colour(value)
+    ),
+    "fill": lambda value: value in ("none", "transparent") or min((parse_colour(value) or (0,))[:3]) > WHITISH,
     "contain": lambda value: any(word in value for word in ("strict", "size", "content")),
     "content": lambda value: value.startswith(("url(", "image-set(", "linear-")),
-    **dict.fromkeys(("grid-template-columns", "grid-template-rows"), lambda value: pixels(value.split()[0]) == 0),
+    **dict.fromkeys(("grid-template-columns", "grid-template-rows"), lambda value: parse_length(value.split()[0]) == 0),
     **dict.fromkeys(MOVING, _is_moved_far),
 }
 

@@ -27,17 +27,17 @@ BREAKING = frozenset((
 ))  # fmt: skip
 
 
-def display_of(tag: str, attributes: Attributes, values: Values) -> str:
+def find_display(tag: str, attributes: Attributes, values: Values) -> str:
     """The value of `display` that an element has, by its declared values or by its tag."""
     display = values.get("display", "none" if "hidden" in attributes else "revert")
     if display == "revert":
-        return _without_styles(tag, attributes)
+        return _find_display_without_styles(tag, attributes)
     if tag == "html" and display != "none":
         return "block"
     return "inline-block" if display == "inline" and tag in CONTROLS else display
 
 
-def _without_styles(tag: str, attributes: Attributes) -> str:
+def _find_display_without_styles(tag: str, attributes: Attributes) -> str:
     if tag in NOT_SHOWN or "popover" in attributes or (tag == "dialog" and "open" not in attributes):
         return "none"
     return "block" if tag in BLOCKS else "inline-block" if tag in CONTROLS else "inline"

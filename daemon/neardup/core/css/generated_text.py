@@ -10,9 +10,9 @@ from selectolax.lexbor import LexborNode
 
 from neardup.core.css.cascade import Attributes
 from neardup.core.css.computed_style import Values
-from neardup.core.css.declarations import MARKERS, Declaration, declarations
+from neardup.core.css.declarations import MARKERS, Declaration, parse_declarations
 from neardup.core.css.elements import LISTS, PERHAPS_SHOWN
-from neardup.core.css.sheets import data_url
+from neardup.core.css.sheets import decode_data_url
 
 MARKER = re.compile(r"[\W\d_]*[a-zA-Z]?[\W\d_]*")  # of a footnote: digits, signs or one letter
 # What the value of `content` shows; the rest is what it is called.
@@ -35,12 +35,12 @@ SYMBOLS = re.compile(r"(?:symbols|prefix|suffix)\s*:((?:\"[^\"]*\"|'[^']*'|[^;}\
 PAGES = ("text/", "image/svg", "application/xhtml", "application/xml")
 
 
-def text_of_content(value: str, attributes: Attributes) -> str:
+def read_content(value: str, attributes: Attributes) -> str:
     """The value of the property `content` -> its text."""
-    return "".join(_strings(SHOWN.match(value)[0], attributes))  # type: ignore[index]
+    return "".join(_read_strings(SHOWN.match(value)[0], attributes))  # type: ignore[index]
 
 
-def _strings(value: str, attributes: Attributes) -> Iterator[str]:
+def _read_strings(value: str, attributes: Attributes) -> Iterator[str]:
     for double_quoted, single_quoted, name in CONTENT.findall(value):
         yield attributes.get(name) or "" if name else ESCAPE.sub(_unescape, double_quoted or single_quoted)
 
@@ -50,7 +50,7 @@ def _unescape(escape: re.Match[str]) -> str:
     return chr(code) if code <= 0x10FFFF and not 0xD800 <= code < 0xE000 else "\ufffd"
 
 
-def text_of_field(node: LexborNode, attributes: Attributes) -> str:
+def read_field(node: LexborNode, attributes: Attributes) -> str:
     """The text that a form field shows by its attributes."""
     if node.tag == "textarea":
         return "" if node.text_lexbor().strip() else attributes.get("placeholder") or ""
@@ -59,48 +59,50 @@ def text_of_field(node: LexborNode, attributes: Attributes) -> str:
     return attributes.get("value") or attributes.get("placeholder") or ""
 
 
-def texts_perhaps_shown(node: LexborNode, attributes: Attributes) -> Iterator[str]:
+def read_doubtful_texts(node: LexborNode, attributes: Attributes) -> Iterator[str]:
     """The texts that a browser shows in some cases: of a picture that is missing, of a list that opens, by a style."""
     for name in ("alt", "label"):
         if value := attributes.get(name):
             yield value
     style = (node.text_lexbor() if node.tag == "style" else attributes.get("style")) or ""
     for string in STRING.findall(style):
-        yield text_of_content(string, attributes)
+        yield read_content(string, attributes)
 
 
 @lru_cache(4096)
 def shows_text(style: str) -> bool:
     """Whether the value of a `style` attribute has a text that may be shown."""
-    return any(declaration.name in MARKERS for declaration in declarations(style).items) or "data:image/svg" in style
+    return (
+        any(declaration.name in MARKERS for declaration in parse_declarations(style).items) or "data:image/svg" in style
+    )
 
 
-def marker_text(declared: Iterable[Declaration], attributes: Attributes) -> str:
+def read_markers(declared: Iterable[Declaration], attributes: Attributes) -> str:
     """The markers of lists and the quotation marks that declarations set, which may be words."""
     values = (declaration.value for declaration in declared if declaration.name in MARKERS)
-    return " ".join(chain.from_iterable(_strings(value, attributes) for value in values))
+    return " ".join(chain.from_iterable(_read_strings(value, attributes) for value in values))
 
 
-def signs_of_counters(sheet: str) -> str:
+def read_counter_signs(sheet: str) -> str:
     """The strings by which the counter styles of a style sheet count, which may be words."""
     small = sheet.lower()
     if not any(map(small.__contains__, NAMES_OF_SYMBOLS)):
         return ""
     return " ".join(
-        text_of_content(string, {}) for symbols in SYMBOLS.findall(sheet) for string in ANY_STRING.findall(symbols)
+        read_content(string, {}) for symbols in SYMBOLS.findall(sheet) for string in ANY_STRING.findall(symbols)
     )
 
 
-def page_within(node: LexborNode, attributes: Attributes) -> str:
+def read_page_within(node: LexborNode, attributes: Attributes) -> str:
     """The markup of the page or picture that stands in an attribute of the element; empty if there is none."""
     if node.tag == "iframe" and "srcdoc" in attributes:
         return attributes["srcdoc"] or ""
     if picture := PICTURE.search(attributes.get("style") or ""):
-        found = data_url(picture[1])
+        found = decode_data_url(picture[1])
         return "" if found is None else found.text
     for name in ADDRESSES.get(node.tag or "", ()):
         address = attributes.get(name) or ""
-        found = data_url(address.split()[0] if name == "srcset" and address.strip() else address)
+        found = decode_data_url(address.split()[0] if name == "srcset" and address.strip() else address)
         if found is not None and found.kind.startswith(PAGES):
             return found.text
     return ""

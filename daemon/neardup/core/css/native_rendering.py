@@ -18,21 +18,21 @@ import numpy.typing as npt
 from selectolax.lexbor import LexborHTMLParser, LexborNode
 
 from neardup.core.css.cascade import MOST_MATCHES, Attributes, Rules
-from neardup.core.css.computed_style import HIDDEN, Layer, Style, Values, covers, layers_apart
-from neardup.core.css.declarations import declarations
-from neardup.core.css.elements import NEVER_SHOWN, NOT_SHOWN, PERHAPS_SHOWN, display_of
+from neardup.core.css.computed_style import HIDDEN, Layer, Style, Values, choose_layers_apart, covers
+from neardup.core.css.declarations import parse_declarations
+from neardup.core.css.elements import NEVER_SHOWN, NOT_SHOWN, PERHAPS_SHOWN, find_display
 from neardup.core.css.generated_text import WITHOUT_TEXT
-from neardup.core.css.order import SIDES, order_of, position_of
+from neardup.core.css.order import SIDES, find_position, order_of
 from neardup.core.css.page_styles import MOST_WORK, StyleSheet
-from neardup.core.css.pieces import Box, InlineBlock, Low, Piece, Text, visible_length
+from neardup.core.css.pieces import Box, InlineBlock, Low, Piece, Text, count_visible
 from neardup.core.css.rendering import (
     SHOWN_IN_OTHER_WAYS,
     START,
-    frame_of,
-    generated_text,
+    generate_text,
     has_bare_style,
-    line_break,
-    signs_of_page,
+    make_frame,
+    make_line_break,
+    read_signs,
     turns_order,
 )
 from neardup.core.css.rendering import Frame as RenderedFrame
@@ -101,21 +101,21 @@ def render_natively(
         return None
     frames = _frames
     page = frames.rules_of(tuple(sheets))
-    if not page.rules.is_whole or signs_of_page(root, page.rules.markers):
+    if not page.rules.is_whole or read_signs(root, page.rules.markers):
         return None
 
     def may_hide(kind: str, value: bytes) -> bool:
         return find_acting_attribute({kind: value.decode()}) is not None
 
     found = render_pieces(
-        root, RULES, page.native, _find(root, page), frames.memory, judge=may_hide, answer=frames.answer
+        root, RULES, page.native, _find_matched(root, page), frames.memory, judge=may_hide, answer=frames.answer
     )
     if found is None:
         frames.clear()
     return frames.write(found) if isinstance(found, Pieces) else None
 
 
-def _find(root: LexborNode, page: _PageRules) -> npt.NDArray[np.uint64]:
+def _find_matched(root: LexborNode, page: _PageRules) -> npt.NDArray[np.uint64]:
     """The elements that some rules match, as `render_pieces` takes them."""
     pairs = {(node.mem_id, order) for order, selector in page.found_apart for node in find_matching(selector, root)}
     return np.array(sorted(pairs), np.uint64).reshape(-1, 2)
@@ -145,7 +145,7 @@ class _KnownFrames(threading.local):
                 self._rules.clear()
                 self._rules_by_number.clear()
             self._count += 1
-            found = self._rules[sheets] = _page_rules(Rules(sheets), self._count)
+            found = self._rules[sheets] = _prepare_rules(Rules(sheets), self._count)
             self._rules_by_number[self._count] = found.rules
         return found
 
@@ -160,7 +160,7 @@ class _KnownFrames(threading.local):
             characters[self._layers[number]] = count
             numbers[self._layers[number]] = number
         shown = [number for layer, number in numbers.items() if layer != HIDDEN]
-        apart = [[numbers[layer] for layer in layers] for layers in layers_apart(characters)]
+        apart = [[numbers[layer] for layer in layers] for layers in choose_layers_apart(characters)]
         written = write_pieces(pieces, [shown, *apart])
         if written is None:
             return None
@@ -195,10 +195,10 @@ class _KnownFrames(threading.local):
     ) -> Frame | None:
         """The frame of an element; None if there is no room for its style."""
         values = rules.values(tag, matched, attributes, parent.custom)
-        frame = frame_of(tag, attributes, values, parent, rules.looks, is_aside=shows_data(values))
-        display = display_of(tag, attributes, values)
-        edges = _edges(tag, frame, rules.looks.of(parent, values, display).style, display)
-        flags = _within(tag, attributes, values, display) | _beside(attributes, values)
+        frame = make_frame(tag, attributes, values, parent, rules.looks, is_aside=shows_picture(values))
+        display = find_display(tag, attributes, values)
+        edges = _pack_edges(tag, frame, rules.looks.of(parent, values, display).style, display)
+        flags = _find_inner_flags(tag, attributes, values, display) | _find_outer_flags(attributes, values)
         if edges is None:
             flags |= FrameFlag.UNCLEAR
         if frame.is_arranged:
@@ -211,24 +211,24 @@ class _KnownFrames(threading.local):
         }
         if "first-letter" in pseudos or any("attr(" in found.get("content", "") for found in declared.values()):
             flags |= FrameFlag.UNCLEAR
-        texts = {name: generated_text(found, {}, frame.style) for name, found in declared.items()}
+        texts = {name: generate_text(found, {}, frame.style) for name, found in declared.items()}
         generated = {name: self._describe_generated(text) for name, text in texts.items() if text is not None}
         if (number := self._number_of(frame.style)) is None or None in generated.values():
             return None
         before = [text for name, text in generated.items() if text is not None and name != "after"]
         after = [text for name, text in generated.items() if text is not None and name == "after"]
-        return Frame(flags, number, *(edges or (0, 0)), before, after, order_of(values), *position_of(values))
+        return Frame(flags, number, *(edges or (0, 0)), before, after, order_of(values), *find_position(values))
 
     def _describe_generated(self, text: Text) -> Generated | None:
         """A generated text; None if there is no room for its layer."""
         layer = self._layer_of(text.layer)
         utf8 = text.text.encode(errors="replace")
-        return None if layer is None else Generated(utf8, layer, text.takes_room, visible_length(text.text))
+        return None if layer is None else Generated(utf8, layer, text.takes_room, count_visible(text.text))
 
     def _number_of(self, style: Style) -> int | None:
         if (number := self._numbers.get(id(style))) is None:
             layer = self._layer_of(style.layer)
-            number = None if layer is None else self.memory.add_style(layer, _style_flags(style))
+            number = None if layer is None else self.memory.add_style(layer, _get_style_flags(style))
             if number is not None:
                 self._numbers[id(style)] = number
                 self._styles.append(style)  # held, so that its id stays
@@ -242,7 +242,7 @@ class _KnownFrames(threading.local):
         return self._layers.index(layer)
 
 
-def _style_flags(style: Style) -> StyleFlag:
+def _get_style_flags(style: Style) -> StyleFlag:
     flags = {
         StyleFlag.TAKES_ROOM: style.takes_room, StyleFlag.PLAIN: style.is_plain, StyleFlag.VISIBLE: style.visible,
         StyleFlag.BOXED_IN: style.boxed_in, StyleFlag.IN_DRAWING: style.in_drawing,
@@ -251,11 +251,11 @@ def _style_flags(style: Style) -> StyleFlag:
     return StyleFlag(sum(flag for flag, holds in flags.items() if holds))
 
 
-def _edges(tag: str, frame: RenderedFrame, style: Style, display: str) -> tuple[int, int] | None:
+def _pack_edges(tag: str, frame: RenderedFrame, style: Style, display: str) -> tuple[int, int] | None:
     """The edges of an element, as nd_frame has them; None if it has others."""
     if _is_closed(tag, display):
         is_break = tag == "br" and display not in ("none", "contents")
-        start, end = _pack_edge((line_break(style),)) if is_break else 0, 0
+        start, end = _pack_edge((make_line_break(style),)) if is_break else 0, 0
     else:
         start, end = _pack_edge(frame.start), _pack_edge(frame.end) or 0
     return None if start is None else (start, end)
@@ -269,12 +269,12 @@ def _pack_edge(pieces: Sequence[Piece | Low]) -> int | None:
     return int.from_bytes(bytes(codes), "little") if len(codes) <= MOST_EDGES else None
 
 
-def shows_data(values: Values) -> bool:
+def shows_picture(values: Values) -> bool:
     """Whether an element shows a picture instead of its own text."""
     return values.get("content", "").startswith("url(")
 
 
-def _within(tag: str, attributes: Attributes, values: Values, display: str) -> int:
+def _find_inner_flags(tag: str, attributes: Attributes, values: Values, display: str) -> int:
     """The flags that say what an element shows within it."""
     flags = FrameFlag(0)
     if _is_closed(tag, display):
@@ -296,7 +296,7 @@ def _is_closed(tag: str, display: str) -> bool:
     return is_never_shown or tag in NEVER_SHOWN or tag in ("br", "wbr")
 
 
-def _beside(attributes: Attributes, values: Values) -> int:
+def _find_outer_flags(attributes: Attributes, values: Values) -> int:
     """The flags that say where an element stands among its siblings."""
     is_free = values.get("position") in ("absolute", "fixed")
     flags = {
@@ -304,13 +304,13 @@ def _beside(attributes: Attributes, values: Values) -> int:
         FrameFlag.PLACED: is_free and not SIDES.isdisjoint(values),
         FrameFlag.FLOATS: values.get("float") in ("right", "inline-end"),
         FrameFlag.IN_CELL: any(name.startswith(("grid-row", "grid-column")) for name in values),
-        FrameFlag.MOVES: declarations(attributes.get("style") or "").moves,
+        FrameFlag.MOVES: parse_declarations(attributes.get("style") or "").moves,
     }  # fmt: skip
     return sum(flag for flag, holds in flags.items() if holds)
 
 
-def _page_rules(rules: Rules, number: int) -> _PageRules:
-    compounds = [_compounds(rule.selector) if rule.pseudo != "slotted" else () for rule in rules.rules]
+def _prepare_rules(rules: Rules, number: int) -> _PageRules:
+    compounds = [_split_selector(rule.selector) if rule.pseudo != "slotted" else () for rule in rules.rules]
     flags = [ACTS * rule.declarations.acts | MOVES * rule.declarations.moves for rule in rules.rules]
     native = SheetRules(
         number,
@@ -323,7 +323,7 @@ def _page_rules(rules: Rules, number: int) -> _PageRules:
     return _PageRules(rules, native, tuple(apart))
 
 
-def _compounds(selector: str) -> Sequence[Compound] | None:
+def _split_selector(selector: str) -> Sequence[Compound] | None:
     """The compounds of a plain selector, the last one first; None for another selector."""
     if not PLAIN.fullmatch(selector):
         return None

@@ -13,9 +13,9 @@ from typing import NamedTuple
 
 from selectolax.lexbor import LexborNode
 
-from neardup.core.css.computed_style import Values, shifts
+from neardup.core.css.computed_style import Values, measure_shift
 from neardup.core.css.sheets import HEIGHT, WIDTH
-from neardup.core.css.values import NAME, STRING, pixels
+from neardup.core.css.values import NAME, STRING, parse_length
 
 LEAST_PLACED = 3  # children; fewer are notes beside a text, which need no order
 LINE = 10  # pixels; boxes that are closer in height stand in one line
@@ -50,7 +50,7 @@ def order_children(
         if ("reverse" in direction) != ("column" not in direction and _is_backwards(children, to_the_left)):
             pairs.reverse()
     elif sum(map(_is_placed, pairs)) >= LEAST_PLACED:
-        pairs.sort(key=lambda pair: position_of(pair[1]))
+        pairs.sort(key=lambda pair: find_position(pair[1]))
     elif _is_backwards(children, _are_floats(styles) or (to_the_left and _are_boxes(pairs))):
         pairs.reverse()
     return [child for child, _ in pairs]
@@ -73,7 +73,7 @@ def _order_by_cells(pairs: Sequence[Pair], values: Values, *, is_backwards: bool
         else:
             groups.append([(child, own)])
     groups.sort(key=lambda group: order_of(group[0][1]))
-    placed = zip(cells(values, [group[0][1] for group in groups]), groups, strict=True)
+    placed = zip(place_in_grid(values, [group[0][1] for group in groups]), groups, strict=True)
 
     def row_and_column(cell_and_group: tuple[Cell, list[Pair]]) -> Cell:
         (row, column), _ = cell_and_group
@@ -83,7 +83,7 @@ def _order_by_cells(pairs: Sequence[Pair], values: Values, *, is_backwards: bool
 
 
 def order_of(values: Values) -> int:
-    return int(pixels(values.get("order", "")) or 0)
+    return int(parse_length(values.get("order", "")) or 0)
 
 
 def _is_placed(pair: Pair) -> bool:
@@ -102,17 +102,17 @@ def _are_boxes(pairs: Sequence[Pair]) -> bool:
     return sum(boxes) >= LEAST_PLACED
 
 
-def position_of(values: Values) -> tuple[float, float]:
+def find_position(values: Values) -> tuple[float, float]:
     """Its line, and its place in the line, in pixels from the left."""
     if SIDES.isdisjoint(values):
         return 0, 0
 
     def side(name: str, whole: float) -> float:
-        return pixels(values.get(name, ""), whole=whole) or 0
+        return parse_length(values.get(name, ""), whole=whole) or 0
 
     x = side("left", WIDTH) if "left" in values or "right" not in values else WIDTH - side("right", WIDTH)
     y = side("top", HEIGHT) if "top" in values or "bottom" not in values else HEIGHT - side("bottom", HEIGHT)
-    across, down = shifts(values)
+    across, down = measure_shift(values)
     return (y + side("margin-top", WIDTH) + down) // LINE, x + side("margin-left", WIDTH) + across
 
 
@@ -130,16 +130,16 @@ class Tracks(NamedTuple):
     lines: Mapping[str, list[int]]
 
 
-def cells(values: Values, children: Sequence[Values]) -> list[Cell]:
+def place_in_grid(values: Values, children: Sequence[Values]) -> list[Cell]:
     """Row and column of each child of a grid with these values, by the values of the children in their order."""
     flow = values.get("grid-auto-flow", "row").split()
     directions = ("column", "row") if "column" in flow else ("row", "column")
     lines, places = (
-        _tracks(values.get(f"grid-template-{direction}s", ""), values.get("grid-template-areas", ""), direction)
+        _parse_tracks(values.get(f"grid-template-{direction}s", ""), values.get("grid-template-areas", ""), direction)
         for direction in directions
     )
-    of_lines, _ = _shift([_span(child, directions[0], lines) for child in children])
-    of_places, before = _shift([_span(child, directions[1], places) for child in children])
+    of_lines, _ = _shift([_parse_span(child, directions[0], lines) for child in children])
+    of_places, before = _shift([_parse_span(child, directions[1], places) for child in children])
     spans, is_dense = list(zip(of_lines, of_places, strict=True)), "dense" in flow
     if len(spans) > MANY_CHILDREN:
         spans, is_dense = [(line._replace(size=1), place._replace(size=1)) for line, place in spans], False
@@ -173,7 +173,7 @@ def _place_children(spans: Sequence[tuple[Span, Span]], length: int, *, is_dense
         if line.start is None:
             is_small = line.size == place.size == 1 and place.start is None
             begin = (0, 0) if is_dense and not is_small else last
-            cell = grid.first_free(child, _choices(place, begin, length))
+            cell = grid.first_free(child, _list_choices(place, begin, length))
             grid.put(child, cell)
             last = cell if is_small or not is_dense else last
     return [grid.cells[child] for child in range(len(spans))]
@@ -199,7 +199,7 @@ class _Grid:
         return {(cell[0] + x, cell[1] + y) for x, y in product(range(line.size), range(place.size))}
 
 
-def _choices(place: Span, begin: Cell, length: int) -> Iterator[Cell]:
+def _list_choices(place: Span, begin: Cell, length: int) -> Iterator[Cell]:
     """The cells that a child may have, in turn, from `begin` on."""
     line, at = begin
     if place.start is not None:
@@ -209,11 +209,11 @@ def _choices(place: Span, begin: Cell, length: int) -> Iterator[Cell]:
 
 
 @lru_cache(256)
-def _tracks(template: str, of_areas: str, direction: str) -> Tracks:
+def _parse_tracks(template: str, of_areas: str, direction: str) -> Tracks:
     lines = defaultdict[str, list[int]](list)
     number = 0
     template = REPEATED.sub(
-        lambda match: f" {match[2]} " * _times(int(match[1]), match[2]), template[:LONGEST_TEMPLATE]
+        lambda match: f" {match[2]} " * _count_repetitions(int(match[1]), match[2]), template[:LONGEST_TEMPLATE]
     )
     for match in TRACK.finditer(template if template.lower() != "none" else ""):
         if match[1] is None:
@@ -231,13 +231,13 @@ def _tracks(template: str, of_areas: str, direction: str) -> Tracks:
     return Tracks(max(number, named), lines)
 
 
-def _times(wanted: int, repeated: str) -> int:
+def _count_repetitions(wanted: int, repeated: str) -> int:
     return min(wanted, LONGEST_TEMPLATE // (len(repeated) + 1))
 
 
-def _span(child: Values, direction: str, tracks: Tracks) -> Span:
+def _parse_span(child: Values, direction: str, tracks: Tracks) -> Span:
     (start, size), (end, size_to_end) = (
-        _line(child.get(f"grid-{direction}-{side}", "auto"), side, tracks) for side in ("start", "end")
+        _parse_line(child.get(f"grid-{direction}-{side}", "auto"), side, tracks) for side in ("start", "end")
     )
     if start is not None and end is not None:
         start, size = min(start, end), abs(end - start)
@@ -250,10 +250,10 @@ def _span(child: Values, direction: str, tracks: Tracks) -> Span:
     return Span(start, max(1, min(size, MOST_SPANNED)))
 
 
-def _line(value: str, side: str, tracks: Tracks) -> tuple[int | None, int]:
+def _parse_line(value: str, side: str, tracks: Tracks) -> tuple[int | None, int]:
     """The line that a value names, counted from 0, and how many tracks it spans."""
     words = value.split()
-    number = next((int(found) for word in (value, *words) if (found := pixels(word)) is not None), 0)
+    number = next((int(found) for word in (value, *words) if (found := parse_length(word)) is not None), 0)
     if "span" in map(str.lower, words):
         return None, number
     if name := next(filter(NAME.fullmatch, words), ""):

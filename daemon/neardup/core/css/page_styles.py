@@ -12,8 +12,8 @@ from itertools import chain
 
 from selectolax.lexbor import LexborNode, SelectolaxError
 
-from neardup.core.css.declarations import MARKERS, Declaration, Declarations, declarations, possible_values
-from neardup.core.css.sheets import MOST_RULES, Rule, applies, data_url, rules
+from neardup.core.css.declarations import MARKERS, Declaration, Declarations, list_possible_values, parse_declarations
+from neardup.core.css.sheets import MOST_RULES, Rule, applies, decode_data_url, parse_rules
 from neardup.core.text.parsing import find_matching, parse
 
 MOST_WORK = 100_000_000  # comparisons of an element and a selector; each takes about 10 ns
@@ -53,19 +53,19 @@ class StyleSheet:
 STYLE_SHEETS: dict[str, StyleSheet] = {}
 
 
-def style_sheets(root: LexborNode) -> list[StyleSheet]:
+def find_style_sheets(root: LexborNode) -> list[StyleSheet]:
     """The style sheets of a page that apply to a screen, wherever they stand."""
     sheets = []
     for node in find_matching("style, link[href]", root):
         attributes = node.attributes
-        linked = data_url(attributes["href"]) if node.tag == "link" else None
+        linked = decode_data_url(attributes["href"]) if node.tag == "link" else None
         is_css = (attributes.get("type") or "text/css").lower() == "text/css"
         if is_css and (linked or node.tag == "style") and applies(attributes.get("media") or ""):
-            sheets.append(_style_sheet(node.text_lexbor() if linked is None else linked.text))
+            sheets.append(_parse_style_sheet(node.text_lexbor() if linked is None else linked.text))
     return sheets
 
 
-def _style_sheet(text: str) -> StyleSheet:
+def _parse_style_sheet(text: str) -> StyleSheet:
     if (sheet := STYLE_SHEETS.get(text)) is None:
         sheet = _parse_sheet(text)
         if len(STYLE_SHEETS) == MOST_SHEETS or sum(map(len, STYLE_SHEETS)) + len(text) > MOST_CHARACTERS:
@@ -76,11 +76,11 @@ def _style_sheet(text: str) -> StyleSheet:
 
 
 def _parse_sheet(text: str) -> StyleSheet:
-    every_rule = rules(text)
+    every_rule = parse_rules(text)
     known = tuple(rule for rule in every_rule if _is_selector(rule.selector))
     acting = [rule for rule in known if rule.declarations.acts and rule.pseudo != "slotted"]
     around = [
-        (_subject(rule.selector), rule.selector, rule.declarations.open)
+        (_find_subject(rule.selector), rule.selector, rule.declarations.open)
         for rule in acting
         if rule.declarations.acts_around and not rule.pseudo
     ]
@@ -89,9 +89,9 @@ def _parse_sheet(text: str) -> StyleSheet:
         is_whole=len(every_rule) < MOST_RULES,
         acting=len(acting),
         costly=sum(rule.is_costly for rule in acting),
-        within=_lists([rule.selector for rule in acting]),
+        within=_join_selectors([rule.selector for rule in acting]),
         around=tuple(dict.fromkeys(around)),
-        custom=_custom_properties(rule.declarations for rule in known),
+        custom=_collect_custom_properties(rule.declarations for rule in known),
         markers=tuple(item for rule in known for item in rule.declarations.items if item.name in MARKERS),
         has_counter_styles="@counter-style" in text,
     )
@@ -108,7 +108,7 @@ def _is_selector(selector: str) -> bool:
     return True
 
 
-def _lists(selectors: Iterable[str]) -> tuple[str, ...]:
+def _join_selectors(selectors: Iterable[str]) -> tuple[str, ...]:
     """As few lists of selectors as match the same."""
     listable: list[str] = []
     others: list[str] = []
@@ -117,7 +117,7 @@ def _lists(selectors: Iterable[str]) -> tuple[str, ...]:
     return (", ".join(listable), *others) if listable else tuple(others)
 
 
-def _custom_properties(blocks: Iterable[Declarations]) -> dict[str, set[str]]:
+def _collect_custom_properties(blocks: Iterable[Declarations]) -> dict[str, set[str]]:
     values: dict[str, set[str]] = {}
     for block in blocks:
         for declaration in block.items:
@@ -126,7 +126,7 @@ def _custom_properties(blocks: Iterable[Declarations]) -> dict[str, set[str]]:
     return values
 
 
-def _subject(selector: str) -> str:
+def _find_subject(selector: str) -> str:
     match = SUBJECT.fullmatch(selector)
     return (match[1] or match[2]).lower() if match else ""
 
@@ -157,7 +157,7 @@ def act_on(
     within = chain.from_iterable(sheet.within for sheet in sheets)
     if any(find_matching(selectors, body) for selectors in within for body in bodies):
         return True
-    names = _names(around.values())
+    names = _collect_names(around.values())
     outside = [(selector, unknown) for sheet in sheets for name, selector, unknown in sheet.around if name in names]
     return any(
         any(node.mem_id in around for node in find_matching(selector, root))
@@ -168,19 +168,19 @@ def act_on(
 
 def _may_act(unknown: Iterable[Declaration], sheets: Collection[StyleSheet], around: Collection[LexborNode]) -> bool:
     """Whether one of the declarations that are open, if any, acts for some values of custom properties of a page."""
-    own = _custom_properties(declarations(node.attributes.get("style") or "") for node in around)
+    own = _collect_custom_properties(parse_declarations(node.attributes.get("style") or "") for node in around)
 
     def values_of(name: str) -> Iterable[str]:
         return chain(own.get(name, ()), *(sheet.custom.get(name, ()) for sheet in sheets))
 
     for declaration in unknown:
-        values = possible_values(declaration.value, values_of)
-        if values is None or any(declarations(f"{declaration.name}: {value}").acts_around for value in values):
+        values = list_possible_values(declaration.value, values_of)
+        if values is None or any(parse_declarations(f"{declaration.name}: {value}").acts_around for value in values):
             return True
     return not unknown
 
 
-def _names(elements: Iterable[LexborNode]) -> set[str]:
+def _collect_names(elements: Iterable[LexborNode]) -> set[str]:
     """What the subjects of selectors may be that match one of the elements."""
     names: set[str] = set()
     for element in elements:
@@ -199,10 +199,10 @@ def _show_markers(sheets: Collection[StyleSheet]) -> bool:
 def _are_too_many(sheets: Collection[StyleSheet], bodies: int, html: str | bytes) -> bool:
     acting, costly = (sum(counts) for counts in zip(*((sheet.acting, sheet.costly) for sheet in sheets), strict=True))
     is_whole = all(sheet.is_whole for sheet in sheets) and sum(len(sheet.rules) for sheet in sheets) < MOST_RULES
-    tags = _tags(html) if costly else len(html) // len("<b>")
+    tags = _count_tags(html) if costly else len(html) // len("<b>")
     return not is_whole or acting * (tags + PARSING * bodies) + costly * tags * tags > MOST_WORK
 
 
-def _tags(html: str | bytes) -> int:
+def _count_tags(html: str | bytes) -> int:
     """How many elements markup has at most, apart from a few that it need not name."""
     return html.count("<") if isinstance(html, str) else html.count(b"<")

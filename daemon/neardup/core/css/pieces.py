@@ -57,7 +57,7 @@ class Low(Enum):
     START, END = range(2)
 
 
-def edges(display: str) -> tuple[tuple[str | InlineBlock, ...], tuple[str | InlineBlock, ...]]:
+def find_edges(display: str) -> tuple[tuple[str | InlineBlock, ...], tuple[str | InlineBlock, ...]]:
     """What stands before and after the content of an element."""
     if display.startswith("inline-"):
         return (InlineBlock.START,), (InlineBlock.END,)
@@ -118,7 +118,7 @@ def collapse_spaces(text: str) -> str:
     return text
 
 
-def visible_length(text: str) -> int:
+def count_visible(text: str) -> int:
     """How many characters of a text are not white space."""
     return sum(map(len, text.split()))
 
@@ -132,4 +132,4 @@ def read_spaced_text(element: LexborNode) -> tuple[str, int]:
 def read_spaced_text_in_python(element: LexborNode) -> tuple[str, int]:
     """The reference of `read_spaced_text`."""
     text = element.text_lexbor()
-    return collapse_spaces(text).replace(BREAK, "\n"), visible_length(text)
+    return collapse_spaces(text).replace(BREAK, "\n"), count_visible(text)

@@ -20,13 +20,13 @@ from neardup.core.css.computed_style import (
     Looks,
     Style,
     Values,
+    choose_layers_apart,
     compute_style,
     covers,
     is_out_of_flow,
     is_unseen,
-    layers_apart,
 )
-from neardup.core.css.declarations import Declaration, declarations
+from neardup.core.css.declarations import Declaration, parse_declarations
 from neardup.core.css.elements import (
     BLOCKS,
     DRAWINGS,
@@ -35,20 +35,20 @@ from neardup.core.css.elements import (
     NEVER_SHOWN,
     NOT_SHOWN,
     PERHAPS_SHOWN,
-    display_of,
+    find_display,
     is_block,
 )
 from neardup.core.css.generated_text import (
     is_aside,
-    marker_text,
-    page_within,
-    signs_of_counters,
-    text_of_content,
-    text_of_field,
-    texts_perhaps_shown,
+    read_content,
+    read_counter_signs,
+    read_doubtful_texts,
+    read_field,
+    read_markers,
+    read_page_within,
 )
 from neardup.core.css.order import LEAST_PLACED, order_children
-from neardup.core.css.page_styles import style_sheets
+from neardup.core.css.page_styles import find_style_sheets
 from neardup.core.css.pieces import (
     BREAK,
     Box,
@@ -57,9 +57,9 @@ from neardup.core.css.pieces import (
     Piece,
     Text,
     collapse_spaces,
-    edges,
+    count_visible,
+    find_edges,
     read_spaced_text,
-    visible_length,
     write_text,
 )
 from neardup.core.text.parsing import find_matching, insert_after, insert_before, parse
@@ -92,19 +92,19 @@ class Host(NamedTuple, Generic[Page]):
         if name in self.filled:
             return []
         self.filled.add(name)
-        return [child for child in self.children if _slot_of(child) == name]
+        return [child for child in self.children if _get_slot(child) == name]
 
 
-def _slot_of(child: LexborNode) -> str:
+def _get_slot(child: LexborNode) -> str:
     return child.attributes.get("slot") or "" if child.is_element_node else ""
 
 
-def shadow_among(children: Iterable[LexborNode]) -> LexborNode | None:
+def find_shadow(children: Iterable[LexborNode]) -> LexborNode | None:
     """The template that is the shadow tree of the parent of these children; None if there is none."""
     return next((child for child in children if child.tag == "template" and "shadowrootmode" in child.attributes), None)
 
 
-def markup_of(template: LexborNode) -> str:
+def read_markup(template: LexborNode) -> str:
     return template.template_fragments()[0].inner_html or ""
 
 
@@ -145,23 +145,23 @@ def render(root: LexborNode, story: Story) -> Rendered:
     among the others, and if they are many once more, apart from these.  A page that hides much more than it shows may
     show it by a script, or in a way that is not known here, so the hidden texts follow those that are shown.
     """
-    page = _page(root, story)
-    signs = signs_of_page(root, page.sheets.markers)
-    pieces = [_show(signs, START.doubt("signs"), page), *_pieces(root, page)]
+    page = _prepare_page(root, story)
+    signs = read_signs(root, page.sheets.markers)
+    pieces = [_show(signs, START.doubt("signs"), page), *_collect_pieces(root, page)]
     characters = page.characters
-    texts = [write_text(pieces), *(write_text(pieces, layers) for layers in layers_apart(characters))]
+    texts = [write_text(pieces), *(write_text(pieces, layers) for layers in choose_layers_apart(characters))]
     return Rendered("\n".join(texts), not page.left_out, characters[HIDDEN] / max(1, characters.total()))
 
 
-def signs_of_page(root: LexborNode, markers: Iterable[Declaration]) -> str:
+def read_signs(root: LexborNode, markers: Iterable[Declaration]) -> str:
     """The texts by which style sheets mark lists and quotes."""
-    signs = [signs_of_counters(sheet.text_lexbor()) for sheet in find_matching("style", root)]
-    return " ".join((*signs, marker_text(markers, {}))).strip()
+    signs = [read_counter_signs(sheet.text_lexbor()) for sheet in find_matching("style", root)]
+    return " ".join((*signs, read_markers(markers, {}))).strip()
 
 
-def _page(root: LexborNode, story: Story) -> _Page:
+def _prepare_page(root: LexborNode, story: Story) -> _Page:
     """A page, without what a browser does not show of the elements that nothing acts on."""
-    sheets = Sheets(root, style_sheets(root))
+    sheets = Sheets(root, find_style_sheets(root))
     bodies = frozenset(body.mem_id for body in story.bodies)
     templates = [node for node in story.invisible if node.tag_id in TEMPLATES]
     hosts = {host.mem_id for node in templates if (host := node.parent) is not None}
@@ -179,7 +179,7 @@ def _page(root: LexborNode, story: Story) -> _Page:
     return _Page(sheets, bodies, story.around, parts, hosts, 0, [], Counter())
 
 
-def _pieces(root: LexborNode, page: _Page) -> list[Piece]:
+def _collect_pieces(root: LexborNode, page: _Page) -> list[Piece]:
     out: list[Piece] = []
     low: list[bool] = []  # for each low box, whether a text was read in it
     pending: list[Part] = [(root, START, False, page)]
@@ -196,8 +196,8 @@ def _pieces(root: LexborNode, page: _Page) -> list[Piece]:
             elif is_inside and not low and _is_whole(node, style, inside):
                 out += _read_whole(node, style, inside)
             else:
-                within = _in_frame(node, style, inside) if is_inside else None
-                pending += reversed(list(_parts(node, style, is_inside, inside))) if within is None else within
+                within = _open_frame(node, style, inside) if is_inside else None
+                pending += reversed(list(_list_parts(node, style, is_inside, inside))) if within is None else within
     return out
 
 
@@ -224,7 +224,7 @@ def _read_whole(node: LexborNode, style: Style, page: _Page) -> Sequence[Piece]:
     written_text, visible = read_spaced_text(node)
     page.characters[style.layer] += visible
     text = Text(written_text, style.layer, style.takes_room)
-    return (line_break(style), text, line_break(style)) if is_block else (text,)
+    return (make_line_break(style), text, make_line_break(style)) if is_block else (text,)
 
 
 class Frame(NamedTuple):
@@ -244,7 +244,7 @@ class Frame(NamedTuple):
 FRAMES: dict[tuple[int, int, Hashable], tuple[Frame, Known, Style]] = {}
 
 
-def _in_frame(node: LexborNode, parent: Style, page: _Page) -> list[Part] | None:
+def _open_frame(node: LexborNode, parent: Style, page: _Page) -> list[Part] | None:
     """The parts of an element that shows only what is in it, the last one first; None for another one."""
     place = node.mem_id
     if place in page.hosts or place in page.sheets.pseudos or node.tag in SHOWN_IN_OTHER_WAYS:
@@ -252,7 +252,7 @@ def _in_frame(node: LexborNode, parent: Style, page: _Page) -> list[Part] | None
     attributes = node.attributes
     if not (WITH_TEXTS.isdisjoint(attributes) or has_bare_style(attributes)) or not node.is_element_node:
         return None
-    frame = _known_frame(node, attributes, parent, page)
+    frame = _get_frame(node, attributes, parent, page)
     style, children = frame.style, list(node.iter(include_text=True))
     if len(children) > 1 and (frame.is_arranged or _are_moved(node, len(children), style, page)):
         style, children = _arrange(node, children, style, parent, page)
@@ -265,16 +265,16 @@ def _in_frame(node: LexborNode, parent: Style, page: _Page) -> list[Part] | None
     return [*reversed(frame.end), *parts, *reversed(frame.start)]
 
 
-def _known_frame(node: LexborNode, attributes: Attributes, parent: Style, page: _Page) -> Frame:
+def _get_frame(node: LexborNode, attributes: Attributes, parent: Style, page: _Page) -> Frame:
     sheets = page.sheets
     alike = sheets.alike(node, attributes)
     key = id(sheets.known), id(parent), alike
     if alike is None or not sheets.is_whole or node.tag in PERHAPS_ASIDE:
-        return _frame(node, parent, page)
+        return _compute_frame(node, parent, page)
     if (found := FRAMES.get(key)) is None:
         if len(FRAMES) == MOST_FRAMES:
             FRAMES.clear()
-        found = FRAMES[key] = _frame(node, parent, page), sheets.known, parent
+        found = FRAMES[key] = _compute_frame(node, parent, page), sheets.known, parent
     return found[0]
 
 
@@ -295,9 +295,9 @@ def _arrange(
 ) -> tuple[Style, list[LexborNode]]:
     """The style within an element in `parent`, and its children in the order in which they are shown."""
     attributes, values = page.sheets.of(node, parent.custom)
-    display = display_of(node.tag or "", attributes, values)
+    display = find_display(node.tag or "", attributes, values)
     every = not style.is_plain or display.endswith("grid")
-    styles = [_values_in_order(child, style, page, every=every) for child in children]
+    styles = [_find_order_values(child, style, page, every=every) for child in children]
     if any(styles) or style.to_the_left or turns_order(values):
         style = style.doubt("covered") if any(map(covers, styles)) else style
         children = order_children(children, styles, display, values, to_the_left=style.to_the_left)
@@ -315,72 +315,76 @@ def turns_order(values: Values) -> bool:
     return "reverse" in values.get("flex-direction", "") or "column" in values.get("grid-auto-flow", "")
 
 
-def _values_in_order(child: LexborNode, style: Style, page: _Page, *, every: bool) -> Values:
+def _find_order_values(child: LexborNode, style: Style, page: _Page, *, every: bool) -> Values:
     """The values of a child by which the children may be shown in another order; `every` of them, or those that act."""
     if not child.is_element_node or not (every or page.parts is None or child.mem_id in page.parts.read):
         return NONE
     return page.sheets.of(child, style.custom)[1]
 
 
-def _parts(node: LexborNode, parent: Style, is_inside: bool, page: _Page) -> Iterator[Part]:
+def _list_parts(node: LexborNode, parent: Style, is_inside: bool, page: _Page) -> Iterator[Part]:
     """What a node shows, in order: texts, breaks, and the nodes in it."""
     if not node.is_element_node:
         return
     if is_inside:
-        yield from _element(node, parent, page)
+        yield from _render_element(node, parent, page)
     elif node.mem_id in page.bodies:
         yield from ("\n", (node, parent, True, page), "\n")
     elif node.mem_id in page.around:
         tag = node.tag or ""
         attributes, values = page.sheets.of(node, parent.custom)
-        style, is_box_unseen, _ = page.sheets.looks.of(parent, values, display_of(tag, attributes, values))
+        style, is_box_unseen, _ = page.sheets.looks.of(parent, values, find_display(tag, attributes, values))
         if is_box_unseen or is_aside(node, attributes, values):
             style = style.in_unseen_box()
         if tag not in NEVER_SHOWN:
             yield from ((child, style, False, page) for child in node.iter())
 
 
-def _element(node: LexborNode, parent: Style, page: _Page) -> Iterator[Part]:
+def _render_element(node: LexborNode, parent: Style, page: _Page) -> Iterator[Part]:
     """What an element of the story shows."""
     tag = node.tag or ""
     attributes, values = page.sheets.of(node, parent.custom)
-    display = display_of(tag, attributes, values)
+    display = find_display(tag, attributes, values)
     if tag == "wbr" or tag in NEVER_SHOWN or (tag in NOT_SHOWN and display == "none" and tag not in PERHAPS_SHOWN):
         if tag == "style":
-            yield from _asides(node, attributes, page.sheets.looks.of(parent, values, display).style, page)
+            yield from _read_asides(node, attributes, page.sheets.looks.of(parent, values, display).style, page)
         return
     if tag == "br":
         style = page.sheets.looks.of(parent, values, display).style
-        yield line_break(style) if display not in ("none", "contents") else ""
+        yield make_line_break(style) if display not in ("none", "contents") else ""
         return
-    frame = _known_frame(node, attributes, parent, page)
-    yield from chain(frame.start, _content(node, frame.style, display, page), frame.end)
+    frame = _get_frame(node, attributes, parent, page)
+    yield from chain(frame.start, _render_content(node, frame.style, display, page), frame.end)
 
 
-def _frame(node: LexborNode, parent: Style, page: _Page) -> Frame:
+def _compute_frame(node: LexborNode, parent: Style, page: _Page) -> Frame:
     attributes, values = page.sheets.of(node, parent.custom)
-    return frame_of(
+    return make_frame(
         node.tag or "", attributes, values, parent, page.sheets.looks, is_aside=is_aside(node, attributes, values)
     )
 
 
-def frame_of(tag: str, attributes: Attributes, values: Values, parent: Style, looks: Looks, *, is_aside: bool) -> Frame:
+def make_frame(
+    tag: str, attributes: Attributes, values: Values, parent: Style, looks: Looks, *, is_aside: bool
+) -> Frame:
     """The frame of an element by its values, in the style around it; if it `is_aside`, what is in it is hidden."""
-    display = display_of(tag, attributes, values)
+    display = find_display(tag, attributes, values)
     is_out = is_out_of_flow(values)
     is_block_by_itself = tag in BLOCKS and is_block(display)
     is_apart = (is_out or parent.lays_out) and display not in ("none", "contents") and not is_block_by_itself
     if is_apart and display == "inline":
         display = "block"
     style, is_box_unseen, is_box_low = looks.of(parent, values, display)
-    before = (line_break(style),) if is_box_unseen and is_block(display) and not is_out else ()
+    before = (make_line_break(style),) if is_box_unseen and is_block(display) and not is_out else ()
     start: Sequence[Piece | Low]
     end: Sequence[Piece | Low]
-    start, end = ((), ()) if is_box_unseen and is_out else ((Box.START,), (Box.END,)) if is_apart else edges(display)
+    start, end = (
+        ((), ()) if is_box_unseen and is_out else ((Box.START,), (Box.END,)) if is_apart else find_edges(display)
+    )
     if is_box_unseen or is_aside:
         style = style.in_unseen_box()
     if is_block(display) and start and not is_apart:
-        start = end = (line_break(style),)
+        start = end = (make_line_break(style),)
     style = style.laying_out(lays_out=display.endswith(("flex", "grid")))
     if tag in DRAWINGS or tag in DRAWN_TEXTS:
         style = style.set_in_drawing(in_drawing=tag in DRAWINGS)
@@ -393,19 +397,19 @@ def frame_of(tag: str, attributes: Attributes, values: Values, parent: Style, lo
     return Frame(style, (*before, *start), tuple(end), is_arranged)
 
 
-def _content(node: LexborNode, style: Style, display: str, page: _Page) -> Iterator[Part]:
+def _render_content(node: LexborNode, style: Style, display: str, page: _Page) -> Iterator[Part]:
     """What stands within the box of an element."""
     attributes, _ = page.sheets.of(node, style.custom)
-    parts: Iterator[Part] = _children(node, style, display, page)
+    parts: Iterator[Part] = _render_children(node, style, display, page)
     if attributes:
-        parts = chain(_asides(node, attributes, style, page), parts)
+        parts = chain(_read_asides(node, attributes, style, page), parts)
     if node.mem_id in page.sheets.pseudos:
-        before, after = (_generated_texts(node, style, page, *names) for names in (("marker", "before"), ("after",)))
+        before, after = (_generate_texts(node, style, page, *names) for names in (("marker", "before"), ("after",)))
         parts = chain(before, parts, after)
     yield from parts
 
 
-def _children(node: LexborNode, style: Style, display: str, page: _Page) -> Iterator[Part]:
+def _render_children(node: LexborNode, style: Style, display: str, page: _Page) -> Iterator[Part]:
     attributes, values = page.sheets.of(node, style.custom)
     children = list(node.iter(include_text=True))
     if children and children[0].is_text_node and _hides_first_letter(node, style, page):
@@ -413,20 +417,20 @@ def _children(node: LexborNode, style: Style, display: str, page: _Page) -> Iter
     if not attributes and len(children) == 1 and children[0].is_text_node and node.tag not in PECULIAR:
         yield children[0], style, True, page
         return
-    if field := text_of_field(node, attributes):
+    if field := read_field(node, attributes):
         yield from (" ", _show(field, style, page), " ")
-    if markup := page_within(node, attributes):
+    if markup := read_page_within(node, attributes):
         framed = Style(boxed_in=style.boxed_in or not style.visible, doubts=style.doubts)
-        yield from _page_within(markup, framed, page._replace(host=None))
+        yield from _render_page_within(markup, framed, page._replace(host=None))
     if node.tag == "iframe":
         return
     if node.tag == "details" and "open" not in attributes:
         style = style.doubt("closed")
     if node.tag == "slot" and page.host is not None and (slotted := page.host.in_slot(attributes.get("name") or "")):
-        yield from ((child, _as_slotted(child, style, page), True, page.host.page) for child in slotted)
+        yield from ((child, _compute_slotted_style(child, style, page), True, page.host.page) for child in slotted)
         return
-    if (shadow := shadow_among(children)) is not None:
-        yield from _page_within(markup_of(shadow), style, page._replace(host=Host(children, page, set())))
+    if (shadow := find_shadow(children)) is not None:
+        yield from _render_page_within(read_markup(shadow), style, page._replace(host=Host(children, page, set())))
         return
     styles = [page.sheets.of(child, style.custom)[1] if child.is_element_node else {} for child in children]
     if len(children) > 1 and (any(styles) or values or style.to_the_left):
@@ -440,58 +444,58 @@ def _hides_first_letter(node: LexborNode, style: Style, page: _Page) -> bool:
     return bool(values) and compute_style(style, values).layer == HIDDEN
 
 
-def _as_slotted(child: LexborNode, style: Style, page: _Page) -> Style:
+def _compute_slotted_style(child: LexborNode, style: Style, page: _Page) -> Style:
     """The style that a child of a host inherits from its slot."""
     selectors = page.sheets.slotted if child.is_element_node else []
     return style.doubt(*filter(child.css_matches, selectors))
 
 
-def _page_within(markup: str, style: Style, page: _Page) -> Iterator[Part]:
+def _render_page_within(markup: str, style: Style, page: _Page) -> Iterator[Part]:
     """A page that stands in an element, with the style that it inherits."""
     if page.depth == DEEPEST:
         page.left_out.append(markup)
     elif (root := parse(markup)) is not None:
-        inside = _page(root, collect_story([root]))
+        inside = _prepare_page(root, collect_story([root]))
         inside = inside._replace(
             depth=page.depth + 1, left_out=page.left_out, characters=page.characters, host=page.host
         )
         yield from ("\n", (root, style, False, inside), "\n")
 
 
-def line_break(style: Style) -> Piece:
+def make_line_break(style: Style) -> Piece:
     """A break that is read where the box around it is."""
     return "" if not style.visible else Text("\n", HIDDEN) if style.boxed_in else "\n"
 
 
 def _show(text: str, style: Style, page: _Page) -> Text:
     layer = style.layer
-    page.characters[layer] += visible_length(text)
+    page.characters[layer] += count_visible(text)
     return Text(collapse_spaces(text), layer, style.takes_room)
 
 
-def _generated_texts(node: LexborNode, parent: Style, page: _Page, *pseudos: str) -> Iterator[Text]:
+def _generate_texts(node: LexborNode, parent: Style, page: _Page, *pseudos: str) -> Iterator[Text]:
     """The texts that style sheets put before or after the content of an element."""
     for pseudo in pseudos:
         attributes, values = page.sheets.of(node, parent.custom, pseudo)
-        if (text := generated_text(values, attributes, parent)) is not None:
-            page.characters[text.layer] += visible_length(text.text)
+        if (text := generate_text(values, attributes, parent)) is not None:
+            page.characters[text.layer] += count_visible(text.text)
             yield text
 
 
-def generated_text(values: Values, attributes: Attributes, parent: Style) -> Text | None:
+def generate_text(values: Values, attributes: Attributes, parent: Style) -> Text | None:
     """The text of a pseudo-element with these values in an element of the style `parent`, if it has one."""
     if "content" not in values:
         return None
     style, display = compute_style(parent, values), values.get("display", "inline")
     if is_unseen(values, display, style.size):
         return None
-    text = collapse_spaces(text_of_content(values["content"], attributes))
+    text = collapse_spaces(read_content(values["content"], attributes))
     return Text(f"\n{text}\n" if text and is_block(display) else text, style.layer, style.takes_room)
 
 
-def _asides(node: LexborNode, attributes: Attributes, style: Style, page: _Page) -> Iterator[Text]:
+def _read_asides(node: LexborNode, attributes: Attributes, style: Style, page: _Page) -> Iterator[Text]:
     """The texts that an element shows in some cases."""
-    if text := marker_text(declarations(attributes.get("style") or "").items, attributes):
+    if text := read_markers(parse_declarations(attributes.get("style") or "").items, attributes):
         yield _show(f" {text} ", style.doubt("strings"), page)
-    for text in texts_perhaps_shown(node, attributes):
+    for text in read_doubtful_texts(node, attributes):
         yield _show(f"\n{text}\n", style.in_unseen_box(), page)

@@ -16,8 +16,8 @@ from urllib.parse import unquote_to_bytes
 import cssselect2
 import tinycss2
 
-from neardup.core.css.declarations import NODES, Declaration, Declarations, declarations_of, parsable
-from neardup.core.css.values import LONGHANDS, expand, pixels
+from neardup.core.css.declarations import NODES, Declaration, Declarations, make_parsable, read_declarations
+from neardup.core.css.values import LONGHANDS, expand, parse_length
 
 # What the parser raises for what is no selector; the last two are its own mistakes.
 NO_SELECTOR = (cssselect2.SelectorError, ValueError, NotImplementedError, AttributeError, SyntaxError)
@@ -123,47 +123,47 @@ class _Scope(NamedTuple):
     depth: int = 0
 
 
-def rules(sheet: str) -> tuple[Rule, ...]:
+def parse_rules(sheet: str) -> tuple[Rule, ...]:
     """A style sheet -> its rules that matter here, for a screen of WIDTH by HEIGHT pixels."""
     found: list[Rule] = []
-    for rule in _of_sheet(sheet, _Scope({})):
+    for rule in _read_sheet(sheet, _Scope({})):
         found.append(rule)
         if len(found) == MOST_RULES:
             break
     return tuple(found)
 
 
-def _of_sheet(sheet: str, scope: _Scope) -> Iterator[Rule]:
-    yield from _rules(tinycss2.parse_stylesheet(parsable(sheet), **NODES), scope)
+def _read_sheet(sheet: str, scope: _Scope) -> Iterator[Rule]:
+    yield from _read_rules(tinycss2.parse_stylesheet(make_parsable(sheet), **NODES), scope)
 
 
-def _rules(nodes: list[Any], scope: _Scope) -> Iterator[Rule]:
+def _read_rules(nodes: list[Any], scope: _Scope) -> Iterator[Rule]:
     for node in nodes:
         if node.type == "qualified-rule":
             selectors = [_nest(selector, scope.selectors) for selector in _split_list(tinycss2.serialize(node.prelude))]
-            yield from _block(node.content, selectors, scope)
+            yield from _read_block(node.content, selectors, scope)
         elif node.type == "at-rule":
-            yield from _at_rule(node, scope)
+            yield from _read_at_rule(node, scope)
 
 
-def _at_rule(node: Any, scope: _Scope) -> Iterator[Rule]:
+def _read_at_rule(node: Any, scope: _Scope) -> Iterator[Rule]:
     name, prelude = node.lower_at_keyword, tinycss2.serialize(node.prelude).strip()
     if name == "import":
-        yield from _imported_rules(node, scope)
+        yield from _import_rules(node, scope)
     elif name == "property":
-        yield from _initial(node, prelude, scope)
-    elif (inside := _inside(name, prelude, scope)) is not None and node.content is not None:
+        yield from _read_initial(node, prelude, scope)
+    elif (inside := _enter(name, prelude, scope)) is not None and node.content is not None:
         if inside.selectors:
-            yield from _block(node.content, [inside.selectors], inside)
+            yield from _read_block(node.content, [inside.selectors], inside)
         else:
-            yield from _rules(tinycss2.parse_rule_list(node.content, **NODES), inside)
+            yield from _read_rules(tinycss2.parse_rule_list(node.content, **NODES), inside)
 
 
-def _inside(name: str, prelude: str, scope: _Scope) -> _Scope | None:
+def _enter(name: str, prelude: str, scope: _Scope) -> _Scope | None:
     """The scope of what stands in an at-rule; None if it does not apply."""
     match name:
         case "layer":
-            names = [_layer(scope, layer) for layer in prelude.split(",")]
+            names = [_name_layer(scope, layer) for layer in prelude.split(",")]
             for layer in names:
                 scope.layers.setdefault(layer, len(scope.layers))
             return scope._replace(layer=names[0])
@@ -180,7 +180,7 @@ def _inside(name: str, prelude: str, scope: _Scope) -> _Scope | None:
     return None
 
 
-def _initial(node: Any, name: str, scope: _Scope) -> Iterator[Rule]:
+def _read_initial(node: Any, name: str, scope: _Scope) -> Iterator[Rule]:
     """A rule that gives a custom property its initial value."""
     for declared in tinycss2.parse_blocks_contents(node.content or [], **NODES):
         if declared.type == "declaration" and declared.lower_name == "initial-value":
@@ -188,16 +188,16 @@ def _initial(node: Any, name: str, scope: _Scope) -> Iterator[Rule]:
             yield Rule("html", (0, 0, 0), "", Declarations((declaration,), acts=False), is_doubtful=scope.is_doubtful)
 
 
-def _layer(scope: _Scope, name: str) -> str:
+def _name_layer(scope: _Scope, name: str) -> str:
     return f"{scope.layer}.{name.strip() or len(scope.layers)}"
 
 
-def _imported_rules(node: Any, scope: _Scope) -> Iterator[Rule]:
+def _import_rules(node: Any, scope: _Scope) -> Iterator[Rule]:
     address, *rest = [token for token in node.prelude if token.type != "whitespace"] or [None]
     value = getattr(address, "value", None)
     if getattr(address, "type", "") == "function":
         value = next((argument.value for argument in address.arguments if argument.type == "string"), None)
-    found = data_url(value) if isinstance(value, str) and scope.depth < DEEPEST else None
+    found = decode_data_url(value) if isinstance(value, str) and scope.depth < DEEPEST else None
     media: list[Any] = []
     inside: _Scope | None = scope
     for token in rest:
@@ -205,12 +205,12 @@ def _imported_rules(node: Any, scope: _Scope) -> Iterator[Rule]:
         if inside is None or name not in ("layer", "supports"):
             media.append(token)
         else:
-            inside = _inside(name, f"({text})" if ":" in (text := _arguments(token)) else text, inside)
+            inside = _enter(name, f"({text})" if ":" in (text := _read_arguments(token)) else text, inside)
     if found is not None and inside is not None and applies(tinycss2.serialize(media)):
-        yield from _of_sheet(found.text, inside._replace(depth=scope.depth + 1))
+        yield from _read_sheet(found.text, inside._replace(depth=scope.depth + 1))
 
 
-def _arguments(node: Any) -> str:
+def _read_arguments(node: Any) -> str:
     """What stands between the brackets of a function; empty for a word."""
     return str(tinycss2.serialize(getattr(node, "arguments", []))).strip()
 
@@ -226,16 +226,16 @@ def _is_supported(condition: str) -> bool | None:
     return (name in LONGHANDS and expand(name, value.strip()) != ()) != bool(negation)
 
 
-def _block(content: Any, selectors: list[str], scope: _Scope) -> Iterator[Rule]:
+def _read_block(content: Any, selectors: list[str], scope: _Scope) -> Iterator[Rule]:
     """The rules of a block with these selectors, and of those nested in it."""
     nodes = tinycss2.parse_blocks_contents(content, **NODES)
-    block = declarations_of(nodes)
+    block = read_declarations(nodes)
     is_doubtful = scope.is_doubtful or not all(map(_is_known, selectors))
     for selector in selectors if block.items else ():
         if slotted := SLOTTED.search(selector):
             yield Rule(slotted[1], (0, 0, 0), "slotted", block)
             continue
-        plain = UNKNOWN_STATE.sub("", _by_attributes(ANY_NAMESPACE.sub("", _shorten(selector))))
+        plain = UNKNOWN_STATE.sub("", _select_by_attributes(ANY_NAMESPACE.sub("", _shorten(selector))))
         try:
             (compiled,) = cssselect2.compile_selector_list(_complete(plain))
         except NO_SELECTOR:
@@ -250,7 +250,7 @@ def _block(content: Any, selectors: list[str], scope: _Scope) -> Iterator[Rule]:
             yield Rule(completed, compiled.specificity, pseudo, block, layer, may_hold, is_costly)
     inner = [node for node in nodes if node.type in ("qualified-rule", "at-rule")]
     if inner:
-        yield from _rules(inner, scope._replace(selectors=f":is({', '.join(selectors)})"))
+        yield from _read_rules(inner, scope._replace(selectors=f":is({', '.join(selectors)})"))
 
 
 def _shorten(selector: str) -> str:
@@ -267,7 +267,7 @@ def _is_known(selector: str) -> bool:
     return all(name.lower() in OTHER_NAMES or name.startswith("-webkit-") for name in names)
 
 
-def _by_attributes(selector: str) -> str:
+def _select_by_attributes(selector: str) -> str:
     """A selector with the attributes of an element, or of one around it, for its language and its direction."""
     selector = LANGUAGE.sub(r':is([lang|="\1" i], [lang|="\1" i] *)', selector)
     selector = RIGHT_TO_LEFT.sub(":is([dir=rtl i], [dir=rtl i] *)", selector)
@@ -303,7 +303,7 @@ def _split_list(selectors: str) -> list[str]:
 
 def applies(media: str) -> bool:
     """Whether one of the queries, which commas separate, holds."""
-    queries = CALCULATED.sub(lambda length: f"{pixels(length[0]) or 0}px", media.lower())
+    queries = CALCULATED.sub(lambda length: f"{parse_length(length[0]) or 0}px", media.lower())
     return not media.strip() or any(map(_holds, queries.split(",")))
 
 
@@ -352,7 +352,7 @@ class DataURL(NamedTuple):
     text: str
 
 
-def data_url(address: str | None) -> DataURL | None:
+def decode_data_url(address: str | None) -> DataURL | None:
     """A `data:` address -> its document, of which broken bytes are replaced; None for other addresses."""
     match = DATA.match(address) if address and len(address) <= LONGEST_ADDRESS else None
     if match is None:

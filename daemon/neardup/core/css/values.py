@@ -118,7 +118,7 @@ def calculate(value: str, length: Callable[[str], float | None]) -> float | None
         return None
     terms = TERM.sub(lambda term: str(length(term[0])), CALC.sub("", value))
     try:
-        return clamp_pixels(_number(ast.parse(terms, mode="eval").body))
+        return clamp_pixels(_read_number(ast.parse(terms, mode="eval").body))
     except (SyntaxError, ValueError, ArithmeticError):
         return None
 
@@ -128,42 +128,44 @@ def clamp_pixels(number: float) -> float:
     return 0.0 if isnan(number) else max(-MOST_PIXELS, min(number, MOST_PIXELS))
 
 
-def _number(node: ast.expr) -> float:
+def _read_number(node: ast.expr) -> float:
     match node:
         case ast.Constant(value=float(number)):
             return number
         case ast.UnaryOp(op, operand) if type(op) in SIGNS:
-            return SIGNS[type(op)](_number(operand))
+            return SIGNS[type(op)](_read_number(operand))
         case ast.BinOp(left, op, right) if type(op) in OPERATORS:
-            return OPERATORS[type(op)](_number(left), _number(right))
+            return OPERATORS[type(op)](_read_number(left), _read_number(right))
         case ast.Call(ast.Name("min"), [first, *rest]):
-            return min([_number(first), *map(_number, rest)])
+            return min([_read_number(first), *map(_read_number, rest)])
         case ast.Call(ast.Name("max"), [first, *rest]):
-            return max([_number(first), *map(_number, rest)])
+            return max([_read_number(first), *map(_read_number, rest)])
         case ast.Call(ast.Name("clamp"), [least, middle, most]):
-            return max(_number(least), min(_number(middle), _number(most)))
+            return max(_read_number(least), min(_read_number(middle), _read_number(most)))
     raise ValueError("not arithmetic")
 
 
-def grid_longhands(name: str, value: str) -> list[tuple[str, str]]:
+def expand_grid(name: str, value: str) -> list[tuple[str, str]]:
     """A shorthand of SHORTHANDS -> its longhands."""
     if name in ("grid-template", "grid"):
-        return _template_longhands(value)
+        return _expand_template(value)
     first, second, third, fourth = ([part.strip() for part in value.split("/")] + [""] * 3)[:4]
     if name != "grid-area":
-        return [(f"{name}-start", first), (f"{name}-end", second or _end_of_track(first))]
-    column = second or _end_of_track(first)
+        return [(f"{name}-start", first), (f"{name}-end", second or _complete_track(first))]
+    column = second or _complete_track(first)
     return list(
-        zip(GRID_LINES, (first, third or _end_of_track(first), column, fourth or _end_of_track(column)), strict=True)
+        zip(
+            GRID_LINES, (first, third or _complete_track(first), column, fourth or _complete_track(column)), strict=True
+        )
     )
 
 
-def _end_of_track(start: str) -> str:
+def _complete_track(start: str) -> str:
     """The end that a declaration means which names a start only: a name counts for both."""
     return start if NAME.fullmatch(start) else "auto"
 
 
-def _template_longhands(value: str) -> list[tuple[str, str]]:
+def _expand_template(value: str) -> list[tuple[str, str]]:
     rows, _, columns = value.partition("/")
     areas = " ".join(match[0] for match in STRING.finditer(rows)) or "none"
     flow = "column" if "auto-flow" in columns.lower() else "row"
@@ -176,11 +178,11 @@ def _template_longhands(value: str) -> list[tuple[str, str]]:
 
 
 @lru_cache(4096)
-def pixels(value: str, em: float = 16, whole: float = 1280) -> float | None:
+def parse_length(value: str, em: float = 16, whole: float = 1280) -> float | None:
     """A length in pixels, or a share of `whole`; a plain number is taken as it is.  None for other values."""
     match = LENGTH.fullmatch(value)
     if not match:
-        return calculate(value, lambda length: pixels(length, em, whole))
+        return calculate(value, lambda length: parse_length(length, em, whole))
     number, unit = clamp_pixels(float(match[1])), match[2]
     if unit in ("", "%"):
         return number * (whole / 100 if unit else 1)
@@ -190,7 +192,7 @@ def pixels(value: str, em: float = 16, whole: float = 1280) -> float | None:
 
 
 @lru_cache(4096)
-def colour(value: str) -> Colour | None:
+def parse_colour(value: str) -> Colour | None:
     """A colour; None for `currentcolor` and for what is no colour of sRGB."""
     try:
         parsed = parse_color(value)
@@ -211,7 +213,7 @@ def is_light(shade: Colour) -> bool:
 
 
 def is_length(value: str) -> bool:
-    return pixels(value) is not None or "(" in value
+    return parse_length(value) is not None or "(" in value
 
 
 def is_one_of(words: str) -> Callable[[str], bool]:
@@ -223,18 +225,18 @@ def is_size(value: str) -> bool:
 
 
 def is_font_size(value: str) -> bool:
-    return value in FONT_SIZES or ("(" in value or ((size := pixels(value)) is not None and size >= 0))
+    return value in FONT_SIZES or ("(" in value or ((size := parse_length(value)) is not None and size >= 0))
 
 
 def is_colour(value: str) -> bool:
     known = value in SYSTEM_COLOURS or value.startswith(("color", "ok", "lab(", "lch(", "rgb(from", "hsl(from"))
-    return known or value == "currentcolor" or colour(value) is not None
+    return known or value == "currentcolor" or parse_colour(value) is not None
 
 
 @lru_cache(4096)
 def is_computed(value: str) -> bool:
     """Whether the value of each function in it is known."""
-    if value.startswith(ARITHMETIC) and pixels(value) is None:
+    if value.startswith(ARITHMETIC) and parse_length(value) is None:
         return False
     return all(map(COMPUTED.match, FUNCTION.findall(value))) and "(from " not in value
 
@@ -249,7 +251,7 @@ LONGHANDS: dict[str, Callable[[str], bool]] = {
     "position": is_one_of("static relative absolute fixed sticky -webkit-sticky"),
     "float": is_one_of("none left right inline-start inline-end"),
     "font-size": is_font_size,
-    **dict.fromkeys(("opacity", "zoom"), lambda value: pixels(value, whole=1) is not None),
+    **dict.fromkeys(("opacity", "zoom"), lambda value: parse_length(value, whole=1) is not None),
     "color": is_colour,
     "-webkit-text-fill-color": is_colour,
     "background-color": is_colour,
@@ -290,7 +292,7 @@ def expand(name: str, value: str) -> tuple[tuple[str, str], ...]:
         value = value.lower()
     if name == "all":
         return tuple((longhand, value) for longhand in LONGHANDS) if value in GLOBAL else ()
-    pairs = _longhands(name, value)
+    pairs = _expand(name, value)
     return tuple(pairs) if all(_is_valid(longhand, text) for longhand, text in pairs) else ()
 
 
@@ -300,15 +302,15 @@ def _is_valid(name: str, value: str) -> bool:
     return value in GLOBAL or LONGHANDS[name](value) or not is_computed(value)
 
 
-def _longhands(name: str, value: str) -> list[tuple[str, str]]:
+def _expand(name: str, value: str) -> list[tuple[str, str]]:
     words = value.split()
     if name == "font":
         sizes = [word.split("/")[0] for word in words]
         return [("font-size", next((size for size in sizes if size in GLOBAL or _is_size_of_font(size)), ""))]
     if name == "background":
-        return _background(value)
+        return _expand_background(value)
     if name in GRID_SHORTHANDS:
-        return grid_longhands(name, value)
+        return expand_grid(name, value)
     if name in ("inset", "margin") and words:
         prefix = "margin-" if name == "margin" else ""
         each = (words * 4)[:4] if len(words) != 3 else [*words, words[1]]
@@ -321,14 +323,14 @@ def _longhands(name: str, value: str) -> list[tuple[str, str]]:
 
 def _is_size_of_font(word: str) -> bool:
     """Whether it is the size, not the weight, which is a plain number."""
-    return word in FONT_SIZES or (pixels(word) is not None and (not word[-1].isdigit() or word in ("0", "0.0")))
+    return word in FONT_SIZES or (parse_length(word) is not None and (not word[-1].isdigit() or word in ("0", "0.0")))
 
 
-def _background(value: str) -> list[tuple[str, str]]:
+def _expand_background(value: str) -> list[tuple[str, str]]:
     image = "url(" in value or "gradient(" in value
     outside = re.sub(r"(url|[a-z-]*gradient)\(.*\)", " ", value)
     stops = [shade for shade in SHADE.findall(value.partition("gradient(")[2]) if is_colour(shade)]
-    if len(stops) > 1 and len({colour(stop) for stop in stops}) == 1:  # a picture of one colour
+    if len(stops) > 1 and len({parse_colour(stop) for stop in stops}) == 1:  # a picture of one colour
         image, outside = False, stops[0]
     found = next((shade for shade in SHADE.findall(outside) if shade in GLOBAL or is_colour(shade)), "transparent")
     clip = "text" if "text" in outside.split() else "border-box"

@@ -171,9 +171,9 @@ def score_pairs(
         _Fingerprints(stories),
         _Fingerprints(others),
         address(left, np.int64),
-        address(_like(right, left), np.int64),
+        address(_check_rows(right, left), np.int64),
         size,
-        *_thresholds(thresholds),
+        *_get_thresholds(thresholds),
         address(is_alike, np.bool_),
         address(rows, np.int64),
         address(bits, np.int64),
@@ -182,13 +182,13 @@ def score_pairs(
     return is_alike, rows, bits
 
 
-def alike_pairs(
+def find_alike_pairs(
     stories: "Arrays", others: "Arrays", thresholds: "Thresholds", inside: bool
 ) -> tuple[Indices, Indices, Indices, Indices]:
     sides = _Fingerprints(stories), _Fingerprints(others)
 
     def fill(cursor: int, columns: list[int], room: int) -> int:
-        return _alike_pairs(*sides, *_thresholds(thresholds), inside, cursor, *columns, room)
+        return _alike_pairs(*sides, *_get_thresholds(thresholds), inside, cursor, *columns, room)
 
     left, right, rows, bits = _collect(fill, len(stories[0]), 4, PAIRS_AT_ONCE)
     return left, right, rows, bits
@@ -223,8 +223,8 @@ def join_runs(
         band_bytes=band_values.itemsize,
         band_values=address(band_values, np.uint16 if band_values.itemsize == 2 else np.uint32),
         width=stories.fingerprints.shape[1],
-        fingerprints=address(_like(stories.fingerprints, band_values), np.uint8),
-        heavy=address(_like(stories.heavy, band_values), np.uint32),
+        fingerprints=address(_check_rows(stories.fingerprints, band_values), np.uint8),
+        heavy=address(_check_rows(stories.heavy, band_values), np.uint32),
         members_size=len(members),
         members=address(members, np.int64),
         runs=len(edges) - 1,
@@ -237,7 +237,7 @@ def join_runs(
         max_bucket=keys.rules.max_bucket,
         truncations=len(truncations.bucket_ids),
         bucket_ids=address(truncations.bucket_ids, np.uint64),
-        limits=address(_like(truncations.limits, truncations.bucket_ids), np.int64),
+        limits=address(_check_rows(truncations.limits, truncations.bucket_ids), np.int64),
         second=keys.start,
         work_size=longest,
         heads=address(heads, np.int32),
@@ -254,7 +254,7 @@ def join_runs(
         yield left[:found].copy(), right[:found].copy(), join.run / join.runs
 
 
-def ranked_pairs(buckets: "Buckets", table: "KeyTable") -> tuple[Indices, Indices, Indices, Indices, Indices]:
+def rank_pairs(buckets: "Buckets", table: "KeyTable") -> tuple[Indices, Indices, Indices, Indices, Indices]:
     stories, rows, languages = _Fingerprints(buckets.arrays), len(buckets.ids), len(table.limits)
     count, largest = len(buckets.keys), int(np.diff(buckets.edges).max(initial=0))
     _check_sizes(buckets.heavy, rows, buckets.arrays[0], rows, buckets.edges, count + 1, buckets.compared, count)
@@ -311,7 +311,7 @@ def hash_sharing_pairs(
     return left, right, shared
 
 
-def groups_of(  # noqa: PLR0917 - the parameters of the function in C
+def find_groups(  # noqa: PLR0917 - the parameters of the function in C
     postings: npt.NDArray[np.uint64],
     language_of: npt.NDArray[np.uint8],
     copy_keys: Numbers,
@@ -329,11 +329,11 @@ def groups_of(  # noqa: PLR0917 - the parameters of the function in C
         address(postings, np.uint64),
         size,
         address(language_of, np.uint8),
-        address(_like(copy_keys, language_of), np.uint32),
+        address(_check_rows(copy_keys, language_of), np.uint32),
         len(language_of),
         common,
         most,
-        address(_like(pairs_of, language_of), np.uint32),
+        address(_check_rows(pairs_of, language_of), np.uint32),
         address(groups, np.uint32),
         len(groups),
         byref(commons),
@@ -350,7 +350,9 @@ def list_earlier(groups: Numbers, first: int, earlier: Numbers, ends: Indices) -
     check_code(_list_earlier(at_groups, len(groups), first, at_earlier, room, address(ends, np.int64), stories))
 
 
-def shared_counts(earlier: Numbers, ends: Indices, first: int, min_shared: int) -> tuple[Numbers, Numbers, Indices]:
+def list_shared_counts(
+    earlier: Numbers, ends: Indices, first: int, min_shared: int
+) -> tuple[Numbers, Numbers, Indices]:
     room = int(ends[-1] - ends[0]) // min_shared
     left, right, shared = np.empty(room, np.uint32), np.empty(room, np.uint32), np.empty(room, np.int64)
     work = np.empty(int(np.diff(ends).max(initial=0)), np.uint32)
@@ -372,7 +374,7 @@ def shared_counts(earlier: Numbers, ends: Indices, first: int, min_shared: int) 
     return left[:found].copy(), right[:found].copy(), shared[:found].copy()
 
 
-def shared_by(members: Numbers, edges: Indices, lookups: Indices, least: int) -> tuple[Numbers, Indices]:
+def find_shared(members: Numbers, edges: Indices, lookups: Indices, least: int) -> tuple[Numbers, Indices]:
     size, buckets = lookups.shape
     room = min(len(members) + 1, NUMBERS_AT_ONCE)
     found, own_ends = np.empty(room, np.uint32), np.empty(size + 1, np.int64)
@@ -412,12 +414,12 @@ def _collect(fill: Callable[[int, list[int], int], int], whole: int, columns: in
     return list(parts[1] if len(parts) == 2 else np.concatenate(parts, axis=1))
 
 
-def _thresholds(thresholds: "Thresholds") -> tuple[int, int]:
+def _get_thresholds(thresholds: "Thresholds") -> tuple[int, int]:
     """The address of thresholds, and of how many languages they are."""
     return address(thresholds, np.int64), len(thresholds)
 
 
-def _like(array: npt.NDArray[Any], other: npt.NDArray[Any]) -> npt.NDArray[Any]:
+def _check_rows(array: npt.NDArray[Any], other: npt.NDArray[Any]) -> npt.NDArray[Any]:
     """The array, which must have as many rows as another."""
     _check_sizes(array, len(other))
     return array

@@ -13,9 +13,9 @@ from collections.abc import Iterator
 
 import webencodings
 
-from neardup.core.css.computed_style import Layer, layers_apart
+from neardup.core.css.computed_style import Layer, choose_layers_apart
 from neardup.core.css.elements import BLOCKS
-from neardup.core.css.pieces import Piece, Text, visible_length, write_text
+from neardup.core.css.pieces import Piece, Text, count_visible, write_text
 from neardup.core.native import in_c
 from neardup.core.native.page import is_plain_page
 from neardup.errors import NeardupError
@@ -140,7 +140,7 @@ def read_unparsed(markup: str) -> str:
     if markup.count("<") > MOST_LAYERED:
         return html.unescape(TAGS.sub("", BREAKS.sub("\n", markup)))[:MOST_CHARACTERS]
     pieces, characters = _read_elements(markup)
-    texts = [write_text(pieces), *(write_text(pieces, layers) for layers in layers_apart(characters))]
+    texts = [write_text(pieces), *(write_text(pieces, layers) for layers in choose_layers_apart(characters))]
     return "\n".join(texts)[:MOST_CHARACTERS]
 
 
@@ -154,7 +154,7 @@ def _read_elements(markup: str) -> tuple[list[Piece], Counter[Layer]]:
         if text := html.unescape(markup[start : tag.start() if tag else len(markup)]):
             layer = around[-1][1]
             pieces.append(Text(text, layer, takes_room=True))
-            characters[layer] += visible_length(text)
+            characters[layer] += count_visible(text)
         if tag:
             start = tag.end()
             pieces.append("\n" if BREAKS.match(tag[0]) else "")

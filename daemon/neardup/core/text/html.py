@@ -16,8 +16,8 @@ from selectolax.lexbor import LexborHTMLParser, LexborNode
 
 from neardup.core.css.generated_text import is_marker
 from neardup.core.css.native_rendering import render_natively
-from neardup.core.css.page_styles import style_sheets
-from neardup.core.css.pieces import visible_length
+from neardup.core.css.page_styles import find_style_sheets
+from neardup.core.css.pieces import count_visible
 from neardup.core.css.rendering import render
 from neardup.core.text.decoding import REPLACEMENT, NoStoryText, decode, is_plain, read_unparsed
 from neardup.core.text.extraction import Extraction
@@ -187,13 +187,13 @@ def _is_short(html: str | bytes) -> bool:
 
 
 def _is_nearly_empty(text: str) -> bool:
-    if len(text) >= 10 * LEAST_SHOWN or visible_length(text[: 2 * LEAST_SHOWN]) >= LEAST_SHOWN:
+    if len(text) >= 10 * LEAST_SHOWN or count_visible(text[: 2 * LEAST_SHOWN]) >= LEAST_SHOWN:
         return False
-    return visible_length(text) < LEAST_SHOWN
+    return count_visible(text) < LEAST_SHOWN
 
 
 def _render(root: LexborNode, story: Story, reason: str) -> Extracted:
-    if (found := render_natively(root, story.bodies, style_sheets(root))) is not None:
+    if (found := render_natively(root, story.bodies, find_style_sheets(root))) is not None:
         return Extracted(found.utf8, None, found.hidden, Rendering(reason, "native"), Characters(*found.counts))
     text, is_whole, hidden = render(root, story)
     return Extracted(text.encode(), None if is_whole else Limit.NESTING, hidden, Rendering(reason, "python"))

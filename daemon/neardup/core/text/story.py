@@ -12,12 +12,12 @@ from typing import NamedTuple
 import numpy as np
 from selectolax.lexbor import LexborHTMLParser, LexborNode
 
-from neardup.core.css.cascade import HINTS, value_of_hint
-from neardup.core.css.declarations import declarations
+from neardup.core.css.cascade import HINTS, read_hint
+from neardup.core.css.declarations import parse_declarations
 from neardup.core.css.elements import BLOCKS
 from neardup.core.css.generated_text import shows_text
 from neardup.core.css.order import DRAWN
-from neardup.core.css.page_styles import act_nowhere, act_on, style_sheets
+from neardup.core.css.page_styles import act_nowhere, act_on, find_style_sheets
 from neardup.core.native.page import (
     SHEETS,
     STYLE_AROUND,
@@ -117,7 +117,7 @@ def find_ancestors(bodies: Sequence[LexborNode]) -> dict[int, LexborNode]:
 def find_reason_to_render(root: LexborNode, story: Story, html: str | bytes) -> str | None:
     """Why the text of a story of the page `html` may not be what a browser shows; None if it is."""
     reason = _find_reason_in_elements(story) or _find_reason_in_attributes(story) or _find_reason_in_ancestors(story)
-    if reason is None and act_on(style_sheets(root), root, story.bodies, story.around, html):
+    if reason is None and act_on(find_style_sheets(root), root, story.bodies, story.around, html):
         return STYLE_SHEET
     return reason
 
@@ -149,7 +149,7 @@ def _find_reason_in_ancestors(story: Story) -> str | None:
         if attributes and (tag in ATTRIBUTED or not PECULIAR_ATTRIBUTES.isdisjoint(attributes)):
             style = attributes.get("style")
             others = {name: value for name, value in attributes.items() if name != "style"}
-            if name := "style" if style and declarations(style).acts_around else find_acting_attribute(others):
+            if name := "style" if style and parse_declarations(style).acts_around else find_acting_attribute(others):
                 return f"attribute {name}"
     return None
 
@@ -196,7 +196,7 @@ def _has_parts(node: LexborNode) -> bool:
 
 
 def _moves(node: LexborNode) -> bool:
-    return declarations(node.attributes.get("style") or "").moves
+    return parse_declarations(node.attributes.get("style") or "").moves
 
 
 def _holds_page(node: LexborNode) -> bool:
@@ -219,13 +219,13 @@ def _acts(name: str, value: str) -> bool:
     if name in ("alt", "value", "placeholder"):
         return len(value) > LONG_ATTRIBUTE
     if name in HINTS:
-        return declarations(f"{HINTS[name]}: {value_of_hint(value)}").acts
+        return parse_declarations(f"{HINTS[name]}: {read_hint(value)}").acts
     return name in HIDING
 
 
 def _does_style_act(style: str) -> bool:
     if (acts := STYLE_VERDICTS.get(style)) is None:
-        acts = declarations(style).acts or shows_text(style)
+        acts = parse_declarations(style).acts or shows_text(style)
         if len(STYLE_VERDICTS) == MOST_VERDICTS:
             STYLE_VERDICTS.clear()
         if len(style) <= LONGEST_STYLE:
@@ -250,14 +250,14 @@ def read_plain_story(root: LexborNode, bodies: Sequence[LexborNode], html: bytes
 
     def may_hide(kind: str, value: bytes) -> bool:
         if kind == SHEETS:
-            return not act_nowhere(style_sheets(root))
+            return not act_nowhere(find_style_sheets(root))
         if kind == STYLE_AROUND:
-            return declarations(value.decode()).acts_around
+            return parse_declarations(value.decode()).acts_around
         return find_acting_attribute({kind: value.decode()}) is not None
 
     story = read_story(root, bodies, len(html), RULES, may_hide)
     if not isinstance(story, StoryRead):
         return None
-    if story.has_acting_sheets and act_on(style_sheets(root), root, bodies, find_ancestors(bodies), html):
+    if story.has_acting_sheets and act_on(find_style_sheets(root), root, bodies, find_ancestors(bodies), html):
         return None
     return story

@@ -16,7 +16,7 @@ from itertools import chain, islice, product
 import numpy as np
 from redis import exceptions
 
-from neardup.core.candidates.banding import BAND_BITS, BANDS, Banding, FingerprintArrays, band_values, groups
+from neardup.core.candidates.banding import BAND_BITS, BANDS, Banding, FingerprintArrays, cut_band_values, divide_bands
 from neardup.index import packed_buckets
 from neardup.index.packed_buckets import Spool
 from neardup.index.positions import earliest, setting_record
@@ -92,12 +92,12 @@ class Documented(RedisIndex):
                 ids = _ids(members)
                 result.ids.update(ids[: banding.max_bucket])
                 if len(ids) > banding.max_bucket:
-                    result.capped[_intersection(probes[chunk[nth]], groups(banding.hamming)[group])] = len(ids)
+                    result.capped[_intersection(probes[chunk[nth]], divide_bands(banding.hamming)[group])] = len(ids)
         return earliest([applied, *map(position_of, (*replies[:parts], *replies[-parts:]))]), results
 
     def _sinter(self, banding: Banding, probes: Sequence[BandedFingerprint]) -> Command:
         keys = [key for probe in probes for key in self._band_keys(probe)]
-        return ("EVAL", SINTER_EACH, len(keys), *keys, *map(len, groups(banding.hamming)))
+        return ("EVAL", SINTER_EACH, len(keys), *keys, *map(len, divide_bands(banding.hamming)))
 
     def _commands(self, changes: Sequence[Change], languages: Sequence[Language]) -> Iterator[Command]:
         moves = [
@@ -199,14 +199,14 @@ class Documented(RedisIndex):
 
     def _band_keys(self, banded: BandedFingerprint) -> list[str]:
         name = self._names[banded.language]
-        return [f"{name}:{band}:{value}" for band, value in enumerate(band_values(banded.simhash))]
+        return [f"{name}:{band}:{value}" for band, value in enumerate(cut_band_values(banded.simhash))]
 
     def _hashes(self, language: Language) -> str:
         return f"simhashes:{self._names[language]}"
 
 
 def _intersection(banded: BandedFingerprint, bands: range) -> Bucket:
-    values = band_values(banded.simhash)
+    values = cut_band_values(banded.simhash)
     return Bucket(BucketKind.SIMHASH, banded.language, bands[0], tuple(int(values[band], 16) for band in bands))
 
 
