@@ -20,7 +20,7 @@ from enum import StrEnum
 from typing import Any, NamedTuple
 
 from neardup.errors import Conflict
-from neardup.ledger import AMONG, candidates, json_list, named_rows, names, now_ms, transaction, webhook_events
+from neardup.ledger import AMONG, json_list, named_rows, names, now_ms, transaction, webhook_events
 from neardup.records import DECIDING, ShownId, Verdict, rfc3339
 
 DAY_MS = 86_400_000
@@ -176,21 +176,16 @@ def read_original_text(db: sqlite3.Connection, number: int) -> str | None:
 
 
 def put_evidence(db: sqlite3.Connection, number: int, evidence: dict[str, Any] | None, note: str = "") -> None:
-    """Record the evidence of a complaint, or without it, in the note, why it cannot be made.
-
-    A copy of an original on record that no index brought up becomes a candidate, so that the next run flags it.
-    """
+    """Record the evidence of a complaint, or without it, in the note, why it cannot be made."""
     with transaction(db):
         if evidence is None:
             _log(db, number, Step.EVIDENCE_FAILED, None, note)
             return
-        story_id, original_id = db.execute(
-            "UPDATE complaints SET evidence = ? WHERE complaint_id = ? RETURNING story_id, original_id",
+        db.execute(
+            "UPDATE complaints SET evidence = ? WHERE complaint_id = ?",
             (json.dumps(evidence, ensure_ascii=False), number),
-        ).fetchone()
+        )
         _log(db, number, Step.EVIDENCE_MADE, None)
-        if original_id is not None and evidence["kind"] is not None:
-            candidates.put(db, story_id, original_id)
 
 
 # What is said of a complaint, and how it ends.
