@@ -19,6 +19,7 @@ from contextlib import (
     suppress,
 )
 from dataclasses import dataclass
+from datetime import timedelta
 from functools import partial
 from typing import TYPE_CHECKING
 
@@ -162,6 +163,7 @@ async def open_service_parts(config: Config) -> "AsyncIterator[ServiceParts]":
     from neardup.pipeline.index_sync import refuse_mismatch
     from neardup.pipeline.upkeep import Upkeep
     from neardup.query.submissions import Submissions
+    from neardup.serve.author_tokens import AuthorTokens
     from neardup.serve.service import ServiceParts
 
     async with open_app(config) as app, aclosing(open_readers(config)) as pool:
@@ -175,8 +177,10 @@ async def open_service_parts(config: Config) -> "AsyncIterator[ServiceParts]":
             max_bytes, languages = config.content.max_bytes, config.registry
             submissions = Submissions(checker, app.ledger, texts, config.detection, max_bytes, languages=languages)
             received = make_complaints(config, app.reader.do, app.ledger.do, pool, lambda: nullcontext(checker))
+            key, hours = config.serve.author_key, timedelta(hours=config.serve.author_token_hours)
+            author_tokens = None if key is None else AuthorTokens.open(key, hours)
             async with posting(config, app.ledger.do):
-                yield ServiceParts(config, checker, submissions, app.reader, pool, received)
+                yield ServiceParts(config, checker, submissions, app.reader, pool, received, author_tokens)
         finally:
             keeping_up.cancel()
             await asyncio.gather(keeping_up, return_exceptions=True)

@@ -16,6 +16,7 @@ from aiohttp.test_utils import TestServer
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from neardup.serve.messages import (
+    AuthorCopies,
     CheckAnswer,
     CompareAnswer,
     Complaint,
@@ -194,6 +195,9 @@ async def test_every_operation_has_its_call_in_both_clients() -> None:
         lambda client: client.permissions(author_id=7),
         lambda client: client.permission(2),
         lambda client: client.revoke_permission(2),
+        lambda client: client.author_token(3),
+        lambda client: client.author_copies("3", since="2026-01-01T00:00:00+05:30"),
+        lambda client: client.new_copies(since="2026-01-01T00:00:00Z"),
     ]
 
     def by_sync(url: str, call: Callable[[Any], Any]) -> None:
@@ -202,9 +206,8 @@ async def test_every_operation_has_its_call_in_both_clients() -> None:
 
     def sent(requests: list[web.Request]) -> list[tuple[str, str]]:
         paths = (request.raw_path.partition("?")[0].replace("/1", "/{id}") for request in requests)
-        return [
-            (request.method, path.replace("/2", "/{number}")) for request, path in zip(requests, paths, strict=True)
-        ]
+        named = (path.replace("/2", "/{number}").replace("/3", "/{author}") for path in paths)
+        return list(zip((request.method for request in requests), named, strict=True))
 
     async with scripted(*[(422, INVALID)] * 3 * len(calls)) as (url, received):
         for call in calls:
@@ -236,6 +239,7 @@ def test_the_results_are_typed() -> None:
         assert_type(client.put_draft(1, language="hi", text="एक", author_id=2), CheckAnswer)
         assert_type(client.draft(1), Draft)
         assert_type(client.complaint(1), Complaint)
+        assert_type(client.author_copies(1), AuthorCopies)
 
     async def use_async(client: neardup.AsyncClient) -> None:
         assert_type(await client.check(story_id=1, language="hi", text="एक", author_id=2), CheckAnswer)

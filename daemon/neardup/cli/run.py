@@ -240,8 +240,11 @@ def retry(config: "Config", *, keys: tuple[str, ...], reason: str | None, as_jso
 @command
 @click.option("--listen", metavar="HOST:PORT", help=f"Address to listen on.  [serve.listen, or {DEFAULT_LISTEN}]")
 @click.option("--new-token", "token_name", metavar="NAME", help="Add a token to serve.tokens, print it, and exit.")
+@click.option("--new-author-key", is_flag=True, help="Make the key of serve.author_key, and exit.")
 @click.option("--rights", metavar="LIST", help=f"Rights of the new token, from {','.join(Right)}.  [{Right.CHECK}]")
-def serve(config: "Config", listen: str | None, token_name: str | None, rights: str | None) -> None:
+def serve(
+    config: "Config", listen: str | None, token_name: str | None, rights: str | None, *, new_author_key: bool
+) -> None:
     """Serve the check before publication over HTTP, until SIGTERM."""
     from neardup.config.section import address
     from neardup.serve.tokens import new_token, rights_of
@@ -254,6 +257,13 @@ def serve(config: "Config", listen: str | None, token_name: str | None, rights: 
         return
     if rights is not None:
         raise Misuse("--rights: only --new-token takes it")
+    if new_author_key:
+        if config.serve.author_key is None:
+            raise Misuse("--new-author-key: name the file of the key first, as serve.author_key")
+        from neardup.serve.author_tokens import make_author_key
+
+        make_author_key(config.serve.author_key)
+        return
     try:
         listen_address = address(listen) if listen else config.serve.listen or DEFAULT_LISTEN
     except ValueError as error:

@@ -137,7 +137,7 @@ def _anchor_paths(config: Config, folder: Path) -> Config:
         reference=reference,
         meaning=meaning,
         ledger=replace(config.ledger, path=at(config.ledger.path)),
-        serve=replace(config.serve, tokens=at(config.serve.tokens)),
+        serve=replace(config.serve, tokens=at(config.serve.tokens), author_key=at(config.serve.author_key)),
         export=replace(config.export, path=at(target) if isinstance(target, Path) else target),
     )
 

@@ -10,7 +10,7 @@ from datetime import time, timedelta
 from ipaddress import ip_network
 from pathlib import Path
 from typing import Annotated, ClassVar, Literal
-from urllib.parse import urlsplit
+from urllib.parse import quote, urlsplit
 
 from msgspec import Meta, field
 
@@ -121,6 +121,12 @@ class Content(Section, frozen=True, kw_only=True):
     max_bytes: Annotated[
         int, Meta(gt=0, description="Of a page of more bytes only so many are read; its story is marked as truncated.")
     ] = 5_000_000
+
+    def link_to(self, language: str, listed: object) -> str | None:
+        """The address of the page with this id in the listing; None without a `link`."""
+        if self.link is None:
+            return None
+        return self.link.format(language=quote(language, safe=""), id=quote(str(listed), safe=""))
 
     def __post_init__(self) -> None:
         if urlsplit(self.url).scheme not in ("file", "s3", "texts"):
@@ -443,6 +449,16 @@ class Serve(Section, frozen=True, kw_only=True):
             "Without it the service answers every request, and listens on this machine only."
         ),
     ] = None
+    author_key: Annotated[
+        Path | None,
+        Meta(
+            description="File of the key that signs the tokens of [authors](serve.md#authors), made by "
+            "`neardup serve --new-author-key`. Without it there are none."
+        ),
+    ] = None
+    author_token_hours: Annotated[
+        int, Meta(gt=0, le=8_760, description="Hours after which a token of an author expires.")
+    ] = 24
     deadline_seconds: Annotated[
         float,
         Meta(gt=0, le=60, description="Seconds after which a check answers with what it has, marked as estimated."),

@@ -34,10 +34,15 @@ H = TypeVar("H", bound=Holder)
 M = TypeVar("M", bound=BaseModel)
 
 
+def bearer_token(request: web.Request) -> str:
+    """The token that a request brings; "" if it brings none."""
+    given = request.headers.get("Authorization", "")
+    return given.removeprefix(SCHEME) if given.startswith(SCHEME) else ""
+
+
 def holder_of_token(request: web.Request, holders: Sequence[H]) -> H:
     """The one of these holders whose token a request brings.  Raises Refused."""
-    given = request.headers.get("Authorization", "")
-    holder = find(holders, given.removeprefix(SCHEME)) if given.startswith(SCHEME) else None
+    holder = find(holders, bearer_token(request))
     if holder is None:
         raise Refused(UNAUTHENTICATED, "send the header `Authorization: Bearer TOKEN` with a valid token")
     return holder

@@ -10,7 +10,7 @@ A module holds a family of the tables that schema.sql defines:
 - what indexes are to apply: outbox, passages
 - pairs, from nominated to flagged: candidates, verification, active_verdicts, flags, clusters, similarities
 - what moderators see and decide: cases, case_queue, complaints, verdicts, authors, meaning_flags,
-  moderation_statistics, second_reviews
+  moderation_statistics, second_reviews; what authors see: author_copies
 - what the program did and measured: runs, script_health, self_checks
 - the file itself: files, schema, story_rows, lock, backup
 """

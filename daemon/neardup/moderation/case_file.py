@@ -13,7 +13,6 @@ from dataclasses import dataclass
 from functools import cache
 from importlib.resources import files
 from typing import Any
-from urllib.parse import quote
 
 from jinja2 import Environment, PackageLoader, StrictUndefined
 
@@ -243,13 +242,11 @@ def _fitting(passages: Sequence[FiledPassage]) -> int:
 
 def link_to(config: Config, language: str, story_id: int, shown: ShownId) -> str | None:
     """The address of a story on the platform, or of a work; None if the `link` of their `content` is not set."""
-    listed, content = str(shown), config.content
-    if is_work(story_id):
-        if config.reference is None:
-            return None
-        listed, content = listed.partition("/")[2], config.reference.content
-    link = content.link
-    return link and link.format(language=quote(language, safe=""), id=quote(listed, safe=""))
+    if not is_work(story_id):
+        return config.content.link_to(language, shown)
+    if config.reference is None:
+        return None
+    return config.reference.content.link_to(language, str(shown).partition("/")[2])
 
 
 # HTML, PDF, and the notice.

@@ -22,6 +22,7 @@ from neardup.errors import LedgerReplaced, Misuse, NeardupError
 from neardup.http.problems import (
     FORBIDDEN,
     INVALID,
+    UNAUTHENTICATED,
     UNAVAILABLE,
     Handler,
     ProblemType,
@@ -30,12 +31,20 @@ from neardup.http.problems import (
     answer_or_problem,
     route_of,
 )
-from neardup.http.requests import expect_json, holder_of_token, parse_json, refuse_other_machines, wrong_members
+from neardup.http.requests import (
+    bearer_token,
+    expect_json,
+    holder_of_token,
+    parse_json,
+    refuse_other_machines,
+    wrong_members,
+)
 from neardup.http.server import health_response, listening, metrics_response
 from neardup.http.tokens import is_loopback
+from neardup.serve.author_tokens import AUTHOR_PREFIX
 from neardup.serve.messages import Answer, StoryId, problem_of
 from neardup.serve.openapi import document
-from neardup.serve.operations import OPERATIONS, SUBJECTS, Operation
+from neardup.serve.operations import OPERATIONS, OTHER_AUTHORS_TOKEN, SUBJECTS, Operation
 from neardup.serve.service import LATE_SECONDS, SERVICE, Deadline, Lane, Service
 from neardup.serve.tokens import Right
 from neardup.telemetry.log import load_structlog, log
@@ -105,7 +114,7 @@ def endpoint(operation: Operation) -> Handler:
     async def handle(request: web.Request) -> web.Response:
         service = request.app[SERVICE]
         deadline = Deadline(service.section.deadline_seconds)
-        authorize(request, operation.right)
+        _authorize_for(request, operation)
         subject, query = _subject(request, operation), _query(request, operation)
         received = b""
         if operation.request is not None:
@@ -141,7 +150,21 @@ def authorize(request: web.Request, right: Right | None) -> None:
         raise Refused(FORBIDDEN, f"the token {token.name} does not have the right {right}")
 
 
-def _subject(request: web.Request, operation: Operation) -> StoryId | int | None:
+def _authorize_for(request: web.Request, operation: Operation) -> None:
+    """Let a request pass by a token with the operation's right, or by the author's own.  Raises Refused."""
+    brought = bearer_token(request)
+    if not (operation.admits_author and brought.startswith(AUTHOR_PREFIX)):
+        authorize(request, operation.right)
+        return
+    signed = request.app[SERVICE].parts.author_tokens
+    if signed is None:
+        raise Refused(UNAUTHENTICATED, "no key signs the tokens of authors")
+    request[TOKEN_NAME] = "author"
+    if signed.author_of(brought) != _subject(request, operation):
+        raise Refused(OTHER_AUTHORS_TOKEN, "the token is not that of this author")
+
+
+def _subject(request: web.Request, operation: Operation) -> StoryId | int | str | None:
     """What the path names.  Raises Refused."""
     if (name := operation.subject) is None:
         return None

@@ -32,10 +32,13 @@ from yarl import URL
 from neardup.errors import NeardupError
 from neardup.serve import messages
 from neardup.serve.messages import (
+    AuthorCopies,
+    AuthorToken,
     CheckAnswer,
     CompareAnswer,
     Complaint,
     ComplaintsAnswer,
+    Digest,
     DiscardedDraft,
     Draft,
     Forgotten,
@@ -57,6 +60,7 @@ DEADLINE_SECONDS = 30.0
 ATTEMPTS = 4
 FIRST_WAIT_SECONDS, LONGEST_WAIT_SECONDS = 0.1, 2.0  # before an attempt, where the service names no time
 LISTED_ID: TypeAdapter[int | str] = TypeAdapter(messages.ListedId)
+AUTHOR_ID: TypeAdapter[str] = TypeAdapter(messages.AuthorId)
 log = logging.getLogger("neardup.client")
 
 
@@ -267,6 +271,22 @@ class AsyncClient:
         """Revoke a permission."""
         return await self._send("DELETE", f"/v1/permissions/{_number(permission_id)}", None, Permission)
 
+    async def author_token(self, author_id: int | str) -> AuthorToken:
+        """Make a token by which an author reads the copies of the own stories."""
+        return await self._send("POST", f"{_author_path(author_id)}/token", None, AuthorToken)
+
+    async def author_copies(
+        self, author_id: int | str, *, since: str | None = None, before: int | None = None, limit: int = 50
+    ) -> AuthorCopies:
+        """The stories by others that hold text of an author's stories, the latest flag first."""
+        query = _query(messages.CopiesQuery, {"since": since, "before": before, "limit": limit})
+        return await self._send("GET", f"{_author_path(author_id)}/copies?{query}", None, AuthorCopies)
+
+    async def new_copies(self, *, since: str, after: str | None = None, limit: int = 100) -> Digest:
+        """The new copies since a time (RFC 3339), by the author whose text they hold."""
+        query = _query(messages.DigestQuery, {"since": since, "after": after, "limit": limit})
+        return await self._send("GET", f"/v1/authors/copies?{query}", None, Digest)
+
     async def close(self) -> None:
         """Close the connections."""
         if self._session is not None:
@@ -358,6 +378,16 @@ def _path_of(story_id: int | str, collection: str = "stories") -> str:
     except ValidationError as error:
         raise InvalidArgument(f"story_id: {_in_words(error)}") from None
     return f"/v1/{collection}/{quote(str(listed), safe='', errors='replace')}"
+
+
+def _author_path(author_id: int | str) -> str:
+    try:
+        listed = AUTHOR_ID.validate_python(author_id)
+    except ValidationError as error:
+        raise InvalidArgument(f"author_id: {_in_words(error)}") from None
+    if not listed:
+        raise InvalidArgument("author_id: is empty")
+    return f"/v1/authors/{quote(listed, safe='', errors='replace')}"
 
 
 def _number(number: int) -> int:
@@ -504,6 +534,20 @@ class Client:
     def revoke_permission(self, permission_id: int) -> Permission:
         """Revoke a permission."""
         return self._run(self._open.revoke_permission(permission_id))
+
+    def author_token(self, author_id: int | str) -> AuthorToken:
+        """Make a token by which an author reads the copies of the own stories."""
+        return self._run(self._open.author_token(author_id))
+
+    def author_copies(
+        self, author_id: int | str, *, since: str | None = None, before: int | None = None, limit: int = 50
+    ) -> AuthorCopies:
+        """The stories by others that hold text of an author's stories, the latest flag first."""
+        return self._run(self._open.author_copies(author_id, since=since, before=before, limit=limit))
+
+    def new_copies(self, *, since: str, after: str | None = None, limit: int = 100) -> Digest:
+        """The new copies since a time (RFC 3339), by the author whose text they hold."""
+        return self._run(self._open.new_copies(since=since, after=after, limit=limit))
 
     def close(self) -> None:
         """Close the connections, and cancel the calls under way."""

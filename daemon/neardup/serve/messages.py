@@ -236,6 +236,26 @@ class PermissionsQuery(BaseModel):
     limit: int = Field(default=50, ge=1, le=200, description="How many at most.")
 
 
+class CopiesQuery(BaseModel):
+    """Which copies of an author's stories to list."""
+
+    model_config = ConfigDict(frozen=True, extra="forbid")
+
+    since: Time | None = Field(default=None, description="Only copies flagged at or after this RFC 3339 time.")
+    before: int | None = Field(default=None, ge=0, le=MAX_ID, description="The `next` of the page before.")
+    limit: int = Field(default=50, ge=1, le=200, description="How many at most.")
+
+
+class DigestQuery(BaseModel):
+    """Which new copies to list, by author."""
+
+    model_config = ConfigDict(frozen=True, extra="forbid")
+
+    since: Time = Field(description="Only copies flagged at or after this RFC 3339 time.")
+    after: str | None = Field(default=None, description="The `next` of the page before.")
+    limit: int = Field(default=100, ge=1, le=500, description="How many authors at most.")
+
+
 # What the service answers.
 
 
@@ -413,6 +433,53 @@ class CompareAnswer(Answer):
     spans_b: list[tuple[int, int]]
     passages: list[CopiedPassage] = Field(description="The runs of equal words in these spans, the longest first.")
     took_ms: float
+
+
+class AuthorToken(Answer):
+    """A token by which an author reads where copies of the own stories stand."""
+
+    author_id: str
+    token: str
+    expires_at: str
+
+
+class AuthorCopy(Answer):
+    """A story by another author that holds text of one of the author's stories."""
+
+    own_story_id: ShownId
+    own_title: str
+    story_id: ShownId
+    title: str
+    link: str | None = Field(description="Its address on the platform, by `content.link`.")
+    published_at: str | None
+    kind: str
+    similarity: float = Field(description=SIMILARITY)
+    status: str = Field(description="`open`, `permitted`, or the verdict of a moderator.")
+    flagged_at: str = Field(description="Since when the copy is known.")
+    is_later: bool = Field(description="Whether it is known to have been published after the author's story.")
+
+
+class AuthorCopies(Answer):
+    """The copies of an author's stories, the latest flag first; `next` is for the next page, null on the last one."""
+
+    author_id: str
+    copies: list[AuthorCopy]
+    next: int | None
+
+
+class AuthorNews(Answer):
+    """The new copies of an author's stories: how many, and the latest of them."""
+
+    author_id: str
+    total: int
+    copies: list[AuthorCopy]
+
+
+class Digest(Answer):
+    """The authors with new copies; `next` is for the next page, null on the last one."""
+
+    authors: list[AuthorNews]
+    next: str | None
 
 
 class Thresholds(Answer):

@@ -36,6 +36,13 @@ SUBJECTS = {
         "description": "The story's id in the listing: an integer, or a name.",
         "schema": {"type": "string", "minLength": 1, "maxLength": LONGEST_NAME},
     },
+    "author": {
+        "name": "author",
+        "in": "path",
+        "required": True,
+        "description": "The author's id: an integer, or a text.",
+        "schema": {"type": "string", "minLength": 1},
+    },
     "number": {
         "name": "number",
         "in": "path",
@@ -79,10 +86,11 @@ def document() -> dict[str, Any]:
 
 
 def _describe_operation(operation: Operation) -> dict[str, Any]:
+    of_author = ", or the token of the author" if operation.admits_author else ""
     described: dict[str, Any] = {
         "operationId": operation.work.__name__,
         "summary": operation.summary,
-        "description": f"Takes a token with the right `{operation.right}`, if the service has tokens.",
+        "description": f"Takes a token with the right `{operation.right}`{of_author}, if the service has tokens.",
         "security": [{}, {"token": []}],
         "parameters": [*_parameters_of(operation), REQUEST_ID],
         "responses": {"200": _content("The answer", "application/json", operation.answer.__name__)},
@@ -101,8 +109,8 @@ def _parameters_of(operation: Operation) -> Iterator[dict[str, Any]]:
         yield SUBJECTS[operation.subject]
     if operation.query is not None:
         for name, schema in operation.query.model_json_schema()["properties"].items():
-            described = schema.pop("description")
-            yield {"name": name, "in": "query", "required": False, "description": described, "schema": schema}
+            described, is_required = schema.pop("description"), operation.query.model_fields[name].is_required()
+            yield {"name": name, "in": "query", "required": is_required, "description": described, "schema": schema}
 
 
 def _problems_of(operation: Operation) -> dict[int, list[ProblemType]]:

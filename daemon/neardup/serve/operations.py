@@ -16,7 +16,17 @@ from neardup import errors
 from neardup.core.page import Unreadable, prepare
 from neardup.core.verify.text import Text
 from neardup.http.problems import INVALID, TOO_LARGE, ProblemType, Refused, WrongMember
-from neardup.ledger import complaints, drafts, flags, now_ms, permissions, similarities, snapshot, stories
+from neardup.ledger import (
+    author_copies,
+    complaints,
+    drafts,
+    flags,
+    now_ms,
+    permissions,
+    similarities,
+    snapshot,
+    stories,
+)
 from neardup.ledger.complaints import Closed, Complaint
 from neardup.ledger.flags import JOINING, Selection, earlier_of
 from neardup.ledger.permissions import Grant, PermissionFilter, PermissionRefused, Refusal
@@ -29,7 +39,12 @@ from neardup.query.evidence import LoadedStory, find_evidence, thresholds_of
 from neardup.query.proof import prove
 from neardup.records import Limit, Mark, MarkReason, Skip, Spans, rfc3339, shown_id
 from neardup.serve import messages
+from neardup.serve.author_tokens import EXPIRED_TOKEN
 from neardup.serve.messages import (
+    AuthorCopies,
+    AuthorCopy,
+    AuthorNews,
+    AuthorToken,
     BatchAnswer,
     BatchRequest,
     CheckAnswer,
@@ -42,6 +57,9 @@ from neardup.serve.messages import (
     ComplaintsAnswer,
     ComplaintsQuery,
     CopiedPassage,
+    CopiesQuery,
+    Digest,
+    DigestQuery,
     DiscardedDraft,
     Draft,
     DraftRequest,
@@ -90,9 +108,12 @@ OF_COMPLAINTS = {
     Why.TOO_LARGE: TOO_LARGE,
     Why.INVALID: INVALID,
 }
+NO_AUTHOR_KEY = ProblemType("no-author-key", 404, "No key signs the tokens of authors")
+OTHER_AUTHORS_TOKEN = ProblemType("other-authors-token", 403, "The token is that of another author")
 MAX_NUMBER = 2**63 - 1
 UNKNOWN_PERMISSION = ProblemType("unknown-permission", 404, "There is no such permission")
 NOT_ENTERED = ProblemType("permission-refused", 409, "The permission is not entered, or not revoked")
+MOST_NEWS = 20  # copies of an author in a digest
 T = TypeVar("T")
 V = TypeVar("V")
 AT_ONCE = 2  # stories of a batch
@@ -569,7 +590,78 @@ def _permission(row: Mapping[str, Any]) -> messages.Permission:
     return messages.Permission.model_validate(dict(row) | times)
 
 
+# Copies of an author's stories.
+
+
+async def make_author_token(parts: ServiceParts, author_id: str, _: Deadline) -> AuthorToken:
+    """POST /v1/authors/{author}/token.  Raises Refused without a key."""
+    if parts.author_tokens is None:
+        raise Refused(NO_AUTHOR_KEY, "name a key as serve.author_key")
+    token, expires_at = parts.author_tokens.make(author_id, now_ms())
+    return AuthorToken(author_id=author_id, token=token, expires_at=rfc3339(expires_at))
+
+
+async def author_copies_of(parts: ServiceParts, author_id: str, query: CopiesQuery, _: Deadline) -> AuthorCopies:
+    """GET /v1/authors/{author}/copies."""
+    since = 0 if query.since is None else parse_time(query.since)
+    found = await parts.reader.do(
+        _in_snapshot, author_copies.list_copies, author_id, since, query.before, query.limit + 1
+    )
+    shown = found[: query.limit]
+    return AuthorCopies(
+        author_id=author_id,
+        copies=[_author_copy(parts, copy) for copy in shown],
+        next=shown[-1].flag_id if len(found) > query.limit else None,
+    )
+
+
+async def new_copies(parts: ServiceParts, query: DigestQuery, _: Deadline) -> Digest:
+    """GET /v1/authors/copies."""
+    found = await parts.reader.do(
+        _in_snapshot, author_copies.list_news, parse_time(query.since), query.after, query.limit + 1, MOST_NEWS
+    )
+    shown = found[: query.limit]
+    return Digest(
+        authors=[
+            AuthorNews(
+                author_id=news.author_id, total=news.total, copies=[_author_copy(parts, copy) for copy in news.copies]
+            )
+            for news in shown
+        ],
+        next=shown[-1].author_id if len(found) > query.limit else None,
+    )
+
+
+def _in_snapshot(db: sqlite3.Connection, work: Callable[..., list[T]], *arguments: object) -> list[T]:
+    with snapshot(db):
+        return work(db, *arguments)
+
+
+def _author_copy(parts: ServiceParts, copy: author_copies.AuthorCopy) -> AuthorCopy:
+    """A copy as its author may see it: without moderators and their notes."""
+    return AuthorCopy(
+        own_story_id=copy.own,
+        own_title=copy.own_title,
+        story_id=copy.other,
+        title=copy.title,
+        link=parts.config.content.link_to(copy.language, copy.other),
+        published_at=rfc3339(copy.published_at),
+        kind=copy.kind,
+        similarity=copy.similarity,
+        status=copy.status,
+        flagged_at=rfc3339(copy.flagged_at),
+        is_later=copy.is_later,
+    )
+
+
 # The table.
+
+
+def author_of(text: str) -> str:
+    """The id of an author in a path.  Raises ValueError."""
+    if not (found := printable(text)):
+        raise ValueError("is empty")
+    return found
 
 
 def number_of(text: str) -> int:
@@ -580,7 +672,11 @@ def number_of(text: str) -> int:
 
 
 # What a path may name, by its placeholder: how it is read, and how it is described.
-SUBJECTS: dict[str, Callable[[str], StoryId | int]] = {"id": story_id_of, "number": number_of}
+SUBJECTS: dict[str, Callable[[str], StoryId | int | str]] = {
+    "id": story_id_of,
+    "number": number_of,
+    "author": author_of,
+}
 
 
 @dataclass(frozen=True, slots=True)
@@ -589,6 +685,7 @@ class Operation:
 
     `lane` is "by size" where the size of the body decides it.  `problems` are those that concern the story;
     every operation may end in the others.  One that `writes` a story waits for those on it that came before.  One that
+    `admits_author` takes the token of the author whom its path names in place of one with the right, and one that
     `names_caller` is given the name of the token after the body.
     """
 
@@ -604,6 +701,7 @@ class Operation:
     writes: bool = False
     query: type[BaseModel] | None = None
     names_caller: bool = False
+    admits_author: bool = False
 
     @property
     def subject(self) -> str | None:
@@ -613,7 +711,7 @@ class Operation:
     def begin(
         self,
         parts: ServiceParts,
-        subject: StoryId | int | None,
+        subject: StoryId | int | str | None,
         query: Any,
         body: Any,
         deadline: Deadline,
@@ -848,5 +946,37 @@ OPERATIONS = (
         revoke_permission,
         problems=(UNKNOWN_PERMISSION, NOT_ENTERED),
         names_caller=True,
+    ),
+    Operation(
+        "POST",
+        "/v1/authors/{author}/token",
+        "Make a token by which an author reads the copies of the own stories, until it expires",
+        Right.AUTHORS,
+        None,
+        messages.AuthorToken,
+        make_author_token,
+        problems=(NO_AUTHOR_KEY,),
+    ),
+    Operation(
+        "GET",
+        "/v1/authors/{author}/copies",
+        "List the stories by others that hold text of an author's stories, the latest flag first",
+        Right.AUTHORS,
+        None,
+        messages.AuthorCopies,
+        author_copies_of,
+        problems=(EXPIRED_TOKEN, OTHER_AUTHORS_TOKEN),
+        query=messages.CopiesQuery,
+        admits_author=True,
+    ),
+    Operation(
+        "GET",
+        "/v1/authors/copies",
+        "List the new copies since a time, by the author whose text they hold",
+        Right.AUTHORS,
+        None,
+        messages.Digest,
+        new_copies,
+        query=messages.DigestQuery,
     ),
 )

@@ -26,6 +26,7 @@ from neardup.pages.reader_pool import ReaderPool
 from neardup.query.check import Checker
 from neardup.query.complaints import Complaints
 from neardup.query.submissions import Submissions
+from neardup.serve.author_tokens import AuthorTokens
 from neardup.serve.tokens import Token
 from neardup.telemetry.log import log, logging_phase
 from neardup.telemetry.metrics import QUEUE_DEPTH, RETRIES
@@ -40,7 +41,10 @@ LONG_SLOTS = 1  # a novel occupies a core for seconds
 
 @dataclass(frozen=True, slots=True)
 class ServiceParts:
-    """The open parts of the HTTP service; `reader` is a read-only connection to the ledger."""
+    """The open parts of the HTTP service; `reader` is a read-only connection to the ledger.
+
+    Without `author_tokens` no key signs tokens of authors.
+    """
 
     config: Config
     checker: Checker
@@ -48,6 +52,7 @@ class ServiceParts:
     reader: Ledger
     pool: ReaderPool
     complaints: Complaints
+    author_tokens: AuthorTokens | None = None
 
 
 class Deadline:

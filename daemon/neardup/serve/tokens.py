@@ -19,6 +19,7 @@ class Right(StrEnum):
     CHECK = "check"  # check and compare texts, and read what is on record
     STORE = "store"
     FORGET = "forget"
+    AUTHORS = "authors"  # make tokens for authors, and read what authors may read
     COMPLAIN = "complain"  # make complaints, read them, and answer to them
     PERMIT = "permit"  # enter and revoke permissions
 

@@ -1,0 +1,85 @@
+"""The tokens of authors: each permits to read what concerns the stories of one author, until it expires.
+
+A token is signed with a key of the service by itsdangerous (HMAC with SHA-256), together with its time; the service
+keeps none of them.
+"""
+
+import hashlib
+import os
+import secrets
+import stat
+from datetime import timedelta
+from pathlib import Path
+from typing import NamedTuple, Self
+
+from itsdangerous import BadSignature, SignatureExpired, URLSafeTimedSerializer
+
+from neardup.errors import Misuse
+from neardup.http.problems import UNAUTHENTICATED, ProblemType, Refused
+from neardup.http.tokens import PREFIX
+
+KEY = "serve.author_key"
+AUTHOR_PREFIX = f"{PREFIX}author_"
+SHORTEST_KEY = 32  # characters
+EXPIRED_TOKEN = ProblemType("expired-token", 401, "The token of the author has expired")
+
+
+class AuthorToken(NamedTuple):
+    """A token of an author, and when it expires, in milliseconds."""
+
+    token: str
+    expires_at: int
+
+
+class AuthorTokens:
+    """Signs and reads the tokens of authors."""
+
+    def __init__(self, key: str, lasts: timedelta) -> None:
+        self._lasts = lasts
+        options = {"key_derivation": "hmac", "digest_method": hashlib.sha256}
+        self._signer = URLSafeTimedSerializer(key, salt="neardup author", signer_kwargs=options)
+
+    @classmethod
+    def open(cls, path: Path, lasts: timedelta) -> Self:
+        """With the key of a file.  Raises Misuse if there is none that only its owner and group can read."""
+        try:
+            key, mode = path.read_text(encoding="ascii").strip(), path.stat().st_mode
+        except OSError as error:
+            raise Misuse(f"{KEY}: cannot read {path}: {error.strerror}") from error
+        except UnicodeDecodeError:
+            key, mode = "", 0
+        if len(key) < SHORTEST_KEY:
+            raise Misuse(f"{KEY}: {path} is no key that `neardup serve --new-author-key` made")
+        if mode & stat.S_IROTH:
+            raise Misuse(f"{KEY}: every user can read {path}: chmod o-r, or make a new key")
+        return cls(key, lasts)
+
+    def make(self, author_id: str, now: int) -> AuthorToken:
+        """A token for an author, at a time in milliseconds."""
+        signed = self._signer.dumps({"author": author_id})
+        assert isinstance(signed, str)
+        return AuthorToken(f"{AUTHOR_PREFIX}{signed}", now + round(1000 * self._lasts.total_seconds()))
+
+    def author_of(self, token: str) -> str:
+        """The author of a token.  Raises Refused for one that has expired, or that this key has not signed."""
+        try:
+            signed = self._signer.loads(token.removeprefix(AUTHOR_PREFIX), max_age=round(self._lasts.total_seconds()))
+            return str(signed["author"])
+        except SignatureExpired:
+            raise Refused(EXPIRED_TOKEN, "the token has expired: the platform makes a new one") from None
+        except (BadSignature, KeyError, TypeError):
+            raise Refused(UNAUTHENTICATED, "the token is not signed with the key of this service") from None
+
+
+def make_author_key(path: Path) -> None:
+    """Write a new key to a file that only its owner can read.
+
+    Raises Misuse if there is such a file, or it cannot be written.
+    """
+    try:
+        with os.fdopen(os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o600), "w") as file:
+            file.write(f"{secrets.token_urlsafe(32)}\n")
+    except FileExistsError:
+        raise Misuse(f"{KEY}: {path} exists, and a new key ends every token: remove it first") from None
+    except OSError as error:
+        raise Misuse(f"{KEY}: cannot write {path}: {error.strerror}") from error
