@@ -10,7 +10,12 @@ from neardup.core.candidates.banding import MAX_SIGNATURE_BANDS, Banding, divide
 from neardup.core.fingerprint.minhash import ROWS
 from neardup.records import MIN_BLOCK, Language
 
-GLOBAL = ("common_passage", "same_author", "copy_similarity")  # keys of [detection] that no language has of its own
+GLOBAL = (
+    "common_passage",
+    "same_author",
+    "copy_similarity",
+    "remember_removed_days",
+)  # keys of [detection] that no language has of its own
 
 
 class Thresholds(Section, frozen=True, kw_only=True):
@@ -115,6 +120,15 @@ class Detection(Thresholds, frozen=True, kw_only=True):
             "whatever the share.",
         ),
     ] = 0.5
+    remember_removed_days: Annotated[
+        int,
+        Meta(
+            ge=0,
+            le=36_500,
+            description="For so many days the fingerprint of a text that was removed while a verdict called it "
+            "plagiarism is kept, without the text, to know it again under another account. 0 keeps none.",
+        ),
+    ] = 365
     languages: Annotated[
         dict[Language, Thresholds],
         Meta(description="Thresholds by language; a key that is left out has the value of [detection]."),

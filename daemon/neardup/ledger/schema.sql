@@ -203,6 +203,49 @@ CREATE TRIGGER authors AFTER UPDATE OF author_id ON stories WHEN old.author_id I
     UPDATE marks SET author_id = new.author_id WHERE story_id = new.id;
 END;
 
+-- What is remembered of texts that were removed while a verdict called them plagiarism, see neardup.ledger.removed_texts.
+-- `verdict_id` is the latest such verdict; `sources` and `victims` are JSON arrays of the stories that were copied, and of
+-- their authors.
+CREATE TABLE removed_texts (
+    story_id INTEGER PRIMARY KEY,
+    language INTEGER NOT NULL,
+    text_hash BLOB NOT NULL,
+    simhash BLOB NOT NULL,
+    signature BLOB,
+    words INTEGER NOT NULL,
+    shingles INTEGER NOT NULL,
+    author NOT NULL,
+    published_at INTEGER,
+    removed_at INTEGER NOT NULL,
+    verdict_id INTEGER NOT NULL,
+    sources TEXT NOT NULL,
+    victims TEXT NOT NULL
+);
+CREATE INDEX removed_texts_author ON removed_texts (author);
+
+-- The versions of stories, by number, whose texts match such a text.
+CREATE TABLE returned_texts (
+    number INTEGER NOT NULL,
+    removed_id INTEGER NOT NULL,
+    kind TEXT NOT NULL,
+    similarity REAL NOT NULL,
+    PRIMARY KEY (number, removed_id)
+) WITHOUT ROWID;
+CREATE INDEX returned_texts_removed ON returned_texts (removed_id);
+
+-- Those that count: the verdict was not undone, the removed text did not come back under its own id, and the story is
+-- neither one that was copied, nor by its author, nor known to be published before the removed one.
+CREATE VIEW returned_stories AS
+    SELECT s.id AS story_id, s.author_id AS author, r.story_id AS removed_id, r.author AS removed_author, r.removed_at,
+        m.kind, m.similarity
+    FROM returned_texts m CROSS JOIN stories s ON s.number = m.number CROSS JOIN removed_texts r ON r.story_id = m.removed_id
+    WHERE s.id >= 0 AND (s.published_at < r.published_at) IS NOT TRUE
+        AND NOT EXISTS (SELECT 1 FROM stories x WHERE x.id = r.story_id)
+        AND NOT EXISTS (SELECT 1 FROM json_each(r.sources) WHERE value = s.id)
+        AND NOT EXISTS (SELECT 1 FROM json_each(r.victims) WHERE value = s.author_id)
+        AND (NOT EXISTS (SELECT 1 FROM verdicts v WHERE v.verdict_id = r.verdict_id) -- erased with its story
+            OR EXISTS (SELECT 1 FROM active_verdicts v WHERE v.verdict_id = r.verdict_id AND v.verdict = 'plagiarism'));
+
 -- Who may use whose text, see neardup.ledger.permissions.  `granted_by` is the author who permits it: all texts, or the one
 -- that `story_id` names; a `catalogue` permits its works.  `granted_to` is an author, NULL for everyone.  `in_force` says whether
 -- it applied when `permissions.refresh` last looked: at or after `since`, before `until`, and not revoked.

@@ -31,6 +31,7 @@ from neardup.ledger import (
     outbox,
     passages,
     permissions,
+    removed_texts,
     similarities,
     transaction,
     verdicts,
@@ -40,7 +41,7 @@ from neardup.ledger import (
     works,
 )
 from neardup.ledger.passages import NONE_FOUND, FoundCommon, forget_examples
-from neardup.ledger.runs import put, put_checkpoint
+from neardup.ledger.runs import get, put, put_checkpoint
 from neardup.ledger.story_rows import pack_etag, pack_id, unpack_etag
 from neardup.records import BandedFingerprint, Checkpoint, Skip, Skipped, StoredVersion
 
@@ -198,6 +199,7 @@ def forget(db: sqlite3.Connection, story_id: int, *, known_only: bool = False) -
         row = db.execute("SELECT path FROM stories WHERE id = ?", (story_id,)).fetchone()
         known = _erase(db, [story_id]) > 0
         permissions.forget(db, story_id)
+        removed_texts.forget(db, story_id)
         if known or not known_only:
             record_forgotten(db, story_id)
     return Removed(known, row and row[0])
@@ -231,6 +233,7 @@ def _erase(db: sqlite3.Connection, ids: Collection[int]) -> int:
 
 def _remove(db: sqlite3.Connection, ids: Sequence[int]) -> int:
     """Remove stories; returns how many there were."""
+    removed_texts.remember(db, ids, now_ms())
     keep_known_since(db, ids)
     gone = _leave(db, ids)
     outbox.record_removals(db, list(zip(outbox.take_numbers(db, len(gone)), gone, strict=True)))
@@ -278,6 +281,8 @@ def remove_all(db: sqlite3.Connection, version: str, extraction: str) -> None:
         passages.note_common_change(db)
         db.execute("UPDATE languages SET stories = 0")
         db.execute("DELETE FROM meta WHERE key IN ('checkpoint', 'watermark')")
+        if get(db, "fingerprint_version") != version:
+            db.execute("DELETE FROM removed_texts")  # texts that nothing can be compared with any more
         put(db, "fingerprint_version", version)
         put(db, "refingerprinting", f"{version} {extraction}")
         outbox.take_numbers(db, 1)  # a number without a change: an index that was not cleared is recognised as behind

@@ -17,7 +17,7 @@ from neardup.core.languages import Languages
 from neardup.errors import Fatal, Misuse
 from neardup.index.passages.index import PassageIndex
 from neardup.index.protocol import Index
-from neardup.ledger import Ledger, candidates, now_ms, outbox, runs, stories, works
+from neardup.ledger import Ledger, candidates, now_ms, outbox, removed_texts, runs, stories, works
 from neardup.ledger.languages import stories_by_language
 from neardup.nomination.common_passages import count_again
 from neardup.pages.fork_server import start_server
@@ -35,7 +35,7 @@ from neardup.pipeline.run_lifecycle import unless_stopped
 from neardup.pipeline.stages import Pipeline
 from neardup.pipeline.submitted_pages import remove_unused
 from neardup.pipeline.summary import RunSummary
-from neardup.pipeline.upkeep import select_again, settle_all
+from neardup.pipeline.upkeep import find_returned, select_again, settle_all
 from neardup.pipeline.verifier import NewFlags, Verifier
 from neardup.pipeline.worker import Jobs, Worker, is_nearly_nothing_read, keep_examples, read_known, refuse_unreadable
 from neardup.pipeline.writer import BatchLookup, Writer
@@ -253,6 +253,7 @@ class Run:
             async with quarantine, writer, asyncio.TaskGroup() as group:
                 group.create_task(verifier.run(), name="verifier")
                 gauges = group.create_task(keep_gauges(parts.ledger, parts.index, parts.passages), name="gauges")
+                await parts.ledger.do(removed_texts.keep_for, parts.detection.remember_removed_days, now_ms())
                 if isinstance(source, Folder):
                     await self._remove_gone(await source.find())
                 ended = await pipeline.run(self._jobs(source))
@@ -277,6 +278,8 @@ class Run:
                 self._enter("verifying", await parts.ledger.do(candidates.pending_count))
                 verifier.finish()
                 gauges.cancel()
+        if ended:
+            await find_returned(parts.ledger, parts.detection)
         await parts.ledger.do(outbox.prune_changes, KEEP_CHANGES)
         await parts.ledger.do(remove_unused, parts.ledger.path)
         return ended

@@ -323,6 +323,15 @@ class CheckAnswer(Answer):
     took_ms: float
 
 
+class RemovedMatch(Answer):
+    """A text that was removed from an author with the verdict plagiarism, and that a later story matches."""
+
+    author_id: str
+    removed_at: str
+    kind: str
+    similarity: float = Field(description="Estimated, 0 to 1: the text is gone.")
+
+
 class Stored(Answer):
     """A story as it is on record."""
 
@@ -336,6 +345,9 @@ class Stored(Answer):
     copied_words: int = Field(description="Words that stand in earlier stories by others.")
     similarity: float = Field(description="Their share of the words, 0 to 1.")
     hidden: bool = Field(description="Whether moderators ask to hide it until they have decided it.")
+    removed_matches: list[RemovedMatch] = Field(
+        default_factory=list, description="What it matches of the texts that were removed with the verdict plagiarism."
+    )
 
 
 class ProvedText(Answer):

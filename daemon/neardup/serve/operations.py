@@ -23,6 +23,7 @@ from neardup.ledger import (
     flags,
     now_ms,
     permissions,
+    removed_texts,
     similarities,
     snapshot,
     stories,
@@ -74,6 +75,7 @@ from neardup.serve.messages import (
     ProofAnswer,
     PutRequest,
     RecordedMatch,
+    RemovedMatch,
     Scores,
     Span,
     Stored,
@@ -381,6 +383,15 @@ async def story_of(parts: ServiceParts, story_id: StoryId, _: Deadline) -> Store
         copied_words=found.copied_words,
         similarity=found.similarity,
         hidden=found.is_hidden,
+        removed_matches=[
+            RemovedMatch(
+                author_id=match["removed_author"],
+                removed_at=rfc3339(match["removed_at"]),
+                kind=match["kind"],
+                similarity=match["similarity"],
+            )
+            for match in await parts.reader.do(removed_texts.of_stories, [story_id.number])
+        ],
     )
 
 

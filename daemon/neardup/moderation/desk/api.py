@@ -31,7 +31,7 @@ from pydantic import AfterValidator, BaseModel, ConfigDict, Field
 
 from neardup.http.problems import UNAUTHENTICATED, ProblemType, Refused
 from neardup.http.requests import BODY_SECONDS, expect_json, holder_of_token, parse_json, read_body
-from neardup.ledger import authors, case_queue, cases, flags, meaning_flags, names, verdicts
+from neardup.ledger import authors, case_queue, cases, flags, meaning_flags, names, removed_texts, verdicts
 from neardup.ledger.case_queue import Counts
 from neardup.ledger.cases import Lease
 from neardup.ledger.marks import of_stories
@@ -85,6 +85,7 @@ def case_object(db: sqlite3.Connection, case_id: int) -> Json | None:
         "seen": verdicts.state(db, found.open),
         "decided_seen": verdicts.state(db, found.decided),
         "evidence": [{name: pair[name] for name in PAIR_FIELDS} for pair in names.show_ids(db, pairs, PAIR_IDS)],
+        "removed_texts": [_removed_text(match) for match in removed_texts.of_stories(db, [row["lead"]])],
         "decisions": [_decision_object(given) for given in verdicts.of_case(db, case_id)],
     }
 
@@ -137,6 +138,11 @@ def _case(row: sqlite3.Row, shown: Mapping[int, ShownId], lease: Lease | None, m
         "second_opinion_asked_by": json.loads(row["unsure"]),
         "lease": lease and lease_object(lease),
     }
+
+
+def _removed_text(match: Mapping[str, Any]) -> Json:
+    times = {"removed_at": rfc3339(match["removed_at"])}
+    return {name: match[name] for name in ("removed_author", "kind", "similarity")} | times
 
 
 def _decision_object(row: sqlite3.Row) -> Json:

@@ -7,10 +7,11 @@ import sqlite3
 from collections import Counter
 from collections.abc import Callable
 from dataclasses import dataclass
+from typing import Any
 
 from aiohttp import web
 
-from neardup.ledger import authors, marks
+from neardup.ledger import authors, marks, removed_texts
 from neardup.ledger.authors import Copies, FlaggedAuthor, History
 from neardup.ledger.case_queue import EVERY, CaseSelection
 from neardup.ledger.marks import MarkedAuthor, MarkFilter
@@ -35,6 +36,7 @@ class AuthorDetails:
     """An author with rows of `ledger.authors`: a page of the flagged stories, the other authors, the own pairs.
 
     `with_marks` counts the stories with marks; it is None if there are none.  `record` is what `read_copies` counts.
+    `accounts` are the earlier ones and the later ones that may be the same person's, of `removed_texts.of_author`.
     """
 
     about: FlaggedAuthor
@@ -44,6 +46,7 @@ class AuthorDetails:
     own: list[sqlite3.Row]
     record: tuple[Copies, Copies]
     hidings: list[sqlite3.Row]
+    accounts: tuple[list[dict[str, Any]], list[dict[str, Any]]]
 
     @property
     def hiding(self) -> sqlite3.Row | None:
@@ -80,15 +83,23 @@ async def list_offenders(request: web.Request) -> web.Response:
     page_number = max(number_in(request.query, "page") or 1, 1)
     first = (page_number - 1) * PAGE_SIZE
     rows = await desk_of(request).ledger.read(authors.list_repeat_offenders, limit=PAGE_SIZE, offset=first)
+    accounts = await desk_of(request).ledger.read(removed_texts.list_accounts, PAGE_SIZE)
     return page(
-        request, "authors.html.j2", rows=rows, first=first, page_number=page_number, last=_last_page(rows, "authors")
+        request,
+        "authors.html.j2",
+        rows=rows,
+        accounts=accounts,
+        first=first,
+        page_number=page_number,
+        last=_last_page(rows, "authors"),
     )
 
 
 def _details(db: sqlite3.Connection, author_id: str, other: str | None, first: int) -> AuthorDetails | None:
     about = authors.read_author(db, author_id)
     marked_author = next(iter(marks.list_authors(db, MarkFilter(author=author_id))), None)
-    if about is None and marked_author is None:
+    accounts = removed_texts.of_author(db, author_id)
+    if about is None and marked_author is None and not any(accounts):
         return None
     return AuthorDetails(
         about or FlaggedAuthor(author_id, History(), Counter(), None, None, 0),
@@ -98,6 +109,7 @@ def _details(db: sqlite3.Connection, author_id: str, other: str | None, first: i
         authors.list_own_pairs(db, author_id, SHOWN_OWN_PAIRS),
         authors.read_copies(db, author_id),
         authors.list_hidings(db, author_id),
+        accounts,
     )
 
 

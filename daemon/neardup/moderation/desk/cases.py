@@ -14,7 +14,17 @@ from typing import Any
 from aiohttp import web
 
 from neardup.core.verify.tiers import kinds
-from neardup.ledger import case_queue, cases, clusters, complaints, flags, second_reviews, stories, verdicts
+from neardup.ledger import (
+    case_queue,
+    cases,
+    clusters,
+    complaints,
+    flags,
+    removed_texts,
+    second_reviews,
+    stories,
+    verdicts,
+)
 from neardup.ledger.case_queue import EVERY, JUDGED, OPEN, Authors, Counts, Inbox, Order
 from neardup.ledger.cases import Lease
 from neardup.ledger.flags import Selection
@@ -118,6 +128,7 @@ def _cases_page(
     rows = [dict(row) for row in case_queue.select(db, queue.selection, queue.order, limit=PAGE_SIZE, offset=first)]
     held = cases.leases_held(db, [row["case_id"] for row in rows])
     marks = of_stories(db, [row["lead"] for row in rows])
+    returned = {match["story_id"] for match in removed_texts.of_stories(db, [row["lead"] for row in rows])}
     best = {row["case_id"]: case_queue.list_best_flags(db, ANY, row["case_id"], row["lead"], 1) for row in rows}
     pairs = flags.of_ids(db, [flag_id for flag_ids in best.values() for flag_id in flag_ids])
     for row in rows:
@@ -127,6 +138,7 @@ def _cases_page(
         row["is_held"] = row["lease"] is not None and row["lease"].moderator != moderator.name
         row["is_offered"] = row["open_flags"] and not row["is_held"] and moderator.may_decide(row["language"])
         row["state"] = state_of(row)
+        row["is_returned"] = row["lead"] in returned
         row["headline"] = describe_case(row)
         row["asking"] = json.loads(row["unsure"])
         for name in ("kinds", "statuses", "catalogues"):

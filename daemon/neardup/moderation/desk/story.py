@@ -10,7 +10,7 @@ from typing import Any
 
 from aiohttp import web
 
-from neardup.ledger import authors, cases, complaints, marks, now_ms, similarities
+from neardup.ledger import authors, cases, complaints, marks, now_ms, removed_texts, similarities
 from neardup.ledger.authors import History
 from neardup.ledger.complaints import Complaint
 from neardup.ledger.similarities import Similarity
@@ -35,7 +35,10 @@ from neardup.source.parse import id_of
 
 @dataclass(frozen=True, slots=True)
 class StoryDetails:
-    """A story in the ledger: its similarity, its row of `described`, its case, and the complaints about it."""
+    """A story in the ledger: its similarity, its row of `described`, its case, and the complaints about it.
+
+    `removed_texts` are those that it matches, rows of `ledger.removed_texts.of_stories`.
+    """
 
     found: Similarity
     known: dict[str, Any]
@@ -43,6 +46,7 @@ class StoryDetails:
     history: History | None
     marks: Marks
     complaints: list[Complaint]
+    removed_texts: list[dict[str, Any]]
 
 
 def story_of(request: web.Request) -> int:
@@ -130,6 +134,7 @@ def story_details(db: sqlite3.Connection, story_id: int) -> StoryDetails | None:
         authors.read_histories(db, [found.author_id]).get(found.author_id or ""),
         marks.of_stories(db, [story_id]).get(story_id, ()),
         complaints.of_stories(db, [story_id]),
+        removed_texts.of_stories(db, [story_id]),
     )
 
 
