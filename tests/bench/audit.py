@@ -14,7 +14,7 @@ import numpy as np
 from neardup.config import Detection
 from neardup.index.passages.index import PassageIndex
 from neardup.ledger import Ledger, read, self_checks, versions
-from neardup.nomination.exhaustive import WideMatches, by_fingerprints, by_passages
+from neardup.nomination.exhaustive import WideMatches, match_fingerprints, match_passages
 
 from tests.bench import passages
 from tests.bench.scale import fill
@@ -39,10 +39,10 @@ async def nominate(setup: Setup, stories: int) -> Figures:
     hashes = [hashes for _, hashes in passages.rows(first, stories)][-SAMPLE:]
     began, used = time.perf_counter(), cpu_seconds()
     sample = await ledger.do(versions.existing_fingerprints, ids, ())
-    compared = await by_fingerprints(ledger, sample, Detection(), found)
+    compared = await match_fingerprints(ledger, sample, Detection(), found)
     between = time.perf_counter()
     own = dict(zip(ids, (np.unique(some) for some in hashes), strict=True))
-    await by_passages(ledger, index, own, Detection().common_passage, found)
+    await match_passages(ledger, index, own, Detection().common_passage, found)
     ended = time.perf_counter()
     ledger.close()
     return {

@@ -20,7 +20,7 @@ from typing import TypeVar
 import click
 import numpy as np
 from neardup.config.sections import Run
-from neardup.index.redis.client import batches
+from neardup.index.redis.client import cut_batches
 from neardup.ledger import connect, outbox, read, stories, versions
 from neardup.records import Skip, Skipped
 
@@ -70,7 +70,7 @@ def show_reads(path: Path, ids: Sequence[int], new_ids: Sequence[int]) -> None:
     rng = np.random.default_rng(SEED)
     known = [rng.choice(ids, CANDIDATES).tolist() for _ in range(BATCHES)]
     numbers = [rng.integers(1, len(ids), CANDIDATES).tolist() for _ in range(BATCHES)]
-    unknown = [*batches(new_ids, BATCH)]
+    unknown = [*cut_batches(new_ids, BATCH)]
     with closing(read(path)) as db:
         show_cost("stored_versions", lambda batch: stories.stored_versions(db, batch), known)
         show_cost("stored_versions, unknown ids", lambda batch: stories.stored_versions(db, batch), unknown)
@@ -87,9 +87,9 @@ def show_reads(path: Path, ids: Sequence[int], new_ids: Sequence[int]) -> None:
 
 def show_writes(path: Path, ids: Sequence[int], new_ids: Sequence[int]) -> None:
     edited_ids = np.random.default_rng(SEED).choice(ids, NEW_STORIES, replace=False).tolist()
-    edits, half = [*batches(random_stories(edited_ids, 6), BATCH)], len(new_ids) // 2
+    edits, half = [*cut_batches(random_stories(edited_ids, 6), BATCH)], len(new_ids) // 2
     first_half, second_half = (
-        [*batches(random_stories(part, seed), BATCH)] for part, seed in ((new_ids[:half], 7), (new_ids[half:], 8))
+        [*cut_batches(random_stories(part, seed), BATCH)] for part, seed in ((new_ids[:half], 7), (new_ids[half:], 8))
     )
     with closing(connect(path)) as db:
         show_cost("commit, new stories", lambda batch: commit(db, batch), first_half)

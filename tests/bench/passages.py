@@ -20,8 +20,8 @@ import numpy.typing as npt
 from neardup.core.candidates.banding import Numbers
 from neardup.index.passages.index import PassageIndex
 from neardup.index.passages.postings import Row
-from neardup.index.passages.segment import segment_bytes
-from neardup.index.redis.client import batches
+from neardup.index.passages.segment import estimate_bytes
+from neardup.index.redis.client import cut_batches
 
 from tests.bench.report import out
 from tests.support.resource_meter import cpu_seconds, peak_rss_mb
@@ -56,7 +56,7 @@ def build(folder: Path, stories: int, merging: bool) -> Figures:
     index, merge_seconds = PassageIndex.open(folder, "ledger", "1"), 0.0
     for first in range(1, stories + 1, FLUSHED):
         last = min(first + FLUSHED - 1, stories)
-        for batch in batches(list(rows(first, last)), BATCH):
+        for batch in cut_batches(list(rows(first, last)), BATCH):
             index.insert(batch)
         index.flush(first, last, last)
         if merging or last == stories:
@@ -64,7 +64,7 @@ def build(folder: Path, stories: int, merging: bool) -> Figures:
             while index.merge(all_live, last):
                 pass
             merge_seconds += time.perf_counter() - start
-    projected = segment_bytes(index.postings, stories)
+    projected = estimate_bytes(index.postings, stories)
     segments = len(index.files())
     return {
         "bytes a story": index.size() / stories,
@@ -114,7 +114,7 @@ def check(folder: Path, _: int) -> Figures:
 
 
 def _look_up(index: PassageIndex, probes: list[Any]) -> int:
-    return sum(len(found.numbers) for batch in batches(probes, BATCH) for found in index.lookup(batch, COMMON))
+    return sum(len(found.numbers) for batch in cut_batches(probes, BATCH) for found in index.lookup(batch, COMMON))
 
 
 def _evict(path: Path) -> None:

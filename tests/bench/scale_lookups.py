@@ -9,7 +9,7 @@ import numpy as np
 from neardup.core.candidates.select import Nominee, merge_found, select_matches
 from neardup.core.languages import LANGUAGES
 from neardup.index.protocol import LookupResult
-from neardup.index.redis.client import batches
+from neardup.index.redis.client import cut_batches
 from neardup.ledger import Ledger, versions
 
 from tests.bench.ledger_size import BATCH
@@ -39,7 +39,7 @@ async def look_up(setup: Setup, lookups: Lookups) -> Figures:
         for tier, probes in zip(TIERS, (without_signatures(lookups.probes), lookups.probes), strict=True):
             await index.lookup([probes[0].banded])  # the first lookup loads compiled code
             tally = _Tally()
-            for batch in batches(probes, BATCH):
+            for batch in cut_batches(probes, BATCH):
                 start = time.perf_counter()
                 _, results = await index.lookup([probe.banded for probe in batch])
                 tally.seconds.append(time.perf_counter() - start)

@@ -22,7 +22,7 @@ from neardup.core.languages import LANGUAGES
 from neardup.index.protocol import BucketStatistics
 from neardup.index.redis import Layout, open_redis
 from neardup.index.redis.base import RedisIndex
-from neardup.index.redis.client import batches
+from neardup.index.redis.client import cut_batches
 from neardup.index.sqlite import SqliteIndex
 from neardup.ledger import Ledger, candidates, outbox, runs
 from neardup.ledger.languages import stories_by_language
@@ -124,7 +124,7 @@ async def insert(setup: Setup, stories: Sequence[Fingerprinted]) -> Figures:
         await ledger.do(commit, stories)
         new = await ledger.do(outbox.changes_after, before, len(stories))
         with _timed() as figures:
-            for batch in batches(new, BATCH):
+            for batch in cut_batches(new, BATCH):
                 await index.apply(batch, batch[-1].seq)
         return figures | {"stories": len(new)}
 
@@ -148,7 +148,7 @@ async def daily(setup: Setup, stories: Sequence[Fingerprinted]) -> Figures:
         pending = await ledger.do(candidates.pending_count)
         with _timed() as figures:
             async with writer:
-                for batch in map(Outcomes.of, batches(stories, BATCH)):
+                for batch in map(Outcomes.of, cut_batches(stories, BATCH)):
                     await writer.write(batch, await writer.look_up(batch), 0)
         figures |= {"stories": len(stories), "pairs": await ledger.do(candidates.pending_count) - pending}
         figures["stages"] = {stage: seconds for stage, seconds in stage_seconds().items() if seconds}

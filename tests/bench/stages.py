@@ -22,7 +22,7 @@ from neardup.core.fingerprint.compute import fingerprint_text
 from neardup.core.page import Page
 from neardup.core.text.html import extract_page_text
 from neardup.pages.s3 import Transfers
-from neardup.pages.store import Pages, path_of
+from neardup.pages.store import Pages, make_path
 from neardup.records import Language, Story
 
 from tests.bench import reference
@@ -48,7 +48,7 @@ def subject_costs(config: Config, ids: Sequence[int]) -> Costs:
     """The costs in a reader process, with as many concurrent requests as the reference makes."""
     fingerprint_version.version()  # loads the tables, as a reader process does at its start
     store, settings = Pages(config.content), make_extraction(config)
-    paths = [path_of(config.content, Story(story_id, Language(LANGUAGE))) for story_id in ids]
+    paths = [make_path(config.content, Story(story_id, Language(LANGUAGE))) for story_id in ids]
     start = time.process_time()
     pages = list(_fetched(store, iter(paths)))
     fetch = (time.process_time() - start) * 1e6 / len(ids)

@@ -16,8 +16,8 @@ from neardup.errors import Fatal, Misuse, NeardupError, Transient
 from neardup.ledger import read, runs
 from neardup.s3.objects import open_range_reader
 from neardup.source import athena as athena_module
-from neardup.source.athena import QueryFailed, _whole
-from neardup.source.rows import csv_rows
+from neardup.source.athena import QueryFailed, _require_whole
+from neardup.source.rows import read_csv
 
 from tests.support.athena_stub import AthenaStub
 from tests.support.command import COMMON
@@ -218,11 +218,11 @@ async def test_a_result_cut_anywhere_is_noticed(data: st.DataObject) -> None:
     whole = "".join(f"{line}\n" for line in lines).encode()
     cut = whole[: data.draw(st.integers(0, len(whole) - 1))]
     try:
-        reader = await _whole(Bytes(cut), "q")
+        reader = await _require_whole(Bytes(cut), "q")
     except QueryFailed:
         return
     assert cut.endswith(b"\n"), "a cut inside a row was not noticed"
-    assert [row.error async for row in csv_rows(reader, "q")] == [None] * (cut.count(b"\n") - 1)
+    assert [row.error async for row in read_csv(reader, "q")] == [None] * (cut.count(b"\n") - 1)
 
 
 @pytest.mark.parametrize("column", ["id", "language"])

@@ -2,7 +2,7 @@
 
 from hypothesis import given
 from hypothesis import strategies as st
-from neardup.pages.limits import MIN_REFUSALS, TALLY_SPAN, Answer, Tally, stop_reason, with_answers
+from neardup.pages.limits import MIN_REFUSALS, TALLY_SPAN, Answer, Tally, count_answers, stop_reason
 
 answers = st.sampled_from(["fine", "failed", "refused"])
 shares = st.floats(0, 1)
@@ -11,7 +11,7 @@ shares = st.floats(0, 1)
 def tally_of(results: list[Answer], after: int) -> Tally:
     tally = Tally()
     for answer in results:
-        tally = with_answers(tally, answer, after)
+        tally = count_answers(tally, answer, after)
     return tally
 
 
@@ -28,7 +28,7 @@ def test_a_tally_is_bounded_and_counts_recent_answers(results: list[Answer], aft
 def test_equal_answers_count_as_if_they_came_one_by_one(
     before: list[Answer], answer: Answer, count: int, after: int
 ) -> None:
-    assert with_answers(tally_of(before, after), answer, after, count) == tally_of([*before, *[answer] * count], after)
+    assert count_answers(tally_of(before, after), answer, after, count) == tally_of([*before, *[answer] * count], after)
 
 
 @given(st.lists(answers, max_size=100), shares, st.integers(1, 50))
@@ -47,5 +47,5 @@ def test_the_breaker_opens_only_above_its_share(results: list[Answer], share: fl
 def test_an_outage_is_noticed_after_any_number_of_successes(before: int, after: int) -> None:
     tally, failed = tally_of(["fine"] * before, after), 0
     while stop_reason(tally, 0.05, after) is None:
-        tally, failed = with_answers(tally, "failed", after), failed + 1
+        tally, failed = count_answers(tally, "failed", after), failed + 1
     assert failed <= max(after, 0.06 * TALLY_SPAN * after + 2), "the outage was noticed too late"

@@ -13,7 +13,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from neardup.core.columns import StoryColumns
 from neardup.ledger import Ledger, dead_letters
-from neardup.pages.results import Deliver, NotModified, PageResult, PagesRead, results_of
+from neardup.pages.results import Deliver, NotModified, PageResult, PagesRead, make_results
 from neardup.pipeline.quarantine import InFlight, Quarantine
 from neardup.records import Dead, DeadLettered, Story
 
@@ -126,7 +126,7 @@ async def test_an_interrupted_story_is_read_alone(tmp_path: Path) -> None:
 
         async def read_all(self, stories: StoryColumns, etags: Sequence[str | None], deliver: Deliver) -> None:
             asked.update(dict.fromkeys(stories.ids, False))
-            await deliver(results_of([(story, NotModified()) for story in stories.stories()]))
+            await deliver(make_results([(story, NotModified()) for story in stories.stories()]))
 
     async def keep(read: PagesRead) -> None:
         results.extend(read.ids)

@@ -22,9 +22,9 @@ from neardup.index.redis import open_redis
 from neardup.index.sqlite import SqliteIndex
 from neardup.ledger import Ledger, candidates, transaction, versions
 from neardup.nomination import one_text
-from neardup.nomination.exhaustive import WideMatches, by_fingerprints, by_passages
-from neardup.nomination.in_memory import HeldTexts, Pair, nominate_pairs, passages_of
-from neardup.nomination.one_text import TextNominator, facts_of
+from neardup.nomination.exhaustive import WideMatches, match_fingerprints, match_passages
+from neardup.nomination.in_memory import HeldTexts, Pair, nominate_pairs, sample_passages
+from neardup.nomination.one_text import TextNominator, read_facts
 from neardup.nomination.passages import PassageNomination
 from neardup.nomination.stories import StoryProbe, nominate
 from neardup.pipeline.index_sync import catch_up, refuse_mismatch
@@ -97,7 +97,7 @@ def test_lookups_and_an_audit_nominate_the_pairs_of_memory(
 
 async def _nominates_alike(folder: Path, corpus: Sequence[Held], detection: Detection) -> None:
     pairs = in_memory(corpus, detection)
-    probes = [StoryProbe(place, text.banded, passages_of(text)) for place, text in enumerate(corpus)]
+    probes = [StoryProbe(place, text.banded, sample_passages(text)) for place, text in enumerate(corpus)]
     with closing(Ledger(folder / "neardup.db")) as ledger, closing(await open_passages(ledger)) as opened:
         made = [Fingerprinted(Story(n, text.language), text.fingerprint, None) for n, text in enumerate(corpus)]
         await ledger.do(lambda db: commit(db, *made))
@@ -115,15 +115,15 @@ async def _nominates_alike(folder: Path, corpus: Sequence[Held], detection: Dete
         assert found == pairs, "stories that are looked up"
         nominator = TextNominator(index, passages, ledger, detection, VERSION)
         for probe in probes:
-            facts = await ledger.do(facts_of)
+            facts = await ledger.do(read_facts)
             nominated = await nominator.nominate(probe, facts, None)
             of_one = {tuple(sorted((probe.story_id, other))) for some in nominated[:2] for other in some}
             assert of_one == {pair for pair in pairs if probe.story_id in pair}, "one text"
         wide = {probe.story_id: WideMatches() for probe in probes}
         stories: FingerprintArrays = await ledger.do(versions.existing_fingerprints, list(wide), ())
-        await by_fingerprints(ledger, stories, detection, wide)
+        await match_fingerprints(ledger, stories, detection, wide)
         hashes = {probe.story_id: probe.passages for probe in probes}
-        await by_passages(ledger, opened, hashes, detection.common_passage, wide)
+        await match_passages(ledger, opened, hashes, detection.common_passage, wide)
         assert pairs <= {tuple(sorted((story, other))) for story, some in wide.items() for other in some.ids()}, "audit"
         await index.close()
 
@@ -152,12 +152,12 @@ async def test_a_stale_replica_hides_no_story_that_is_not_named(
         await add(2)
         server.fail_over()
         checked = TextNominator(index, PassageSync(opened, ledger), ledger, DETECTION, VERSION)
-        probe = StoryProbe(9, text.banded, passages_of(text))
-        found = await checked.nominate(probe, await ledger.do(facts_of), None)
+        probe = StoryProbe(9, text.banded, sample_passages(text))
+        found = await checked.nominate(probe, await ledger.do(read_facts), None)
         assert (found.whole, found.reasons) == ((0, 1, 2), ()), "the replica lacks stories that the ledger has"
         monkeypatch.setattr(versions, "MAX_UNINDEXED", 1)
         monkeypatch.setattr(one_text, "MAX_UNINDEXED", 1)
-        found = await checked.nominate(probe, await ledger.do(facts_of), None)
+        found = await checked.nominate(probe, await ledger.do(read_facts), None)
         assert found.whole == (0, 2)
         why = "the index is behind the ledger: only the latest 1 stories were compared as whole texts"
         assert found.reasons == (why,)

@@ -39,7 +39,7 @@ from neardup.pages.reader_pool import ReaderPool
 async def own():
     pool = ReaderPool(Content(url="file:/"), Extraction(), 8)
     await pool.start()
-    print(json.dumps([fork_server.running_server().pid, *pool.pids]), flush=True)
+    print(json.dumps([fork_server.get_server().pid, *pool.pids]), flush=True)
     signal.pause()
 
 asyncio.run(own())
@@ -58,7 +58,7 @@ async def test_pools_share_a_server_until_it_is_killed(tmp_path: Path) -> None:
     for killed in (False, True, False):
         async with reading(tmp_path) as pool:
             assert await pool.read(STORY, None)
-            servers.append(server := fork_server.running_server().pid)
+            servers.append(server := fork_server.get_server().pid)
             if killed:
                 os.kill(server, signal.SIGKILL)
                 assert await pool.read(STORY, None), "the processes of a pool depend on the server"
@@ -74,14 +74,14 @@ async def test_a_process_has_the_environment_of_its_own_start(tmp_path: Path, mo
     fork_server.end_server()  # the next one starts without credentials
     async with reading(tmp_path) as pool:
         await pool.start()
-        server = fork_server.running_server().pid
+        server = fork_server.get_server().pid
     for name in KEYS:
         monkeypatch.setenv(name, "testing")
     with object_server(tmp_path, "stories") as endpoint:
         content = Content(url="s3://stories", endpoint=endpoint, region=REGION, path_style=True)
         async with aclosing(ReaderPool(content, Extraction(), 8)) as pool:
             assert isinstance(await pool.read(STORY, None), PageFingerprinted)
-    assert fork_server.running_server().pid == server
+    assert fork_server.get_server().pid == server
 
 
 def test_nothing_outlives_an_owner_that_is_killed() -> None:
@@ -104,5 +104,5 @@ def test_a_system_that_refuses_a_process_is_a_passing_failure(monkeypatch: pytes
         patch.setattr(subprocess, "Popen", refuse)
         fork_server.start_server()
         with pytest.raises(Transient, match="cannot start a reader process: Resource temporarily unavailable"):
-            fork_server.running_server()
-    assert fork_server.running_server().pid, "no server starts once the system allows one"
+            fork_server.get_server()
+    assert fork_server.get_server().pid, "no server starts once the system allows one"

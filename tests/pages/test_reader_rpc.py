@@ -17,8 +17,8 @@ from neardup.pages import reader_process
 from neardup.pages.local import Files, PlainContent
 from neardup.pages.reader_process import FINGERPRINT, Request
 from neardup.pages.reader_rpc import Failures, ReaderConnection, connect_reader
-from neardup.pages.reader_start import _reason_to_refuse
-from neardup.pages.watchdog import Record, new_record, record_pid
+from neardup.pages.reader_start import _find_refusal
+from neardup.pages.watchdog import Record, create_record, record_pid
 
 from tests.support.languages import TAMIL, TEXTS
 
@@ -26,7 +26,7 @@ NOWHERE = Content(url="file:/nowhere"), Extraction(), None, None
 
 
 def record_of_this_process() -> Record:
-    descriptor = new_record()
+    descriptor = create_record()
     record_pid(descriptor, os.getpid())
     return Record(descriptor)
 
@@ -41,7 +41,7 @@ async def ask(connection: ReaderConnection, page: str) -> None:
 async def test_each_failure_of_a_process_has_its_own_error() -> None:
     async def ask_process_that_sends(*messages: bytes) -> None:
         pool_end, reader_end = socket.socketpair()
-        connection = await connect_reader(pool_end, record_of_this_process(), _reason_to_refuse, NOWHERE)
+        connection = await connect_reader(pool_end, record_of_this_process(), _find_refusal, NOWHERE)
         answer = asyncio.create_task(ask(connection, "HINDI/1.html"))
         with Connection(reader_end.detach()) as reader:
             for _ in ("settings", "requests"):
@@ -68,7 +68,7 @@ async def test_each_failure_of_a_process_has_its_own_error() -> None:
 @pytest.mark.parametrize("greets", [False, True])
 async def test_a_process_is_started_once_it_greets(greets: bool) -> None:
     pool_end, reader_end = socket.socketpair()
-    connection = await connect_reader(pool_end, record_of_this_process(), _reason_to_refuse, NOWHERE)
+    connection = await connect_reader(pool_end, record_of_this_process(), _find_refusal, NOWHERE)
     with Connection(reader_end.detach()) as reader:
         if greets:
             reader.send_bytes(pickle.dumps(fingerprint_version.version()))
@@ -81,7 +81,7 @@ async def test_a_process_is_started_once_it_greets(greets: bool) -> None:
 async def test_closing_a_process_that_starts_is_no_failure_of_it() -> None:
     pool_end, reader_end = socket.socketpair()
     with reader_end:
-        connection = await connect_reader(pool_end, record_of_this_process(), _reason_to_refuse, NOWHERE)
+        connection = await connect_reader(pool_end, record_of_this_process(), _find_refusal, NOWHERE)
         answer = asyncio.create_task(ask(connection, "HINDI/1.html"))
         await asyncio.sleep(0)
         connection.close()

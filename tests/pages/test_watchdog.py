@@ -17,7 +17,7 @@ from neardup.pages.watchdog import (
     Record,
     Stillness,
     WatchedProcess,
-    new_record,
+    create_record,
 )
 
 # each check of a process: seconds since the last one, CPU seconds since then, whether the process is idle
@@ -32,7 +32,7 @@ def test_a_process_stands_still_only_without_cpu_time(made: list[tuple[float, fl
     for n, (passed, spent, idle) in enumerate(made):
         now, cpu = now + passed, cpu + spent
         still = still + min(passed, MOST_SECONDS_BETWEEN) if n and not spent and not idle else 0.0
-        with patch.object(watchdog, "cpu_seconds", return_value=cpu), patch("time.monotonic", return_value=now):
+        with patch.object(watchdog, "read_cpu_seconds", return_value=cpu), patch("time.monotonic", return_value=now):
             lasts = stillness.lasts(idle=idle)
         assert lasts == (still >= STILL_SECONDS), f"check {n}: still for {still} s"
 
@@ -43,15 +43,15 @@ def test_a_slow_store_is_no_stand_still() -> None:
 
 @given(computed)
 def test_a_page_is_costly_by_its_own_cpu_time(made: list[tuple[float, int]]) -> None:
-    record = Record(new_record())
+    record = Record(create_record())
     process, cpu, spent, last = WatchedProcess(1, record, 0), 0.0, 0.0, NO_PAGE
     for seconds, number in made:
         cpu += seconds
         spent, last = (spent + seconds if number == last else 0.0), number
         record.begin(number) if number != NO_PAGE else record.end()
         with (
-            patch.object(watchdog, "cpu_seconds", return_value=cpu),
-            patch.object(watchdog, "resident_bytes", return_value=0),
+            patch.object(watchdog, "read_cpu_seconds", return_value=cpu),
+            patch.object(watchdog, "read_resident_bytes", return_value=0),
         ):
             process.check_budgets()
         if abs(spent - COSTLY_SECONDS) > 1e-6:  # sums of floats

@@ -18,12 +18,12 @@ from neardup.core.languages import SHIPPED
 from neardup.core.packed_page import PackedPages
 from neardup.core.page import PageFingerprinted, Unreadable
 from neardup.ledger import outbox, runs, stories
-from neardup.pages.results import Deliver, NotModified, PageResult, ReadFailed, results_of
+from neardup.pages.results import Deliver, NotModified, PageResult, ReadFailed, make_results
 from neardup.pipeline.stages import Pipeline
 from neardup.pipeline.summary import Counts
 from neardup.pipeline.worker import Jobs, Known, Worker, read_known
 from neardup.records import RENDERINGS, BadRow, Dead, Fingerprint, ListedRow, Mark, MarkReason, Skip, Story
-from neardup.source import in_blocks
+from neardup.source import make_blocks
 
 from tests.support.builders import ledger_in_memory
 from tests.support.languages import HINDI, TAMIL
@@ -122,7 +122,7 @@ class Bed:
             some, left = left[:3], left[3:]
             await asyncio.sleep(0)
             answers = [(story, self._answers[story.position]) for story in some]
-            await deliver(results_of([(story, page) for story, page in answers if page is not None]))
+            await deliver(make_results([(story, page) for story, page in answers if page is not None]))
 
     async def write(self, outcomes: Outcomes) -> None:
         self.counts.add(outcomes)
@@ -152,7 +152,7 @@ async def in_columns(bed: Bed, listing: Sequence[ListedRow]) -> None:
             yield row
 
     async def source() -> AsyncGenerator[Jobs, None]:
-        async for block in in_blocks(every_row()):
+        async for block in make_blocks(every_row()):
             yield Jobs.of(block)
 
     async def look_up(_: Outcomes) -> None: ...

@@ -24,7 +24,7 @@ ALLOWED = {  # file and function that may make blocking calls, and why
     ("neardup/pipeline/quarantine.py", "__init__"): "a small file, read once per run",
     ("neardup/pipeline/quarantine.py", "close"): "a small file, removed once per run",
     ("neardup/pages/fork_server.py", "_spawn"): "a fork takes a millisecond",
-    ("neardup/pages/watchdog.py", "resident_bytes"): "/proc is not a disk",
+    ("neardup/pages/watchdog.py", "read_resident_bytes"): "/proc is not a disk",
     ("neardup/source/rows.py", "__call__"): "reads the next buffer of a local file",
     ("neardup/source/rows.py", "head"): "reads the first buffer of a local file",
     ("neardup/telemetry/lazy_metrics.py", "register"): "loads the library of metrics, once a process",

@@ -17,7 +17,7 @@ from neardup.index.sqlite import SqliteIndex
 from neardup.ledger import Ledger, outbox, runs, stories
 from neardup.ledger.stories import remove_all
 from neardup.pipeline import index_sync
-from neardup.pipeline.index_sync import catch_up, forget_fingerprints, ledger_id, rebuild, refuse_mismatch
+from neardup.pipeline.index_sync import catch_up, forget_fingerprints, read_ledger_id, rebuild, refuse_mismatch
 from neardup.pipeline.passage_sync import open_passages
 from neardup.records import Fingerprinted, Story
 from structlog.testing import capture_logs
@@ -58,7 +58,7 @@ async def behind(ledger: Ledger, index: Index) -> None:
 
 
 async def emptied(ledger: Ledger, index: Index) -> None:
-    await index.clear(await ledger_id(ledger), "v")
+    await index.clear(await read_ledger_id(ledger), "v")
 
 
 async def ahead(ledger: Ledger, index: Index) -> None:
@@ -174,7 +174,7 @@ def test_a_redis_restored_from_an_older_snapshot_is_replayed(tmp_path: Path, red
 def test_the_index_of_another_ledger_is_refused(tmp_path: Path, owner: tuple[str | None, str], message: str) -> None:
     async def play() -> None:
         ledger, index = Ledger(tmp_path / "l.db"), SqliteIndex(tmp_path / "l.db", BANDINGS)
-        await index.clear(owner[0] or await ledger_id(ledger), owner[1])
+        await index.clear(owner[0] or await read_ledger_id(ledger), owner[1])
         try:
             await refuse_mismatch(index, ledger, "v")
         finally:

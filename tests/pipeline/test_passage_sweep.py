@@ -23,7 +23,7 @@ from neardup.nomination.passages import PassageNomination
 from neardup.pipeline import passage_sweep
 from neardup.pipeline.passage_sweep import PassageSweep
 from neardup.pipeline.passage_sync import PassageSync, open_passages
-from neardup.pipeline.scratch import scratch_folder
+from neardup.pipeline.scratch import make_scratch_folder
 from neardup.pipeline.verifier import BEFORE_ALL
 from neardup.records import Fingerprinted, Language, Story
 
@@ -87,7 +87,7 @@ async def swept(ledger: Ledger, detection: Detection, after: int = 0, parts: int
     Returns the number of the story to continue after, and whether no pairs are left.
     """
     stop = asyncio.Event()
-    with closing(await open_passages(ledger)) as index, scratch_folder(ledger.path, "sweep") as scratch:
+    with closing(await open_passages(ledger)) as index, make_scratch_folder(ledger.path, "sweep") as scratch:
         sync = PassageSync(index, ledger)
         await sync.catch_up()
         sweep = PassageSweep(sync, ledger, detection, scratch, stop=stop, show=lambda done: None)
@@ -147,7 +147,7 @@ def test_the_best_matches_of_a_story_are_nominated_and_the_others_counted(tmp_pa
         with (
             closing(Ledger(tmp_path / "l.db")) as ledger,
             closing(await open_passages(ledger)) as index,
-            scratch_folder(ledger.path, "sweep") as scratch,
+            make_scratch_folder(ledger.path, "sweep") as scratch,
         ):
             await committed(ledger, corpus)
             sync = PassageSync(index, ledger)
@@ -220,6 +220,6 @@ def test_scratch_files_of_a_killed_sweep_are_removed(tmp_path: Path) -> None:
     for name in ("l.db-sweep-1", "other.db-sweep-1"):
         (tmp_path / name).mkdir()
         (tmp_path / name / "groups").write_bytes(b"x")
-    with scratch_folder(tmp_path / "l.db", "sweep") as scratch:
+    with make_scratch_folder(tmp_path / "l.db", "sweep") as scratch:
         assert sorted(path.name for path in tmp_path.iterdir()) == sorted([scratch.name, "other.db-sweep-1"])
     assert [path.name for path in tmp_path.iterdir()] == ["other.db-sweep-1"]

@@ -11,7 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from neardup.ledger import Ledger, connect, lock
 from neardup.pipeline import progress as progress_module
-from neardup.pipeline.progress import Progress, logging_progress
+from neardup.pipeline.progress import Progress, log_progress
 from neardup.pipeline.summary import Counts
 from neardup.telemetry import log as log_module
 
@@ -95,7 +95,7 @@ def test_a_log_has_lines_of_a_command_that_says_nothing_itself() -> None:
     with (
         patch.object(log_module, "LOG_EVERY_SECONDS", 0.01),
         patch.object(progress_module, "log", Log()),
-        logging_progress("backfill") as watch,
+        log_progress("backfill") as watch,
     ):
         logged.wait()
         progress = Progress(Counts(fingerprinted=7))

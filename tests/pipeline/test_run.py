@@ -15,7 +15,7 @@ from neardup.pipeline.progress import Progress
 from neardup.pipeline.run import EMPTY_LISTING, FRESH_PAYS, FreshProposal, Options, WorksListing
 from neardup.pipeline.summary import Counts
 from neardup.records import BadRow, Checkpoint, Dead, Fingerprinted, ListedRow, Story
-from neardup.source import rows_of
+from neardup.source import list_rows
 from structlog.testing import capture_logs
 
 from tests.support.builders import commit, fingerprint_of
@@ -49,7 +49,7 @@ async def after_listing(held: set[int], rows: list[ListedRow], stop_after: int |
         await ledger.do(lambda db: commit(db, *made))
         listing = WorksListing(Rows(rows), ledger)
         read = 0
-        async with aclosing(rows_of(listing)) as listed:  # type: ignore[type-var]
+        async with aclosing(list_rows(listing)) as listed:  # type: ignore[type-var]
             async for row in listed:
                 assert row == rows[read]
                 read += 1
@@ -90,7 +90,7 @@ async def test_an_empty_listing_fails_and_removes_nothing(tmp_path: Path) -> Non
     with closing(Ledger(tmp_path / "l.db")) as ledger:
         await ledger.do(lambda db: commit(db, Fingerprinted(work(-1), fingerprint_of(bytes(16)), None)))
         with pytest.raises(Fatal) as refused:
-            _ = [row async for row in rows_of(WorksListing(Rows([]), ledger))]
+            _ = [row async for row in list_rows(WorksListing(Rows([]), ledger))]
         assert str(refused.value) == EMPTY_LISTING
         assert await ledger.do(works.list_ids, "classics") == [-1]
 

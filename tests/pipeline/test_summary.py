@@ -23,9 +23,9 @@ from neardup.core.page import Page, fingerprint_page
 from neardup.core.text.extraction import Extraction
 from neardup.ledger import runs, script_health
 from neardup.ledger.script_health import MIN_STORIES, RUNS, Measure
-from neardup.pages.results import results_of
+from neardup.pages.results import make_results
 from neardup.pipeline.summary import TEXT_MEASURES, ScriptHealth
-from neardup.pipeline.worker import outcomes_of
+from neardup.pipeline.worker import make_outcomes
 from neardup.records import (
     Fingerprinted,
     Language,
@@ -90,7 +90,7 @@ def outcomes(language: Language, write: Callable[[str], bytes], label: Language 
     """The outcomes of pages in a language, labelled with this one or another."""
     story = Story(1, label or language)
     pages = [(story, fingerprint_page(Page(write(text)), WHOLE)) for text in texts(language)]
-    return outcomes_of(results_of(pages), {}, SHIPPED).objects()
+    return make_outcomes(make_results(pages), {}, SHIPPED).objects()
 
 
 def record(db: sqlite3.Connection, outcomes: Iterable[Outcome]) -> None:

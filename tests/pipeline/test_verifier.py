@@ -24,7 +24,7 @@ from neardup.core.verify.text import Text
 from neardup.errors import NeardupError
 from neardup.ledger import Ledger, candidates, flags, passages, stories, verification
 from neardup.ledger.passages import CommonPassage
-from neardup.pages.results import ReadFailed, TextResult, failure_of
+from neardup.pages.results import ReadFailed, TextResult, make_failure
 from neardup.pages.store import Pages
 from neardup.pages.text_cache import Texts
 from neardup.pipeline import verifier
@@ -55,7 +55,7 @@ class Store:
         try:
             page = fetch_page(self._pages, f"{story.language}/{story.id}.html")
         except NeardupError as error:
-            return failure_of(error)
+            return make_failure(error)
         assert page is not None
         found = extract_story(page, Extraction())
         return make_comparable(found.text) if isinstance(found, PageStory) else found

@@ -14,7 +14,7 @@ from neardup.errors import Fatal, Misuse, Transient
 from neardup.records import Checkpoint, ListedRow, Story
 from neardup.s3.objects import open_range_reader
 from neardup.source import athena as athena_module
-from neardup.source import rows_of
+from neardup.source import list_rows
 from neardup.source.athena import Athena
 
 from tests.support.athena_stub import ROWS, AthenaStub
@@ -57,7 +57,7 @@ async def stories(
     athena: Athena, since: int | None = None, resume: Checkpoint | None = None, limit: int | None = None
 ) -> list[ListedRow]:
     found: list[ListedRow] = []
-    async with aclosing(rows_of(athena, since=since, resume=resume)) as listing:  # type: ignore[type-var]
+    async with aclosing(list_rows(athena, since=since, resume=resume)) as listing:  # type: ignore[type-var]
         async for story in listing:
             found.append(story)
             if len(found) == limit:

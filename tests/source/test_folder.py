@@ -9,9 +9,9 @@ import pytest
 from neardup.core.languages import SHIPPED
 from neardup.errors import Fatal
 from neardup.records import BadRow, Dead, Language, Story
-from neardup.source import rows_of
-from neardup.source.folder import Folder, language_of_folder, prose_of
-from neardup.source.parse import id_of
+from neardup.source import list_rows
+from neardup.source.folder import Folder, extract_prose, find_folder_language
+from neardup.source.parse import parse_id
 
 from tests.support.languages import HINDI, SAMPLED
 from tests.support.sample_texts import STORIES
@@ -21,7 +21,7 @@ MENU = "<head><style>p { color: red }</style></head><nav><a>Home</a><a>Genres</a
 
 async def listed(root: Path, language: Language | None = None) -> tuple[Folder, list[Story | BadRow]]:
     folder = Folder(root, SHIPPED, language)
-    return folder, [row async for row in rows_of(folder)]
+    return folder, [row async for row in list_rows(folder)]
 
 
 async def test_each_page_is_a_story_with_the_language_of_its_text(tmp_path: Path) -> None:
@@ -35,7 +35,7 @@ async def test_each_page_is_a_story_with_the_language_of_its_text(tmp_path: Path
     assert len(stories) == len(rows) == 3 * len(SAMPLED) == folder.size
     for path, story in stories.items():
         assert path is not None
-        assert (story.id, story.name) == (id_of(path), path), "the id follows from the path, which is the name"
+        assert (story.id, story.name) == (parse_id(path), path), "the id follows from the path, which is the name"
         assert story.language.startswith(path[:3]), f"{path} was taken for {story.language}"
     assert folder.guessed.total() == len(rows) and folder.unsure <= 2, (folder.guessed, folder.unsure)
 
@@ -47,7 +47,7 @@ async def test_a_language_that_was_given_or_that_a_folder_names_is_not_guessed(t
     folder, [given] = await listed(tmp_path, HINDI)
     assert (named.language, given.language) == ("TAMIL", HINDI)  # type: ignore[union-attr]
     assert not folder.guessed
-    assert language_of_folder("ta", SHIPPED) is None, "a file at the top is in no folder"
+    assert find_folder_language("ta", SHIPPED) is None, "a file at the top is in no folder"
 
 
 async def test_short_and_mixed_texts_are_uncertain(tmp_path: Path) -> None:
@@ -79,4 +79,4 @@ async def test_a_folder_without_pages_or_that_cannot_be_read_ends_the_run(tmp_pa
 
 @pytest.mark.parametrize("page", [b"<!--" * 60_000, b"<script" * 36_000, b"<" * 250_000, b"<style>" * 36_000])
 def test_a_hostile_page_takes_no_time(page: bytes) -> None:
-    assert len(prose_of(page)) <= len(page)
+    assert len(extract_prose(page)) <= len(page)

@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from neardup.source import rows
-from neardup.source.rows import JSON, Row, json_rows, kind_of_table
+from neardup.source.rows import JSON, Row, detect_kind, read_json
 
 VALUES = st.none() | st.integers() | st.text(max_size=20) | st.lists(st.text(max_size=5), max_size=3)
 OBJECTS = st.lists(st.dictionaries(st.text(max_size=5), VALUES, max_size=4), max_size=8)
@@ -25,7 +25,7 @@ class Held:
 async def read(content: bytes, start: int = 0, chunk: int = 16) -> list[Row]:
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(rows, "CHUNK_BYTES", chunk)
-        return [row async for row in json_rows(Held(content), start)]
+        return [row async for row in read_json(Held(content), start)]
 
 
 @given(OBJECTS, st.sampled_from([None, 1]), st.booleans(), st.integers(1, 50), st.integers(0, 9))
@@ -33,7 +33,7 @@ async def test_an_array_gives_its_objects(
     objects: list[dict[str, object]], indent: int | None, ascii_only: bool, chunk: int, start: int
 ) -> None:
     content = json.dumps(objects, indent=indent, ensure_ascii=ascii_only).encode()
-    assert kind_of_table(content, ".csv") == JSON
+    assert detect_kind(content, ".csv") == JSON
     found = await read(content, start, chunk)
     assert [(row.position, row.values, row.error) for row in found] == [
         (number, value, None) for number, value in enumerate(objects) if number >= start
@@ -69,4 +69,4 @@ async def test_what_is_no_array_of_objects_is_said(content: bytes, error: str) -
     ],
 )
 def test_the_content_tells_the_kind_and_the_name_where_it_is_open(head: bytes, ending: str, kind: str) -> None:
-    assert kind_of_table(head, ending) == kind
+    assert detect_kind(head, ending) == kind

@@ -11,7 +11,7 @@ import pytest
 from neardup.core.languages import SHIPPED
 from neardup.errors import Misuse
 from neardup.records import Checkpoint, ListedRow, Story
-from neardup.source import rows_of
+from neardup.source import list_rows
 from neardup.source.listings import Manifest
 from pyarrow import csv, parquet
 
@@ -21,7 +21,7 @@ from tests.support.paths import SAMPLES
 async def listed(path: Path, position: int = 0) -> list[ListedRow]:
     manifest = Manifest(path, SHIPPED)
     resume = Checkpoint(manifest.name, position)
-    return [row async for row in rows_of(manifest, resume=resume)]
+    return [row async for row in list_rows(manifest, resume=resume)]
 
 
 @pytest.fixture(scope="module")

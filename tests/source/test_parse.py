@@ -14,8 +14,8 @@ from hypothesis import strategies as st
 from neardup.core.languages import LANGUAGES, SHIPPED
 from neardup.records import BadRow, Dead, Language, Story, rfc3339
 from neardup.source import rows
-from neardup.source.parse import DEFAULT_KEY, MAX_ID, id_of, name_of, parse_row, parse_rows, parse_time
-from neardup.source.rows import Row, csv_blocks, csv_rows
+from neardup.source.parse import DEFAULT_KEY, MAX_ID, parse_id, parse_name, parse_row, parse_rows, parse_time
+from neardup.source.rows import Row, read_csv, read_csv_blocks
 
 from tests.support.languages import CODES, HINDI, TEXTS
 
@@ -121,13 +121,13 @@ def test_any_other_id_is_a_name_with_an_integer_of_its_own(name: str) -> None:
     if made.name is None:
         assert made.id == int(name)
     else:
-        assert (made.name, made.id) == (name, id_of(name))
+        assert (made.name, made.id) == (name, parse_id(name))
         assert 2**62 <= made.id <= MAX_ID, "the integer must fit where indexes and databases keep ids"
-        assert made.id != id_of(f"{name}x")
+        assert made.id != parse_id(f"{name}x")
 
 
 def test_the_integer_of_a_name_never_changes() -> None:
-    assert id_of("कथा-17") == id_of("कथा-17") == NUMBER_OF_NAME, "ledgers hold this integer"
+    assert parse_id("कथा-17") == parse_id("कथा-17") == NUMBER_OF_NAME, "ledgers hold this integer"
 
 
 def test_a_story_with_a_name_has_a_path() -> None:
@@ -183,7 +183,7 @@ def test_an_id_is_the_same_at_every_door(listed: str, space: str) -> None:
     """A listing strips its values, a path and a body of JSON do not."""
     story = read(id=f"{space}{listed}{space}")
     if isinstance(story, Story):
-        assert (story.id, story.name) == (id_of(f"{space}{listed}{space}"), name_of(f"{listed}{space}"))
+        assert (story.id, story.name) == (parse_id(f"{space}{listed}{space}"), parse_name(f"{listed}{space}"))
 
 
 def test_an_empty_cell_is_none_and_a_relative_path_stays() -> None:
@@ -199,11 +199,11 @@ def test_a_work_has_a_name_and_an_id_that_no_story_can_have(listed: str, catalog
         assert isinstance(made, Story) or made.reason is Dead.BAD_PATH
     if isinstance(made, Story):
         assert made.name == f"reference:{catalogue}/{listed}"
-        assert made.id == id_of(made.name) < 0
+        assert made.id == parse_id(made.name) < 0
         assert (made.catalogue, made.licence, made.path) == (catalogue, "CC0", f"{listed}.txt")
         again = parse_row(Row(3, {"id": made.name, "language": "hi"}, ""), SHIPPED)
         assert isinstance(again, BadRow) and again.reason is Dead.BAD_ID
-        assert id_of(str(made.id)) == made.id, "its number does not lead to it"
+        assert parse_id(str(made.id)) == made.id, "its number does not lead to it"
         as_story = parse_row(Row(3, {"id": listed, "language": "hi", "catalogue": catalogue}, ""), SHIPPED)
         assert isinstance(as_story, BadRow) or (as_story.id >= 0 and as_story.catalogue is as_story.licence is None)
 
@@ -248,6 +248,6 @@ async def test_rows_parsed_in_columns_equal_those_parsed_one_by_one(values: list
 
     with pytest.MonkeyPatch.context() as patched:
         patched.setattr(rows, "BLOCK_ROWS", block)
-        blocks = parse_rows(csv_blocks(InMemory(), "list.csv"), SHIPPED, DEFAULT_KEY, of_reference=False)
+        blocks = parse_rows(read_csv_blocks(InMemory(), "list.csv"), SHIPPED, DEFAULT_KEY, of_reference=False)
         found = [row async for some in blocks for row in ([some] if isinstance(some, BadRow) else some.stories())]
-    assert found == [parse_row(row, SHIPPED) async for row in csv_rows(InMemory(), "list.csv")]
+    assert found == [parse_row(row, SHIPPED) async for row in read_csv(InMemory(), "list.csv")]

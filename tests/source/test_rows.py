@@ -14,7 +14,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from neardup.errors import Misuse
 from neardup.source import rows
-from neardup.source.rows import Row, csv_rows, jsonl_rows
+from neardup.source.rows import Row, read_csv, read_jsonl
 
 from tests.support.languages import TEXTS
 from tests.support.paths import SAMPLES
@@ -46,7 +46,7 @@ class InMemory:
 
 
 def from_csv(held: InMemory, start: int = 0) -> AsyncIterator[Row]:
-    return csv_rows(held, "list.csv", start)
+    return read_csv(held, "list.csv", start)
 
 
 def read(held: InMemory, of: Callable[[InMemory, int], AsyncIterator[Row]], chunk: int, start: int = 0) -> list[Row]:
@@ -114,13 +114,13 @@ def test_jsonl_rows_are_read_as_they_were_written(
     ascii_only: bool,
 ) -> None:
     lines = [json.dumps(row, ensure_ascii=ascii_only) + end for row in listing]
-    check(InMemory("".join(lines).encode()), jsonl_rows, chunk, listing)
+    check(InMemory("".join(lines).encode()), read_jsonl, chunk, listing)
 
 
 @unhurried
 @given(st.binary(), chunks)
 def test_any_bytes_parse_to_good_or_bad_rows(noise: bytes, chunk: int) -> None:
-    for held, of in ((InMemory(b"id,language\n" + noise), from_csv), (InMemory(noise), jsonl_rows)):
+    for held, of in ((InMemory(b"id,language\n" + noise), from_csv), (InMemory(noise), read_jsonl)):
         found = read(held, of, chunk)
         positions = [row.position for row in found]
         assert positions == sorted(set(positions))
@@ -169,7 +169,7 @@ def test_a_wrong_number_of_values_is_an_error(bad: str) -> None:
     "bad", ["[1]", "17", '"x"', "null", "{", '{"id": 1', "{'id': 1}", "x", "[" * 100_000, "9" * 5000]
 )
 def test_a_line_without_an_object_is_an_error(bad: str) -> None:
-    found = read(InMemory(f'{{"id": 7}}\n{bad}\n\n{{"id": 8}}'.encode()), jsonl_rows, 4096)
+    found = read(InMemory(f'{{"id": 7}}\n{bad}\n\n{{"id": 8}}'.encode()), read_jsonl, 4096)
     assert [row.values.get("id") for row in found] == [7, None, 8]
     assert (found[1].error or "").startswith("not JSON: ")
     assert found[1].raw == bad[:500]
@@ -184,7 +184,7 @@ def test_header_names_may_be_quoted_padded_or_marked(header: str) -> None:
 
 
 def test_a_byte_order_mark_is_ignored() -> None:
-    assert read(InMemory('\ufeff{"id": 7}\n'.encode()), jsonl_rows, 16)[0].values == {"id": 7}
+    assert read(InMemory('\ufeff{"id": 7}\n'.encode()), read_jsonl, 16)[0].values == {"id": 7}
 
 
 @pytest.mark.parametrize(("held", "said"), [
@@ -213,4 +213,4 @@ def test_chunks_shrink_again_after_a_long_row() -> None:
 
 
 def test_a_header_alone_lists_nothing() -> None:
-    assert read(InMemory(b"id,language"), from_csv, 16) == read(InMemory(b""), jsonl_rows, 16) == []
+    assert read(InMemory(b"id,language"), from_csv, 16) == read(InMemory(b""), read_jsonl, 16) == []

@@ -17,7 +17,7 @@ from neardup.config import Config, Content, Source
 from neardup.core.fingerprint.compute import fingerprint_text
 from neardup.errors import Fatal
 from neardup.source.documents import Columns
-from neardup.source.parse import id_of
+from neardup.source.parse import parse_id
 from neardup.spark import session
 from neardup.spark.reading import READ, Reading, list_table, make_reader
 from pyarrow import parquet
@@ -54,10 +54,10 @@ def test_rows_of_a_table_are_parsed_as_those_of_a_manifest(spark: "SparkSession"
     path.write_text("".join(f"{json.dumps(row, ensure_ascii=False)}\n" for row in rows), encoding="utf-8")
     table = list_table(spark, CONFIG, str(path), Columns(), None)
     listed = {row["id"] or row["reason"]: row for row in table.toArrow().to_pylist()}
-    assert listed.keys() == {7, id_of("seven"), "bad_language", "bad_row"}
+    assert listed.keys() == {7, parse_id("seven"), "bad_language", "bad_row"}
     assert listed[7]["body"].decode() == "<p>एक कहानी"
     assert listed[7]["published_at"] == 1_767_225_600_000
-    assert (listed[id_of("seven")]["name"], listed[id_of("seven")]["language"]) == ("seven", HINDI)
+    assert (listed[parse_id("seven")]["name"], listed[parse_id("seven")]["language"]) == ("seven", HINDI)
 
 
 @pytest.mark.parametrize(

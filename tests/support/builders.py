@@ -22,9 +22,9 @@ from neardup.core.verify.tiers import SIMILAR
 from neardup.errors import NeardupError
 from neardup.ledger import candidates, connect, schema, stories, verification
 from neardup.ledger.candidates import Matches
-from neardup.pages.results import NotModified, PageResult, failure_of, read_singly
+from neardup.pages.results import NotModified, PageResult, make_failure, read_singly
 from neardup.pages.s3 import Transfers
-from neardup.pages.store import Pages, path_of
+from neardup.pages.store import Pages, make_path
 from neardup.pipeline.verifier import BEFORE_ALL
 from neardup.pipeline.worker import Known, Worker
 from neardup.records import (
@@ -95,10 +95,10 @@ def worker_of(
     async def read(story: Story, etag: str | None) -> PageResult:
         try:
             page = await retry_call(
-                "fetch", lambda: asyncio.to_thread(fetch_page, pages, path_of(content, story), etag)
+                "fetch", lambda: asyncio.to_thread(fetch_page, pages, make_path(content, story), etag)
             )
         except NeardupError as error:
-            return failure_of(error)
+            return make_failure(error)
         return NotModified() if page is None else fingerprint_page(page, extraction)
 
     return Worker(known_stories, read_singly(read), SHIPPED)

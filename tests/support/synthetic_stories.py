@@ -8,7 +8,7 @@ import numpy as np
 from neardup.core.columns import Outcomes
 from neardup.core.fingerprint.minhash import ROWS
 from neardup.core.languages import LANGUAGES
-from neardup.index.redis.client import batches
+from neardup.index.redis.client import cut_batches
 from neardup.ledger import outbox, stories
 from neardup.records import BandedFingerprint, Fingerprint, Fingerprinted, Outcome, Story
 
@@ -100,7 +100,7 @@ def commit(db: sqlite3.Connection, outcomes: Sequence[Outcome]) -> None:
 def fill(db: sqlite3.Connection, ids: Sequence[int]) -> None:
     """Commit random stories with these ids, and print the CPU time of the commits."""
     cpu = 0.0
-    for seed, batch in enumerate(batches(ids, FILL_BATCH)):
+    for seed, batch in enumerate(cut_batches(ids, FILL_BATCH)):
         outcomes = random_stories(batch, seed)
         cpu -= cpu_seconds()
         commit(db, outcomes)

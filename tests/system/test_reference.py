@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from neardup.source.parse import id_of
+from neardup.source.parse import parse_id
 
 from tests.support.command import Neardup, assert_one_line, embedded
 from tests.support.ledger_state import state
@@ -78,7 +78,7 @@ def test_copies_of_works_are_flagged_in_every_language(
     missed = copies - {(row["story_id"], row["matched_id"]) for row in rows}
     assert not missed, f"not flagged as copies: {sorted(missed)}"
     for row in rows:
-        assert row["matched_id"] == row["earlier_id"] and id_of(row["matched_id"]) < 0 <= row["story_id"], row
+        assert row["matched_id"] == row["earlier_id"] and parse_id(row["matched_id"]) < 0 <= row["story_id"], row
         assert row["matched_id"] == f"reference:{row['catalogue']}/{row['matched_id'].partition('/')[2]}"
         assert row["licence"] == (LICENCE if row["catalogue"] == CLASSICS else None)
         assert row["publication_order"] == f"{row['matched_id']} is a work of the catalogue {row['catalogue']}"

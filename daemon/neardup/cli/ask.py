@@ -35,7 +35,7 @@ def check(config: "Config", file: IO[bytes], language: str, as_json: bool) -> No
     from neardup.ledger import read
     from neardup.pages.results import explain
     from neardup.query.check import Submission
-    from neardup.source.parse import id_of, name_of
+    from neardup.source.parse import parse_id, parse_name
 
     text_language = find_language(config.registry, language)
     read(config.ledger.path).close()
@@ -50,7 +50,7 @@ def check(config: "Config", file: IO[bytes], language: str, as_json: bool) -> No
             if held is None:
                 return result
             shown = str(held.story_id)
-            own = (id_of(shown), name_of(shown), held.author_id, held.title, held.published_at)
+            own = (parse_id(shown), parse_name(shown), held.author_id, held.title, held.published_at)
             return await checker.check(Submission(text_language, text, *own))
 
     with console.show_waiting("check"):
@@ -65,11 +65,11 @@ def check(config: "Config", file: IO[bytes], language: str, as_json: bool) -> No
 
 def _is_page_of(match: "Match", language: "Language", file: IO[bytes], config: "Config") -> bool:
     """Whether a file is the page of a story that matches it."""
-    from neardup.pages.store import location_of
+    from neardup.pages.store import find_location
     from neardup.records import Story
-    from neardup.source.parse import id_of
+    from neardup.source.parse import parse_id
 
-    page = Path(location_of(config.content, Story(id_of(str(match.story_id)), language, match.path)))
+    page = Path(find_location(config.content, Story(parse_id(str(match.story_id)), language, match.path)))
     return Path(file.name).exists() and page.exists() and page.samefile(file.name)
 
 

@@ -109,10 +109,10 @@ def parse_time_option(option: str, value: str | None) -> int | None:
 
 def story_id(value: str) -> int:
     """The integer of a story's id as it is listed, an integer or a name: the type of an option or argument."""
-    from neardup.source.parse import id_of
+    from neardup.source.parse import parse_id
 
     try:
-        return id_of(value)
+        return parse_id(value)
     except ValueError as error:
         raise click.BadParameter(str(error)) from None
 

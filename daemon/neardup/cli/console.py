@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any, TextIO
 import click
 
 from neardup.errors import NeardupError
-from neardup.telemetry.log import beside, load_structlog, log, logging_phase, set_up_log
+from neardup.telemetry.log import load_structlog, log, log_phase, run_beside, set_up_log
 
 if TYPE_CHECKING:
     from rich.progress import Progress
@@ -106,9 +106,9 @@ def print_error(error: NeardupError) -> None:
 
 def show_progress(command: str) -> "AbstractContextManager[Watch]":
     """Show what a command does: a bar on a terminal, otherwise a log line every 30 seconds."""
-    from neardup.pipeline.progress import logging_progress
+    from neardup.pipeline.progress import log_progress
 
-    return _progress_bar(command) if sys.stderr.isatty() else logging_progress(command)
+    return _progress_bar(command) if sys.stderr.isatty() else log_progress(command)
 
 
 @contextmanager
@@ -139,7 +139,7 @@ def _progress_bar(command: str) -> "Iterator[Watch]":
 
 def _shown_on(bar: "Progress") -> "Watch":
     """Show each phase as a task of its own."""
-    from neardup.pipeline.progress import counts_in_words
+    from neardup.pipeline.progress import describe_counts
 
     task, phase = bar.add_task("starting", total=None, counts=""), ""
 
@@ -150,7 +150,7 @@ def _shown_on(bar: "Progress") -> "Watch":
             phase = progress.phase
             task = bar.add_task(phase, total=None, counts="")
         speed = progress.report().per_second
-        counts = counts_in_words(progress) + (f", {speed:,.0f}/s" if speed else "")
+        counts = describe_counts(progress) + (f", {speed:,.0f}/s" if speed else "")
         bar.update(task, completed=progress.position, total=progress.size or None, counts=counts)
 
     return show
@@ -178,7 +178,7 @@ def show_waiting(command: str) -> AbstractContextManager[None]:
     It is for work that has no count to show; nothing may be printed meanwhile.
     """
     if not sys.stderr.isatty():
-        return logging_phase(command, "working")
+        return log_phase(command, "working")
 
     def wait(ended: Event) -> None:
         if ended.wait(SILENT_SECONDS):
@@ -192,4 +192,4 @@ def show_waiting(command: str) -> AbstractContextManager[None]:
             bar.tasks[0].start_time = bar.get_time() - SILENT_SECONDS
             ended.wait()
 
-    return beside(wait)
+    return run_beside(wait)

@@ -576,7 +576,7 @@ async def _add_complaints(config: "Config", rows: "Sequence[Mapping[str, str]]")
     """Record each row; returns how many are refused."""
     from neardup.app import open_complaints
     from neardup.query.complaints import ComplaintRefused, GivenComplaint, receive
-    from neardup.source.parse import id_of
+    from neardup.source.parse import parse_id
 
     refused = 0
     async with open_complaints(config) as parts:
@@ -584,8 +584,8 @@ async def _add_complaints(config: "Config", rows: "Sequence[Mapping[str, str]]")
             story, complainant, contact, statement = (row[name] for name in COMPLAINT_COLUMNS)
             original, text, author = (row.get(name) or None for name in MORE_COMPLAINT_COLUMNS)
             try:
-                original_id = None if original is None else id_of(original)
-                given = GivenComplaint(id_of(story), complainant, contact, statement, original_id, text, author)
+                original_id = None if original is None else parse_id(original)
+                given = GivenComplaint(parse_id(story), complainant, contact, statement, original_id, text, author)
                 made = await receive(parts, given)
             except (ComplaintRefused, ValueError) as error:
                 refused += 1

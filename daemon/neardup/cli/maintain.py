@@ -136,10 +136,10 @@ def forget(config: "Config", listed_id: str, *, undo: bool, as_json: bool) -> No
     from neardup.pipeline import submitted_pages
     from neardup.pipeline.index_sync import catch_up
     from neardup.pipeline.passage_sync import PassageSync
-    from neardup.source.parse import id_of
+    from neardup.source.parse import parse_id
 
     try:
-        story_id = id_of(listed_id)
+        story_id = parse_id(listed_id)
     except ValueError as error:
         raise Misuse(str(error)) from None
     if undo:

@@ -177,7 +177,7 @@ def _folder_values(language: str | None) -> "dict[str, Value]":
 async def _show_listing(config: "Config") -> None:
     """Print how many pages the folder has, and what their languages seem to be.  Raises Misuse if it has none."""
     from neardup.core.text.scripts import describe_languages
-    from neardup.source import rows_of
+    from neardup.source import list_rows
     from neardup.source.listings import open_folder
 
     folder = open_folder(config)
@@ -185,7 +185,7 @@ async def _show_listing(config: "Config") -> None:
         pages = len(await folder.find())
     except Fatal as error:
         raise Misuse(f"--pages: {error}") from None
-    async with aclosing(rows_of(folder)) as rows:  # type: ignore[type-var]
+    async with aclosing(list_rows(folder)) as rows:  # type: ignore[type-var]
         async for _ in rows:
             pass
     click.echo(f"{pages:,} pages; those that are added to the folder later are found by `neardup daily`")

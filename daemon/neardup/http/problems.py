@@ -58,7 +58,7 @@ OTHER_HOST = ProblemType("other-host", 421, "Without tokens, only this machine i
 INVALID = ProblemType("invalid", 422, "The request does not fit the schema")
 FAILED = ProblemType("failed", 500, "The service failed")
 UNAVAILABLE = ProblemType("unavailable", 503, "The service cannot answer now", may_pass=True)
-OF_STATUS = {400: INVALID, 404: NOT_FOUND, 405: METHOD_NOT_ALLOWED, 413: TOO_LARGE}  # of what aiohttp raises
+TYPE_OF_STATUS = {400: INVALID, 404: NOT_FOUND, 405: METHOD_NOT_ALLOWED, 413: TOO_LARGE}  # of what aiohttp raises
 
 
 class WrongMember(NamedTuple):
@@ -115,8 +115,8 @@ async def answer_or_problem(
     except Refused as error:
         refused = error
     except web.HTTPException as error:
-        refused = _refused_by_framework(error)
-        response = problem_response(refused, body_of)
+        refused = _make_refusal(error)
+        response = make_response(refused, body_of)
         if "Allow" in error.headers:
             response.headers["Allow"] = error.headers["Allow"]
         return response
@@ -130,13 +130,13 @@ async def answer_or_problem(
     except Exception as error:  # noqa: BLE001 - its message may quote a story
         log_failure(request, error)
         refused = Refused(FAILED, "an internal error occurred; the log has the details")
-    return problem_response(refused, body_of)
+    return make_response(refused, body_of)
 
 
 async def answer_exception(_: web.Request, response: web.StreamResponse) -> None:
     """Make a problem of an HTTPException that no middleware saw: a signal, sent before the answer."""
     if isinstance(response, web.HTTPException) and response.status >= HTTPStatus.BAD_REQUEST:
-        body = json.dumps(_refused_by_framework(response).members).encode()
+        body = json.dumps(_make_refusal(response).members).encode()
         response.body = body
         response.headers.update({"Content-Type": CONTENT_TYPE, "Content-Length": str(len(body))})
 
@@ -149,27 +149,23 @@ def answer_no_http(
         raise ConnectionError("a part of an answer was sent before")
     detail = "what was sent is no HTTP/1.1 request" if exc is not None and status < 500 else "the answer failed"
     kind = ProblemType("", status, HTTPStatus(status).phrase)
-    response = problem_response(Refused(kind, detail), lambda refused: json.dumps(refused.members))
+    response = make_response(Refused(kind, detail), lambda refused: json.dumps(refused.members))
     response.force_close()
     return response
 
 
-def _refused_by_framework(error: web.HTTPException) -> Refused:
-    kind = _of_status(error.status)
+def _make_refusal(error: web.HTTPException) -> Refused:
+    kind = TYPE_OF_STATUS.get(error.status) or ProblemType("", error.status, HTTPStatus(error.status).phrase)
     return Refused(kind, kind.title if kind.status == error.status else error.reason)
 
 
-def _of_status(status: int) -> ProblemType:
-    return OF_STATUS.get(status) or ProblemType("", status, HTTPStatus(status).phrase)
-
-
-def problem_response(refused: Refused, body_of: Callable[[Refused], str]) -> web.Response:
+def make_response(refused: Refused, body_of: Callable[[Refused], str]) -> web.Response:
     """The answer to a request that is refused."""
     kind = refused.problem
     return web.Response(status=kind.status, text=body_of(refused), content_type=CONTENT_TYPE, headers=kind.headers)
 
 
-def route_of(request: web.Request) -> str:
+def find_route(request: web.Request) -> str:
     """The path of the route that a request takes, with its placeholders; "unknown" if there is none."""
     resource = request.match_info.route.resource
     return resource.canonical if resource else "unknown"
@@ -177,7 +173,7 @@ def route_of(request: web.Request) -> str:
 
 def log_failure(request: web.Request, error: Exception) -> None:
     """Log that a request failed, and where: the message of the error may quote a story, and is left out."""
-    log.error("a request failed", route=route_of(request), error=type(error).__name__, where=_innermost_frames(error))
+    log.error("a request failed", route=find_route(request), error=type(error).__name__, where=_innermost_frames(error))
 
 
 def _innermost_frames(error: BaseException) -> str:

@@ -33,7 +33,7 @@ from neardup.core.candidates.banding import (
 from neardup.core.candidates.bucket_join import find_shared
 from neardup.core.fingerprint.minhash import SignatureRows, signature_rows
 from neardup.errors import Fatal, IndexDamaged
-from neardup.index.positions import values_by_language
+from neardup.index.positions import parse_values
 from neardup.index.protocol import Bandings, Bucket, BucketKind, LookupResult
 from neardup.records import BandedFingerprint, Change, Language
 
@@ -55,7 +55,7 @@ Buckets = npt.NDArray[np.int64]
 Hashes = npt.NDArray[np.uint64]  # (n, 2): SimHashes as two words each
 
 
-def bits_for(sizes: Mapping[Language, int], languages: Iterable[Language]) -> dict[Language, int]:
+def choose_bits(sizes: Mapping[Language, int], languages: Iterable[Language]) -> dict[Language, int]:
     """The width of each language's values, for so many stories; DEFAULT_BITS where the number is not known."""
     known = {language: (n // STORIES_PER_BUCKET).bit_length() - 1 for language, n in sizes.items() if n}
     return {
@@ -64,20 +64,20 @@ def bits_for(sizes: Mapping[Language, int], languages: Iterable[Language]) -> di
     }
 
 
-def recorded_bits(record: str | None, languages: Iterable[Language]) -> dict[Language, int]:
+def parse_bits(record: str | None, languages: Iterable[Language]) -> dict[Language, int]:
     """The widths in a record of `record_by_language`, and MIN_BITS for languages added since; DEFAULT_BITS without.
 
     Raises IndexDamaged for a record that holds no widths.
     """
     if record is None:
         return dict.fromkeys(languages, DEFAULT_BITS)
-    widths = values_by_language(record)
+    widths = parse_values(record)
     if not widths or not all(MIN_BITS <= width <= MAX_BITS for width in widths.values()):
         raise IndexDamaged(f"the index is damaged: it records widths as {record!r:.40}")
     return dict.fromkeys(languages, MIN_BITS) | widths
 
 
-def overfull_languages(sizes: Mapping[Language, int], bits: Bits) -> str | None:
+def describe_overfull(sizes: Mapping[Language, int], bits: Bits) -> str | None:
     """The languages whose buckets have grown too full, and the remedy, in one line; None if there are none."""
     full = [language for language, n in sizes.items() if n > OVERFULL << bits[language] and bits[language] < MAX_BITS]
     if not full:
@@ -85,19 +85,19 @@ def overfull_languages(sizes: Mapping[Language, int], bits: Bits) -> str | None:
     return f"{', '.join(full)}: buckets hold over {OVERFULL} stories each; `neardup reindex` spreads them over more"
 
 
-def block_buckets(simhashes: Hashes, banding: Banding, bits: int) -> Buckets:
+def list_block_buckets(simhashes: Hashes, banding: Banding, bits: int) -> Buckets:
     """(n, 2) SimHashes -> (n, hamming + 2): the buckets of their blocks."""
     values = hash_blocks(simhashes, banding.hamming, bits)
     return np.asarray(values | (FIRST_BLOCK + np.arange(values.shape[1])) << BAND_BITS)
 
 
-def band_buckets(signatures: SignatureRows, banding: Banding, bits: int) -> Buckets:
+def list_band_buckets(signatures: SignatureRows, banding: Banding, bits: int) -> Buckets:
     """(n, 64) signatures -> (n, bands): the buckets of their bands."""
     values = hash_bands(signatures, banding.bands, bits)
     return np.asarray(values | np.arange(values.shape[1]) << BAND_BITS)
 
 
-def bucket_record(language: Language, bucket: int) -> Bucket:
+def make_record(language: Language, bucket: int) -> Bucket:
     """A packed bucket as a record."""
     column, value = bucket >> BAND_BITS, bucket & (1 << BAND_BITS) - 1
     if column < FIRST_BLOCK:
@@ -120,14 +120,14 @@ class LookupRequest:
     signed: npt.NDArray[np.bool_]
 
 
-def lookup_request(
+def make_request(
     language: Language, stories: Sequence[BandedFingerprint], banding: Banding, bits: int, *, blocks: bool = True
 ) -> LookupRequest:
     """The buckets that these stories of one language fall into; without `blocks` only those of their signatures."""
     signed = [story.signature for story in stories if story.signature is not None]
     simhashes = np.frombuffer(b"".join(story.simhash for story in stories), np.uint64).reshape(-1, 2)
-    of_blocks = block_buckets(simhashes, banding, bits)[:, : None if blocks else 0]
-    of_bands = band_buckets(signature_rows(signed), banding, bits)
+    of_blocks = list_block_buckets(simhashes, banding, bits)[:, : None if blocks else 0]
+    of_bands = list_band_buckets(signature_rows(signed), banding, bits)
     buckets, positions = np.unique(np.concatenate((of_blocks.ravel(), of_bands.ravel())), return_inverse=True)
     return LookupRequest(
         language,
@@ -138,7 +138,7 @@ def lookup_request(
     )
 
 
-def lookup_results(
+def join_results(
     request: LookupRequest, values: Sequence[bytes], lengths: Sequence[int], banding: Banding
 ) -> list[LookupResult]:
     """The result for each story of the request.
@@ -166,7 +166,7 @@ def lookup_results(
             positions = np.concatenate((positions, request.band_positions[nth_signed]))
             nth_signed += 1
         full = positions[sizes[positions] > most].tolist()
-        capped = {bucket_record(request.language, int(request.buckets[n])): int(sizes[n]) for n in full}
+        capped = {make_record(request.language, int(request.buckets[n])): int(sizes[n]) for n in full}
         results.append(LookupResult(set(), numbers, capped))
     return results
 
@@ -198,7 +198,7 @@ class Additions(NamedTuple):
 NO_ADDITIONS = Additions(np.empty(0, np.int64), np.empty(0, np.int64), b"")
 
 
-def additions(
+def make_additions(
     language: Language, changes: Sequence[Change], banding: Banding, bits: int, *, blocks: bool = True
 ) -> Additions:
     """What these changes add to the buckets of a language.  Raises Fatal for a story number of more than 32 bits."""
@@ -208,7 +208,7 @@ def additions(
     for number, _ in new:
         if number >> 8 * NUMBER_BYTES:
             raise Fatal(f"story number {number} has more than 32 bits: an index holds no more versions of stories")
-    request = lookup_request(language, [story for _, story in new], banding, bits, blocks=blocks)
+    request = make_request(language, [story for _, story in new], banding, bits, blocks=blocks)
     numbers = np.array([number for number, _ in new], NUMBER)
     positions = np.concatenate((request.block_positions.ravel(), request.band_positions.ravel()))
     of_blocks = numbers.repeat(request.block_positions.shape[1])
@@ -217,7 +217,7 @@ def additions(
     return Additions(request.buckets, np.bincount(positions, minlength=len(request.buckets)), appended)
 
 
-def growth(changes: Sequence[Change]) -> dict[Language, int]:
+def count_growth(changes: Sequence[Change]) -> dict[Language, int]:
     """By how many stories each language grows or, below zero, shrinks; languages that do neither are left out."""
     growth: Counter[Language] = Counter()
     growth.update(change.new.language for change in changes if change.new)
@@ -225,7 +225,7 @@ def growth(changes: Sequence[Change]) -> dict[Language, int]:
     return {language: n for language, n in growth.items() if n}
 
 
-def positions_by_language(stories: Sequence[BandedFingerprint]) -> dict[Language, list[int]]:
+def group_positions(stories: Sequence[BandedFingerprint]) -> dict[Language, list[int]]:
     """The positions of each language's stories in the sequence."""
     positions: dict[Language, list[int]] = {}
     for position, story in enumerate(stories):
@@ -244,10 +244,10 @@ class Inserted(NamedTuple):
     fingerprints: list[BandedFingerprint]
 
 
-def inserted_by_language(changes: Sequence[Change]) -> Iterator[Inserted]:
+def group_inserted(changes: Sequence[Change]) -> Iterator[Inserted]:
     """The stories that these changes insert, STORIES_PER_READ of a language at a time."""
     inserted = [(position, change.new) for position, change in enumerate(changes) if change.new is not None]
-    for language, places in positions_by_language([banded for _, banded in inserted]).items():
+    for language, places in group_positions([banded for _, banded in inserted]).items():
         for start in range(0, len(places), STORIES_PER_READ):
             chunk = [inserted[place] for place in places[start : start + STORIES_PER_READ]]
             yield Inserted(language, [position for position, _ in chunk], [banded for _, banded in chunk])
@@ -282,7 +282,7 @@ def _holds(content: bytes, number: bytes) -> bool:
     return at >= 0
 
 
-def additions_of_entries(entries: Sequence[Entry], changes: Sequence[Change]) -> Additions:
+def make_missing_additions(entries: Sequence[Entry], changes: Sequence[Change]) -> Additions:
     """What adds the lacking entries to their buckets."""
     ordered = sorted((bucket, changes[position].number) for position, bucket in entries)
     buckets, counts = np.unique(np.array([bucket for bucket, _ in ordered], np.int64), return_counts=True)
@@ -348,15 +348,15 @@ class SpooledColumn:
             yield column << BAND_BITS | value, members.astype(NUMBER, copy=False).tobytes()
 
 
-def spooled_columns(spool: Spool, bandings: Bandings, *, blocks: bool = True) -> Iterator[SpooledColumn]:
+def list_columns(spool: Spool, bandings: Bandings, *, blocks: bool = True) -> Iterator[SpooledColumn]:
     """All columns in the spool, in the order of their buckets; their `stories` add up to those of the spool."""
     for language in bandings:
         if n := spool.sizes[language]:
-            columns = _columns(bandings[language], blocks=blocks)
+            columns = _list_columns(bandings[language], blocks=blocks)
             for at, (group, nth) in enumerate(columns):
                 yield SpooledColumn(language, group, nth, n * (at + 1) // len(columns) - n * at // len(columns))
 
 
-def _columns(banding: Banding, *, blocks: bool) -> list[tuple[str, int]]:
+def _list_columns(banding: Banding, *, blocks: bool) -> list[tuple[str, int]]:
     columns = [(BANDS, band) for band in range(banding.bands)]
     return columns + [(BLOCKS, block) for block in range(banding.hamming + SHARED_BLOCKS) if blocks]

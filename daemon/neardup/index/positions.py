@@ -12,16 +12,16 @@ from neardup.records import Language
 DIGITS = 19  # of the numbers that 64 bits hold with a sign, less one
 
 
-def setting_record(bandings: Bandings, setting: Callable[[Banding], int]) -> str:
+def record_setting(bandings: Bandings, setting: Callable[[Banding], int]) -> str:
     """A setting that decides which buckets a story falls into, as an index records it."""
     return record_by_language({language: setting(banding) for language, banding in bandings.items()})
 
 
-def packed_settings(bandings: Bandings) -> dict[str, str]:
+def record_packed_settings(bandings: Bandings) -> dict[str, str]:
     """The records of the settings that decide which packed buckets a story falls into, by name."""
     return {
-        "hamming": setting_record(bandings, lambda banding: banding.hamming),
-        "bands": setting_record(bandings, lambda banding: banding.bands),
+        "hamming": record_setting(bandings, lambda banding: banding.hamming),
+        "bands": record_setting(bandings, lambda banding: banding.bands),
     }
 
 
@@ -30,7 +30,7 @@ def record_by_language(values: Mapping[Language, int]) -> str:
     return " ".join(f"{language}={value}" for language, value in values.items())
 
 
-def values_by_language(record: str | None) -> dict[Language, int]:
+def parse_values(record: str | None) -> dict[Language, int]:
     """The numbers in a record of `record_by_language`; none without a record.  Raises IndexDamaged for another text."""
     pairs = [entry.rpartition("=") for entry in (record or "").split()]
     if not all(language and value.isascii() and value.isdigit() for language, _, value in pairs):
@@ -38,21 +38,21 @@ def values_by_language(record: str | None) -> dict[Language, int]:
     return {Language(language): int(value) for language, _, value in pairs}
 
 
-def extended_record(recorded: str | None, current: str) -> str:
+def extend_record(recorded: str | None, current: str) -> str:
     """A recorded setting, extended by the current values of the languages that it lacks."""
-    return record_by_language(values_by_language(current) | values_by_language(recorded))
+    return record_by_language(parse_values(current) | parse_values(recorded))
 
 
-def same_setting(recorded: str | None, current: str) -> bool:
+def is_same_setting(recorded: str | None, current: str) -> bool:
     """Whether each language in both records has the same value in both; False without a record.
 
     The index holds no story of a language that only one of the records names.
     """
-    old, new = values_by_language(recorded), values_by_language(current)
+    old, new = parse_values(recorded), parse_values(current)
     return recorded is not None and all(new.get(language, value) == value for language, value in old.items())
 
 
-def with_other_settings(position: IndexPosition, settings: Sequence[str]) -> IndexPosition:
+def mark_other_settings(position: IndexPosition, settings: Sequence[str]) -> IndexPosition:
     """The position of an index whose recorded `settings` differ from ours: its version names them, it has no change.
 
     An index that records no version, or differs in no setting, keeps its position.
@@ -62,7 +62,7 @@ def with_other_settings(position: IndexPosition, settings: Sequence[str]) -> Ind
     return replace(position, version=f"{position.version}, made for another {' and '.join(settings)}", applied=None)
 
 
-def data_lost() -> Transient:
+def make_data_lost() -> Transient:
     """The error of an index that lost data during a write; the index is repaired before the next attempt."""
     return Transient("the index has lost data while it was written to", "index_lost")
 
@@ -70,17 +70,17 @@ def data_lost() -> Transient:
 def refuse_gap(applied: int | None, since: int | None) -> None:
     """Raise Transient if changes that follow `since` would leave a gap after `applied`."""
     if since is not None and (applied is None or applied < since):
-        raise data_lost()
+        raise make_data_lost()
 
 
-def number_of(value: object) -> int | None:
+def parse_number(value: object) -> int | None:
     """A position or a count as an index stores it; None if it is missing or no number."""
     if isinstance(value, bytes) and value.isdigit() and len(value) < DIGITS:
         return int(value)
     return value if isinstance(value, int) and value >= 0 else None
 
 
-def earliest(positions: Sequence[int | None]) -> int | None:
+def find_earliest(positions: Sequence[int | None]) -> int | None:
     """The lowest of the positions of an index's parts; None if one of them is missing."""
     return None if None in positions else min(position for position in positions if position is not None)
 

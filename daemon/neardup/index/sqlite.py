@@ -22,20 +22,20 @@ from neardup.index.packed_buckets import (
     Entry,
     Spool,
     SpooledColumn,
-    additions_of_entries,
     find_lacking,
-    inserted_by_language,
+    group_inserted,
+    list_columns,
+    make_missing_additions,
     spool_page,
-    spooled_columns,
 )
 from neardup.index.positions import (
-    extended_record,
-    number_of,
-    packed_settings,
+    extend_record,
+    is_same_setting,
+    mark_other_settings,
+    parse_number,
     record_by_language,
+    record_packed_settings,
     refuse_gap,
-    same_setting,
-    with_other_settings,
 )
 from neardup.index.protocol import Bandings, Bucket, IndexPosition, LookupResult
 from neardup.records import BandedFingerprint, Change, Language
@@ -66,7 +66,7 @@ class SqliteIndex:
 
     def __init__(self, path: Path, bandings: Bandings) -> None:
         self._bandings = bandings
-        self._settings = packed_settings(bandings)
+        self._settings = record_packed_settings(bandings)
         try:
             path.parent.mkdir(parents=True, exist_ok=True)
             db = sqlite3.connect(path, timeout=BUSY_SECONDS, isolation_level=None, check_same_thread=False)
@@ -83,27 +83,29 @@ class SqliteIndex:
     async def position(self) -> IndexPosition:
         marks = dict(await self._connection.do(lambda db: db.execute("SELECT key, value FROM index_marks").fetchall()))
         ledger, version = (value if isinstance(value, str) else None for value in map(marks.get, ("ledger", "version")))
-        position = IndexPosition(ledger, version, number_of(marks.get("applied")))
+        position = IndexPosition(ledger, version, parse_number(marks.get("applied")))
         try:
-            packed_buckets.recorded_bits(_record_text(marks["bits"]), self._bandings)
-            other = [key for key, value in self._settings.items() if not same_setting(_record_text(marks[key]), value)]
+            packed_buckets.parse_bits(_record_text(marks["bits"]), self._bandings)
+            other = [
+                key for key, value in self._settings.items() if not is_same_setting(_record_text(marks[key]), value)
+            ]
         except (KeyError, IndexDamaged):
             return replace(position, applied=None)
         if ledger is None or version is None:
             return replace(position, applied=None)
-        return with_other_settings(position, [f"detection.{key}" for key in other])
+        return mark_other_settings(position, [f"detection.{key}" for key in other])
 
     async def lookup(self, probes: Sequence[BandedFingerprint]) -> tuple[int | None, list[LookupResult]]:
         def look_up(db: sqlite3.Connection) -> tuple[int | None, list[LookupResult]]:
             db.execute("BEGIN")  # one snapshot of the position and the buckets
             applied, bits, language_numbers = _read_applied(db), self._bits(db), _read_language_numbers(db)
             results: dict[int, LookupResult] = {}
-            for language, positions in packed_buckets.positions_by_language(probes).items():
+            for language, positions in packed_buckets.group_positions(probes).items():
                 banding, stories = self._bandings[language], [probes[position] for position in positions]
-                request = packed_buckets.lookup_request(language, stories, banding, bits[language])
-                rows = _row_keys(language_numbers, request)
+                request = packed_buckets.make_request(language, stories, banding, bits[language])
+                rows = _make_row_keys(language_numbers, request)
                 values, lengths = _read_tails(db, rows, packed_buckets.NUMBER_BYTES * banding.max_bucket)
-                found = packed_buckets.lookup_results(request, values, lengths, banding)
+                found = packed_buckets.join_results(request, values, lengths, banding)
                 results.update(zip(positions, found, strict=True))
             db.execute("COMMIT")
             return applied, [results[position] for position in range(len(probes))]
@@ -117,10 +119,10 @@ class SqliteIndex:
             refuse_gap(before, since)
             new = [change for change in changes if change.seq == 0 or before is None or change.seq > before]
             for language, banding in self._bandings.items():
-                additions = packed_buckets.additions(language, new, banding, bits[language])
+                additions = packed_buckets.make_additions(language, new, banding, bits[language])
                 number = language_numbers[language]
                 _append(db, number, additions)
-            _count_growth(db, packed_buckets.growth(new))
+            _count_growth(db, packed_buckets.count_growth(new))
             if applied is not None and (before is None or applied > before):
                 db.execute("INSERT OR REPLACE INTO index_marks VALUES ('applied', ?)", (applied,))
             db.execute("COMMIT")
@@ -133,7 +135,7 @@ class SqliteIndex:
             for table in ("index_buckets", "index_marks"):
                 db.execute(f"DELETE FROM {table}")
             db.execute("UPDATE index_languages SET stories = 0")
-            bits = record_by_language(packed_buckets.bits_for(sizes, self._bandings))
+            bits = record_by_language(packed_buckets.choose_bits(sizes, self._bandings))
             marks = {"ledger": ledger_id, "version": version, **self._settings, "bits": bits}
             db.executemany("INSERT INTO index_marks VALUES (?, ?)", marks.items())
             db.execute("COMMIT")
@@ -144,7 +146,7 @@ class SqliteIndex:
         def write(db: sqlite3.Connection) -> None:
             db.execute("BEGIN IMMEDIATE")
             marks = dict(db.execute("SELECT key, value FROM index_marks"))
-            record = {key: extended_record(marks.get(key), value) for key, value in self._settings.items()}
+            record = {key: extend_record(marks.get(key), value) for key, value in self._settings.items()}
             record |= {"version": version, "bits": record_by_language(self._bits(db))}
             db.executemany("INSERT OR REPLACE INTO index_marks VALUES (?, ?)", record.items())
             db.execute("COMMIT")
@@ -156,7 +158,7 @@ class SqliteIndex:
         bits, spool = await self._do(self._bits), Spool(scratch)
         async for page in pages:
             await asyncio.to_thread(spool_page, spool, page, self._bandings, bits)
-        for column in spooled_columns(spool, self._bandings):
+        for column in list_columns(spool, self._bandings):
             await self._connection.do(partial(_fill_column, spool=spool, column=column))
             yield column.stories
 
@@ -168,13 +170,13 @@ class SqliteIndex:
     async def bucket_sizes(self, sample: Sequence[BandedFingerprint]) -> dict[Bucket, int]:
         def read(db: sqlite3.Connection) -> dict[Bucket, int]:
             bits, language_numbers, sizes = self._bits(db), _read_language_numbers(db), {}
-            for language, positions in packed_buckets.positions_by_language(sample).items():
+            for language, positions in packed_buckets.group_positions(sample).items():
                 stories = [sample[position] for position in positions]
-                request = packed_buckets.lookup_request(language, stories, self._bandings[language], bits[language])
-                lengths = _read_lengths(db, _row_keys(language_numbers, request))
+                request = packed_buckets.make_request(language, stories, self._bandings[language], bits[language])
+                lengths = _read_lengths(db, _make_row_keys(language_numbers, request))
                 for bucket, length in zip(request.buckets.tolist(), lengths, strict=True):
                     if length:
-                        record = packed_buckets.bucket_record(language, bucket)
+                        record = packed_buckets.make_record(language, bucket)
                         sizes[record] = length // packed_buckets.NUMBER_BYTES
             return sizes
 
@@ -192,7 +194,7 @@ class SqliteIndex:
             db.execute("BEGIN IMMEDIATE")
             language_numbers = _read_language_numbers(db)
             for language, entries in self._lacking(db, stories):
-                _append(db, language_numbers[language], additions_of_entries(entries, stories))
+                _append(db, language_numbers[language], make_missing_additions(entries, stories))
             db.execute("COMMIT")
 
         await self._do(write)
@@ -200,11 +202,11 @@ class SqliteIndex:
     def _lacking(self, db: sqlite3.Connection, stories: Sequence[Change]) -> list[tuple[Language, list[Entry]]]:
         """The entries that buckets lack of these stories, for some stories of a language at a time."""
         bits, language_numbers, lacking = self._bits(db), _read_language_numbers(db), []
-        for inserted in inserted_by_language(stories):
+        for inserted in group_inserted(stories):
             language = inserted.language
             banding = self._bandings[language]
-            request = packed_buckets.lookup_request(language, inserted.fingerprints, banding, bits[language])
-            contents = _read_whole(db, _row_keys(language_numbers, request))
+            request = packed_buckets.make_request(language, inserted.fingerprints, banding, bits[language])
+            contents = _read_whole(db, _make_row_keys(language_numbers, request))
             lacking.append((language, find_lacking(request, contents, inserted, stories)))
         return lacking
 
@@ -212,7 +214,7 @@ class SqliteIndex:
         checked = await self._connection.do(lambda db: db.execute("PRAGMA quick_check(1)").fetchone()[0])
         if checked != "ok":
             return str(checked)
-        return packed_buckets.overfull_languages(await self.story_counts(), await self._do(self._bits))
+        return packed_buckets.describe_overfull(await self.story_counts(), await self._do(self._bits))
 
     async def check_writable(self) -> None:
         await self._connection.do(lambda db: db.execute("INSERT OR REPLACE INTO index_marks VALUES ('touched', 1)"))
@@ -222,7 +224,7 @@ class SqliteIndex:
 
     def _bits(self, db: sqlite3.Connection) -> packed_buckets.Bits:
         row = db.execute("SELECT value FROM index_marks WHERE key = 'bits'").fetchone()
-        return packed_buckets.recorded_bits(row and _record_text(row[0]), self._bandings)
+        return packed_buckets.parse_bits(row and _record_text(row[0]), self._bandings)
 
     async def _do(self, work: Callable[Concatenate[sqlite3.Connection, P], T], *args: P.args, **kwargs: P.kwargs) -> T:
         """As the connection's `do`; if the index is damaged, it then has no position, so that it is rebuilt."""
@@ -235,7 +237,7 @@ class SqliteIndex:
 
 def _read_applied(db: sqlite3.Connection) -> int | None:
     row = db.execute("SELECT value FROM index_marks WHERE key = 'applied'").fetchone()
-    return number_of(row[0]) if row else None
+    return parse_number(row[0]) if row else None
 
 
 def _record_text(value: object) -> str:
@@ -260,7 +262,7 @@ def _read_language_numbers(db: sqlite3.Connection) -> dict[Language, int]:
 def _fill_column(db: sqlite3.Connection, spool: Spool, column: SpooledColumn) -> None:
     db.execute("BEGIN IMMEDIATE")
     number = _read_language_numbers(db)[column.language]
-    written = ((_row_key(number, bucket), added) for bucket, added in column.buckets(spool))
+    written = ((_make_row_key(number, bucket), added) for bucket, added in column.buckets(spool))
     db.executemany(APPEND, written)  # appended, since the buckets may hold a probe of `neardup doctor`
     _count_growth(db, {column.language: column.stories})
     db.execute("COMMIT")
@@ -268,7 +270,7 @@ def _fill_column(db: sqlite3.Connection, spool: Spool, column: SpooledColumn) ->
 
 def _append(db: sqlite3.Connection, language_number: int, additions: packed_buckets.Additions) -> None:
     """Add numbers to the buckets of a language, within the caller's transaction."""
-    added = ((_row_key(language_number, bucket), numbers) for bucket, numbers in additions.by_bucket())
+    added = ((_make_row_key(language_number, bucket), numbers) for bucket, numbers in additions.by_bucket())
     db.executemany(APPEND, added)
 
 
@@ -276,13 +278,13 @@ def _count_growth(db: sqlite3.Connection, growth: Mapping[Language, int]) -> Non
     db.executemany("UPDATE index_languages SET stories = stories + ?2 WHERE language = ?1", growth.items())
 
 
-def _row_key(language_number: int, bucket: int) -> int:
+def _make_row_key(language_number: int, bucket: int) -> int:
     return language_number << COLUMN_BITS + BAND_BITS | bucket
 
 
-def _row_keys(number_of_language: Mapping[Language, int], request: packed_buckets.LookupRequest) -> list[int]:
+def _make_row_keys(number_of_language: Mapping[Language, int], request: packed_buckets.LookupRequest) -> list[int]:
     number = number_of_language[request.language]
-    return [_row_key(number, bucket) for bucket in request.buckets.tolist()]
+    return [_make_row_key(number, bucket) for bucket in request.buckets.tolist()]
 
 
 def _read_lengths(db: sqlite3.Connection, rows: Sequence[int]) -> list[int]:
@@ -297,7 +299,7 @@ def _read_whole(db: sqlite3.Connection, rows: Sequence[int]) -> list[bytes | Non
     """The contents of each bucket; None for an empty one."""
     query = "SELECT numbers FROM json_each(?) LEFT JOIN index_buckets ON bucket = value"
     found = db.execute(query, (json.dumps(rows),)).fetchall()
-    return [None if numbers is None else _blob(numbers) for (numbers,) in found]
+    return [None if numbers is None else _pack(numbers) for (numbers,) in found]
 
 
 def _read_tails(db: sqlite3.Connection, rows: Sequence[int], most: int) -> tuple[list[bytes], list[int]]:
@@ -315,11 +317,11 @@ def _read_tails(db: sqlite3.Connection, rows: Sequence[int], most: int) -> tuple
                 blob.seek(length - most)
                 values.append(blob.read())
         elif length:
-            values.append(_blob(numbers))
+            values.append(_pack(numbers))
     return values, lengths
 
 
-def _blob(numbers: object) -> bytes:
+def _pack(numbers: object) -> bytes:
     if not isinstance(numbers, bytes):
         raise IndexDamaged("the index is damaged: a bucket is no blob")
     return numbers

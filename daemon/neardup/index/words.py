@@ -56,14 +56,14 @@ class WordIndex:
 
     def position(self) -> Position:
         with self._in_use() as db:
-            return _position(db)
+            return _read_position(db)
 
     def add(self, rows: Iterable[tuple[int, str]], since: Position, until: Position) -> None:
         """Add the words of stories, by number, and advance, unless another process has advanced already."""
         words = [(number, b" ".join(tokenize(text)).decode()) for number, text in rows]
         with self._in_use() as db:
             db.execute("BEGIN IMMEDIATE")
-            if _position(db) == since:
+            if _read_position(db) == since:
                 db.executemany("INSERT INTO stories (rowid, words) VALUES (?, ?)", words)
                 db.execute("UPDATE position SET number = ?, retitled = ?", until)
             db.execute("COMMIT")
@@ -131,5 +131,5 @@ class WordIndex:
             self._path.with_name(self._path.name + suffix).unlink(missing_ok=True)
 
 
-def _position(db: sqlite3.Connection) -> Position:
+def _read_position(db: sqlite3.Connection) -> Position:
     return Position(*db.execute("SELECT number, retitled FROM position").fetchone())

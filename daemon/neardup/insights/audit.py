@@ -19,7 +19,7 @@ from neardup.index.protocol import Completeness, read_bucket_sizes
 from neardup.ledger import names, now_ms, self_checks, stories, versions
 from neardup.ledger.self_checks import Measure, OnRecord, Pair, Recall, Trial
 from neardup.nomination.common_passages import CommonHashes
-from neardup.nomination.exhaustive import WideMatches, by_fingerprints, by_passages
+from neardup.nomination.exhaustive import WideMatches, match_fingerprints, match_passages
 from neardup.pages.text_cache import Texts
 from neardup.records import Assessment, BandedFingerprint, Candidate, Change, PairedStory, ShownId, is_work
 
@@ -131,8 +131,8 @@ async def audit(app: App, sample: int, since: int) -> Audited:
         hashes = await _passages_of(app, texts, ids)
         found = {story_id: WideMatches() for story_id in hashes}
         stories = await app.reader.do(versions.existing_fingerprints, hashes, ())
-        compared = await by_fingerprints(app.reader, stories, app.config.detection, found)
-        await by_passages(app.reader, app.passages, hashes, app.config.detection.common_passage, found)
+        compared = await match_fingerprints(app.reader, stories, app.config.detection, found)
+        await match_passages(app.reader, app.passages, hashes, app.config.detection.common_passage, found)
         trials, misses, candidates = await _verify(app, texts, found)
     found_of = [*self_checks.sum_recalls(trials), *await _whole_in_index(app, ids)]
     await app.ledger.do(self_checks.record_recalls, Measure.AUDIT, now_ms(), found_of)

@@ -12,7 +12,7 @@ which is uneven, as many as V s values would.  So an index of n stories of a lan
 
 a for what each story adds, b for each value whose buckets are there.  These three are fitted to the sizes of
 real indexes of three numbers of stories (`python -m tests.bench.plan_sizes`).  V doubles with the stories, as
-`packed_buckets.bits_for` chooses, in all but the documented layout.
+`packed_buckets.choose_bits` chooses, in all but the documented layout.
 
 **The time in an index** is interpolated between its times at three sizes of the platform (`make bench-scale`).
 """
@@ -41,11 +41,11 @@ from neardup.config import Config, Export, Index, Ledger
 from neardup.core.candidates.banding import BAND_BITS
 from neardup.core.columns import StoryColumns
 from neardup.index import packed_buckets
-from neardup.index.passages.segment import segment_bytes
+from neardup.index.passages.segment import estimate_bytes
 from neardup.index.redis import LAYOUTS
 from neardup.ledger import read
 from neardup.records import Checkpoint, Language, Story
-from neardup.source import rows_of
+from neardup.source import list_rows
 from neardup.source.listings import open_source
 
 GIB, MEGA = 1 << 30, 1 << 20
@@ -142,7 +142,7 @@ async def draw(config: Config, size: int, sample: Sample, show_listed: Callable[
     """
     rng = random.Random(SEED)  # noqa: S311 - not for cryptography
     reservoir = list[Story]()
-    async for story in rows_of(open_source(config)):
+    async for story in list_rows(open_source(config)):
         if not isinstance(story, Story):
             sample.bad_rows += 1
             continue
@@ -214,7 +214,7 @@ BUILDING = {"documented": 15, "compact": 6, "sqlite": 5}  # microseconds a story
 
 def index_bytes(index: str, stories: Mapping[Language, float]) -> dict[Language, float]:
     """The projected bytes of an index, by language."""
-    bits = packed_buckets.bits_for({language: round(n) for language, n in stories.items()}, stories)
+    bits = packed_buckets.choose_bits({language: round(n) for language, n in stories.items()}, stories)
     growth = GROWTHS[index]
     if index == "documented":
         return {
@@ -300,7 +300,7 @@ def plan(sample: Sample | None, counts: Mapping[Language, int], daily: int, memo
         },
         "index": {index: sum(sizes[index].values()) for index in INDEXES},
         "ledger_bytes": cost.ledger * total,
-        "passage_bytes": segment_bytes(round(cost.passages * total), max(round(total), 1)),
+        "passage_bytes": estimate_bytes(round(cost.passages * total), max(round(total), 1)),
         "memory": {"box": memory, **{layout: project_memory(stories, layout) for layout in LAYOUTS}},
         "days_until_full": {layout: project_days_until_full(stories, layout, daily, memory) for layout in LAYOUTS},
         "daily_stories": daily,

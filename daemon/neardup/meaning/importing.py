@@ -24,8 +24,8 @@ from neardup.meaning.embedders import SAME_MODEL, check_vectors
 from neardup.meaning.parts import Parts, make_codes, open_parts
 from neardup.meaning.vectors import Embedded, dimensions
 from neardup.pages.reader_pool import ReaderPool
-from neardup.source.parse import id_of
-from neardup.source.rows import open_parquet, parquet_rows
+from neardup.source.parse import parse_id
+from neardup.source.rows import open_parquet, read_parquet
 
 IMPORTED_COLUMNS = ("id", "vectors")
 ROWS_AT_ONCE = 1_000
@@ -48,7 +48,7 @@ async def read_batches(path: Path, size: int) -> AsyncIterator[list[Imported]]:
     if missing := [column for column in IMPORTED_COLUMNS if column not in file.schema_arrow.names]:
         raise Misuse(f"{path} has no column {' and '.join(missing)}")
     batch = list[Imported]()
-    async for row in parquet_rows(file, str(path), columns=IMPORTED_COLUMNS):
+    async for row in read_parquet(file, str(path), columns=IMPORTED_COLUMNS):
         batch.append(_parse_row(row.values, f"{path}, row {row.position + 1}", size))
         if len(batch) == ROWS_AT_ONCE:
             yield batch
@@ -58,7 +58,7 @@ async def read_batches(path: Path, size: int) -> AsyncIterator[list[Imported]]:
 
 def _parse_row(values: Any, where: str, size: int) -> Imported:
     try:
-        story_id = id_of(str(values["id"]))
+        story_id = parse_id(str(values["id"]))
         vectors = np.array(values["vectors"], np.float32)
     except (ValueError, TypeError) as error:
         raise Fatal(f"{where}: {error}") from None

@@ -9,7 +9,7 @@ from typing import TypeVar
 from neardup.errors import Misuse
 from neardup.ledger import permissions, similarities, transaction
 from neardup.ledger.permissions import Grant, PermissionRefused
-from neardup.source.parse import id_of, parse_time, printable, refuse_work
+from neardup.source.parse import make_printable, parse_id, parse_time, refuse_work
 
 FIELDS = ("granted_by", "story_id", "catalogue", "granted_to", "licence", "since", "until", "note")
 LONGEST_NOTE = 2_000  # characters
@@ -23,7 +23,7 @@ class WrongField(Misuse):
 
 def grant_of(fields: Mapping[str, str | None]) -> Grant:
     """The permission that these texts describe, by the names FIELDS; an empty one is not given.  Raises WrongField."""
-    given = {name: printable(fields.get(name)) for name in FIELDS}
+    given = {name: make_printable(fields.get(name)) for name in FIELDS}
     note = given["note"] or ""
     if len(note) > LONGEST_NOTE:
         raise WrongField(f"note: more than {LONGEST_NOTE:,} characters")
@@ -48,7 +48,7 @@ def _parse_field(name: str, parse: Callable[[str], T], value: str | None) -> T |
 
 def _story_id(value: str) -> int:
     refuse_work(value)
-    return id_of(value)
+    return parse_id(value)
 
 
 def _time(value: str) -> int:

@@ -123,21 +123,21 @@ async def find_common(  # noqa: PLR0917 - what a nomination has at hand
     known = np.array(sorted(recorded), np.uint32)
     rows = [
         CommonPassage(language, hash_, most + 1, story_id, left + 1)
-        for hash_, holders in _holders_among(probes, known).items()
+        for hash_, holders in _find_holders(probes, known).items()
         for language, story_id in {holder.language: story_id for story_id, holder in holders.items()}.items()
         if language not in recorded[hash_]
     ]
     unknown = crowded[~are_among_ascending(crowded, known)]
     held, new, affected = await read_holders(index, ledger, unknown), list[int](), set[int]()
     own_ids = {probe.story_id for probe in probes}
-    for hash_, holders in _holders_among([*others, *probes], unknown).items():
+    for hash_, holders in _find_holders([*others, *probes], unknown).items():
         earlier = {story_id: holder for story_id, holder in held.get(hash_, {}).items() if story_id not in own_ids}
         everyone = earlier | holders
-        surplus = _surplus(everyone, most) if hash_ in held else 1
+        surplus = _count_surplus(everyone, most) if hash_ in held else 1
         if surplus > 0:
             new.append(hash_)
             affected |= everyone.keys()
-            rows += _rows_of(hash_, everyone, max(len(everyone), most + 1), left + surplus)
+            rows += _make_rows(hash_, everyone, max(len(everyone), most + 1), left + surplus)
     return Common(np.union1d(known, np.array(new, np.uint32)), FoundCommon(rows, affected))
 
 
@@ -154,7 +154,7 @@ def _find_crowded(
     return np.union1d(np.intersect1d(repeated, own) if len(repeated) else repeated, known[numbers > most])
 
 
-def _holders_among(stories: Sequence[Probe], hashes: PassageHashes) -> dict[int, dict[int, Holder]]:
+def _find_holders(stories: Sequence[Probe], hashes: PassageHashes) -> dict[int, dict[int, Holder]]:
     """Ascending hashes -> which of these stories hold each that any does."""
     found = defaultdict[int, dict[int, Holder]](dict)
     for story in stories if len(hashes) else ():
@@ -163,11 +163,11 @@ def _holders_among(stories: Sequence[Probe], hashes: PassageHashes) -> dict[int,
     return found
 
 
-def _surplus(holders: Holders, most: int) -> int:
+def _count_surplus(holders: Holders, most: int) -> int:
     return count_surplus(len(holders), len({holder.copy_key for holder in holders.values()}), most)
 
 
-def _rows_of(hash_: int, holders: Holders, size: int, due_at: int) -> list[CommonPassage]:
+def _make_rows(hash_: int, holders: Holders, size: int, due_at: int) -> list[CommonPassage]:
     """A common passage as it is recorded, once for each language of its holders."""
     return [
         CommonPassage(language, hash_, size, min(n for n in holders if holders[n].language == language), due_at)
@@ -199,7 +199,7 @@ async def count_again(index: Passages, ledger: Ledger, detection: Detection) -> 
     while len(hashes := await ledger.do(passages.due_for_counting, left, COUNTED_AT_ONCE)):
         held = await read_holders(index, ledger, hashes)
         due_at = {
-            hash_: left + (_surplus(held[hash_], detection.common_passage) if hash_ in held else 1)
+            hash_: left + (_count_surplus(held[hash_], detection.common_passage) if hash_ in held else 1)
             for hash_ in hashes.tolist()
         }
         await ledger.do(_record_counts, left, due_at, held, detection)

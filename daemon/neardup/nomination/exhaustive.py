@@ -18,7 +18,7 @@ from neardup.core.candidates.passage_groups import MOST_COPIES
 from neardup.core.fingerprint.word_hashes import MIN_SHARED, PassageHashes
 from neardup.core.verify.sets import are_among_ascending
 from neardup.index.passages.index import PassageIndex, scan_segments
-from neardup.index.passages.postings import HASH_SHIFT, Keys, numbers_of
+from neardup.index.passages.postings import HASH_SHIFT, Keys, get_numbers
 from neardup.ledger import Ledger, versions
 from neardup.ledger.passages import all_common, hashes_after
 
@@ -43,7 +43,7 @@ class WideMatches:
         return self.rows.keys() | self.shared.keys()
 
 
-async def by_fingerprints(
+async def match_fingerprints(
     ledger: Ledger, stories: FingerprintArrays, detection: Detection, found: Mapping[int, WideMatches]
 ) -> int:
     """Compare some stories with all of their languages; returns the number of stories that were read."""
@@ -77,7 +77,7 @@ def _keep_best(scores: dict[int, int]) -> int:
     return len(dropped)
 
 
-async def by_passages(
+async def match_passages(
     ledger: Ledger,
     passages: PassageIndex,
     hashes: Mapping[int, PassageHashes],
@@ -86,13 +86,13 @@ async def by_passages(
 ) -> None:
     """Find the stories that share passage hashes with some stories, given by their ids."""
     wanted = np.unique(np.concatenate([np.empty(0, np.uint32), *hashes.values()]))
-    keys = [some async for some in _postings(ledger, passages, wanted)]
+    keys = [some async for some in _read_postings(ledger, passages, wanted)]
     postings = np.unique(
         np.concatenate([np.empty(0, np.uint64), *keys])
     )  # a story may be in a segment and still in the ledger
     starts = np.searchsorted(postings, wanted.astype(np.uint64) << HASH_SHIFT)
     ends = np.append(starts[1:], len(postings))
-    numbers, most = numbers_of(postings), max(common, MOST_COPIES)
+    numbers, most = get_numbers(postings), max(common, MOST_COPIES)
     is_common = are_among_ascending(wanted, await ledger.do(all_common))
     for story_id, own in hashes.items():
         counts: dict[str, defaultdict[int, int]] = {"shared": defaultdict(int), "uncommon": defaultdict(int)}
@@ -109,18 +109,18 @@ async def by_passages(
         nominated.left_out += _keep_best(nominated.shared)
 
 
-async def _postings(ledger: Ledger, passages: PassageIndex, wanted: PassageHashes) -> AsyncIterator[Keys]:
+async def _read_postings(ledger: Ledger, passages: PassageIndex, wanted: PassageHashes) -> AsyncIterator[Keys]:
     """The postings of the wanted hashes: in the ledger, which has those of the latest stories, and in the segments."""
     number = 0
     while rows := await ledger.do(hashes_after, number, STORIES_PER_READ):
         number = rows[-1][0]
-        yield _keys(rows, wanted)
+        yield _make_keys(rows, wanted)
     segments = scan_segments(passages, wanted)
     while (some := await asyncio.to_thread(next, segments, None)) is not None:
         yield some
 
 
-def _keys(rows: Sequence[tuple[int, bytes]], wanted: PassageHashes) -> Keys:
+def _make_keys(rows: Sequence[tuple[int, bytes]], wanted: PassageHashes) -> Keys:
     arrays = [np.frombuffer(packed, np.uint32) for _, packed in rows]
     hashes = np.concatenate(arrays)
     numbers = np.repeat(np.array([number for number, _ in rows], np.uint64), [len(array) for array in arrays])

@@ -80,7 +80,7 @@ def nominate_pairs(texts: Sequence[Compared], detection: Detection, first_new: i
     return found
 
 
-def passages_of(text: Compared) -> PassageHashes:
+def sample_passages(text: Compared) -> PassageHashes:
     """The passage hashes of a text, ascending."""
     return np.frombuffer(text.fingerprint.passages, np.uint32)
 
@@ -127,7 +127,7 @@ def _nominate_by_passages(
     language_of = np.array([number_of[text.language] for text in texts], np.uint8)
     fingerprints = [text.fingerprint for text in texts]
     keys = copy_keys([own.simhash for own in fingerprints], [own.signature for own in fingerprints])
-    hashes = [passages_of(text) for text in texts]
+    hashes = [sample_passages(text) for text in texts]
     pairs, found.common = join_stories(hashes, language_of, keys, detection.common_passage)
     if first_new is not None:
         wanted = is_new_and_old(pairs.left.astype(np.int64), pairs.right.astype(np.int64), first_new)
@@ -159,7 +159,7 @@ class HeldTexts:
         fingerprint = text.fingerprint
         self._added[text.language].append((self._size, self._size, 0, fingerprint.simhash, fingerprint.signature))
         self._copy_keys.append(copy_key_of(text))
-        self._passages.add([(self._size, passages_of(text))], ())
+        self._passages.add([(self._size, sample_passages(text))], ())
 
     def nominate(self, text: Compared) -> tuple[list[int], PassageHashes]:
         """The numbers of the texts that a text may be a copy of, ascending, and its common passage hashes."""
@@ -188,7 +188,7 @@ class HeldTexts:
 
     def _by_passages(self, text: Compared) -> tuple[Numbers, PassageHashes]:
         """The numbers of the texts that share passages with a text, and its common passage hashes."""
-        hashes, common = passages_of(text), self._detection.common_passage
+        hashes, common = sample_passages(text), self._detection.common_passage
         found = [(run, *run.find(hashes)) for run in self._passages.runs]
         holders = sum((counts for _, _, counts in found), np.ones(len(hashes), np.int64))
         is_common = np.zeros(len(hashes), np.bool_)

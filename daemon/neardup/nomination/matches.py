@@ -13,7 +13,7 @@ from neardup.records import Language
 NominatedPair = tuple[int, int, Language]  # the ids of a story and its match, and the language of the story
 
 
-def matches_of(
+def make_matches(
     story_id: int,
     language: Language,
     detection: Detection,
@@ -43,4 +43,4 @@ def record_pairs(
             ids = [match for _, match, _ in matches]
             whole, apart = ((), ids) if by_passages else (ids, ())
             left_out = int(story_id in cut)
-            candidates.nominate(db, matches_of(story_id, language, detection, whole, apart, left_out=left_out))
+            candidates.nominate(db, make_matches(story_id, language, detection, whole, apart, left_out=left_out))

@@ -22,7 +22,7 @@ from neardup.ledger import Ledger, outbox, passages, runs, versions
 from neardup.ledger.candidates import Matches
 from neardup.ledger.languages import stories_by_language
 from neardup.nomination.common_passages import Passages
-from neardup.nomination.matches import matches_of
+from neardup.nomination.matches import make_matches
 from neardup.nomination.passages import PassageNomination
 from neardup.nomination.stories import StoryProbe
 from neardup.records import BandedFingerprint
@@ -81,14 +81,14 @@ class TextNominator:
     ) -> tuple[tuple[int, ...], tuple[str, ...]]:
         why, applied, found = "the index is behind the ledger", None, NOTHING_FOUND
         try:
-            applied, found = await in_time(
+            applied, found = await finish_in_time(
                 retry_call("look_up", lambda: self._look_up(probe.banded, facts)),
                 until,
                 "the index did not answer in time",
             )
         except Transient as error:
             why = str(error)
-        ids, uncovered = await self._ledger.do(_among_whole_texts, probe, found, applied, self._detection)
+        ids, uncovered = await self._ledger.do(_match_whole_text, probe, found, applied, self._detection)
         lacks = f"{why}: only the latest {MAX_UNINDEXED:,} stories were compared as whole texts"
         return ids, (lacks,) if uncovered else ()
 
@@ -102,7 +102,7 @@ class TextNominator:
     ) -> tuple[tuple[int, ...], PassageHashes, tuple[str, ...]]:
         late = "the passage index did not answer in time"
         try:
-            ids, common = await in_time(self._look_up_passages(probe), until, late)
+            ids, common = await finish_in_time(self._look_up_passages(probe), until, late)
         except Transient as error:
             return (), NO_HASHES, (f"{error}: passages inside other stories were not looked for",)
         return ids, common, ()
@@ -115,12 +115,12 @@ class TextNominator:
         return matches[probe.story_id].ids[:most], common.hashes
 
 
-def facts_of(db: sqlite3.Connection) -> LedgerFacts:
+def read_facts(db: sqlite3.Connection) -> LedgerFacts:
     """What a lookup needs to know of the ledger."""
     return LedgerFacts(outbox.last_seq(db), runs.get(db, "ledger_id") or "", stories_by_language(db))
 
 
-def _among_whole_texts(
+def _match_whole_text(
     db: sqlite3.Connection, probe: StoryProbe, found: LookupResult, applied: int | None, detection: Detection
 ) -> tuple[tuple[int, ...], int]:
     """The matches of a whole text, and the number of changes that neither index nor ledger could give."""
@@ -146,10 +146,10 @@ def find_unseen(db: sqlite3.Connection, probe: StoryProbe, seen: int, detection:
     numbers = [rows[nth][0] for nth in np.flatnonzero(shared >= MIN_SHARED).tolist()]
     ids = [story_id for story_id in versions.ids_of(db, numbers).values() if story_id != probe.story_id]
     by_passages = [story_id for story_id in ids[:most] if story_id not in nominee.matches]
-    return matches_of(probe.story_id, language, detection, nominee.matches, by_passages)
+    return make_matches(probe.story_id, language, detection, nominee.matches, by_passages)
 
 
-async def in_time(work: Awaitable[T], until: float | None, late: str) -> T:
+async def finish_in_time(work: Awaitable[T], until: float | None, late: str) -> T:
     """The result of `work`.  Raises Transient, with the message `late`, if it is not there at a time of the loop."""
     try:
         async with asyncio.timeout_at(until):

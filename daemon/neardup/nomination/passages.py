@@ -71,7 +71,7 @@ class PassageNomination:
 
     async def look_up(self, batch: Outcomes) -> PassageLookup:
         """Look up the stories of a batch that were fingerprinted."""
-        return await self.look_up_probes(probes_of(batch))
+        return await self.look_up_probes(list_probes(batch))
 
     async def look_up_probes(self, probes: list[Probe]) -> PassageLookup:
         """Look up stories or texts.  Raises PassagesDamaged if a segment cannot be read."""
@@ -112,7 +112,7 @@ class PassageNomination:
             looked_up = await self._look_up([apart[n].hashes for n in wrong], MAX_HOLDERS)
             for n, result in zip(wrong, looked_up, strict=True):
                 found[n] = result
-        numbers = _numbers(found)
+        numbers = _list_numbers(found)
         ids = await self._ledger.do(versions.ids_of, numbers) if numbers else {}
         matches = await asyncio.to_thread(_match, apart, found, ids, apart_others, self._detection)
         return PassageNominees(matches, common)
@@ -123,7 +123,7 @@ class PassageNomination:
         self._batches += 1
 
 
-def probes_of(batch: Outcomes) -> list[Probe]:
+def list_probes(batch: Outcomes) -> list[Probe]:
     """The stories of a batch that were fingerprinted."""
     listed = batch.made.stories
     pages = batch.made.pages
@@ -132,7 +132,7 @@ def probes_of(batch: Outcomes) -> list[Probe]:
     return list(map(Probe, listed.ids, listed.languages, keys, hashes))
 
 
-def _numbers(found: Sequence[Found]) -> list[int]:
+def _list_numbers(found: Sequence[Found]) -> list[int]:
     return list(np.unique(np.concatenate([np.empty(0, np.uint32), *(result.numbers for result in found)])).tolist())
 
 
@@ -159,12 +159,12 @@ def _match(
                 score[story_id] = max(shared, score.get(story_id, 0))
     own_ids = {probe.story_id for probe in probes}
     return {
-        probe.story_id: _best(probe, score, own_ids, detection.of(probe.language).max_matches)
+        probe.story_id: _choose_best(probe, score, own_ids, detection.of(probe.language).max_matches)
         for probe, score in zip(probes, scores, strict=True)
     }
 
 
-def _best(probe: Probe, score: dict[int, int], batch: Collection[int], most: int) -> PassageMatches:
+def _choose_best(probe: Probe, score: dict[int, int], batch: Collection[int], most: int) -> PassageMatches:
     """The matches that share the most hashes, then have the lowest ids: `most` with lower ids, and those outside."""
     ranked = sorted(score, key=lambda story_id: (-score[story_id], story_id))
     earlier = [story_id for story_id in ranked if story_id < probe.story_id]

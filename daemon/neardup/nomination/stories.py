@@ -20,7 +20,7 @@ from neardup.ledger import Ledger, versions
 from neardup.ledger.candidates import Matches
 from neardup.ledger.passages import FoundCommon
 from neardup.nomination.common_passages import Probe
-from neardup.nomination.matches import matches_of
+from neardup.nomination.matches import make_matches
 from neardup.nomination.passages import PassageMatches, PassageNomination
 from neardup.records import BandedFingerprint
 
@@ -65,7 +65,7 @@ def join_matches(
 ) -> list[Matches]:
     """The matches of stories by their whole texts and by passages, which are given by the ids of the stories."""
     return [
-        matches_of(
+        make_matches(
             story_id,
             banded.language,
             detection,

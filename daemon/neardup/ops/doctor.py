@@ -50,7 +50,7 @@ from neardup.pipeline.index_check import SAMPLE, differing_counts
 from neardup.pipeline.passage_sync import open_passages
 from neardup.query.search import open_words
 from neardup.records import BandedFingerprint, Change, Language, Skip, Story, is_work, rfc3339
-from neardup.source import Source, rows_of
+from neardup.source import Source, list_rows
 from neardup.source.listings import open_reference, open_source
 from neardup.source.rows import OF_STORIES, OF_WORKS
 
@@ -340,7 +340,7 @@ async def _read_page(config: Config, story: Story) -> str:
 
 
 async def _first_listed(source: Source) -> Story | None:
-    async with aclosing(rows_of(source)) as listing:  # type: ignore[type-var]
+    async with aclosing(list_rows(source)) as listing:  # type: ignore[type-var]
         async for story in listing:
             if isinstance(story, Story):
                 return story

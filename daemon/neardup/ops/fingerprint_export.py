@@ -20,7 +20,7 @@ from neardup.moderation.export.destination import write_atomically
 from neardup.pipeline.fingerprint_file import TIMES, list_versions, make_schema
 from neardup.pipeline.index_sync import refuse_ledger_mismatch
 from neardup.pipeline.passage_sync import PassageSync, open_passages
-from neardup.pipeline.scratch import scratch_errors, scratch_folder
+from neardup.pipeline.scratch import make_scratch_folder, translate_scratch_errors
 
 ROWS_PER_GROUP = 20_000
 
@@ -55,8 +55,8 @@ async def export_fingerprints(config: Config, path: Path) -> int:
             with (
                 translate_errors(ledger.path),
                 closing(read(ledger.path)) as db,
-                scratch_folder(ledger.path, "export") as scratch,
-                scratch_errors(scratch),
+                make_scratch_folder(ledger.path, "export") as scratch,
+                translate_scratch_errors(scratch),
             ):
                 ranges = passages.by_story(scratch)
                 return write_atomically(path, lambda file: _write(file, db, ranges, list_versions(config.registry)))

@@ -20,7 +20,7 @@ from neardup.app import App, list_hooks
 from neardup.core.fingerprint.version import algorithm
 from neardup.core.verify.tiers import COPIED_WORDS, EXACT, kinds_of_passages, tier_of
 from neardup.errors import Misuse
-from neardup.index.passages.postings import Row, keys_of, merge_keys
+from neardup.index.passages.postings import Row, make_keys, merge_keys
 from neardup.ledger import imports, now_ms, outbox, runs
 from neardup.ledger.imports import GivenVerdict, ImportedFlag
 from neardup.ledger.languages import stories_by_language
@@ -31,10 +31,10 @@ from neardup.pipeline.passage_sweep import PassageSweep
 from neardup.pipeline.passage_sync import PassageSync
 from neardup.pipeline.progress import Phase, Progress, Watch, ignore_progress
 from neardup.pipeline.run_lifecycle import carry_out
-from neardup.pipeline.scratch import scratch_folder
+from neardup.pipeline.scratch import make_scratch_folder
 from neardup.pipeline.summary import Summary
 from neardup.records import DECIDING, NO_SPANS, PERMITTED, Assessment, Signals, Spans, Verdict
-from neardup.source.parse import id_of
+from neardup.source.parse import parse_id
 
 OPEN, WITHDRAWN = "open", "withdrawn"
 UNDECIDED = (OPEN, PERMITTED)  # the permissions of this ledger decide which of them a flag gets
@@ -169,7 +169,7 @@ def _ids_of(row: FlagRow) -> tuple[int, int]:
     shown = row["story_id"], row["matched_id"]
     if not all(isinstance(listed, int | str) for listed in shown):
         raise TypeError("an id is neither an integer nor a name")
-    return id_of(str(shown[0])), id_of(str(shown[1]))
+    return parse_id(str(shown[0])), parse_id(str(shown[1]))
 
 
 def _spans_of(row: FlagRow) -> list[Spans]:
@@ -221,7 +221,7 @@ class Import:
     async def prepare(self) -> None:
         """Refuse files that do not fit, and bring the passage index in step with the ledger."""
         app = self._app
-        self._files = fingerprint_file.files_of(self._path, FOLDER)
+        self._files = fingerprint_file.find_files(self._path, FOLDER)
         if not self._files:
             raise Misuse(f"{self._path}: no Parquet file of fingerprints is there")
         registry = app.config.registry
@@ -281,7 +281,7 @@ class Import:
                 keys = batch.keys(content.rows, numbers)
                 if content.waiting:
                     waiting: list[Row] = [(n, np.frombuffer(hashes, np.uint32)) for n, hashes in content.waiting]
-                    keys = merge_keys([keys, keys_of(waiting)])
+                    keys = merge_keys([keys, make_keys(waiting)])
                 self._app.passages.flush(content.first, content.last, content.last, keys)
 
         return write
@@ -308,18 +308,18 @@ class Import:
         """Record the flags of these stories, then the candidates."""
         summary, ledger = self.summary, self._app.ledger
         with summary.time_part("flags"):
-            for rows in fingerprint_file.read_rows(fingerprint_file.files_of(self._path, FLAGS)):
+            for rows in fingerprint_file.read_rows(fingerprint_file.find_files(self._path, FLAGS)):
                 if self._stop.is_set():
                     return
                 found = [flag_of(row, algorithm(), now_ms()) for row in rows]
                 kept = [flag for flag in found if flag is not None and not {flag.a, flag.b} & self._left_out]
                 summary.flags += await ledger.do(imports.put_flags, kept)
-            for rows in fingerprint_file.read_rows(fingerprint_file.files_of(self._path, CANDIDATES)):
+            for rows in fingerprint_file.read_rows(fingerprint_file.find_files(self._path, CANDIDATES)):
                 summary.candidates += await ledger.do(imports.put_candidates, list(map(candidate_of, rows)))
 
     async def _is_compared(self) -> bool:
         """Whether the flags are those of all stories: they came with them, and the ledger holds no other story."""
-        if not await self._app.ledger.do(runs.owes_sweep) or not fingerprint_file.files_of(self._path, FLAGS):
+        if not await self._app.ledger.do(runs.owes_sweep) or not fingerprint_file.find_files(self._path, FLAGS):
             return False
         return await self._count_stories() == self.summary.stories + self.summary.known
 
@@ -330,7 +330,7 @@ class Import:
     async def _find_common(self) -> None:
         """Record the common passages, as the runs that fingerprint stories do."""
         app, stop = self._app, self._stop
-        with self.summary.time_part("common passages"), scratch_folder(app.ledger.path, "import") as scratch:
+        with self.summary.time_part("common passages"), make_scratch_folder(app.ledger.path, "import") as scratch:
             sweep = PassageSweep(
                 self._passages, app.ledger, app.config.detection, scratch, stop=stop, show=lambda _: None
             )

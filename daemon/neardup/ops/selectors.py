@@ -24,10 +24,10 @@ from neardup.core.text.decoding import NoStoryText, decode
 from neardup.core.text.scripts import UnknownScript, guess_language
 from neardup.core.text.story import INVISIBLE
 from neardup.errors import Fatal, NeardupError
-from neardup.pages.store import Pages, open_transfers, path_of
+from neardup.pages.store import Pages, make_path, open_transfers
 from neardup.records import BadRow, Language, Story
-from neardup.source import rows_of
-from neardup.source.folder import SAMPLE_BYTES, prose_of
+from neardup.source import list_rows
+from neardup.source.folder import SAMPLE_BYTES, extract_prose
 from neardup.source.listings import open_source
 
 PAGES = 20
@@ -77,7 +77,7 @@ async def _sample(config: Config) -> list[Story]:
     Algorithm R of Vitter (1985), "Random sampling with a reservoir".
     """
     chosen, stories, reason, random = list[Story](), 0, "it has no rows", Random(SEED)  # noqa: S311 - not for security
-    async with aclosing(rows_of(open_source(config))) as rows:  # type: ignore[type-var]
+    async with aclosing(list_rows(open_source(config))) as rows:  # type: ignore[type-var]
         async for row in rows:
             if isinstance(row, BadRow):
                 reason = str(row.error)
@@ -102,7 +102,7 @@ def _read(content: Content, stories: Sequence[Story]) -> Iterator[SamplePage | N
         transfers = open_transfers([content], control.fileno())
         for story in stories:
             try:
-                get = store.begin(path_of(content, story))
+                get = store.begin(make_path(content, story))
             except NeardupError as error:
                 yield error
             else:
@@ -268,7 +268,7 @@ def _read_beginning(file: Path) -> bytes | None:
 
 def _guess(body: bytes) -> Language | None:
     try:
-        return guess_language(prose_of(body)).language
+        return guess_language(extract_prose(body)).language
     except (NoStoryText, UnknownScript):
         return None
 

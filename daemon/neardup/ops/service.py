@@ -15,7 +15,7 @@ from neardup.ledger import Ledger, now_ms, runs
 from neardup.ledger.lock import only_daemon
 from neardup.pipeline.gauges import refresh_gauges
 from neardup.pipeline.index_wait import IndexWait
-from neardup.pipeline.progress import Progress, logging_progress
+from neardup.pipeline.progress import Progress, log_progress
 from neardup.pipeline.run_lifecycle import Hook
 from neardup.telemetry.log import load_structlog, log
 from neardup.telemetry.metrics import RETRIES, WAITING
@@ -120,7 +120,7 @@ class Service:
 
     async def _run_daily(self, app: App) -> None:
         self._set_status("daily run")
-        with logging_progress("daily") as watch:
+        with log_progress("daily") as watch:
 
             def show(progress: Progress) -> None:
                 watch(progress)

@@ -72,7 +72,7 @@ class ForkServer:
 _running: list[ForkServer] = []  # at most one
 
 
-def running_server() -> ForkServer:
+def get_server() -> ForkServer:
     """The server of this process, which starts first if none runs.  Raises Transient if the system refuses."""
     if not _running or (_running[0].owner, _running[0].environment) != (os.getpid(), READER_ENVIRONMENT):
         end_server()
@@ -83,20 +83,20 @@ def running_server() -> ForkServer:
 def fork_reader(reader_end: int, record: int, modules: Sequence[str]) -> int:
     """As `ForkServer.fork`, by the running server.  Returns the id of the server.  Raises Transient."""
     try:
-        running_server().fork(reader_end, record, modules)
+        get_server().fork(reader_end, record, modules)
     except OSError:  # it was killed
         end_server()
         try:
-            running_server().fork(reader_end, record, modules)
+            get_server().fork(reader_end, record, modules)
         except OSError as error:
             raise Transient(f"the fork server of reader processes ended: {error.strerror}", "crashed") from error
-    return running_server().pid
+    return get_server().pid
 
 
 def start_server() -> None:
     """Start the server, if none runs, ahead of the first reader process, which reports what fails."""
     with suppress(Transient):
-        running_server()
+        get_server()
 
 
 @atexit.register

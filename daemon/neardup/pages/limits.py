@@ -1,6 +1,6 @@
 """What protects the object store: a circuit breaker for a run, and a limit on the requests in flight.
 
-The breaker ends a run when the store fails, as opposed to single pages.  `with_answers` and `stop_reason` are pure
+The breaker ends a run when the store fails, as opposed to single pages.  `count_answers` and `stop_reason` are pure
 functions of a tally; `CircuitBreaker` calls them after each answer.
 
 The limit adapts to the store and the network: additive increase, multiplicative decrease (Chiu and Jain, 1989).
@@ -42,7 +42,7 @@ class Tally:
     refused: int = 0
 
 
-def with_answers(tally: Tally, answer: Answer, after: int, count: int = 1) -> Tally:
+def count_answers(tally: Tally, answer: Answer, after: int, count: int = 1) -> Tally:
     """Count equal answers, one after another.
 
     A tally that reaches TALLY_SPAN times `after` is halved, so that old answers fade.
@@ -79,7 +79,7 @@ class CircuitBreaker:
         """Read pages.  Raises what `read` and `deliver` raise, and StoreDown or Fatal when it ends the run."""
 
         async def judge(read: PagesRead) -> None:
-            self._tally = with_answers(self._tally, "fine", self._after, len(read.stories))
+            self._tally = count_answers(self._tally, "fine", self._after, len(read.stories))
             for story, result in read.others:
                 self._judge(story, result)
             await deliver(read)
@@ -89,7 +89,7 @@ class CircuitBreaker:
     def _judge(self, story: Story, result: PageResult) -> None:
         failure = result if isinstance(result, ReadFailed) else None
         answer = "fine" if failure is None else ANSWERS.get(failure.reason, "fine")  # others are the page's fault
-        self._tally = with_answers(self._tally, answer, self._after)
+        self._tally = count_answers(self._tally, answer, self._after)
         if failure is not None and answer != "fine":
             self._stop_if_failing("pages of works" if is_work(story.id) else "pages", failure.error)
 

@@ -106,7 +106,7 @@ class File:
                     raise Transient(f"{file.name}: changed while it was read", "store_error")
                 return body, {"etag": etag}
         except (OSError, ValueError) as error:  # ValueError: a path with a NUL
-            raise _error_of(error) from error
+            raise _make_error(error) from error
 
 
 class GivenPage:
@@ -158,7 +158,7 @@ def _open_nonblocking(path: str, flags: int) -> int:
     return os.open(path, flags | os.O_NONBLOCK)  # opening a pipe without a writer would block
 
 
-def _error_of(error: OSError | ValueError) -> NeardupError:
+def _make_error(error: OSError | ValueError) -> NeardupError:
     if isinstance(error, PermissionError):
         return Forbidden(str(error))
     gone = isinstance(error, ValueError) or error.errno in MISSING

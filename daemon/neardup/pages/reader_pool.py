@@ -28,10 +28,10 @@ from neardup.pages.results import (
     PagesRead,
     ReadFailed,
     TextResult,
-    failure_of,
-    results_of,
+    make_failure,
+    make_results,
 )
-from neardup.pages.store import REFERENCE, WorkPages, location_of, path_of, paths_of
+from neardup.pages.store import REFERENCE, WorkPages, find_location, make_path, make_paths
 from neardup.pages.watchdog import CHECK_SECONDS
 from neardup.records import Dead, Story, is_work
 from neardup.retry import retry_call, retry_times
@@ -72,7 +72,6 @@ class ReaderPool:
         start_server()
         self.concurrency = AdaptiveLimit(most)
         self._unobserved: list[npt.NDArray[np.float32]] = []  # seconds that are yet to be counted in the metrics
-        self.computing_seconds = 0.0  # spent on extracting and fingerprinting, for all pages together
         self._content = content
         plain_works = None if works is None else works._replace(content=PlainContent.of(works.content))
         self._settings = PlainContent.of(content), extraction, submitted, plain_works
@@ -119,12 +118,12 @@ class ReaderPool:
 
     def path_of(self, story: Story) -> str:
         """A story's page, as a path below content.url."""
-        return path_of(self._content, story)
+        return make_path(self._content, story)
 
     def location_of(self, story: Story) -> str:
         """Where a story's page is looked for: the path of a file, or the s3:// URL of an object."""
         _, _, submitted, works = self._settings
-        return location_of(self._content, story, submitted, works)
+        return find_location(self._content, story, submitted, works)
 
     async def start(self) -> None:
         """Start the processes now, not with the first page.  Raises Fatal."""
@@ -154,7 +153,7 @@ class ReaderPool:
                     results = [(stories.story(n), cast("PageResult", others[n])) for n in others if n not in errors]
                     failed |= errors
                     if answers.at or results:
-                        await deliver(PagesRead(stories.take(answers.at), _pages_of(answers), results))
+                        await deliver(PagesRead(stories.take(answers.at), _get_pages(answers), results))
         finally:
             self.concurrency.leave(left)
         await _run_together(self._read_again(stories.story(n), etags[n], error, deliver) for n, error in failed.items())
@@ -162,7 +161,7 @@ class ReaderPool:
     async def _read_again(self, story: Story, etag: str | None, error: NeardupError, deliver: Deliver) -> None:
         """Read a page whose first attempt ended with this error."""
         result = await self._read(FINGERPRINT, story, etag, failed=error)
-        await deliver(results_of([(story, cast("PageResult", result))]))
+        await deliver(make_results([(story, cast("PageResult", result))]))
 
     async def read(self, story: Story, etag: str | None, *, alone: bool = False) -> PageResult:
         """Fingerprint a story's page; NotModified where it still has this ETag.
@@ -188,7 +187,7 @@ class ReaderPool:
         try:
             return await self._request(Request(operation, [page]), nullcontext)
         except NeardupError as error:
-            return failure_of(error)
+            return make_failure(error)
 
     async def read_with_text(self, story: Story, page: bytes | None = None) -> tuple[PageResult, str | None]:
         """Fingerprint a story's page, which may be at hand; also returns the story's text, None without a story."""
@@ -202,7 +201,6 @@ class ReaderPool:
         for answer in answers.others.values():
             if isinstance(answer, Unreadable) and answer.rendered is not None:
                 PAGES_RENDERED.labels(*answer.rendered).inc()
-        self.computing_seconds += float(page_seconds[:, 1:].sum())
         self._unobserved.append(page_seconds)
         if sum(map(len, self._unobserved)) >= OBSERVED_AT_ONCE:
             self._observe()
@@ -214,7 +212,7 @@ class ReaderPool:
 
     def _paths_of(self, stories: StoryColumns) -> list[str]:
         """The pages, as reader processes are asked for them."""
-        paths = paths_of(self._content, stories)
+        paths = make_paths(self._content, stories)
         if min(stories.ids) >= 0:
             return paths
         return [f"{REFERENCE}{path}" if is_work(n) else path for n, path in zip(stories.ids, paths, strict=True)]
@@ -237,7 +235,7 @@ class ReaderPool:
         try:
             return await self._request(request, turn, story, failed)
         except NeardupError as error:
-            return failure_of(error)
+            return make_failure(error)
 
     async def _request(
         self,
@@ -284,7 +282,7 @@ class ReaderPool:
         async with aclosing(self._ask(request, [subject])) as parts:
             answers = await anext(parts)
         if answers.at:
-            return _pages_of(answers).page(0)
+            return _get_pages(answers).page(0)
         [answer] = answers.others.values()
         if isinstance(answer, NeardupError):
             raise answer
@@ -343,7 +341,7 @@ async def _run_together(tasks: Iterable[Coroutine[Any, Any, None]]) -> None:
         await asyncio.gather(*running, return_exceptions=True)
 
 
-def _pages_of(answers: Answers) -> PackedPages:
+def _get_pages(answers: Answers) -> PackedPages:
     """The fingerprinted pages among answers; those that were rendered are counted."""
     pages = PackedPages.unpack(answers.records)
     for rendering, count in Counter(pages.rendered).items():

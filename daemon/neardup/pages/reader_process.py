@@ -38,7 +38,7 @@ from neardup.core.text.extraction import Extraction
 from neardup.errors import Gone, NeardupError
 from neardup.pages.fork_server import STDERR
 from neardup.pages.local import AnyContent, File, GivenPage, PlainContent
-from neardup.pages.results import NotModified, crash_of
+from neardup.pages.results import NotModified, make_crash
 from neardup.pages.store import REFERENCE, Pages, WorkPages, open_transfers
 from neardup.pages.watchdog import Record, record_pid
 from neardup.process import collect_seldom
@@ -58,7 +58,7 @@ Greeting = str  # the version of this process's fingerprints
 Settings = tuple[PlainContent, Extraction, Path | None, WorkPages | None]
 
 
-def contents_of(settings: Settings) -> list[AnyContent]:
+def list_contents(settings: Settings) -> list[AnyContent]:
     """The stores that a process reads."""
     content, _, _, works = settings
     return [content] if works is None else [content, works.content]
@@ -181,7 +181,7 @@ class _ReaderProcess:
         self._pages = Pages(content, submitted, works)
         self._extraction = extraction
         self._extraction_of_works = extraction if works is None else works.extraction
-        self._transfers = open_transfers(contents_of((content, extraction, submitted, works)), owner.fileno())
+        self._transfers = open_transfers(list_contents((content, extraction, submitted, works)), owner.fileno())
         self._most = 1
         self._waiting: deque[PageRequest] = deque()
         self._requests: dict[Get | File | GivenPage, PageRequest] = {}  # begun
@@ -255,7 +255,7 @@ class _ReaderProcess:
             self._add(request, error)
         else:
             traceback.print_exception(error)
-            self._add(request, crash_of(error))
+            self._add(request, make_crash(error))
 
     def _add(self, request: PageRequest, answer: object) -> None:
         self._unsent += 1

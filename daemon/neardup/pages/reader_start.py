@@ -12,10 +12,10 @@ from contextlib import ExitStack, suppress
 from neardup.core.fingerprint import version as fingerprint_version
 from neardup.errors import Fatal, Transient
 from neardup.pages.fork_server import fork_reader
-from neardup.pages.reader_process import Greeting, Settings, contents_of
+from neardup.pages.reader_process import Greeting, Settings, list_contents
 from neardup.pages.reader_rpc import ReaderConnection, connect_reader
-from neardup.pages.store import modules_of
-from neardup.pages.watchdog import Record, Stillness, new_record
+from neardup.pages.store import list_modules
+from neardup.pages.watchdog import Record, Stillness, create_record
 from neardup.telemetry.log import log
 
 GRACE_SECONDS = 1.0  # for a process to end by itself: native code must return to the interpreter first
@@ -42,17 +42,17 @@ async def start_readers(settings: Settings, size: int) -> list[ReaderConnection]
 async def _begin(settings: Settings, connections: list[ReaderConnection]) -> int:
     """Begin to start a process, and add the connection to `connections`; returns the id of the fork server."""
     pool_end, reader_end = socket.socketpair()
-    descriptor = new_record()
+    descriptor = create_record()
     try:
         with reader_end:
-            server = fork_reader(reader_end.fileno(), descriptor, modules_of(contents_of(settings)))
+            server = fork_reader(reader_end.fileno(), descriptor, list_modules(list_contents(settings)))
         record = Record(descriptor)
     except BaseException:
         pool_end.close()
         raise
     finally:
         os.close(descriptor)
-    connections.append(await connect_reader(pool_end, record, _reason_to_refuse, settings))
+    connections.append(await connect_reader(pool_end, record, _find_refusal, settings))
     return server
 
 
@@ -95,7 +95,7 @@ def _wait_or_kill(pids: Iterable[int]) -> None:
                     ends.poll()
 
 
-def _reason_to_refuse(greeting: Greeting) -> Fatal | None:
+def _find_refusal(greeting: Greeting) -> Fatal | None:
     """Why a process with this greeting cannot be used, or None."""
     if greeting != fingerprint_version.version():
         return Fatal("the program was replaced while it ran; start it again")

@@ -58,12 +58,12 @@ def read_singly(read: ReadPage) -> ReadPages:
 
     async def read_all(stories: StoryColumns, etags: Sequence[str | None], deliver: Deliver) -> None:
         for story, etag in zip(stories.stories(), etags, strict=True):
-            await deliver(results_of([(story, await read(story, etag))]))
+            await deliver(make_results([(story, await read(story, etag))]))
 
     return read_all
 
 
-def results_of(results: Sequence[tuple[Story, PageResult]]) -> PagesRead:
+def make_results(results: Sequence[tuple[Story, PageResult]]) -> PagesRead:
     """The results of single pages."""
     made = [(story, result) for story, result in results if isinstance(result, PageFingerprinted)]
     return PagesRead(
@@ -81,7 +81,7 @@ REASONS: dict[type[NeardupError], Skip | Dead] = {
 }
 
 
-def failure_of(error: NeardupError) -> Failure:
+def make_failure(error: NeardupError) -> Failure:
     """The result for a page whose reading raised this error.  Raises the error if it ends the whole run."""
     match REASONS.get(type(error)):
         case Skip() as reason:
@@ -91,7 +91,7 @@ def failure_of(error: NeardupError) -> Failure:
     raise error
 
 
-def crash_of(error: Exception) -> ReadFailed:
+def make_crash(error: Exception) -> ReadFailed:
     """The result for a page whose reading raised an unexpected error."""
     return ReadFailed(Dead.CRASHED, f"{type(error).__name__}: {error}")
 

@@ -74,7 +74,7 @@ class Bucket:
         self._keys: Any = None
         self._keys_until = 0.0
         region = content.region or region or DEFAULT_REGION
-        base = urlsplit(_base_url(url, content, region))
+        base = urlsplit(_make_base_url(url, content, region))
         self._origin, self._folder = f"{base.scheme}://{base.netloc}", base.path
         self._signer = Signer(base.netloc.removesuffix(DEFAULT_PORTS[base.scheme]), region)
         self._max_bytes = content.max_bytes
@@ -95,7 +95,7 @@ class Bucket:
         headers = self._signer.headers(path, self._current_keys(), int(time.time()))
         if etag:
             headers.append(f"If-None-Match: {etag}".encode(CHARSET))
-        curl = self._idle.pop() if self._idle else _new_handle()
+        curl = self._idle.pop() if self._idle else _make_handle()
         curl.setopt(pycurl.HTTPHEADER, headers)
         return Get(curl, f"{self._origin}{path}", etag, self._max_bytes, self._idle)
 
@@ -110,7 +110,7 @@ class Bucket:
         return self._keys
 
 
-def _new_handle() -> pycurl.Curl:
+def _make_handle() -> pycurl.Curl:
     curl = pycurl.Curl()
     options: dict[int, Any] = {
         pycurl.BUFFERSIZE: BUFFER_BYTES,
@@ -127,7 +127,7 @@ def _new_handle() -> pycurl.Curl:
     return curl
 
 
-def _base_url(url: str, content: AnyContent, region: str) -> str:
+def _make_base_url(url: str, content: AnyContent, region: str) -> str:
     """The URL to which paths are appended."""
     parts = urlsplit(url)
     scheme, _, host = (content.endpoint or f"https://s3.{region}.amazonaws.com").rstrip("/").partition("://")
@@ -181,7 +181,7 @@ class Get:
             raise s3_error(self._url, status, code_in(body.decode("utf-8", "replace")))
         headers = self._headers()
         if status == HTTPStatus.NOT_MODIFIED:
-            if not self._etag or _opaque(headers.get("etag", self._etag)) != _opaque(self._etag):
+            if not self._etag or _strip_etag(headers.get("etag", self._etag)) != _strip_etag(self._etag):
                 raise self._lie(f"304 Not Modified, where the last known ETag was {self._etag}")
             return None
         if error := document_error(self._url, body):
@@ -222,7 +222,7 @@ class Get:
         )
 
 
-def _opaque(etag: str) -> str:
+def _strip_etag(etag: str) -> str:
     """An ETag without the mark of a weak one, and without its quotes."""
     return etag.removeprefix("W/").strip('"')
 
@@ -276,7 +276,7 @@ class Transfers:
             if descriptor == self._control_socket:
                 readable = True
             else:
-                self._multi.socket_action(descriptor, _curl_events(event))
+                self._multi.socket_action(descriptor, _convert_events(event))
         if self._due <= time.monotonic():
             self._due = math.inf
             self._multi.socket_action(pycurl.SOCKET_TIMEOUT, 0)
@@ -311,7 +311,7 @@ class Transfers:
         self._due = math.inf if milliseconds < 0 else time.monotonic() + milliseconds / 1000
 
 
-def _curl_events(event: int) -> int:
+def _convert_events(event: int) -> int:
     read = event & READABLE and pycurl.CSELECT_IN
     return int(read | (event & select.EPOLLOUT and pycurl.CSELECT_OUT))
 

@@ -53,32 +53,32 @@ def open_store(content: AnyContent) -> "Bucket | Folder | TextFile":
     return Bucket(url, content)
 
 
-def modules_of(contents: Iterable[AnyContent]) -> Sequence[str]:
+def list_modules(contents: Iterable[AnyContent]) -> Sequence[str]:
     """The modules that opening these stores and their transfers loads."""
     return MODULES_OF_S3 if any(content.url.startswith("s3:") for content in contents) else ()
 
 
 def open_transfers(contents: Iterable[AnyContent], control_socket: int) -> "Transfers | Files":
     """What carries out the GETs of these stores; see `neardup.pages.s3.Transfers`."""
-    if not modules_of(contents):
+    if not list_modules(contents):
         return Files(control_socket)
     from neardup.pages.s3 import Transfers  # noqa: PLC0415 - loads pycurl
 
     return Transfers(control_socket)
 
 
-def path_of(content: AnyContent, story: Story) -> str:
+def make_path(content: AnyContent, story: Story) -> str:
     """A story's page, as a path below content.url."""
-    return paths_of(content, StoryColumns.of([story]))[0]
+    return make_paths(content, StoryColumns.of([story]))[0]
 
 
-def paths_of(content: AnyContent, stories: StoryColumns) -> list[str]:
+def make_paths(content: AnyContent, stories: StoryColumns) -> list[str]:
     """The pages of stories, as paths below content.url."""
     made = zip(stories.paths, stories.languages, stories.ids, strict=True)
     return [path or content.key.format(language=language, id=story_id) for path, language, story_id in made]
 
 
-def location_of(
+def find_location(
     content: AnyContent, story: Story, submitted: Path | None = None, works: WorkPages | None = None
 ) -> str:
     """Where a story's page is: the path of a file, or the s3:// URL of an object.
@@ -89,7 +89,7 @@ def location_of(
         content = works.content
     if submitted is not None and story.path is not None and story.path.startswith(SUBMITTED):
         return f"{submitted}/{story.path.removeprefix(SUBMITTED)}"
-    return f"{content.url.removeprefix('file://').removeprefix('file:').rstrip('/')}/{path_of(content, story)}"
+    return f"{content.url.removeprefix('file://').removeprefix('file:').rstrip('/')}/{make_path(content, story)}"
 
 
 class Pages:
@@ -149,7 +149,7 @@ def _gunzip(body: bytes, limit: int) -> bytes:
 
     So is a file that is not whole, unless it was cut because it has more than `limit` bytes itself.
     """
-    whole, member, inflater, inside = bytearray(), bytearray(), _inflater(), False
+    whole, member, inflater, inside = bytearray(), bytearray(), _make_inflater(), False
     for start in range(0, len(body), GUNZIP_STEP):
         rest = body[start : start + GUNZIP_STEP]
         while rest:
@@ -163,13 +163,13 @@ def _gunzip(body: bytes, limit: int) -> bytes:
             rest = inflater.unused_data
             if inflater.eof:
                 whole += member
-                member, inflater, inside = bytearray(), _inflater(), False
+                member, inflater, inside = bytearray(), _make_inflater(), False
     if inside and len(body) > limit:
         return bytes(whole + member)
     return body if inside else bytes(whole)
 
 
-def _inflater() -> "zlib._Decompress":
+def _make_inflater() -> "zlib._Decompress":
     return zlib.decompressobj(wbits=zlib.MAX_WBITS | 16)
 
 

@@ -62,7 +62,7 @@ class Record:
         return int(WORD.unpack_from(self._shared, PID_AT)[0]) or None
 
 
-def new_record() -> int:
+def create_record() -> int:
     """Create an empty record; returns its file descriptor."""
     descriptor = os.memfd_create("neardup")
     os.pwrite(descriptor, WORD.pack(NO_PAGE), 0)
@@ -89,7 +89,7 @@ class Stillness:
 
         Raises OSError if it ended.
         """
-        now, cpu = time.monotonic(), cpu_seconds(self.pid)
+        now, cpu = time.monotonic(), read_cpu_seconds(self.pid)
         still = cpu == self.cpu and not idle
         self.seconds = self.seconds + min(now - self.checked_at, MOST_SECONDS_BETWEEN) if still else 0.0
         self.cpu, self.checked_at = cpu, now
@@ -115,7 +115,7 @@ class WatchedProcess:
 
     def check_budgets(self) -> str | None:
         """Check the process: the budget that it exceeds, "time" or "memory", or None.  Raises OSError if it ended."""
-        memory, seconds, number = self._memory(), cpu_seconds(self.pid), self.record.number
+        memory, seconds, number = self._memory(), read_cpu_seconds(self.pid), self.record.number
         if number != self.number:
             self.number, self.start_bytes, self.start_seconds = number, memory, seconds
         self.spent_seconds = seconds - self.start_seconds
@@ -135,19 +135,19 @@ class WatchedProcess:
 
     def _memory(self) -> int:
         """The process's memory without the page bodies that it holds."""
-        return resident_bytes(self.pid) - self.record.body_bytes
+        return read_resident_bytes(self.pid) - self.record.body_bytes
 
 
 def watch(pid: int, record: Record) -> WatchedProcess:
     """Watch a process that has computed no page yet.  Raises OSError if it has ended."""
-    return WatchedProcess(pid, record, resident_bytes(pid))
+    return WatchedProcess(pid, record, read_resident_bytes(pid))
 
 
-def resident_bytes(pid: int) -> int:
+def read_resident_bytes(pid: int) -> int:
     """The resident memory of a process.  Raises OSError if it has ended."""
     return int(Path(f"/proc/{pid}/statm").read_text(encoding="ascii").split()[1]) * PAGE_SIZE
 
 
-def cpu_seconds(pid: int) -> float:
+def read_cpu_seconds(pid: int) -> float:
     """The CPU time of a process, as `time.process_time()` returns it there.  Raises OSError if it has ended."""
     return time.clock_gettime(~pid << 3 | 2)  # clock_getcpuclockid(3), which Python lacks

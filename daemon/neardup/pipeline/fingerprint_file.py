@@ -80,7 +80,7 @@ class Batch:
         return np.sort(keys[np.repeat(is_chosen, counts)])
 
 
-def files_of(path: Path, folder: str) -> list[Path]:
+def find_files(path: Path, folder: str) -> list[Path]:
     """The Parquet files in a folder of the folder `path`; if it has no `fingerprints`, those are in `path` itself."""
     if path.is_file():
         return [path] if folder == FOLDER else []
@@ -120,7 +120,7 @@ def read_batches(files: Sequence[Path]) -> Iterator[Batch]:
         with open_parquet(file, str(file)) as opened:
             present = [name for name in wanted.names if name in opened.schema_arrow.names]
             for read in opened.iter_batches(ROWS, columns=present):
-                yield _batch(read, wanted, str(file))
+                yield _make_batch(read, wanted, str(file))
 
 
 def read_rows(files: Sequence[Path]) -> Iterator[list[dict[str, Any]]]:
@@ -131,7 +131,7 @@ def read_rows(files: Sequence[Path]) -> Iterator[list[dict[str, Any]]]:
                 yield read.to_pylist()
 
 
-def _batch(read: "RecordBatch", wanted: "Schema", called: str) -> Batch:
+def _make_batch(read: "RecordBatch", wanted: "Schema", called: str) -> Batch:
     import pyarrow as pa  # noqa: PLC0415 - loaded with the file
 
     columns: dict[str, Sequence[Any]] = {}
@@ -146,7 +146,7 @@ def _batch(read: "RecordBatch", wanted: "Schema", called: str) -> Batch:
         if name in NEEDED and column.null_count:
             raise Misuse(f"{called}: a row has no {name}")
         if name == "passages":
-            starts, hashes = _hashes(column, called)
+            starts, hashes = _read_hashes(column, called)
         elif name in TIMES:
             columns[name] = column.cast(pa.int64()).to_pylist()
         else:
@@ -156,7 +156,7 @@ def _batch(read: "RecordBatch", wanted: "Schema", called: str) -> Batch:
     return Batch(columns, starts, hashes)
 
 
-def _hashes(column: "Array", called: str) -> tuple[npt.NDArray[np.int64], PassageHashes]:
+def _read_hashes(column: "Array", called: str) -> tuple[npt.NDArray[np.int64], PassageHashes]:
     """The passage hashes of all rows, one row after the other, and where each row's start."""
     _, ends, data = column.buffers()
     places = np.frombuffer(ends, np.int32)[column.offset : column.offset + len(column) + 1].astype(np.int64)

@@ -75,7 +75,7 @@ async def refresh_gauges(ledger: Ledger, index: Index, passages: PassageIndex) -
     if isinstance(index, BucketStatistics):
         for language, n in (await index.story_counts()).items():
             INDEX_STORIES.labels(language).set(n)
-    for language, n in (await _largest_buckets(ledger, index)).items():
+    for language, n in (await _read_largest_buckets(ledger, index)).items():
         LARGEST_BUCKET.labels(language).set(n)
     applied = (await index.position()).applied or 0
     INDEX_LAG.set(await ledger.do(outbox.last_seq) - applied)
@@ -156,7 +156,7 @@ async def keep_gauges(ledger: Ledger, index: Index, passages: PassageIndex) -> N
         await asyncio.sleep(EVERY_SECONDS)
 
 
-async def _largest_buckets(ledger: Ledger, index: Index) -> dict[Language, int]:
+async def _read_largest_buckets(ledger: Ledger, index: Index) -> dict[Language, int]:
     """By language, the size of the largest bucket that contains one of the stories changed last."""
     largest: dict[Language, int] = {}
     sample = await ledger.do(versions.recent_fingerprints, SAMPLE)
@@ -166,7 +166,7 @@ async def _largest_buckets(ledger: Ledger, index: Index) -> dict[Language, int]:
 
 
 @contextmanager
-def flow_gauges(pipeline: Pipeline[Any, Any, Any], requests: AdaptiveLimit) -> Iterator[None]:
+def connect_gauges(pipeline: Pipeline[Any, Any, Any], requests: AdaptiveLimit) -> Iterator[None]:
     """Connect the gauges of queues and requests to a run; they are 0 after it."""
     jobs, outcomes = QUEUE_DEPTH.labels("jobs"), QUEUE_DEPTH.labels("outcomes")
     jobs.set_function(pipeline.jobs.qsize)

@@ -25,7 +25,7 @@ from neardup.index.protocol import BucketStatistics, Completeness, Index
 from neardup.ledger import Ledger, outbox, runs, versions
 from neardup.ledger.candidates import Matches, nominate_again
 from neardup.ledger.languages import stories_by_language
-from neardup.nomination.matches import matches_of
+from neardup.nomination.matches import make_matches
 from neardup.nomination.stories import look_up_and_nominate
 from neardup.pipeline.index_sync import catch_up, rebuild
 from neardup.pipeline.passage_sync import drop_damaged_segment
@@ -133,7 +133,7 @@ async def find_matches(
     if nominees is None:
         return None
     return [
-        matches_of(
+        make_matches(
             nominee.story_id,
             banded[nominee.story_id].language,
             detection,

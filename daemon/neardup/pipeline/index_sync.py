@@ -20,7 +20,7 @@ from neardup.index.protocol import Index
 from neardup.ledger import Ledger, outbox, read, runs, versions
 from neardup.ledger.languages import stories_by_language
 from neardup.ledger.stories import remove_all
-from neardup.pipeline.scratch import scratch_errors, scratch_folder
+from neardup.pipeline.scratch import make_scratch_folder, translate_scratch_errors
 from neardup.records import Change, Language
 from neardup.telemetry.log import log
 from neardup.telemetry.metrics import INDEX_LAG, INDEX_REPAIRS
@@ -45,7 +45,7 @@ async def prepare_index(
     if fresh:
         await ledger.do(runs.owe_sweep, owed=True)
         # a cleared index has no position, by which the next command knows that it must be built
-        await index.clear(await ledger_id(ledger), version)
+        await index.clear(await read_ledger_id(ledger), version)
     else:
         await catch_up(index, ledger, version)
         if await ledger.do(runs.owes_sweep):
@@ -59,7 +59,7 @@ async def refuse_mismatch(index: Index, ledger: Ledger, version: str) -> None:
     """
     await refuse_ledger_mismatch(ledger, version)
     position = await index.position()
-    refuse_index_mismatch(position, await ledger_id(ledger), version, await ledger.do(stories_by_language))
+    refuse_index_mismatch(position, await read_ledger_id(ledger), version, await ledger.do(stories_by_language))
     if position.applied is not None and position.version != version:  # an index without a position will be rebuilt
         await index.admit(version)
 
@@ -88,13 +88,13 @@ async def forget_fingerprints(
     extracted from pages, has changed.  Raises Fatal if the index belongs to another ledger.
     """
     position = await index.position()
-    refuse_foreign_index(position, await ledger_id(ledger))
+    refuse_foreign_index(position, await read_ledger_id(ledger))
     if await ledger.do(runs.get, "refingerprinting") != f"{version} {extraction}":
         await asyncio.to_thread(passages.clear, algorithm())
         await ledger.do(remove_all, version, extraction)
-        await index.clear(await ledger_id(ledger), version)
+        await index.clear(await read_ledger_id(ledger), version)
     elif position.version != version:
-        await index.clear(await ledger_id(ledger), version)
+        await index.clear(await read_ledger_id(ledger), version)
 
 
 async def catch_up(index: Index, ledger: Ledger, version: str) -> None:
@@ -124,7 +124,7 @@ async def replay(index: Index, ledger: Ledger, version: str) -> bool:
     position = await index.position()
     applied = position.applied
     while True:
-        owner, held, last, missing = await ledger.do(_missing_changes, applied)
+        owner, held, last, missing = await ledger.do(_read_missing_changes, applied)
         refuse_index_mismatch(position, owner, version, held)
         if applied is None or missing is None:
             return False
@@ -135,7 +135,7 @@ async def replay(index: Index, ledger: Ledger, version: str) -> bool:
         applied = missing[-1].seq
 
 
-def _missing_changes(
+def _read_missing_changes(
     db: sqlite3.Connection, applied: int | None
 ) -> tuple[str, Collection[str], int, list[Change] | None]:
     """The ledger's id, the languages of its stories, its last change, and the next changes after `applied`.
@@ -163,10 +163,10 @@ async def rebuild(
         await reader.do(lambda db: db.execute("BEGIN"))
         last = await reader.do(outbox.last_seq)
         sizes = {Language(name): n for name, n in (await reader.do(stories_by_language)).items()}
-        await index.clear(await ledger_id(ledger), version, sizes)
+        await index.clear(await read_ledger_id(ledger), version, sizes)
         done = 0
-        with scratch_folder(ledger.path, "rebuild") as scratch, scratch_errors(scratch.parent):
-            async with aclosing(index.build(_pages(reader), scratch)) as built:
+        with make_scratch_folder(ledger.path, "rebuild") as scratch, translate_scratch_errors(scratch.parent):
+            async with aclosing(index.build(_read_pages(reader), scratch)) as built:
                 async for more in built:
                     done += more
                     progress(done)
@@ -175,7 +175,7 @@ async def rebuild(
     return done
 
 
-async def _pages(ledger: Ledger) -> AsyncIterator[FingerprintArrays]:
+async def _read_pages(ledger: Ledger) -> AsyncIterator[FingerprintArrays]:
     """All stories in order of their numbers, a page at a time; ends the read transaction of `ledger`."""
     after = 0
     while len(page := await ledger.do(versions.fingerprints_after, after, REBUILD_STORIES)):
@@ -184,6 +184,6 @@ async def _pages(ledger: Ledger) -> AsyncIterator[FingerprintArrays]:
     await ledger.do(lambda db: db.execute("COMMIT"))  # until then the write-ahead log cannot be truncated
 
 
-async def ledger_id(ledger: Ledger) -> str:
+async def read_ledger_id(ledger: Ledger) -> str:
     """The id by which an index recognises its ledger."""
     return await ledger.do(runs.get, "ledger_id") or ""

@@ -34,7 +34,7 @@ from neardup.ledger.passages import CommonPassage, FoundCommon
 from neardup.nomination.common_passages import COUNTED_AT_ONCE, Holders, drop_common, read_holders
 from neardup.nomination.matches import NominatedPair, record_pairs
 from neardup.pipeline.passage_sync import PassageSync
-from neardup.pipeline.scratch import scratch_errors
+from neardup.pipeline.scratch import translate_scratch_errors
 from neardup.records import Language
 
 Ids = npt.NDArray[np.int64]
@@ -182,7 +182,7 @@ class PassageSweep:
     def _next_steps(self) -> list[JoinStep]:
         """The next steps of the join, for about STEP_SECONDS; none at its end."""
         deadline, steps = time.monotonic() + STEP_SECONDS, list[JoinStep]()
-        with scratch_errors(self._scratch.parent):
+        with translate_scratch_errors(self._scratch.parent):
             for step in self._steps:
                 steps.append(step)
                 if step.is_read or time.monotonic() >= deadline:

@@ -35,7 +35,7 @@ from neardup.pages.limits import CircuitBreaker
 from neardup.pages.reader_pool import ReaderPool
 from neardup.pages.results import NotModified, PageResult, PagesRead, ReadFailed, ReadPages
 from neardup.pages.text_cache import RETRIABLE
-from neardup.pipeline.index_sync import ledger_id
+from neardup.pipeline.index_sync import read_ledger_id
 from neardup.records import Story
 from neardup.telemetry.log import log
 from neardup.telemetry.metrics import PASSAGE_DAMAGE, PASSAGES_READ_AGAIN
@@ -52,7 +52,7 @@ NO_HASHES = np.empty(0, np.uint32)
 async def open_passages(ledger: Ledger) -> PassageIndex:
     """Open the passage index beside a ledger.  Raises Fatal if it does not belong to the ledger's fingerprints."""
     recorded = await ledger.do(runs.get, "fingerprint_version") or algorithm()
-    owner, made_by, folder = await ledger_id(ledger), recorded.split()[0], files.passages_folder(ledger.path)
+    owner, made_by, folder = await read_ledger_id(ledger), recorded.split()[0], files.passages_folder(ledger.path)
     try:
         await asyncio.to_thread(files.make_folder, folder)
         return await asyncio.to_thread(PassageIndex.open, folder, owner, made_by)
@@ -84,7 +84,7 @@ class PassageSync:
             except PassagesDamaged as damage:
                 assert self.repair is not None
                 await self.repair(damage)
-                self._held = _size(await self.list_held_ranges())
+                self._held = _count(await self.list_held_ranges())
             else:
                 return answer
         return await asyncio.to_thread(question)
@@ -92,9 +92,9 @@ class PassageSync:
     async def _refuse_loss(self) -> None:
         """Raise PassagesDamaged if a segment has gone meanwhile: the answer may lack its stories."""
         held = await self.list_held_ranges()
-        if _size(held) < self._held:
+        if _count(held) < self._held:
             raise PassagesDamaged("a segment that is gone", 1, held[-1][1] if held else 0)
-        self._held = _size(held)
+        self._held = _count(held)
 
     async def list_held_ranges(self) -> list[Range]:
         """The story numbers that the segments hold."""
@@ -109,7 +109,7 @@ class PassageSync:
         for name in await asyncio.to_thread(self.index.made_after, await self._ledger.do(outbox.last_seq)):
             first, last = await asyncio.to_thread(self.index.drop, name)
             log.warning("a segment of the passage index is newer than the ledger", segment=name, first=first, last=last)
-        self._held = _size(await self.list_held_ranges())
+        self._held = _count(await self.list_held_ranges())
         await self.catch_up()
 
     async def catch_up(self) -> None:
@@ -170,7 +170,7 @@ class PassageSync:
         self._in_memory = 0
 
 
-def _size(ranges: Sequence[Range]) -> int:
+def _count(ranges: Sequence[Range]) -> int:
     return sum(last - first + 1 for first, last in ranges)
 
 

@@ -12,7 +12,7 @@ from dataclasses import asdict, dataclass, field
 from typing import Literal
 
 from neardup.pipeline.summary import Counts
-from neardup.telemetry.log import log, logging_meanwhile
+from neardup.telemetry.log import log, log_meanwhile
 
 Phase = Literal[
     "starting",
@@ -89,7 +89,7 @@ def ignore_progress(_: Progress) -> None:
     """Ignore the progress."""
 
 
-def counts_in_words(progress: Progress) -> str:
+def describe_counts(progress: Progress) -> str:
     """Format the counts that are not zero, such as "1,024 listed, 3 skipped, 17 flagged"."""
     counts = progress.counts
     numbers = (
@@ -102,7 +102,7 @@ def counts_in_words(progress: Progress) -> str:
 
 
 @contextmanager
-def logging_progress(command: str) -> Iterator[Watch]:
+def log_progress(command: str) -> Iterator[Watch]:
     """Log from time to time what a command does, also while nothing calls the `Watch` that this yields."""
     shown, context = Progress(), copy_context()
 
@@ -111,8 +111,8 @@ def logging_progress(command: str) -> Iterator[Watch]:
         shown, context = progress, copy_context()  # which has the id of the run
 
     def log_line() -> None:
-        facts = {"command": command, "so_far": counts_in_words(shown), **asdict(shown.report())}
+        facts = {"command": command, "so_far": describe_counts(shown), **asdict(shown.report())}
         context.run(log.info, "progress", **facts)
 
-    with logging_meanwhile(log_line):
+    with log_meanwhile(log_line):
         yield watch

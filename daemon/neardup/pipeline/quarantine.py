@@ -20,7 +20,7 @@ from neardup.core.columns import StoryColumns
 from neardup.errors import Fatal
 from neardup.ledger import Ledger, dead_letters
 from neardup.pages.reader_pool import PROCESSES
-from neardup.pages.results import Deliver, PageResult, PagesRead, ReadFailed, results_of
+from neardup.pages.results import Deliver, PageResult, PagesRead, ReadFailed, make_results
 from neardup.records import Dead, Story
 
 WORD_BYTES = 8
@@ -92,15 +92,15 @@ class Quarantine:
     async def _read_suspect(self, story: Story, etag: str | None, deliver: Deliver) -> None:
         deaths, quarantined = self._deaths.get(story.id, 0), self._quarantined.get(story.id)
         if deaths >= MAX_DEATHS:
-            result: PageResult = _refusal(f"it was in flight at {deaths} deaths of the daemon, at the last one alone")
+            result: PageResult = _refuse(f"it was in flight at {deaths} deaths of the daemon, at the last one alone")
         elif quarantined is not None and quarantined.updated_at == story.updated_at and not self._retry:
-            result = _refusal("it stays in quarantine until it is edited, or `neardup retry` names it")
+            result = _refuse("it stays in quarantine until it is edited, or `neardup retry` names it")
         else:
             result = await self._readers.read(story, etag, alone=True)
-        await deliver(results_of([(story, result)]))
+        await deliver(make_results([(story, result)]))
 
 
-def _refusal(why: str) -> ReadFailed:
+def _refuse(why: str) -> ReadFailed:
     return ReadFailed(Dead.QUARANTINED, why)
 
 
@@ -117,7 +117,7 @@ class InFlight:
         size = most * WORD_BYTES
         try:
             with os.fdopen(os.open(self._path, os.O_RDWR | os.O_CREAT, 0o640), "r+b") as file:
-                self.interrupted = _on_record(file.read())
+                self.interrupted = _parse_record(file.read())
                 file.truncate(0)
                 os.posix_fallocate(file.fileno(), 0, size)  # without it, a full disk would be a SIGBUS later
                 self._map = mmap.mmap(file.fileno(), size)
@@ -143,6 +143,6 @@ class InFlight:
         self._path.unlink(missing_ok=True)
 
 
-def _on_record(record: bytes) -> list[int]:
+def _parse_record(record: bytes) -> list[int]:
     words = memoryview(record[: len(record) // WORD_BYTES * WORD_BYTES]).cast("Q")
     return [word - 1 for word in words if word]

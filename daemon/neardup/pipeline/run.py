@@ -24,14 +24,14 @@ from neardup.pages.fork_server import start_server
 from neardup.pages.limits import CircuitBreaker
 from neardup.pages.reader_pool import OpenReaderPool, ReaderPool
 from neardup.pages.text_cache import Texts
-from neardup.pipeline.gauges import describe_bottleneck, flow_gauges, keep_gauges
+from neardup.pipeline.gauges import connect_gauges, describe_bottleneck, keep_gauges
 from neardup.pipeline.index_check import IndexCheck
 from neardup.pipeline.index_sync import KEEP_CHANGES, prepare_index, rebuild
 from neardup.pipeline.index_wait import IndexWait
 from neardup.pipeline.passage_sync import PassageReading, PassageRepair, PassageSync
 from neardup.pipeline.progress import Phase, Progress, Watch
 from neardup.pipeline.quarantine import Quarantine
-from neardup.pipeline.run_lifecycle import unless_stopped
+from neardup.pipeline.run_lifecycle import finish_unless_stopped
 from neardup.pipeline.stages import Pipeline
 from neardup.pipeline.submitted_pages import remove_unused
 from neardup.pipeline.summary import RunSummary
@@ -155,10 +155,10 @@ class Run:
             fresh=options.fresh,
             refingerprint_for=options.refingerprint_for,
         )
-        await unless_stopped(preparing, self._stop)
-        await unless_stopped(self._passages.start(), self._stop)
+        await finish_unless_stopped(preparing, self._stop)
+        await finish_unless_stopped(self._passages.start(), self._stop)
         if not options.fresh:
-            await unless_stopped(self._index_check.run(), self._stop)
+            await finish_unless_stopped(self._index_check.run(), self._stop)
         watermark = await parts.ledger.do(runs.trusted_watermark, now_ms())
         self._since = options.since
         if options.command == "daily" and options.since is None:
@@ -249,7 +249,7 @@ class Run:
             stop=self._stop,
             cpu_seconds=lambda: time.process_time() + readers.cpu_seconds,
         )
-        with flow_gauges(pipeline, readers.concurrency):
+        with connect_gauges(pipeline, readers.concurrency):
             async with quarantine, writer, asyncio.TaskGroup() as group:
                 group.create_task(verifier.run(), name="verifier")
                 gauges = group.create_task(keep_gauges(parts.ledger, parts.index, parts.passages), name="gauges")

@@ -131,7 +131,7 @@ def _note_first_seen(db: sqlite3.Connection, ledger: Path) -> None:
 
 async def _work_until_stopped(job: Job[Summary], run_id: int, stop: asyncio.Event, shutdown_seconds: float) -> bool:
     try:
-        return await within_grace_period(job.work(run_id), stop, shutdown_seconds)
+        return await finish_within_grace_period(job.work(run_id), stop, shutdown_seconds)
     except GracePeriodOver:
         log.warning("not finished within the grace period; the next run does the rest")
         return False
@@ -149,7 +149,7 @@ async def _record_run(ledger: Ledger, summary: Summary) -> AsyncIterator[int]:
         yield run_id
     except BaseException as error:  # noqa: BLE001 - recorded and raised again
         RUN_FAILURES.labels(command).inc()
-        cause = _cause(error)
+        cause = _find_cause(error)
         why = repr(cause)
         if isinstance(cause, NeardupError):
             cause.run, why = run_id, str(cause)
@@ -160,7 +160,7 @@ async def _record_run(ledger: Ledger, summary: Summary) -> AsyncIterator[int]:
         RUNNING.labels(command).set(0)
 
 
-def _cause(error: BaseException) -> BaseException:
+def _find_cause(error: BaseException) -> BaseException:
     """The first error, which ended the other stages."""
     while isinstance(error, BaseExceptionGroup):
         error = error.exceptions[0]
@@ -173,7 +173,7 @@ async def run_hooks(hooks: Sequence[Hook], summary: Summary, stop: asyncio.Event
         if stop.is_set() and not hook.vital:
             continue
         try:
-            await within_grace_period(hook.call(summary), stop, GRACE_SECONDS)
+            await finish_within_grace_period(hook.call(summary), stop, GRACE_SECONDS)
         except GracePeriodOver:
             why = f"not finished {GRACE_SECONDS:.0f} seconds after the signal to stop"
         except NeardupError as error:
@@ -191,7 +191,7 @@ class GracePeriodOver(Exception):
     """The work did not end within its grace period and was cancelled."""
 
 
-async def within_grace_period(work: Awaitable[T], stop: asyncio.Event, seconds: float) -> T:
+async def finish_within_grace_period(work: Awaitable[T], stop: asyncio.Event, seconds: float) -> T:
     """Await `work`; cancel it and raise GracePeriodOver if it has not ended `seconds` after `stop` is set."""
 
     async def start_when_stopped() -> None:
@@ -211,7 +211,7 @@ async def within_grace_period(work: Awaitable[T], stop: asyncio.Event, seconds: 
         raise  # a TimeoutError of the work itself
 
 
-async def unless_stopped(work: Coroutine[Any, Any, None], stop: asyncio.Event) -> None:
+async def finish_unless_stopped(work: Coroutine[Any, Any, None], stop: asyncio.Event) -> None:
     """Await `work`.  If `stop` is set before it is done, cancel it and raise Stopped."""
     work_task = asyncio.create_task(work)
     stop_task = asyncio.create_task(stop.wait())

@@ -10,22 +10,23 @@ from neardup.errors import Fatal
 
 
 @contextmanager
-def scratch_folder(ledger: Path, purpose: str) -> Iterator[Path]:
+def make_scratch_folder(ledger: Path, purpose: str) -> Iterator[Path]:
     """A folder beside the ledger that is removed at the end.  The caller holds the ledger's lock.
 
-    What a process that was killed has left for the same purpose is removed first.  Raises Fatal as `scratch_errors`.
+    What a process that was killed has left for the same purpose is removed first.  Raises Fatal where
+    the folder cannot be written.
     """
     prefix = f"{ledger.name}-{purpose}-"
     for leftover in ledger.parent.glob(f"{prefix}*"):
         shutil.rmtree(leftover, ignore_errors=True)
-    with scratch_errors(ledger.parent):
+    with translate_scratch_errors(ledger.parent):
         folder = TemporaryDirectory(prefix=prefix, dir=ledger.parent, ignore_cleanup_errors=True)
     with folder as path:
         yield Path(path)
 
 
 @contextmanager
-def scratch_errors(folder: Path) -> Iterator[None]:
+def translate_scratch_errors(folder: Path) -> Iterator[None]:
     """Raise Fatal if a file in a folder cannot be written."""
     try:
         yield

@@ -72,10 +72,10 @@ def is_kept(ledger: Path, path: str) -> bool:
 
 def list_files(ledger: Path) -> list[Path]:
     """The files of all pages."""
-    return [file for file in _files(ledger) if not file.name.startswith(".")]
+    return [file for file in _list_files(ledger) if not file.name.startswith(".")]
 
 
-def _files(ledger: Path) -> list[Path]:
+def _list_files(ledger: Path) -> list[Path]:
     """The files of all pages, and what processes that were killed left of others."""
     folder = files.submitted_folder(ledger)
     return sorted(folder.iterdir()) if folder.is_dir() else []
@@ -100,7 +100,7 @@ def list_missing(db: sqlite3.Connection, ledger: Path) -> Iterator[tuple[int, st
 
 def list_unused(db: sqlite3.Connection, ledger: Path) -> Iterator[Path]:
     """The files that are not the page of a story."""
-    found = _files(ledger)
+    found = _list_files(ledger)
     for at in range(0, len(found), IDS_A_QUERY):
         some = found[at : at + IDS_A_QUERY]
         ids = [int(first) for file in some if (first := file.name.partition("-")[0]).isdecimal()]

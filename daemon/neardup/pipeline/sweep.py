@@ -34,7 +34,7 @@ from neardup.pipeline.index_sync import refuse_ledger_mismatch
 from neardup.pipeline.passage_sweep import PassageSweep
 from neardup.pipeline.passage_sync import PassageReading, PassageSync, mend_passages, open_passages
 from neardup.pipeline.progress import Progress, Watch
-from neardup.pipeline.scratch import scratch_folder
+from neardup.pipeline.scratch import make_scratch_folder
 from neardup.pipeline.summary import SweepSummary, log_caps
 from neardup.pipeline.verifier import NewFlags, Verifier
 from neardup.records import Language
@@ -147,7 +147,10 @@ class Sweep:
 
     async def work(self, _: int) -> bool:
         """Nominate and verify every pair of stories in the ledger; returns whether none is left."""
-        with closing(await open_passages(self._ledger)) as index, scratch_folder(self._ledger.path, "sweep") as scratch:
+        with (
+            closing(await open_passages(self._ledger)) as index,
+            make_scratch_folder(self._ledger.path, "sweep") as scratch,
+        ):
             sync = PassageSync(index, self._ledger)
             async with aclosing(self._open_readers()) as readers:
                 reading = PassageReading.of_pool(sync, self._ledger, readers, self._section)

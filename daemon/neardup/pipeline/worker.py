@@ -15,7 +15,7 @@ from neardup.core.languages import Languages
 from neardup.core.page import PageFingerprinted, Unreadable, skip_marks
 from neardup.errors import Fatal, NeardupError
 from neardup.ledger import stories
-from neardup.pages.results import NotModified, PageResult, PagesRead, ReadFailed, ReadPages, crash_of, results_of
+from neardup.pages.results import NotModified, PageResult, PagesRead, ReadFailed, ReadPages, make_crash, make_results
 from neardup.pipeline.summary import READABLE, Counts, RunSummary
 from neardup.records import (
     SUBMITTED,
@@ -214,7 +214,7 @@ class Worker:
                     read, others=[(story, result) for story, result in read.others if not _has_crashed(result)]
                 )
             if read.ids:
-                await deliver(outcomes_of(read, jobs.known, self._languages))
+                await deliver(make_outcomes(read, jobs.known, self._languages))
 
         known = jobs.known
         etags = [known[n].etag if n in known else None for n in jobs.stories.ids] if known else [None] * len(jobs)
@@ -226,7 +226,7 @@ class Worker:
             failed = [story for story in jobs.stories.stories() if story.id in unread]
             for story in failed:
                 log.exception("a story could not be processed", story=story.shown)
-            await receive(results_of([(story, crash_of(error)) for story in failed]))
+            await receive(make_results([(story, make_crash(error)) for story in failed]))
         return crashed
 
 
@@ -235,18 +235,18 @@ def read_known(db: sqlite3.Connection, ids: Sequence[int]) -> dict[int, Known]:
     return {**stories.stored_versions(db, ids), **dict.fromkeys(stories.forgotten_among(db, ids), Skip.FORGOTTEN)}
 
 
-def outcomes_of(read: PagesRead, known: Mapping[int, StoredVersion], languages: Languages) -> Outcomes:
+def make_outcomes(read: PagesRead, known: Mapping[int, StoredVersion], languages: Languages) -> Outcomes:
     """The outcomes of stories whose pages were read; `known` is what the ledger holds for some, in their languages."""
     listed, pages = read.stories, read.pages
-    others = [outcome_of(story, result) for story, result in read.others]
-    own = {language: _script_of(languages, language) for language in set(listed.languages)}
+    others = [make_outcome(story, result) for story, result in read.others]
+    own = {language: _find_script(languages, language) for language in set(listed.languages)}
     scripts = pages.scripts
     if scripts != [own[language] for language in listed.languages]:
         for n, script in enumerate(scripts):
-            pages.marks[n] += label_marks(listed.languages[n], script, languages)
+            pages.marks[n] += check_label(listed.languages[n], script, languages)
     titles: list[str | None] = [None] * len(listed)
     if None in listed.titles:
-        titles = list(map(_page_title, listed.titles, listed.paths, pages.titles, pages.openings))
+        titles = list(map(_choose_title, listed.titles, listed.paths, pages.titles, pages.openings))
     made = FingerprintedStories(listed, pages, titles)
     if known and (unchanged := _find_unchanged(known, made)):
         others += [Skipped(listed.story(n), Skip.UNCHANGED, pages.etags[n], marks=pages.marks[n]) for n in unchanged]
@@ -261,7 +261,7 @@ def _find_unchanged(known: Mapping[int, StoredVersion], made: FingerprintedStori
     return {n for n, version, text_hash in pairs if version is not None and version.text_hash == text_hash}
 
 
-def outcome_of(story: Story, result: PageResult) -> Skipped | DeadLettered:
+def make_outcome(story: Story, result: PageResult) -> Skipped | DeadLettered:
     """The outcome of a story whose page was read and yields no fingerprint."""
     match result:
         case NotModified():
@@ -276,19 +276,19 @@ def outcome_of(story: Story, result: PageResult) -> Skipped | DeadLettered:
             raise AssertionError("fingerprinted pages are in columns")
 
 
-def label_marks(language: Language, script: str | None, languages: Languages) -> Marks:
+def check_label(language: Language, script: str | None, languages: Languages) -> Marks:
     """The mark of a story whose language is not written in `script`, that of most letters of its text."""
-    if script is None or _script_of(languages, language) == script:
+    if script is None or _find_script(languages, language) == script:
         return ()
     return (Mark(MarkReason.MISLABELLED, script.title()),)
 
 
-def _script_of(languages: Languages, language: Language) -> str:
+def _find_script(languages: Languages, language: Language) -> str:
     """The script in which a language is written, as `core.text.scripts` names it."""
     return languages[language].script.upper().partition(" ")[0]
 
 
-def _page_title(listed: str | None, path: str | None, title: str | None, opening: str | None) -> str | None:
+def _choose_title(listed: str | None, path: str | None, title: str | None, opening: str | None) -> str | None:
     """What names a story without a listed title: the page's title; else its listed path, or else its first words."""
     if listed is not None:
         return None

@@ -24,7 +24,7 @@ from neardup.index.passages.index import PassageIndex
 from neardup.index.protocol import Index
 from neardup.ledger import Ledger, active_verdicts, candidates, now_ms, permissions, stories
 from neardup.nomination.common_passages import CommonHashes
-from neardup.nomination.one_text import TextMatches, TextNominator, facts_of
+from neardup.nomination.one_text import TextMatches, TextNominator, read_facts
 from neardup.nomination.stories import StoryProbe
 from neardup.pages.text_cache import FoundText, NoText, Texts
 from neardup.pipeline.passage_sync import PassageSync
@@ -300,7 +300,7 @@ class Checker:
         own_id = CHECKED_ID if own_id is None else own_id
         text = submission.text
         own = text.fingerprint
-        facts = await self._ledger.do(facts_of)
+        facts = await self._ledger.do(read_facts)
         banded = BandedFingerprint(language, own.simhash, own.signature)
         probe = StoryProbe(own_id, banded, np.frombuffer(own.passages, np.uint32))
         nominated = await self._nominator.nominate(probe, facts, until)

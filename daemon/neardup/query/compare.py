@@ -20,7 +20,7 @@ from neardup.pages.reader_pool import OpenReaderPool, ReaderPool
 from neardup.pages.results import ReadFailed, explain
 from neardup.query.evidence import Evidence, LoadedStory, UnreadableStory, find_evidence, language_of, thresholds_of
 from neardup.records import Dead, Language, Skip, Story
-from neardup.source.parse import id_of, name_of
+from neardup.source.parse import parse_id, parse_name
 
 
 @dataclass(frozen=True, slots=True)
@@ -82,11 +82,11 @@ async def load_pair(comparer: Comparer, first: str, second: str) -> list[LoadedS
 
 
 def _id_or_path(comparer: Comparer, argument: str) -> int | Path:
-    is_name = name_of(argument) is not None
+    is_name = parse_name(argument) is not None
     if is_name and (comparer.ledger is None or Path(argument).exists() or not comparer.ledger.exists()):
         return Path(argument)
     try:
-        return id_of(argument)
+        return parse_id(argument)
     except ValueError:
         return Path(argument)
 
@@ -97,7 +97,7 @@ def _ledger_rows(ledger: Path, ids: Mapping[int, str]) -> dict[int, dict[str, An
         known = describe_stories(db, ids)
         for story_id, argument in ids.items():
             if story_id not in known:
-                if name_of(argument) is not None and not marks.of_stories(db, [story_id]):
+                if parse_name(argument) is not None and not marks.of_stories(db, [story_id]):
                     raise Misuse(f"{argument} is neither a file nor a story in the ledger")
                 raise marks.without_fingerprint(db, story_id, argument)
     return known

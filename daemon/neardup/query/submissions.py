@@ -23,16 +23,16 @@ from neardup.ledger import Ledger, candidates, drafts, permissions, stories, sub
 from neardup.ledger.drafts import Draft
 from neardup.ledger.permissions import Grant
 from neardup.ledger.submissions import Stored, Submitted
-from neardup.nomination.matches import matches_of
+from neardup.nomination.matches import make_matches
 from neardup.nomination.one_text import find_unseen
 from neardup.pages.text_cache import Texts
 from neardup.pipeline import submitted_pages
 from neardup.pipeline.verifier import Verifier, count_assessed
-from neardup.pipeline.worker import label_marks
+from neardup.pipeline.worker import check_label
 from neardup.pipeline.writer import count_outcomes
 from neardup.query.check import Assessed, Checker, CheckResult, Examined, Submission
 from neardup.records import Assessment, Candidate, Fingerprinted, Story
-from neardup.source.parse import MAX_ID, path_of, printable
+from neardup.source.parse import MAX_ID, check_path, make_printable
 
 
 class Submissions:
@@ -87,7 +87,7 @@ class Submissions:
         if path is None:
             kept_path = await asyncio.to_thread(submitted_pages.write, self._ledger.path, story.id, kept)
         title = find_title(kept.body, None) if not kept.is_text else None
-        marks = text.marks + label_marks(story.language, find_script_of_most(text.written), self._languages)
+        marks = text.marks + check_label(story.language, find_script_of_most(text.written), self._languages)
         named = title or cut_opening(text.written)
         outcome = Fingerprinted(story, text.fingerprint, None, named, marks, text_sha256=text.sha256)
         try:
@@ -106,7 +106,7 @@ class Submissions:
             outcome,
             page,
             partial(submitted_pages.is_kept, self._ledger.path),
-            matches_of(
+            make_matches(
                 outcome.story.id, outcome.story.language, self._detection, nominated.whole, nominated.by_passages
             ),
             [_order_pair(pair, assessment) for pair, assessment in examined.assessed],
@@ -164,9 +164,9 @@ def _story(submission: Submission, path: str | None) -> Story:
         return Story(
             submission.story_id,
             submission.language,
-            None if path is None else path_of(path),
-            author_id=printable(submission.author_id),
-            title=printable(submission.title),
+            None if path is None else check_path(path),
+            author_id=make_printable(submission.author_id),
+            title=make_printable(submission.title),
             published_at=submission.published_at,
             name=submission.name,
         )

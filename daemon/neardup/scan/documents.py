@@ -23,7 +23,7 @@ from neardup.core.verify.text import Text
 from neardup.errors import NeardupError
 from neardup.nomination.in_memory import Pair
 from neardup.pages.local import PlainContent
-from neardup.pages.results import Failure, failure_of
+from neardup.pages.results import Failure, make_failure
 from neardup.pages.store import Pages
 from neardup.records import Assessment, Candidate, Language, PairedStory
 from neardup.scan.workers import lift_time_limit, limit_time
@@ -108,7 +108,7 @@ class Reader:
         try:
             page = self._pages.page_of(self._pages.begin(document.path))
         except NeardupError as error:
-            return ReadDocument(language, failure_of(error))
+            return ReadDocument(language, make_failure(error))
         assert page is not None  # without an ETag none is unchanged
         story = extract_story(page, self._extraction)
         if isinstance(story, Unreadable):

@@ -24,12 +24,12 @@ from neardup.ledger.passages import CommonPassage
 from neardup.nomination.in_memory import NominatedPairs, Pair, nominate_pairs
 from neardup.pages.local import PlainContent
 from neardup.pages.reader_pool import PROCESSES, ReaderPool
-from neardup.pages.results import NotModified, PageResult, results_of
-from neardup.pages.store import location_of
+from neardup.pages.results import NotModified, PageResult, make_results
+from neardup.pages.store import find_location
 from neardup.pipeline.progress import Phase, Progress, Watch
 from neardup.pipeline.run_lifecycle import Hook, carry_out
 from neardup.pipeline.summary import Counts, RunSummary, Summary, log_caps
-from neardup.pipeline.worker import keep_examples, outcomes_of
+from neardup.pipeline.worker import keep_examples, make_outcomes
 from neardup.records import (
     Assessment,
     BadRow,
@@ -265,10 +265,10 @@ class Scan:
     async def _write(
         self, run_id: int, results: Sequence[tuple[Story, PageResult]], refused: Sequence[DeadLettered]
     ) -> None:
-        counts, outcomes = self.summary.counts, outcomes_of(results_of(results), {}, self._config.registry)
+        counts, outcomes = self.summary.counts, make_outcomes(make_results(results), {}, self._config.registry)
         outcomes.others.extend(refused)
         counts.add(outcomes)
-        keep_examples(counts, outcomes.others, lambda story: location_of(self._config.content, story))
+        keep_examples(counts, outcomes.others, lambda story: find_location(self._config.content, story))
         await self._ledger.do(stories.commit, stories.Batch(outcomes, [], run_id, counts.as_dict(), None))
         self.progress.size = self._documents.size
         self._watch(self.progress)

@@ -21,11 +21,11 @@ from neardup.source.documents import (
     Listed,
     Spool,
     Table,
-    file_documents,
     find_files,
     is_table,
-    spooled_file,
-    table_documents,
+    list_file_documents,
+    list_table_rows,
+    spool_file,
 )
 from neardup.source.rows import TABLE_ENDINGS
 
@@ -69,7 +69,7 @@ def list_documents(request: Request, spool_file: Path, stdin: Path | None) -> It
 
     The texts of tables are copied to `spool_file`, and then so are those of files.  Raises Misuse for a path that names
     nothing, for columns without a table, if nothing is to be read, and while the documents are listed as
-    `table_documents` does.
+    `list_table_rows` does.
     """
     left_out, known = Counter[str](), set[str]()
     reference = find_files(request.reference, left_out, known)
@@ -84,7 +84,7 @@ def list_documents(request: Request, spool_file: Path, stdin: Path | None) -> It
             raise Misuse("--text and --id name columns of a table, and no table is to be read")
         folders = {file.parent for file in (*reference, *files)}
         root = Path(os.path.commonpath([folder.absolute() for folder in folders]))
-        read, url = partial(file_documents, root=root, language=request.language), f"file:{root}"
+        read, url = partial(list_file_documents, root=root, language=request.language), f"file:{root}"
         size = len(reference) + len(files)
         pages = [file for file in (*reference, *files) if file.suffix.lower() in MARKUP_ENDINGS]
         documents = Documents(read(files), read(reference) if request.reference else None, size)
@@ -105,10 +105,10 @@ async def _spool_documents(
         name = "stdin" if file == stdin else str(file)
         if file in tables:
             table = Table(file, name, f"{name}:" if several else "")
-            async for document in table_documents(table, request.columns, request.language, spool):
+            async for document in list_table_rows(table, request.columns, request.language, spool):
                 yield document
         else:
-            yield spooled_file(file, name, request.language, spool, MAX_BYTES)
+            yield spool_file(file, name, request.language, spool, MAX_BYTES)
 
 
 def _is_table(file: Path, request: Request) -> bool:

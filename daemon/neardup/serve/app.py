@@ -29,7 +29,7 @@ from neardup.http.problems import (
     Refused,
     WrongMember,
     answer_or_problem,
-    route_of,
+    find_route,
 )
 from neardup.http.requests import (
     bearer_token,
@@ -75,7 +75,7 @@ async def observe(request: web.Request, handler: Handler) -> web.StreamResponse:
     """Give the request an id, its own or a new one, and count and log its answer."""
     given = request.headers.get("X-Request-ID", "")
     request_id = given if REQUEST_ID.fullmatch(given) else uuid.uuid4().hex
-    route, method = route_of(request), request.method if request.method in METHODS else "other"
+    route, method = find_route(request), request.method if request.method in METHODS else "other"
     began = time.perf_counter()
     with load_structlog().contextvars.bound_contextvars(request=request_id):
         response = await answer_or_problem(request, handler, partial(_body_of, request_id=request_id), PROBLEM_OF)

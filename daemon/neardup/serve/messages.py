@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal, NamedTuple, Self
 from pydantic import AfterValidator, BaseModel, ConfigDict, Field, PlainValidator, WithJsonSchema, model_validator
 
 from neardup.records import LONGEST_PERSON, LONGEST_STATEMENT, ShownId, shown_id
-from neardup.source.parse import LONGEST_NAME, MAX_ID, id_of, name_of, parse_time, printable
+from neardup.source.parse import LONGEST_NAME, MAX_ID, make_printable, parse_id, parse_name, parse_time
 
 if TYPE_CHECKING:
     from neardup.http.problems import Refused
@@ -40,7 +40,7 @@ class StoryId(NamedTuple):
 
 def story_id_of(listed: ShownId) -> StoryId:
     """The story with this id in a listing.  Raises ValueError for a text that is no id."""
-    return StoryId(id_of(str(listed)), name_of(str(listed)))
+    return StoryId(parse_id(str(listed)), parse_name(str(listed)))
 
 
 # What a client sends.
@@ -63,7 +63,7 @@ def _id(value: object) -> ShownId:
 
 def _author(value: object) -> str:
     if isinstance(value, str) or (isinstance(value, int) and not isinstance(value, bool) and abs(value) <= MAX_ID):
-        return printable(value) or ""
+        return make_printable(value) or ""
     raise ValueError(f"neither an integer of at most {MAX_ID} nor a text")
 
 

@@ -87,7 +87,7 @@ from neardup.serve.messages import (
 )
 from neardup.serve.service import Deadline, ServiceParts
 from neardup.serve.tokens import Right
-from neardup.source.parse import parse_time, path_of, printable, refuse_work
+from neardup.source.parse import check_path, make_printable, parse_time, refuse_work
 from neardup.telemetry.metrics import CHECKS
 
 MOST_WORDS = 500_000  # five novels
@@ -191,7 +191,7 @@ async def check_batch(parts: ServiceParts, request: BatchRequest, deadline: Dead
 
 async def put(parts: ServiceParts, story_id: StoryId, request: PutRequest, deadline: Deadline) -> CheckAnswer:
     """PUT /v1/stories/{id}.  Raises Refused."""
-    path = None if request.path is None else _valid("path", path_of, request.path)
+    path = None if request.path is None else _valid("path", check_path, request.path)
     submission = await _submission_of(parts, request, story_id)
     page = None if request.html is None else request.html.encode()
     try:
@@ -213,7 +213,7 @@ async def _submission_of(parts: ServiceParts, request: TextRequest, story_id: St
         story_id=None if story_id is None else story_id.number,
         name=None if story_id is None else story_id.name,
         author_id=request.author_id or None,
-        title=printable(request.title),
+        title=make_printable(request.title),
         published_at=_published_at(request),
         is_draft=isinstance(request, DraftRequest),
     )
@@ -550,10 +550,10 @@ async def enter_permission(
     grant = Grant(
         request.granted_by or None,
         None if request.story_id is None else story_id_of(request.story_id).number,
-        printable(request.catalogue),
+        make_printable(request.catalogue),
         request.granted_to or None,
-        printable(request.licence),
-        printable(request.note) or "",
+        make_printable(request.licence),
+        make_printable(request.note) or "",
         None if request.since is None else parse_time(request.since),
         None if request.until is None else parse_time(request.until),
     )
@@ -670,7 +670,7 @@ def _author_copy(parts: ServiceParts, copy: author_copies.AuthorCopy) -> AuthorC
 
 def author_of(text: str) -> str:
     """The id of an author in a path.  Raises ValueError."""
-    if not (found := printable(text)):
+    if not (found := make_printable(text)):
         raise ValueError("is empty")
     return found
 

@@ -28,7 +28,7 @@ from neardup.query.complaints import Complaints
 from neardup.query.submissions import Submissions
 from neardup.serve.author_tokens import AuthorTokens
 from neardup.serve.tokens import Token
-from neardup.telemetry.log import log, logging_phase
+from neardup.telemetry.log import log, log_phase
 from neardup.telemetry.metrics import QUEUE_DEPTH, RETRIES
 
 T = TypeVar("T")
@@ -207,7 +207,7 @@ class Service:
                     if former is not None:
                         former.refuse_successor()
                     async with AsyncExitStack() as stack:
-                        with logging_phase("serve", "opening ledger and index"):
+                        with log_phase("serve", "opening ledger and index"):
                             parts = await stack.enter_async_context(self._open_parts())
                         self._parts, former = parts, parts.reader
                         self._set_doing("serving")

@@ -32,7 +32,7 @@ class Source(Protocol):
         ...
 
 
-async def rows_of(
+async def list_rows(
     source: Source, *, since: int | None = None, resume: Checkpoint | None = None
 ) -> AsyncIterator[ListedRow]:
     """The rows of a listing as objects."""
@@ -42,7 +42,7 @@ async def rows_of(
                 yield row
 
 
-async def in_blocks(rows: AsyncIterable[ListedRow | StoryColumns]) -> AsyncIterator[ListedBlock]:
+async def make_blocks(rows: AsyncIterable[ListedRow | StoryColumns]) -> AsyncIterator[ListedBlock]:
     """Rows in blocks, of which some were listed as objects."""
     stories = list[Story]()
     async for row in rows:

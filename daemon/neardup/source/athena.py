@@ -23,7 +23,7 @@ from neardup.records import Checkpoint
 from neardup.s3.errors import NO_CREDENTIALS
 from neardup.s3.objects import NoRedirects
 from neardup.source.parse import DEFAULT_KEY, parse_rows
-from neardup.source.rows import OF_STORIES, OF_WORKS, Reader, csv_blocks
+from neardup.source.rows import OF_STORIES, OF_WORKS, Reader, read_csv_blocks
 from neardup.telemetry.log import log
 
 POLL_SECONDS = 0.5
@@ -95,13 +95,13 @@ class Athena:
         lacks a required column.
         """
         sql = self._queries.backfill_sql if since is None else self._queries.daily_sql
-        parameters = [] if since is None else [_literal(since)]
+        parameters = [] if since is None else [_write_literal(since)]
         read, start = await self._rejoin(sql, resume) if since is None and resume else (None, 0)
         if read is None:
             read = await self._query(sql, parameters)
         self.size = read.size
         columns = OF_WORKS if self._of_reference else OF_STORIES
-        rows = csv_blocks(read, "the result of the Athena query", start, columns)
+        rows = read_csv_blocks(read, "the result of the Athena query", start, columns)
         async for block in parse_rows(rows, self._languages, self._key, of_reference=self._of_reference):
             yield block
 
@@ -151,11 +151,13 @@ class Athena:
             while True:
                 with translate_errors():
                     execution = (await athena.get_query_execution(QueryExecutionId=execution_id))["QueryExecution"]
-                if _succeeded(execution):
+                if _has_succeeded(execution):
                     break
                 await asyncio.sleep(pause)
                 pause = min(pause * POLL_GROWTH, POLL_MAX_SECONDS)
-        return await _whole(await self._open_reader(execution["ResultConfiguration"]["OutputLocation"]), execution_id)
+        return await _require_whole(
+            await self._open_reader(execution["ResultConfiguration"]["OutputLocation"]), execution_id
+        )
 
     def _client(self) -> Any:
         return aioboto3.Session().client(
@@ -166,14 +168,14 @@ class Athena:
         return xxhash.xxh3_64_hexdigest(f"{self._queries.database}\n{sql}".encode())
 
 
-async def _whole(read: Reader, execution_id: str) -> Reader:
+async def _require_whole(read: Reader, execution_id: str) -> Reader:
     """The result, if it ends with a line end, as all of Athena's do.  Raises QueryFailed."""
     if not read.size or await read(read.size - 1, read.size) != b"\n":
         raise QueryFailed(f"the result of the Athena query {execution_id} ends early", "truncated")
     return read
 
 
-def _succeeded(execution: dict[str, Any]) -> bool:
+def _has_succeeded(execution: dict[str, Any]) -> bool:
     """Whether a query has succeeded; False while it runs.  Raises Transient or Fatal if it failed."""
     status = execution["Status"]
     if status["State"] in ("QUEUED", "RUNNING"):
@@ -187,7 +189,7 @@ def _succeeded(execution: dict[str, Any]) -> bool:
     raise Fatal(message)
 
 
-def _literal(since: int) -> str:
+def _write_literal(since: int) -> str:
     return f"'{datetime.fromtimestamp(since / 1000, UTC).isoformat(timespec='milliseconds')}'"
 
 

@@ -24,12 +24,12 @@ from neardup.source.rows import (
     TABLE_ENDINGS,
     FileReader,
     Row,
-    csv_rows,
-    json_rows,
-    jsonl_rows,
-    kind_of_table,
+    detect_kind,
     open_parquet,
-    parquet_rows,
+    read_csv,
+    read_json,
+    read_jsonl,
+    read_parquet,
 )
 
 PAGE_ENDINGS = (".txt", ".md", ".html", ".htm", ".xhtml")
@@ -72,23 +72,23 @@ class Documents:
     size: int
 
 
-async def file_documents(files: Iterable[Path], *, root: Path, language: Language | None) -> Listed:
+async def list_file_documents(files: Iterable[Path], *, root: Path, language: Language | None) -> Listed:
     """The files, which are below the folder `root`, named by their paths."""
     for file in files:
-        yield _file_document(file, root, language)
+        yield _make_document(file, root, language)
 
 
-def _file_document(file: Path, root: Path, language: Language | None) -> Document | BadDocument:
+def _make_document(file: Path, root: Path, language: Language | None) -> Document | BadDocument:
     try:
         str(file).encode()
     except UnicodeEncodeError:
         return BadDocument(os.fsencode(file).decode("utf-8", "replace"), Dead.BAD_PATH, "its name is not UTF-8")
-    folder = _relative_folder(file.parent, root)
+    folder = _find_relative_folder(file.parent, root)
     return Document(str(file), file.name if folder == os.curdir else f"{folder}/{file.name}", language)
 
 
 @lru_cache(FOLDERS)
-def _relative_folder(folder: Path, root: Path) -> str:
+def _find_relative_folder(folder: Path, root: Path) -> str:
     return os.path.relpath(folder, root)
 
 
@@ -102,36 +102,36 @@ def find_files(paths: Sequence[str], left_out: Counter[str], known: set[str]) ->
     files = []
     for path in paths:
         for file in _expand_path(path, left_out):
-            real = _real_path(file)
+            real = _resolve(file)
             if real not in known:
                 known.add(real)
                 files.append(file)
     return files
 
 
-def _real_path(file: Path) -> str:
+def _resolve(file: Path) -> str:
     """As os.path.realpath, which asks for each folder above each file."""
-    return os.path.realpath(file) if file.is_symlink() else f"{_real_folder(file.parent)}/{file.name}"
+    return os.path.realpath(file) if file.is_symlink() else f"{_resolve_folder(file.parent)}/{file.name}"
 
 
 @lru_cache(FOLDERS)
-def _real_folder(folder: Path) -> str:
+def _resolve_folder(folder: Path) -> str:
     return os.path.realpath(folder)
 
 
 def _expand_path(path: str, left_out: Counter[str]) -> Iterator[Path]:
     if Path(path).is_dir():
-        yield from files_below(Path(path), left_out)
+        yield from list_files_below(Path(path), left_out)
     elif Path(path).exists():
         yield Path(path)
     elif matches := sorted(glob.glob(path, recursive=True)):  # noqa: PTH207 - a pattern may be absolute
         for match in matches:
-            yield from files_below(Path(match), left_out) if Path(match).is_dir() else [Path(match)]
+            yield from list_files_below(Path(match), left_out) if Path(match).is_dir() else [Path(match)]
     else:
         raise Misuse(f"{path}: no such file or folder")
 
 
-def files_below(folder: Path, left_out: Counter[str]) -> Iterator[Path]:
+def list_files_below(folder: Path, left_out: Counter[str]) -> Iterator[Path]:
     """The files with PAGE_ENDINGS in a folder and below, sorted folder by folder, but no hidden ones.
 
     `left_out` counts the files with other endings, by ending.  Raises Misuse for a folder that cannot be read.
@@ -166,23 +166,23 @@ def choose_columns(table: str, present: Sequence[str], wanted: Columns) -> Colum
     Raises Misuse if a wanted column is missing, or if none has a plain name for texts.
     """
     for option, column in (("--text", wanted.text), ("--id", wanted.id)):
-        if column is not None and _first_present([column], present) is None:
-            raise Misuse(f"{option}: {table} has no column {column}, only {_in_words(present)}")
-    text = _first_present([wanted.text] if wanted.text else TEXTS, present) or (
+        if column is not None and _choose_column([column], present) is None:
+            raise Misuse(f"{option}: {table} has no column {column}, only {_describe(present)}")
+    text = _choose_column([wanted.text] if wanted.text else TEXTS, present) or (
         present[0] if len(present) == 1 else None
     )
     if text is None:
-        raise Misuse(f"{table}: which column holds the texts? Name it with --text: {_in_words(present)}")
-    return Columns(text, _first_present([wanted.id] if wanted.id else IDS, present), _first_present(LANGUAGES, present))
+        raise Misuse(f"{table}: which column holds the texts? Name it with --text: {_describe(present)}")
+    return Columns(text, _choose_column([wanted.id] if wanted.id else IDS, present), _choose_column(LANGUAGES, present))
 
 
-def _first_present(names: Sequence[str], present: Sequence[str]) -> str | None:
+def _choose_column(names: Sequence[str], present: Sequence[str]) -> str | None:
     """The column that has the first of these names that any has."""
     columns = {column.strip().lower(): column for column in reversed(present)}
     return next((columns[name.lower()] for name in names if name.lower() in columns), None)
 
 
-def _in_words(present: Sequence[str]) -> str:
+def _describe(present: Sequence[str]) -> str:
     more = f" and {len(present) - MOST_NAMED} more" if len(present) > MOST_NAMED else ""
     return f"{', '.join(present[:MOST_NAMED])}{more}" or "none"
 
@@ -223,7 +223,7 @@ class Spool:
         self._file.close()
 
 
-def spooled_file(
+def spool_file(
     file: Path, name: str, language: Language | None, spool: Spool, max_bytes: int
 ) -> Document | BadDocument:
     """A file as a document whose text is in the spool; of a file that is too large, only the path of so many bytes."""
@@ -251,7 +251,7 @@ class Table:
     prefix: str = ""
 
 
-async def table_documents(table: Table, wanted: Columns, language: Language | None, spool: Spool) -> Listed:
+async def list_table_rows(table: Table, wanted: Columns, language: Language | None, spool: Spool) -> Listed:
     """The rows of a table, named by their ids, or by their numbers if there are none; their texts go to the spool.
 
     Raises Misuse if the table lacks a column or cannot be read.
@@ -259,7 +259,7 @@ async def table_documents(table: Table, wanted: Columns, language: Language | No
     csv.field_size_limit(LONGEST_CELL)
     columns: Columns | None = None
     number = 0
-    async for row in _table_rows(table, wanted):
+    async for row in _read_table(table, wanted):
         number += 1
         place = f"{table.name}, row {number}"
         if row.error:
@@ -267,27 +267,27 @@ async def table_documents(table: Table, wanted: Columns, language: Language | No
             continue
         columns = columns or choose_columns(table.name, list(row.values), wanted)
         try:
-            text, row_language = _text_of(row.values, columns), language or _language_of(row.values, columns)
+            text, row_language = _get_text(row.values, columns), language or _get_language(row.values, columns)
         except _BadCell as bad:
             yield BadDocument(place, bad.reason, str(bad))
             continue
-        name = _id_of(row.values, columns) or f"row {number}"
+        name = _get_id(row.values, columns) or f"row {number}"
         yield Document(f"{table.prefix}{name}", spool.add(text.encode("utf-8", "replace")), row_language)
 
 
-def _table_rows(table: Table, wanted: Columns) -> AsyncIterator[Row]:
+def _read_table(table: Table, wanted: Columns) -> AsyncIterator[Row]:
     reader = FileReader(table.file, table.name)
-    match kind_of_table(reader.head(), table.file.suffix.lower()):
+    match detect_kind(reader.head(), table.file.suffix.lower()):
         case ".parquet":
             file = open_parquet(table.file, table.name)
             columns = choose_columns(table.name, [name.strip().lower() for name in file.schema_arrow.names], wanted)
             chosen = {column for column in (columns.text, columns.id, columns.language) if column is not None}
-            return parquet_rows(file, table.name, columns=chosen)
+            return read_parquet(file, table.name, columns=chosen)
         case ".json":
-            return json_rows(reader)
+            return read_json(reader)
         case ".jsonl":
-            return jsonl_rows(reader)
-    return csv_rows(reader, table.name, columns=None)
+            return read_jsonl(reader)
+    return read_csv(reader, table.name, columns=None)
 
 
 class _BadCell(ValueError):
@@ -298,7 +298,7 @@ class _BadCell(ValueError):
         self.reason = reason
 
 
-def _text_of(values: Mapping[str, object], columns: Columns) -> str:
+def _get_text(values: Mapping[str, object], columns: Columns) -> str:
     assert columns.text is not None
     text = values.get(columns.text)
     if not isinstance(text, str):
@@ -306,12 +306,12 @@ def _text_of(values: Mapping[str, object], columns: Columns) -> str:
     return text
 
 
-def _id_of(values: Mapping[str, object], columns: Columns) -> str:
+def _get_id(values: Mapping[str, object], columns: Columns) -> str:
     value = None if columns.id is None else values.get(columns.id)
     return "" if value is None else str(value).strip()
 
 
-def _language_of(values: Mapping[str, object], columns: Columns) -> Language | None:
+def _get_language(values: Mapping[str, object], columns: Columns) -> Language | None:
     value = values.get(columns.language or LANGUAGES[0])  # the first row of a JSONL file may lack it
     if value is None or not str(value).strip():
         return None
@@ -331,7 +331,7 @@ def is_table(file: Path, wanted: Columns) -> bool:
             head = opened.read(HEADER_BYTES)
     except OSError:
         return ending in TABLE_ENDINGS
-    return ending in CSV or kind_of_table(head, ending) not in CSV or _has_csv_header(head, wanted)
+    return ending in CSV or detect_kind(head, ending) not in CSV or _has_csv_header(head, wanted)
 
 
 def _has_csv_header(head: bytes, wanted: Columns) -> bool:

@@ -21,9 +21,9 @@ from neardup.core.text.decoding import NoStoryText, decode
 from neardup.core.text.scripts import ENGLISH, SURE, Guess, UnknownScript, guess_language
 from neardup.errors import Fatal, Misuse
 from neardup.records import BadRow, Checkpoint, Dead, Language, ListedRow, StoredVersion, Story, etag_of_file
-from neardup.source import in_blocks
-from neardup.source.documents import PAGE_ENDINGS, files_below
-from neardup.source.parse import ROW_KEY, id_of, path_of
+from neardup.source import make_blocks
+from neardup.source.documents import PAGE_ENDINGS, list_files_below
+from neardup.source.parse import ROW_KEY, check_path, parse_id
 from neardup.source.rows import BLOCK_ROWS
 from neardup.telemetry.log import log
 
@@ -41,7 +41,7 @@ class _File(NamedTuple):
     id: int
 
 
-async def nothing_known(_: Sequence[int]) -> Mapping[int, StoredVersion]:
+async def know_nothing(_: Sequence[int]) -> Mapping[int, StoredVersion]:
     """No story is on record."""
     return {}
 
@@ -55,7 +55,7 @@ class Folder:
     """
 
     def __init__(
-        self, root: Path, languages: Languages, language: Language | None = None, known: Known = nothing_known
+        self, root: Path, languages: Languages, language: Language | None = None, known: Known = know_nothing
     ) -> None:
         self._root = root
         self._languages = languages
@@ -82,7 +82,7 @@ class Folder:
             await self.find()
         self.guessed.clear()
         self.unsure = 0
-        async for block in in_blocks(self._rows()):
+        async for block in make_blocks(self._rows()):
             yield block
         if self.guessed:
             log.info("the languages of pages were guessed", languages=dict(self.guessed), uncertain=self.unsure)
@@ -90,14 +90,14 @@ class Folder:
     def _find(self) -> list[_File | BadRow]:
         left_out = Counter[str]()
         try:
-            files = list(files_below(self._root, left_out))
+            files = list(list_files_below(self._root, left_out))
         except Misuse as error:
             raise Fatal(str(error)) from error
         if not files:
             seen = f", only {', '.join(left_out)}" if left_out else ""
             raise Fatal(f"{self._root} has no files {', '.join(f'*{ending}' for ending in PAGE_ENDINGS)}{seen}")
         paths = (os.path.relpath(file, self._root) for file in files)
-        return [_file_or_bad(path, position) for position, path in enumerate(paths, 1)]
+        return [_check_path(path, position) for position, path in enumerate(paths, 1)]
 
     async def _rows(self) -> AsyncIterator[ListedRow]:
         for start in range(0, len(self._found), BLOCK_ROWS):
@@ -113,7 +113,9 @@ class Folder:
         ]
 
     def _story(self, file: _File, known: StoredVersion | None, position: int) -> ListedRow:
-        language = self._language or language_of_folder(file.path, self._languages) or self._known_language(file, known)
+        language = (
+            self._language or find_folder_language(file.path, self._languages) or self._known_language(file, known)
+        )
         if language is None:
             try:
                 guess = self._guess(file)
@@ -139,12 +141,12 @@ class Folder:
         try:
             descriptor = os.open(self._root / file.path, os.O_RDONLY | os.O_NONBLOCK)  # a pipe would block
             with os.fdopen(descriptor, "rb") as opened:
-                return guess_language(prose_of(opened.read(SAMPLE_BYTES)), self._languages)
+                return guess_language(extract_prose(opened.read(SAMPLE_BYTES)), self._languages)
         except (OSError, NoStoryText):
             return Guess(ENGLISH, 0.0)
 
 
-def _file_or_bad(path: str, position: int) -> _File | BadRow:
+def _check_path(path: str, position: int) -> _File | BadRow:
     """A file that can be listed, or why it cannot be."""
     try:
         path.encode()
@@ -152,12 +154,12 @@ def _file_or_bad(path: str, position: int) -> _File | BadRow:
         shown = os.fsencode(path).decode("utf-8", "replace")
         return BadRow(f"{ROW_KEY}{shown}", Dead.BAD_PATH, f"{shown}: its name is not UTF-8", position)
     try:
-        return _File(path_of(path), id_of(path))
+        return _File(check_path(path), parse_id(path))
     except ValueError as error:
         return BadRow(f"{ROW_KEY}{path}", Dead.BAD_PATH, str(error), position)
 
 
-def language_of_folder(path: str, languages: Languages) -> Language | None:
+def find_folder_language(path: str, languages: Languages) -> Language | None:
     """The language that the first folder of a path names."""
     first, slash, _ = path.partition("/")
     try:
@@ -166,7 +168,7 @@ def language_of_folder(path: str, languages: Languages) -> Language | None:
         return None
 
 
-def prose_of(page: bytes) -> str:
+def extract_prose(page: bytes) -> str:
     """The lines of prose at the beginning of a page, or all its lines if there is none.  Raises NoStoryText."""
     text = html.unescape(TAG.sub("\n", UNSEEN.sub("\n", decode(page, None))))
     lines = [line.strip() for line in text.splitlines()]

@@ -16,7 +16,7 @@ from neardup.core.languages import Languages
 from neardup.errors import Misuse, needs_extra
 from neardup.records import BadRow, Checkpoint, Story
 from neardup.source import Source
-from neardup.source.folder import Folder, Known, nothing_known
+from neardup.source.folder import Folder, Known, know_nothing
 from neardup.source.parse import DEFAULT_KEY, parse_rows
 from neardup.source.rows import (
     JSON,
@@ -27,19 +27,19 @@ from neardup.source.rows import (
     FileReader,
     PlainRows,
     Row,
-    csv_blocks,
-    json_rows,
-    jsonl_rows,
-    kind_of_table,
+    detect_kind,
     open_parquet,
-    parquet_rows,
+    read_csv_blocks,
+    read_json,
+    read_jsonl,
+    read_parquet,
 )
 
 CheckpointWriter = Callable[[Checkpoint], Awaitable[None]]
 
 
 class Manifest:
-    """The stories of the file at `path`, of the kind that `rows.kind_of_table` finds.
+    """The stories of the file at `path`, of the kind that `rows.detect_kind` finds.
 
     `key` is content.key, by which the page of a story is found whose row has a name and no path.  The stories are works
     if the manifest is `of_reference`.
@@ -52,7 +52,7 @@ class Manifest:
         self._of_reference = of_reference
         called = f"the {'list of works' if of_reference else 'manifest'} {path}"
         self._read = FileReader(path, called)
-        self._kind = kind_of_table(self._read.head(), path.suffix.lower())
+        self._kind = detect_kind(self._read.head(), path.suffix.lower())
         self._parquet = open_parquet(path, called) if self._kind == PARQUET else None
         self.size = self._parquet.metadata.num_rows if self._parquet else 0 if self._kind == JSON else self._read.size
         self.name = self._read.name
@@ -67,13 +67,13 @@ class Manifest:
         columns = OF_WORKS if self._of_reference else OF_STORIES
         rows: AsyncIterator[Row | PlainRows]
         if self._parquet is not None:
-            rows = parquet_rows(self._parquet, self._path.name, start, columns)
+            rows = read_parquet(self._parquet, self._path.name, start, columns)
         elif self._kind == JSON:
-            rows = json_rows(self._read, start)
+            rows = read_json(self._read, start)
         elif self._kind in JSONL:
-            rows = jsonl_rows(self._read, start)
+            rows = read_jsonl(self._read, start)
         else:
-            rows = csv_blocks(self._read, self._path.name, start, columns)
+            rows = read_csv_blocks(self._read, self._path.name, start, columns)
         async for block in parse_rows(rows, self._languages, self._key, of_reference=self._of_reference):
             yield block if since is None or isinstance(block, BadRow) else _select_updated(block, since)
 
@@ -107,7 +107,7 @@ async def ignore_checkpoint(_: Checkpoint) -> None:
 
 
 def open_source(
-    config: Config, checkpoint: CheckpointWriter = ignore_checkpoint, known: Known = nothing_known
+    config: Config, checkpoint: CheckpointWriter = ignore_checkpoint, known: Known = know_nothing
 ) -> Source:
     """The source that [source] configures; a resumable listing calls `checkpoint` with its first checkpoint.
 
@@ -119,7 +119,7 @@ def open_source(
     return _open_listing(config, config.source, config.content, checkpoint)
 
 
-def open_folder(config: Config, known: Known = nothing_known) -> Folder:
+def open_folder(config: Config, known: Known = know_nothing) -> Folder:
     """The folder that content.url names.  Raises Misuse for another URL, and for an unknown source.language."""
     scheme, _, path = config.content.url.partition(":")
     if scheme != "file":

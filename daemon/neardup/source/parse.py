@@ -16,7 +16,7 @@ import xxhash
 from neardup.core.columns import ListedBlock, StoryColumns
 from neardup.core.languages import Languages
 from neardup.records import FIRST_ID_OF_NAMES, BadRow, Dead, Language, ListedRow, Story
-from neardup.source import in_blocks
+from neardup.source import make_blocks
 from neardup.source.rows import PlainRows, Row
 
 MAX_ID = 2**63 - 1
@@ -53,17 +53,21 @@ async def parse_rows(
 
     async def parse_each() -> AsyncIterator[ListedRow | StoryColumns]:
         async for block in rows:
-            if isinstance(block, PlainRows) and not of_reference and (stories := _plain_stories(block, languages)):
+            if (
+                isinstance(block, PlainRows)
+                and not of_reference
+                and (stories := _parse_plain_stories(block, languages))
+            ):
                 yield stories
                 continue
             for row in [block] if isinstance(block, Row) else block.rows():
                 yield parse_row(row, languages, key, of_reference=of_reference)
 
-    async for block in in_blocks(parse_each()):
+    async for block in make_blocks(parse_each()):
         yield block
 
 
-def _plain_stories(rows: PlainRows, languages: Languages) -> StoryColumns | None:
+def _parse_plain_stories(rows: PlainRows, languages: Languages) -> StoryColumns | None:
     """The stories that these rows describe; None unless each describes one, whose id is an integer."""
     nothing: list[str | None] = [None] * len(rows)
 
@@ -82,9 +86,9 @@ def _plain_stories(rows: PlainRows, languages: Languages) -> StoryColumns | None
         return StoryColumns(
             ids=list(map(int, ids)),
             languages=[named[word] for word in words],
-            paths=[path and path_of(path) for path in texts("path")],
-            author_ids=_printable(texts("author_id")),
-            titles=_printable(texts("title")),
+            paths=[path and check_path(path) for path in texts("path")],
+            author_ids=_make_all_printable(texts("author_id")),
+            titles=_make_all_printable(texts("title")),
             published_at=times("published_at"),
             updated_at=times("updated_at"),
             positions=rows.positions,
@@ -96,8 +100,8 @@ def _plain_stories(rows: PlainRows, languages: Languages) -> StoryColumns | None
         return None
 
 
-def _printable(values: list[str | None]) -> list[str | None]:
-    """As `printable`, of stripped texts."""
+def _make_all_printable(values: list[str | None]) -> list[str | None]:
+    """As `make_printable`, of stripped texts."""
     if UNPRINTABLE.search("\n".join(filter(None, values))):
         return [value and UNPRINTABLE.sub("\ufffd", value) for value in values]
     return values
@@ -112,29 +116,29 @@ def parse_row(row: Row, languages: Languages, key: str = DEFAULT_KEY, *, of_refe
     try:
         if row.error:
             raise _BadValue(Dead.BAD_ROW, row.error)
-        texts = {name: _text(value) for name, value in row.values.items()}
-        catalogue = _catalogue(texts.get("catalogue")) if of_reference else None
-        story_id, name = _id(texts.get("id"), catalogue)
-        language, path = _language(texts.get("language"), languages), texts.get("path")
+        texts = {name: _parse_text(value) for name, value in row.values.items()}
+        catalogue = _parse_catalogue(texts.get("catalogue")) if of_reference else None
+        story_id, name = _parse_id(texts.get("id"), catalogue)
+        language, path = _parse_language(texts.get("language"), languages), texts.get("path")
         return Story(
             id=story_id,
             language=language,
-            path=_path(key.format(language=language, id=texts["id"]) if name and not path else path),
-            author_id=printable(texts.get("author_id")),
-            title=printable(texts.get("title")),
-            published_at=_time(texts.get("published_at"), "published_at"),
-            updated_at=_time(texts.get("updated_at"), "updated_at"),
+            path=_parse_path(key.format(language=language, id=texts["id"]) if name and not path else path),
+            author_id=make_printable(texts.get("author_id")),
+            title=make_printable(texts.get("title")),
+            published_at=_parse_time(texts.get("published_at"), "published_at"),
+            updated_at=_parse_time(texts.get("updated_at"), "updated_at"),
             position=row.position,
             name=name,
             catalogue=catalogue,
-            licence=printable(texts.get("licence")) if of_reference else None,
+            licence=make_printable(texts.get("licence")) if of_reference else None,
         )
     except _BadValue as bad:
         key = f"{ROW_KEY}{xxhash.xxh3_64_hexdigest(row.raw.encode())}"
         return BadRow(key, bad.reason, f"{bad}, in the row {row.raw[:200]!r}", row.position)
 
 
-def _text(value: object) -> str | None:
+def _parse_text(value: object) -> str | None:
     """A value as text, stripped; None if empty.  Lone surrogates, which SQLite cannot store, become question marks."""
     if value is None:
         return None
@@ -142,13 +146,13 @@ def _text(value: object) -> str | None:
     return (text if text.isascii() else text.encode("utf-8", "replace").decode()).strip() or None
 
 
-def printable(value: object) -> str | None:
+def make_printable(value: object) -> str | None:
     """Text that every terminal and file format can show, stripped: unprintable characters become U+FFFD."""
-    text = _text(value)
+    text = _parse_text(value)
     return text and UNPRINTABLE.sub("\ufffd", text)
 
 
-def _id(value: str | None, catalogue: str | None) -> tuple[int, str | None]:
+def _parse_id(value: str | None, catalogue: str | None) -> tuple[int, str | None]:
     """The id of a story, and its name if it has one; that of a work, if a catalogue lists it."""
     if value is None:
         raise _BadValue(Dead.BAD_ID, "no id")
@@ -157,12 +161,12 @@ def _id(value: str | None, catalogue: str | None) -> tuple[int, str | None]:
             refuse_work(value)
         else:
             value = f"{REFERENCE}{catalogue}/{value}"
-        return id_of(value), name_of(value)
+        return parse_id(value), parse_name(value)
     except ValueError as error:
         raise _BadValue(Dead.BAD_ID, str(error)) from None
 
 
-def _catalogue(value: str | None) -> str:
+def _parse_catalogue(value: str | None) -> str:
     if value is None or not CATALOGUE.fullmatch(value) or UNPRINTABLE.search(value) or CONTROL.search(value):
         wrong = f"the catalogue {value or ''!r} is not 1 to 100 printable characters without slash and comma"
         raise _BadValue(Dead.BAD_ROW, wrong)
@@ -180,13 +184,13 @@ def _is_number_of_work(text: str) -> bool:
     return NUMBER_OF_WORK.fullmatch(text) is not None and -MAX_ID <= int(text) <= -FIRST_ID_OF_NAMES
 
 
-def id_of(listed: str) -> int:
+def parse_id(listed: str) -> int:
     """The integer of a story that is listed with this id, which is an integer or a name.  Raises ValueError.
 
     Space around an id is no part of it, wherever the id comes from.  That of a work is accepted as well.
     """
     listed = listed.strip()
-    if name_of(listed) is None or _is_number_of_work(listed):
+    if parse_name(listed) is None or _is_number_of_work(listed):
         return int(listed)
     if len(listed) > LONGEST_NAME or UNPRINTABLE.search(listed) or CONTROL.search(listed) or not listed:
         raise ValueError(f"the id {listed[:40]!r} is not 1 to {LONGEST_NAME} printable characters")
@@ -194,34 +198,34 @@ def id_of(listed: str) -> int:
     return -made if listed.startswith(REFERENCE) else made
 
 
-def name_of(listed: str) -> str | None:
+def parse_name(listed: str) -> str | None:
     """The name of a story that is listed with this id; None for an integer."""
     listed = listed.strip()
     return None if DIGITS.fullmatch(listed) and int(listed) <= MAX_ID else listed
 
 
-def _language(value: str | None, languages: Languages) -> Language:
+def _parse_language(value: str | None, languages: Languages) -> Language:
     try:
         return languages.find(value or "")
     except ValueError:
         raise _BadValue(Dead.BAD_LANGUAGE, f"unknown language {value or ''!r}") from None
 
 
-def _path(value: str | None) -> str | None:
+def _parse_path(value: str | None) -> str | None:
     try:
-        return value and path_of(value)
+        return value and check_path(value)
     except ValueError as error:
         raise _BadValue(Dead.BAD_PATH, str(error)) from None
 
 
-def path_of(value: str) -> str:
+def check_path(value: str) -> str:
     """A path below the URL of a store, as it is.  Raises ValueError for one that leads elsewhere."""
     if set(value.split("/")) & {"", ".", ".."} or CONTROL.search(value):
         raise ValueError(f"the path {value!r} is not a path below the URL of the pages")
     return value
 
 
-def _time(value: str | None, column: str) -> int | None:
+def _parse_time(value: str | None, column: str) -> int | None:
     if value is None:
         return None
     try:

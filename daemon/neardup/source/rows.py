@@ -136,16 +136,16 @@ class Parse(Protocol):
     def __call__(self, chunk: bytes, start: int, *, final: bool) -> Iterator[Row | PlainRows]: ...
 
 
-async def csv_rows(
+async def read_csv(
     read: Reader, name: str, start: int = 0, columns: ListedColumns | None = OF_STORIES
 ) -> AsyncIterator[Row]:
-    """As `csv_blocks`, one by one."""
-    async for block in csv_blocks(read, name, start, columns):
+    """As `read_csv_blocks`, one by one."""
+    async for block in read_csv_blocks(read, name, start, columns):
         for row in [block] if isinstance(block, Row) else block.rows():
             yield row
 
 
-async def csv_blocks(
+async def read_csv_blocks(
     read: Reader, name: str, start: int = 0, columns: ListedColumns | None = OF_STORIES
 ) -> AsyncIterator[Row | PlainRows]:
     """The rows from byte `start` on (0: from the first), with any columns if they are None.
@@ -153,12 +153,12 @@ async def csv_blocks(
     Raises Misuse for a header that lacks a required column.
     """
     head = await read(0, min(HEADER_BYTES, read.size)) if read.size else b""
-    header, separator, begin = _header(head, name, columns)
-    async for block in _read_chunks(read, max(start, begin), _csv_parser(header, separator)):
+    header, separator, begin = _parse_header(head, name, columns)
+    async for block in _read_chunks(read, max(start, begin), _make_csv_parser(header, separator)):
         yield block
 
 
-def kind_of_table(head: bytes, ending: str) -> str:
+def detect_kind(head: bytes, ending: str) -> str:
     """The ending that fits the beginning of a table, of which the first are CSV, JSONL, JSON and PARQUET.
 
     `ending` is that of its name, which counts for a file that begins like none of the last three.
@@ -175,7 +175,7 @@ def kind_of_table(head: bytes, ending: str) -> str:
     return PARQUET if ending == PARQUET else CSV[0]
 
 
-async def json_rows(read: Reader, start: int = 0) -> AsyncIterator[Row]:
+async def read_json(read: Reader, start: int = 0) -> AsyncIterator[Row]:
     """The objects of an array from the one with the number `start` on.
 
     What is no JSON ends the array, as a row with an error; so does an element of more than LONGEST_ELEMENT.
@@ -197,7 +197,7 @@ async def json_rows(read: Reader, start: int = 0) -> AsyncIterator[Row]:
                 offset += len(chunk)
                 text, at = text[at:] + decode(chunk, offset == read.size), 0
                 continue
-            yield Row(max(number, 0), {}, text[at : at + SHOWN_CHARACTERS], _why_no_element(error))
+            yield Row(max(number, 0), {}, text[at : at + SHOWN_CHARACTERS], _explain_no_element(error))
             return
         if number >= start:
             raw = text[at : min(end, at + SHOWN_CHARACTERS)]
@@ -208,7 +208,7 @@ async def json_rows(read: Reader, start: int = 0) -> AsyncIterator[Row]:
         at, number = end, number + 1
 
 
-def _why_no_element(error: Exception) -> str:
+def _explain_no_element(error: Exception) -> str:
     return "the array has no end" if isinstance(error, IndexError) else f"not JSON: {error}"
 
 
@@ -218,7 +218,7 @@ def _skip_between(text: str, at: int) -> int:
     return at if found is None else found.end()
 
 
-async def jsonl_rows(read: Reader, start: int = 0) -> AsyncIterator[Row]:
+async def read_jsonl(read: Reader, start: int = 0) -> AsyncIterator[Row]:
     """The rows from byte `start` on."""
     async for row in _read_chunks(read, start, _parse_jsonl):
         assert isinstance(row, Row)
@@ -251,7 +251,7 @@ async def _read_chunks(read: Reader, start: int, parse: Parse) -> AsyncIterator[
             length *= 2
 
 
-def _header(head: bytes, name: str, wanted: ListedColumns | None) -> tuple[list[str], str, int]:
+def _parse_header(head: bytes, name: str, wanted: ListedColumns | None) -> tuple[list[str], str, int]:
     """The columns, the separator that gives the required ones, or else the most, and the offset of the first row."""
     if head.lstrip().startswith((b"[", b"{")):
         raise Misuse(f"{name} is JSON, not CSV: save it as one JSON object a line, with the ending .jsonl")
@@ -282,13 +282,13 @@ def check_header(header: list[str], name: str, wanted: ListedColumns) -> None:
         log.warning("the listing has columns that mean nothing here, and lacks others", unknown=unknown, lacks=absent)
 
 
-def _csv_parser(header: list[str], separator: str) -> Parse:
+def _make_csv_parser(header: list[str], separator: str) -> Parse:
     def parse(chunk: bytes, start: int, *, final: bool) -> Iterator[Row | PlainRows]:
         lines = chunk.splitlines(keepends=True)
         first = 0
         while first < len(lines):
             end = first + BLOCK_ROWS
-            if block := _plain_rows(header, separator, lines[first:end], start):
+            if block := _parse_plain_rows(header, separator, lines[first:end], start):
                 yield block
                 first, start = first + len(block), block.positions[-1] + len(block.lines[-1])
                 continue
@@ -297,7 +297,7 @@ def _csv_parser(header: list[str], separator: str) -> Parse:
             try:
                 for values in reader:
                     raw = b"".join(chunks)
-                    row = _csv_row(header, values, start, raw)
+                    row = _make_csv_row(header, values, start, raw)
                     if row.error and len(chunks) > 1:
                         raise csv.Error("a quote that never closes")
                     if values:
@@ -318,7 +318,7 @@ def _csv_parser(header: list[str], separator: str) -> Parse:
     return parse
 
 
-def _plain_rows(header: list[str], separator: str, lines: list[bytes], start: int) -> PlainRows | None:
+def _parse_plain_rows(header: list[str], separator: str, lines: list[bytes], start: int) -> PlainRows | None:
     """These lines, the first of which is at `start`, as rows; None unless each is a row with a value a column."""
     try:
         rows = list(csv.reader(_feed(lines, 0, []), delimiter=separator, strict=True))
@@ -336,7 +336,7 @@ def _feed(lines: list[bytes], first: int, chunks: list[bytes]) -> Iterator[str]:
         yield lines[n].decode("utf-8", "replace")
 
 
-def _csv_row(header: list[str], values: list[str], position: int, raw: bytes) -> Row:
+def _make_csv_row(header: list[str], values: list[str], position: int, raw: bytes) -> Row:
     if len(values) != len(header):
         return Row(position, {}, _show_bytes(raw), f"{len(values)} values for {len(header)} columns")
     return Row(position, dict(zip(header, values, strict=True)), _show_bytes(raw))
@@ -376,7 +376,7 @@ def open_parquet(path: Path, called: str) -> "ParquetFile":
         raise Misuse(f"{called} is not a Parquet file: {error}") from error
 
 
-async def parquet_rows(
+async def read_parquet(
     file: "ParquetFile", name: str, start: int = 0, columns: ListedColumns | Collection[str] = OF_STORIES
 ) -> AsyncIterator[Row]:
     """The rows from the row `start` on, with these columns.
@@ -388,7 +388,7 @@ async def parquet_rows(
         check_header(list(present), name, columns)
         columns = columns.names
     wanted = {column: given for column, given in present.items() if column in columns}
-    batches = _parquet_batches(file, name, list(wanted.values()), start)
+    batches = _read_parquet_batches(file, name, list(wanted.values()), start)
     while batch := await asyncio.to_thread(next, batches, None):
         position, rows = batch
         for n, values in enumerate(rows, position):
@@ -397,7 +397,7 @@ async def parquet_rows(
                 yield Row(n, row, str(list(row.values()))[:SHOWN_CHARACTERS])
 
 
-def _parquet_batches(
+def _read_parquet_batches(
     file: "ParquetFile", name: str, columns: list[str], start: int
 ) -> Iterator[tuple[int, list[dict[str, Any]]]]:
     """Batches of rows, each with the number of its first row, from that which holds the row `start` on."""

@@ -33,7 +33,7 @@ from neardup.records import (
     Skipped,
     Story,
 )
-from neardup.source import rows_of
+from neardup.source import list_rows
 from neardup.source.documents import Columns, choose_columns
 from neardup.source.listings import open_reference, open_source
 from neardup.source.parse import parse_row
@@ -85,7 +85,7 @@ def _list_sources(config: Config) -> Iterator[ListedRow]:
     sources += [open_reference(config)] if config.reference is not None else []
     with asyncio.Runner() as runner:
         for source in sources:
-            stories = rows_of(source)
+            stories = list_rows(source)
             while rows := runner.run(_next_rows(stories)):
                 yield from rows
 

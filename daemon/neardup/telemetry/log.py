@@ -44,7 +44,7 @@ def load_structlog() -> Any:
 
 
 @contextmanager
-def beside(work: Callable[[Event], None]) -> Iterator[None]:
+def run_beside(work: Callable[[Event], None]) -> Iterator[None]:
     """Do some work in a thread while the context lasts; it is to return soon after the event is set."""
     ended = Event()
     thread = Thread(target=work, args=(ended,), daemon=True)
@@ -56,19 +56,19 @@ def beside(work: Callable[[Event], None]) -> Iterator[None]:
         thread.join()
 
 
-def logging_meanwhile(log_line: Callable[[], None]) -> AbstractContextManager[None]:
+def log_meanwhile(log_line: Callable[[], None]) -> AbstractContextManager[None]:
     """Call a function that logs what is done, in a thread, every LOG_EVERY_SECONDS while the context lasts."""
 
     def keep_logging(ended: Event) -> None:
         while not ended.wait(LOG_EVERY_SECONDS):
             log_line()
 
-    return beside(keep_logging)
+    return run_beside(keep_logging)
 
 
-def logging_phase(command: str, phase: str) -> AbstractContextManager[None]:
+def log_phase(command: str, phase: str) -> AbstractContextManager[None]:
     """Log from time to time, while the context lasts, that a command is still in a phase that has no count."""
-    return logging_meanwhile(lambda: log.info("progress", command=command, phase=phase))
+    return log_meanwhile(lambda: log.info("progress", command=command, phase=phase))
 
 
 def _configure() -> None:

@@ -21,10 +21,10 @@ from neardup.index.passages.segment import (
     BLOCK,
     Header,
     block_checksums,
-    bucket_bits,
-    header_block,
+    choose_bucket_bits,
+    estimate_bytes,
     read_header,
-    segment_bytes,
+    write_header,
 )
 
 from tests.index.passages.brute_force import Answer, answers, as_dicts
@@ -220,14 +220,14 @@ def test_checksums_are_xxh64() -> None:
 
 @pytest.mark.parametrize("postings", [0, 1, 1 << 22, (1 << 26) - 1, 1 << 26, 1_058_600_000])
 def test_buckets_are_small_and_the_directory_smaller_than_the_postings(postings: int) -> None:
-    bits = bucket_bits(postings)
+    bits = choose_bucket_bits(postings)
     assert postings >> bits <= 64
-    assert segment_bytes(postings, 15_800_000) < (1 << 20) + 5.1 * postings
+    assert estimate_bytes(postings, 15_800_000) < (1 << 20) + 5.1 * postings
 
 
 def test_a_format_of_another_version_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
     header = Header(LEDGER, ALGORITHM, 1, 2, MADE_AT, 2, 3, 16, 1, 0)
-    assert read_header(header_block(header)) == header
+    assert read_header(write_header(header)) == header
     monkeypatch.setattr(segment, "FORMAT", 2)
     with pytest.raises(Fatal, match="format 1"):
-        read_header(header_block(header))
+        read_header(write_header(header))

@@ -16,7 +16,7 @@ from hypothesis import strategies as st
 from neardup.core.candidates.banding import Numbers
 from neardup.core.candidates.passage_groups import DEAD, LanguageOf
 from neardup.index.passages import join
-from neardup.index.passages.folder import FAN_IN, IsLive, segments_to_merge
+from neardup.index.passages.folder import FAN_IN, IsLive, choose_segments_to_merge
 from neardup.index.passages.index import PassageIndex
 from neardup.index.passages.join import JoinStep
 from neardup.index.passages.postings import PassageHashes
@@ -151,7 +151,7 @@ def test_segments_with_a_gap_between_them_are_not_merged(tmp_path: Path) -> None
     assert not index.merge(live_except([]), MADE_AT) and index.held == [(1, 1), (3, 3)]
     index.flush(2, 2, MADE_AT)
     assert index.merge(live_except([]), MADE_AT) and index.held == [(1, 3)]
-    assert not segments_to_merge([])
+    assert not choose_segments_to_merge([])
     index.close()
 
 

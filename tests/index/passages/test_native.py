@@ -11,7 +11,7 @@ from hypothesis import example, given, settings
 from hypothesis import strategies as st
 from neardup.core.native.segments import Bytes, Coding, SegmentBlocks
 from neardup.index.passages.postings import Keys, PassageHashes, decode, encode
-from neardup.index.passages.segment import BLOCK, block_checksums, find, read_numbers, whole_blocks
+from neardup.index.passages.segment import BLOCK, block_checksums, find, read_numbers, round_up
 
 pytestmark = pytest.mark.native
 
@@ -39,13 +39,13 @@ def file_of(coding: Coding, keys: Keys) -> Bytes:
     directory = np.full((1 << coding.bucket_bits) + 1, len(keys), np.uint32)
     directory[:BUCKETS] = offsets
     parts = np.zeros(BLOCK, np.uint8), directory.view(np.uint8), content
-    return np.concatenate([np.pad(part, (0, whole_blocks(len(part)) - len(part))) for part in parts])
+    return np.concatenate([np.pad(part, (0, round_up(len(part)) - len(part))) for part in parts])
 
 
 @contextmanager
 def segment_of(file: Bytes, coding: Coding, postings: int, checksums: Bytes, stop: int) -> Iterator[SegmentBlocks]:
     """A segment with this file, up to `stop`, and the checksums of another one."""
-    start = BLOCK + whole_blocks(4 * ((1 << coding.bucket_bits) + 1))
+    start = BLOCK + round_up(4 * ((1 << coding.bucket_bits) + 1))
     sums = block_checksums(checksums[BLOCK:])
     with TemporaryFile() as opened:
         opened.write(file[:stop].tobytes())
@@ -107,7 +107,7 @@ def test_damage_is_seen_alike(
     random = np.random.default_rng(seed)
     keys = keys_of(random, coding, in_buckets)
     file, hashes = file_of(coding, keys), probes_of(random, keys)
-    damaged, content = file.copy(), len(file) - whole_blocks(len(keys) * (coding.low_bytes + coding.number_bytes))
+    damaged, content = file.copy(), len(file) - round_up(len(keys) * (coding.low_bytes + coding.number_bytes))
     of_bytes = st.integers(BLOCK, BLOCK + 4 * BUCKETS) | st.integers(content - 1, len(file) - 1)
     for place in data.draw(st.lists(of_bytes, max_size=4)):
         damaged[place] ^= random.integers(1, 256)

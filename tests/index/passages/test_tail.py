@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from neardup.index.passages.tail import Run, empty_filter, find_keys, may_hold, put_in_filter
+from neardup.index.passages.tail import Run, find_keys, make_filter, may_hold, put_in_filter
 
 LAST = 2**32 - 1
 hashes = st.integers(0, 4) | st.integers(LAST - 4, LAST) | st.integers(0, LAST) | st.integers(2**31, 2**31 + 99)
@@ -25,7 +25,7 @@ def test_a_run_finds_the_keys_of_each_hash(postings: list[tuple[int, int]], want
 def test_a_filter_may_hold_what_was_put_in_and_nothing_that_differs_much(
     first: list[int], second: list[int], others: list[int]
 ) -> None:
-    filter_ = empty_filter()
+    filter_ = make_filter()
     for some in (first, second):
         put_in_filter(np.array(some, np.uint32), filter_)
     assert may_hold(filter_, np.array([*first, *second], np.uint32)).all()
@@ -39,7 +39,7 @@ def test_a_filter_may_hold_what_was_put_in_and_nothing_that_differs_much(
 def test_the_native_core_searches_as_the_references_do(held: list[int], wanted: list[int], number: int) -> None:
     keys, sought = np.sort(np.array(held, np.uint64)) << np.uint64(32) | np.uint64(number), np.array(wanted, np.uint32)
     np.testing.assert_array_equal(find_keys(keys, sought), find_keys.reference(keys, sought))
-    filter_, plain = empty_filter(), empty_filter()
+    filter_, plain = make_filter(), make_filter()
     put_in_filter(np.array(held, np.uint32), filter_)
     put_in_filter.reference(np.array(held, np.uint32), plain)
     assert np.array_equal(filter_, plain), "another filter"

@@ -14,7 +14,7 @@ from neardup.core.fingerprint.version import version
 from neardup.ledger import candidates, connect, runs, verification
 from neardup.pipeline.verifier import BEFORE_ALL
 from neardup.records import Assessment, Fingerprinted, Signals, Story
-from neardup.source.parse import id_of
+from neardup.source.parse import parse_id
 
 from tests.support.builders import commit, fingerprint_of
 from tests.support.desk_client import get, named_client
@@ -37,7 +37,7 @@ def folder(tmp_path: Path) -> Path:
         runs.put(db, "fingerprint_version", version())
         for number, (language, catalogue) in enumerate(CATALOGUES.items()):
             name = name_of(number, catalogue)
-            work = Story(id_of(name), language, f"{number}.html", "poet", f"रचना {number}", 900_000, name=name)
+            work = Story(parse_id(name), language, f"{number}.html", "poet", f"रचना {number}", 900_000, name=name)
             copy = Story(number, language, f"copy {number}.html", "copier", f"copy {number}", 1)
             flag(db, replace(work, catalogue=catalogue, licence="CC0"), copy)
         flag(db, Story(COPY_OF_NONE - 1, HINDI, title="own 98"), Story(COPY_OF_NONE, HINDI, title="own 99"))
@@ -69,18 +69,18 @@ async def test_queues_are_filtered_by_catalogue(folder: Path) -> None:
 
 async def test_markup_in_the_name_of_a_catalogue_stays_text(folder: Path) -> None:
     async with named_client(folder) as client:
-        for path in ("/", "/story/1", "/case/1", f"/pair/{id_of(name_of(1, MARKUP))}/1"):
+        for path in ("/", "/story/1", "/case/1", f"/pair/{parse_id(name_of(1, MARKUP))}/1"):
             async with client.get(path) as answer:
                 assert answer.status == 200 and "<b>पुन" not in await answer.text(), path
 
 
 async def test_pages_of_copies_and_works_name_the_catalogue(folder: Path) -> None:
     name = name_of(0, CLASSICS)
-    paths = ["/story/0", "/case/0", f"/pair/{id_of(name)}/0", f"/pair/0/{quote(name, safe='')}"]
+    paths = ["/story/0", "/case/0", f"/pair/{parse_id(name)}/0", f"/pair/0/{quote(name, safe='')}"]
     async with named_client(folder) as client:
         for path in paths:
             status, page = await get(client, path)
             assert status == 200 and CLASSICS in page, path
-        for path in (f"/story/{id_of(name)}", f"/story/{quote(name, safe='')}"):
+        for path in (f"/story/{parse_id(name)}", f"/story/{quote(name, safe='')}"):
             status, page = await get(client, path)
             assert status == 200 and "रचना 0" in page, path

@@ -105,7 +105,7 @@ def index_faults(ledger: Path, kind: str, url: str = "") -> list[str]:
             marks = dict(db.execute("SELECT key, value FROM index_marks"))
             sizes = dict(db.execute("SELECT language, stories FROM index_languages WHERE stories"))
             buckets = {row: packed_numbers(data) for row, data in db.execute("SELECT * FROM index_buckets")}
-            wanted = _wanted(ledger_stories, packed_buckets.recorded_bits(marks["bits"], LANGUAGES))
+            wanted = _wanted(ledger_stories, packed_buckets.parse_bits(marks["bits"], LANGUAGES))
             faults = (
                 [] if marks.get("applied") == last else [f"applied {marks.get('applied')}, the ledger is at {last}"]
             )
@@ -131,9 +131,11 @@ def _wanted(
     wanted: dict[int, set[int]] = defaultdict(set)
     for story in ledger_stories:
         width = bits[story.language]
-        columns = packed_buckets.block_buckets(hash_rows([story.simhash]), BANDING, width)[0].tolist() if blocks else []
+        columns = (
+            packed_buckets.list_block_buckets(hash_rows([story.simhash]), BANDING, width)[0].tolist() if blocks else []
+        )
         if story.signature:
-            columns += packed_buckets.band_buckets(signature_rows([story.signature]), BANDING, width)[0].tolist()
+            columns += packed_buckets.list_band_buckets(signature_rows([story.signature]), BANDING, width)[0].tolist()
         for bucket in columns:
             wanted[_row(story.language, bucket)].add(story.number)
     return wanted
@@ -183,9 +185,7 @@ def _read_all(client: Any, command: str, pattern: str) -> Iterator[tuple[str, An
 
 
 def _compact(client: Any, ledger_stories: list[LedgerStory], last: int) -> list[str]:
-    wanted = _wanted(
-        ledger_stories, packed_buckets.recorded_bits((client.get("neardup:bits") or b"").decode(), LANGUAGES)
-    )
+    wanted = _wanted(ledger_stories, packed_buckets.parse_bits((client.get("neardup:bits") or b"").decode(), LANGUAGES))
     sizes = {str(language): int(client.get(f"neardup:stories:{code}") or 0) for language, code in CODES.items()}
     counted = {language: n for language, n in sizes.items() if n}
     return [

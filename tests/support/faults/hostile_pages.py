@@ -11,7 +11,7 @@ from pathlib import Path
 import webencodings
 from neardup.config import Content
 from neardup.core.text.html import MOST_TAGS
-from neardup.pages.watchdog import cpu_seconds
+from neardup.pages.watchdog import read_cpu_seconds
 from neardup.records import Language, Skip
 from webencodings.labels import LABELS as SPELLINGS
 
@@ -125,7 +125,7 @@ class Peaks:
                 status = Path(f"/proc/{pid}/status").read_text(encoding="ascii")
                 high = next(line for line in status.splitlines() if line.startswith("VmHWM"))
                 self.memory = max(self.memory, int(high.split()[1]) * 1024)
-                self.seconds[pid] = cpu_seconds(pid)
+                self.seconds[pid] = read_cpu_seconds(pid)
 
 
 def _command(pid: int) -> bytes:

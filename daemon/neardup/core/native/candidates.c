@@ -86,19 +86,19 @@ typedef struct {
     int bits; /* of the SimHashes, that differ */
 } scores;
 
-INLINE int differing_bits(const nd_fingerprints *ones, int64_t one, const nd_fingerprints *others, int64_t other) {
-    const uint64_t *a = ones->simhashes + 2 * one;
+INLINE int differing_bits(const nd_fingerprints *stories, int64_t story, const nd_fingerprints *others, int64_t other) {
+    const uint64_t *a = stories->simhashes + 2 * story;
     const uint64_t *b = others->simhashes + 2 * other;
     return count_bits(a[0] ^ b[0]) + count_bits(a[1] ^ b[1]);
 }
 
 /* The scores of two stories by the thresholds of the first one's language. */
-INLINE scores score_pair(const nd_fingerprints *ones, int64_t one, const nd_fingerprints *others, int64_t other,
+INLINE scores score_pair(const nd_fingerprints *stories, int64_t story, const nd_fingerprints *others, int64_t other,
                          const nd_thresholds *own) {
-    scores found = {0, 0, differing_bits(ones, one, others, other)};
+    scores found = {0, 0, differing_bits(stories, story, others, other)};
     int64_t shared = 0;
-    if (ones->is_signed[one] && others->is_signed[other]) {
-        const uint8_t *a = ones->signatures + ROWS * one;
+    if (stories->is_signed[story] && others->is_signed[other]) {
+        const uint8_t *a = stories->signatures + ROWS * story;
         const uint8_t *b = others->signatures + ROWS * other;
         found.rows = equal_bytes(a, b, ROWS);
         if (found.rows >= own->agreeing_rows) {
@@ -106,7 +106,7 @@ INLINE scores score_pair(const nd_fingerprints *ones, int64_t one, const nd_fing
         }
     }
     found.is_alike = (found.bits <= own->hamming || shared >= own->shared_bands) &&
-                     ones->languages[one] == others->languages[other];
+                     stories->languages[story] == others->languages[other];
     return found;
 }
 
@@ -124,19 +124,19 @@ static int are_valid(const nd_fingerprints *stories, const nd_thresholds *thresh
     return 1;
 }
 
-int64_t nd_score_pairs(const nd_fingerprints *ones, const nd_fingerprints *others, const int64_t *left,
+int64_t nd_score_pairs(const nd_fingerprints *stories, const nd_fingerprints *others, const int64_t *left,
                        const int64_t *right, int64_t pairs, const nd_thresholds *thresholds, int64_t languages,
                        uint8_t *is_alike, int64_t *rows, int64_t *bits) {
-    if (!are_valid(ones, thresholds, languages)) {
+    if (!are_valid(stories, thresholds, languages)) {
         return ND_INVALID;
     }
     for (int64_t pair = 0; pair < pairs; pair++) {
-        int64_t one = left[pair];
+        int64_t story = left[pair];
         int64_t other = right[pair];
-        if (one < 0 || one >= ones->size || other < 0 || other >= others->size) {
+        if (story < 0 || story >= stories->size || other < 0 || other >= others->size) {
             return ND_INVALID;
         }
-        scores found = score_pair(ones, one, others, other, thresholds + ones->languages[one]);
+        scores found = score_pair(stories, story, others, other, thresholds + stories->languages[story]);
         is_alike[pair] = (uint8_t)found.is_alike;
         rows[pair] = found.rows;
         bits[pair] = found.bits;
@@ -145,25 +145,25 @@ int64_t nd_score_pairs(const nd_fingerprints *ones, const nd_fingerprints *other
 }
 
 /* Nearly all pairs are of unrelated stories, and cheap checks of their bands and SimHashes rule them out first. */
-int64_t nd_alike_pairs(const nd_fingerprints *ones, const nd_fingerprints *others, const nd_thresholds *thresholds,
+int64_t nd_alike_pairs(const nd_fingerprints *stories, const nd_fingerprints *others, const nd_thresholds *thresholds,
                        int64_t languages, int64_t is_inside, int64_t *cursor, int64_t *left, int64_t *right,
                        int64_t *rows, int64_t *bits, int64_t room) {
     int64_t pairs = 0;
-    if (!are_valid(ones, thresholds, languages) || cursor[0] < 0 || cursor[1] < 0) {
+    if (!are_valid(stories, thresholds, languages) || cursor[0] < 0 || cursor[1] < 0) {
         return ND_INVALID;
     }
-    for (; cursor[0] < ones->size; cursor[0]++, cursor[1] = 0) {
-        int64_t one = cursor[0];
-        const uint8_t *signature = ones->signatures + ROWS * one;
-        const nd_thresholds *own = thresholds + ones->languages[one];
-        int64_t other = is_inside && cursor[1] <= one ? one + 1 : cursor[1];
+    for (; cursor[0] < stories->size; cursor[0]++, cursor[1] = 0) {
+        int64_t story = cursor[0];
+        const uint8_t *signature = stories->signatures + ROWS * story;
+        const nd_thresholds *own = thresholds + stories->languages[story];
+        int64_t other = is_inside && cursor[1] <= story ? story + 1 : cursor[1];
         for (; other < others->size; other++) {
-            if (ones->languages[one] != others->languages[other] ||
+            if (stories->languages[story] != others->languages[other] ||
                 (!equal_bands(signature, others->signatures + ROWS * other) &&
-                 differing_bits(ones, one, others, other) > own->hamming)) {
+                 differing_bits(stories, story, others, other) > own->hamming)) {
                 continue;
             }
-            scores found = score_pair(ones, one, others, other, own);
+            scores found = score_pair(stories, story, others, other, own);
             if (!found.is_alike) {
                 continue;
             }
@@ -171,7 +171,7 @@ int64_t nd_alike_pairs(const nd_fingerprints *ones, const nd_fingerprints *other
                 cursor[1] = other;
                 return pairs;
             }
-            left[pairs] = one;
+            left[pairs] = story;
             right[pairs] = other;
             rows[pairs] = found.rows;
             bits[pairs] = found.bits;
@@ -181,7 +181,7 @@ int64_t nd_alike_pairs(const nd_fingerprints *ones, const nd_fingerprints *other
     return pairs;
 }
 
-int64_t nd_compare(const nd_fingerprints *ones, const nd_fingerprints *others, int64_t hamming, int64_t least_rows,
+int64_t nd_compare(const nd_fingerprints *stories, const nd_fingerprints *others, int64_t hamming, int64_t least_rows,
                    int64_t *cursor, int64_t *left, int64_t *right, int64_t *rows, int64_t room) {
     int64_t pairs = 0;
     if (cursor[0] < 0 || cursor[1] < 0) {
@@ -190,19 +190,19 @@ int64_t nd_compare(const nd_fingerprints *ones, const nd_fingerprints *others, i
     for (; cursor[0] < others->size; cursor[0]++, cursor[1] = 0) {
         int64_t other = cursor[0];
         const uint8_t *signature = others->signatures + ROWS * other;
-        for (int64_t one = cursor[1]; one < ones->size; one++) {
+        for (int64_t story = cursor[1]; story < stories->size; story++) {
             int agreeing = 0;
-            if (ones->is_signed[one] && others->is_signed[other]) {
-                agreeing = equal_bytes(ones->signatures + ROWS * one, signature, ROWS);
+            if (stories->is_signed[story] && others->is_signed[other]) {
+                agreeing = equal_bytes(stories->signatures + ROWS * story, signature, ROWS);
             }
-            if (agreeing < least_rows && differing_bits(ones, one, others, other) > hamming) {
+            if (agreeing < least_rows && differing_bits(stories, story, others, other) > hamming) {
                 continue;
             }
             if (pairs >= room) {
-                cursor[1] = one;
+                cursor[1] = story;
                 return pairs;
             }
-            left[pairs] = one;
+            left[pairs] = story;
             right[pairs] = other;
             rows[pairs] = agreeing;
             pairs++;
@@ -275,7 +275,7 @@ INLINE int agree_in_bytes(const nd_join *join, int64_t a, int64_t b) {
     return equal >= join->min_bytes;
 }
 
-/* A number that identifies a story's bucket under a key, as bucket_id. */
+/* A number that identifies a story's bucket under a key, as make_bucket_id. */
 static uint64_t bucket_id(const nd_join *join, int64_t story, int64_t first, int64_t second) {
     uint64_t value = band_value(join, story, second);
     if (first != second) {
@@ -559,17 +559,17 @@ static int read_groups(const int64_t *edges, group_masks *read) {
 }
 
 /* The keys that two stories of a language share: bit k for key k. */
-INLINE uint64_t shared_keys(const nd_fingerprints *stories, int64_t one, int64_t other, const group_masks *groups,
+INLINE uint64_t shared_keys(const nd_fingerprints *stories, int64_t story, int64_t other, const group_masks *groups,
                             uint32_t bands) {
-    uint64_t low = stories->simhashes[2 * one] ^ stories->simhashes[2 * other];
-    uint64_t high = stories->simhashes[2 * one + 1] ^ stories->simhashes[2 * other + 1];
+    uint64_t low = stories->simhashes[2 * story] ^ stories->simhashes[2 * other];
+    uint64_t high = stories->simhashes[2 * story + 1] ^ stories->simhashes[2 * other + 1];
     uint64_t shared = 0;
     for (int64_t group = 0; group < groups->groups; group++) {
         uint64_t differing = (low & groups->masks[group][0]) | (high & groups->masks[group][1]);
         shared |= (uint64_t)(differing == 0) << group;
     }
-    if (stories->is_signed[one] && stories->is_signed[other]) {
-        uint32_t equal = equal_bands(stories->signatures + ROWS * one, stories->signatures + ROWS * other);
+    if (stories->is_signed[story] && stories->is_signed[other]) {
+        uint32_t equal = equal_bands(stories->signatures + ROWS * story, stories->signatures + ROWS * other);
         shared |= (uint64_t)(equal & bands) << groups->groups;
     }
     return shared;
@@ -622,19 +622,19 @@ static int64_t rank_matches(const nd_key_join *join, int64_t bucket, int64_t oth
     uint32_t bands = low_bits(own->bands);
     int64_t stop = other - start < max_bucket ? other : start + max_bucket;
     int64_t found = 0;
-    for (int64_t one = start; one < stop; one++) {
-        uint64_t shared = shared_keys(stories, one, other, groups, bands);
+    for (int64_t story = start; story < stop; story++) {
+        uint64_t shared = shared_keys(stories, story, other, groups, bands);
         uint64_t compared_at = shared & light ? shared & light : shared;
-        if ((compared_at & (0 - compared_at)) != here || join->ids[one] == join->ids[other]) {
+        if ((compared_at & (0 - compared_at)) != here || join->ids[story] == join->ids[other]) {
             continue;
         }
-        scores scored = score_pair(stories, one, stories, other, own);
+        scores scored = score_pair(stories, story, stories, other, own);
         if (!scored.is_alike) {
             continue;
         }
         int64_t held = found < most ? found : most;
         int64_t rank = (int64_t)(ROWS - scored.rows) << RANK_ROWS_SHIFT | (int64_t)scored.bits << RANK_BITS_SHIFT |
-                       (one - start);
+                       (story - start);
         if (held < most) {
             ranks[held] = rank;
             rise(ranks, held + 1);
@@ -753,14 +753,15 @@ int64_t nd_pairs_in_hash_buckets(const nd_hash_join *join, int64_t *cursor, int6
                 cursor[1] = done;
                 return pairs;
             }
-            for (int64_t one = start; one < other && join->ids[other] >= 0; one++) {
-                int64_t common = count_from(join->hashes[bucket], join->lists + ends[one], join->lists + ends[one + 1],
-                                            join->lists + ends[other], join->lists + ends[other + 1]);
+            for (int64_t story = start; story < other && join->ids[other] >= 0; story++) {
+                int64_t common =
+                    count_from(join->hashes[bucket], join->lists + ends[story], join->lists + ends[story + 1],
+                               join->lists + ends[other], join->lists + ends[other + 1]);
                 if (common == 0 || common < join->min_shared ||
-                    score_pair(stories, one, stories, other, join->thresholds + stories->languages[one]).is_alike) {
+                    score_pair(stories, story, stories, other, join->thresholds + stories->languages[story]).is_alike) {
                     continue;
                 }
-                left[pairs] = one;
+                left[pairs] = story;
                 right[pairs] = other;
                 shared[pairs] = common;
                 pairs++;

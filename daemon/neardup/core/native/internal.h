@@ -106,7 +106,7 @@ typedef struct {
     size_t class_count;
 } nd_normalised;
 
-/* Normalise a text; returns the number of words, or an error.  Reference: normalize.tokens. */
+/* Normalise a text; returns the number of words, or an error.  Reference: normalize.tokenize. */
 int64_t nd_normalise(const nd_tables *tables, const uint8_t *text, size_t size, nd_normalised *result);
 
 #endif

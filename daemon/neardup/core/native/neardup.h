@@ -520,29 +520,30 @@ typedef struct {
     int64_t agreeing_rows;
 } nd_thresholds;
 
-/* Score the pairs of ones[left[i]] and others[right[i]]: whether they are alike, the rows that agree, the bits that
- * differ.  Returns 0, or ND_INVALID for an index that is no story, or a language of `ones` without thresholds.
- * Reference: select.score_pairs.
+/* Score the pairs of stories[left[i]] and others[right[i]]: whether they are alike, the rows that agree, the bits that
+ * differ.  Returns 0, or ND_INVALID for an index that is no story, or a language of `stories` without thresholds.
+ * Reference: select.are_alike.
  */
-ND_API int64_t nd_score_pairs(const nd_fingerprints *ones, const nd_fingerprints *others, const int64_t *left,
+ND_API int64_t nd_score_pairs(const nd_fingerprints *stories, const nd_fingerprints *others, const int64_t *left,
                               const int64_t *right, int64_t pairs, const nd_thresholds *thresholds, int64_t languages,
                               uint8_t *is_alike, int64_t *rows, int64_t *bits);
 
-/* The pairs of one of `ones` and one of `others` that are alike; if `is_inside`, of two of `ones`, which are the same.
+/* The pairs of one of `stories` and one of `others` that are alike; if `is_inside`, `others` are `stories`, and the
+ * pairs are of two of them.
  *
  * `cursor` (2,) begins as zeros.  Returns how many pairs were written, at most `room`.  The pairs are complete when
- * cursor[0] is the number of `ones`; call again until then.  ND_INVALID for a language of `ones` without thresholds.
- * Reference: select.alike_pairs.
+ * cursor[0] is the number of `stories`; call again until then.  ND_INVALID for a language of `stories` without
+ * thresholds.  Reference: select.find_alike_pairs.
  */
-ND_API int64_t nd_alike_pairs(const nd_fingerprints *ones, const nd_fingerprints *others,
+ND_API int64_t nd_alike_pairs(const nd_fingerprints *stories, const nd_fingerprints *others,
                               const nd_thresholds *thresholds, int64_t languages, int64_t is_inside, int64_t *cursor,
                               int64_t *left, int64_t *right, int64_t *rows, int64_t *bits, int64_t room);
 
-/* The pairs of one of `ones` and one of `others`, of any language, within the Hamming distance or that agree in
+/* The pairs of one of `stories` and one of `others`, of any language, within the Hamming distance or that agree in
  * `least_rows` rows; `rows` are those that agree.  As nd_alike_pairs, but they are complete when cursor[0] is the
  * number of `others`.  Reference: all_pairs.close_pairs.
  */
-ND_API int64_t nd_compare(const nd_fingerprints *ones, const nd_fingerprints *others, int64_t hamming,
+ND_API int64_t nd_compare(const nd_fingerprints *stories, const nd_fingerprints *others, int64_t hamming,
                           int64_t least_rows, int64_t *cursor, int64_t *left, int64_t *right, int64_t *rows,
                           int64_t room);
 
@@ -572,7 +573,7 @@ typedef struct {
     int64_t min_bands;
     int64_t min_bytes;
     int64_t max_bucket; /* at least 1 */
-    /* The truncated buckets of these keys and of earlier ones, ascending by bucket_join.bucket_id, and the first
+    /* The truncated buckets of these keys and of earlier ones, ascending by bucket_join.make_bucket_id, and the first
      * position that each excludes. */
     int64_t truncations;
     const uint64_t *bucket_ids;
@@ -638,7 +639,7 @@ typedef struct {
  * written.  They are complete when cursor[0] is the number of buckets; call again until then.  `ranks` and `out` need
  * room for the matches of a story: max_matches, or the stories of the largest bucket if these are fewer.  ND_INVALID
  * for a bucket beyond the rows, a language without thresholds, groups that are no bands, or too few ranks.
- * Reference: key_pairs.ranked_pairs.
+ * Reference: key_pairs.rank_pairs.
  */
 ND_API int64_t nd_pairs_in_buckets(const nd_key_join *join, int64_t *cursor, int64_t *ranks, int64_t ranks_size,
                                    const nd_pairs *out, int64_t *left_out);
@@ -687,7 +688,7 @@ typedef struct {
  * A hash that more than `most` stories hold, or stories with more than `most_keys` different copy keys, makes no group,
  * and is added to `found`.  pairs_of[n] grows by the earlier members of the story n.  Returns the length of the groups;
  * ND_INVALID for a number that is not below `numbers`; ND_ROOM if `room` is less than size + size / 2 + 2, or that of
- * `found` does not suffice; ND_NO_MEMORY.  Reference: passage_groups.groups_of.
+ * `found` does not suffice; ND_NO_MEMORY.  Reference: passage_groups.find_groups.
  */
 ND_API int64_t nd_cut_into_groups(const uint64_t *postings, int64_t size, const uint8_t *language_of,
                                   const uint32_t *copy_keys, int64_t numbers, int64_t most_keys, int64_t most,
@@ -706,7 +707,7 @@ ND_API int64_t nd_list_earlier(const uint32_t *groups, int64_t size, int64_t fir
  *
  * The list of story first + n is earlier[ends[n]] to earlier[ends[n + 1]]; it is sorted.  `work` has room for the
  * longest list.  Returns how many pairs were written; ND_ROOM if there are more than `room`; ND_INVALID for a list that
- * is not in `earlier` or has no room in `work`.  Reference: passage_groups.shared_counts.
+ * is not in `earlier` or has no room in `work`.  Reference: passage_groups.list_shared_counts.
  */
 ND_API int64_t nd_count_shared(uint32_t *earlier, int64_t earlier_size, const int64_t *ends, int64_t stories,
                                int64_t first, int64_t min_shared, uint32_t *work, int64_t work_size, uint32_t *left,
@@ -718,7 +719,7 @@ ND_API int64_t nd_count_shared(uint32_t *earlier, int64_t earlier_size, const in
  * The numbers of lookup i are found[ends[i]] to found[ends[i + 1]].  Returns how many lookups were made: it stops
  * before one whose members, divided by `least`, exceed the room that is left.  ND_INVALID for a bucket that does not exist, or
  * edges that do not ascend.  Allocates memory for the largest lookup: 10 bytes a member or more.
- * Reference: bucket_join.shared_by.
+ * Reference: bucket_join.find_shared.
  */
 ND_API int64_t nd_shared_by(const uint32_t *members, int64_t members_size, const int64_t *edges, int64_t edges_size,
                             const int64_t *lookups, int64_t lookups_size, int64_t buckets, int64_t least,

@@ -743,7 +743,7 @@ static bool show_asides(Renderer *r, const Element *element, uint32_t style) {
     return true;
 }
 
-/* Show the text of a form field, see generated_text.text_of_field. */
+/* Show the text of a form field, see generated_text.read_field. */
 static bool show_field(Renderer *r, const Element *element, uint32_t style, bool has_own_text) {
     size_t size = 0;
     const uint8_t *value = NULL, *space = (const uint8_t *)" ";

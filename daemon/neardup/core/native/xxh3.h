@@ -58,32 +58,32 @@ INLINE uint64_t avalanche(uint64_t x) {
     return x ^ x >> 32;
 }
 
-INLINE uint64_t avalanche_of_xxh64(uint64_t x) {
+INLINE uint64_t avalanche_xxh64(uint64_t x) {
     x = (x ^ x >> 33) * PRIME64_2;
     x = (x ^ x >> 29) * PRIME64_3;
     return x ^ x >> 32;
 }
 
-INLINE Hash128 product(uint64_t a, uint64_t b) {
+INLINE Hash128 multiply(uint64_t a, uint64_t b) {
     unsigned __int128 both = (unsigned __int128)a * b;
     return (Hash128){(uint64_t)both, (uint64_t)(both >> 64)};
 }
 
-INLINE uint64_t folded_product(uint64_t a, uint64_t b) {
-    Hash128 both = product(a, b);
+INLINE uint64_t fold_product(uint64_t a, uint64_t b) {
+    Hash128 both = multiply(a, b);
     return both.low ^ both.high;
 }
 
-INLINE uint64_t folded(const uint8_t *at, int secret) {
-    return folded_product(read_64(at) ^ read_64(SECRET + secret), read_64(at + 8) ^ read_64(SECRET + secret + 8));
+INLINE uint64_t fold(const uint8_t *at, int secret) {
+    return fold_product(read_64(at) ^ read_64(SECRET + secret), read_64(at + 8) ^ read_64(SECRET + secret + 8));
 }
 
 INLINE void mix_in(Hash128 *hash, const uint8_t *first, const uint8_t *second, int secret) {
-    hash->low = (hash->low + folded(first, secret)) ^ (read_64(second) + read_64(second + 8));
-    hash->high = (hash->high + folded(second, secret + 16)) ^ (read_64(first) + read_64(first + 8));
+    hash->low = (hash->low + fold(first, secret)) ^ (read_64(second) + read_64(second + 8));
+    hash->high = (hash->high + fold(second, secret + 16)) ^ (read_64(first) + read_64(first + 8));
 }
 
-INLINE Hash128 finished(Hash128 hash, uint64_t size) {
+INLINE Hash128 finish_hash(Hash128 hash, uint64_t size) {
     uint64_t high = hash.low * PRIME64_1 + hash.high * PRIME64_4 + size * PRIME64_2;
     return (Hash128){avalanche(hash.low + hash.high), 0 - avalanche(high)};
 }
@@ -93,14 +93,14 @@ INLINE Hash128 hash_1_to_3(const uint8_t *data, uint64_t size) {
     uint32_t high = __builtin_bswap32(low);
     high = high << 13 | high >> 19;
     return (Hash128){
-        avalanche_of_xxh64(low ^ (uint64_t)(read_32(SECRET) ^ read_32(SECRET + 4))),
-        avalanche_of_xxh64(high ^ (uint64_t)(read_32(SECRET + 8) ^ read_32(SECRET + 12))),
+        avalanche_xxh64(low ^ (uint64_t)(read_32(SECRET) ^ read_32(SECRET + 4))),
+        avalanche_xxh64(high ^ (uint64_t)(read_32(SECRET + 8) ^ read_32(SECRET + 12))),
     };
 }
 
 INLINE Hash128 hash_4_to_8(const uint8_t *data, uint64_t size) {
     uint64_t both = read_32(data) | (uint64_t)read_32(data + size - 4) << 32;
-    Hash128 hash = product(both ^ read_64(SECRET + 16) ^ read_64(SECRET + 24), PRIME64_1 + (size << 2));
+    Hash128 hash = multiply(both ^ read_64(SECRET + 16) ^ read_64(SECRET + 24), PRIME64_1 + (size << 2));
     hash.high += hash.low << 1;
     hash.low ^= hash.high >> 3;
     hash.low = (hash.low ^ hash.low >> 35) * PRIME_MX2;
@@ -109,11 +109,11 @@ INLINE Hash128 hash_4_to_8(const uint8_t *data, uint64_t size) {
 
 INLINE Hash128 hash_9_to_16(const uint8_t *data, uint64_t size) {
     uint64_t first = read_64(data), last = read_64(data + size - 8);
-    Hash128 hash = product(first ^ last ^ read_64(SECRET + 32) ^ read_64(SECRET + 40), PRIME64_1);
+    Hash128 hash = multiply(first ^ last ^ read_64(SECRET + 32) ^ read_64(SECRET + 40), PRIME64_1);
     hash.low += (size - 1) << 54;
     last ^= read_64(SECRET + 48) ^ read_64(SECRET + 56);
     hash.high += last + (uint64_t)(uint32_t)last * (PRIME32_2 - 1u);
-    Hash128 crossed = product(hash.low ^ __builtin_bswap64(hash.high), PRIME64_2);
+    Hash128 crossed = multiply(hash.low ^ __builtin_bswap64(hash.high), PRIME64_2);
     return (Hash128){avalanche(crossed.low), avalanche(crossed.high + hash.high * PRIME64_2)};
 }
 
@@ -121,7 +121,7 @@ INLINE Hash128 hash_17_to_128(const uint8_t *data, uint64_t size) {
     Hash128 hash = {size * PRIME64_1, 0};
     for (int step = (int)((size - 1) >> 5); step >= 0; step--)
         mix_in(&hash, data + 16 * step, data + size - 16 - 16 * step, 32 * step);
-    return finished(hash, size);
+    return finish_hash(hash, size);
 }
 
 static __attribute__((noinline)) Hash128 hash_129_to_240(const uint8_t *data, uint64_t size) {
@@ -132,7 +132,7 @@ static __attribute__((noinline)) Hash128 hash_129_to_240(const uint8_t *data, ui
     for (int step = 4; step < (int)(size >> 5); step++)
         mix_in(&hash, data + 32 * step, data + 32 * step + 16, 32 * step - 125);
     mix_in(&hash, data + size - 16, data + size - 32, 103);
-    return finished(hash, size);
+    return finish_hash(hash, size);
 }
 
 INLINE void accumulate_stripe(uint64_t lanes[LANES], const uint8_t *data, const uint8_t *secret) {
@@ -145,9 +145,9 @@ INLINE void accumulate_stripe(uint64_t lanes[LANES], const uint8_t *data, const 
     }
 }
 
-INLINE uint64_t merged_lanes(const uint64_t lanes[LANES], const uint8_t *secret, uint64_t start) {
+INLINE uint64_t merge_lanes(const uint64_t lanes[LANES], const uint8_t *secret, uint64_t start) {
     for (int pair = 0; pair < LANES / 2; pair++)
-        start += folded_product(lanes[2 * pair] ^ read_64(secret + 16 * pair),
+        start += fold_product(lanes[2 * pair] ^ read_64(secret + 16 * pair),
                                 lanes[2 * pair + 1] ^ read_64(secret + 16 * pair + 8));
     return avalanche(start);
 }
@@ -164,8 +164,8 @@ static __attribute__((noinline)) Hash128 hash_over_240(const uint8_t *data, uint
     for (int stripe = 0; at <= last_stripe - 1; stripe++, at += STRIPE)
         accumulate_stripe(lanes, at, SECRET + 8 * stripe);
     accumulate_stripe(lanes, last_stripe, SECRET + 121);
-    return (Hash128){merged_lanes(lanes, SECRET + 11, size * PRIME64_1),
-                     merged_lanes(lanes, SECRET + 117, ~(size * PRIME64_2))};
+    return (Hash128){merge_lanes(lanes, SECRET + 11, size * PRIME64_1),
+                     merge_lanes(lanes, SECRET + 117, ~(size * PRIME64_2))};
 }
 
 /* The hash of a word of at least one byte. */

@@ -21,8 +21,8 @@ import numpy.typing as npt
 
 from neardup.core.candidates.banding import Numbers
 from neardup.errors import Fatal, PassagesDamaged
-from neardup.index.passages.postings import Keys, numbers_of, overlaps
-from neardup.index.passages.segment import NAME, PARTIAL, SUFFIX, HeaderDamaged, Segment, segment_name
+from neardup.index.passages.postings import Keys, get_numbers, overlaps
+from neardup.index.passages.segment import NAME, PARTIAL, SUFFIX, HeaderDamaged, Segment, make_name
 from neardup.sqlite import sync_folder
 
 GROWTH = 4
@@ -55,7 +55,7 @@ class SegmentFile:
 def list_segments(folder: Path) -> list[SegmentFile]:
     """The segments in a folder that no other segment replaces, by their ranges; not opened."""
     current: list[SegmentFile] = []
-    for file in sorted(_all_segments(folder), key=lambda file: -file.generation):
+    for file in sorted(_list_segments(folder), key=lambda file: -file.generation):
         if not overlaps([(other.first, other.last) for other in current], file.first, file.last):
             current.append(file)
     return sorted(current, key=lambda file: file.first)
@@ -80,10 +80,10 @@ def open_segment(file: SegmentFile, ledger: str, algorithm: str) -> SegmentFile:
     return SegmentFile(*place, segment=segment)
 
 
-def next_path(folder: Path, first: int, last: int) -> Path:
+def make_next_path(folder: Path, first: int, last: int) -> Path:
     """The path of a new segment that replaces all in the folder that it covers."""
-    generation = max((file.generation for file in _all_segments(folder)), default=0) + 1
-    return folder / segment_name(generation, first, last)
+    generation = max((file.generation for file in _list_segments(folder)), default=0) + 1
+    return folder / make_name(generation, first, last)
 
 
 def remove_leftovers(folder: Path, current: Iterable[SegmentFile]) -> None:
@@ -99,7 +99,7 @@ def remove_leftovers(folder: Path, current: Iterable[SegmentFile]) -> None:
     sync_folder(folder)
 
 
-def _all_segments(folder: Path) -> list[SegmentFile]:
+def _list_segments(folder: Path) -> list[SegmentFile]:
     found: list[SegmentFile] = []
     for path in folder.iterdir() if folder.is_dir() else ():
         if match := NAME.fullmatch(path.name):
@@ -111,13 +111,13 @@ def _all_segments(folder: Path) -> list[SegmentFile]:
     return found
 
 
-def segments_to_merge(segments: Sequence[SegmentFile]) -> Sequence[SegmentFile]:
+def choose_segments_to_merge(segments: Sequence[SegmentFile]) -> Sequence[SegmentFile]:
     """The segments to merge next, in ascending order; none if no merge is due.
 
     Only segments without a gap between their ranges are merged, because a merged segment holds one range.  A damaged
     segment is not merged.
     """
-    for group in _adjacent(segments):
+    for group in _list_adjacent(segments):
         sizes = [file.usable().header.file_bytes for file in group]
         postings = [file.usable().header.postings for file in group]
         for n, size in enumerate(sizes[:-1]):
@@ -127,7 +127,7 @@ def segments_to_merge(segments: Sequence[SegmentFile]) -> Sequence[SegmentFile]:
     return []
 
 
-def _adjacent(segments: Sequence[SegmentFile]) -> Iterator[list[SegmentFile]]:
+def _list_adjacent(segments: Sequence[SegmentFile]) -> Iterator[list[SegmentFile]]:
     group: list[SegmentFile] = []
     for file in segments:
         if group and (file.segment is None or group[-1].last + 1 != file.first):
@@ -151,7 +151,7 @@ class LiveNumbers:
 
     def keys(self, keys: Keys) -> Keys:
         """The keys of current stories, in the same order."""
-        return np.asarray(keys[self._live[numbers_of(keys) - np.uint32(self._first)]])
+        return np.asarray(keys[self._live[get_numbers(keys) - np.uint32(self._first)]])
 
 
 class Damage(NamedTuple):
@@ -170,7 +170,7 @@ class Checked(NamedTuple):
     damage: Damage | None
 
 
-def damage_of(file: SegmentFile) -> Damage | None:
+def find_damage(file: SegmentFile) -> Damage | None:
     """What is wrong with a segment; None if nothing is, or if it was removed meanwhile."""
     try:
         Segment(file.path).verify()

@@ -23,15 +23,15 @@ from neardup.index.passages.folder import (
     IsLive,
     LiveNumbers,
     SegmentFile,
-    damage_of,
+    choose_segments_to_merge,
+    find_damage,
     list_segments,
-    next_path,
+    make_next_path,
     open_segment,
     remove_leftovers,
-    segments_to_merge,
 )
-from neardup.index.passages.join import HashesByStory, JoinStep, hashes_by_story, join_passages
-from neardup.index.passages.lookup import THREADS, Found, holders_of, look_up, postings_of
+from neardup.index.passages.join import HashesByStory, JoinStep, join_passages, regroup_by_story
+from neardup.index.passages.lookup import THREADS, Found, find_holders, find_postings, look_up
 from neardup.index.passages.postings import (
     NO_KEYS,
     Counts,
@@ -41,11 +41,11 @@ from neardup.index.passages.postings import (
     Row,
     Source,
     join_ranges,
+    list_places,
     overlaps,
-    places_of,
     read_stripes,
 )
-from neardup.index.passages.segment import Header, Segment, SegmentWriter, bucket_bits, number_bytes
+from neardup.index.passages.segment import Header, Segment, SegmentWriter, choose_bucket_bits, count_number_bytes
 from neardup.index.passages.tail import Run, Tail, find_keys
 from neardup.sqlite import sync_folder
 
@@ -122,14 +122,14 @@ class PassageIndex:
         self._refresh()
         with self._state:
             segments, tail = [file.usable() for file in self._segments], self._tail.view
-        return holders_of(hashes, most, segments, tail)
+        return find_holders(hashes, most, segments, tail)
 
     def postings_of(self, hashes: PassageHashes, most: int) -> tuple[Counts, Numbers, Counts]:
-        """As `lookup.postings_of`."""
+        """As `lookup.find_postings`."""
         self._refresh()
         with self._state:
             segments, tail = [file.usable() for file in self._segments], self._tail.view
-        return postings_of(hashes, most, segments, tail)
+        return find_postings(hashes, most, segments, tail)
 
     def flush(self, first: int, last: int, made_at: int, more: Keys = NO_KEYS) -> None:
         """Make the stories `first` to `last` of the tail a durable segment that holds these numbers.
@@ -161,7 +161,7 @@ class PassageIndex:
         """
         with self._writing, self._write_errors():
             self._refresh()
-            segments = segments_to_merge(self._segments)
+            segments = choose_segments_to_merge(self._segments)
             if not segments:
                 return False
             remove_leftovers(self._folder, self._segments)
@@ -202,7 +202,7 @@ class PassageIndex:
     def by_story(self, scratch: Path) -> Iterator[HashesByStory]:
         """The hashes of each story, a range of numbers at a time, ascending.  Raises PassagesDamaged and OSError."""
         sources, last = self._sources()
-        return hashes_by_story(read_stripes(sources), last, scratch)
+        return regroup_by_story(read_stripes(sources), last, scratch)
 
     def _sources(self) -> tuple[list[Source], int]:
         """All that has postings, and the last number."""
@@ -220,7 +220,7 @@ class PassageIndex:
         self._refresh()
         for file in self._segments:
             if file.first > after:
-                yield Checked(file.last, damage_of(file))
+                yield Checked(file.last, find_damage(file))
 
     def made_after(self, change: int) -> list[str]:
         """The names of the segments that were made after a change of the ledger."""
@@ -252,9 +252,9 @@ class PassageIndex:
         self, first: int, last: int, made_at: int, sources: Sequence[Source], live: LiveNumbers | None = None
     ) -> None:
         postings, span = sum(source.postings for source in sources), last - first + 1
-        bits, size = bucket_bits(postings), number_bytes(span)
+        bits, size = choose_bucket_bits(postings), count_number_bytes(span)
         header = Header(self._ledger_id, self._algorithm, made_at, first, last, 0, postings, bits, size, checksums=0)
-        with SegmentWriter(next_path(self._folder, first, last), header) as writer:
+        with SegmentWriter(make_next_path(self._folder, first, last), header) as writer:
             for prefixes, keys in read_stripes(sources):
                 writer.append(prefixes, live.keys(keys) if live else keys)
             writer.finish()
@@ -285,7 +285,7 @@ def scan_segments(passages: PassageIndex, wanted: PassageHashes) -> Iterator[Key
     """
     for segment in _open_segments(passages):
         for _, keys in read_stripes([segment]):
-            yield keys[places_of(*find_keys(keys, wanted))]
+            yield keys[list_places(*find_keys(keys, wanted))]
 
 
 def _open_segments(passages: PassageIndex) -> list[Segment]:

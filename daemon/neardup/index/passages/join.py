@@ -30,7 +30,7 @@ from neardup.core.candidates.passage_groups import (
     cut_into_groups,
     list_earlier,
 )
-from neardup.index.passages.postings import PREFIXES, Keys, Offsets, PassageHashes, hashes_of, numbers_of, places_of
+from neardup.index.passages.postings import PREFIXES, Keys, Offsets, PassageHashes, get_hashes, get_numbers, list_places
 
 MAX_LISTED = 1 << 27  # 4 bytes each
 MAX_COUNTED = 1 << 21  # at a time: about 50 ms
@@ -73,7 +73,7 @@ def join_passages(  # noqa: PLR0917 - what a sweep has at hand
     with path.open("wb") as file:
         for prefixes, keys in stripes:
             groups, common_hashes = cut_into_groups(
-                _keys_by_place(keys, place_of), language_of, copy_keys, common, pairs_of
+                _number_by_place(keys, place_of), language_of, copy_keys, common, pairs_of
             )
             file.write(groups.data)
             pieces.append(len(groups))
@@ -81,10 +81,10 @@ def join_passages(  # noqa: PLR0917 - what a sweep has at hand
     del copy_keys, place_of  # 8 bytes a story, while a sweep does other work
     pairs_of[: after + 1] = 0
     yield JoinStep(through=after, done=CUT_SHARE, is_read=True)
-    total, out, ranges = max(int(pairs_of.sum()), 1), 0, list(_ranges(pairs_of, after + 1))
+    total, out, ranges = max(int(pairs_of.sum()), 1), 0, list(_divide(pairs_of, after + 1))
     earlier = np.empty(max((size for _, _, size in ranges), default=0), np.uint32)
     for first, stop, _ in ranges:
-        ends = _ends(pairs_of[first:stop])
+        ends = _sum_ends(pairs_of[first:stop])
         at = ends[:-1].copy()
         for groups in _read_groups(path, pieces):
             list_earlier(groups, first, earlier, at)
@@ -98,26 +98,26 @@ def join_passages(  # noqa: PLR0917 - what a sweep has at hand
     yield JoinStep(through=len(language_of) - 1, done=1.0)
 
 
-def _keys_by_place(keys: Keys, place_of: Numbers) -> Keys:
+def _number_by_place(keys: Keys, place_of: Numbers) -> Keys:
     """Sorted postings of numbers -> those of places, sorted."""
-    by_place = hashes_of(keys).astype(np.uint64) << HASH_SHIFT | place_of[numbers_of(keys)]
+    by_place = get_hashes(keys).astype(np.uint64) << HASH_SHIFT | place_of[get_numbers(keys)]
     if np.any(by_place[1:] < by_place[:-1]):
         by_place.sort()
     return by_place
 
 
-def _ranges(pairs_of: PairCounts, first: int) -> Iterator[tuple[int, int, int]]:
+def _divide(pairs_of: PairCounts, first: int) -> Iterator[tuple[int, int, int]]:
     """Ranges [first, stop) of numbers, and how many pairs each has: at most MAX_LISTED, or those of one number.
 
     Numbers without pairs may be in none.
     """
-    ends = _ends(pairs_of[first:])
+    ends = _sum_ends(pairs_of[first:])
     for start, stop in _cut(ends, MAX_LISTED):
         if size := int(ends[stop] - ends[start]):
             yield first + start, first + stop, size
 
 
-def _ends(sizes: PairCounts) -> Counts:
+def _sum_ends(sizes: PairCounts) -> Counts:
     """Sizes (n,) of lists, one after the other -> (n + 1,) where the first begins and each one ends."""
     return np.concatenate(([0], np.cumsum(sizes, dtype=np.int64)))
 
@@ -155,10 +155,10 @@ class HashesByStory:
         starts = np.searchsorted(self.numbers, numbers, side="left")
         counts = np.searchsorted(self.numbers, numbers, side="right") - starts
         ends = np.concatenate([np.zeros(1, np.int64), np.cumsum(counts)])
-        return ends.astype(np.uint32), self.hashes[places_of(starts, counts)]
+        return ends.astype(np.uint32), self.hashes[list_places(starts, counts)]
 
 
-def hashes_by_story(stripes: Iterable[tuple[range, Keys]], last: int, scratch: Path) -> Iterator[HashesByStory]:
+def regroup_by_story(stripes: Iterable[tuple[range, Keys]], last: int, scratch: Path) -> Iterator[HashesByStory]:
     """Regroup the postings of `stripes`, whose numbers are at most `last`, a range of numbers at a time, ascending.
 
     Writes files into the folder `scratch`; raises OSError.
@@ -169,13 +169,13 @@ def hashes_by_story(stripes: Iterable[tuple[range, Keys]], last: int, scratch: P
         path = scratch / f"{first // RANGE}"
         keys = np.fromfile(path, np.uint64) if path.exists() else np.empty(0, np.uint64)
         path.unlink(missing_ok=True)
-        numbers = numbers_of(keys)
+        numbers = get_numbers(keys)
         order = np.argsort(numbers, kind="stable")  # the postings came by hash
-        yield HashesByStory(first, min(first + RANGE - 1, last), numbers[order], hashes_of(keys)[order])
+        yield HashesByStory(first, min(first + RANGE - 1, last), numbers[order], get_hashes(keys)[order])
 
 
 def _distribute(keys: Keys, scratch: Path) -> None:
-    ranges = numbers_of(keys) // np.uint32(RANGE)
+    ranges = get_numbers(keys) // np.uint32(RANGE)
     keys = keys[np.argsort(ranges, kind="stable")]
     counts = np.bincount(ranges)
     ends = np.cumsum(counts)

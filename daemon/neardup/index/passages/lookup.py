@@ -13,7 +13,7 @@ import numpy as np
 
 from neardup.core.candidates.banding import Numbers
 from neardup.core.fingerprint.word_hashes import MIN_SHARED
-from neardup.index.passages.postings import HASH_SHIFT, Counts, Keys, PassageHashes, numbers_of
+from neardup.index.passages.postings import HASH_SHIFT, Counts, Keys, PassageHashes, get_numbers
 from neardup.index.passages.segment import Segment
 from neardup.index.passages.tail import Run, TailView, may_hold
 
@@ -76,15 +76,15 @@ def look_up(
     for part, postings in zip(parts, found, strict=True):
         holders[part] = postings.holders
         keys_found.append(owners[part][postings.positions].astype(np.uint64) << HASH_SHIFT | postings.numbers)
-    return _answers(probes, holders, np.sort(np.concatenate(keys_found)))
+    return _make_answers(probes, holders, np.sort(np.concatenate(keys_found)))
 
 
-def holders_of(hashes: PassageHashes, most: int, segments: Sequence[Segment], tail: TailView) -> Numbers:
+def find_holders(hashes: PassageHashes, most: int, segments: Sequence[Segment], tail: TailView) -> Numbers:
     """The stories that have any of some hashes, leaving out hashes that more than `most` have.  Raises as `look_up`."""
     return np.unique(_find_postings(hashes, most, segments, tail).numbers)
 
 
-def postings_of(
+def find_postings(
     hashes: PassageHashes, most: int, segments: Sequence[Segment], tail: TailView
 ) -> tuple[Counts, Numbers, Counts]:
     """The stories that have each of some hashes, as positions (n,) of hashes and numbers (n,), and how many there are.
@@ -122,13 +122,13 @@ def _select_held(positions: Counts, places: Counts, counts: Counts) -> _Occurren
     return _Occurrences(positions[held], places[held], counts[held])
 
 
-def _answers(probes: Sequence[PassageHashes], holders: Counts, keys: Keys) -> list[Found]:
+def _make_answers(probes: Sequence[PassageHashes], holders: Counts, keys: Keys) -> list[Found]:
     """`holders` are those of the hashes of all probes, `keys` the (probe, number) of each posting found, sorted."""
     starts = np.flatnonzero(np.append(True, keys[1:] != keys[:-1])[: len(keys)])
     shared = np.diff(np.append(starts, len(keys)))
     several = shared >= MIN_SHARED
     kept, shared = keys[starts[several]], shared[several]
-    numbers, edges = numbers_of(kept), np.searchsorted(kept, np.arange(len(probes) + 1, dtype=np.uint64) << HASH_SHIFT)
+    numbers, edges = get_numbers(kept), np.searchsorted(kept, np.arange(len(probes) + 1, dtype=np.uint64) << HASH_SHIFT)
     ends = np.cumsum([0, *map(len, probes)])
     return [
         Found(numbers[start:stop], shared[start:stop], holders[first:last])

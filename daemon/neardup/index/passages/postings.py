@@ -36,7 +36,7 @@ Range = tuple[int, int]
 Ranges = Sequence[Range]
 
 
-def keys_of(rows: Sequence[Row]) -> Keys:
+def make_keys(rows: Sequence[Row]) -> Keys:
     """The sorted keys of some stories' postings."""
     if not rows:
         return np.empty(0, np.uint64)
@@ -50,17 +50,17 @@ def merge_keys(runs: Sequence[Keys]) -> Keys:
     return np.sort(np.concatenate([np.empty(0, np.uint64), *runs]), kind="stable")
 
 
-def numbers_of(keys: Keys) -> Numbers:
+def get_numbers(keys: Keys) -> Numbers:
     """The number of each key."""
     return (keys & NUMBER_MASK).astype(np.uint32)
 
 
-def hashes_of(keys: Keys) -> PassageHashes:
+def get_hashes(keys: Keys) -> PassageHashes:
     """The hash of each key."""
     return (keys >> HASH_SHIFT).astype(np.uint32)
 
 
-def places_of(starts: Counts, counts: Counts) -> Counts:
+def list_places(starts: Counts, counts: Counts) -> Counts:
     """The places of the `counts` items from each start on, one after the other."""
     firsts = np.repeat(starts - (np.cumsum(counts) - counts), counts)
     return firsts + np.arange(len(firsts))
@@ -78,11 +78,11 @@ def encode(keys: Keys, coding: Coding, buckets: range) -> tuple[Offsets, Bytes]:
     edges = np.searchsorted(bucket_of, np.arange(buckets.start, buckets.stop + 1))
     if edges[0] > 0 or edges[-1] < len(keys) or (np.diff(bucket_of) < 0).any():
         raise ValueError("the keys are of other buckets, or not in their order")
-    hashes, numbers = hashes_of(keys).astype(np.int64), numbers_of(keys).astype(np.int64) - coding.first
+    hashes, numbers = get_hashes(keys).astype(np.int64), get_numbers(keys).astype(np.int64) - coding.first
     if ((hashes & (1 << low_bits) - 1) >> 8 * coding.low_bytes).any() or (numbers >> 8 * coding.number_bytes).any():
         raise ValueError("the coding has no room for a hash or a number")
     content = np.empty(len(keys) * (coding.low_bytes + coding.number_bytes), np.uint8)
-    low_places, number_places = _places(edges, coding)
+    low_places, number_places = _locate(edges, coding)
     for byte in range(coding.low_bytes):
         content[low_places + byte] = hashes >> 8 * byte & 0xFF
     for byte in range(coding.number_bytes):
@@ -100,7 +100,7 @@ def decode(content: Bytes, coding: Coding, first_bucket: int, offsets: Offsets) 
     sizes = np.diff(edges)
     if (sizes < 0).any() or len(content) != sizes.sum() * (coding.low_bytes + coding.number_bytes):
         raise ValueError("the offsets of the buckets contradict their content")
-    low_places, number_places = _places(edges, coding)
+    low_places, number_places = _locate(edges, coding)
     lows, numbers = np.zeros(len(low_places), np.int64), np.full(len(low_places), coding.first, np.int64)
     for byte in range(coding.low_bytes):
         lows |= content[low_places + byte].astype(np.int64) << 8 * byte
@@ -112,7 +112,7 @@ def decode(content: Bytes, coding: Coding, first_bucket: int, offsets: Offsets) 
     return hashes.astype(np.uint64) << HASH_SHIFT | numbers.astype(np.uint64)
 
 
-def _places(edges: Counts, coding: Coding) -> tuple[Counts, Counts]:
+def _locate(edges: Counts, coding: Coding) -> tuple[Counts, Counts]:
     """Where the low bits and the number of each posting begin in the bytes of some buckets, which meet at `edges`."""
     starts, sizes = edges[:-1] - edges[0], np.diff(edges)
     bucket, size = np.repeat(starts, sizes), np.repeat(sizes, sizes)
@@ -136,7 +136,7 @@ def overlaps(ranges: Ranges, first: int, last: int) -> bool:
     return any(start <= last and first <= stop for start, stop in ranges)
 
 
-def held_mask(ranges: Ranges, numbers: npt.NDArray[np.integer]) -> npt.NDArray[np.bool_]:
+def are_held(ranges: Ranges, numbers: npt.NDArray[np.integer]) -> npt.NDArray[np.bool_]:
     """For each number (n,) whether it is in one of the ranges."""
     if not ranges:
         return np.zeros(len(numbers), np.bool_)

@@ -47,7 +47,7 @@ from neardup.index.passages.postings import (
     PassageHashes,
     decode,
     encode,
-    numbers_of,
+    get_numbers,
 )
 from neardup.sqlite import sync_folder
 
@@ -94,23 +94,23 @@ class Header:
 
     @property
     def postings_start(self) -> int:
-        return DIRECTORY_START + whole_blocks(((1 << self.bucket_bits) + 1) * OFFSET.itemsize)
+        return DIRECTORY_START + round_up(((1 << self.bucket_bits) + 1) * OFFSET.itemsize)
 
     @property
     def checksums_start(self) -> int:
-        return self.postings_start + whole_blocks(self.postings * (self.low_bytes + self.number_bytes))
+        return self.postings_start + round_up(self.postings * (self.low_bytes + self.number_bytes))
 
     @property
     def file_bytes(self) -> int:
-        return self.checksums_start + whole_blocks((self.checksums_start // BLOCK - 1) * CHECKSUM_BYTES)
+        return self.checksums_start + round_up((self.checksums_start // BLOCK - 1) * CHECKSUM_BYTES)
 
 
-def whole_blocks(size: int) -> int:
+def round_up(size: int) -> int:
     """The least multiple of BLOCK that is not less than `size`."""
     return -(-size // BLOCK) * BLOCK
 
 
-def bucket_bits(postings: int) -> int:
+def choose_bucket_bits(postings: int) -> int:
     """The bucket bits of a segment with so many postings.
 
     From 2^26 postings on, the directory for one-byte low bits takes no more than those bits save.
@@ -120,17 +120,17 @@ def bucket_bits(postings: int) -> int:
     return min(max(postings.bit_length() - POSTINGS_A_BUCKET_BITS, MIN_BUCKET_BITS), MAX_TWO_BYTE_BITS)
 
 
-def number_bytes(span: int) -> int:
+def count_number_bytes(span: int) -> int:
     """The bytes of a number less `first` in a segment of `span` numbers, at least 1."""
     return max(1, ((span - 1).bit_length() + 7) // 8)
 
 
-def segment_bytes(postings: int, span: int) -> int:
+def estimate_bytes(postings: int, span: int) -> int:
     """The size of a segment with so many postings of `span` numbers, in bytes."""
-    return Header("", "", 0, 1, span, 0, postings, bucket_bits(postings), number_bytes(span), 0).file_bytes
+    return Header("", "", 0, 1, span, 0, postings, choose_bucket_bits(postings), count_number_bytes(span), 0).file_bytes
 
 
-def header_block(header: Header) -> bytes:
+def write_header(header: Header) -> bytes:
     """The header as BLOCK bytes."""
     text = json.dumps(asdict(header)).encode()
     content = (len(text).to_bytes(LENGTH_BYTES, "little") + text).ljust(BLOCK - CHECKSUM_BYTES, b"\0")
@@ -154,7 +154,7 @@ def block_checksums(blocks: Bytes) -> Checksums:
     return np.array([xxhash.xxh64_intdigest(block.data) for block in blocks.reshape(-1, BLOCK)], np.uint64)
 
 
-def segment_name(generation: int, first: int, last: int) -> str:
+def make_name(generation: int, first: int, last: int) -> str:
     """The name of a segment; of two that hold the same stories, the one of the higher generation replaces the other."""
     return f"{generation:08}-{first:010}-{last:010}{SUFFIX}"
 
@@ -401,7 +401,7 @@ class SegmentWriter:
         offsets, content = encode(keys, self._coding, range(prefixes.start << shift, prefixes.stop << shift))
         self._directory.append((offsets + np.uint32(self._postings)).astype(OFFSET).view(np.uint8))
         self._content.append(content)
-        self._held[numbers_of(keys) - np.uint32(self._header.first)] = True
+        self._held[get_numbers(keys) - np.uint32(self._header.first)] = True
         self._postings += len(keys)
 
     def finish(self) -> None:
@@ -416,7 +416,7 @@ class SegmentWriter:
             checksums=xxhash.xxh64_intdigest(trailer.data),
         )
         _write(self._descriptor, trailer, header.checksums_start)
-        _write(self._descriptor, np.frombuffer(header_block(header), np.uint8), 0)
+        _write(self._descriptor, np.frombuffer(write_header(header), np.uint8), 0)
         os.fsync(self._descriptor)
         self._partial.replace(self._path)
         sync_folder(self._path.parent)
@@ -448,7 +448,7 @@ class _Part:
 
 
 def _pad_block(content: Bytes) -> Bytes:
-    return np.concatenate([content, np.zeros(whole_blocks(len(content)) - len(content), np.uint8)])
+    return np.concatenate([content, np.zeros(round_up(len(content)) - len(content), np.uint8)])
 
 
 def _write(descriptor: int, content: Bytes, at: int) -> None:

@@ -28,12 +28,12 @@ from neardup.index.passages.postings import (
     PassageHashes,
     Ranges,
     Row,
-    hashes_of,
-    held_mask,
-    keys_of,
+    are_held,
+    get_hashes,
+    get_numbers,
+    list_places,
+    make_keys,
     merge_keys,
-    numbers_of,
-    places_of,
 )
 
 MERGED_RUNS = 8
@@ -44,7 +44,7 @@ FILTER_BYTES = 1 << 32 - UNUSED_BITS - 3  # 16 MB, of which only the parts in us
 Filter = npt.NDArray[np.uint8]
 
 
-def empty_filter() -> Filter:
+def make_filter() -> Filter:
     """A filter of no hashes."""
     return np.zeros(FILTER_BYTES, np.uint8)
 
@@ -86,7 +86,7 @@ class Run:
 
     def numbers(self, places: Counts, counts: Counts) -> Numbers:
         """The numbers of the `counts` keys from each place on, one after the other."""
-        return numbers_of(self.keys[places_of(places, counts)])
+        return get_numbers(self.keys[list_places(places, counts)])
 
     def prefix_offsets(self) -> Offsets:
         """How many postings precede each prefix, and at last their number: (PREFIXES + 1,)."""
@@ -120,7 +120,7 @@ class Tail:
     """The stories in memory; not thread-safe, but a `view` stays good."""
 
     def __init__(self) -> None:
-        self.view = TailView((), empty_filter())
+        self.view = TailView((), make_filter())
         self._numbers: set[int] = set()
 
     @property
@@ -135,15 +135,15 @@ class Tail:
 
     def add(self, rows: Sequence[Row], held: Ranges) -> None:
         """Add stories; those that the tail or the segments hold already are left out."""
-        is_held = held_mask(held, np.array([number for number, _ in rows], np.int64)).tolist()
+        is_held = are_held(held, np.array([number for number, _ in rows], np.int64)).tolist()
         new = {
             number: hashes
             for (number, hashes), left_out in zip(rows, is_held, strict=True)
             if not left_out and number not in self._numbers
         }
         self._numbers.update(new)
-        keys = keys_of(list(new.items()))
-        put_in_filter(hashes_of(keys), self.view.filter)
+        keys = make_keys(list(new.items()))
+        put_in_filter(get_hashes(keys), self.view.filter)
         runs = [*self.runs, Run(keys)]
         while (start := _find_first_to_merge(runs)) is not None:
             runs[start:] = [Run(merge_keys([run.keys for run in runs[start:]]))]
@@ -152,17 +152,17 @@ class Tail:
     def remove(self, held: Ranges) -> None:
         """Remove the stories that the segments hold."""
         numbers = np.array(list(self._numbers), np.int64)
-        is_held = held_mask(held, numbers)
+        is_held = are_held(held, numbers)
         if is_held.any():
             self._numbers.difference_update(numbers[is_held].tolist())
-            kept = [run.keys[~held_mask(held, numbers_of(run.keys))] for run in self.runs]
-            self.view = TailView(tuple(Run(keys) for keys in kept if len(keys)), empty_filter())
+            kept = [run.keys[~are_held(held, get_numbers(run.keys))] for run in self.runs]
+            self.view = TailView(tuple(Run(keys) for keys in kept if len(keys)), make_filter())
             for keys in kept:
-                put_in_filter(hashes_of(keys), self.view.filter)
+                put_in_filter(get_hashes(keys), self.view.filter)
 
     def runs_of(self, first: int, last: int) -> list[Run]:
         """The postings of the stories `first` to `last`."""
-        return [Run(run.keys[held_mask([(first, last)], numbers_of(run.keys))]) for run in self.runs]
+        return [Run(run.keys[are_held([(first, last)], get_numbers(run.keys))]) for run in self.runs]
 
 
 def _find_first_to_merge(runs: Sequence[Run]) -> int | None:

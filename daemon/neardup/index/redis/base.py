@@ -21,20 +21,20 @@ from typing import Any
 
 from neardup.core.candidates.banding import FingerprintArrays
 from neardup.index import packed_buckets
-from neardup.index.packed_buckets import Spool, additions_of_entries, spool_page
-from neardup.index.positions import earliest, number_of, refuse_gap, with_other_settings
+from neardup.index.packed_buckets import Spool, make_missing_additions, spool_page
+from neardup.index.positions import find_earliest, mark_other_settings, parse_number, refuse_gap
 from neardup.index.protocol import Bandings, Bucket, Codes, IndexPosition, LookupResult
-from neardup.index.redis.client import Clients, Command, Server, batches, expected_replies
-from neardup.index.redis.packed import APPEND_EACH, PackedBuckets, delete_index_keys, index_key_pattern
+from neardup.index.redis.client import Clients, Command, Server, cut_batches, expected_replies
+from neardup.index.redis.packed import APPEND_EACH, PackedBuckets, compile_key_pattern, delete_index_keys
 from neardup.index.redis.records import (
     FACTS,
     FillGuard,
-    changed_options,
     is_damaged,
-    position_of,
+    list_changed_options,
+    parse_position,
+    parse_text,
     read_key,
     record_added_languages,
-    text_of,
 )
 from neardup.records import BandedFingerprint, Change, Language
 
@@ -76,7 +76,7 @@ class RedisIndex(ABC):
         self._applied = [f"neardup:applied:{name}" for name in self._names.values()] if cluster else ["neardup:applied"]
         self._server = Server(clients, self._applied)
         self._get_applied = [read_key(key) for key in self._applied]
-        self._index_key = index_key_pattern([*codes, *codes.values()])
+        self._index_key = compile_key_pattern([*codes, *codes.values()])
         self._guard = FillGuard(self._send, self._names)
 
     @abstractmethod
@@ -106,12 +106,12 @@ class RedisIndex(ABC):
     async def position(self) -> IndexPosition:
         """What the index records about itself; no position if records are lost or unreadable."""
         replies = await self._send([*(read_key(f"neardup:{fact}") for fact in FACTS), *self._get_applied])
-        facts = dict(zip(FACTS, map(text_of, replies), strict=False))
+        facts = dict(zip(FACTS, map(parse_text, replies), strict=False))
         if is_damaged(facts, self._bits_of):
             return IndexPosition(facts["ledger"], facts["version"], None)
-        applied = earliest([position_of(reply) for reply in replies[len(FACTS) :]])
+        applied = find_earliest([parse_position(reply) for reply in replies[len(FACTS) :]])
         position = IndexPosition(facts["ledger"], facts["version"], applied)
-        return with_other_settings(position, changed_options(facts, self._settings))
+        return mark_other_settings(position, list_changed_options(facts, self._settings))
 
     async def lookup(self, probes: Sequence[BandedFingerprint]) -> tuple[int | None, list[LookupResult]]:
         """The last change applied, and the result of each probe's packed buckets.
@@ -119,8 +119,8 @@ class RedisIndex(ABC):
         The probes are read in batches on separate connections, so that Redis reads one while the candidates of
         another are counted here.
         """
-        parts = await asyncio.gather(*map(self._look_up, batches(probes, PROBES_PER_READ) if probes else [()]))
-        return earliest([applied for applied, _ in parts]), [result for _, results in parts for result in results]
+        parts = await asyncio.gather(*map(self._look_up, cut_batches(probes, PROBES_PER_READ) if probes else [()]))
+        return find_earliest([applied for applied, _ in parts]), [result for _, results in parts for result in results]
 
     async def _look_up(self, probes: Sequence[BandedFingerprint]) -> tuple[int | None, list[LookupResult]]:
         bits, packed = self._packed.bits, self._packed
@@ -131,14 +131,14 @@ class RedisIndex(ABC):
         [bits_record] = islice(replies, 1)
         before = list(islice(replies, len(self._applied)))
         values = [list(chain.from_iterable(islice(replies, len(each)))) for each in mgets]
-        applied = earliest([position_of(reply) for reply in (*before, *replies)])  # what is left was read last
+        applied = find_earliest([parse_position(reply) for reply in (*before, *replies)])  # what is left was read last
         async with self._server.rebuilt_if_damaged():
-            self._packed.bits = self._bits_of(text_of(bits_record))
+            self._packed.bits = self._bits_of(parse_text(bits_record))
             if self._packed.bits != bits:  # this lookup is the first, or the index was rebuilt with other widths
                 return await self._look_up(probes)
             computing = map(packed.results, requests, values)
             results = chain.from_iterable(computing if few else await asyncio.to_thread(list, computing))
-            positions = chain.from_iterable(packed_buckets.positions_by_language(probes).values())
+            positions = chain.from_iterable(packed_buckets.group_positions(probes).values())
             by_position = dict(zip(positions, results, strict=True))
         return applied, [by_position[n] for n in range(len(probes))]
 
@@ -149,9 +149,11 @@ class RedisIndex(ABC):
             async with self._server.transaction() as pipe:
                 count_keys = self._guard.keys(languages)
                 await pipe.watch(key, *count_keys)
-                before = number_of(await pipe.get(key))
+                before = parse_number(await pipe.get(key))
                 refuse_gap(before, since)
-                self._guard.refuse_loss([number_of(await pipe.get(count_key)) for count_key in count_keys], languages)
+                self._guard.refuse_loss(
+                    [parse_number(await pipe.get(count_key)) for count_key in count_keys], languages
+                )
                 new = [change for change in changes if change.seq == 0 or before is None or change.seq > before]
                 commands = await asyncio.to_thread(list, self._commands(new, languages))
                 if applied is not None and (before is None or applied > before):
@@ -224,7 +226,7 @@ class RedisIndex(ABC):
         async with self._server.rebuilt_if_damaged():
             async for language, entries in self._packed.lacking(self._send, stories):
                 if entries:
-                    await self._send(list(self._packed.appends(additions_of_entries(entries, stories), language)))
+                    await self._send(list(self._packed.appends(make_missing_additions(entries, stories), language)))
 
     async def check_writable(self) -> None:
         """Write a key that is not part of the index."""
@@ -237,7 +239,7 @@ class RedisIndex(ABC):
     async def _read_bits(self) -> None:
         [record] = await self._send([read_key("neardup:bits")])
         async with self._server.rebuilt_if_damaged():
-            self._packed.bits = self._bits_of(text_of(record))
+            self._packed.bits = self._bits_of(parse_text(record))
 
     async def _send(self, commands: Sequence[Command]) -> list[Any]:
         """Send commands as one message; returns their replies."""

@@ -19,7 +19,7 @@ from redis.asyncio.retry import Retry
 from redis.backoff import NoBackoff
 
 from neardup.errors import Fatal, IndexDamaged, Misuse, NeardupError, Transient
-from neardup.index.positions import data_lost
+from neardup.index.positions import make_data_lost
 
 Command = tuple[object, ...]
 Send = Callable[[Sequence[Command]], Awaitable[list[Any]]]  # sends commands as one message; returns their replies
@@ -53,7 +53,7 @@ REPLY_TYPES: Mapping[object, type | tuple[type, ...]] = {
 }
 
 
-def batches(items: Sequence[T], size: int = KEYS_PER_COMMAND) -> Iterator[Sequence[T]]:
+def cut_batches(items: Sequence[T], size: int = KEYS_PER_COMMAND) -> Iterator[Sequence[T]]:
     """The items in order, at most `size` at a time."""
     return (items[start : start + size] for start in range(0, len(items), size))
 
@@ -87,7 +87,7 @@ async def connect(url: str) -> Clients:
         # the message of redis-py may contain a part of the password
         raise Misuse("index.url: not a Redis URL (percent-encode / # @ : in a password)") from error
     pool = client.connection_pool
-    pool.connection_class = _packed_by_hiredis(pool.connection_class)
+    pool.connection_class = _pack_by_hiredis(pool.connection_class)
     opened = [client]
     try:
         async with translate_errors(login=Fatal):
@@ -114,7 +114,7 @@ async def connect(url: str) -> Clients:
         raise
 
 
-def _packed_by_hiredis(connection: type) -> type:
+def _pack_by_hiredis(connection: type) -> type:
     """A connection class that packs commands with hiredis, as the synchronous client of redis-py does.
 
     Packing in Python takes half the time of an insert and a third of that of a lookup.
@@ -235,17 +235,17 @@ async def translate_errors(
         async with asyncio.timeout(seconds):
             yield
     except exceptions.NoPermissionError as error:
-        raise Fatal(f"Redis refuses: {_message(error)}") from error
+        raise Fatal(f"Redis refuses: {_read_message(error)}") from error
     except SILENT as error:
         raise _explain_silence(error, seconds, login) from error
     except exceptions.RedisClusterException as error:  # the nodes, or the slots they have, are not known
-        raise Transient(f"Redis does not answer: {_one_line(str(error))}", "redis_unreachable") from error
+        raise Transient(f"Redis does not answer: {_join_lines(str(error))}", "redis_unreachable") from error
     except exceptions.WatchError as error:  # a watched key has changed
         if MOVED_SLOT in str(error):
             raise Transient(f"Redis refuses for now: {error}", "redis_refuses") from error
-        raise data_lost() from error
+        raise make_data_lost() from error
     except exceptions.RedisError as error:
-        message = _message(error)
+        message = _read_message(error)
         if DAMAGED.search(message):
             raise IndexDamaged(f"the index is damaged: {message}") from error
         if TRANSIENT.search(message) or isinstance(error, PASSING):
@@ -279,15 +279,15 @@ def _explain_silence(error: Exception, seconds: float | None, login: Callable[[s
     if any(isinstance(cause, exceptions.AuthenticationError) for cause in (error, error.__cause__)):
         return login(f"Redis refuses the login: {error} (the password in index.url is read only when neardup starts)")
     why = str(error) or f"nothing within {seconds} seconds"
-    return Transient(f"Redis does not answer: {_one_line(why)}", "redis_unreachable")
+    return Transient(f"Redis does not answer: {_join_lines(why)}", "redis_unreachable")
 
 
-def _one_line(message: str) -> str:
+def _join_lines(message: str) -> str:
     """A message without line breaks and control characters, of moderate length."""
     return " ".join(message.split())[:200]
 
 
-def _message(error: exceptions.RedisError) -> str:
+def _read_message(error: exceptions.RedisError) -> str:
     """Redis's own message, without what redis-py adds: the command in a pipeline, a wrapper in a MULTI."""
     message = error.args[0] if error.args else ""
     return str(message[0] if isinstance(message, tuple) else message).rpartition("caused error: ")[2]

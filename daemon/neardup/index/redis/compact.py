@@ -13,12 +13,12 @@ from collections.abc import Iterator, Mapping, Sequence
 from neardup.core.candidates.banding import MAX_BLOCKS
 from neardup.index import packed_buckets
 from neardup.index.packed_buckets import Spool
-from neardup.index.positions import packed_settings, record_by_language
+from neardup.index.positions import record_by_language, record_packed_settings
 from neardup.index.protocol import Bandings, Codes
 from neardup.index.redis.base import RedisIndex
 from neardup.index.redis.client import Clients, Command
 from neardup.index.redis.packed import APPEND_EACH, TRIM_EACH
-from neardup.index.redis.records import position_of, read_key
+from neardup.index.redis.records import parse_position, read_key
 from neardup.records import Change, Language
 
 
@@ -29,7 +29,7 @@ class Compact(RedisIndex):
     append_script = APPEND_EACH + TRIM_EACH
 
     def __init__(self, clients: Clients, bandings: Bandings, codes: Codes) -> None:
-        settings = {"layout": "compact", **packed_settings(bandings)}
+        settings = {"layout": "compact", **record_packed_settings(bandings)}
         names = {language: codes[language] for language in bandings}
         super().__init__(clients, bandings, names, settings, codes)
 
@@ -38,15 +38,15 @@ class Compact(RedisIndex):
         return [f"{name}:{column}:".encode() for column in columns]
 
     def _bits_of(self, record: str | None) -> packed_buckets.Bits:
-        return packed_buckets.recorded_bits(record, self._bandings)
+        return packed_buckets.parse_bits(record, self._bandings)
 
     def _choose_settings(self, sizes: Mapping[Language, int]) -> Mapping[str, str]:
-        return {"bits": record_by_language(packed_buckets.bits_for(sizes, self._bandings))}
+        return {"bits": record_by_language(packed_buckets.choose_bits(sizes, self._bandings))}
 
     def _commands(self, changes: Sequence[Change], languages: Sequence[Language]) -> Iterator[Command]:
         for language in languages:
             yield from self._packed.inserts(changes, language)
-        for language, n in packed_buckets.growth(changes).items():
+        for language, n in packed_buckets.count_growth(changes).items():
             if language in languages:
                 yield ("INCRBY", self._count_key(language), n)
 
@@ -57,13 +57,13 @@ class Compact(RedisIndex):
     async def story_counts(self) -> dict[Language, int]:
         """The number of stories of each language that has any."""
         replies = await self._send([read_key(self._count_key(language)) for language in self._bandings])
-        counts = map(position_of, replies)
+        counts = map(parse_position, replies)
         return {language: n for language, n in zip(self._bandings, counts, strict=True) if n}
 
     async def problem(self) -> str | None:
         """The languages whose buckets have grown too full, or None."""
         await self._read_bits()
-        return packed_buckets.overfull_languages(await self.story_counts(), self._packed.bits)
+        return packed_buckets.describe_overfull(await self.story_counts(), self._packed.bits)
 
     def _count_key(self, language: Language) -> str:
         return f"neardup:stories:{self._names[language]}"

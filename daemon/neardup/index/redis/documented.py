@@ -19,11 +19,11 @@ from redis import exceptions
 from neardup.core.candidates.banding import BAND_BITS, BANDS, Banding, FingerprintArrays, cut_band_values, divide_bands
 from neardup.index import packed_buckets
 from neardup.index.packed_buckets import Spool
-from neardup.index.positions import earliest, setting_record
+from neardup.index.positions import find_earliest, record_setting
 from neardup.index.protocol import Bandings, Bucket, BucketKind, Codes, LookupResult
 from neardup.index.redis.base import RedisIndex
-from neardup.index.redis.client import KEYS_PER_COMMAND, Clients, Command, batches, expected_replies
-from neardup.index.redis.records import position_of
+from neardup.index.redis.client import KEYS_PER_COMMAND, Clients, Command, cut_batches, expected_replies
+from neardup.index.redis.records import parse_position
 from neardup.records import BandedFingerprint, Change, Language
 
 INTSET_ENTRIES = 1_000_000
@@ -63,7 +63,7 @@ class Documented(RedisIndex):
     packs_simhashes = False
 
     def __init__(self, clients: Clients, bandings: Bandings, codes: Codes) -> None:
-        settings = {"bands": setting_record(bandings, lambda banding: banding.bands)}
+        settings = {"bands": record_setting(bandings, lambda banding: banding.bands)}
         names = {language: str(language) for language in bandings}
         super().__init__(clients, bandings, names, settings, codes)
 
@@ -77,8 +77,8 @@ class Documented(RedisIndex):
         """As `Index`: SimHashes give the ids of a result, signatures its numbers."""
         chunks = [
             (self._bandings[language], chunk)
-            for language, positions in packed_buckets.positions_by_language(probes).items()
-            for chunk in batches(positions, STORIES_PER_COMMAND)
+            for language, positions in packed_buckets.group_positions(probes).items()
+            for chunk in cut_batches(positions, STORIES_PER_COMMAND)
         ]
         sinters = [self._sinter(banding, [probes[n] for n in chunk]) for banding, chunk in chunks]
         (applied, results), replies = await asyncio.gather(
@@ -89,11 +89,13 @@ class Documented(RedisIndex):
             for at, members in zip(reply[::2], reply[1::2], strict=True):
                 nth, group = divmod(at, banding.hamming + 1)
                 result = results[chunk[nth]]
-                ids = _ids(members)
+                ids = _parse_ids(members)
                 result.ids.update(ids[: banding.max_bucket])
                 if len(ids) > banding.max_bucket:
-                    result.capped[_intersection(probes[chunk[nth]], divide_bands(banding.hamming)[group])] = len(ids)
-        return earliest([applied, *map(position_of, (*replies[:parts], *replies[-parts:]))]), results
+                    result.capped[_make_intersection(probes[chunk[nth]], divide_bands(banding.hamming)[group])] = len(
+                        ids
+                    )
+        return find_earliest([applied, *map(parse_position, (*replies[:parts], *replies[-parts:]))]), results
 
     def _sinter(self, banding: Banding, probes: Sequence[BandedFingerprint]) -> Command:
         keys = [key for probe in probes for key in self._band_keys(probe)]
@@ -106,7 +108,7 @@ class Documented(RedisIndex):
             for command, banded in (("SREM", change.old), ("SADD", change.new))
             if banded and banded.language in languages
         ]
-        for chunk in batches(moves, STORIES_PER_COMMAND):
+        for chunk in cut_batches(moves, STORIES_PER_COMMAND):
             keys = [key for *_, banded in chunk for key in self._band_keys(banded)]
             yield ("EVAL", MOVE_EACH, len(keys), *keys, *chain.from_iterable(move[:2] for move in chunk))
         last: dict[Language, dict[int, str | None]] = {}  # the last of several changes to a story counts
@@ -116,8 +118,8 @@ class Documented(RedisIndex):
             key = self._hashes(language)
             removed = [story_id for story_id, digits in hashes.items() if digits is None]
             present = [(story_id, digits) for story_id, digits in hashes.items() if digits is not None]
-            yield from (("HDEL", key, *chunk) for chunk in batches(removed))
-            yield from (("HSET", key, *chain.from_iterable(chunk)) for chunk in batches(present))
+            yield from (("HDEL", key, *chunk) for chunk in cut_batches(removed))
+            yield from (("HSET", key, *chain.from_iterable(chunk)) for chunk in cut_batches(present))
             yield from self._packed.inserts(changes, language)
 
     async def _write_page(self, spool: Spool, page: FingerprintArrays) -> None:
@@ -127,7 +129,7 @@ class Documented(RedisIndex):
             digits = [simhash.tobytes().hex() for simhash in stories.simhashes]
             hashes = list(zip(stories.ids.tolist(), digits, strict=True))
             key = self._hashes(language)
-            commands = [("HSET", key, *chain.from_iterable(chunk)) for chunk in batches(hashes)]
+            commands = [("HSET", key, *chain.from_iterable(chunk)) for chunk in cut_batches(hashes)]
             await self._guard.write(language, commands)
 
     async def _write_rest(self, spool: Spool) -> None:
@@ -141,12 +143,12 @@ class Documented(RedisIndex):
     async def missing(self, stories: Sequence[Change]) -> list[int]:
         """For each story, the number of bands of either fingerprint that lack it, and its SimHash if that is lost."""
         counts, width = await super().missing(stories), BANDS + 1
-        for chunk in batches(range(len(stories)), STORIES_PER_COMMAND):
+        for chunk in cut_batches(range(len(stories)), STORIES_PER_COMMAND):
             reads = chain.from_iterable(self._reads_of(stories[n]) for n in chunk)
             replies = await self._send(list(reads))
             for at, n in enumerate(chunk):
                 *members, digits = replies[at * width : (at + 1) * width]
-                counts[n] += BANDS - sum(members) + (digits != _digits(stories[n]))
+                counts[n] += BANDS - sum(members) + (digits != _write_digits(stories[n]))
         return counts
 
     def _reads_of(self, story: Change) -> Iterator[Command]:
@@ -162,7 +164,7 @@ class Documented(RedisIndex):
             assert story.new is not None
             commands += [("SADD", key, story.story_id) for key in self._band_keys(story.new)]
             commands.append(("HSET", self._hashes(story.new.language), story.story_id, story.new.simhash.hex()))
-        for chunk in batches(commands):
+        for chunk in cut_batches(commands):
             await self._send(chunk)
 
     async def story_counts(self) -> dict[Language, int]:
@@ -173,7 +175,7 @@ class Documented(RedisIndex):
     async def bucket_sizes(self, sample: Sequence[BandedFingerprint]) -> dict[Bucket, int]:
         """The number of members of each bucket, of SimHashes and signatures, that a story of the sample falls into."""
         keys = {
-            _intersection(probe, range(band, band + 1)): key
+            _make_intersection(probe, range(band, band + 1)): key
             for probe in sample
             for band, key in enumerate(self._band_keys(probe))
         }
@@ -205,17 +207,17 @@ class Documented(RedisIndex):
         return f"simhashes:{self._names[language]}"
 
 
-def _intersection(banded: BandedFingerprint, bands: range) -> Bucket:
+def _make_intersection(banded: BandedFingerprint, bands: range) -> Bucket:
     values = cut_band_values(banded.simhash)
     return Bucket(BucketKind.SIMHASH, banded.language, bands[0], tuple(int(values[band], 16) for band in bands))
 
 
-def _digits(story: Change) -> bytes:
+def _write_digits(story: Change) -> bytes:
     assert story.new is not None
     return story.new.simhash.hex().encode()
 
 
-def _ids(members: Sequence[bytes]) -> list[int]:
+def _parse_ids(members: Sequence[bytes]) -> list[int]:
     """The ids among the members of a set, ascending; other members were not written by neardup."""
     try:
         ids = sorted(map(int, members))

@@ -23,11 +23,11 @@ from neardup.index.packed_buckets import (
     LookupRequest,
     Spool,
     find_lacking,
-    inserted_by_language,
-    spooled_columns,
+    group_inserted,
+    list_columns,
 )
 from neardup.index.protocol import Bandings, Bucket, LookupResult
-from neardup.index.redis.client import KEYS_PER_COMMAND, Command, Send, batches
+from neardup.index.redis.client import KEYS_PER_COMMAND, Command, Send, cut_batches
 from neardup.index.redis.records import FillGuard
 from neardup.records import BandedFingerprint, Change, Language
 
@@ -95,25 +95,25 @@ class PackedBuckets:
     def request(self, language: Language, stories: Sequence[BandedFingerprint]) -> LookupRequest:
         """The buckets that these stories of one language fall into."""
         bits = self.bits[language]
-        return packed_buckets.lookup_request(language, stories, self._bandings[language], bits, blocks=self.blocks)
+        return packed_buckets.make_request(language, stories, self._bandings[language], bits, blocks=self.blocks)
 
     def requests(self, probes: Sequence[BandedFingerprint]) -> tuple[list[LookupRequest], list[list[Command]]]:
         """For each language among the probes its request, and the commands that read the requested buckets."""
-        positions = packed_buckets.positions_by_language(probes)
+        positions = packed_buckets.group_positions(probes)
         requests = [self.request(language, [probes[n] for n in each]) for language, each in positions.items()]
         return requests, [self.reads(request) for request in requests]
 
     def reads(self, request: LookupRequest) -> list[Command]:
         """The commands that read the requested buckets."""
-        return [("MGET", *part) for part in batches(self._keys[request.language].of(request.buckets))]
+        return [("MGET", *part) for part in cut_batches(self._keys[request.language].of(request.buckets))]
 
     def sizes(self, sample: Sequence[BandedFingerprint]) -> tuple[list[Bucket], list[Command]]:
         """The buckets that a sample falls into, and the commands that return the bytes of each."""
         records: list[Bucket] = []
         commands: list[Command] = []
-        for language, positions in packed_buckets.positions_by_language(sample).items():
+        for language, positions in packed_buckets.group_positions(sample).items():
             buckets = self.request(language, [sample[n] for n in positions]).buckets
-            records += [packed_buckets.bucket_record(language, bucket) for bucket in buckets.tolist()]
+            records += [packed_buckets.make_record(language, bucket) for bucket in buckets.tolist()]
             commands += [("STRLEN", key) for key in self._keys[language].of(buckets)]
         return records, commands
 
@@ -123,12 +123,14 @@ class PackedBuckets:
         max_bytes = packed_buckets.NUMBER_BYTES * banding.max_bucket
         lengths = [0 if value is None else len(value) for value in values]
         capped = [value if len(value) <= max_bytes else value[-max_bytes:] for value in values if value]
-        return packed_buckets.lookup_results(request, capped, lengths, banding)
+        return packed_buckets.join_results(request, capped, lengths, banding)
 
     def inserts(self, changes: Sequence[Change], language: Language) -> Iterator[Command]:
         """The commands that apply these changes to the buckets of a language."""
         banding, bits = self._bandings[language], self.bits[language]
-        return self.appends(packed_buckets.additions(language, changes, banding, bits, blocks=self.blocks), language)
+        return self.appends(
+            packed_buckets.make_additions(language, changes, banding, bits, blocks=self.blocks), language
+        )
 
     def appends(self, additions: Additions, language: Language) -> Iterator[Command]:
         """The commands that add these numbers to the buckets of a language."""
@@ -138,7 +140,7 @@ class PackedBuckets:
 
     async def fill(self, spool: Spool, guard: FillGuard) -> AsyncIterator[int]:
         """Write each spooled bucket whole; yields by how many stories the build has advanced."""
-        for column in spooled_columns(spool, self._bandings, blocks=self.blocks):
+        for column in list_columns(spool, self._bandings, blocks=self.blocks):
             buckets = column.buckets(spool)
             while chunk := await asyncio.to_thread(list, islice(buckets, KEYS_PER_COMMAND)):
                 keys = self._keys[column.language].of(np.array([bucket for bucket, _ in chunk]))
@@ -151,13 +153,13 @@ class PackedBuckets:
 
         Raises IndexDamaged for a bucket that does not consist of numbers.
         """
-        for inserted in inserted_by_language(stories):
+        for inserted in group_inserted(stories):
             request = self.request(inserted.language, inserted.fingerprints)
             contents = list(chain.from_iterable(await send(self.reads(request))))
             yield inserted.language, await asyncio.to_thread(find_lacking, request, contents, inserted, stories)
 
 
-def index_key_pattern(languages: Iterable[str]) -> re.Pattern[bytes]:
+def compile_key_pattern(languages: Iterable[str]) -> re.Pattern[bytes]:
     """Matches the keys of the index, in either layout, that contain one of these names or codes of languages."""
     language = rf"\{{?({'|'.join(map(re.escape, languages))})\}}?"
     return re.compile(
@@ -167,7 +169,7 @@ def index_key_pattern(languages: Iterable[str]) -> re.Pattern[bytes]:
 
 
 async def delete_index_keys(client: Any, index_key: re.Pattern[bytes]) -> None:
-    """Delete every key that `index_key` matches (see `index_key_pattern`); all other keys stay."""
+    """Delete every key that `index_key` matches (see `compile_key_pattern`); all other keys stay."""
     by_language: dict[bytes, list[bytes]] = defaultdict(list)
     async for key in client.scan_iter(match="*:*", count=SCAN_COUNT):
         if match := index_key.fullmatch(key):

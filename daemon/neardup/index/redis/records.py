@@ -16,13 +16,13 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from neardup.errors import IndexDamaged
 from neardup.index.packed_buckets import Bits
 from neardup.index.positions import (
-    data_lost,
-    earliest,
-    extended_record,
-    number_of,
+    extend_record,
+    find_earliest,
+    is_same_setting,
+    make_data_lost,
+    parse_number,
+    parse_values,
     record_by_language,
-    same_setting,
-    values_by_language,
 )
 from neardup.index.redis.client import Command, Send
 from neardup.records import Language
@@ -37,16 +37,16 @@ def read_key(key: str) -> Command:
     return ("MGET", key)
 
 
-def text_of(reply: Sequence[bytes | None]) -> str | None:
+def parse_text(reply: Sequence[bytes | None]) -> str | None:
     """The text in the reply to `read_key`; None if the key does not exist or is no string."""
     [value] = reply
     return None if value is None else value.decode(errors="replace")
 
 
-def position_of(reply: Sequence[bytes | None]) -> int | None:
+def parse_position(reply: Sequence[bytes | None]) -> int | None:
     """The number in the reply to `read_key`; None if there is none."""
     [value] = reply
-    return number_of(value)
+    return parse_number(value)
 
 
 def is_damaged(facts: Mapping[str, str | None], bits_of: Callable[[str | None], Bits]) -> bool:
@@ -61,13 +61,13 @@ def is_damaged(facts: Mapping[str, str | None], bits_of: Callable[[str | None], 
     try:
         bits_of(facts["bits"])
         for name in PER_LANGUAGE:
-            values_by_language(facts[name])
+            parse_values(facts[name])
     except IndexDamaged:
         return True
     return False
 
 
-def changed_options(recorded: Mapping[str, str | None], current: Mapping[str, str]) -> list[str]:
+def list_changed_options(recorded: Mapping[str, str | None], current: Mapping[str, str]) -> list[str]:
     """The options whose recorded values are not the current ones."""
     return [option for name, option in SETTINGS.items() if not _is_same(name, recorded[name], current.get(name))]
 
@@ -75,7 +75,7 @@ def changed_options(recorded: Mapping[str, str | None], current: Mapping[str, st
 def _is_same(name: str, recorded: str | None, current: str | None) -> bool:
     if current is None or name not in PER_LANGUAGE:
         return recorded == current
-    return same_setting(recorded, current)
+    return is_same_setting(recorded, current)
 
 
 async def record_added_languages(
@@ -92,12 +92,12 @@ async def record_added_languages(
     """
     names = [name for name in PER_LANGUAGE if name in current]
     replies = await send([read_key(f"neardup:{name}") for name in ("bits", *names)])
-    bits, *recorded = map(text_of, replies)
-    known = values_by_language(recorded[names.index("bands")])
+    bits, *recorded = map(parse_text, replies)
+    known = parse_values(recorded[names.index("bands")])
     replies = await send([read_key(key) for language, key in applied.items() if language in known])
-    position = earliest([position_of(reply) for reply in replies]) if replies else None
+    position = find_earliest([parse_position(reply) for reply in replies]) if replies else None
     added = [key for language, key in applied.items() if language not in known]
-    facts = {name: extended_record(value, current[name]) for name, value in zip(names, recorded, strict=True)}
+    facts = {name: extend_record(value, current[name]) for name, value in zip(names, recorded, strict=True)}
     if bits is not None:
         facts["bits"] = record_by_language(bits_of(bits))
     await send([("SET", key, position) for key in added if position is not None])
@@ -122,7 +122,7 @@ class FillGuard:
             [("GET", "neardup:version"), *(("INCR", key) for key in self._keys.values())]
         )
         if version is None or set(counts) != {1}:
-            raise data_lost()
+            raise make_data_lost()
         self._counts = dict.fromkeys(self._keys, 1)
 
     async def write(self, language: Language, commands: Sequence[Command]) -> None:
@@ -130,7 +130,7 @@ class FillGuard:
         self._counts[language] += 1
         *_, count = await self._send([*commands, ("INCR", self._keys[language])])
         if count != self._counts[language]:
-            raise data_lost()
+            raise make_data_lost()
 
     def keys(self, languages: Iterable[Language]) -> list[str]:
         """The keys of the counts of those languages that were written to and have no position yet."""
@@ -139,7 +139,7 @@ class FillGuard:
     def refuse_loss(self, counts: Sequence[int | None], languages: Iterable[Language]) -> None:
         """Raise Transient if Redis's counts, the values of `keys(languages)`, show a loss."""
         if list(counts) != [self._counts[language] for language in languages if language in self._counts]:
-            raise data_lost()
+            raise make_data_lost()
 
     def finish(self, languages: Iterable[Language]) -> None:
         """Stop counting for languages whose position is set: from then on the position shows a loss."""

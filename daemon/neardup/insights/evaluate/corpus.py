@@ -20,7 +20,7 @@ from neardup.insights.evaluate.disguises import DISGUISED_EDITS
 from neardup.insights.evaluate.edits import EDITS, WORKS, Edit, OtherStories, Work, plain, strip_signs
 from neardup.pages.reader_pool import ReaderPool
 from neardup.records import Language, Story
-from neardup.source import rows_of
+from neardup.source import list_rows
 from neardup.source.listings import open_source
 
 TRIED = 20  # stories drawn for each one wanted, because many may be too short
@@ -61,7 +61,7 @@ async def _draw(
     """Draw up to `limit` stories of each language, those whose ids have the lowest hashes: a random sample."""
     heaps: dict[Language, list[tuple[int, int, Story]]] = {language: [] for language in config.registry}
     count = 0
-    async for story in rows_of(open_source(config)):
+    async for story in list_rows(open_source(config)):
         count += 1
         show_listed(count)
         if isinstance(story, Story):

@@ -17,7 +17,7 @@ from neardup.insights.evaluate.precision import precision_by_verdicts
 from neardup.insights.evaluate.tables import ALL, SHOWN_PAIRS, Facts, Table, decimal, interval
 from neardup.ledger import names
 from neardup.records import ShownId
-from neardup.source.parse import id_of
+from neardup.source.parse import parse_id
 
 MUST_BE_FOUND_FROM = 0.55  # a pair with at least this Jaccard similarity or containment must be found
 FALSE_BELOW = 0.45  # a flagged pair with both scores below this is false; between the two, either result is right
@@ -96,8 +96,8 @@ def _label(line: Any) -> tuple[Pair, Label]:
     """Raises ValueError."""
     if not isinstance(line, dict):
         raise ValueError("not an object")
-    listed = sorted((_id(line, name) for name in ("a", "b")), key=lambda shown: id_of(str(shown)))
-    a, b = (id_of(str(shown)) for shown in listed)
+    listed = sorted((_id(line, name) for name in ("a", "b")), key=lambda shown: parse_id(str(shown)))
+    a, b = (parse_id(str(shown)) for shown in listed)
     if a == b:
         raise ValueError(f"a and b are the same story, {listed[0]}")
     texts = [line.get(name) for name in ("kind", "lang")]

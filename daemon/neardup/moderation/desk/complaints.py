@@ -18,7 +18,7 @@ from neardup.moderation.desk.story import story_of
 from neardup.moderation.interface import gettext, number, translate_later
 from neardup.query.complaints import ComplaintRefused, GivenComplaint, make_evidence, receive
 from neardup.records import Language
-from neardup.source.parse import id_of
+from neardup.source.parse import parse_id
 from neardup.telemetry.log import log
 
 PAGE_SIZE = 50
@@ -74,7 +74,7 @@ async def record(request: web.Request) -> web.StreamResponse:
     moderator.require([])
     original = form.get("original", "").strip()
     try:
-        original_id = id_of(original) if original else None
+        original_id = parse_id(original) if original else None
     except ValueError as error:
         return send_again_page(request, 400, REFUSED, str(error))
     given = GivenComplaint(

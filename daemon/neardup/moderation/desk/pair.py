@@ -23,7 +23,7 @@ from neardup.moderation.wording import describe_history
 from neardup.query.compare import describe_stories
 from neardup.query.evidence import LoadedStory, UnreadableStory, find_evidence, read_evidence, thresholds_of
 from neardup.records import Language
-from neardup.source.parse import id_of
+from neardup.source.parse import parse_id
 
 
 @dataclass(frozen=True, slots=True)
@@ -49,7 +49,7 @@ class PairDetails:
 def pair_of(request: web.Request) -> Pair:
     """The pair in the path, the lower id first.  Raises HTTPNotFound."""
     try:
-        a, b = sorted(id_of(request.match_info[name]) for name in "ab")
+        a, b = sorted(parse_id(request.match_info[name]) for name in "ab")
     except ValueError:
         raise web.HTTPNotFound from None
     return a, b

@@ -28,7 +28,7 @@ from neardup.query.complaints import Complaints
 from neardup.query.evidence import LoadedStory, UnreadableStory
 from neardup.query.search import PassageSearch, TextSearch, TitleSearch
 from neardup.records import Verdict
-from neardup.telemetry.log import log, logging_phase
+from neardup.telemetry.log import log, log_phase
 
 P = ParamSpec("P")
 T = TypeVar("T")
@@ -160,7 +160,7 @@ async def reading_words(titles: TitleSearch, texts: TextSearch) -> AsyncIterator
     async def read_titles() -> None:
         while True:
             try:
-                with logging_phase("review", "reading titles for the search"):
+                with log_phase("review", "reading titles for the search"):
                     await titles.catch_up()
             except NeardupError as error:
                 log.warning("the titles cannot be read for the search", why=str(error))

@@ -19,7 +19,7 @@ from neardup.moderation.desk.queues import number_in
 from neardup.moderation.interface import translate_later
 from neardup.moderation.permissions import FIELDS, WrongField, grant_of
 from neardup.records import Language, shown_id
-from neardup.source.parse import id_of
+from neardup.source.parse import parse_id
 
 PAGE_SIZE = 50
 STATES = {
@@ -74,7 +74,7 @@ def _enter(db: sqlite3.Connection, grant: Grant, moderator: Moderator) -> int:
 def _revoke(db: sqlite3.Connection, number: int, moderator: Moderator) -> None:
     found = permissions.read(db, number, now_ms())
     if found is not None:
-        story = None if found["story_id"] is None else id_of(str(found["story_id"]))
+        story = None if found["story_id"] is None else parse_id(str(found["story_id"]))
         moderator.require(_languages(db, found["granted_by"], story))
     permissions.revoke(db, number, moderator.name)
 

@@ -22,7 +22,7 @@ from neardup.ledger.flags import Selection
 from neardup.moderation.desk.moderators import Moderator
 from neardup.moderation.interface import translate_later
 from neardup.records import DECIDING, PERMITTED, Language
-from neardup.source.parse import id_of
+from neardup.source.parse import parse_id
 
 MEANING_STATUSES: dict[str, tuple[str, ...]] = {
     "open": ("open",),
@@ -148,7 +148,7 @@ def meaning_queue_of(query: Mapping[str, str], config: Config) -> MeaningQueue:
             kinds=(tier_of(kind).kind,) if kind else (),
             statuses=MEANING_STATUSES[status or "open"],
             author=value("author"),
-            story=id_of(story) if story else None,
+            story=parse_id(story) if story else None,
             catalogue=value("catalogue"),
             same_author={None: config.detection.same_author == "keep", SHOWN: True}[value("same_author")],
         )

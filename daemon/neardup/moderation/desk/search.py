@@ -16,7 +16,7 @@ from neardup.moderation.desk.parts import Desk, desk_of, load_text
 from neardup.query.compare import describe_stories
 from neardup.query.evidence import LoadedStory
 from neardup.query.search import LATEST_STORIES, SURE_WORDS, share_held
-from neardup.source.parse import id_of
+from neardup.source.parse import parse_id
 
 MAX_LENGTH = 800  # characters; an address has at most 8,190 bytes, and a letter of India has 9 of them there
 MOST_TITLES = 50
@@ -76,7 +76,7 @@ def _by_id(db: sqlite3.Connection, text: str) -> tuple[int | None, bool]:
     """The story with an id or a name, and whether an author with this id has flags."""
     has_author = authors.read_author(db, text) is not None
     with suppress(ValueError):
-        story_id = id_of(text)
+        story_id = parse_id(text)
         if stories.stored_versions(db, [story_id]):
             return story_id, has_author
     return None, has_author

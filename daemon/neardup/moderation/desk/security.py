@@ -20,8 +20,8 @@ from neardup.http.problems import (
     ProblemType,
     Refused,
     answer_or_problem,
+    find_route,
     log_failure,
-    route_of,
 )
 from neardup.http.requests import BODY_SECONDS, client_address, read_body, refuse_other_machines
 from neardup.http.tokens import find
@@ -101,7 +101,7 @@ async def show_errors(request: web.Request, handler: Handler) -> web.StreamRespo
     except NotPermitted as error:
         return send_again_page(request, 403, "This is not among your rights", f"{error}.".capitalize())
     except NeardupError as error:
-        log.error("a request failed", route=route_of(request), why=str(error))
+        log.error("a request failed", route=find_route(request), why=str(error))
         return error_page(request, 500, str(error))
     except Exception as error:  # noqa: BLE001 - its message may quote a story
         log_failure(request, error)

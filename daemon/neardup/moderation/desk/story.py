@@ -30,7 +30,7 @@ from neardup.moderation.wording import (
 from neardup.query.compare import describe_stories
 from neardup.query.evidence import LoadedStory
 from neardup.records import Marks
-from neardup.source.parse import id_of
+from neardup.source.parse import parse_id
 
 
 @dataclass(frozen=True, slots=True)
@@ -52,7 +52,7 @@ class StoryDetails:
 def story_of(request: web.Request) -> int:
     """The story id in the path.  Raises HTTPNotFound."""
     try:
-        return id_of(request.match_info["story"])
+        return parse_id(request.match_info["story"])
     except ValueError:
         raise web.HTTPNotFound from None
 
