@@ -28,7 +28,7 @@ def build(sources: Sequence[Path], library: Path) -> None:
 
 def copy_package(folder: Path) -> Path:
     """Copy the package into a folder, with a sanitized library in place of its own, and return the folder."""
-    shutil.copytree(PACKAGE, folder / "neardup", ignore=shutil.ignore_patterns("*.so", "__pycache__"))
+    shutil.copytree(PACKAGE, folder / "neardup", ignore=shutil.ignore_patterns("*.so"))
     native = folder / "neardup" / "core" / "native"
     build(sorted(native.glob("*.c")), native / "_neardup.abi3.so")
     return folder

@@ -27,16 +27,16 @@ SETTINGS = {
 
 
 @pytest.fixture(scope="session")
-def poisoned_path(tmp_path_factory: pytest.TempPathFactory) -> str:
-    """A PYTHONPATH by which a page with POISON kills the process that reads it."""
+def poisoned_site(tmp_path_factory: pytest.TempPathFactory) -> str:
+    """A folder: where it is the PYTHONPATH, a page with POISON kills the process that reads it."""
     folder = tmp_path_factory.mktemp("site")
     (folder / "sitecustomize.py").write_text(SITECUSTOMIZE.format(effect=DIES), encoding="utf-8")
-    return os.pathsep.join([str(folder), str(ROOT)])
+    return str(folder)
 
 
 @pytest.fixture(scope="session")
-def spark(poisoned_path: str, tmp_path_factory: pytest.TempPathFactory) -> "Iterator[SparkSession]":
-    """A session on this machine with two tasks at a time, whose processes have the poisoned path."""
+def spark(poisoned_site: str, tmp_path_factory: pytest.TempPathFactory) -> "Iterator[SparkSession]":
+    """A session on this machine with two tasks at a time, whose processes have the poisoned site."""
     from pyspark.sql import SparkSession  # noqa: PLC0415 - only these tests load it
 
     folder = tmp_path_factory.mktemp("spark")
@@ -45,7 +45,7 @@ def spark(poisoned_path: str, tmp_path_factory: pytest.TempPathFactory) -> "Iter
         builder = builder.config(name, value)
     with pytest.MonkeyPatch.context() as patch:  # other tests do not have this environment
         patch.setenv("PYSPARK_PYTHON", sys.executable)
-        patch.setenv("PYTHONPATH", poisoned_path)
+        patch.setenv("PYTHONPATH", os.pathsep.join([poisoned_site, str(ROOT)]))
         patch.setenv("SPARK_LOCAL_DIRS", str(folder))
         session = builder.getOrCreate()
     yield session

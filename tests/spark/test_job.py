@@ -56,7 +56,7 @@ class Compared(NamedTuple):
 
 
 @pytest.fixture(scope="module")
-def compared(spark: "SparkSession", poisoned_path: str, tmp_path_factory: pytest.TempPathFactory) -> Compared:
+def compared(spark: "SparkSession", poisoned_site: str, tmp_path_factory: pytest.TempPathFactory) -> Compared:
     folder = tmp_path_factory.mktemp("compared")
     plant(folder)
     with (folder / "manifest.csv").open(encoding="utf-8") as file:
@@ -71,7 +71,7 @@ def compared(spark: "SparkSession", poisoned_path: str, tmp_path_factory: pytest
         writer = csv.DictWriter(file, [*ROWS[0], "path"])
         writer.writeheader()
         writer.writerows([*planted, *ROWS, missing, unknown, earlier])
-    neardup = Neardup(folder, environment() | {"PYTHONPATH": poisoned_path})
+    neardup = Neardup(folder, environment() | {"PYTHONPATH": poisoned_site})
     text = embedded(folder / "manifest.csv", folder / "html")
     make_works(folder)
     reference = SECTION.replace("works.csv", str(folder / "works.csv")).replace("file:", f"file:{folder}/")

@@ -125,6 +125,7 @@ def _set_up(command: Command, descriptors: Sequence[int]) -> None:
     os.environ.update(command.environment)
     time.tzset()
     sys.argv = ["neardup", *command.arguments]
+    forked_readers.obey(loaded, "neardup")
     forked_readers.prepare_server(loaded)
 
 

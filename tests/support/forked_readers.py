@@ -10,15 +10,18 @@ import select
 import signal
 import socket
 import subprocess
+import sys
 from collections.abc import Mapping
 from importlib import import_module
+from pathlib import Path
 from typing import Any, NoReturn
 
 from neardup.core.fingerprint import version
 from neardup.pages import fork_server, reader_process
 
 LONGEST_REQUEST = 1_000_000  # bytes
-READ_AT_START = ("PYTHONPATH",)  # by Python, so that only a new interpreter obeys them
+READ_AT_START = "PYTHONPATH"  # by Python, so that only a new interpreter obeys it
+SITE = "sitecustomize.py"  # in a folder of its own, which `obey` runs as a new interpreter does
 
 
 def load() -> None:
@@ -34,8 +37,17 @@ def _nothing_to_check() -> None:
 
 
 def is_obeyed(environment: Mapping[str, str], loaded: Mapping[str, str]) -> bool:
-    """Whether a process forked from one that began with `loaded` is as a new one in this environment."""
-    return all(environment.get(name) == loaded.get(name) for name in READ_AT_START)
+    """Whether a process forked from one that began with `loaded` is, after `obey`, as a new one in this environment."""
+    path, before = environment.get(READ_AT_START), loaded.get(READ_AT_START)
+    return path == before or (before is None and Path(str(path), SITE).is_file())
+
+
+def obey(loaded: Mapping[str, str], program: str) -> None:
+    """Run the SITE of this environment, in the process of a program that began with `loaded`."""
+    path = os.environ.get(READ_AT_START)
+    if path is not None and path != loaded.get(READ_AT_START):
+        sys.orig_argv = [program]
+        exec((Path(path) / SITE).read_bytes(), {})
 
 
 def ends_within(process: int, seconds: float | None) -> bool:
@@ -67,7 +79,7 @@ def prepare_server(loaded: Mapping[str, str]) -> None:
     ours, theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
     if not (pid := os.fork()):
         ours.close()
-        _become_server(theirs)
+        _become_server(theirs, loaded)
     theirs.close()
     requests = ours.detach()  # open as long as this process, without a warning at its end
     waiting, spawn = [pid], fork_server._spawn
@@ -83,7 +95,7 @@ def prepare_server(loaded: Mapping[str, str]) -> None:
     fork_server._spawn = forked
 
 
-def _become_server(requests: socket.socket) -> NoReturn:
+def _become_server(requests: socket.socket, loaded: Mapping[str, str]) -> NoReturn:
     """Wait for the command to ask for its server, and be that; end with the command."""
     try:
         os.setpgid(0, 0)  # as the server of a command that is no fork
@@ -92,6 +104,7 @@ def _become_server(requests: socket.socket) -> NoReturn:
             os.dup2(fork_server.STDERR, reader_process.STDOUT)
             os.environ.clear()
             os.environ.update(pickle.loads(request))
+            obey(loaded, reader_process.__name__)
             reader_process.main(*descriptors)
     finally:
         os._exit(0)

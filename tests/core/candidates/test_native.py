@@ -28,6 +28,7 @@ from neardup.core.fingerprint.minhash import ROWS
 from neardup.core.native import candidates as binding
 
 from tests.support.languages import HINDI, MARATHI
+from tests.support.sampling import EXAMPLES
 
 pytestmark = pytest.mark.native
 
@@ -67,7 +68,7 @@ def stories(seed: int, size: int) -> Arrays:
     return rng.integers(0, 2, size, np.uint8), simhashes, np.ascontiguousarray(signatures), signed
 
 
-@settings(deadline=None, max_examples=25)
+@settings(deadline=None, max_examples=EXAMPLES // 2)
 @given(
     seeds,
     st.sampled_from([2, 30, 32, 33, 34, 70]),

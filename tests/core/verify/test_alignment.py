@@ -21,6 +21,7 @@ from neardup.records import MIN_BLOCK, Language, Spans
 
 from tests.support.languages import SAMPLED, TEXTS
 from tests.support.sample_texts import STORIES
+from tests.support.sampling import EXAMPLES
 
 # The letters of a word are the words of a story; refrains, so that runs are long, repeated and overlap.
 stories = st.one_of(
@@ -201,7 +202,7 @@ def test_native_functions_equal_their_references(first: str, second: str, every:
 
 
 @pytest.mark.native
-@settings(deadline=None, max_examples=40)
+@settings(deadline=None, max_examples=EXAMPLES)
 @given(st.sampled_from(SAMPLED), st.integers(0, 999), st.sampled_from([0, 0.02, 0.1, 0.4, 1]))
 def test_native_functions_equal_their_references_in_each_language(
     language: Language, seed: int, changed: float

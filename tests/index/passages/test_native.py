@@ -13,6 +13,8 @@ from neardup.core.native.segments import Bytes, Coding, SegmentBlocks
 from neardup.index.passages.postings import Keys, PassageHashes, decode, encode
 from neardup.index.passages.segment import BLOCK, block_checksums, find, read_numbers, round_up
 
+from tests.support.sampling import EXAMPLES
+
 pytestmark = pytest.mark.native
 
 codings = st.sampled_from(
@@ -86,7 +88,7 @@ def assert_finds_all(coding: Coding, seed: int, in_buckets: list[int]) -> None:
         np.testing.assert_array_equal(read_numbers(segment, *found), np.concatenate(expected))
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=EXAMPLES, deadline=None)
 @given(codings, seeds, in_each_bucket)
 @example(Coding(16, 2, 4, 1), 1, [BLOCK // 2 + 1] * BUCKETS)
 def test_lookups_find_the_postings(coding: Coding, seed: int, in_buckets: list[int]) -> None:
@@ -98,7 +100,7 @@ def test_lookups_find_the_postings_where_low_bits_do_not_fill_their_bytes(bucket
     assert_finds_all(Coding(bucket_bits, 2, 3, 1), 1, [60] * BUCKETS)
 
 
-@settings(max_examples=100, deadline=None)
+@settings(max_examples=2 * EXAMPLES, deadline=None)
 @given(codings, seeds, in_each_bucket, st.booleans(), st.data())
 def test_damage_is_seen_alike(
     coding: Coding, seed: int, in_buckets: list[int], forged: bool, data: st.DataObject
@@ -136,7 +138,7 @@ def test_a_file_that_cannot_be_read_is_damaged() -> None:
 
 
 @given(codings, seeds, in_each_bucket)
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=EXAMPLES, deadline=None)
 def test_postings_are_written_and_read_alike(coding: Coding, seed: int, in_buckets: list[int]) -> None:
     keys = keys_of(np.random.default_rng(seed), coding, in_buckets)
     offsets, content = encode(keys, coding, range(BUCKETS))

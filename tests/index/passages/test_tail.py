@@ -6,6 +6,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from neardup.index.passages.tail import Run, find_keys, make_filter, may_hold, put_in_filter
 
+from tests.support.sampling import EXAMPLES
+
 LAST = 2**32 - 1
 hashes = st.integers(0, 4) | st.integers(LAST - 4, LAST) | st.integers(0, LAST) | st.integers(2**31, 2**31 + 99)
 
@@ -34,7 +36,7 @@ def test_a_filter_may_hold_what_was_put_in_and_nothing_that_differs_much(
 
 
 @pytest.mark.native
-@settings(max_examples=30, deadline=None)  # a filter has 16 MB
+@settings(max_examples=EXAMPLES // 2, deadline=None)  # a filter has 16 MB
 @given(st.lists(hashes, max_size=300), st.lists(hashes, max_size=60), st.sampled_from([0, 1, 5, 2**32 - 1]))
 def test_the_native_core_searches_as_the_references_do(held: list[int], wanted: list[int], number: int) -> None:
     keys, sought = np.sort(np.array(held, np.uint64)) << np.uint64(32) | np.uint64(number), np.array(wanted, np.uint32)

@@ -22,7 +22,7 @@ PROSE = " ".join(TEXTS.values())
 MOST = Content(url="file:").max_bytes
 OVER, SHORT, EMPTY, NOT_TEXT = Skip.OVER_BUDGET, Skip.TOO_SHORT, Skip.EMPTY, Skip.NOT_TEXT
 
-SAMPLED_SECONDS = 0.02
+SAMPLED_SECONDS = 0.05
 # The memory of a process without a page, that which a page may take, and growth between two samples on a slow machine.
 PEAK_BYTES = 1_000_000_000
 

@@ -1,11 +1,10 @@
 """A page that harms the reader process that parses it."""
 
-import os
 from collections.abc import Callable
 from pathlib import Path
 
 from tests.support.command import Neardup, embedded
-from tests.support.paths import ROOT, SAMPLES
+from tests.support.paths import SAMPLES
 
 KILLER = 4104000
 # Python runs this at the start of a process that has it on its path; the poisoned page kills the process parsing it.
@@ -37,10 +36,10 @@ def poisoned_samples(make_neardup: Callable[[str], Neardup], tmp_path: Path, eff
     (tmp_path / "site").mkdir()
     (tmp_path / "site" / "sitecustomize.py").write_text(SITECUSTOMIZE.format(effect=effect))
     neardup = make_neardup(embedded(stories=pages))
-    neardup.env["PYTHONPATH"] = os.pathsep.join([str(tmp_path / "site"), str(ROOT)])
+    neardup.env["PYTHONPATH"] = str(tmp_path / "site")
     return neardup
 
 
 def use_normal_program(neardup: Neardup) -> None:
     """Run neardup without the poisoned parser from now on."""
-    neardup.env["PYTHONPATH"] = str(ROOT)
+    del neardup.env["PYTHONPATH"]
