@@ -148,7 +148,10 @@ def cluster_url(shared_cluster: str) -> str:
 
 @pytest.fixture(scope="session")
 def shared_aws() -> Iterator[Aws]:
-    with moto_server() as server:
+    from botocore import session  # noqa: PLC0415 - it takes long to load, and few tests need it
+
+    with pytest.MonkeyPatch.context() as patch, moto_server() as server:
+        patch.setattr(session, "create_loader", cache(session.create_loader))  # else each client parses its API again
         yield server
 
 
