@@ -363,10 +363,11 @@ def of_stories(db: sqlite3.Connection, story_ids: Iterable[int]) -> list[Complai
 
 def of_case(db: sqlite3.Connection, case_id: int) -> list[Complaint]:
     """The complaints about the stories of a case, the latest first."""
-    if db.execute("SELECT 1 FROM complaints LIMIT 1").fetchone() is None:
-        return []
-    rows = db.execute("SELECT a FROM flags WHERE case_id = ?1 UNION SELECT b FROM flags WHERE case_id = ?1", (case_id,))
-    return of_stories(db, {row[0] for row in rows})
+    # The unary + keeps SQLite from reading all flags of a large case for each of the few complaints.
+    in_case = " OR ".join(
+        f"EXISTS (SELECT 1 FROM flags f WHERE f.{side} = story_id AND +f.case_id = ?1)" for side in "ab"
+    )
+    return _read(db, f"{in_case} ORDER BY complaint_id DESC", case_id)
 
 
 def count(db: sqlite3.Connection, *, closed: bool = False) -> int:

@@ -25,6 +25,7 @@ from neardup.query.compare import common_of, describe_stories, load_story
 from neardup.query.evidence import Evidence, LoadedStory, find_evidence, thresholds_of
 from neardup.records import LONGEST_PERSON, LONGEST_STATEMENT, Assessment, Language, Signals, rfc3339, shown_id
 
+CHECK_SECONDS = 30.0
 SHOWN_MATCHES, SHOWN_PASSAGES, PASSAGE_CHARACTERS = 10, 5, 400
 
 
@@ -78,10 +79,16 @@ class Complaints:
 
 
 async def receive(
-    parts: Complaints, given: GivenComplaint, moderator: str | None = None, *, acknowledged: bool = False
+    parts: Complaints,
+    given: GivenComplaint,
+    moderator: str | None = None,
+    *,
+    acknowledged: bool = False,
+    deadline: float = CHECK_SECONDS,
 ) -> Complaint:
     """Record a complaint, make its evidence, and return it; where the evidence fails, the log says why.
 
+    A check against all stories answers after `deadline` seconds with what is there.
     Raises ComplaintRefused, and as the connections do.
     """
     _refuse_invalid(given, parts.max_bytes)
@@ -109,7 +116,7 @@ async def receive(
         number = await parts.write(complaints.put, new, parts.days, moderator, acknowledged=acknowledged)
     except Duplicate as error:
         raise ComplaintRefused(Why.DUPLICATE, str(error), error.number) from None
-    return await make_evidence(parts, number)
+    return await make_evidence(parts, number, deadline)
 
 
 def _refuse_invalid(given: GivenComplaint, max_bytes: int) -> None:
@@ -137,14 +144,14 @@ def _read_text(written: str) -> Text:
     return found
 
 
-async def make_evidence(parts: Complaints, number: int) -> Complaint:
+async def make_evidence(parts: Complaints, number: int, deadline: float = CHECK_SECONDS) -> Complaint:
     """Compare the story of a complaint with its original, or with all stories, and record what that shows.
 
     Raises as the connections do.
     """
     complaint: Complaint = await parts.read(complaints.read_complaint, number)
     try:
-        evidence = await _compare(parts, complaint)
+        evidence = await _compare(parts, complaint, deadline)
     except NeardupError as error:
         await parts.write(complaints.put_evidence, number, None, str(error))
     else:
@@ -157,11 +164,11 @@ class _Unreadable(NeardupError):
     """The text of a story cannot be read."""
 
 
-async def _compare(parts: Complaints, complaint: Complaint) -> dict[str, Any]:
+async def _compare(parts: Complaints, complaint: Complaint, deadline: float) -> dict[str, Any]:
     """The evidence of a complaint, as JSON-serialisable values.  Raises NeardupError."""
     story = await _load(parts, complaint.story_id)
     if complaint.original_id is None and not complaint.has_text:
-        return await _compare_with_all(parts, story)
+        return await _compare_with_all(parts, story, deadline)
     if complaint.original_id is not None:
         original = await _load(parts, complaint.original_id)
     else:
@@ -226,7 +233,7 @@ def _cut(text: str) -> str:
     return text if len(text) <= PASSAGE_CHARACTERS else f"{text[:PASSAGE_CHARACTERS]}…"
 
 
-async def _compare_with_all(parts: Complaints, story: LoadedStory) -> dict[str, Any]:
+async def _compare_with_all(parts: Complaints, story: LoadedStory, deadline: float) -> dict[str, Any]:
     text, known = await asyncio.to_thread(prepare, story.text), story.known
     if isinstance(text, Unreadable):
         raise _Unreadable(f"story {known['id']}: {explain(text)}")
@@ -240,7 +247,7 @@ async def _compare_with_all(parts: Complaints, story: LoadedStory) -> dict[str, 
         known["published_at"],
     )
     async with parts.open_checker() as checker:
-        examined = await checker.examine(submission)
+        examined = await checker.examine(submission, deadline=deadline)
     result, stored = examined.result, await parts.read(languages.stories_by_language)
     matches = [
         {

@@ -479,7 +479,7 @@ async def complain(parts: ServiceParts, request: ComplaintRequest, deadline: Dea
         request.author_id or None,
     )
     try:
-        return _complaint(await receive(parts.complaints, given, acknowledged=True))
+        return _complaint(await receive(parts.complaints, given, acknowledged=True, deadline=deadline.left))
     except ComplaintRefused as error:
         raise Refused(OF_COMPLAINTS[error.why], str(error), complaint=error.number) from None
 

@@ -20,7 +20,7 @@ from tests.support.copying_story import CopiedFrom, write_copying_story
 from tests.support.desk_client import LOOPBACK, Client, desk, form_token, get, named_client, send, sign_in
 from tests.support.desk_corpus import prose
 from tests.support.languages import HINDI
-from tests.support.verdicts import decide_case
+from tests.support.verdicts import decide_case, give_verdict
 
 STORY, ORIGINAL = 101, 100
 TEXT = prose(1, 200).split()
@@ -118,6 +118,8 @@ async def test_a_case_shows_its_complaints_and_its_verdict_closes_them(tmp_path:
         decide_case(db, STORY, Verdict.PLAGIARISM)
         assert "No complaint is open." in (await get(client, "/complaints"))[1]
         assert (await get(client, "/complaints?closed=1"))[1].count("<strong>plagiarism") == 2
+        give_verdict(db, [(ORIGINAL, STORY)], Verdict.REOPENED)
+        assert complaints.count(db) == 2, "the case is open again, and its complaints are closed"
 
 
 async def test_a_wrong_form_is_refused_with_its_input(tmp_path: Path, db: sqlite3.Connection) -> None:
