@@ -81,6 +81,33 @@ def test_undecided_stories_of_an_author_are_hidden_and_shown_again(asha: Moderat
     assert hidden(desk) == []
 
 
+def test_a_copy_is_permitted_from_its_pair(asha: Moderator, desk: Desk) -> None:
+    later = COPIES[0]
+    page = asha.go(f"/pair/{later - 1}/{later}")
+    page.get_by_role("link", name="This copy is permitted").click()
+    expect(page.get_by_label("Only this story")).to_have_value(str(later - 1))
+    page.get_by_label("Until").fill("2020-01-01")
+    page.get_by_role("button", name="Enter the permission").click()
+    expect(page.get_by_role("alert")).to_contain_text("Nothing was stored: the permission ended already")
+    asha.expect_status(400)
+    page.get_by_label("Until").fill("2999-01-01")
+    page.get_by_label("Licence").fill("CC BY 4.0")
+    page.get_by_role("button", name="Enter the permission").click()
+    row = page.get_by_role("row", name="in force")
+    expect(row).to_contain_text("CC BY 4.0")
+    assert is_accessible(page)
+    for width in asha.windows():
+        assert asha.fits(), width
+        asha.shot(f"permissions-{width}")
+    pair = asha.go(f"/pair/{later - 1}/{later}")
+    expect(pair.get_by_text("covers this copy, CC BY 4.0, until 1 January 2999")).to_be_visible()
+    assert is_accessible(pair)
+    asha.go("/permissions").get_by_role("button", name="Revoke").click()
+    expect(page.get_by_text("revoked by Asha")).to_be_visible()
+    with closing(read(desk.neardup.ledger)) as db:
+        assert db.execute("SELECT status FROM flags WHERE b = ?", (later,)).fetchone() == ("open",)
+
+
 def test_saved_note_is_chosen_with_keys_and_edited(asha: Moderator, desk: Desk) -> None:
     page = asha.go(f"/case/{COPIES[0]}")
     for key in ("s", "ArrowDown", "ArrowDown", "Enter", "End"):
