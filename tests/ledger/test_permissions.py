@@ -7,7 +7,10 @@ from itertools import permutations
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from neardup.ledger import cases, now_ms, permissions, stories, transaction, verification
+from neardup.core.verify.tiers import TRANSLATED
+from neardup.ledger import cases, meaning_flags, now_ms, permissions, stories, transaction, verification
+from neardup.ledger.flags import Selection
+from neardup.ledger.meaning_flags import MeaningFlag
 from neardup.ledger.permissions import Grant, PermissionFilter, PermissionRefused, Refusal
 from neardup.records import Fingerprinted, Skip, Skipped, Story, Verdict
 
@@ -165,3 +168,14 @@ def test_a_permission_that_cannot_hold_is_refused_by_name(grant: Grant, reason: 
                 permissions.revoke(db, number, "Ravi")
             assert refused.value.reason == why
         assert permissions.enter(db, Grant("17", granted_to="asha"), "Asha") > kept, "revoked is not the same"
+
+
+@pytest.mark.parametrize("grant", GRANTS)
+def test_a_translation_is_permitted_as_a_copy_is(grant: Grant) -> None:
+    with closing(filled()) as db:
+        hash_of = dict(db.execute("SELECT id, text_hash FROM stories"))
+        pairs = [MeaningFlag(a, b, TRANSLATED, 0.4, [], hash_of[a], hash_of[b]) for a, b in PAIRS]
+        meaning_flags.put(db, pairs, "m")
+        permissions.enter(db, grant, "Asha")
+        permitted = meaning_flags.select(db, Selection(statuses=("permitted",)))
+        assert {(row["a"], row["b"]) for row in permitted} == GRANTS[grant]

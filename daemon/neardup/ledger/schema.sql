@@ -435,10 +435,17 @@ CREATE VIEW pairs AS
     WHERE (m.sort_time, m.id) < (s.sort_time, s.id);
 
 -- The rows of `meaning_flags` that count, in the order of publication as in `pairs`.  A pair that is flagged by its words
--- is no longer one of them.  The status is the active verdict on the pair, or open.
+-- is no longer one of them.  The status is the active verdict on the pair, permitted as in `permitted_flags`, or open.
 CREATE VIEW meaning_pairs AS
     SELECT f.flag_id, f.kind, f.margin, f.chunks, f.model, f.flagged_at, f.exported_at, f.a, f.b,
-        coalesce((SELECT verdict FROM active_verdicts v WHERE v.a = f.a AND v.b = f.b), 'open') AS status,
+        coalesce((SELECT verdict FROM active_verdicts v WHERE v.a = f.a AND v.b = f.b), iif(EXISTS
+            (SELECT 1 FROM permissions p, stories x, stories y WHERE x.id = m.id AND y.id = s.id AND p.in_force
+                AND (x.author_id = y.author_id) IS NOT TRUE
+                AND ((p.granted_by = x.author_id AND coalesce(p.story_id, x.id) = x.id OR p.catalogue = m.catalogue)
+                        AND coalesce(p.granted_to = y.author_id, p.granted_to IS NULL)
+                    OR (m.id < 0 OR m.published_at < s.published_at) IS NOT TRUE AND p.granted_by = y.author_id
+                        AND coalesce(p.story_id, y.id) = y.id AND coalesce(p.granted_to = x.author_id, p.granted_to IS NULL))),
+            'permitted', 'open')) AS status,
         (s.author_id = m.author_id) IS TRUE AS same_author,
         s.language, s.id AS story_id, s.name AS story_name, s.path AS story_path, s.title AS story_title,
         s.author_id AS story_author_id, s.published_at AS story_published_at, s.updated_at AS story_updated_at,

@@ -68,6 +68,7 @@ async def show_queue(request: web.Request) -> web.Response:
         hidden = 0 if desk.config.detection.same_author == "keep" else either - neither
         return list(found), meaning_flags.count(db, queue.selection), hidden
 
+    await desk.ledger.refresh_cases()
     rows, total, hidden = await desk.ledger.read(read)
     return page(
         request,
@@ -88,6 +89,7 @@ async def show(request: web.Request) -> web.Response:
     """GET /meaning/A/B: the story published earlier is shown first, if that is known."""
     moderator, desk, pair = require_moderator(request), desk_of(request), pair_of(request)
     queue = meaning_queue_of(request.query, desk.config)
+    await desk.ledger.refresh_cases()
     found = await desk.ledger.read(_meaning_pair, pair, queue)
     if found is None:
         raise web.HTTPNotFound(reason=translate_later("These two stories are not flagged as a pair"))

@@ -21,19 +21,19 @@ from neardup.ledger.case_queue import EVERY, JUDGED, OPEN, Authors, CaseSelectio
 from neardup.ledger.flags import Selection
 from neardup.moderation.desk.moderators import Moderator
 from neardup.moderation.interface import translate_later
-from neardup.records import DECIDING, PERMITTED, Language
+from neardup.records import DECIDING, PERMITTED, STATUSES, Language
 from neardup.source.parse import parse_id
 
 MEANING_STATUSES: dict[str, tuple[str, ...]] = {
     "open": ("open",),
     "judged": DECIDING,
-    "every": ("open", *DECIDING),
-    **{verdict: (verdict,) for verdict in DECIDING},
+    "every": STATUSES,
+    **{status: (status,) for status in (PERMITTED, *DECIDING)},
 }
 SHOWN = "shown"  # the value of `same_author` that admits the hidden flags between stories of one author
 OPEN_FLAGS = Selection()
 MAX_NUMBER = 10_000_000
-STATUSES = (OPEN, JUDGED, EVERY, PERMITTED, *DECIDING)
+CASE_STATUSES = (OPEN, JUDGED, EVERY, PERMITTED, *DECIDING)
 EVERY_CASE = CaseSelection()
 MAX_SHIFT = 50  # positions that a case may have moved in the queue since its page was rendered
 Pair = tuple[int, int]
@@ -73,7 +73,7 @@ def case_queue_of(query: Mapping[str, str], config: Config, moderator: Moderator
         selection = CaseSelection(
             languages=(config.registry.find(language),) if language else moderator.languages,
             kind=tier_of(kind).kind if kind else None,
-            status=STATUSES[STATUSES.index(status or OPEN)],
+            status=CASE_STATUSES[CASE_STATUSES.index(status or OPEN)],
             similarity=share_of(similarity) if similarity else None,
             author=value("author"),
             authors=Authors(authors) if authors else None,
