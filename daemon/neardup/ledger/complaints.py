@@ -361,13 +361,13 @@ def of_stories(db: sqlite3.Connection, story_ids: Iterable[int]) -> list[Complai
     return _read(db, f"story_id {AMONG} ORDER BY complaint_id DESC", json_list(story_ids))
 
 
-def of_case(db: sqlite3.Connection, case_id: int) -> list[Complaint]:
-    """The complaints about the stories of a case, the latest first."""
+def open_of_case(db: sqlite3.Connection, case_id: int) -> list[Complaint]:
+    """The open complaints about the stories of a case, the next deadline first."""
     # The unary + keeps SQLite from reading all flags of a large case for each of the few complaints.
     in_case = " OR ".join(
         f"EXISTS (SELECT 1 FROM flags f WHERE f.{side} = story_id AND +f.case_id = ?1)" for side in "ab"
     )
-    return _read(db, f"{in_case} ORDER BY complaint_id DESC", case_id)
+    return _read(db, f"{OPEN} AND ({in_case}) ORDER BY due_at, complaint_id", case_id)
 
 
 def count(db: sqlite3.Connection, *, closed: bool = False) -> int:

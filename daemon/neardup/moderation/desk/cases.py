@@ -231,9 +231,10 @@ def _details(
     if row is None or (lead := story_details(db, row["lead"])) is None:
         return None
     found = deciding.flags_of_case(db, case_id)
+    closed = [complaint for complaint in lead.complaints if not complaint.is_open]
     return CaseDetails(
         row,
-        replace(lead, complaints=complaints.of_case(db, case_id)),
+        replace(lead, complaints=[*complaints.open_of_case(db, case_id), *closed]),
         cases.leases_held(db, [case_id]).get(case_id),
         flags.list_pairs(db, list(chain(*found))[first_pair : first_pair + SHOWN_PAIRS]),
         first_pair,
