@@ -140,7 +140,9 @@ async def problem(client: HttpClient, method: str, path: str, body: dict[str, An
 
 async def test_a_wrong_complaint_is_refused_by_name_and_changes_nothing(client: HttpClient) -> None:
     await complain(client, **OF_COPY)
-    status, repeated = await problem_of(client, "POST", "/v1/complaints", json=OF_COPY | {"statement": "again"})
+    status, repeated = await problem_of(
+        client, "POST", "/v1/complaints", json=OF_COPY | {"contact": " Meera@Example.com"}
+    )
     assert (status, repeated["type"].rpartition(":")[2], repeated["complaint"]) == (409, "duplicate-complaint", 1)
     others = OF_COPY | {"contact": "x@example.com"}
     for wrong, refusal in (

@@ -140,7 +140,7 @@ def put(db: sqlite3.Connection, given: NewComplaint, days: int, by: str | None, 
     with transaction(db):
         before = db.execute(
             "SELECT complaint_id FROM complaints WHERE story_id = ?1 AND original_id IS ?2 AND original_hash IS ?3"
-            " AND contact = ?4",
+            " AND contact = ?4 COLLATE NOCASE",
             (given.story_id, given.original_id, given.text_hash, given.contact),
         ).fetchone()
         if before is not None:
