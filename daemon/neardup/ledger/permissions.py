@@ -112,7 +112,7 @@ def put(db: sqlite3.Connection, grant: Grant, entered_by: str) -> int:
         ),
     ).lastrowid
     assert permission_id is not None
-    _apply_due(db, now)
+    _apply_due(db, now, permission_id)
     return permission_id
 
 
@@ -179,7 +179,7 @@ def revoke(db: sqlite3.Connection, permission_id: int, revoked_by: str) -> None:
             "UPDATE permissions SET revoked_by = ?, revoked_at = ? WHERE permission_id = ?",
             (revoked_by, now, permission_id),
         )
-        _apply_due(db, now)
+        _apply_due(db, now, permission_id)
         similarities.refresh(db)
 
 
@@ -205,12 +205,13 @@ def refresh(db: sqlite3.Connection, now: int) -> None:
             similarities.refresh(db)
 
 
-def _apply_due(db: sqlite3.Connection, now: int) -> None:
-    """As `refresh`, within the caller's transaction; the triggers decide the flags anew that are touched here."""
+def _apply_due(db: sqlite3.Connection, now: int, permission_id: int | None = None) -> None:
+    """As `refresh`, of all or one, within the caller's transaction; the triggers decide the flags that are touched."""
+    which = "true" if permission_id is None else "permission_id = ?2"
     due = db.execute(
-        f"UPDATE permissions SET in_force = NOT in_force WHERE in_force <> {IS_NOW}"
+        f"UPDATE permissions SET in_force = NOT in_force WHERE {which} AND in_force <> {IS_NOW}"
         " RETURNING granted_by, story_id, catalogue",
-        (now,),
+        (now,) if permission_id is None else (now, permission_id),
     ).fetchall()
     for granted_by, story_id, catalogue in due:
         if catalogue is not None:

@@ -55,6 +55,7 @@ async def show(request: web.Request) -> web.StreamResponse:
     if has_author and story is None and not found:
         raise web.HTTPSeeOther(author_url(text))
     ids = [] if holders is None else [*holders.shares, *holders.unread]
+    await desk.ledger.refresh_cases()
     rows = await desk.ledger.read(flags.list_stories, [*titled, *ids])
     return page(
         request,
