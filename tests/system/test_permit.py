@@ -31,6 +31,8 @@ def test_permissions_by_command(make_neardup: Callable[..., Neardup], tmp_path: 
         == 0
     )
     assert (exported(), exported("--status", "permitted")) == (0, 1)
+    page = neardup("export", "--format", "html", "--status", "permitted").out
+    assert "permitted by permission 1, <bdi>CC BY</bdi>" in page
     [listed] = neardup("permit", "--json").facts["permissions"]
     assert (listed["story_id"], listed["entered_by"], listed["state"]) == (1000, "A", "in_force")
     assert "CC BY" in neardup("permit").out
