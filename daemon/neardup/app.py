@@ -143,10 +143,10 @@ async def open_checker(config: Config) -> "AsyncIterator[Checker]":
     from neardup.pages.text_cache import Texts
 
     async with aclosing(open_readers(config)) as pool, open_app(config) as app:
-        yield checker_of(app, Texts(pool.read_to_compare))
+        yield make_checker(app, Texts(pool.read_to_compare))
 
 
-def checker_of(app: App, texts: "Texts") -> "Checker":
+def make_checker(app: App, texts: "Texts") -> "Checker":
     """A checker of texts; `texts` reads the candidates."""
     from neardup.query.check import Checker
 
@@ -170,7 +170,7 @@ async def open_service_parts(config: Config) -> "AsyncIterator[ServiceParts]":
         await refuse_mismatch(app.index, app.ledger, app.version)
         await pool.start()
         texts = Texts(pool.read_to_compare)
-        checker = checker_of(app, texts)
+        checker = make_checker(app, texts)
         upkeep = Upkeep(app.index, app.passages, app.ledger, texts, config.detection, app.version)
         keeping_up = asyncio.create_task(upkeep.run(), name="upkeep")
         try:
@@ -179,7 +179,7 @@ async def open_service_parts(config: Config) -> "AsyncIterator[ServiceParts]":
             received = make_complaints(config, app.reader.do, app.ledger.do, pool, lambda: nullcontext(checker))
             key, hours = config.serve.author_key, timedelta(hours=config.serve.author_token_hours)
             author_tokens = None if key is None else AuthorTokens.open(key, hours)
-            async with posting(config, app.ledger.do):
+            async with post_events(config, app.ledger.do):
                 yield ServiceParts(config, checker, submissions, app.reader, pool, received, author_tokens)
         finally:
             keeping_up.cancel()
@@ -200,7 +200,7 @@ def make_complaints(
     @asynccontextmanager
     async def open_own() -> "AsyncIterator[Checker]":
         async with open_app(config) as app:
-            yield checker_of(app, Texts(pool.read_to_compare))
+            yield make_checker(app, Texts(pool.read_to_compare))
 
     days, max_bytes = config.review.complaint_days, config.content.max_bytes
     return Complaints(read_with, write_with, pool, opened or open_own, config.detection, days, max_bytes)
@@ -212,7 +212,7 @@ async def open_complaints(config: Config) -> "AsyncIterator[Complaints]":
     from neardup.pages.text_cache import Texts
 
     async with aclosing(open_readers(config)) as pool, open_posting_app(config) as app:
-        checker = checker_of(app, Texts(pool.read_to_compare))
+        checker = make_checker(app, Texts(pool.read_to_compare))
         yield make_complaints(config, app.reader.do, app.ledger.do, pool, lambda: nullcontext(checker))
 
 
@@ -254,13 +254,13 @@ async def open_desk(config: Config, listen: str) -> "AsyncIterator[Desk]":
                 titles = TitleSearch(of_titles, ledger.read)
                 texts = TextSearch(of_texts, ledger.read, partial(load_story, pool))
                 opened = partial(open_passage_search, config)
-                async with posting(config, ledger.write) as wake, reading_words(titles, texts):
+                async with post_events(config, ledger.write) as wake, reading_words(titles, texts):
                     received = make_complaints(config, ledger.read, ledger.write, pool)
                     yield Desk(config, ledger, pool, Keys.of(token), moderators, titles, texts, opened, wake, received)
 
 
 @asynccontextmanager
-async def posting(config: Config, do: Do) -> AsyncIterator[asyncio.Event]:
+async def post_events(config: Config, do: Do) -> AsyncIterator[asyncio.Event]:
     """Post the events of the outbox while the context lasts; yields what is set when there may be new ones.
 
     Topics are subscribed to first, so that what is decided from now on is posted.  Raises as `Ledger.do` does.
@@ -281,7 +281,7 @@ async def posting(config: Config, do: Do) -> AsyncIterator[asyncio.Event]:
 @asynccontextmanager
 async def open_posting_app(config: Config) -> AsyncIterator[App]:
     """As `open_app`; posts the events of the outbox while the app is open."""
-    async with open_app(config) as app, posting(config, app.ledger.do):
+    async with open_app(config) as app, post_events(config, app.ledger.do):
         yield app
 
 
@@ -370,14 +370,14 @@ async def run_once(
         shutdown_seconds=config.run.shutdown_seconds,
         hooks=[
             *list_hooks(config, app.ledger, stop),
-            *_measuring_hooks(app, job, scrubs=command == "daily"),
+            *_make_measuring_hooks(app, job, scrubs=command == "daily"),
             *hooks,
-            *_telling_hooks(app, posts=listing is None),
+            *_make_reporting_hooks(app, posts=listing is None),
         ],
     )
 
 
-def _measuring_hooks(app: App, job: "Run", *, scrubs: bool) -> "list[Hook]":
+def _make_measuring_hooks(app: App, job: "Run", *, scrubs: bool) -> "list[Hook]":
     """The hooks that add to the summary of a run: the health of scripts, and of the index if it `scrubs`."""
     from neardup.pipeline.index_check import scrub
     from neardup.pipeline.run_lifecycle import Hook
@@ -392,7 +392,7 @@ def _measuring_hooks(app: App, job: "Run", *, scrubs: bool) -> "list[Hook]":
     return [Hook("script health", report_texts), *([Hook("scrub", scrub_index)] if scrubs else [])]
 
 
-def _telling_hooks(app: App, *, posts: bool) -> "list[Hook]":
+def _make_reporting_hooks(app: App, *, posts: bool) -> "list[Hook]":
     """The hooks that report a run to others: the gauges, the webhook of [export] if it `posts`, and the outbox."""
     from neardup.ledger import works
     from neardup.moderation.webhook import notify_webhook, post_due_events, topics_of

@@ -25,14 +25,14 @@ HINTS = {
 }
 
 
-def code_of(error: Failure) -> int:
+def get_code(error: Failure) -> int:
     """SQLite's primary result code; 0 for an error that Python's sqlite3 module raised by itself."""
     if isinstance(error, UnicodeDecodeError):
         return sqlite3.SQLITE_CORRUPT
     return int(getattr(error, "sqlite_errorcode", 0)) & 0xFF
 
 
-def one_line(error: Failure) -> str:
+def join_lines(error: Failure) -> str:
     """The message of an error; SQLite quotes a damaged table's definition, in several lines."""
     if isinstance(error, UnicodeDecodeError):
         return "malformed database schema"
@@ -41,11 +41,11 @@ def one_line(error: Failure) -> str:
 
 def explain_failure(error: Failure, what: str) -> NeardupError:
     """Transient if another process holds the file, else Fatal; `what` says what failed."""
-    code = code_of(error)
+    code = get_code(error)
     if code in BUSY:
-        return Transient(f"{what}: {one_line(error)}", "locked")
+        return Transient(f"{what}: {join_lines(error)}", "locked")
     hint = HINTS.get(code)
-    return Fatal(f"{what}: {one_line(error)}{f'; {hint}' if hint else ''}")
+    return Fatal(f"{what}: {join_lines(error)}{f'; {hint}' if hint else ''}")
 
 
 @contextmanager

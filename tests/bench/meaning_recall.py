@@ -101,7 +101,7 @@ def pairs(found: Mapping[int, neighbours.Compared]) -> Iterator[Pair]:
             own = backgrounds[other_language]
             for b, similarity in some.items():
                 margin = margins.compute_margin(similarity, own, found[b].backgrounds.get(language, own))
-                yield Pair(a, b, margins.kind_between(language, other_language), similarity, margin)
+                yield Pair(a, b, margins.choose_kind(language, other_language), similarity, margin)
 
 
 def fitted(compared: Sequence[Pair]) -> dict[Kind, float]:
@@ -161,7 +161,7 @@ def _with_copy(texts: Sequence[Labelled], kind: Kind) -> set[int]:
         for family in families.values()
         for place in family
         for other in family
-        if other != place and margins.kind_between(texts[place].language, texts[other].language) == kind
+        if other != place and margins.choose_kind(texts[place].language, texts[other].language) == kind
     }
 
 

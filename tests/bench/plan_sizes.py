@@ -32,7 +32,7 @@ def main(stories: tuple[int, ...]) -> None:
                 )
                 size = asyncio.run(measuring)
             index = layout or "sqlite"
-            projected = sum(plan.index_bytes(index, {BENGALI: count}).values())
+            projected = sum(plan.project_bytes(index, {BENGALI: count}).values())
             click.echo(
                 f"{index} {count:,}: {size:,} bytes, {size / count:.1f} a story, projected {projected / size - 1:+.1%}"
             )

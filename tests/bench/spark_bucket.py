@@ -15,7 +15,7 @@ import pyarrow as pa  # type: ignore[import-untyped]
 from neardup.config import Config, Content, Source
 from neardup.core.candidates.banding import ROWS_A_BAND
 from neardup.spark.candidates import find_fingerprint_pairs, find_heavy_keys
-from neardup.spark.session import session
+from neardup.spark.session import open_session
 from pyarrow import parquet
 
 from tests.bench.spark_job import Meter
@@ -50,7 +50,7 @@ def main(folder: Path, members: int, master: str) -> None:
     write_members(path := folder / f"bucket_{members}.parquet", members)
     config = Config(source=Source(kind="scan"), content=Content(url="file:/"))
     os.environ["SPARK_LOCAL_DIRS"] = str(folder / "spark")
-    with session(master) as spark, Meter(members) as meter:
+    with open_session(master) as spark, Meter(members) as meter:
         prints = spark.read.parquet(str(path))
         heavy = find_heavy_keys(prints, config).cache()
         for row in heavy.collect():

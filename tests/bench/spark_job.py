@@ -21,7 +21,7 @@ import pyarrow as pa  # type: ignore[import-untyped]
 from neardup.config import Config, Content, Source
 from neardup.source.documents import Columns
 from neardup.spark.job import Input, Job
-from neardup.spark.session import session
+from neardup.spark.session import open_session
 from pyarrow import dataset, parquet
 
 from tests.bench.prose import Text, texts
@@ -165,7 +165,7 @@ def main(folder: Path, stories: int, master: str, compared: bool) -> None:
         write_table(table, stories)
     config = Config(source=Source(kind="scan"), content=Content(url="file:/"))
     os.environ["SPARK_LOCAL_DIRS"] = str(folder / "spark")
-    with session(master) as spark, Meter(stories) as meter:
+    with open_session(master) as spark, Meter(stories) as meter:
         Job(spark, config, str(output), Input(str(table), Columns(), None), meter.show).run()
     counts: Counter[str] = Counter()
     for row in dataset.dataset(output / "counts").to_table().to_pylist():

@@ -14,7 +14,7 @@ import click
 import pytest
 from neardup.cli import main
 from neardup.cli.group import COMMANDS
-from neardup.config.table import description, keys, replace_table
+from neardup.config.table import find_description, list_keys, replace_table
 from neardup.records import Dead, Skip
 from neardup.telemetry.metrics import make_metrics
 
@@ -128,7 +128,7 @@ def test_every_file_that_is_mentioned_exists(page: Path) -> None:
 
 
 def test_every_configuration_key_has_a_description() -> None:
-    undescribed = [f"{section}.{key}" for section, key, field in keys() if not description(field)]
+    undescribed = [f"{section}.{key}" for section, key, field in list_keys() if not find_description(field)]
     assert not undescribed, f"Field(description=...) is missing for {undescribed}"
 
 
@@ -138,8 +138,8 @@ def test_the_table_of_keys_is_what_the_generator_writes() -> None:
 
 
 def test_every_configuration_key_that_is_mentioned_exists() -> None:
-    known = {f"{section}.{key}" for section, key, _ in keys()}
-    sections = {section for section, _, _ in keys()}
+    known = {f"{section}.{key}" for section, key, _ in list_keys()}
+    sections = {section for section, _, _ in list_keys()}
     for page in PAGES:
         for section, key in re.findall(r"`([a-z]+)\.([a-z_]+)`", read(page)):
             if section in sections:

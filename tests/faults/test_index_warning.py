@@ -76,12 +76,12 @@ def test_each_difference_is_a_warning_with_the_remedy(name: str, kind: str, redi
     async def scenario() -> str:
         async with open_app(config) as app:
             await run_once(app, "backfill", asyncio.Event())
-            assert "a probe was written and found" in await doctor._index(config)
+            assert "a probe was written and found" in await doctor._check_index(config)
             damage(DamagedIndex(kind, tmp_path / "neardup.db", redis_url))
             with pytest.raises(NeedsRepair) as warning:
-                await doctor._index(config)
+                await doctor._check_index(config)
             await rebuild(app.index, app.ledger, app.version)
-            assert "a probe was written and found" in await doctor._index(config)
+            assert "a probe was written and found" in await doctor._check_index(config)
             return str(warning.value)
 
     message: str = asyncio.run(scenario())

@@ -10,7 +10,7 @@ from aiohttp.test_utils import make_mocked_request
 from hypothesis import given
 from hypothesis import strategies as st
 from neardup.http.problems import INVALID, MALFORMED, NOT_JSON, UNAUTHENTICATED, Refused
-from neardup.http.requests import client_address, expect_json, holder_of_token, parse_json, refuse_other_machines
+from neardup.http.requests import expect_json, find_client_address, find_holder, parse_json, refuse_other_machines
 from neardup.http.tokens import Entry, digest_of
 from pydantic import BaseModel, ConfigDict
 
@@ -64,10 +64,10 @@ def test_a_token_is_found_among_others(secrets: list[str], data: st.DataObject) 
     holders = [Entry(secret, digest_of(secret), {}) for secret in secrets]
     secret = data.draw(st.sampled_from(secrets))
     request = make_mocked_request("GET", "/", {"Authorization": f"Bearer {secret}"})
-    assert holder_of_token(request, holders).name == secret
+    assert find_holder(request, holders).name == secret
     for wrong in ({}, {"Authorization": secret}, {"Authorization": f"Bearer {secret}x"}):
         with pytest.raises(Refused) as refused:
-            holder_of_token(make_mocked_request("GET", "/", wrong), [holders[secrets.index(secret)]])
+            find_holder(make_mocked_request("GET", "/", wrong), [holders[secrets.index(secret)]])
         assert refused.value.problem is UNAUTHENTICATED
 
 
@@ -87,5 +87,5 @@ def test_only_configured_proxies_are_believed(forged: list[object], proxies: lis
     client = "192.0.2.7"
     hops = [*map(str, forged), client, *proxies]
     request = make_mocked_request("GET", "/", {"X-Forwarded-For": ", ".join(hops[:-1])}).clone(remote=hops[-1])
-    assert client_address(request, ["127.0.0.1", "10.0.0.0/8"]) == client
-    assert client_address(request, []) == hops[-1], "without configured proxies, the peer is the client"
+    assert find_client_address(request, ["127.0.0.1", "10.0.0.0/8"]) == client
+    assert find_client_address(request, []) == hops[-1], "without configured proxies, the peer is the client"

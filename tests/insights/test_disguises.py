@@ -15,9 +15,9 @@ from neardup.core.verify.text import Text
 from neardup.insights.evaluate.disguises import (
     DISGUISED_EDITS,
     add_filler,
+    disguise_words,
     leave_out,
     misread,
-    of_words,
     paraphrase,
     replace_word,
     shuffle_words,
@@ -42,7 +42,7 @@ def test_the_share_of_words_that_the_strength_says_is_changed(language: Language
     others = AROUND[language]
 
     replaced, left, filled = (
-        of_words(change)(story(language), strength, others, rng()).split()
+        disguise_words(change)(story(language), strength, others, rng()).split()
         for change in (replace_word, leave_out, add_filler)
     )
     changed = sum(a != b for a, b in zip(words, replaced, strict=True))
@@ -60,7 +60,7 @@ def test_shuffling_keeps_the_words_and_a_paraphrase_their_number(language: Langu
 
 @pytest.mark.parametrize("language", INDIC)
 def test_a_story_in_latin_letters_has_no_letter_of_another_script(language: Language) -> None:
-    written = of_words(write_in_latin)(story(language), 1, AROUND[language], rng())
+    written = disguise_words(write_in_latin)(story(language), 1, AROUND[language], rng())
     assert not [letter for letter in written if letter.isalpha() and ord(letter) > 0x24F], written[:200]
 
 

@@ -13,7 +13,7 @@ from neardup.core.text.extraction import Extraction
 from neardup.core.text.html import extract_page_text
 from neardup.core.text.normalize import tokenize
 from neardup.insights.evaluate import edits
-from neardup.insights.evaluate.edits import EDITS, RATES, OtherStories, paragraphs, strip_signs
+from neardup.insights.evaluate.edits import EDITS, RATES, OtherStories, strip_signs, write_paragraphs
 from neardup.records import Language
 
 from tests.support.languages import ENGLISH, SAMPLED, TEXTS
@@ -44,7 +44,7 @@ def test_edits_that_normalisation_undoes_keep_the_words() -> None:
             page = extract_page_text(edit.page(copy).encode(), None, WHOLE_PAGE)
             assert tokenize(page) == tokenize(copy), f"{tried}: the page has other words than the text"
             assert (tokenize(copy) == tokenize(text)) is edit.same_words, tried
-            assert copy != text or edit.page is not edits.plain, f"{tried}: the edit changed nothing"
+            assert copy != text or edit.page is not edits.write_plain, f"{tried}: the edit changed nothing"
 
 
 def test_no_edit_separates_a_letter_from_its_marks() -> None:
@@ -97,7 +97,7 @@ def test_replacement_words_come_from_other_stories(language: Language) -> None:
 
 @pytest.mark.parametrize("rate", RATES)
 def test_every_rate_has_an_edit_named_after_it(rate: float) -> None:
-    assert edits.replaced_name(rate) in BY_NAME
+    assert edits.name_replaced(rate) in BY_NAME
 
 
 @every_language
@@ -105,10 +105,10 @@ def test_every_rate_has_an_edit_named_after_it(rate: float) -> None:
 def test_a_copied_part_is_a_run_of_the_requested_length(language: Language, share: float, seed: int) -> None:
     words, host = story(language).split(), list(AROUND[language].host)
     length = round(share * len(words))
-    alone = edits.part_alone(share)(story(language), AROUND[language], rng(seed))
+    alone = edits.keep_part(share)(story(language), AROUND[language], rng(seed))
     assert alone is not None
     assert tuple(alone.split()) in runs(words, length), "a part alone is not a run of the story"
-    within = edits.part_within(share)(story(language), AROUND[language], rng(seed))
+    within = edits.replace_with_part(share)(story(language), AROUND[language], rng(seed))
     assert within is not None
     copy = within.split()
     assert len(copy) == len(words), "a part within another text must replace as many words"
@@ -116,7 +116,7 @@ def test_a_copied_part_is_a_run_of_the_requested_length(language: Language, shar
     assert sum(a != b for a, b in zip(copy, AROUND[language].foreign, strict=False)) <= length, (
         "the rest must be foreign"
     )
-    into = edits.part_into(share)(story(language), AROUND[language], rng(seed))
+    into = edits.insert_part(share)(story(language), AROUND[language], rng(seed))
     assert into is not None
     copy = into.split()
     assert len(copy) == len(host) + length
@@ -141,7 +141,9 @@ def test_foreign_text_is_added_before_or_after_the_story(language: Language, sha
 def test_four_characters_are_renamed_everywhere(language: Language) -> None:
     # The sample stories are too short, so four names are inserted, each after every fourth word.
     names = list(dict.fromkeys(strip_signs(word) for word in story(language).split() if len(strip_signs(word)) > 2))[:4]
-    text = paragraphs([word for n, word in enumerate(story(language).split()) for word in (word, names[n % 4] + ",")])
+    text = write_paragraphs(
+        [word for n, word in enumerate(story(language).split()) for word in (word, names[n % 4] + ",")]
+    )
     common = frozenset(strip_signs(w).casefold() for w in story(language).split()) - {name.casefold() for name in names}
     near = OtherStories(language, AROUND[language].stories, AROUND[language].host, AROUND[language].foreign, common)
     copy = edits.rename_characters(text, near, rng())
@@ -171,6 +173,6 @@ def test_a_text_of_one_sentence_is_not_reordered() -> None:
 
 @every_language
 def test_an_ornate_page_shares_no_markup_with_a_plain_one(language: Language) -> None:
-    ornate = edits.ornate(story(language))
+    ornate = edits.write_ornate(story(language))
     assert "<p" not in ornate
     assert ornate.isascii(), "every other letter must be a character reference"

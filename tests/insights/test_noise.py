@@ -15,7 +15,7 @@ from tests.support.sample_texts import AROUND, rng, story
 def test_ascii_and_script_digits_are_exchanged(language: Language) -> None:
     script = "".join(chr(edits.SCRIPT_BLOCKS[language] + edits.DIGITS_AT + n) for n in range(10))
     assert all(unicodedata.decimal(digit) == n for n, digit in enumerate(script))
-    assert edits.digits(f"0123456789 {script}", AROUND[language], rng()) == f"{script} 0123456789"
+    assert edits.swap_digits(f"0123456789 {script}", AROUND[language], rng()) == f"{script} 0123456789"
 
 
 def test_a_tenth_of_the_words_get_cyrillic_look_alikes() -> None:
@@ -35,11 +35,11 @@ def _look_alike_letters() -> list[tuple[str, str]]:
 def test_a_joiner_follows_each_virama(language: Language) -> None:
     virama = chr(edits.SCRIPT_BLOCKS[language] + edits.VIRAMA_AT)
     assert "VIRAMA" in unicodedata.name(virama)
-    copy = edits.joiners_inserted(story(language), AROUND[language], rng())
+    copy = edits.insert_joiners(story(language), AROUND[language], rng())
     assert copy is not None
     assert copy.count(virama) == copy.count(virama + edits.ZWNJ) + copy.count(virama + edits.ZWJ)
     assert (
-        edits.joiners_removed(copy, AROUND[language], rng())
+        edits.remove_joiners(copy, AROUND[language], rng())
         == story(language).replace("\u200c", "").replace("\u200d", "")
         or language is MALAYALAM
     )
@@ -47,21 +47,21 @@ def test_a_joiner_follows_each_virama(language: Language) -> None:
 
 def test_joiner_edits_leave_chillus_intact() -> None:
     around, letters = AROUND[MALAYALAM], "അവൻ കാൽ വാൾ അവർ കൺ"
-    sequences = edits.chillu_sequences(letters, around, rng())
+    sequences = edits.split_chillus(letters, around, rng())
     assert sequences is not None
-    assert edits.joiners_removed(sequences, around, rng()) is None
-    assert edits.joiners_inserted(sequences, around, rng()) is None
-    assert edits.chillu_letters(sequences, around, rng()) == letters
+    assert edits.remove_joiners(sequences, around, rng()) is None
+    assert edits.insert_joiners(sequences, around, rng()) is None
+    assert edits.join_chillus(sequences, around, rng()) == letters
 
 
 @pytest.mark.parametrize("composed", edits.COMPOSED.values(), ids=unicodedata.name)
 def test_nukta_letters_are_decomposed_composed_and_dropped(composed: str) -> None:
     around = AROUND[HINDI]
-    decomposed = edits.nukta_decomposed(composed, around, rng())
+    decomposed = edits.decompose_nukta(composed, around, rng())
     assert decomposed is not None
     base, nukta = decomposed[0], decomposed[1]
     assert base not in NUKTAS
     assert nukta in NUKTAS
-    assert edits.nukta_composed(decomposed, around, rng()) == composed
-    assert edits.nukta_dropped(composed, around, rng()) == base
-    assert edits.nukta_dropped(decomposed, around, rng()) == base
+    assert edits.compose_nukta(decomposed, around, rng()) == composed
+    assert edits.drop_nukta(composed, around, rng()) == base
+    assert edits.drop_nukta(decomposed, around, rng()) == base

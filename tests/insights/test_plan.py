@@ -24,14 +24,14 @@ indexes = st.sampled_from(plan.INDEXES)
 
 async def test_the_embedded_index_is_as_large_as_projected(tmp_path: Path) -> None:
     sizes = {HINDI: 100_000, TELUGU: 40_000}
-    projected = sum(plan.index_bytes("sqlite", sizes).values())
+    projected = sum(plan.project_bytes("sqlite", sizes).values())
     assert projected == pytest.approx(await sqlite_bytes(sizes, tmp_path), rel=MOST_OFF), "`plan` projects another size"
 
 
 @pytest.mark.parametrize("layout", LAYOUTS)
 async def test_redis_takes_as_much_as_projected(layout: Layout, tmp_path: Path) -> None:
     sizes = {HINDI: 45_000}
-    projected = sum(plan.index_bytes(layout, sizes).values())
+    projected = sum(plan.project_bytes(layout, sizes).values())
     measured = await redis_bytes(layout, sizes, tmp_path)
     assert projected == pytest.approx(measured, rel=MOST_OFF), "`plan` projects another size"
 
@@ -51,9 +51,9 @@ async def test_a_ledger_four_times_as_large_is_projected_from_a_sample(tmp_path:
 
 @given(stories=counts, more=counts, index=indexes, language=languages)
 def test_more_stories_take_more(stories: int, more: int, index: str, language: Language) -> None:
-    few, many = (plan.index_bytes(index, {language: n})[language] for n in (stories, stories + more))
+    few, many = (plan.project_bytes(index, {language: n})[language] for n in (stories, stories + more))
     assert 0 <= few <= many
-    assert plan.index_seconds(index, stories) <= plan.index_seconds(index, stories + more)
+    assert plan.project_seconds(index, stories) <= plan.project_seconds(index, stories + more)
     assert plan.GROWTHS[index].bytes(stories, BAND_BITS) >= stories * plan.GROWTHS[index].story
 
 

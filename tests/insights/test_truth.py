@@ -9,7 +9,7 @@ import pytest
 from neardup.core.languages import LANGUAGES
 from neardup.errors import Misuse
 from neardup.insights.evaluate import precision
-from neardup.insights.evaluate.truth import label_tables, read_labels, score_flags
+from neardup.insights.evaluate.truth import make_label_tables, read_labels, score_flags
 from neardup.ledger import connect, verdicts
 from neardup.records import Verdict
 
@@ -141,7 +141,7 @@ def test_without_scores_every_labelled_pair_is_wanted(tmp_path: Path) -> None:
 
 def test_the_tables_show_misses_and_false_flags(tmp_path: Path) -> None:
     facts = scored(tmp_path, [(1, 2, "similar", 0.7, 0.8, "open")], {"a": 1, "b": 3})
-    assert [table.title for table in label_tables(facts)] == [
+    assert [table.title for table in make_label_tables(facts)] == [
         "Recall",
         "Precision",
         "Misses (1), worst first",
@@ -168,6 +168,6 @@ def test_verdicts_give_a_table_of_precision(tmp_path: Path) -> None:
     assert table.columns[5:] == ("plagiarism", "repost", "quotation", "template", "not similar")
     assert table.rows[0] == ("HINDI", "similar", "3", "0.666", "0.207 - 0.938", "2", "0", "0", "0", "1")
     db = connect(tmp_path / "l.db")
-    tables = label_tables(score_flags(db, read_labels(labels(tmp_path, {"a": 1, "b": 2}))))
+    tables = make_label_tables(score_flags(db, read_labels(labels(tmp_path, {"a": 1, "b": 2}))))
     db.close()
     assert "Precision by moderators' verdicts" in [table.title for table in tables]

@@ -8,7 +8,7 @@ from neardup.config import Detection
 from neardup.config.section import read
 from neardup.core.columns import Outcomes
 from neardup.core.verify.tiers import EXACT, PARTIAL, SIMILAR
-from neardup.insights.what_if import what_if
+from neardup.insights.what_if import compare_thresholds
 from neardup.ledger import candidates, clusters, connect, flags, passages, stories, transaction, verdicts, verification
 from neardup.pipeline.verifier import BEFORE_ALL
 from neardup.records import Fingerprinted, Signals, Skip, Skipped, Story, Verdict
@@ -163,9 +163,9 @@ def test_what_if_reports_flags_of_other_thresholds(db: sqlite3.Connection) -> No
     commit(db, ALIKE, ALIKE, LESS)
     verify_pending(db)
     everything = (0, 2**62)
-    same = what_if(db, Detection(), *everything)
+    same = compare_thresholds(db, Detection(), *everything)
     assert (same["pairs"], same["flags"], same["replayed"]) == (3, 1, 1)
-    looser = what_if(db, Detection(containment=0.35), *everything)
+    looser = compare_thresholds(db, Detection(containment=0.35), *everything)
     assert looser["by_language"] == {
         HINDI: {
             SIMILAR: {"flags": 1, "replayed": 1, "plus": 0, "minus": 0},
@@ -173,8 +173,8 @@ def test_what_if_reports_flags_of_other_thresholds(db: sqlite3.Connection) -> No
         }
     }
     own = read(Detection, {"jaccard": 0.2, "HINDI": {"jaccard": 0.9}})
-    assert what_if(db, own, *everything)["replayed"] == 1, "a language's own thresholds count"
-    assert what_if(db, Detection(), 0, 1)["pairs"] == 0, "only what was judged in the period"
+    assert compare_thresholds(db, own, *everything)["replayed"] == 1, "a language's own thresholds count"
+    assert compare_thresholds(db, Detection(), 0, 1)["pairs"] == 0, "only what was judged in the period"
 
 
 def test_what_if_reports_verdicts_lost_and_spared(db: sqlite3.Connection) -> None:
@@ -192,7 +192,8 @@ def test_what_if_reports_verdicts_lost_and_spared(db: sqlite3.Connection) -> Non
             verdicts.decide(db, [flag_id], verdict, "", "Asha", verdicts.state(db, [flag_id]))
     everything = (0, 2**62)
     loose, strict, stricter = (
-        what_if(db, Detection(jaccard=score, containment=score), *everything)["verdicts"] for score in (0.4, 0.43, 0.5)
+        compare_thresholds(db, Detection(jaccard=score, containment=score), *everything)["verdicts"]
+        for score in (0.4, 0.43, 0.5)
     )
     assert loose == {"real": 4, "lost": {}, "not_similar": 2, "spared": 0}
     assert strict == {"real": 4, "lost": {"plagiarism": 1, "quotation": 1}, "not_similar": 2, "spared": 2}

@@ -15,7 +15,7 @@ from neardup.meaning.codes import (
     Places,
     Sums,
     Vectors,
-    codes_of,
+    compute_codes,
     find_widest_directions,
     fit_centring,
     quantise,
@@ -136,13 +136,13 @@ def test_8_bits_keep_a_vector_of_zeros() -> None:
 @given(seeds, dimensions)
 def test_the_distance_of_codes_is_the_number_of_signs_that_differ(seed: int, size: int) -> None:
     a, b = vectors(seed, 1, size), vectors(seed + 1, 1, size)
-    assert plain_distances(codes_of(a), codes_of(b)).item() == ((a > 0) != (b > 0)).sum()
+    assert plain_distances(compute_codes(a), compute_codes(b)).item() == ((a > 0) != (b > 0)).sum()
 
 
 @given(seeds, st.integers(1, 4), st.integers(0, 600), st.integers(1, 9), st.integers(1, 400))
 def test_a_scan_finds_the_nearest_codes(seed: int, queries: int, codes: int, most: int, block: int) -> None:
     """However the codes are divided; of equal distances the first.  The scan itself compares 256 at a time."""
-    asked, scanned = codes_of(vectors(seed, queries, 65)), codes_of(vectors(seed + 1, codes, 65))
+    asked, scanned = compute_codes(vectors(seed, queries, 65)), compute_codes(vectors(seed + 1, codes, 65))
     nearest = Nearest(asked, most)
     for at in range(0, codes, block):
         nearest.scan(scanned[at : at + block])

@@ -13,7 +13,7 @@ from neardup.errors import Fatal, Misuse, VectorsDamaged
 from neardup.ledger import transaction
 from neardup.ledger.versions import Numbered
 from neardup.meaning import neighbours, vectors
-from neardup.meaning.codes import Vectors, codes_of, scale_to_unit
+from neardup.meaning.codes import Vectors, compute_codes, scale_to_unit
 from neardup.meaning.vectors import TABLES, Embedded, claim, connect
 from neardup.records import Language
 
@@ -91,7 +91,7 @@ def test_codes_are_those_of_the_centred_vectors(db: sqlite3.Connection) -> None:
     centring = vectors.read_centring(db)
     for story in made:
         code = np.frombuffer(db.execute("SELECT code FROM codes WHERE story_id = ?", (story.story_id,)).fetchone()[0])
-        exact = codes_of(vectors.story_vector(story.chunks, story.language, centring)[None])
+        exact = compute_codes(vectors.compute_story_vector(story.chunks, story.language, centring)[None])
         assert np.bitwise_count(code.view(np.uint64) ^ exact[0]).sum() <= 2, "8 bits change at most the smallest signs"
 
 

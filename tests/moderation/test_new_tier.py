@@ -14,7 +14,7 @@ from neardup.config import Detection, Thresholds
 from neardup.core.languages import SHIPPED
 from neardup.core.verify import tiers
 from neardup.core.verify.tiers import PARTIAL, SIMILAR, Tier, kind_of
-from neardup.insights.what_if import what_if
+from neardup.insights.what_if import compare_thresholds
 from neardup.ledger import clusters, connect, flags, verdicts
 from neardup.ledger.flags import Selection
 from neardup.moderation.export.write import ExportOptions, write
@@ -87,7 +87,7 @@ def decide(db: sqlite3.Connection, pair: tuple[int, int], verdict: Verdict) -> N
 def test_new_tier_decides_by_its_own_signals(db: sqlite3.Connection) -> None:
     assert kind_of(FEW_LINES, Thresholds()) == "quoted"
     assert kind_of(ALIKE, Thresholds()) == SIMILAR
-    kinds = what_if(db, Detection(), 0, 2**62)["by_language"]["HINDI"]
+    kinds = compare_thresholds(db, Detection(), 0, 2**62)["by_language"]["HINDI"]
     assert kinds["quoted"] == {"flags": 2, "replayed": 2, "plus": 0, "minus": 0}, "the ledger returns its signals"
 
 

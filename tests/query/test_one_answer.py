@@ -27,8 +27,8 @@ from neardup.ledger.passages import CommonPassage
 from neardup.moderation.evidence.alignment import Highlight, align_stories, stretches
 from neardup.moderation.export.tables import export_row, story_row, whole_row
 from neardup.query.check import CheckResult, Submission
-from neardup.query.compare import common_of
-from neardup.query.evidence import Evidence, find_evidence, thresholds_of
+from neardup.query.compare import read_common
+from neardup.query.evidence import Evidence, choose_thresholds, find_evidence
 from neardup.records import Language
 
 from tests.support.checked_ledger import CheckedLedger, checked_ledger, text_of
@@ -148,7 +148,7 @@ def of_spark(pair: Pair) -> tuple[dict[str, Any], dict[str, Any] | None]:
         row |= {f"{name}_{side}": value for name, value in facts.items()}
     common = {pair.language: pair.common}
     [flag] = verification.rows_of([row], Text, common, CONFIG, flagged_at=0)
-    return flag, results.row_of_story([flag]) if flag.get("kind") else None
+    return flag, results.make_story_row([flag]) if flag.get("kind") else None
 
 
 async def submit(platform: CheckedLedger, pair: Pair) -> CheckResult:
@@ -166,7 +166,7 @@ def assert_one_answer(pair: Pair, checked: CheckResult, db: Any) -> None:
     row = flags.of_pair(db, SOURCE, COPY)
     facts_of = stories.describe(db, [SOURCE, COPY])
     a, b = (story_of(text, **dict(facts_of[story])) for story, text in ((SOURCE, pair.source), (COPY, pair.copy)))
-    facts = find_evidence(a, b, thresholds_of(DETECTION, a, b), common_of(db, a, b))
+    facts = find_evidence(a, b, choose_thresholds(DETECTION, a, b), read_common(db, a, b))
     spark_flag, spark_story = of_spark(pair)
     if row is None:  # too little of a short text is shared to nominate it
         assert not checked.matches, "a check finds what is not on record"

@@ -7,7 +7,7 @@ import pyarrow as pa  # type: ignore[import-untyped]
 from neardup.config import Config, Content, Detection, Source
 from neardup.pipeline.fingerprint_file import make_schema
 from neardup.spark.candidates import find_fingerprint_pairs, find_heavy_keys
-from neardup.spark.session import in_microseconds
+from neardup.spark.session import convert_to_microseconds
 
 from tests.support.languages import HINDI
 
@@ -23,7 +23,9 @@ def test_stories_of_a_heavy_key_are_compared_with_the_first_of_them_once(spark: 
     row = {"language": HINDI, "text_hash": bytes(16), "simhash": bytes(16), "signature": bytes(64), "passages": b""}
     ids = range(-WORKS, STORIES - WORKS)
     columns = pa.schema([field for field in make_schema() if field.name in {"id", *row}])
-    prints = spark.createDataFrame(pa.Table.from_pylist([row | {"id": n} for n in ids], in_microseconds(columns)))
+    prints = spark.createDataFrame(
+        pa.Table.from_pylist([row | {"id": n} for n in ids], convert_to_microseconds(columns))
+    )
     heavy = find_heavy_keys(prints, config).cache()
     assert {(key_row["members"], key_row["max_bucket"]) for key_row in heavy.collect()} == {(STORIES, MOST)}
     pairs = find_fingerprint_pairs(prints, heavy, config).cache()

@@ -109,7 +109,7 @@ def test_a_wrong_table_ends_in_one_line(
     def shared(_: str | None) -> Iterator["SparkSession"]:
         yield spark
 
-    monkeypatch.setattr(session, "session", shared)
+    monkeypatch.setattr(session, "open_session", shared)
     monkeypatch.chdir(tmp_path)
     with pytest.raises(SystemExit) as ended:
         main(["spark", "--output", "out", "--input", str(tmp_path / name), *options])
@@ -119,5 +119,8 @@ def test_a_wrong_table_ends_in_one_line(
 def test_a_stage_that_fails_is_one_line(spark: "SparkSession", tmp_path: Path) -> None:
     (tmp_path / "file").write_text("")
     frame = spark.range(1)
-    with pytest.raises(Fatal, match=r"\Athe job failed: .*file.*\Z"), session.spark_errors_as(Fatal, "the job failed"):
+    with (
+        pytest.raises(Fatal, match=r"\Athe job failed: .*file.*\Z"),
+        session.translate_spark_errors(Fatal, "the job failed"),
+    ):
         frame.write.parquet(str(tmp_path / "file" / "folder"))

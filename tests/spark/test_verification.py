@@ -29,6 +29,6 @@ def test_a_story_keeps_its_language_in_a_flag_across_languages() -> None:
     later = side("a", 1, HINDI, 1_000) | side("b", 2, MARATHI, 2_000) | {"by_passages": True}
     [flag] = verification.rows_of([later], Text, {}, CONFIG, flagged_at=3_000)
     assert (flag["language"], flag["story_id"], flag["story_language"]) == (HINDI, 2, MARATHI)
-    copying = results.row_of_story([flag])
+    copying = results.make_story_row([flag])
     assert copying is not None
     assert (copying["story_id"], copying["language"], copying["similarity"]) == (2, MARATHI, 1.0)

@@ -14,7 +14,7 @@ from neardup.core.text.extraction import Extraction
 from neardup.pipeline.progress import Watch, ignore_progress
 from neardup.scan import documents, workers
 from neardup.scan.job import scan_documents, scan_processes
-from neardup.scan.request import Request, config_of, list_documents, new_ledger
+from neardup.scan.request import Request, config_of, create_ledger, list_documents
 
 from tests.support.sample_texts import STORIES
 
@@ -49,7 +49,10 @@ def unwatched(_: str) -> Iterator[Watch]:
 
 def scanned(folder: Path) -> tuple[int, int]:
     """The documents of a folder that were compared, and the flags."""
-    with new_ledger(None) as ledger, list_documents(Request([str(folder)]), ledger.with_name("texts"), None) as listing:
+    with (
+        create_ledger(None) as ledger,
+        list_documents(Request([str(folder)]), ledger.with_name("texts"), None) as listing,
+    ):
         config = config_of(ledger, listing.url)
         with scan_processes(config) as processes:
             scanned = scan_documents(config, listing.documents, processes, unwatched, is_kept=False)

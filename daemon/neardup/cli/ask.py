@@ -9,7 +9,14 @@ from typing import IO, TYPE_CHECKING
 import click
 
 from neardup.cli import console
-from neardup.cli.command import command, find_language, json_option, refuse_missing_folder, run_async, story_id
+from neardup.cli.command import (
+    find_language,
+    json_option,
+    make_command,
+    parse_story_id,
+    refuse_missing_folder,
+    run_async,
+)
 from neardup.errors import Fatal, Misuse
 
 if TYPE_CHECKING:
@@ -20,7 +27,7 @@ if TYPE_CHECKING:
     from neardup.records import Language
 
 
-@partial(command, reads_pages=True)
+@partial(make_command, reads_pages=True)
 @click.argument("file", type=click.File("rb"))
 @click.option("--language", required=True, metavar="L", help="A name or an ISO code, such as HINDI or hi.")
 @json_option
@@ -73,7 +80,7 @@ def _is_page_of(match: "Match", language: "Language", file: IO[bytes], config: "
     return Path(file.name).exists() and page.exists() and page.samefile(file.name)
 
 
-@partial(command, needs_config=False)
+@partial(make_command, needs_config=False)
 @click.argument("a")
 @click.argument("b")
 @click.option(
@@ -108,7 +115,7 @@ def compare(config: "Config | None", a: str, b: str, html: Path | None, as_json:
         output.out.print(side_by_side(comparison))
 
 
-@command
+@make_command
 @click.argument("story", metavar="ID")
 @json_option
 def show(config: "Config", story: str, as_json: bool) -> None:
@@ -119,18 +126,20 @@ def show(config: "Config", story: str, as_json: bool) -> None:
     from neardup.app import open_readers
     from neardup.cli import output
     from neardup.moderation.evidence.terminal import similarity_bars
-    from neardup.query.similarity import similarity_of
+    from neardup.query.similarity import compute_similarity
 
-    number = story_id(story)
+    number = parse_story_id(story)
     with console.show_waiting("show"):
-        report = run_async(lambda _: similarity_of(config.ledger.path, lambda: open_readers(config), number, story))
+        report = run_async(
+            lambda _: compute_similarity(config.ledger.path, lambda: open_readers(config), number, story)
+        )
     if as_json:
         click.echo(json.dumps(asdict(report), ensure_ascii=False))
     else:
         output.out.print(similarity_bars(report))
 
 
-@command
+@make_command
 @click.argument("story", metavar="ID", required=False)
 @click.option("--head", is_flag=True, help="Print the signed head of the log alone, to be kept elsewhere.")
 @click.option("--since", type=click.Path(path_type=Path), metavar="FILE", help="Prove that the log continues a head.")
@@ -150,7 +159,7 @@ def proof(config: "Config", story: str | None, since: Path | None, *, head: bool
         click.echo(make_key(config.ledger.proof_key))
         return
     if story is not None:
-        found = prove(config, story_id(story))
+        found = prove(config, parse_story_id(story))
         if found is None:
             raise Fatal(f"no text of {story} was recorded: it is unknown, forgotten, or older than the log")
         made = found
@@ -159,7 +168,7 @@ def proof(config: "Config", story: str | None, since: Path | None, *, head: bool
     click.echo(msgspec.json.format(msgspec.json.encode(made), indent=2))
 
 
-@partial(command, needs_config=False)
+@partial(make_command, needs_config=False)
 @click.argument("file", type=click.Path(path_type=Path))
 @click.option("--key", required=True, metavar="KEY", help="The public key, or the file that holds it.")
 @click.option("--page", type=click.Path(path_type=Path), metavar="PAGE", help="Show which entry is that of this page.")

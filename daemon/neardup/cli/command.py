@@ -33,7 +33,9 @@ config_option = click.option(
 json_option = click.option("--json", "as_json", is_flag=True, help="Print the result as JSON.")
 
 
-def command(function: Callable[..., None], *, needs_config: bool = True, reads_pages: bool = False) -> click.Command:
+def make_command(
+    function: Callable[..., None], *, needs_config: bool = True, reads_pages: bool = False
+) -> click.Command:
     """Make a command whose function receives the configuration; `--config` may also follow the command's name.
 
     Unless it `needs_config`, the configuration is None if none was named and there is no config.toml.  If it
@@ -63,10 +65,10 @@ def command(function: Callable[..., None], *, needs_config: bool = True, reads_p
             )
         function(config, **options)
 
-    return standalone_command(config_option(with_config))
+    return make_standalone_command(config_option(with_config))
 
 
-def standalone_command(function: Callable[..., None]) -> click.Command:
+def make_standalone_command(function: Callable[..., None]) -> click.Command:
     """Make a command that has no configuration.  Its errors become one line and an exit code.
 
     The name is that of the function, without the underscore that keeps a function from hiding a module.
@@ -107,7 +109,7 @@ def parse_time_option(option: str, value: str | None) -> int | None:
         raise Misuse(f"{option}: {value!r} is not an RFC 3339 time") from None
 
 
-def story_id(value: str) -> int:
+def parse_story_id(value: str) -> int:
     """The integer of a story's id as it is listed, an integer or a name: the type of an option or argument."""
     from neardup.source.parse import parse_id
 
@@ -125,7 +127,7 @@ def find_language(languages: "Languages", name: str, option: str = "--language")
         raise Misuse(f"{option}: {error}") from None
 
 
-def words_of(value: str) -> list[str]:
+def split_words(value: str) -> list[str]:
     """The words of an option that are separated by commas."""
     return [word.strip() for word in value.split(",") if word.strip()]
 

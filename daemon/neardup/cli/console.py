@@ -39,7 +39,7 @@ def set_up_logging() -> None:
     logging.basicConfig(level=logging.WARNING, handlers=[_LinesOfLibraries(sys.stderr)])
 
 
-def program() -> str:
+def name_program() -> str:
     """How the shell calls this program: by its name if that is on the PATH, or else as it was called now."""
     called = Path(sys.argv[0])
     if called.name == "__main__.py":
@@ -77,7 +77,7 @@ def _list_key_processors() -> "list[Processor]":
         structlog.contextvars.merge_contextvars,
         structlog.processors.add_log_level,
         structlog.processors.TimeStamper(fmt="iso", utc=True),
-        _common_keys_first,
+        _put_common_keys_first,
     ]
 
 
@@ -91,7 +91,7 @@ def _list_renderers() -> "list[Processor]":
     return [structlog.dev.ConsoleRenderer()]
 
 
-def _common_keys_first(_: Any, __: str, line: "EventDict") -> "EventDict":
+def _put_common_keys_first(_: Any, __: str, line: "EventDict") -> "EventDict":
     """Put the keys that every line has first."""
     return {**{key: line[key] for key in COMMON_KEYS if key in line}, **line}
 
@@ -108,11 +108,11 @@ def show_progress(command: str) -> "AbstractContextManager[Watch]":
     """Show what a command does: a bar on a terminal, otherwise a log line every 30 seconds."""
     from neardup.pipeline.progress import log_progress
 
-    return _progress_bar(command) if sys.stderr.isatty() else log_progress(command)
+    return _show_progress_bar(command) if sys.stderr.isatty() else log_progress(command)
 
 
 @contextmanager
-def _progress_bar(command: str) -> "Iterator[Watch]":
+def _show_progress_bar(command: str) -> "Iterator[Watch]":
     from rich.console import Console
     from rich.progress import (
         BarColumn,
@@ -134,10 +134,10 @@ def _progress_bar(command: str) -> "Iterator[Watch]":
         TextColumn("{task.fields[counts]}"),
         console=Console(stderr=True, highlight=False),
     ) as bar:
-        yield _shown_on(bar)
+        yield _show_on(bar)
 
 
-def _shown_on(bar: "Progress") -> "Watch":
+def _show_on(bar: "Progress") -> "Watch":
     """Show each phase as a task of its own."""
     from neardup.pipeline.progress import describe_counts
 

@@ -17,14 +17,14 @@ from click.core import ParameterSource
 
 from neardup.cli import console
 from neardup.cli.command import (
-    command,
     find_language,
     json_option,
+    make_command,
+    parse_story_id,
     parse_time_option,
     refuse_missing_folder,
     run_async,
-    story_id,
-    words_of,
+    split_words,
 )
 from neardup.core.verify import tiers
 from neardup.core.verify.clusters import POLICIES
@@ -52,7 +52,7 @@ Form = Literal["html", "pdf", "notice"]
 SHOWN = 50  # suspects
 
 
-def output_target(output: str) -> "Target | None":
+def parse_target(output: str) -> "Target | None":
     """What --output names; None for -, which is stdout.  Raises Misuse."""
     from neardup.option_values import target_of
 
@@ -88,8 +88,8 @@ OPTIONS = (
         help="May be repeated.  [open]",
     ),
     click.option("--author", metavar="ID", help="Pairs with a story by this author."),
-    click.option("--story", type=story_id, metavar="ID", help="Pairs that contain this story."),
-    click.option("--cluster", type=story_id, metavar="ID", help="Pairs of the cluster that contains this story."),
+    click.option("--story", type=parse_story_id, metavar="ID", help="Pairs that contain this story."),
+    click.option("--cluster", type=parse_story_id, metavar="ID", help="Pairs of the cluster that contains this story."),
     click.option("--catalogue", metavar="NAME", help="Copies of the works of this catalogue of [reference]."),
     click.option("--since", metavar="TIME", help="Pairs flagged at or after this RFC 3339 time."),
     click.option("--until", metavar="TIME", help="Pairs flagged before this time."),
@@ -154,7 +154,7 @@ def takes_flag_selection(function: Callable[..., None]) -> Callable[..., None]:
     return with_selection
 
 
-@command
+@make_command
 @click.option(
     "--format", "file_format", type=click.Choice(FORMATS), help="Format.  [by the output's ending, or export.format]"
 )
@@ -203,7 +203,7 @@ def export(
     if fingerprints is not None:
         _write_fingerprints(config, fingerprints)
         return
-    target = output_target(output)
+    target = parse_target(output)
     if target and not file_format and (problem := unknown_ending(target)):
         raise Misuse(f"--output: {problem}, or name it with --format")
     chosen = file_format or (format_of(target) if target else None) or config.export.format or "csv"
@@ -242,7 +242,7 @@ def _write_fingerprints(config: "Config", path: Path) -> None:
     click.echo(f"{written:,} stories: {path}", err=True)
 
 
-@command
+@make_command
 @click.argument("story", metavar="ID")
 @click.option("--html", "form", flag_value="html", help="A page that stands by itself.  [the default]")
 @click.option("--pdf", "form", flag_value="pdf", help="A PDF; the ending .pdf of --output also stands for it.")
@@ -257,7 +257,7 @@ def case(config: "Config", story: str, form: Form | None, output: str) -> None:
     """
     from neardup.moderation.case_file import check_pdf
 
-    target = output_target(output)
+    target = parse_target(output)
     chosen = form or ("pdf" if output.lower().endswith(".pdf") else "html")
     if chosen == "pdf":
         check_pdf()
@@ -277,7 +277,7 @@ async def _write_case(config: "Config", story: str, form: Form, target: "Target 
     from neardup.query.compare import load_story
 
     with closing(read(config.ledger.path)) as db, translate_errors(config.ledger.path), snapshot(db):
-        number = story_id(story)
+        number = parse_story_id(story)
         record = read_case_record(db, number)
         if record is None:
             raise marks.without_fingerprint(db, number, story)
@@ -287,11 +287,11 @@ async def _write_case(config: "Config", story: str, form: Form, target: "Target 
             return await load_story(pool, known)
 
         found = await make_case_file(record, config, load)
-    content = await asyncio.to_thread(_content, config, found, form)
+    content = await asyncio.to_thread(_write_content, config, found, form)
     await write_to_target(target, config.content, lambda file: file.write_bytes(content))
 
 
-def _content(config: "Config", found: "CaseFile", form: Form) -> bytes:
+def _write_content(config: "Config", found: "CaseFile", form: Form) -> bytes:
     from neardup.moderation.case_file import render_html, render_notice, render_pdf
 
     if form == "notice":
@@ -300,7 +300,7 @@ def _content(config: "Config", found: "CaseFile", form: Form) -> bytes:
     return render_pdf(page) if form == "pdf" else page.encode()
 
 
-@command
+@make_command
 @click.option("--since", metavar="TIME", help="Only what was decided or undone at or after this RFC 3339 time.")
 def verdicts(config: "Config", since: str | None) -> None:
     """Print every verdict and undo, in the order of time, as JSON lines."""
@@ -313,7 +313,7 @@ def verdicts(config: "Config", since: str | None) -> None:
             click.echo(event_as_json(event))
 
 
-@command
+@make_command
 @click.argument("file", required=False, type=click.Path(path_type=Path), metavar="[FILE.csv]")
 @click.option("--by", "granted_by", metavar="AUTHOR", help="The author who permits the use of all own texts.")
 @click.option("--story", "story_id", metavar="ID", help="Only of this story of --by.")
@@ -373,7 +373,7 @@ def _list_permissions(config: "Config", *, as_json: bool) -> None:
     if as_json:
         click.echo(json.dumps({"permissions": rows}, ensure_ascii=False))
     elif rows:
-        table = _table("number", "by", "what", "to", "licence", "term", "entered by")
+        table = _make_table("number", "by", "what", "to", "licence", "term", "entered by")
         for row in rows:
             what = f"story {row['story_id']}" if row["story_id"] is not None else "all texts"
             term = " ".join(f"{word} {row[word]}" for word in ("since", "until") if row[word])
@@ -385,7 +385,7 @@ def _list_permissions(config: "Config", *, as_json: bool) -> None:
         output.out.print("No permissions.")
 
 
-@command
+@make_command
 @click.option("--listen", metavar="HOST:PORT", help="Address to listen on.  [review.listen]")
 @click.option(
     "--new-token", "name", metavar="NAME", help="Add a moderator to review.moderators, print the token, exit."
@@ -395,16 +395,16 @@ def _list_permissions(config: "Config", *, as_json: bool) -> None:
 def review(config: "Config", listen: str | None, name: str | None, rights: str | None, languages: str | None) -> None:
     """Serve the review desk, a web page where moderators decide the flagged cases, until SIGTERM."""
     from neardup.app import open_desk
-    from neardup.config.section import address
+    from neardup.config.section import check_address
     from neardup.moderation.desk.app import serve
 
     if name is not None:
-        click.echo(_new_moderator(config, name, rights, languages))
+        click.echo(_add_moderator(config, name, rights, languages))
         return
     if rights is not None or languages is not None:
         raise Misuse("--rights, --languages: only --new-token takes them")
     try:
-        listen_address = address(listen) if listen else config.review.listen
+        listen_address = check_address(listen) if listen else config.review.listen
     except ValueError as error:
         raise Misuse(f"--listen: {error}") from None
 
@@ -415,18 +415,18 @@ def review(config: "Config", listen: str | None, name: str | None, rights: str |
     run_async(show, finishes_queued_work=True)
 
 
-def _new_moderator(config: "Config", name: str, rights: str | None, languages: str | None) -> str:
+def _add_moderator(config: "Config", name: str, rights: str | None, languages: str | None) -> str:
     """Add a moderator to the file of the configuration; returns the token."""
     from neardup.moderation.desk import moderators
 
     if config.review.moderators is None:
         raise Misuse("--new-token: name the file of the moderators first, as review.moderators")
-    chosen = moderators.rights_of(words_of(rights or moderators.Right.DECIDE))
-    spoken = moderators.languages_of(words_of(languages or ""), config.registry)
+    chosen = moderators.rights_of(split_words(rights or moderators.Right.DECIDE))
+    spoken = moderators.languages_of(split_words(languages or ""), config.registry)
     return moderators.new_token(config.review.moderators, moderators.Moderator(name, "", chosen, spoken))
 
 
-@command
+@make_command
 @click.option("--reason", type=click.Choice(list(map(str, MarkReason))), help="Only stories with this mark.")
 @click.option("--language", "names", multiple=True, metavar="L", help="A name or an ISO code; may be repeated.")
 @click.option("--author", metavar="ID", help="Only stories by this author.")
@@ -471,7 +471,7 @@ def suspects(
     elif total:
         count = ", ".join(f"{name} {n:,}" for name, n in reasons.items())
         output.out.print(f"{total:,}  ({count})")
-        output.out.print(_stories_table(stories) if by == "story" else _authors_table(authors))
+        output.out.print(_make_stories_table(stories) if by == "story" else _make_authors_table(authors))
         if by == "story" and total > len(stories):
             output.out.print(f"and {total - len(stories):,} more; --json prints all")
     else:
@@ -483,13 +483,13 @@ def _record(story: "MarkedStory") -> dict[str, object]:
     return asdict(story) | {"marked_at": rfc3339(story.marked_at)}
 
 
-def _stories_table(stories: "Sequence[MarkedStory]") -> "Table":
+def _make_stories_table(stories: "Sequence[MarkedStory]") -> "Table":
     from rich.text import Text
 
     from neardup.ledger import marks
     from neardup.moderation.evidence.terminal import plain
 
-    table = _table("story", "language", "author", "title", "reasons", "marked at")
+    table = _make_table("story", "language", "author", "title", "reasons", "marked at")
     for story in stories:
         reasons = marks.in_words(story.marks)
         marked_at = readable_time(rfc3339(story.marked_at))
@@ -498,16 +498,16 @@ def _stories_table(stories: "Sequence[MarkedStory]") -> "Table":
     return table
 
 
-def _authors_table(authors: "Sequence[MarkedAuthor]") -> "Table":
+def _make_authors_table(authors: "Sequence[MarkedAuthor]") -> "Table":
     from rich.text import Text
 
     from neardup.cli import output
     from neardup.moderation.evidence.terminal import plain
 
-    table = _table("author", "stories", "reasons")
+    table = _make_table("author", "stories", "reasons")
     for author in authors:
         name = "not known" if author.author_id is None else plain(author.author_id)
-        table.add_row(Text(name), f"{author.stories:,}", output.by_reason(Counter(author.reasons)))
+        table.add_row(Text(name), f"{author.stories:,}", output.format_reasons(Counter(author.reasons)))
     return table
 
 
@@ -515,7 +515,7 @@ COMPLAINT_COLUMNS = ("story_id", "complainant", "contact", "statement")
 MORE_COMPLAINT_COLUMNS = ("original_id", "original_text", "author_id")
 
 
-@command
+@make_command
 @click.option(
     "--add", "path", type=click.Path(path_type=Path), metavar="FILE", help="Record the complaints of a CSV file."
 )
@@ -536,7 +536,7 @@ def complaints_(config: "Config", path: Path | None, *, closed: bool, as_json: b
     with closing(read(config.ledger.path)) as db, translate_errors(config.ledger.path), snapshot(db):
         listed = complaints.list_complaints(db, closed=closed)
     if as_json:
-        click.echo(json.dumps(list(map(_complaint_record, listed)), ensure_ascii=False))
+        click.echo(json.dumps(list(map(_make_complaint_record, listed)), ensure_ascii=False))
         return
     for complaint in listed:
         ends = f"due {readable_time(rfc3339(complaint.due_at))}" if complaint.is_open else f"{complaint.outcome}"
@@ -545,7 +545,7 @@ def complaints_(config: "Config", path: Path | None, *, closed: bool, as_json: b
         click.echo(f"No {'closed' if closed else 'open'} complaints.")
 
 
-def _complaint_record(complaint: "Complaint") -> dict[str, object]:
+def _make_complaint_record(complaint: "Complaint") -> dict[str, object]:
     """A complaint as a JSON object, without the complainant."""
     times = {name: rfc3339(getattr(complaint, name)) for name in ("received_at", "due_at", "closed_at")}
     shown = {"story_id": complaint.shown, "original_id": complaint.original_shown}
@@ -595,7 +595,7 @@ async def _add_complaints(config: "Config", rows: "Sequence[Mapping[str, str]]")
     return refused
 
 
-def _table(*columns: str) -> "Table":
+def _make_table(*columns: str) -> "Table":
     from rich.table import Table
 
     table = Table(header_style="bold")

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING
 import click
 
 from neardup.cli import console
-from neardup.cli.command import command, find_language, refuse_missing_folder, run_async, standalone_command
+from neardup.cli.command import find_language, make_command, make_standalone_command, refuse_missing_folder, run_async
 from neardup.core.verify.clusters import POLICIES
 from neardup.errors import Misuse
 from neardup.option_values import FORMATS
@@ -36,7 +36,7 @@ MOST_PAIRS = 1_000  # more than a person reads; an export has all
 FIRST_WORDS, LAST_WORDS = 14, 6  # shown of a long passage
 
 
-@standalone_command
+@make_standalone_command
 @click.argument("paths", nargs=-1, required=True, metavar="PATH...")
 @click.option("--language", metavar="L", help="The language of all texts.  [detected for each]")
 @click.option("--text", metavar="COLUMN", help="The column of a table that holds the texts.  [guessed]")
@@ -71,7 +71,7 @@ def scan(
     from neardup.moderation.export.write import export as write_export
     from neardup.ops.selectors import propose_chrome
     from neardup.scan.job import scan_documents, scan_processes
-    from neardup.scan.request import STDIN, Request, config_of, list_documents, new_ledger, write_config
+    from neardup.scan.request import STDIN, Request, config_of, create_ledger, list_documents, write_config
     from neardup.source.documents import Columns
 
     for option, path in (("--html", html), ("--keep", keep)):
@@ -79,8 +79,8 @@ def scan(
             refuse_missing_folder(option, path)
     spoken = None if language is None else find_language(SHIPPED, language)
     request = Request(paths, against, spoken, Columns(text, row_id))
-    with new_ledger(keep) as ledger, ExitStack() as stack:
-        stdin = stack.enter_context(_stdin()) if STDIN in paths else None
+    with create_ledger(keep) as ledger, ExitStack() as stack:
+        stdin = stack.enter_context(_read_stdin()) if STDIN in paths else None
         texts = ledger.with_name(f"{ledger.name}.texts")
         listing = stack.enter_context(list_documents(request, texts, stdin))
         strip = propose_chrome(listing.pages)
@@ -105,13 +105,13 @@ def scan(
         if strip:
             click.echo(f"left out of the pages, because most of them share it: {', '.join(strip)}", err=True)
     if keep is not None:
-        click.echo(f"kept: {console.program()} --config {shlex.quote(str(write_config(config)))} review", err=True)
+        click.echo(f"kept: {console.name_program()} --config {shlex.quote(str(write_config(config)))} review", err=True)
     if fail and done.summary.counts.flagged:
         raise SystemExit(1)
 
 
 @contextmanager
-def _stdin() -> Iterator[Path]:
+def _read_stdin() -> Iterator[Path]:
     """A temporary file with what stdin has."""
     from tempfile import TemporaryDirectory
 
@@ -125,17 +125,17 @@ def _stdin() -> Iterator[Path]:
 def _show_outcomes(done: "Scan", left_out: Counter[str]) -> None:
     """Print how many documents were compared, why the others were not, and what their languages seem to be."""
     from neardup.core.text.scripts import describe_languages
-    from neardup.scan.job import unread_in_words
-    from neardup.scan.request import endings_in_words
+    from neardup.scan.job import describe_unread
+    from neardup.scan.request import describe_endings
 
     counts = done.summary.counts
     click.echo(f"{counts.fingerprinted:,} of {counts.listed:,} documents were compared", err=True)
     if counts.unread():
-        click.echo(f"not compared: {unread_in_words(counts)}", err=True)
+        click.echo(f"not compared: {describe_unread(counts)}", err=True)
     if len(done.guessed) > 1 or done.unsure:
         click.echo(describe_languages(done.guessed, done.unsure), err=True)
     if left_out:
-        click.echo(f"left out, by ending: {endings_in_words(left_out)}", err=True)
+        click.echo(f"left out, by ending: {describe_endings(left_out)}", err=True)
 
 
 async def show_copies(config: "Config", open_pool: "OpenReaderPool") -> None:
@@ -157,18 +157,18 @@ async def show_copies(config: "Config", open_pool: "OpenReaderPool") -> None:
     first = {pair["flag_id"]: (pair["matched_id"], pair["story_id"]) for pair in pairs[:MAX_PAIRS_WITH_PASSAGES]}
     with console.show_waiting("scan"):
         passages = await copied_passages(config, open_pool, first)
-    for number, members in enumerate(_by_cluster(pairs), 1):
-        for line in _heading(members, number):
+    for number, members in enumerate(_group_by_cluster(pairs), 1):
+        for line in _write_heading(members, number):
             click.echo(line)
         for pair in members:
-            for line in _pair(pair, passages.get(pair["flag_id"])):
+            for line in _write_pair(pair, passages.get(pair["flag_id"])):
                 click.echo(line)
         click.echo()
     if total > len(pairs):
         click.echo(f"and {total - len(pairs):,} more pairs, which --format csv writes")
 
 
-def _by_cluster(pairs: "Sequence[ExportRow]") -> "list[list[ExportRow]]":
+def _group_by_cluster(pairs: "Sequence[ExportRow]") -> "list[list[ExportRow]]":
     """The pairs of each cluster, in the order of its most severe pair, and then those of no cluster."""
     place: dict[int, int] = {}
     for pair in pairs:
@@ -178,29 +178,29 @@ def _by_cluster(pairs: "Sequence[ExportRow]") -> "list[list[ExportRow]]":
     return [list(members) for _, members in groupby(ranked, lambda pair: pair["cluster_id"])]
 
 
-def _heading(pairs: "Sequence[ExportRow]", number: int) -> Iterator[str]:
+def _write_heading(pairs: "Sequence[ExportRow]", number: int) -> Iterator[str]:
     if pairs[0]["cluster_id"] is None:
         yield f"Pairs that join no cluster: {len(pairs):,}"
         return
     yield f"Cluster {number}: {pairs[0]['cluster_size']:,} texts"
 
 
-def _pair(pair: "ExportRow", copied: "CopiedPassages | None") -> Iterator[str]:
-    from neardup.cli.output import similarity
+def _write_pair(pair: "ExportRow", copied: "CopiedPassages | None") -> Iterator[str]:
+    from neardup.cli.output import format_similarity
     from neardup.moderation.evidence.terminal import abridge, plain
 
     names = (plain(pair[f"{side}_title"]) for side in ("story", "matched"))
     words = "" if pair["copied_words"] is None else f"{pair['copied_words']:,} words"
-    yield f"  {pair['kind']:14} {similarity(pair):>5} {words:>12}  {'  =  '.join(names)}"
+    yield f"  {pair['kind']:14} {format_similarity(pair):>5} {words:>12}  {'  =  '.join(names)}"
     if copied is None:
         return
     for passage in copied.passages:
-        yield f"      «{abridge(_text(passage.b), FIRST_WORDS, LAST_WORDS)}»"
+        yield f"      «{abridge(_write_text(passage.b), FIRST_WORDS, LAST_WORDS)}»"
     if copied.more:
         yield f"      and {copied.more:,} more passages"
 
 
-def _text(fragments: "Sequence[Fragment]") -> str:
+def _write_text(fragments: "Sequence[Fragment]") -> str:
     """A passage, without the words around it."""
     from neardup.moderation.evidence.alignment import Highlight
 
@@ -209,7 +209,7 @@ def _text(fragments: "Sequence[Fragment]") -> str:
     return "".join(" […] " if fragment.highlight is Highlight.ELIDED else fragment.text for fragment in shown)
 
 
-@partial(command, needs_config=False)
+@partial(make_command, needs_config=False)
 @click.option("--output", required=True, metavar="FOLDER", help="Where the folders of Parquet are written.")
 @click.option("--master", metavar="URL", help="The cluster, such as local[2] or yarn.  [that of spark-submit]")
 @click.option("--input", "table", metavar="TABLE", help="Texts to compare instead of what is configured.")
@@ -238,7 +238,7 @@ def spark(
 
     with needs_extra("spark", "neardup spark"):
         from neardup.spark.job import Input, Job
-        from neardup.spark.session import session
+        from neardup.spark.session import open_session
 
     if config is None:
         if table is None:
@@ -246,5 +246,5 @@ def spark(
         config = Config(source=Source(kind="scan"), content=Content(url="file:/"))
     spoken = None if language is None else find_language(config.registry, language)
     given = None if table is None else Input(table, Columns(text, row_id), spoken)
-    with session(master) as opened:
+    with open_session(master) as opened:
         Job(opened, config, output, given, partial(click.echo, err=True), keep=keep).run()

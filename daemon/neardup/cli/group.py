@@ -100,7 +100,7 @@ class LazyGroup(click.Group):
 
 
 def _print_licenses(context: click.Context) -> None:
-    click.echo("\n".join(f"{name} {version}: {licence}" for name, version, licence in licences()))
+    click.echo("\n".join(f"{name} {version}: {licence}" for name, version, licence in list_licences()))
     context.exit()
 
 
@@ -128,7 +128,7 @@ def main(context: click.Context, config_path: Path | None) -> None:
     context.obj = config_path
 
 
-def licences() -> Iterator[tuple[str, str, str]]:
+def list_licences() -> Iterator[tuple[str, str, str]]:
     """(name, version, licence) of neardup, then of each installed package that it needs, directly or not, by name.
 
     Its own extras count, those of other packages do not.
@@ -143,38 +143,40 @@ def licences() -> Iterator[tuple[str, str, str]]:
             found = distribution(name)
         except PackageNotFoundError:  # needed elsewhere, or by an extra that is not installed
             continue
-        installed[_normal(name)] = found
+        installed[_normalise(name)] = found
         required = [line for line in found.requires or () if name == "neardup" or "extra ==" not in line]
-        missing += {needed for needed in map(_name_of, required) if _normal(needed) not in installed}
+        missing += {needed for needed in map(_parse_name, required) if _normalise(needed) not in installed}
     own = installed.pop("neardup")
     for package in (own, *(installed[name] for name in sorted(installed))):
-        yield package.metadata["Name"], package.version, _licence(package)
+        yield package.metadata["Name"], package.version, _find_licence(package)
 
 
-def _name_of(requirement: str) -> str:
+def _parse_name(requirement: str) -> str:
     name = NAME.match(requirement)
     assert name, requirement
     return name[0]
 
 
-def _normal(name: str) -> str:
+def _normalise(name: str) -> str:
     return re.sub(r"[-_.]+", "-", name).lower()
 
 
-def _licence(package: "Distribution") -> str:
+def _find_licence(package: "Distribution") -> str:
     """The SPDX expression of a package, or else what it says in words, its classifiers, or the title of its licence."""
-    words = [line for line in _all(package, "License") if line.strip()]
+    words = [line for line in _list_field(package, "License") if line.strip()]
     short = [text for text in words if "\n" not in text.strip()]  # some packages put the whole text there
-    classifiers = [text.rpartition(" :: ")[2] for text in _all(package, "Classifier") if text.startswith(CLASSIFIER)]
-    stated = _all(package, "License-Expression") or short or classifiers or _titles(package)
+    classifiers = [
+        text.rpartition(" :: ")[2] for text in _list_field(package, "Classifier") if text.startswith(CLASSIFIER)
+    ]
+    stated = _list_field(package, "License-Expression") or short or classifiers or _list_titles(package)
     return ", ".join(stated) or "not stated"
 
 
-def _titles(package: "Distribution") -> list[str]:
+def _list_titles(package: "Distribution") -> list[str]:
     """The first line of each licence that the package comes with."""
-    texts = (package.read_text(f"licenses/{name}") or "" for name in _all(package, "License-File"))
+    texts = (package.read_text(f"licenses/{name}") or "" for name in _list_field(package, "License-File"))
     return [text.strip().partition("\n")[0].strip() for text in texts if text.strip()]
 
 
-def _all(package: "Distribution", field: str) -> list[str]:
+def _list_field(package: "Distribution", field: str) -> list[str]:
     return package.metadata.get_all(field) or []

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING
 import click
 
 from neardup.cli import console
-from neardup.cli.command import command, exit_if_interrupted, json_option, run_async
+from neardup.cli.command import exit_if_interrupted, json_option, make_command, run_async
 from neardup.errors import Misuse
 
 if TYPE_CHECKING:
@@ -27,7 +27,7 @@ if TYPE_CHECKING:
 WARNINGS = 3  # the exit code of `doctor` where nothing fails
 
 
-@command
+@make_command
 @json_option
 def status(config: "Config", as_json: bool) -> None:
     """Show stories, flags, runs, dead letters and the index."""
@@ -42,7 +42,7 @@ def status(config: "Config", as_json: bool) -> None:
         show_status(current)
 
 
-@command
+@make_command
 @json_option
 def doctor(config: "Config", as_json: bool) -> None:
     """Test config, ledger, index, source, object store, clock and fingerprints.
@@ -77,7 +77,7 @@ def print_checks(config: "Config", *, as_json: bool = False) -> "set[Level]":
     return run_async(print_results)
 
 
-@command
+@make_command
 @click.argument("path", type=click.Path(path_type=Path))
 @json_option
 def backup(config: "Config", path: Path, as_json: bool) -> None:
@@ -96,7 +96,7 @@ def backup(config: "Config", path: Path, as_json: bool) -> None:
     )
 
 
-@command
+@make_command
 @json_option
 def reindex(config: "Config", as_json: bool) -> None:
     """Rebuild the index from the ledger, and repair the passage index.
@@ -121,7 +121,7 @@ def reindex(config: "Config", as_json: bool) -> None:
         click.echo(f"{indexed:,} stories are indexed" + (f"; read again for their passages: {results}" if read else ""))
 
 
-@command
+@make_command
 @click.argument("listed_id", metavar="ID")
 @click.option("--undo", is_flag=True, help="Let listings bring the forgotten story back.")
 @json_option
@@ -168,7 +168,7 @@ def forget(config: "Config", listed_id: str, *, undo: bool, as_json: bool) -> No
     )
 
 
-@command
+@make_command
 @click.argument("path", type=click.Path(path_type=Path, exists=True, readable=False))
 @json_option
 def import_(config: "Config", path: Path, as_json: bool) -> None:
@@ -213,7 +213,7 @@ def reference() -> None:
     """List the works to protect, show their catalogues, or remove one."""
 
 
-@command
+@make_command
 @json_option
 def sync(config: "Config", *, as_json: bool) -> None:
     """List the works of [reference] again: add and update them, and remove those that are gone."""
@@ -236,18 +236,18 @@ def sync(config: "Config", *, as_json: bool) -> None:
 
 
 def _show_sync(synced: "Synced", counts: dict[str, int]) -> None:
-    from neardup.cli.output import by_reason
+    from neardup.cli.output import format_reasons
 
     run = synced.summary.counts
     changes = ", ".join(f"{n:,} {what}" for what, n in counts.items())
-    others = by_reason(run.skipped + run.dead_lettered)
+    others = format_reasons(run.skipped + run.dead_lettered)
     click.echo(
         f"{synced.summary.status}: {run.listed:,} works listed: {changes}; not fingerprinted: {others};"
-        f" pairs flagged: {by_reason(run.flagged)}"
+        f" pairs flagged: {format_reasons(run.flagged)}"
     )
 
 
-@command
+@make_command
 @json_option
 def list_(config: "Config", *, as_json: bool) -> None:
     """Show the catalogues on record, with their licences, and how many works and open flags each has."""
@@ -273,7 +273,7 @@ def list_(config: "Config", *, as_json: bool) -> None:
     out.print(table, markup=False)
 
 
-@command
+@make_command
 @click.argument("name")
 @json_option
 def remove(config: "Config", name: str, *, as_json: bool) -> None:

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 import click
 
 from neardup.cli import console
-from neardup.cli.command import command, find_language, json_option, parse_time_option, run_async
+from neardup.cli.command import find_language, json_option, make_command, parse_time_option, run_async
 from neardup.errors import Misuse
 from neardup.records import MIN_BLOCK, Language, rfc3339
 
@@ -33,7 +33,7 @@ MOST_STORIES = 2**32 - 1  # a story's number has 32 bits
 DAY_MS = 24 * 3_600_000
 
 
-@command
+@make_command
 @click.option("--hamming", type=click.IntRange(0, 7), help="Instead of detection.hamming.")
 @click.option("--jaccard", type=score, help="Instead of detection.jaccard.")
 @click.option("--containment", type=score, help="Instead of detection.containment.")
@@ -46,7 +46,7 @@ def replay(config: "Config", since: str | None, until: str | None, as_json: bool
     from msgspec.structs import replace
 
     from neardup.cli import output
-    from neardup.insights.what_if import what_if
+    from neardup.insights.what_if import compare_thresholds
     from neardup.ledger import read, snapshot, translate_errors
 
     changed = {name: value for name, value in thresholds.items() if value is not None}
@@ -59,14 +59,14 @@ def replay(config: "Config", since: str | None, until: str | None, as_json: bool
         raise Misuse("--since must be before --until")
     db = read(config.ledger.path)
     with translate_errors(config.ledger.path), snapshot(db), console.show_waiting("replay"):
-        facts = what_if(db, detection, *period)
+        facts = compare_thresholds(db, detection, *period)
     if as_json:
         click.echo(json.dumps(facts))
     else:
         output.show_what_if(facts)
 
 
-@command
+@make_command
 @click.option("--sample", type=click.IntRange(2), default=300, show_default=True, help="Stories of each language.")
 @click.option("--min-words", type=click.IntRange(20), default=300, show_default=True, help="Leave out shorter stories.")
 @click.option("--seed", type=int, default=1, show_default=True, help="Seed of the random choice of stories and edits.")
@@ -90,7 +90,7 @@ def evaluate(
     from neardup.cli import output
     from neardup.insights.evaluate import copies
     from neardup.insights.evaluate.tables import show
-    from neardup.insights.evaluate.truth import label_tables, read_labels, score_flags
+    from neardup.insights.evaluate.truth import make_label_tables, read_labels, score_flags
     from neardup.ledger import read, snapshot, translate_errors
 
     if meaning and truth is not None:
@@ -106,18 +106,18 @@ def evaluate(
         db = read(config.ledger.path)
         with translate_errors(config.ledger.path), snapshot(db), console.show_waiting("evaluate"):
             facts = score_flags(db, labels)
-        tables = label_tables(facts)
+        tables = make_label_tables(facts)
     else:
         progress = copies.Progress(console.show_count, console.show_progress)
         facts = run_async(lambda _: copies.evaluate_copies(config, sample, min_words, seed, progress))
-        tables = copies.copies_tables(facts)
+        tables = copies.make_copies_tables(facts)
     if as_json:
         click.echo(json.dumps(facts, ensure_ascii=False))
     else:
         show(output.out, tables)
 
 
-@command
+@make_command
 @click.option("--stories", "counts", multiple=True, metavar="LANGUAGE=N", help="Instead of a sample; may be repeated.")
 @click.option(
     "--sample",
@@ -176,7 +176,7 @@ def _parse_size(size: str) -> int:
     return int(float(number) * (1024 if binary else 1000) ** " KMGT".index(prefix.upper() or " "))
 
 
-@command
+@make_command
 @click.option("--sample", type=click.IntRange(1, 10_000), default=200, show_default=True, help="Stories to compare.")
 @click.option("--since", metavar="TIME", help="Sample stories known since this RFC 3339 time.  [24 hours ago]")
 @json_option
@@ -223,7 +223,7 @@ def _recall_facts(recall: "Recall") -> dict[str, object]:
 
 
 def _recall_table(found: "Sequence[Recall]") -> "Table":
-    from neardup.insights.evaluate.tables import Table, decimal, interval
+    from neardup.insights.evaluate.tables import Table, format_decimal, format_interval
     from neardup.ledger import self_checks
 
     rows = sorted(found, key=lambda recall: recall.language == self_checks.ALL)
@@ -237,8 +237,8 @@ def _recall_table(found: "Sequence[Recall]") -> "Table":
                 recall.subject,
                 f"{recall.total:,}",
                 f"{recall.found:,}",
-                decimal(recall.share),
-                interval(_recall_facts(recall)),
+                format_decimal(recall.share),
+                format_interval(_recall_facts(recall)),
             )
             for recall in rows
         ],
@@ -246,7 +246,7 @@ def _recall_table(found: "Sequence[Recall]") -> "Table":
 
 
 def _miss_table(misses: "Sequence[Miss]") -> "Table":
-    from neardup.insights.evaluate.tables import SHOWN_PAIRS, Table, decimal
+    from neardup.insights.evaluate.tables import SHOWN_PAIRS, Table, format_decimal
 
     return Table(
         f"Not flagged ({len(misses):,})",
@@ -258,8 +258,8 @@ def _miss_table(misses: "Sequence[Miss]") -> "Table":
                 str(miss.matched_id),
                 miss.language,
                 miss.kind,
-                decimal(miss.jaccard),
-                decimal(miss.containment),
+                format_decimal(miss.jaccard),
+                format_decimal(miss.containment),
                 miss.reason,
             )
             for miss in misses[:SHOWN_PAIRS]

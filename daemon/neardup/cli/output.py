@@ -34,7 +34,7 @@ def show_run(summary: "RunSummary") -> None:
     facts = summary.as_dict()
     rows = {name: facts[name] for name in ("listed", "fingerprinted")}
     for name in ("skipped", "dead_lettered", "flagged"):
-        rows[name.replace("_", "-")] = by_reason(getattr(summary.counts, name))
+        rows[name.replace("_", "-")] = format_reasons(getattr(summary.counts, name))
     if summary.counts.removed:
         rows["removed"] = f"{summary.counts.removed:,} stories whose pages are gone"
     for reason, example in summary.counts.examples.items():
@@ -42,11 +42,11 @@ def show_run(summary: "RunSummary") -> None:
     rows["time"] = f"{facts['seconds']} s, {facts['stories_per_second']} stories/s"
     show_summary(summary, rows)
     unusual = [f"unusual texts: {line}" for line in summary.unusual_texts]
-    for line in index_repairs(asdict(summary.index_faults)) + unusual:
+    for line in describe_repairs(asdict(summary.index_faults)) + unusual:
         out.print(f"[yellow]warning[/]: {line}", soft_wrap=True)
 
 
-def index_repairs(faults: Mapping[str, int]) -> list[str]:
+def describe_repairs(faults: Mapping[str, int]) -> list[str]:
     """What a run found lost in the index and repaired, in a line; none if nothing was lost."""
     if not faults.get("incomplete") and not faults.get("rebuilds"):
         return []
@@ -64,7 +64,7 @@ def show_sweep(summary: "SweepSummary") -> None:
         "left out": f"{summary.left_out:,} pairs by max_matches; "
         f"{summary.capped_runs:,} buckets were cut by max_bucket; "
         f"{summary.common_passages:,} passages are common and nominated no candidates",
-        "flagged": by_reason(summary.flagged),
+        "flagged": format_reasons(summary.flagged),
         "time": f"{summary.as_dict()['seconds']} s",
     }
     show_summary(summary, rows)
@@ -77,7 +77,7 @@ def show_summary(summary: "Summary", rows: dict[str, object]) -> None:
         out.print(f"[yellow]warning[/]: {escape(f'{hook} failed: {why}')}", soft_wrap=True)
 
 
-def by_reason(counter: Counter[str]) -> str:
+def format_reasons(counter: Counter[str]) -> str:
     """Format a total and its parts, such as "12  (near 9, exact 3)"."""
     parts = f"  ({', '.join(f'{reason} {n:,}' for reason, n in sorted(counter.items()))})" if counter else ""
     return f"{counter.total():,}{parts}"
@@ -103,7 +103,7 @@ def show_flags(records: list[dict[str, Any]], total: int) -> None:
     for pair in records[:SHOWN_FLAGS]:
         table.add_row(
             pair["kind"],
-            similarity(pair),
+            format_similarity(pair),
             pair["language"],
             Text(f"{pair['story_id']} {pair['story_title']}"),
             Text(f"{pair['matched_id']} {pair['matched_title']}"),
@@ -116,7 +116,7 @@ def show_flags(records: list[dict[str, Any]], total: int) -> None:
         out.print(f"and {total - SHOWN_FLAGS:,} more")
 
 
-def similarity(pair: dict[str, Any]) -> str:
+def format_similarity(pair: dict[str, Any]) -> str:
     """Format the similarity of a pair as a percentage, with a ~ if it is estimated."""
     return f"{'~' if pair['estimated'] else ''}{percent(pair['similarity'])}"
 
@@ -137,7 +137,7 @@ def show_check(result: "CheckResult") -> None:
         published = readable_time(rfc3339(match.published_at)) or ("" if match.catalogue else "not known")
         cells = (
             match.kind if match.permission_id is None else f"{match.kind}, permitted",
-            similarity(match.as_dict()),
+            format_similarity(match.as_dict()),
             match.story_id,
             match.title,
             match.author_id,
@@ -153,7 +153,7 @@ def show_dead_letters(counts: dict[str, int], dead_letters: list[dict[str, Any]]
     if not dead_letters:
         out.print("No dead letters.")
         return
-    out.print(by_reason(Counter(counts)))
+    out.print(format_reasons(Counter(counts)))
     table = Table(header_style="bold")
     for column in ("key", "reason", "times", "last at", "why"):
         table.add_column(column, overflow="fold")
@@ -178,7 +178,8 @@ def show_what_if(facts: dict[str, Any]) -> None:
     verdicts = facts["verdicts"]
     if verdicts["real"] or verdicts["not_similar"]:
         out.print(
-            f"of {verdicts['real']:,} pairs decided to be copies {by_reason(Counter(verdicts['lost']))} would not have"
+            f"of {verdicts['real']:,} pairs decided to be copies"
+            f" {format_reasons(Counter(verdicts['lost']))} would not have"
             f" been flagged; of {verdicts['not_similar']:,} decided to be not similar {verdicts['spared']:,} would not"
             " have been flagged"
         )
@@ -195,7 +196,7 @@ def show_status(status: "Status") -> None:
             out.print(f"  {line}", markup=False)
 
 
-def _cluster_line(cluster: "ClusterStatus") -> str:
+def _format_cluster(cluster: "ClusterStatus") -> str:
     weakest, furthest = cluster.weakest_edge, cluster.furthest_apart
     chain = f"a chain: {furthest.a} and {furthest.b} have little in common" if cluster.chain else ""
     original = cluster.likely_original
@@ -207,7 +208,7 @@ def _cluster_line(cluster: "ClusterStatus") -> str:
 
 
 def _status_sections(status: "Status") -> Iterable[tuple[str, list[str]]]:
-    yield "running", list(_running_lines(status.running)) if status.running else ["nothing"]
+    yield "running", list(_format_running(status.running)) if status.running else ["nothing"]
     if daemon := status.daemon:
         yield "daemon", [f"process {daemon.get('pid')}; next run at {readable_time(daemon['next_run'])}"]
     if waiting := status.waiting:
@@ -223,48 +224,48 @@ def _status_sections(status: "Status") -> Iterable[tuple[str, list[str]]]:
     )
     yield "open cases", [f"{status.cases.cases:,}, with {status.cases.pairs:,} pairs"]
     verdicts = status.verdicts
-    yield "verdicts", [by_reason(Counter(verdicts.judged))]
-    yield "suppressed pairs", [by_reason(Counter(verdicts.kept))]
-    yield "open flags with a verdict on another pair", [by_reason(Counter(verdicts.in_context))]
-    yield "clusters", [str(status.clusters.count), *map(_cluster_line, status.clusters.largest)]
+    yield "verdicts", [format_reasons(Counter(verdicts.judged))]
+    yield "suppressed pairs", [format_reasons(Counter(verdicts.kept))]
+    yield "open flags with a verdict on another pair", [format_reasons(Counter(verdicts.in_context))]
+    yield "clusters", [str(status.clusters.count), *map(_format_cluster, status.clusters.largest)]
     yield "candidates", [f"{status.candidates_pending:,} pending, {status.near_misses:,} near misses on record"]
     if status.sweep_owed:
         yield "owed", ["a sweep, because not all stories have been compared: run `neardup sweep`"]
     yield "dead letters", [f"{reason:14} {n:,}" for reason, n in status.dead_letters.items()] or ["none"]
     if any(status.webhook_events.values()):
         yield "webhook events", [f"{state:14} {n:,}" for state, n in status.webhook_events.items()]
-    yield "marks", list(map(_mark_line, status.marks)) or ["none"]
+    yield "marks", list(map(_format_mark, status.marks)) or ["none"]
     yield "unusual texts", status.unusual_texts or ["none"]
     pages, unsettled, forgotten = asdict(status.submissions).values()
     yield ("submitted stories", [f"{pages:,} pages kept, {unsettled:,} to look up once more, {forgotten:,} forgotten"])
     if status.reference:
         warning = [f"warning: {status.reference_warning}"] if status.reference_warning else []
-        yield "reference", [*_catalogue_lines(status.reference), *warning]
+        yield "reference", [*_format_catalogues(status.reference), *warning]
     yield "watermark", [readable_time(status.watermark) or "none yet"]
     index = asdict(status.index)
     largest_buckets = index.pop("hottest_buckets", {})
     yield "index", [f"{name}: {value}" for name, value in index.items()]
     yield "largest buckets", [f"{name:30} {n:>12,}" for name, n in largest_buckets.items()] or ["none"]
     yield "scrub", [_scrub_line(status.scrub)]
-    yield "passages", list(_passage_lines(asdict(status.passages)))
-    yield "copies found by self-checks", list(_self_check_lines(status))
+    yield "passages", list(_format_passages(asdict(status.passages)))
+    yield "copies found by self-checks", list(_format_self_checks(status))
     yield (
         "last runs",
         [
             f"{readable_time(run['started_at'])} {run['command']:9} {run['status']:8}"
             f" listed {run['counts'].get('listed', 0):,}"
-            + _unread(run["counts"])
+            + _format_unread(run["counts"])
             + (f"  limited by {run['counts']['limited_by']}" if "limited_by" in run["counts"] else "")
             + (f"  {run['error']}" if run["error"] else "")
             + "".join(f"  {hook} failed: {why}" for hook, why in run["counts"].get("warnings", {}).items())
-            + "".join(f"  warning: {line}" for line in index_repairs(run["counts"].get("index", {})))
+            + "".join(f"  warning: {line}" for line in describe_repairs(run["counts"].get("index", {})))
             for run in status.runs
         ]
         or ["none"],
     )
 
 
-def _mark_line(mark: "MarkCount") -> str:
+def _format_mark(mark: "MarkCount") -> str:
     detail = f" {mark.detail}" if mark.detail else ""
     return f"{mark.reason}: {mark.language}{detail} {mark.stories:,}, such as story {mark.example}"
 
@@ -278,25 +279,25 @@ def _scrub_line(scrub: "Scrubbing") -> str:
     )
 
 
-def _catalogue_lines(catalogues: "Sequence[Catalogue]") -> Iterator[str]:
+def _format_catalogues(catalogues: "Sequence[Catalogue]") -> Iterator[str]:
     for catalogue in catalogues:
         lacking = catalogue.without_fingerprint
         mend = f", {lacking:,} without fingerprint: run `neardup reference sync`" if lacking else ""
         yield f"{catalogue.name}: {catalogue.works:,} works, {catalogue.open_flags:,} open flags{mend}"
 
 
-def _passage_lines(passages: dict[str, Any]) -> Iterator[str]:
+def _format_passages(passages: dict[str, Any]) -> Iterator[str]:
     common, examples = passages.pop("common", {}), passages.pop("examples", [])
     yield from (
         f"{name}: {value:,}" if isinstance(value, int) else f"{name}: {value}" for name, value in passages.items()
     )
-    yield f"common passages, which nominate no candidates: {by_reason(Counter(common))}"
+    yield f"common passages, which nominate no candidates: {format_reasons(Counter(common))}"
     for passage in examples:
         story = "" if passage["example"] is None else f", such as {passage['example']} {passage['example_title'] or ''}"
         yield f"  {passage['language']} {passage['holders']:,} stories{story}".rstrip()
 
 
-def _running_lines(running: Mapping[str, Any]) -> Iterator[str]:
+def _format_running(running: Mapping[str, Any]) -> Iterator[str]:
     yield f"{running['command']}, process {running.get('pid')}, since {readable_time(running.get('since'))}"
     if progress := running.get("progress"):
         done, left = progress["done"], progress["seconds_left"]
@@ -310,16 +311,16 @@ def _running_lines(running: Mapping[str, Any]) -> Iterator[str]:
         )
 
 
-def _self_check_lines(status: "Status") -> Iterator[str]:
+def _format_self_checks(status: "Status") -> Iterator[str]:
     from neardup.ledger.self_checks import Measure
 
     if all(check.measure != Measure.CANARY for check in status.self_checks):
         yield f"{Measure.CANARY}: " + ("not measured yet" if status.canaries else "off, by run.canaries = 0")
     for check in status.self_checks:
-        yield from _recall_lines(check)
+        yield from _format_recalls(check)
 
 
-def _recall_lines(check: "RecallStatus") -> Iterator[str]:
+def _format_recalls(check: "RecallStatus") -> Iterator[str]:
     """The recall of each subject in all languages, and then what is lower than in the month before."""
     from neardup.ledger.self_checks import ALL
 
@@ -331,7 +332,7 @@ def _recall_lines(check: "RecallStatus") -> Iterator[str]:
             yield f"  warning: {row.language}, {row.subject}: {row.found:,} of {row.total:,}, more in the month before"
 
 
-def _unread(counts: dict[str, Any]) -> str:
+def _format_unread(counts: dict[str, Any]) -> str:
     """Why stories of a run were skipped or dead-lettered, such as ", missing 12 (story 5 at pages/5.html)"."""
     examples = counts.get("examples", {})
     reasons = counts.get("skipped", {}) | counts.get("dead_lettered", {})

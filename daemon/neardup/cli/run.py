@@ -15,13 +15,13 @@ import click
 
 from neardup.cli import console
 from neardup.cli.command import (
-    command,
     exit_if_interrupted,
     json_option,
+    make_command,
+    parse_story_id,
     parse_time_option,
     run_async,
-    story_id,
-    words_of,
+    split_words,
 )
 from neardup.errors import Misuse, NeardupError
 from neardup.option_values import DEFAULT_LISTEN
@@ -44,7 +44,7 @@ if TYPE_CHECKING:
 SHOWN = 50  # dead letters
 
 
-@command
+@make_command
 def run(config: "Config") -> None:
     """Run as a daemon until SIGTERM: daily runs on run.schedule, /metrics and /healthz.
 
@@ -61,13 +61,13 @@ def run(config: "Config") -> None:
                 await stack.enter_async_context(serving(make_http_service(config, stop), config.serve.listen))
             opened = partial(open_posting_app, config)
             await Service(
-                config.ledger.path, config.metrics.listen, config.run.schedule, opened, stop, hooks=self_checks
+                config.ledger.path, config.metrics.listen, config.run.schedule, opened, stop, hooks=make_self_checks
             ).run()
 
     run_async(keep_running, finishes_queued_work=True)
 
 
-@partial(command, reads_pages=True)
+@partial(make_command, reads_pages=True)
 @click.option(
     "--since", metavar="TIME", help="List the stories updated since this RFC 3339 time, instead of the watermark."
 )
@@ -77,7 +77,7 @@ def daily(config: "Config", since: str | None, as_json: bool) -> None:
     run_and_print(config, "daily", as_json, since=parse_time_option("--since", since))
 
 
-@partial(command, reads_pages=True)
+@partial(make_command, reads_pages=True)
 @click.option("--refingerprint", is_flag=True, help="Delete every fingerprint first and make them again.")
 @click.option("--fresh", is_flag=True, help="Build the index at the end, then sweep; the fastest first backfill.")
 @json_option
@@ -98,7 +98,7 @@ def run_and_print(config: "Config", name: str, as_json: bool, **options: Any) ->
         async with open_app(config) as app:
             serve_metrics(config.metrics.listen, name)
             with console.show_progress(name) as watch:
-                hooks = self_checks(app, watch) if name == "daily" else []
+                hooks = make_self_checks(app, watch) if name == "daily" else []
                 summary = await run_once(app, name, stop, watch, hooks=hooks, **options)
             if name == "backfill" and summary.status == "done" and await app.ledger.do(runs.owes_sweep):
                 with console.show_progress("sweep") as watch:
@@ -108,7 +108,7 @@ def run_and_print(config: "Config", name: str, as_json: bool, **options: Any) ->
                 summary.seconds += swept.seconds
                 summary.status = swept.status
             return summary, await app.ledger.do(
-                _flagged_since, summary.started_at, same_author=config.detection.same_author == "keep"
+                _read_flagged, summary.started_at, same_author=config.detection.same_author == "keep"
             )
 
     summary, new = run_async(do_run, finishes_queued_work=True)
@@ -121,7 +121,7 @@ def run_and_print(config: "Config", name: str, as_json: bool, **options: Any) ->
         exit_if_interrupted()
 
 
-@command
+@make_command
 @json_option
 def sweep(config: "Config", as_json: bool) -> None:
     """Flag the pairs among fingerprinted stories; an interrupted sweep resumes."""
@@ -136,7 +136,7 @@ def sweep(config: "Config", as_json: bool) -> None:
             with console.show_progress("sweep") as watch:
                 swept = await sweep_ledger(config, ledger, stop, watch)
             return swept, await ledger.do(
-                _flagged_since, swept.started_at, same_author=config.detection.same_author == "keep"
+                _read_flagged, swept.started_at, same_author=config.detection.same_author == "keep"
             )
 
     swept, new = run_async(do_sweep, finishes_queued_work=True)
@@ -149,7 +149,7 @@ def sweep(config: "Config", as_json: bool) -> None:
         exit_if_interrupted()
 
 
-def self_checks(app: "App", watch: "Watch | None" = None) -> "list[Hook]":
+def make_self_checks(app: "App", watch: "Watch | None" = None) -> "list[Hook]":
     """The hooks by which a daily run measures the index; `watch` is called when they begin."""
     from neardup.insights import canaries
     from neardup.pipeline.progress import ignore_progress
@@ -167,7 +167,7 @@ def _show_flags(config: "Config", new: list[dict[str, Any]], summary: "Summary",
         click.echo(f"\nOpen flags: {config.export.path}")
 
 
-def _flagged_since(db: "sqlite3.Connection", since: int, *, same_author: bool) -> list[dict[str, Any]]:
+def _read_flagged(db: "sqlite3.Connection", since: int, *, same_author: bool) -> list[dict[str, Any]]:
     from neardup.cli import output
     from neardup.ledger import clusters, flags, names, snapshot
     from neardup.ledger.flags import Selection
@@ -180,11 +180,11 @@ def _flagged_since(db: "sqlite3.Connection", since: int, *, same_author: bool) -
         return list(names.show_ids(db, rows, PAIRS.story_ids))
 
 
-def _key(value: str) -> str:
+def _make_key(value: str) -> str:
     """The key of a dead letter: that of a row as it is, or that of a story by its listed id."""
     from neardup.source.parse import ROW_KEY
 
-    return value if value.startswith(ROW_KEY) else str(story_id(value))
+    return value if value.startswith(ROW_KEY) else str(parse_story_id(value))
 
 
 keys_argument = click.argument("keys", nargs=-1, metavar="[KEY]...")
@@ -193,7 +193,7 @@ reason_option = click.option(
 )
 
 
-@command
+@make_command
 @keys_argument
 @reason_option
 @click.option("--drop", is_flag=True, help="Delete the selected dead letters; they will not be retried.")
@@ -204,7 +204,7 @@ def dead_letters_(config: "Config", *, keys: tuple[str, ...], reason: str | None
     from neardup.ledger import connect, dead_letters, read, translate_errors
     from neardup.ledger.dead_letters import DeadLetterFilter
 
-    choice = DeadLetterFilter(reason, tuple(map(_key, keys)))
+    choice = DeadLetterFilter(reason, tuple(map(_make_key, keys)))
     with closing(read(config.ledger.path)) as db, translate_errors(config.ledger.path):
         counts = dead_letters.counts(db, choice)
         shown = [] if drop else dead_letters.select(db, choice, limit=-1 if as_json else SHOWN)
@@ -223,7 +223,7 @@ def dead_letters_(config: "Config", *, keys: tuple[str, ...], reason: str | None
         output.show_dead_letters(counts, shown)
 
 
-@command
+@make_command
 @keys_argument
 @reason_option
 @json_option
@@ -233,11 +233,11 @@ def retry(config: "Config", *, keys: tuple[str, ...], reason: str | None, as_jso
     from neardup.ledger.dead_letters import DeadLetterFilter
 
     with closing(read(config.ledger.path)) as db, translate_errors(config.ledger.path):
-        dead_letters.refuse_unknown(db, shown := {_key(shown): shown for shown in keys})
+        dead_letters.refuse_unknown(db, shown := {_make_key(shown): shown for shown in keys})
     run_and_print(config, "retry", as_json, dead_letters=DeadLetterFilter(reason, tuple(shown)))
 
 
-@command
+@make_command
 @click.option("--listen", metavar="HOST:PORT", help=f"Address to listen on.  [serve.listen, or {DEFAULT_LISTEN}]")
 @click.option("--new-token", "token_name", metavar="NAME", help="Add a token to serve.tokens, print it, and exit.")
 @click.option("--new-author-key", is_flag=True, help="Make the key of serve.author_key, and exit.")
@@ -246,13 +246,13 @@ def serve(
     config: "Config", listen: str | None, token_name: str | None, rights: str | None, *, new_author_key: bool
 ) -> None:
     """Serve the check before publication over HTTP, until SIGTERM."""
-    from neardup.config.section import address
+    from neardup.config.section import check_address
     from neardup.serve.tokens import new_token, rights_of
 
     if token_name is not None:
         if config.serve.tokens is None:
             raise Misuse("--new-token: name the file of the tokens first, as serve.tokens")
-        chosen = rights_of(words_of(rights or Right.CHECK))
+        chosen = rights_of(split_words(rights or Right.CHECK))
         click.echo(new_token(config.serve.tokens, token_name, chosen))
         return
     if rights is not None:
@@ -265,7 +265,7 @@ def serve(
         make_author_key(config.serve.author_key)
         return
     try:
-        listen_address = address(listen) if listen else config.serve.listen or DEFAULT_LISTEN
+        listen_address = check_address(listen) if listen else config.serve.listen or DEFAULT_LISTEN
     except ValueError as error:
         raise Misuse(f"--listen: {error}") from None
     from neardup.app import make_http_service
@@ -279,7 +279,7 @@ def serve(
     run_async(answer, finishes_queued_work=True)
 
 
-@command
+@make_command
 @click.option("--since", metavar="TIME", help="Also the stories known since this RFC 3339 time.")
 @click.option(
     "--import",
@@ -316,7 +316,7 @@ def embed(config: "Config", *, since: str | None, imported: Path | None, as_json
 
     with only_one(files.vectors_file(config.ledger.path), "embed"):
         done = run_async(do_embed, finishes_queued_work=True)
-    click.echo(json.dumps(asdict(done)) if as_json else _in_words(done))
+    click.echo(json.dumps(asdict(done)) if as_json else _describe(done))
     exit_if_interrupted()
 
 
@@ -330,8 +330,8 @@ async def _notify(config: "Config", status: str, done: "EmbeddingSummary") -> No
         log.warning("the webhook failed", reason=str(error))
 
 
-def _in_words(done: "EmbeddingSummary | ImportSummary") -> str:
-    from neardup.cli.output import by_reason
+def _describe(done: "EmbeddingSummary | ImportSummary") -> str:
+    from neardup.cli.output import format_reasons
     from neardup.core.verify.tiers import RETOLD, TRANSLATED
     from neardup.meaning.importing import ImportSummary
 
@@ -340,7 +340,8 @@ def _in_words(done: "EmbeddingSummary | ImportSummary") -> str:
     why = " for the budget of the next day" if done.budget_is_spent and done.waiting else ""
     return (
         f"{done.embedded:,} stories embedded in {done.core_seconds:,.0f} core seconds, {done.unchanged:,} unchanged,"
-        f" not readable: {by_reason(Counter(done.unreadable))}; {done.removed:,} removed; {done.waiting:,} wait{why};"
+        f" not readable: {format_reasons(Counter(done.unreadable))};"
+        f" {done.removed:,} removed; {done.waiting:,} wait{why};"
         f" searched for {done.search.searched:,}: {done.search.found[TRANSLATED]:,} new pairs translated,"
         f" {done.search.found[RETOLD]:,} retold"
     )

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 import click
 
 from neardup.cli import console
-from neardup.cli.command import find_language, refuse_missing_folder, run_async, standalone_command
+from neardup.cli.command import find_language, make_standalone_command, refuse_missing_folder, run_async
 from neardup.errors import Fatal, Misuse, NeardupError
 
 if TYPE_CHECKING:
@@ -51,7 +51,7 @@ class _Answers:
     index: str | None
 
 
-@standalone_command
+@make_standalone_command
 @click.option("--pages", metavar="PLACE", help="Where the pages are: a folder, or s3://BUCKET/PREFIX.")
 @click.option(
     "--list",
@@ -89,7 +89,7 @@ def init(
             path.unlink(missing_ok=True)
         raise
     named = "" if output == Path("config.toml") else f" --config {shlex.quote(str(output))}"
-    program = f"{console.program()}{named}"
+    program = f"{console.name_program()}{named}"
     if config.source.kind == ATHENA:
         click.echo(f"{output} is written.  Fill in its section [source] and extract.body, then: {program} doctor")
         return
@@ -257,7 +257,7 @@ def _write(values: "dict[str, Value]", output: Path) -> "Config":
     return load(output)
 
 
-@standalone_command
+@make_standalone_command
 @click.argument("folder", default="neardup-demo", type=click.Path(file_okay=False, path_type=Path))
 def demo(folder: Path) -> None:
     """Find the copies among the bundled sample stories, in a folder of their own.
@@ -274,7 +274,7 @@ def demo(folder: Path) -> None:
     for name in [name for name in os.environ if name.startswith(VARIABLE_PREFIX)]:
         del os.environ[name]  # settings of the user's own data
     run_and_print(load(config_path), "backfill", as_json=False)
-    program = console.program()
+    program = console.name_program()
     click.echo(
         f"\nEverything is in {folder}; delete it when you are done.  To look further:\n"
         f"    export NEARDUP_CONFIG={shlex.quote(str(config_path))}\n"

@@ -7,7 +7,7 @@ from typing import Annotated, Any, Literal
 from msgspec import Meta
 from msgspec.structs import asdict
 
-from neardup.config.section import FromText, Section, matching
+from neardup.config.section import FromText, Section, match_pattern
 from neardup.core.languages import SHIPPED, LanguageEntry, Languages
 from neardup.records import Language
 
@@ -22,10 +22,12 @@ def _has_words(golden: str) -> str:
     return golden
 
 
-Name = Annotated[str, matching(r"[A-Z][A-Z_]{1,30}", "a name of 2 to 31 letters A to Z or underscores")]
-Code = Annotated[str, matching(r"[a-z]{2,3}", "an ISO 639 code, two or three letters a to z")]
-Script = Annotated[str, matching(r"[A-Z][A-Za-z ]*", "the name of a script, such as Devanagari")]
-Font = Annotated[str, matching(r"[A-Za-z0-9][A-Za-z0-9 -]*", "the name of a font")]  # they are put into style sheets
+Name = Annotated[str, match_pattern(r"[A-Z][A-Z_]{1,30}", "a name of 2 to 31 letters A to Z or underscores")]
+Code = Annotated[str, match_pattern(r"[a-z]{2,3}", "an ISO 639 code, two or three letters a to z")]
+Script = Annotated[str, match_pattern(r"[A-Z][A-Za-z ]*", "the name of a script, such as Devanagari")]
+Font = Annotated[
+    str, match_pattern(r"[A-Za-z0-9][A-Za-z0-9 -]*", "the name of a font")
+]  # they are put into style sheets
 
 
 class LanguageTable(Section, frozen=True, kw_only=True):
@@ -53,7 +55,7 @@ class LanguageTable(Section, frozen=True, kw_only=True):
     ] = None
 
 
-def by_name(tables: object) -> object:
+def merge_names(tables: object) -> object:
     """Merge tables whose names differ only in case, under the name in upper case; environment variables use lower."""
     if not isinstance(tables, dict):
         return tables
@@ -64,7 +66,7 @@ def by_name(tables: object) -> object:
     return merged
 
 
-def registry(tables: Mapping[str, LanguageTable]) -> Languages:
+def make_registry(tables: Mapping[str, LanguageTable]) -> Languages:
     """The registry of the shipped languages, with the additions and changes of these tables.  Raises ValueError."""
     entries = dict(SHIPPED)
     for key, table in tables.items():

@@ -17,8 +17,8 @@ from msgspec import Meta, field
 from msgspec.structs import replace
 
 from neardup.config.detection import Detection
-from neardup.config.languages import Tables, by_name, registry
-from neardup.config.section import Section, Wrong, faults_of, in_words, read
+from neardup.config.languages import Tables, make_registry, merge_names
+from neardup.config.section import Section, Wrong, describe_fault, list_faults, read
 from neardup.config.sections import (
     Content,
     Export,
@@ -66,17 +66,17 @@ class Config(Section, frozen=True, kw_only=True):
     @cached_property
     def registry(self) -> Languages:
         """The languages that the package ships and those of [languages]."""
-        return registry(self.languages)
+        return make_registry(self.languages)
 
     @classmethod
     def prepare(cls, table: dict[str, Any]) -> dict[str, Any]:
         """Replace the names and codes in [detection.LANGUAGE] by the names of registered languages."""
-        table = {**table, "languages": by_name(table.get("languages", {}))}
+        table = {**table, "languages": merge_names(table.get("languages", {}))}
         detection = table.get("detection")
         if not isinstance(detection, dict):
             return table
         try:
-            find = registry(read(Tables, table["languages"])).find
+            find = make_registry(read(Tables, table["languages"])).find
         except ValueError:  # of [languages], which is reported as such
             return table
         named = dict[str, Any]()
@@ -90,7 +90,7 @@ class Config(Section, frozen=True, kw_only=True):
 
     def __post_init__(self) -> None:
         try:
-            registry(self.languages)
+            make_registry(self.languages)
         except ValueError as error:
             raise ValueError(f"languages: {error}") from None
 
@@ -110,7 +110,7 @@ def load(path: Path) -> Config:
     try:
         return _anchor_paths(read(Config, tables), path.parent.absolute())
     except ValueError as error:
-        raise Misuse("; ".join(f"{path}: {in_words(fault)}" for fault in faults_of(error))) from None
+        raise Misuse("; ".join(f"{path}: {describe_fault(fault)}" for fault in list_faults(error))) from None
 
 
 def _anchor_paths(config: Config, folder: Path) -> Config:
@@ -147,7 +147,7 @@ def _override(tables: dict[str, Any], sections: Collection[str]) -> None:
 
     Raises Misuse for a variable of no section.
     """
-    for name, value in _variables(sections):
+    for name, value in _list_variables(sections):
         *tables_around, key = name.removeprefix(VARIABLE_PREFIX).lower().split(BETWEEN)
         table = tables
         for part in tables_around:
@@ -157,7 +157,7 @@ def _override(tables: dict[str, Any], sections: Collection[str]) -> None:
         table[key] = value
 
 
-def _variables(sections: Collection[str]) -> Iterator[tuple[str, str]]:
+def _list_variables(sections: Collection[str]) -> Iterator[tuple[str, str]]:
     """The names, in upper case, and the values of the variables, in the order of their names."""
     prefixes = tuple(f"{VARIABLE_PREFIX}{section}{BETWEEN}".upper() for section in sections)
     for name, value in sorted(os.environ.items()):

@@ -21,16 +21,16 @@ class Wrong(ValueError):
     """The values that cannot be accepted."""
 
     def __init__(self, faults: Sequence[Fault]) -> None:
-        super().__init__("; ".join(map(in_words, faults)))
+        super().__init__("; ".join(map(describe_fault, faults)))
         self.faults = faults
 
 
-def faults_of(error: ValueError) -> Sequence[Fault]:
+def list_faults(error: ValueError) -> Sequence[Fault]:
     """What an error of `read` says: the faults of Wrong, or else one of the whole value."""
     return error.faults if isinstance(error, Wrong) else [((), str(error))]
 
 
-def in_words(fault: Fault) -> str:
+def describe_fault(fault: Fault) -> str:
     """The place of a wrong value, with dots, and the reason."""
     place, reason = fault
     return f"{'.'.join(map(str, place))}: {reason}" if place else reason
@@ -63,7 +63,7 @@ class FromText:
     make: Callable[[str], Any]
 
 
-def matching(pattern: str, meaning: str) -> Meta:
+def match_pattern(pattern: str, meaning: str) -> Meta:
     """In an Annotated text: the pattern of the whole text, and what a message says that the text must be."""
     return Meta(pattern=rf"\A(?:{pattern})\Z", title=meaning)
 
@@ -80,19 +80,19 @@ class Section(Struct, frozen=True, dict=True):
         return table
 
 
-def parts(kind: Any) -> Iterator[Any]:
+def list_parts(kind: Any) -> Iterator[Any]:
     """A type, and the types and annotations in it."""
     yield kind
     for part in get_args(kind):
-        yield from parts(part)
+        yield from list_parts(part)
 
 
 def read(kind: Any, given: Any) -> Any:
     """The value of a type that is meant by a value of TOML, or by the text of a variable.
 
-    Raises ValueError; `faults_of` lists all faults.  No reason shows a value that may have a password.
+    Raises ValueError; `list_faults` lists all faults.  No reason shows a value that may have a password.
     """
-    for part in parts(kind):
+    for part in list_parts(kind):
         if isinstance(part, type) and issubclass(part, Section):
             return given if isinstance(given, part) else _read_section(part, _decode_json(given, dict, "a table"))
         if get_origin(part) is dict:
@@ -134,7 +134,7 @@ def _read_each(values: Iterable[tuple[str, Any, Any]], faults: Iterable[Fault] =
         try:
             meant[name] = read(kind, given)
         except ValueError as error:
-            faults += [((name, *place), reason) for place, reason in faults_of(error)]
+            faults += [((name, *place), reason) for place, reason in list_faults(error)]
     if faults:
         raise Wrong(faults)
     return meant
@@ -144,17 +144,17 @@ def _convert(kind: Any, given: Any) -> Any:
     try:
         return convert(given, kind, strict=False, dec_hook=lambda custom, text: custom(convert(text, str)))
     except ValidationError as error:
-        raise Wrong([_fault(kind, str(error))]) from None
+        raise Wrong([_make_fault(kind, str(error))]) from None
 
 
-def _fault(kind: Any, message: str) -> Fault:
+def _make_fault(kind: Any, message: str) -> Fault:
     """The place and the reason that a message of msgspec gives; it names the choices, or what a text must be."""
     reason, _, place = message.replace(" | null", "").partition(" - at `$")
     if reason.startswith("Invalid enum value"):
-        choices = next(get_args(part) for part in parts(kind) if get_origin(part) is Literal)
+        choices = next(get_args(part) for part in list_parts(kind) if get_origin(part) is Literal)
         reason = f"must be {' or '.join(map(repr, choices))}"
     elif "matching regex" in reason:
-        reason = f"must be {next(part.title for part in parts(kind) if isinstance(part, Meta) and part.pattern)}"
+        reason = f"must be {next(part.title for part in list_parts(kind) if isinstance(part, Meta) and part.pattern)}"
     return tuple(re.findall(r"\d+", place)), reason
 
 
@@ -164,7 +164,7 @@ def refuse_missing(section: Section, kind: str, needed: Iterable[str]) -> None:
         raise ValueError(f'kind = "{kind}" needs {" and ".join(missing)}')
 
 
-def address(value: str) -> str:
+def check_address(value: str) -> str:
     """Return HOST:PORT unchanged.  Raises ValueError for anything else."""
     host, _, port = value.rpartition(":")
     if not host or not port.isdecimal() or int(port) > 65535:
@@ -172,5 +172,5 @@ def address(value: str) -> str:
     return value
 
 
-Address = Annotated[str, FromText(address)]
-HttpUrl = Annotated[str, matching(r"(https?://[^/\s]\S*)?", "an http:// or https:// URL")]
+Address = Annotated[str, FromText(check_address)]
+HttpUrl = Annotated[str, match_pattern(r"(https?://[^/\s]\S*)?", "an http:// or https:// URL")]

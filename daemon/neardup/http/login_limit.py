@@ -37,12 +37,12 @@ class LoginLimit:
 
     def wait_seconds(self, address: str) -> int:
         """How long a client must wait before its next attempt counts; 0 if it need not wait."""
-        failures = self._failures.get(_client(address))
+        failures = self._failures.get(_find_client(address))
         return 0 if failures is None else max(ceil(failures.next_at - self._clock()), 0)
 
     def refuse(self, address: str, *, wrong: bool) -> None:
         """Record a refused attempt; `wrong` if its token was compared, and not refused because of the wait."""
-        now, client = self._clock(), _client(address)
+        now, client = self._clock(), _find_client(address)
         if wrong:
             failures = self._failures.get(client)
             count = failures.count + 1 if failures else 1
@@ -56,10 +56,10 @@ class LoginLimit:
 
     def accept(self, address: str) -> None:
         """Forget the wrong tokens of a client that gave the right one."""
-        self._failures.pop(_client(address), None)
+        self._failures.pop(_find_client(address), None)
 
 
-def _client(address: str) -> str:
+def _find_client(address: str) -> str:
     """An address as one client: of IPv6 its network of 64 bits, all of which one client may have."""
     try:
         known = ip_address(address)

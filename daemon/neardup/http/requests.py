@@ -40,7 +40,7 @@ def bearer_token(request: web.Request) -> str:
     return given.removeprefix(SCHEME) if given.startswith(SCHEME) else ""
 
 
-def holder_of_token(request: web.Request, holders: Sequence[H]) -> H:
+def find_holder(request: web.Request, holders: Sequence[H]) -> H:
     """The one of these holders whose token a request brings.  Raises Refused."""
     holder = find(holders, bearer_token(request))
     if holder is None:
@@ -77,19 +77,19 @@ def parse_json(model: type[M], body: bytes) -> M:
     try:
         return model.model_validate_json(body)
     except ValidationError as error:
-        wrong = wrong_members(error)
+        wrong = list_wrong_members(error)
         malformed = [detail["msg"] for detail in error.errors(include_url=False) if detail["type"] == "json_invalid"]
     if malformed:
         raise Refused(MALFORMED, malformed[0])
     raise Refused(INVALID, "; ".join(map(str, wrong)), errors=wrong)
 
 
-def wrong_members(error: ValidationError) -> tuple[WrongMember, ...]:
+def list_wrong_members(error: ValidationError) -> tuple[WrongMember, ...]:
     """The members that are wrong by an error of a model; none of their values is shown."""
-    return tuple(map(_wrong_member, error.errors(include_url=False, include_input=False, include_context=False)))
+    return tuple(map(_make_wrong_member, error.errors(include_url=False, include_input=False, include_context=False)))
 
 
-def _wrong_member(detail: Any) -> WrongMember:
+def _make_wrong_member(detail: Any) -> WrongMember:
     what = "unknown member" if detail["type"] == "extra_forbidden" else str(detail["msg"]).removeprefix("Value error, ")
     return WrongMember(".".join(map(str, detail["loc"])), what)
 
@@ -107,7 +107,7 @@ def refuse_other_machines(request: web.Request) -> None:
         raise Refused(OTHER_HOST, "a proxy forwards this request from elsewhere, which needs a token")
 
 
-def client_address(request: web.Request, proxies: Iterable[str]) -> str:
+def find_client_address(request: web.Request, proxies: Iterable[str]) -> str:
     """The address of the client: that of the peer, or what these proxies, as networks, appended to X-Forwarded-For.
 
     What any other one appended is its own invention.

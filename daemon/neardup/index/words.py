@@ -14,7 +14,7 @@ from typing import NamedTuple
 
 from neardup.core.text.normalize import tokenize
 from neardup.errors import IndexDamaged
-from neardup.sqlite import DAMAGED, FAILURES, code_of, explain_failure
+from neardup.sqlite import DAMAGED, FAILURES, explain_failure, get_code
 
 # The words are in normal form already: the tokenizer only splits at white space.  It must keep the marks of Indic
 # scripts within words, and letters that are newer than SQLite's table of Unicode, which have the category Cn there.
@@ -49,7 +49,7 @@ class WordIndex:
         try:
             self._db = self._open()
         except FAILURES as error:
-            if code_of(error) not in DAMAGED:
+            if get_code(error) not in DAMAGED:
                 raise explain_failure(error, f"cannot open the index of words {path}") from error
             self._remove()
             self._db = self._open()
@@ -116,7 +116,7 @@ class WordIndex:
             except FAILURES as error:
                 if self._db.in_transaction:
                     self._db.execute("ROLLBACK")
-                if code_of(error) not in DAMAGED:
+                if get_code(error) not in DAMAGED:
                     raise explain_failure(error, f"the index of words {self._path} failed") from error
                 self._begin_again()
                 raise IndexDamaged(f"the index of words {self._path} was damaged: it is filled again") from error

@@ -49,7 +49,9 @@ ON_RECORD = {
 }
 
 
-async def reason_of(app: App, story_id: int, pair: Candidate, nominated: WideMatches, state: OnRecord | None) -> Reason:
+async def find_reason(
+    app: App, story_id: int, pair: Candidate, nominated: WideMatches, state: OnRecord | None
+) -> Reason:
     """Why a pair of a sampled story is not flagged.  Raises Transient if the index does not answer."""
     if state is not None and state in ON_RECORD:
         return ON_RECORD[state]
@@ -61,13 +63,13 @@ async def reason_of(app: App, story_id: int, pair: Candidate, nominated: WideMat
     by_whole_text = pair.is_of_one_language and is_worth_comparing(held[story_id], held[match], thresholds)
     if not by_whole_text and nominated.uncommon.get(match, 0) < MIN_SHARED:
         return Reason.COMMON_PASSAGES if nominated.shared.get(match, 0) >= MIN_SHARED else Reason.OUTSIDE
-    if by_whole_text and (found := await _fault_of_index(app, held, thresholds.max_bucket)) is not None:
+    if by_whole_text and (found := await _find_index_fault(app, held, thresholds.max_bucket)) is not None:
         return found
     is_cut = await app.reader.do(self_checks.has_matches_left_out, max(pair.a.id, pair.b.id))
     return Reason.MAX_MATCHES if is_cut else Reason.NOT_NOMINATED
 
 
-async def _fault_of_index(app: App, held: Mapping[int, BandedFingerprint], max_bucket: int) -> Reason | None:
+async def _find_index_fault(app: App, held: Mapping[int, BandedFingerprint], max_bucket: int) -> Reason | None:
     if any(await count_lacking_entries(app, list(held))):
         return Reason.MISSING
     sizes = await read_bucket_sizes(app.index, list(held.values()))
@@ -128,23 +130,23 @@ async def audit(app: App, sample: int, since: int) -> Audited:
     ids = await app.reader.do(self_checks.draw_latest, since, sample)
     async with aclosing(open_readers(app.config)) as pool:
         texts = Texts(pool.read_to_compare)
-        hashes = await _passages_of(app, texts, ids)
+        hashes = await _read_passages(app, texts, ids)
         found = {story_id: WideMatches() for story_id in hashes}
         stories = await app.reader.do(versions.existing_fingerprints, hashes, ())
         compared = await match_fingerprints(app.reader, stories, app.config.detection, found)
         await match_passages(app.reader, app.passages, hashes, app.config.detection.common_passage, found)
         trials, misses, candidates = await _verify(app, texts, found)
-    found_of = [*self_checks.sum_recalls(trials), *await _whole_in_index(app, ids)]
+    found_of = [*self_checks.sum_recalls(trials), *await _count_whole_in_index(app, ids)]
     await app.ledger.do(self_checks.record_recalls, Measure.AUDIT, now_ms(), found_of)
     left_out = sum(nominated.left_out for nominated in found.values())
     return Audited(len(ids), len(ids) - len(hashes), compared, candidates, left_out, found_of, misses)
 
 
-async def _passages_of(app: App, texts: Texts, ids: Sequence[int]) -> dict[int, PassageHashes]:
+async def _read_passages(app: App, texts: Texts, ids: Sequence[int]) -> dict[int, PassageHashes]:
     """The passage hashes of the stories whose pages still have the text on record, by their ids."""
     hashes: dict[int, PassageHashes] = {}
-    for some in _batches(ids):
-        sides = (await _sides(app, some)).values()
+    for some in _cut_batches(ids):
+        sides = (await _read_sides(app, some)).values()
         read = await texts.read(sides)
         for side in sides:
             if isinstance(text := read[side.text_hash], Text):
@@ -152,11 +154,11 @@ async def _passages_of(app: App, texts: Texts, ids: Sequence[int]) -> dict[int, 
     return hashes
 
 
-def _batches(ids: Sequence[int]) -> Iterator[Sequence[int]]:
+def _cut_batches(ids: Sequence[int]) -> Iterator[Sequence[int]]:
     return (ids[start : start + STORIES_AT_ONCE] for start in range(0, len(ids), STORIES_AT_ONCE))
 
 
-async def _sides(app: App, ids: Sequence[int]) -> dict[int, PairedStory]:
+async def _read_sides(app: App, ids: Sequence[int]) -> dict[int, PairedStory]:
     rows = await app.reader.do(stories.describe, ids)
     return {story_id: PairedStory.of_row(dict(row)) for story_id, row in rows.items()}
 
@@ -165,32 +167,32 @@ async def _verify(app: App, texts: Texts, found: Mapping[int, WideMatches]) -> t
     """Verify what was nominated: which pairs should be flagged, which of these are not, and how many were verified."""
     trials, misses, verified = list[Trial](), list[Miss](), 0
     common = CommonHashes(app.reader)
-    for some in _batches(list(found)):
-        sides = await _sides(app, [*some, *{match for story_id in some for match in found[story_id].ids()}])
-        pairs = [(story_id, pair) for story_id in some for pair in _pairs(story_id, sides, found[story_id])]
+    for some in _cut_batches(list(found)):
+        sides = await _read_sides(app, [*some, *{match for story_id in some for match in found[story_id].ids()}])
+        pairs = [(story_id, pair) for story_id in some for pair in _list_pairs(story_id, sides, found[story_id])]
         assessed = await _assess(app, texts, pairs, common)
         verified += len(assessed)
-        state = await app.reader.do(self_checks.find_on_record, [_ids(pair) for _, pair, _ in assessed])
+        state = await app.reader.do(self_checks.find_on_record, [_get_ids(pair) for _, pair, _ in assessed])
         shown = await app.reader.do(names.shown_ids, {side.id for _, pair, _ in assessed for side in (pair.a, pair.b)})
         for story_id, pair, assessment in assessed:
             if assessment is None or assessment.kind is None or assessment.signals.estimated:
                 continue
-            on_record, reason = state.get(_ids(pair)), None
+            on_record, reason = state.get(_get_ids(pair)), None
             if on_record is not OnRecord.FLAGGED:
-                reason = await reason_of(app, story_id, pair, found[story_id], on_record)
+                reason = await find_reason(app, story_id, pair, found[story_id], on_record)
                 misses.append(_miss(story_id, pair, assessment, reason, shown))
             if reason is not Reason.VERDICT:
                 trials.append(Trial(pair.language, story_id, assessment.kind, reason is None))
     return trials, misses, verified
 
 
-def _pairs(story_id: int, sides: Mapping[int, PairedStory], nominated: WideMatches) -> list[Candidate]:
+def _list_pairs(story_id: int, sides: Mapping[int, PairedStory], nominated: WideMatches) -> list[Candidate]:
     own = sides.get(story_id)
     matches = [sides[match] for match in sorted(nominated.ids()) if match in sides and not is_work(match)]
     return [Candidate(*sorted((own, match), key=lambda side: side.id)) for match in matches] if own else []
 
 
-def _ids(pair: Candidate) -> Pair:
+def _get_ids(pair: Candidate) -> Pair:
     return pair.a.id, pair.b.id
 
 
@@ -213,7 +215,7 @@ def _miss(story_id: int, pair: Candidate, assessment: Assessment, reason: Reason
     )
 
 
-async def _whole_in_index(app: App, ids: Sequence[int]) -> list[Recall]:
+async def _count_whole_in_index(app: App, ids: Sequence[int]) -> list[Recall]:
     """How many of some stories have all their entries in the index; none for an index that cannot say."""
     lacks = await count_lacking_entries(app, ids)
     whole = sum(not n for n in lacks)

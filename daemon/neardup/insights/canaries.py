@@ -7,11 +7,11 @@ import asyncio
 from collections.abc import Sequence
 from contextlib import aclosing
 
-from neardup.app import App, checker_of, open_readers
+from neardup.app import App, make_checker, open_readers
 from neardup.core.page import prepare
 from neardup.core.verify.text import Text
 from neardup.insights.evaluate.corpus import COPIES, Corpus, Original, PlantedStory, plant
-from neardup.insights.evaluate.edits import OTHER_SCRIPT, chapter_name, replaced_name
+from neardup.insights.evaluate.edits import OTHER_SCRIPT, name_chapters, name_replaced
 from neardup.ledger import now_ms, self_checks
 from neardup.ledger.self_checks import Measure, Trial
 from neardup.pages.reader_pool import ReaderPool
@@ -23,7 +23,7 @@ from neardup.query.check import Checker, Submission
 from neardup.records import Story
 from neardup.telemetry.log import log
 
-EDITS = (replaced_name(0.05), "50% foreign text appended", chapter_name(3), "joiners inserted", OTHER_SCRIPT)
+EDITS = (name_replaced(0.05), "50% foreign text appended", name_chapters(3), "joiners inserted", OTHER_SCRIPT)
 CANARIES = [copy for copy in COPIES if copy.name in EDITS]
 WORDS = range(200, 5_000)  # of a story that is copied: shorter ones are missed by chance, longer ones cost much
 CHECKS_AT_ONCE = 4
@@ -57,7 +57,7 @@ async def look_up_canaries(app: App) -> list[Trial]:
     trials: list[Trial] = []
     async with aclosing(open_readers(app.config)) as pool:
         texts = Texts(pool.read_to_compare)
-        checker = checker_of(app, texts)
+        checker = make_checker(app, texts)
         for stories in originals_drawn.values():
             originals = await _read(pool, stories)
             if len(originals) > 1:  # an edit takes words from another story

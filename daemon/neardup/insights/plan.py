@@ -212,7 +212,7 @@ INDEX_TIMES = {
 BUILDING = {"documented": 15, "compact": 6, "sqlite": 5}  # microseconds a story, in an index built from the ledger
 
 
-def index_bytes(index: str, stories: Mapping[Language, float]) -> dict[Language, float]:
+def project_bytes(index: str, stories: Mapping[Language, float]) -> dict[Language, float]:
     """The projected bytes of an index, by language."""
     bits = packed_buckets.choose_bits({language: round(n) for language, n in stories.items()}, stories)
     growth = GROWTHS[index]
@@ -224,7 +224,7 @@ def index_bytes(index: str, stories: Mapping[Language, float]) -> dict[Language,
     return {language: growth.bytes(n, bits[language]) for language, n in stories.items()}
 
 
-def index_seconds(index: str, stories: float) -> float:
+def project_seconds(index: str, stories: float) -> float:
     """The seconds that a story takes in an index with so many stories."""
     sizes, times = zip(*INDEX_TIMES[index].items(), strict=True)
     return float(np.interp(math.log(max(stories, 1)), np.log(sizes), times)) / MICRO
@@ -240,7 +240,7 @@ def sweep_bytes(stories: Mapping[Language, float]) -> float:
 
 def project_memory(stories: Mapping[Language, float], layout: str) -> dict[str, float]:
     """The memory that the box needs, in bytes, by part and in total."""
-    redis = sum(index_bytes(layout, stories).values())
+    redis = sum(project_bytes(layout, stories).values())
     parts = {"redis": redis, "rewrite": FORK * redis, "daemon": DAEMON, "sweep": sweep_bytes(stories), "system": SYSTEM}
     return {**parts, "needed": sum(parts.values())}
 
@@ -269,7 +269,7 @@ def run_seconds(cost: StoryCost, index: str, stories: float, held: float) -> flo
 
     The index works while pages are read, on any core.
     """
-    in_index = index_seconds(index, held)
+    in_index = project_seconds(index, held)
     return stories * max(cost.seconds + in_index / (os.cpu_count() or 1), in_index)
 
 
@@ -279,7 +279,7 @@ def plan(sample: Sample | None, counts: Mapping[Language, int], daily: int, memo
     cost = known.cost
     stories = {language: n * known.readable for language, n in counts.items()}
     total = sum(stories.values())
-    sizes = {index: index_bytes(index, stories) for index in INDEXES}
+    sizes = {index: project_bytes(index, stories) for index in INDEXES}
     facts: dict[str, Any] = {
         "sample": {
             "fingerprinted": sample.fingerprinted,
@@ -308,11 +308,11 @@ def plan(sample: Sample | None, counts: Mapping[Language, int], daily: int, memo
         "fresh": {index: total * (cost.seconds + BUILDING[index] / MICRO) for index in INDEXES},
         "daily": {index: run_seconds(cost, index, daily, total) for index in INDEXES},
     }
-    facts["warnings"] = list(_warnings(facts, sample))
+    facts["warnings"] = list(_list_warnings(facts, sample))
     return _round_facts(facts)
 
 
-def _warnings(facts: Mapping[str, Any], sample: Sample | None) -> Iterable[str]:
+def _list_warnings(facts: Mapping[str, Any], sample: Sample | None) -> Iterable[str]:
     for layout, days in facts["days_until_full"].items():
         memory = facts["memory"]
         needed, box = map(format_gigabytes, (memory[layout]["needed"], memory["box"]))
@@ -354,16 +354,16 @@ def _round_facts(facts: Mapping[str, Any]) -> dict[str, Any]:
 def plan_tables(facts: Mapping[str, Any]) -> Iterable[Table | Text]:
     """The tables by language, in total and of the box's memory, an explanation, and the warnings."""
     columns = [*(f"{index}_bytes" for index in INDEXES), "ledger_bytes"]
-    table = _table("MiB of", "stories", "documented", "compact", "SQLite index", "ledger")
+    table = _make_table("MiB of", "stories", "documented", "compact", "SQLite index", "ledger")
     for language, own in facts["languages"].items():
         table.add_row(language, f"{own['stories']:,.0f}", *(f"{own[column] / MEGA:,.1f}" for column in columns))
     yield table
-    yield _totals(facts)
+    yield _make_totals(facts)
     boxes = [facts["memory"][layout] for layout in LAYOUTS]
-    box = _table(f"of {format_gigabytes(facts['memory']['box'])} of memory", *LAYOUTS)
+    box = _make_table(f"of {format_gigabytes(facts['memory']['box'])} of memory", *LAYOUTS)
     for part in boxes[0]:
         box.add_row(part, *(format_gigabytes(memory[part]) for memory in boxes))
-    box.add_row("days until it is full", *map(_days, facts["days_until_full"].values()))
+    box.add_row("days until it is full", *map(_format_days, facts["days_until_full"].values()))
     yield box
     yield Text(
         "The box holds Redis as it grows story by story, a fifth of it copied while the append-only file is rewritten, "
@@ -373,8 +373,8 @@ def plan_tables(facts: Mapping[str, Any]) -> Iterable[Table | Text]:
         yield Text("\n".join(f"! {warning}" for warning in facts["warnings"]))
 
 
-def _totals(facts: Mapping[str, Any]) -> Table:
-    table = _table("in all", "documented", "compact", "SQLite index")
+def _make_totals(facts: Mapping[str, Any]) -> Table:
+    table = _make_table("in all", "documented", "compact", "SQLite index")
     stories = max(sum(own["stories"] for own in facts["languages"].values()), 1)
     table.add_row("index", *map(format_gigabytes, facts["index"].values()))
     table.add_row("  bytes a story", *(f"{size / stories:,.0f}" for size in facts["index"].values()))
@@ -386,21 +386,21 @@ def _totals(facts: Mapping[str, Any]) -> Table:
         "daily": f"{facts['daily_stories']:,} new stories",
     }
     for kind, name in kinds.items():
-        table.add_row(name, *map(_time, facts[kind].values()))
+        table.add_row(name, *map(_format_time, facts[kind].values()))
     return table
 
 
-def _time(seconds: float) -> str:
+def _format_time(seconds: float) -> str:
     if seconds < MINUTE:
         return f"{seconds:,.1f} s"
     return f"{seconds / HOUR:,.1f} h" if seconds >= HOUR else f"{seconds / MINUTE:,.1f} min"
 
 
-def _days(days: float | None) -> str:
+def _format_days(days: float | None) -> str:
     return "over ten years" if days is None else "does not fit" if not days else f"{days:,.0f}"
 
 
-def _table(first: str, *others: str) -> Table:
+def _make_table(first: str, *others: str) -> Table:
     table = Table(box=None, padding=(0, 2, 0, 0), header_style="bold")
     table.add_column(first, vertical="bottom")
     for name in others:

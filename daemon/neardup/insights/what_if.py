@@ -12,7 +12,7 @@ from neardup.records import Kind, Language, Verdict
 Tally = Counter[tuple[Language, Kind]]
 
 
-def what_if(db: sqlite3.Connection, detection: Detection, since: int, until: int) -> dict[str, Any]:
+def compare_thresholds(db: sqlite3.Connection, detection: Detection, since: int, until: int) -> dict[str, Any]:
     """Compare the flags on record with those that `detection` would make of the same pairs.
 
     The pairs are those verified in [since, until), in milliseconds: flags, open or decided by a moderator, and near

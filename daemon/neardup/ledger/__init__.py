@@ -26,7 +26,7 @@ from typing import Any, Concatenate, ParamSpec, TypeVar
 from neardup.errors import Fatal, LedgerReplaced, NeardupError
 from neardup.ledger import files, schema
 from neardup.ledger.files import BUSY_SECONDS
-from neardup.sqlite import FAILURES, HINTS, Failure, ThreadedConnection, code_of, explain_failure
+from neardup.sqlite import FAILURES, HINTS, Failure, ThreadedConnection, explain_failure, get_code
 
 P = ParamSpec("P")
 T = TypeVar("T")
@@ -93,7 +93,7 @@ def read(path: Path) -> sqlite3.Connection:
 
 def _failure_to(do: str, path: Path, error: Failure) -> NeardupError:
     """As `failure`; on a full disk SQLite cannot even make the file by which readers share the log."""
-    if code_of(error) in {sqlite3.SQLITE_IOERR, sqlite3.SQLITE_CANTOPEN} and files.is_full(path.parent):
+    if get_code(error) in {sqlite3.SQLITE_IOERR, sqlite3.SQLITE_CANTOPEN} and files.is_full(path.parent):
         return Fatal(f"cannot {do}: its disk is full; {HINTS[sqlite3.SQLITE_FULL]}")
     return explain_failure(error, f"cannot {do}")
 

@@ -16,7 +16,7 @@ from contextlib import closing
 from pathlib import Path
 
 from neardup.errors import Fatal
-from neardup.sqlite import DAMAGED, FAILURES, code_of, one_line
+from neardup.sqlite import DAMAGED, FAILURES, get_code, join_lines
 
 PRIVATE_MODE = 0o640
 SHARED_MODE = 0o660
@@ -143,9 +143,9 @@ def faults_in(path: Path) -> list[str]:
         with closing(sqlite3.connect(f"{path.absolute().as_uri()}?mode=ro", uri=True, timeout=BUSY_SECONDS)) as db:
             return _faults(db, "integrity_check")
     except FAILURES as error:
-        if code_of(error) not in DAMAGED:
+        if get_code(error) not in DAMAGED:
             raise
-        return [one_line(error)]
+        return [join_lines(error)]
 
 
 def _explain_damage(path: Path, faults: list[str], advice: str) -> Fatal:

@@ -111,7 +111,7 @@ def restore(integers: Quantised) -> Vectors:
     return scale_to_unit(integers.astype(np.float32))
 
 
-def codes_of(vectors: Vectors) -> Codes:
+def compute_codes(vectors: Vectors) -> Codes:
     """The binary codes of vectors (n, dimensions): (n, words of 64 bits); bits beyond the dimensions are 0."""
     bits = np.packbits(vectors > 0, axis=1)
     padded = np.zeros((len(bits), -(-bits.shape[1] // 8) * 8), np.uint8)

@@ -89,7 +89,7 @@ class OnnxModel:
 
     def _embed(self, texts: Sequence[str]) -> Vectors:
         """One text at a time: of several, the shorter ones would be padded, and numbers leave the nearest cache."""
-        encoded = self._tokenizer.encode_batch([self._prepared(_encodable(text)) for text in texts])
+        encoded = self._tokenizer.encode_batch([self._prepared(_make_encodable(text)) for text in texts])
         return check_vectors(
             np.array([self._vector(tokens.ids) for tokens in encoded], np.float32), len(texts), FOLDER_KEY
         )
@@ -115,7 +115,7 @@ def open_folder(folder: Path, prefix: str = "") -> OnnxModel:
             raise Misuse(f"{FOLDER_KEY}: there is no {name} in {folder}")
     try:
         tokenizer = Tokenizer.from_file(str(folder / "tokenizer.json"))
-        session = session_of(str(folder / "model.onnx"))
+        session = open_session(str(folder / "model.onnx"))
         return OnnxModel(folder.name, session, tokenizer, lambda text: prefix + text)
     except Misuse:
         raise
@@ -123,12 +123,12 @@ def open_folder(folder: Path, prefix: str = "") -> OnnxModel:
         raise Misuse(f"{FOLDER_KEY}: cannot load the model in {folder}: {' '.join(str(error).split())}") from error
 
 
-def _encodable(text: str) -> str:
+def _make_encodable(text: str) -> str:
     """The text without what UTF-8 cannot hold."""
     return text.encode(errors="replace").decode()
 
 
-def session_of(model: str | bytes) -> "InferenceSession":
+def open_session(model: str | bytes) -> "InferenceSession":
     """Load a model, a file's path or its bytes.  Raises Misuse if the extra `onnx` is not installed."""
     with needs_extra("onnx", "the model of [meaning]"):
         from onnxruntime import InferenceSession, SessionOptions  # noqa: PLC0415 - an extra
@@ -153,7 +153,7 @@ class HttpModel:
     async def embed(self, texts: Sequence[str]) -> Vectors:
         body = {"model": self.model, "input": [self._prefix + text for text in texts], "encoding_format": "float"}
         answer = await retry_call("embed", lambda: self._post(body))
-        return check_vectors(_answered_vectors(answer, len(texts)), len(texts), "meaning.url")
+        return check_vectors(_read_vectors(answer, len(texts)), len(texts), "meaning.url")
 
     async def _post(self, body: Mapping[str, object]) -> bytes:
         import aiohttp  # noqa: PLC0415 - 0.3 s, for installations with a URL only
@@ -174,7 +174,7 @@ class HttpModel:
         return content
 
 
-def _answered_vectors(answer: bytes, texts: int) -> Vectors:
+def _read_vectors(answer: bytes, texts: int) -> Vectors:
     """The vectors of an answer, in the order of the texts.  Raises Fatal."""
     try:
         data: list[dict[str, Any]] = json.loads(answer)["data"]

@@ -22,7 +22,7 @@ from neardup.meaning import vectors
 from neardup.meaning.codes import Vectors
 from neardup.meaning.embedders import SAME_MODEL, check_vectors
 from neardup.meaning.parts import Parts, make_codes, open_parts
-from neardup.meaning.vectors import Embedded, dimensions
+from neardup.meaning.vectors import Embedded, read_dimensions
 from neardup.pages.reader_pool import ReaderPool
 from neardup.source.parse import parse_id
 from neardup.source.rows import open_parquet, read_parquet
@@ -85,7 +85,7 @@ async def import_vectors(
     """
     summary, checked = ImportSummary(), 0
     async with open_parts(config) as parts, aclosing(open_readers(config)) as readers:
-        size = await parts.vectors.do(dimensions)
+        size = await parts.vectors.do(read_dimensions)
         async for batch in read_batches(path, size):
             known = await parts.ledger.do(versions.texts, [story.story_id for story in batch])
             found = [(story, known[story.story_id]) for story in batch if story.story_id in known]

@@ -49,7 +49,7 @@ def align_with_others(story: Vectors, others: Vectors) -> Vectors:
     short stories counts for less.
     """
     cosines = np.einsum("nd,smd->snm", story, others)
-    aligned = (_best_maps(cosines)[0] + _best_maps(cosines.transpose(0, 2, 1))[0]) / 2
+    aligned = (_find_best_maps(cosines)[0] + _find_best_maps(cosines.transpose(0, 2, 1))[0]) / 2
     weight = WEIGHTS[min(cosines.shape[1:])]
     return np.asarray(weight * (2 * aligned - cosines.mean(axis=(1, 2))), np.float32)
 
@@ -57,21 +57,21 @@ def align_with_others(story: Vectors, others: Vectors) -> Vectors:
 def pair_chunks(story: Vectors, other: Vectors) -> list[ChunkPair]:
     """The chunks of two stories, (n, dimensions) and (m, dimensions), that an alignment either way puts together."""
     cosines = (story @ other.T)[None]
-    there = enumerate(_best_maps(cosines)[1][0].tolist())
-    back = ((a, b) for b, a in enumerate(_best_maps(cosines.transpose(0, 2, 1))[1][0].tolist()))
+    there = enumerate(_find_best_maps(cosines)[1][0].tolist())
+    back = ((a, b) for b, a in enumerate(_find_best_maps(cosines.transpose(0, 2, 1))[1][0].tolist()))
     return [ChunkPair(a, b, round(float(cosines[0, a, b]), 3)) for a, b in sorted({*there, *back})]
 
 
-def _best_maps(cosines: Vectors) -> tuple[Vectors, Maps]:
+def _find_best_maps(cosines: Vectors) -> tuple[Vectors, Maps]:
     """Of cosines (stories, n, m), the mean of the best monotone map for each story, and that map: (stories, n)."""
     rows, columns = cosines.shape[1:]
-    maps = _monotone_maps(rows, columns)
+    maps = _list_monotone_maps(rows, columns)
     means = cosines[:, np.arange(rows), maps].mean(axis=2)
     return means.max(axis=1), maps[means.argmax(axis=1)]
 
 
 @cache
-def _monotone_maps(rows: int, columns: int) -> Maps:
+def _list_monotone_maps(rows: int, columns: int) -> Maps:
     """Every monotone map of rows to columns, (maps, rows): at most 10, as a story has up to three chunks."""
     return np.array(list(combinations_with_replacement(range(columns), rows)), np.int64)
 
@@ -85,7 +85,7 @@ class ExtremeValues(NamedTuple):
 
     def exceeded_by(self, share: float) -> float:
         """The value that this share of the distribution exceeds."""
-        return self.location + self.scale * float(_standard(np.array(1 - share), self.shape))
+        return self.location + self.scale * float(_compute_standard(np.array(1 - share), self.shape))
 
 
 UNFITTED: Mapping[Kind, ExtremeValues] = {  # of public news, stories, scripture and manuals in ten languages
@@ -111,14 +111,14 @@ def compute_margin(similarity: float, background: float, other: float) -> float:
     return similarity - max(background, other)
 
 
-def kind_between(language: Language, other: Language) -> Kind:
+def choose_kind(language: Language, other: Language) -> Kind:
     """The kind of a pair of stories, by the languages that they are filed under."""
     return RETOLD if language == other else TRANSLATED
 
 
 def fit_distribution(widest: Sequence[float], shape: float) -> ExtremeValues:
     """The distribution of the widest margins of stories, LEAST_STORIES or more, by least squares of its quantiles."""
-    scale, location = np.polyfit(_standard(FITTED, shape), np.quantile(np.asarray(widest), FITTED), 1)
+    scale, location = np.polyfit(_compute_standard(FITTED, shape), np.quantile(np.asarray(widest), FITTED), 1)
     return ExtremeValues(float(location), max(float(scale), 1e-6), shape)
 
 
@@ -130,7 +130,7 @@ def find_thresholds(distributions: Mapping[Kind, ExtremeValues], false_alarms: f
     return {kind: of_kind.exceeded_by(false_alarms / len(distributions)) for kind, of_kind in distributions.items()}
 
 
-def _standard(quantiles: npt.NDArray[np.float64], shape: float) -> npt.NDArray[np.float64]:
+def _compute_standard(quantiles: npt.NDArray[np.float64], shape: float) -> npt.NDArray[np.float64]:
     """The values of the distribution with location 0 and scale 1 at its quantiles, of any shape of arrays."""
     exponent = -np.log(quantiles)
     return np.asarray(np.expm1(-shape * np.log(exponent)) / shape if shape else -np.log(exponent))

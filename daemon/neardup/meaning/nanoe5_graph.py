@@ -42,13 +42,13 @@ class _Graph:
         return name
 
 
-def model_of(weights: Weights) -> bytes:
+def make_model(weights: Weights) -> bytes:
     """The model as a file of ONNX: `input_ids` and `attention_mask` (texts, tokens) to (texts, tokens, hidden)."""
     graph = _Graph()
     mask = graph.node("Cast", "attention_mask", to=TensorProto.INT32)
     hidden = _embed_tokens(graph, weights)
     for layer in range(weights.layers):
-        hidden = _layer(graph, weights, f"l{layer}.", hidden, mask)
+        hidden = _add_layer(graph, weights, f"l{layer}.", hidden, mask)
     texts = ["texts", "tokens"]
     for name in ("input_ids", "attention_mask"):
         graph.model.graph.input.append(helper.make_tensor_value_info(name, TensorProto.INT64, texts))
@@ -68,15 +68,15 @@ def _embed_tokens(graph: _Graph, weights: Weights) -> str:
     return _normalise(graph, weights, "emb.ln", graph.node("Add", found, places))
 
 
-def _layer(graph: _Graph, weights: Weights, layer: str, hidden: str, mask: str) -> str:
-    projections = [_linear(graph, weights, layer + name, hidden) for name in "qkv"]
+def _add_layer(graph: _Graph, weights: Weights, layer: str, hidden: str, mask: str) -> str:
+    projections = [_add_linear(graph, weights, layer + name, hidden) for name in "qkv"]
     attended = graph.node("MultiHeadAttention", *projections, "", mask, domain="com.microsoft", num_heads=weights.heads)
-    hidden = _add_normalised(graph, weights, layer + "aln", hidden, _linear(graph, weights, layer + "ao", attended))
-    active = graph.node("Gelu", _linear(graph, weights, layer + "fi", hidden), domain="com.microsoft")
-    return _add_normalised(graph, weights, layer + "oln", hidden, _linear(graph, weights, layer + "fo", active))
+    hidden = _add_normalised(graph, weights, layer + "aln", hidden, _add_linear(graph, weights, layer + "ao", attended))
+    active = graph.node("Gelu", _add_linear(graph, weights, layer + "fi", hidden), domain="com.microsoft")
+    return _add_normalised(graph, weights, layer + "oln", hidden, _add_linear(graph, weights, layer + "fo", active))
 
 
-def _linear(graph: _Graph, weights: Weights, name: str, value: str) -> str:
+def _add_linear(graph: _Graph, weights: Weights, name: str, value: str) -> str:
     bias = weights.vector(f"{name}.b")
     stored, scales = weights.blocks(f"{name}.w")
     packed = stored.reshape(len(bias), -1, BLOCK // 2)

@@ -23,7 +23,7 @@ from neardup.ledger import transaction
 from neardup.meaning import margins
 from neardup.meaning.codes import Codes, Nearest, Places, Vectors, restore, scale_to_unit
 from neardup.meaning.margins import NEIGHBOURS, UNFITTED, ExtremeValues, measure_background
-from neardup.meaning.vectors import BUSY_SECONDS, OF_IDS, STORED, check_chunks, dimensions, read_centring
+from neardup.meaning.vectors import BUSY_SECONDS, OF_IDS, STORED, check_chunks, read_centring, read_dimensions
 from neardup.records import Kind, Language
 
 NOMINATED = 8  # candidates of a story in each language
@@ -54,7 +54,7 @@ def nominate(db: sqlite3.Connection, ids: Sequence[int]) -> dict[int, list[int]]
     """The stories of the nearest codes to that of each of these stories: NOMINATED in each language."""
     rows = db.execute(f"SELECT story_id, code FROM codes WHERE {OF_IDS}", (json.dumps(list(ids)),)).fetchall()
     story_ids, codes = zip(*rows, strict=True)
-    found = find_nearest(db, _codes_array(codes))
+    found = find_nearest(db, _unpack_codes(codes))
     return {
         story_id: [other for other in some if other != story_id]
         for story_id, some in zip(story_ids, found, strict=True)
@@ -99,10 +99,10 @@ def _read_codes(db: sqlite3.Connection) -> Iterator[tuple[npt.NDArray[np.str_], 
     cursor = db.execute("SELECT language, story_id, code FROM codes WHERE code IS NOT NULL ORDER BY story_id")
     while rows := cursor.fetchmany(CODES_AT_ONCE):
         languages, ids, codes = zip(*rows, strict=True)
-        yield np.array(languages), np.array(ids, np.int64), _codes_array(codes)
+        yield np.array(languages), np.array(ids, np.int64), _unpack_codes(codes)
 
 
-def _codes_array(codes: Sequence[bytes]) -> Codes:
+def _unpack_codes(codes: Sequence[bytes]) -> Codes:
     """Stored codes as an array: (n, words)."""
     return np.frombuffer(b"".join(codes), np.uint64).reshape(len(codes), -1)
 
@@ -124,7 +124,7 @@ class Compared(NamedTuple):
 
 def read_centred(db: sqlite3.Connection, ids: Iterable[int]) -> dict[int, CentredStory]:
     """These stories with their vectors, by id."""
-    size, by = dimensions(db), read_centring(db)
+    size, by = read_dimensions(db), read_centring(db)
     rows = db.execute(
         f"SELECT language, {STORED} FROM vectors JOIN codes USING (story_id) WHERE {OF_IDS}",
         (json.dumps(list(ids)),),
@@ -176,18 +176,18 @@ def _read_ahead(path: str, ids: Collection[int]) -> None:
 
 def compare(story: CentredStory, others: Mapping[int, CentredStory]) -> Compared:
     """A story beside others, which are the more alike first."""
-    similarities = _similarities(story.chunks, others)
+    similarities = _compute_similarities(story.chunks, others)
     by_language = defaultdict[Language, dict[int, float]](dict)
     for other in sorted(similarities, key=similarities.__getitem__, reverse=True):
         by_language[others[other].language][other] = similarities[other]
     backgrounds = {
-        language: measure_background([some[other] for other in _nearest_texts(list(some), others)])
+        language: measure_background([some[other] for other in _choose_nearest(list(some), others)])
         for language, some in by_language.items()
     }
     return Compared(story.language, dict(by_language), backgrounds)
 
 
-def _similarities(story: Vectors, others: Mapping[int, CentredStory]) -> dict[int, float]:
+def _compute_similarities(story: Vectors, others: Mapping[int, CentredStory]) -> dict[int, float]:
     by_length = defaultdict[int, list[int]](list)
     for other, held in others.items():
         by_length[len(held.chunks)].append(other)
@@ -198,13 +198,13 @@ def _similarities(story: Vectors, others: Mapping[int, CentredStory]) -> dict[in
     return found
 
 
-def _nearest_texts(some: Sequence[int], others: Mapping[int, CentredStory]) -> list[int]:
+def _choose_nearest(some: Sequence[int], others: Mapping[int, CentredStory]) -> list[int]:
     """The stories that the background is made of: the first few without copies, or all if there are fewer."""
-    first = _without_copies(some[: 1 + NEIGHBOURS], others)
-    return first if len(first) > NEIGHBOURS else _without_copies(some, others)
+    first = _drop_copies(some[: 1 + NEIGHBOURS], others)
+    return first if len(first) > NEIGHBOURS else _drop_copies(some, others)
 
 
-def _without_copies(some: Sequence[int], others: Mapping[int, CentredStory]) -> list[int]:
+def _drop_copies(some: Sequence[int], others: Mapping[int, CentredStory]) -> list[int]:
     """Of several stories with the same text, as reposts have, the first: they are one neighbour."""
     chunks = [others[other].chunks for other in some]
     firsts = np.cumsum([0, *map(len, chunks[:-1])])

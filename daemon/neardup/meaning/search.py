@@ -91,7 +91,7 @@ def _measure_margins(
     for story, (language, similarities, backgrounds) in compared.items():
         widest = dict[Kind, float]()
         for other_language, some in similarities.items():
-            kind, own = margins.kind_between(language, other_language), backgrounds[other_language]
+            kind, own = margins.choose_kind(language, other_language), backgrounds[other_language]
             for other, similarity in some.items():
                 pair = min(story, other), max(story, other)
                 if pair[1] < 0 or pair in flagged:  # works of the reference are not compared with each other
@@ -133,7 +133,7 @@ async def _make_flags(parts: Parts, margin_of: Margins) -> list[MeaningFlag]:
     flags = list[MeaningFlag]()
     for (a, b), margin in margin_of.items():
         (language, text_hash), (other_language, other_hash) = held[a], held[b]
-        kind = margins.kind_between(language, other_language)
+        kind = margins.choose_kind(language, other_language)
         aligned = pair_chunks(chunks[a].chunks, chunks[b].chunks)
         flags.append(MeaningFlag(a, b, kind, round(margin, 4), aligned, text_hash, other_hash))
     return flags

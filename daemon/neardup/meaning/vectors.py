@@ -27,7 +27,7 @@ from neardup.meaning.codes import (
     Centring,
     Sums,
     Vectors,
-    codes_of,
+    compute_codes,
     find_widest_directions,
     fit_centring,
     quantise,
@@ -37,7 +37,7 @@ from neardup.meaning.codes import (
 from neardup.meaning.embedders import is_same_model
 from neardup.records import Language
 from neardup.sqlite import DAMAGED as DAMAGED_CODES
-from neardup.sqlite import FAILURES, ThreadedConnection, code_of, explain_failure
+from neardup.sqlite import FAILURES, ThreadedConnection, explain_failure, get_code
 
 TABLES = """
 CREATE TABLE model (name TEXT NOT NULL, scheme TEXT NOT NULL, probe BLOB NOT NULL, ledger_id TEXT NOT NULL,
@@ -104,7 +104,7 @@ def _errors_translated(path: Path) -> Iterator[None]:
     try:
         yield
     except FAILURES as error:
-        if code_of(error) in DAMAGED_CODES:
+        if get_code(error) in DAMAGED_CODES:
             raise Fatal(f"the vectors {path} are damaged: {BEGIN_AGAIN}") from error
         raise explain_failure(error, f"cannot open the vectors {path}") from error
     except OSError as error:
@@ -131,7 +131,7 @@ def claim(db: sqlite3.Connection, model: str, probe: Vectors, ledger_id: str, la
         raise Misuse(f"{model} gives other vectors than those on record: it is another model now; {BEGIN_AGAIN}")
 
 
-def dimensions(db: sqlite3.Connection) -> int:
+def read_dimensions(db: sqlite3.Connection) -> int:
     """The dimensions of the vectors; 0 before the first."""
     row = db.execute("SELECT length(probe) FROM model").fetchone()
     return row[0] // 4 if row else 0
@@ -270,8 +270,8 @@ def fit_means(db: sqlite3.Connection) -> list[Language]:
     ).fetchall()
     for (language,) in grown:
         with transaction(db):
-            stories, total = 0, np.zeros(dimensions(db), np.float64)
-            for chunks in _chunks_of(db, language):
+            stories, total = 0, np.zeros(read_dimensions(db), np.float64)
+            for chunks in _read_chunks(db, language):
                 stories += 1
                 total += scale_to_unit(chunks.mean(axis=0, keepdims=True))[0]
             mean = language, stories, total.astype("<f4").tobytes()
@@ -289,12 +289,12 @@ def fit_directions(db: sqlite3.Connection) -> bool:
     (enough,) = db.execute(f"SELECT {ENOUGH_GROWN} FROM (SELECT max(stories) AS stories FROM directions)").fetchone()
     if stories <= enough:
         return False
-    size = dimensions(db)
+    size = read_dimensions(db)
     by_means = fit_centring(_read_sums(db), np.zeros((0, size), np.float32))
     sample = [
-        story_vector(chunks, language, by_means)
+        compute_story_vector(chunks, language, by_means)
         for (language,) in db.execute("SELECT DISTINCT language FROM codes").fetchall()
-        for chunks in _chunks_of(db, language, SAMPLED)
+        for chunks in _read_chunks(db, language, SAMPLED)
     ]
     found = find_widest_directions(np.stack(sample))
     with transaction(db):
@@ -304,8 +304,8 @@ def fit_directions(db: sqlite3.Connection) -> bool:
     return True
 
 
-def _chunks_of(db: sqlite3.Connection, language: Language, limit: int = -1) -> Iterator[Vectors]:
-    size = dimensions(db)
+def _read_chunks(db: sqlite3.Connection, language: Language, limit: int = -1) -> Iterator[Vectors]:
+    size = read_dimensions(db)
     rows = db.execute(
         f"SELECT {STORED} FROM codes JOIN vectors USING (story_id) WHERE language = ? LIMIT ?", (language, limit)
     )
@@ -316,7 +316,7 @@ def _chunks_of(db: sqlite3.Connection, language: Language, limit: int = -1) -> I
 def read_centring(db: sqlite3.Connection) -> Centring:
     """The centring by the means and directions on record."""
     row = db.execute("SELECT vectors FROM directions").fetchone()
-    return fit_centring(_read_sums(db), np.frombuffer(row[0] if row else b"", "<f4").reshape(-1, dimensions(db)))
+    return fit_centring(_read_sums(db), np.frombuffer(row[0] if row else b"", "<f4").reshape(-1, read_dimensions(db)))
 
 
 def _read_sums(db: sqlite3.Connection) -> dict[Language, Sums]:
@@ -326,7 +326,7 @@ def _read_sums(db: sqlite3.Connection) -> dict[Language, Sums]:
 
 def make_codes(db: sqlite3.Connection) -> int:
     """Make the next codes that are missing, of centred vectors; returns how many were made, 0 at the end."""
-    size, centred_by = dimensions(db), read_centring(db)
+    size, centred_by = read_dimensions(db), read_centring(db)
     rows = db.execute(
         f"SELECT language, {STORED} FROM codes JOIN vectors USING (story_id) WHERE code IS NULL LIMIT ?",
         (ROWS_AT_ONCE,),
@@ -334,9 +334,9 @@ def make_codes(db: sqlite3.Connection) -> int:
     made = []
     for language, story_id, *stored in rows:
         vectors = restore(np.frombuffer(check_chunks(story_id, *stored), np.int8).reshape(-1, size))
-        made.append((story_vector(vectors, language, centred_by), story_id))
+        made.append((compute_story_vector(vectors, language, centred_by), story_id))
     if made:
-        codes = codes_of(np.stack([vector for vector, _ in made]))
+        codes = compute_codes(np.stack([vector for vector, _ in made]))
         with transaction(db):
             db.executemany(
                 "UPDATE codes SET code = ? WHERE story_id = ?",
@@ -345,7 +345,7 @@ def make_codes(db: sqlite3.Connection) -> int:
     return len(made)
 
 
-def story_vector(chunks: Vectors, language: Language, centring: Centring) -> Vectors:
+def compute_story_vector(chunks: Vectors, language: Language, centring: Centring) -> Vectors:
     """The vector of a whole story, (dimensions,): the mean of its centred chunks."""
     vector: Vectors = scale_to_unit(centring.apply(chunks, language).mean(axis=0, keepdims=True))[0]
     return vector

@@ -38,7 +38,7 @@ from neardup.moderation.wording import (
     list_warnings,
 )
 from neardup.query.compare import describe_stories
-from neardup.query.evidence import LoadedStory, UnreadableStory, find_evidence, language_of
+from neardup.query.evidence import LoadedStory, UnreadableStory, find_evidence, find_language
 from neardup.records import STATUSES, Kind, Language, Marks, ShownId, is_work, percent, shown_id
 
 COMPARED_SOURCES = 8  # whose texts are read; the others are listed
@@ -176,7 +176,7 @@ def _compose(record: CaseRecord, config: Config, texts: Mapping[int, LoadedStory
         source = texts.get(about.story_id)
         problem = None
         if isinstance(story, LoadedStory) and isinstance(source, LoadedStory):
-            language = language_of(source, story) or found.language
+            language = find_language(source, story) or found.language
             facts = find_evidence(source, story, config.detection.of(language), record.common[language])
             aligned = align_stories(facts, source, story)
             longest = sorted(aligned.pairs, key=lambda pair: -pair.words)[:PASSAGES_OF_A_SOURCE]

@@ -47,7 +47,7 @@ class PassageStatus:
 def read_passage_status(db: sqlite3.Connection, ledger: Path) -> PassageStatus:
     """The state of the passage index beside a ledger.  Raises Fatal for that of another ledger."""
     folder, recorded = files.passages_folder(ledger), runs.get(db, "fingerprint_version")
-    segments = _segments(folder, runs.get(db, "ledger_id") or "", recorded.split()[0]) if recorded else []
+    segments = _list_segments(folder, runs.get(db, "ledger_id") or "", recorded.split()[0]) if recorded else []
     return PassageStatus(
         stories=sum(file.segment.header.stories for file in segments if file.segment),
         segments=len(segments),
@@ -62,7 +62,7 @@ def read_passage_status(db: sqlite3.Connection, ledger: Path) -> PassageStatus:
     )
 
 
-def _segments(folder: Path, ledger_id: str, algorithm: str) -> list[SegmentFile]:
+def _list_segments(folder: Path, ledger_id: str, algorithm: str) -> list[SegmentFile]:
     """The segments in a folder, as `PassageIndex` opens them; listed again if another process merges some meanwhile."""
     while True:
         with suppress(FileNotFoundError):
@@ -98,7 +98,7 @@ def find_reference_fault(db: sqlite3.Connection, reference: Reference | None) ->
     if sync["status"] != "done":
         why = f" ({sync['error']})" if sync["error"] else ""
         return f"the last sync is on record as {sync['status']}{why}: {SYNC}"
-    if reference.kind == "manifest" and _changed_at(reference) > sync["started_at"]:
+    if reference.kind == "manifest" and _read_changed_at(reference) > sync["started_at"]:
         return f"{reference.manifest} has changed since the last sync: {SYNC}"
     if lacking := sum(catalogue.without_fingerprint for catalogue in works.list_catalogues(db)):
         return f"{lacking:,} works have no fingerprint: {SYNC}, which says why"
@@ -116,7 +116,7 @@ def explain_missing_section(count: int) -> str | None:
     )
 
 
-def _changed_at(reference: Reference) -> int:
+def _read_changed_at(reference: Reference) -> int:
     """When the list of works was last written, in milliseconds since 1970."""
     assert reference.manifest is not None
     return reference.manifest.stat().st_mtime_ns // 1_000_000

@@ -92,19 +92,19 @@ class CheckResult:
 async def examine(config: Config) -> AsyncIterator[CheckResult]:
     """Check the configuration, what is stored, the listings with their object stores, clock and fingerprints."""
     checks = {
-        "ledger": _ledger,
-        "index": _index,
-        "passages": _passages,
-        "titles": _titles,
-        "submitted pages": _submitted_pages,
-        "proofs": _proofs,
-        "source": _source,
+        "ledger": _check_ledger,
+        "index": _check_index,
+        "passages": _check_passages,
+        "titles": _check_titles,
+        "submitted pages": _check_submitted_pages,
+        "proofs": _check_proofs,
+        "source": _check_source,
         "object store": _store,
-        "reference": _reference,
-        "meaning": _meaning,
-        "clock": _clock,
-        "native core": _native_core,
-        "fingerprints": _fingerprints,
+        "reference": _check_reference,
+        "meaning": _check_meaning,
+        "clock": _check_clock,
+        "native core": _check_native_core,
+        "fingerprints": _check_fingerprints,
     }
     yield CheckResult("config", Level.OK, "every key is known")
     for part, check in checks.items():
@@ -118,7 +118,7 @@ async def examine(config: Config) -> AsyncIterator[CheckResult]:
             yield CheckResult(part, Level.FAIL, str(error) or type(error).__name__)
 
 
-async def _ledger(config: Config) -> str:
+async def _check_ledger(config: Config) -> str:
     if config.ledger.path.exists() and not files.is_read_only(config.ledger.path):
         files.refuse_any_damage(config.ledger.path)
     db = connect(config.ledger.path)
@@ -134,7 +134,7 @@ async def _ledger(config: Config) -> str:
         db.close()
 
 
-async def _proofs(config: Config) -> str:
+async def _check_proofs(config: Config) -> str:
     """Whether the log of what was seen first is what the runs recorded of it."""
     heads = first_seen.read_heads(config.ledger.path)
     with closing(connect(config.ledger.path)) as db:
@@ -150,16 +150,16 @@ async def _proofs(config: Config) -> str:
     return f"{entries:,} texts, with the roots that the runs recorded"
 
 
-async def _index(config: Config) -> str:
+async def _check_index(config: Config) -> str:
     connect(config.ledger.path).close()  # refuses a damaged file, which may hold the SQLite index
     index = await open_index(config)
     try:
-        await _check_index(config, index)
+        await _refuse_mismatch(config, index)
         await _round_trip(index)
         if isinstance(index, ServerHealth) and (problem := await index.problem()):
             raise Fatal(problem)
         with closing(Ledger(config.ledger.path)) as ledger:
-            difference = await _index_difference(index, ledger)
+            difference = await _find_index_difference(index, ledger)
         count = f"{sum((await index.story_counts()).values())} stories; " if isinstance(index, BucketStatistics) else ""
     except IndexDamaged as error:
         raise NeedsRepair(f"{error}; {INDEX_REPAIR}") from error
@@ -170,7 +170,7 @@ async def _index(config: Config) -> str:
     return f"{count}a probe was written and found"
 
 
-async def _check_index(config: Config, index: Index) -> None:
+async def _refuse_mismatch(config: Config, index: Index) -> None:
     db = connect(config.ledger.path)
     try:
         current, held = fingerprint_version.version(config.registry), stories_by_language(db)
@@ -208,14 +208,14 @@ async def _look_up_probe(index: Index) -> tuple[LookupResult, LookupResult]:
     return by_simhash, by_both
 
 
-async def _passages(config: Config) -> str:
+async def _check_passages(config: Config) -> str:
     with closing(Ledger(config.ledger.path)) as ledger, closing(await open_passages(ledger)) as passages:
         if (difference := await contents.find_passage_fault(passages, ledger)) is not None:
             raise NeedsRepair(difference)
         return await contents.summarise_passages(passages)
 
 
-async def _titles(config: Config) -> str:
+async def _check_titles(config: Config) -> str:
     path = files.titles_file(config.ledger.path)
     if not path.exists():
         return "no index of titles: `neardup review` makes it"
@@ -224,14 +224,14 @@ async def _titles(config: Config) -> str:
     return f"{path}, {'complete' if is_complete else 'behind: `neardup review` reads the new titles while it is open'}"
 
 
-async def _submitted_pages(config: Config) -> str:
+async def _check_submitted_pages(config: Config) -> str:
     with closing(connect(config.ledger.path)) as db:
         if (difference := contents.find_submission_fault(db, config.ledger.path)) is not None:
             raise NeedsRepair(difference)
         return contents.summarise_submissions(db, config.ledger.path)
 
 
-async def _meaning(config: Config) -> str:
+async def _check_meaning(config: Config) -> str:
     if config.meaning is None:
         return "off: no [meaning]"
     async with open_parts(config) as parts:
@@ -241,7 +241,7 @@ async def _meaning(config: Config) -> str:
     return f"{parts.embedder.model}, {size} dimensions; {held:,} stories have vectors, {waiting:,} wait"
 
 
-async def _clock(config: Config) -> str:
+async def _check_clock(config: Config) -> str:
     db = connect(config.ledger.path)
     try:
         for run in runs.latest(db, 1):
@@ -253,13 +253,13 @@ async def _clock(config: Config) -> str:
         db.close()
 
 
-async def _native_core(_: Config) -> str:
+async def _check_native_core(_: Config) -> str:
     if WHY_UNREAD is not None:
         raise NeedsRepair(f"{WHY_UNREAD}; the reference in Python runs, which is slower")
     return "built for this machine"
 
 
-async def _fingerprints(config: Config) -> str:
+async def _check_fingerprints(config: Config) -> str:
     if changed := fingerprint_version.changed_since_pinned():
         raise Fatal(
             f"the fingerprints of {', '.join(changed)} differ from those of this release (numpy {np.__version__}, "
@@ -271,12 +271,12 @@ async def _fingerprints(config: Config) -> str:
 # The listings of stories and of works, and the pages that they name
 
 
-async def _source(config: Config) -> str:
+async def _check_source(config: Config) -> str:
     """Read the first row of [source], or the columns of its query; what they are."""
     source = open_source(config)
     if config.source.kind == "athena":
-        return await _columns(source, OF_STORIES.required, "backfill_sql")
-    story = await _first_listed(source)
+        return await _check_columns(source, OF_STORIES.required, "backfill_sql")
+    story = await _find_first_listed(source)
     listed = config.content.url if config.source.kind == "folder" else config.source.manifest
     return f"{listed}, with stories such as {story.shown}" if story else "lists no story"
 
@@ -284,7 +284,7 @@ async def _source(config: Config) -> str:
 async def _store(config: Config) -> str:
     """Read the page of one story; what it is."""
     is_listed = config.source.kind in {"manifest", "folder"}
-    known = await _first_listed(open_source(config)) if is_listed else _on_record(config)
+    known = await _find_first_listed(open_source(config)) if is_listed else _find_on_record(config)
     try:
         return await _read_page(config, known or Story(0, LANGUAGES[0]))
     except Gone:
@@ -293,7 +293,7 @@ async def _store(config: Config) -> str:
         return "the store answers; no story is known yet, so no page was read"
 
 
-async def _reference(config: Config) -> str:
+async def _check_reference(config: Config) -> str:
     """Read the first row of [reference] and the page of one work, and compare the works on record with the last sync.
 
     Raises NeedsRepair if works are on record that are not as the listing says, or that no [reference] lists.
@@ -302,10 +302,10 @@ async def _reference(config: Config) -> str:
     if reference is not None:
         listing = open_reference(config)
         if reference.kind == "athena":
-            found = await _columns(listing, OF_WORKS.required, "reference.sql")
-            known = _on_record(config, of_reference=True)
+            found = await _check_columns(listing, OF_WORKS.required, "reference.sql")
+            known = _find_on_record(config, of_reference=True)
         else:
-            found, known = str(reference.manifest), await _first_listed(listing)
+            found, known = str(reference.manifest), await _find_first_listed(listing)
     if known is not None:
         found += f", {await _read_page(config, known)}"
     with closing(connect(config.ledger.path)) as db:
@@ -314,7 +314,7 @@ async def _reference(config: Config) -> str:
         return f"{found}, {works.count(db):,} works on record"
 
 
-async def _columns(source: Source, required: tuple[str, ...], query: str) -> str:
+async def _check_columns(source: Source, required: tuple[str, ...], query: str) -> str:
     columns = await cast("Athena", source).columns()
     missing = [column for column in required if column not in columns]
     if missing:
@@ -339,7 +339,7 @@ async def _read_page(config: Config, story: Story) -> str:
             raise AssertionError("without an ETag a page is always read")
 
 
-async def _first_listed(source: Source) -> Story | None:
+async def _find_first_listed(source: Source) -> Story | None:
     async with aclosing(list_rows(source)) as listing:  # type: ignore[type-var]
         async for story in listing:
             if isinstance(story, Story):
@@ -347,7 +347,7 @@ async def _first_listed(source: Source) -> Story | None:
     return None
 
 
-def _on_record(config: Config, *, of_reference: bool = False) -> Story | None:
+def _find_on_record(config: Config, *, of_reference: bool = False) -> Story | None:
     """A story of the platform that is on record, or a work."""
     with closing(connect(config.ledger.path)) as db:
         for row in stories.describe(db, stories.example_ids(db, of_reference=of_reference)).values():
@@ -358,7 +358,7 @@ def _on_record(config: Config, *, of_reference: bool = False) -> Story | None:
 # What an index holds, beside what the ledger expects; also while a run writes
 
 
-async def _index_difference(index: Index, ledger: Ledger) -> str | None:
+async def _find_index_difference(index: Index, ledger: Ledger) -> str | None:
     """What the index lacks or has too much, and what to do, in one line; None if it holds what it should.
 
     Raises Transient, and IndexDamaged for an index that only a rebuild repairs.
@@ -367,15 +367,15 @@ async def _index_difference(index: Index, ledger: Ledger) -> str | None:
     applied, last = (await index.position()).applied, await ledger.do(outbox.last_seq)
     if not held:
         return None
-    if (behind := _behind(applied, last, lock.holder(ledger.path) is not None)) is not None:
+    if (behind := _describe_lag(applied, last, lock.holder(ledger.path) is not None)) is not None:
         return behind
     assert applied is not None
     if (lacks := await _lacks(index, ledger, applied)) is not None:
         return lacks
-    return await _miscounts(index, ledger, applied)
+    return await _find_miscounts(index, ledger, applied)
 
 
-def _behind(applied: int | None, last: int, running: bool) -> str | None:
+def _describe_lag(applied: int | None, last: int, running: bool) -> str | None:
     if applied is None:
         why = "a command is filling it" if running else f"it has lost data, or was never filled; {INDEX_REPAIR}"
         return f"not in step with the ledger: {why}"
@@ -399,7 +399,7 @@ async def _lacks(index: Index, ledger: Ledger, applied: int) -> str | None:
     return f"lacks {sum(lost):,} entries of {len(lost):,} of {len(sample):,} sampled stories; {INDEX_REPAIR}"
 
 
-async def _miscounts(index: Index, ledger: Ledger, applied: int) -> str | None:
+async def _find_miscounts(index: Index, ledger: Ledger, applied: int) -> str | None:
     """The languages whose stories the index miscounts; a run that writes meanwhile hides a difference."""
     if not isinstance(index, BucketStatistics):
         return None

@@ -68,7 +68,7 @@ def _write(path: Path, db: sqlite3.Connection, ranges: Iterator[HashesByStory], 
 
     columns, rows = make_schema(), 0
     with ParquetWriter(path, columns, compression="zstd") as out:
-        for group in chain.from_iterable(_groups(db, numbers) for numbers in ranges):
+        for group in chain.from_iterable(_read_groups(db, numbers) for numbers in ranges):
             group["version"] = [version_of[str(language)] for language in group["language"]]
             group["etag"] = [unpack_etag(etag) for etag in group["etag"]]  # type: ignore[arg-type]
             arrays = [
@@ -80,7 +80,7 @@ def _write(path: Path, db: sqlite3.Connection, ranges: Iterator[HashesByStory], 
     return rows
 
 
-def _groups(db: sqlite3.Connection, hashes: HashesByStory) -> Iterator[Columns]:
+def _read_groups(db: sqlite3.Connection, hashes: HashesByStory) -> Iterator[Columns]:
     """The stories of a range of numbers, as columns, ROWS_PER_GROUP at a time."""
     last = hashes.first - 1
     while True:

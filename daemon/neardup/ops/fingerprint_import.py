@@ -101,7 +101,7 @@ class ImportSummary(Summary):
                 self.parts[within] = self.parts.get(within, Seconds()) - seconds
 
 
-def flag_of(row: FlagRow, version: str, now: int) -> ImportedFlag | None:
+def read_flag(row: FlagRow, version: str, now: int) -> ImportedFlag | None:
     """The flag of a row of an export of pairs; None for one that was withdrawn.
 
     `version` and `now` (milliseconds) are for rows that do not say by which fingerprints and when they were flagged.
@@ -109,15 +109,15 @@ def flag_of(row: FlagRow, version: str, now: int) -> ImportedFlag | None:
     """
     try:
         status = row.get("status") or OPEN
-        return None if status == WITHDRAWN else _flag(row, status, version, now)
+        return None if status == WITHDRAWN else _make_flag(row, status, version, now)
     except (KeyError, TypeError, ValueError) as error:
         raise Misuse(f"a row of flags is not what an export writes: {type(error).__name__} {error}") from None
 
 
-def _flag(row: FlagRow, status: str, version: str, now: int) -> ImportedFlag:
-    story_id, matched_id = _ids_of(row)
+def _make_flag(row: FlagRow, status: str, version: str, now: int) -> ImportedFlag:
+    story_id, matched_id = _read_ids(row)
     kind, is_turned = tier_of(row["kind"]).kind, story_id > matched_id
-    containments, spans = [row.get("containment"), row.get("matched_containment")], _spans_of(row)
+    containments, spans = [row.get("containment"), row.get("matched_containment")], _read_spans(row)
     if is_turned:
         containments.reverse()
         spans.reverse()
@@ -144,11 +144,11 @@ def _flag(row: FlagRow, status: str, version: str, now: int) -> ImportedFlag:
         _milliseconds(row.get("flagged_at")) or now,
         row.get("fingerprint_version") or version,
         kind in kinds_of_passages() if by_passages is None else by_passages,
-        _verdict(row, now),
+        _read_verdict(row, now),
     )
 
 
-def _verdict(row: FlagRow, now: int) -> GivenVerdict | None:
+def _read_verdict(row: FlagRow, now: int) -> GivenVerdict | None:
     """The verdict that stands, if it decides the pair."""
     if row.get("undone_at") is not None or row.get("verdict") not in DECIDING:
         return None
@@ -156,15 +156,15 @@ def _verdict(row: FlagRow, now: int) -> GivenVerdict | None:
     return GivenVerdict(Verdict(row["verdict"]), row.get("note") or "", row.get("moderator") or "", decided_at)
 
 
-def candidate_of(row: FlagRow) -> tuple[int, int, bool]:
+def read_candidate(row: FlagRow) -> tuple[int, int, bool]:
     """The two stories of a row of candidates, and whether passages alone nominated the pair.  Raises Misuse."""
     try:
-        return *_ids_of(row), bool(row.get("by_passages"))
+        return *_read_ids(row), bool(row.get("by_passages"))
     except (KeyError, TypeError, ValueError) as error:
         raise Misuse(f"a row of candidates names no two stories: {type(error).__name__} {error}") from None
 
 
-def _ids_of(row: FlagRow) -> tuple[int, int]:
+def _read_ids(row: FlagRow) -> tuple[int, int]:
     """The integers of the story and of its match, which an export shows by their names, if they have names."""
     shown = row["story_id"], row["matched_id"]
     if not all(isinstance(listed, int | str) for listed in shown):
@@ -172,7 +172,7 @@ def _ids_of(row: FlagRow) -> tuple[int, int]:
     return parse_id(str(shown[0])), parse_id(str(shown[1]))
 
 
-def _spans_of(row: FlagRow) -> list[Spans]:
+def _read_spans(row: FlagRow) -> list[Spans]:
     return [
         np.array(json.loads(text), np.int32).reshape(-1, 2) if (text := row.get(name)) else NO_SPANS
         for name in ("story_spans", "matched_spans")
@@ -311,11 +311,11 @@ class Import:
             for rows in fingerprint_file.read_rows(fingerprint_file.find_files(self._path, FLAGS)):
                 if self._stop.is_set():
                     return
-                found = [flag_of(row, algorithm(), now_ms()) for row in rows]
+                found = [read_flag(row, algorithm(), now_ms()) for row in rows]
                 kept = [flag for flag in found if flag is not None and not {flag.a, flag.b} & self._left_out]
                 summary.flags += await ledger.do(imports.put_flags, kept)
             for rows in fingerprint_file.read_rows(fingerprint_file.find_files(self._path, CANDIDATES)):
-                summary.candidates += await ledger.do(imports.put_candidates, list(map(candidate_of, rows)))
+                summary.candidates += await ledger.do(imports.put_candidates, list(map(read_candidate, rows)))
 
     async def _is_compared(self) -> bool:
         """Whether the flags are those of all stories: they came with them, and the ledger holds no other story."""

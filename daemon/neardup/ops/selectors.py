@@ -148,20 +148,20 @@ class _Survey:
 
 def propose_body(pages: Sequence[Page]) -> str:
     """The selectors that hold the stories of these pages, joined by commas; "" for the whole page."""
-    texts = [nodes for page in pages if (nodes := _text_nodes(page))]
+    texts = [nodes for page in pages if (nodes := _list_text_nodes(page))]
     survey = _survey(texts)
     whole = survey.scores.pop(WHOLE, {})
     remaining = {n: max(scores.get(n, 0.0) for scores in (whole, *survey.scores.values())) for n in whole}
     chosen: list[str] = []
     while remaining and survey.scores and len(chosen) < MOST_SELECTORS:
-        best = _best(survey, remaining)
+        best = _choose_best(survey, remaining)
         chosen.append(best)
         scores = survey.scores[best]
         remaining = {n: most for n, most in remaining.items() if scores.get(n, 0.0) < LEAST_SCORE * most}
     return "" if remaining else ", ".join(chosen)  # a page that matches no selector would be skipped
 
 
-def _best(survey: _Survey, pages: Iterable[int]) -> str:
+def _choose_best(survey: _Survey, pages: Iterable[int]) -> str:
     """The selector with the highest sum of scores on these pages; of nearly equal ones the innermost."""
     totals = {selector: sum(scores.get(n, 0.0) for n in pages) for selector, scores in survey.scores.items()}
     enough = max(totals.values()) * (1 - TOLERANCE)
@@ -188,7 +188,7 @@ def _survey(pages: Sequence[Sequence[_TextNode]]) -> _Survey:
     return survey
 
 
-def _text_nodes(page: Page) -> list[_TextNode]:
+def _list_text_nodes(page: Page) -> list[_TextNode]:
     """The visible texts of a page; none if it is no text."""
     try:
         root = LexborHTMLParser(decode(page.body, page.content_type)).body
@@ -205,22 +205,24 @@ def _text_nodes(page: Page) -> list[_TextNode]:
             if text:
                 found.append(_TextNode(text, len(text.split()), selectors, is_navigation))
         elif node.tag_id not in INVISIBLE:
-            inner = selectors + tuple(selector for selector in _container_selectors(node) if selector not in selectors)
+            inner = selectors + tuple(
+                selector for selector in _list_container_selectors(node) if selector not in selectors
+            )
             is_inside = is_navigation or node.tag in NAVIGATION
             pending += [(child, inner, is_inside) for child in node.iter(include_text=True)]
     return found
 
 
-def _container_selectors(node: LexborNode) -> list[str]:
+def _list_container_selectors(node: LexborNode) -> list[str]:
     """The selectors of one element, the plainest first; none for paragraphs and what they contain."""
     if node.tag not in CONTAINERS:
         return []
-    by_class, by_id = _plain_selectors(node)
+    by_class, by_id = _list_plain_selectors(node)
     by_tag = [node.tag] if node.tag in ("body", "main", "article") else []
     return [*by_tag, *by_id, *(f"{node.tag}{selector}" for selector in by_class)]
 
 
-def _plain_selectors(node: LexborNode) -> tuple[list[str], list[str]]:
+def _list_plain_selectors(node: LexborNode) -> tuple[list[str], list[str]]:
     """The selectors of an element by its classes and by its id, of those whose names need no escapes."""
     classes, own_id = (node.attributes.get("class") or "").split(), node.attributes.get("id") or ""
     by_class = [f".{name}" for name in classes if PLAIN_NAME.fullmatch(name)]
@@ -234,14 +236,14 @@ def propose_strip(
 
     `body` selects the stories; "" means that they are the whole pages.  At least `least_share` of the pages repeat it.
     """
-    stories = [(language, found) for language, page in pages if (found := _stories(page, body))]
+    stories = [(language, found) for language, page in pages if (found := _find_stories(page, body))]
     said = defaultdict[str, list[tuple[Language, str]]](list)  # by selector: what its elements say, page by page
     for language, story in stories:
-        for selector, text in _box_texts(story).items():
+        for selector, text in _read_box_texts(story).items():
             said[selector].append((language, text))
     least = max(LEAST_REPEATS, least_share * len(pages))
     repeated = {selector for selector, texts in said.items() if _repeats(texts) >= least}
-    return tuple(dict.fromkeys(selector for _, story in stories for selector in _outermost(story, repeated)))
+    return tuple(dict.fromkeys(selector for _, story in stories for selector in _find_outermost(story, repeated)))
 
 
 def propose_chrome(files: Sequence[Path]) -> tuple[str, ...]:
@@ -254,7 +256,7 @@ def propose_chrome(files: Sequence[Path]) -> tuple[str, ...]:
     pages = [(language, Page(body)) for body in sorted(bodies) if (language := _guess(body)) is not None]
     if len(pages) <= FEW_PAGES or not (strip := propose_strip(pages, "", MOST_SHARE)):
         return ()
-    lengths = [(_length(page, ()), _length(page, strip)) for _, page in pages]
+    lengths = [(_measure_length(page, ()), _measure_length(page, strip)) for _, page in pages]
     return tuple(sorted(strip)) if 2 * sum(left for _, left in lengths) > sum(whole for whole, _ in lengths) else ()
 
 
@@ -273,7 +275,7 @@ def _guess(body: bytes) -> Language | None:
         return None
 
 
-def _length(page: Page, strip: Collection[str]) -> int:
+def _measure_length(page: Page, strip: Collection[str]) -> int:
     """The length of a page's text in characters, without what these selectors match."""
     parser = LexborHTMLParser(decode(page.body, page.content_type))
     parser.strip_tags(["head", "script", "style"])
@@ -288,7 +290,7 @@ def _repeats(texts: Sequence[tuple[Language, str]]) -> int:
     return len(texts) - len(languages) if len(different) == len(languages) and any(text for _, text in texts) else 0
 
 
-def _stories(page: Page, body: str) -> list[LexborNode]:
+def _find_stories(page: Page, body: str) -> list[LexborNode]:
     """The elements of a page that are its story; none if it is no text."""
     try:
         root = LexborHTMLParser(decode(page.body, page.content_type)).root
@@ -297,32 +299,32 @@ def _stories(page: Page, body: str) -> list[LexborNode]:
     return [] if root is None else root.css(body or "body")
 
 
-def _box_texts(story: Sequence[LexborNode]) -> dict[str, str]:
+def _read_box_texts(story: Sequence[LexborNode]) -> dict[str, str]:
     """What the elements of each selector say on a page, without spaces."""
     texts = defaultdict[str, str](str)
-    for node in _elements(story):
-        for selector in _box_selectors(node):
+    for node in _list_elements(story):
+        for selector in _list_box_selectors(node):
             texts[selector] += "".join(node.text_lexbor().split())
     return texts
 
 
-def _outermost(story: Sequence[LexborNode], selectors: set[str]) -> Iterator[str]:
+def _find_outermost(story: Sequence[LexborNode], selectors: set[str]) -> Iterator[str]:
     """One of these selectors for each element that has any, and is in no other such element."""
-    for node in _elements(story, selectors):
-        yield from [selector for selector in _box_selectors(node) if selector in selectors][:1]
+    for node in _list_elements(story, selectors):
+        yield from [selector for selector in _list_box_selectors(node) if selector in selectors][:1]
 
 
-def _elements(story: Sequence[LexborNode], closed: Collection[str] = ()) -> Iterator[LexborNode]:
+def _list_elements(story: Sequence[LexborNode], closed: Collection[str] = ()) -> Iterator[LexborNode]:
     """The elements inside a story, but for those inside one that a selector of `closed` matches."""
     pending = [child for node in reversed(story) for child in node.iter()]
     for _ in range(MOST_ELEMENTS):
         if not pending:
             break
         yield (node := pending.pop())
-        if not closed or not any(selector in closed for selector in _box_selectors(node)):
+        if not closed or not any(selector in closed for selector in _list_box_selectors(node)):
             pending += node.iter()
 
 
-def _box_selectors(node: LexborNode) -> list[str]:
-    by_class, by_id = _plain_selectors(node)
+def _list_box_selectors(node: LexborNode) -> list[str]:
+    by_class, by_id = _list_plain_selectors(node)
     return [*by_class, *by_id, *([node.tag] if node.tag in BOXES else [])]

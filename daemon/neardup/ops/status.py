@@ -95,7 +95,7 @@ class ClusterCounts:
     largest: list[ClusterStatus]
 
 
-def cluster_counts(db: sqlite3.Connection, detection: Detection) -> ClusterCounts:
+def count_clusters(db: sqlite3.Connection, detection: Detection) -> ClusterCounts:
     """The clusters of the open flags, of which the largest CLUSTERS are described."""
     with snapshot(db):
         every = clusters.of_flags(db)
@@ -108,7 +108,7 @@ def cluster_counts(db: sqlite3.Connection, detection: Detection) -> ClusterCount
                 size=len(cluster.stories),
                 weakest_edge=Edge(shown[a], shown[b], round(score, 4)),
                 furthest_apart=Distance(shown[cluster.ends[0]], shown[cluster.ends[1]], cluster.steps),
-                chain=cluster.steps > 1 and not _worth_comparing(db, detection, *cluster.ends),
+                chain=cluster.steps > 1 and not _is_worth_comparing(db, detection, *cluster.ends),
             )
             for cluster in described
             for a, b, score in [cluster.weakest]
@@ -116,7 +116,7 @@ def cluster_counts(db: sqlite3.Connection, detection: Detection) -> ClusterCount
         return ClusterCounts(len(every), largest)
 
 
-def _worth_comparing(db: sqlite3.Connection, detection: Detection, a: int, b: int) -> bool:
+def _is_worth_comparing(db: sqlite3.Connection, detection: Detection, a: int, b: int) -> bool:
     """Whether two stories pass the screening of candidates."""
     from neardup.core.candidates.select import is_worth_comparing  # noqa: PLC0415 - few clusters are chains
 
@@ -144,7 +144,7 @@ class RecallStatus:
     recalls: list[RecallOf]
 
 
-def _self_checks(db: sqlite3.Connection) -> list[RecallStatus]:
+def _read_self_checks(db: sqlite3.Connection) -> list[RecallStatus]:
     """The last measurement of each self-check that ever measured."""
     measured = ((measure, self_checks.latest_recalls(db, measure)) for measure in Measure)
     return [
@@ -242,12 +242,12 @@ async def status(config: Config) -> Status:
         return Status(
             running=running,
             daemon=_daemon(db, config),
-            waiting=_waiting(db, running),
+            waiting=_describe_waiting(db, running),
             stories=stories_by_language(db),
             flags=flags.count_open_flags(db, same_author=config.detection.same_author == "keep"),
             cases=cases.open_cases(db),
-            verdicts=_verdict_counts(db),
-            clusters=cluster_counts(db, config.detection),
+            verdicts=_count_verdicts(db),
+            clusters=count_clusters(db, config.detection),
             candidates_pending=candidates.pending_count(db),
             near_misses=count_near_misses(db),
             dead_letters=dead_letters.counts(db),
@@ -261,14 +261,14 @@ async def status(config: Config) -> Status:
             watermark=rfc3339(runs.watermark(db)),
             fingerprint_version=(runs.get(db, "fingerprint_version") or "").partition(" ")[0] or None,
             canaries=config.run.canaries,
-            self_checks=_self_checks(db),
+            self_checks=_read_self_checks(db),
             runs=[
                 {**run, "started_at": rfc3339(run["started_at"]), "ended_at": rfc3339(run["ended_at"])}
                 for run in runs.latest(db, RUNS)
             ],
-            index=await _index_status(db, config),
+            index=await _read_index_status(db, config),
             scrub=outbox.read_scrubbing(db),
-            passages=_passage_status(db, config),
+            passages=_read_passage_status(db, config),
         )
 
 
@@ -282,12 +282,12 @@ def _daemon(db: sqlite3.Connection, config: Config) -> dict[str, Any] | None:
     return {**holder, "next_run": rfc3339(int(due_at.timestamp() * 1000))}
 
 
-def _waiting(db: sqlite3.Connection, running: dict[str, Any] | None) -> Waiting | None:
+def _describe_waiting(db: sqlite3.Connection, running: dict[str, Any] | None) -> Waiting | None:
     waiting = running and runs.current_wait(db, running.get("pid", 0))
     return Waiting(waiting["what"], waiting["why"], rfc3339(waiting["since"])) if waiting else None
 
 
-def _verdict_counts(db: sqlite3.Connection) -> VerdictCounts:
+def _count_verdicts(db: sqlite3.Connection) -> VerdictCounts:
     judged = verdicts.verdict_counts(db)
     return VerdictCounts(
         judged={verdict: n for verdict in DECIDING if (n := sum(row[verdict] for row in judged))},
@@ -303,14 +303,14 @@ def _by_verdict(counts: dict[tuple[str, str], int]) -> dict[str, int]:
     return dict(tally)
 
 
-def _passage_status(db: sqlite3.Connection, config: Config) -> PassageStatus | UnavailableIndex:
+def _read_passage_status(db: sqlite3.Connection, config: Config) -> PassageStatus | UnavailableIndex:
     try:
         return contents.read_passage_status(db, config.ledger.path)
     except NeardupError as error:
         return UnavailableIndex("passages", str(error))
 
 
-async def _index_status(db: sqlite3.Connection, config: Config) -> IndexStatus | UnavailableIndex:
+async def _read_index_status(db: sqlite3.Connection, config: Config) -> IndexStatus | UnavailableIndex:
     kind = config.index.url.partition(":")[0]
     try:
         async with asyncio.timeout(ANSWER_SECONDS):

@@ -30,7 +30,7 @@ import pycurl
 
 from neardup.errors import Fatal, Gone, NeardupError, Transient
 from neardup.pages.local import AnyContent, File, GivenPage
-from neardup.s3.errors import NO_CREDENTIALS, code_in, document_error, s3_error
+from neardup.s3.errors import NO_CREDENTIALS, find_code, make_document_error, make_error
 
 EMPTY_SHA256 = hashlib.sha256(b"").hexdigest()  # of the body of a GET
 NO_QUERY = ""
@@ -166,8 +166,8 @@ class Get:
     def result(self) -> tuple[bytes, dict[str, str]] | None:
         """The object's bytes and its headers, by lower-case names; None where it has not changed.  Call it once.
 
-        Of an object that is too large only one byte more than is allowed.  Raises Transient, and what `s3_error` makes
-        of the response: Gone, Forbidden, StoreDown or Fatal.
+        Of an object that is too large only one byte more than is allowed.  Raises Transient, and what `make_error`
+        makes of the response: Gone, Forbidden, StoreDown or Fatal.
         Transient too for a response that contradicts itself or the request.
         """
         status, body = self.curl.getinfo(pycurl.RESPONSE_CODE), b"".join(self._body)
@@ -178,13 +178,13 @@ class Get:
         if self.failure is not None:
             raise self._error(*self.failure)
         if status not in (HTTPStatus.OK, HTTPStatus.NOT_MODIFIED):
-            raise s3_error(self._url, status, code_in(body.decode("utf-8", "replace")))
+            raise make_error(self._url, status, find_code(body.decode("utf-8", "replace")))
         headers = self._headers()
         if status == HTTPStatus.NOT_MODIFIED:
             if not self._etag or _strip_etag(headers.get("etag", self._etag)) != _strip_etag(self._etag):
                 raise self._lie(f"304 Not Modified, where the last known ETag was {self._etag}")
             return None
-        if error := document_error(self._url, body):
+        if error := make_document_error(self._url, body):
             raise error
         if "content-range" in headers:
             raise self._lie("200 OK with a part of the object")

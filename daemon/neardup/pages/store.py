@@ -17,7 +17,7 @@ from neardup.core.text.extraction import Extraction
 from neardup.errors import Fatal, Gone, Transient, needs_extra
 from neardup.pages.local import AnyContent, File, Files, Folder, GivenPage
 from neardup.records import SUBMITTED, TEXT_ENDING, Story, is_work
-from neardup.s3.errors import document_error
+from neardup.s3.errors import make_document_error
 
 if TYPE_CHECKING:
     from neardup.pages.s3 import Bucket, Get, Transfers
@@ -137,7 +137,7 @@ class Pages:
         body, headers = response
         if headers.get("content-encoding", "").lower() == "gzip":
             body = _gunzip(body, get.max_bytes)
-            if error := document_error(get.url, body):
+            if error := make_document_error(get.url, body):
                 raise error
         is_text, is_cut = isinstance(get, File) and get.is_text, len(body) > get.max_bytes
         body = body[: get.max_bytes] if is_cut else body

@@ -80,7 +80,7 @@ async def refuse_ledger_mismatch(ledger: Ledger, version: str) -> None:
 
 
 async def forget_fingerprints(
-    index: Index, passages: "PassageIndex", ledger: Ledger, version: str, extraction: str
+    index: Index, passages: PassageIndex, ledger: Ledger, version: str, extraction: str
 ) -> None:
     """Delete all fingerprints from ledger and indexes, so that a backfill makes them again.
 

@@ -1,6 +1,6 @@
 """Checks a text against the stories of a ledger, without storing anything: its matches, its similarity and the verdict.
 
-`Checker` looks the text up, reads the stories that may match and verifies the pairs; `result_of` makes the answer of
+`Checker` looks the text up, reads the stories that may match and verifies the pairs; `make_result` makes the answer of
 what was found.
 """
 
@@ -151,7 +151,7 @@ class Verified(NamedTuple):
     permission_id: int | None = None
 
 
-def result_of(
+def make_result(
     submission: Submission,
     verified: Sequence[Verified],
     detection: Detection,
@@ -171,7 +171,7 @@ def result_of(
     copied = np.concatenate([NO_SPANS, *(source.assessment.spans_a for source in sources)])
     similarity = share_of(words_in(copied), words)
     return CheckResult(
-        verdict=_verdict(submission, counted, similarity >= detection.copy_similarity),
+        verdict=_make_verdict(submission, counted, similarity >= detection.copy_similarity),
         similarity=similarity,
         matches=[_match(story, words) for story in shown],
         estimated=bool(reasons),
@@ -182,7 +182,7 @@ def result_of(
     )
 
 
-def _verdict(submission: Submission, counted: Sequence[Verified], is_similar: bool) -> CheckVerdict:
+def _make_verdict(submission: Submission, counted: Sequence[Verified], is_similar: bool) -> CheckVerdict:
     whole = tier_of(SIMILAR).severity
     is_copy = any(
         tier_of(story.kind).severity <= whole
@@ -237,7 +237,7 @@ def _match(story: Verified, words: int) -> Match:
         containment=signals.containment_a,
         matched_containment=signals.containment_b,
         longest_run_words=signals.longest_run_words,
-        copied_words=_copied_words(signals),
+        copied_words=_count_copied_words(signals),
         estimated=signals.estimated,
         title=row["title"],
         author_id=row["author_id"],
@@ -250,7 +250,7 @@ def _match(story: Verified, words: int) -> Match:
     )
 
 
-def _copied_words(signals: Signals) -> int | None:
+def _count_copied_words(signals: Signals) -> int | None:
     return int(signals.extra[COPIED_WORDS]) if COPIED_WORDS in signals.extra else None
 
 
@@ -304,7 +304,7 @@ class Checker:
         banded = BandedFingerprint(language, own.simhash, own.signature)
         probe = StoryProbe(own_id, banded, np.frombuffer(own.passages, np.uint32))
         nominated = await self._nominator.nominate(probe, facts, until)
-        rows, is_on_record = await self._ledger.do(_rows, own_id, nominated)
+        rows, is_on_record = await self._ledger.do(_read_rows, own_id, nominated)
         checked = PairedStory.of(own_id, language, own)
         pairs = [Candidate(checked, PairedStory.of_row(row)) for row in rows.values()]
         texts, assessed, verified = dict[bytes, FoundText](), list[Assessed](), list[Verified]()
@@ -319,11 +319,11 @@ class Checker:
             verified = [
                 Verified(rows[other], kind, assessment, spans[other], n) for other, kind, assessment, n in flagged
             ]
-        reasons = (*_truncations(submission), *nominated.reasons, *_reasons(texts, verified))
+        reasons = (*_list_truncations(submission), *nominated.reasons, *_list_reasons(texts, verified))
         known = [
             (pair, assessment) for pair, assessment in assessed if texts.get(pair.b.text_hash) is not NoText.UNANSWERED
         ]
-        result = result_of(submission, verified, self._detection, self._version, reasons, is_on_record=is_on_record)
+        result = make_result(submission, verified, self._detection, self._version, reasons, is_on_record=is_on_record)
         return Examined(probe, facts.last_change, nominated, known, result)
 
     def _assess(
@@ -335,14 +335,14 @@ class Checker:
         compared = [ComparedPair(pair, text, other) for pair, other in zip(pairs, others, strict=True)]
         assessed = list(zip(pairs, assess_all(compared, self._detection.of, lambda _: common), strict=True))
         spans = {
-            pair.b.id: _spans(assessment, text, other)
+            pair.b.id: _list_spans(assessment, text, other)
             for (pair, assessment), other in zip(assessed, others, strict=True)
             if assessment is not None and assessment.kind is not None
         }
         return assessed, spans
 
 
-def _rows(db: sqlite3.Connection, story_id: int, nominated: TextMatches) -> tuple[Rows, bool]:
+def _read_rows(db: sqlite3.Connection, story_id: int, nominated: TextMatches) -> tuple[Rows, bool]:
     """The stories that a text is compared with, and whether its own story is on record."""
     nominations = nominated.whole, nominated.by_passages
     ids = (other for others in nominations for other in candidates.without_templates(db, story_id, others))
@@ -381,12 +381,12 @@ def _find_permission(db: sqlite3.Connection, submission: Submission, row: Mappin
     return found
 
 
-def _spans(assessment: Assessment, text: Text, other: Text | None) -> tuple[CopiedSpan, ...]:
+def _list_spans(assessment: Assessment, text: Text, other: Text | None) -> tuple[CopiedSpan, ...]:
     spans = pair_spans(text, other, assessment)
     return tuple((start, end, match_start, match_end) for start, end, match_start, match_end in spans.tolist())
 
 
-def _truncations(submission: Submission) -> list[str]:
+def _list_truncations(submission: Submission) -> list[str]:
     return [
         f"only a part of the page was read, because of its {mark.detail}"
         for mark in submission.text.marks
@@ -394,7 +394,7 @@ def _truncations(submission: Submission) -> list[str]:
     ]
 
 
-def _reasons(texts: Mapping[bytes, FoundText], verified: Sequence[Verified]) -> list[str]:
+def _list_reasons(texts: Mapping[bytes, FoundText], verified: Sequence[Verified]) -> list[str]:
     unanswered = sum(text is NoText.UNANSWERED for text in texts.values())
     gone = sum(texts.get(story.row["text_hash"]) is NoText.GONE for story in verified)
     reasons = []

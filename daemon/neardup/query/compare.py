@@ -18,7 +18,14 @@ from neardup.errors import Fatal, Misuse, Transient
 from neardup.ledger import marks, passages, read, runs, stories, translate_errors
 from neardup.pages.reader_pool import OpenReaderPool, ReaderPool
 from neardup.pages.results import ReadFailed, explain
-from neardup.query.evidence import Evidence, LoadedStory, UnreadableStory, find_evidence, language_of, thresholds_of
+from neardup.query.evidence import (
+    Evidence,
+    LoadedStory,
+    UnreadableStory,
+    choose_thresholds,
+    find_evidence,
+    find_language,
+)
 from neardup.records import Dead, Language, Skip, Story
 from neardup.source.parse import parse_id, parse_name
 
@@ -53,19 +60,19 @@ async def compare(comparer: Comparer, first: str, second: str) -> Evidence:
     common = NO_HASHES
     if comparer.ledger is not None and (a.known or b.known):
         with closing(read(comparer.ledger)) as db, translate_errors(comparer.ledger):
-            common = common_of(db, a, b)
-    return find_evidence(a, b, thresholds_of(comparer.detection, a, b), common)
+            common = read_common(db, a, b)
+    return find_evidence(a, b, choose_thresholds(comparer.detection, a, b), common)
 
 
-def common_of(db: sqlite3.Connection, *pair: LoadedStory | UnreadableStory) -> PassageHashes:
+def read_common(db: sqlite3.Connection, *pair: LoadedStory | UnreadableStory) -> PassageHashes:
     """The hashes of common passages in the language of two stories, ascending; none if the ledger has neither story."""
-    language = language_of(*pair)
+    language = find_language(*pair)
     return NO_HASHES if language is None else passages.common_of_language(db, language)
 
 
 async def load_pair(comparer: Comparer, first: str, second: str) -> list[LoadedStory | UnreadableStory]:
     """Load the two stories of `compare`; raises as it does, except for a story whose text cannot be read."""
-    names = [_id_or_path(comparer, first), _id_or_path(comparer, second)]
+    names = [_parse_argument(comparer, first), _parse_argument(comparer, second)]
     if len({name if isinstance(name, int) else name.resolve() for name in names}) == 1:
         raise Misuse(f"{first} and {second} are the same story")
     if all(isinstance(name, Path) for name in names):
@@ -73,7 +80,7 @@ async def load_pair(comparer: Comparer, first: str, second: str) -> list[LoadedS
     if comparer.ledger is None or comparer.open_pool is None:
         raise Misuse("the id of a story needs a configuration, and there is no config.toml here")
     ids = {name: argument for name, argument in zip(names, (first, second), strict=True) if isinstance(name, int)}
-    known = _ledger_rows(comparer.ledger, ids)
+    known = _read_rows(comparer.ledger, ids)
     async with aclosing(comparer.open_pool()) as pool:
         return [
             await load_story(pool, known[name]) if isinstance(name, int) else _load_file(comparer.extraction, name)
@@ -81,7 +88,7 @@ async def load_pair(comparer: Comparer, first: str, second: str) -> list[LoadedS
         ]
 
 
-def _id_or_path(comparer: Comparer, argument: str) -> int | Path:
+def _parse_argument(comparer: Comparer, argument: str) -> int | Path:
     is_name = parse_name(argument) is not None
     if is_name and (comparer.ledger is None or Path(argument).exists() or not comparer.ledger.exists()):
         return Path(argument)
@@ -91,7 +98,7 @@ def _id_or_path(comparer: Comparer, argument: str) -> int | Path:
         return Path(argument)
 
 
-def _ledger_rows(ledger: Path, ids: Mapping[int, str]) -> dict[int, dict[str, Any]]:
+def _read_rows(ledger: Path, ids: Mapping[int, str]) -> dict[int, dict[str, Any]]:
     """The rows of these stories, whose ids were given as the texts.  Raises Fatal for one without a fingerprint."""
     with closing(read(ledger)) as db, translate_errors(ledger):
         known = describe_stories(db, ids)

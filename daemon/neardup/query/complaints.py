@@ -21,12 +21,15 @@ from neardup.ledger.complaints import Complaint, Duplicate, NewComplaint
 from neardup.pages.reader_pool import ReaderPool
 from neardup.pages.results import explain
 from neardup.query.check import Checker, Examined, Submission
-from neardup.query.compare import common_of, describe_stories, load_story
-from neardup.query.evidence import Evidence, LoadedStory, find_evidence, thresholds_of
+from neardup.query.compare import describe_stories, load_story, read_common
+from neardup.query.evidence import Evidence, LoadedStory, choose_thresholds, find_evidence
 from neardup.records import LONGEST_PERSON, LONGEST_STATEMENT, Assessment, Language, Signals, rfc3339, shown_id
 
 CHECK_SECONDS = 30.0
 SHOWN_MATCHES, SHOWN_PASSAGES, PASSAGE_CHARACTERS = 10, 5, 400
+# What the evidence says of a story that was compared, in this order.
+SCORES = "hamming", "jaccard", "containment", "longest_run_words", "copied_words"
+MEMBERS = "story_id", "title", "kind", "similarity", *SCORES
 
 
 class Why(StrEnum):
@@ -174,10 +177,10 @@ async def _compare(parts: Complaints, complaint: Complaint, deadline: float) -> 
     else:
         written = await parts.read(complaints.read_original_text, complaint.number)
         original = LoadedStory(await asyncio.to_thread(_read_text, written), {})
-    common = await parts.read(common_of, original, story)
-    thresholds = thresholds_of(parts.detection, original, story)
+    common = await parts.read(read_common, original, story)
+    thresholds = choose_thresholds(parts.detection, original, story)
     found = await asyncio.to_thread(find_evidence, original, story, thresholds, common)
-    return _evidence_of_pair(found, original) | _facts(parts.detection, story, 1)
+    return _describe_pair(found, original) | _make_facts(parts.detection, story, 1)
 
 
 async def _load(parts: Complaints, story_id: int) -> LoadedStory:
@@ -190,7 +193,7 @@ async def _load(parts: Complaints, story_id: int) -> LoadedStory:
     return story
 
 
-def _facts(detection: Detection, story: LoadedStory, compared: int) -> dict[str, Any]:
+def _make_facts(detection: Detection, story: LoadedStory, compared: int) -> dict[str, Any]:
     limits = detection.of(Language(story.known["language"]))
     names = ("hamming", "jaccard", "containment", "passage_words", "rare_share")
     return {
@@ -200,18 +203,15 @@ def _facts(detection: Detection, story: LoadedStory, compared: int) -> dict[str,
     }
 
 
-def _evidence_of_pair(found: Evidence, original: LoadedStory) -> dict[str, Any]:
+def _describe_pair(found: Evidence, original: LoadedStory) -> dict[str, Any]:
     shown = shown_id(original.known["id"], original.known["name"]) if original.known else None
     row = {
         "story_id": shown,
         "title": original.known.get("title"),
         "kind": found.kind,
         "similarity": found.similarity or 0.0,
-        "hamming": found.hamming,
-        "jaccard": found.jaccard,
+        **{name: getattr(found, name) for name in SCORES},
         "containment": found.matched_containment,
-        "longest_run_words": found.longest_run_words,
-        "copied_words": found.copied_words,
     }
     passages = [
         {"words": passage.words, "original": _cut(passage.a.text), "story": _cut(passage.b.text)}
@@ -249,33 +249,20 @@ async def _compare_with_all(parts: Complaints, story: LoadedStory, deadline: flo
     async with parts.open_checker() as checker:
         examined = await checker.examine(submission, deadline=deadline)
     result, stored = examined.result, await parts.read(languages.stories_by_language)
-    matches = [
-        {
-            "story_id": match.story_id,
-            "title": match.title,
-            "kind": match.kind,
-            "similarity": match.similarity,
-            "hamming": match.hamming,
-            "jaccard": match.jaccard,
-            "containment": match.containment,
-            "longest_run_words": match.longest_run_words,
-            "copied_words": match.copied_words,
-        }
-        for match in result.matches[:SHOWN_MATCHES]
-    ]
+    matches = [{name: getattr(match, name) for name in MEMBERS} for match in result.matches[:SHOWN_MATCHES]]
     return {
         "compared_with": "all",
         "kind": matches[0]["kind"] if matches else None,
         "similarity": result.similarity,
         "matches": matches,
-        "near_miss": None if matches else await _nearest(parts, examined),
+        "near_miss": None if matches else await _find_nearest(parts, examined),
         "passages": [],
         "estimated": result.estimated,
         "reasons": list(result.reasons),
-    } | _facts(parts.detection, story, sum(stored.values()) - 1)
+    } | _make_facts(parts.detection, story, sum(stored.values()) - 1)
 
 
-async def _nearest(parts: Complaints, examined: Examined) -> dict[str, Any] | None:
+async def _find_nearest(parts: Complaints, examined: Examined) -> dict[str, Any] | None:
     """The best of the stories that were compared, none of which is copied; None if none was like the text at all."""
     words = examined.result.words
     misses: list[tuple[float, float, int, Assessment]] = [

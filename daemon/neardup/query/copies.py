@@ -13,7 +13,7 @@ import numpy as np
 
 from neardup.core.languages import SHIPPED
 from neardup.nomination.in_memory import HeldTexts, nominate_pairs
-from neardup.query.texts import DETECTION, Copy, KeyedText, NotComparable, PairVerifier, by_severity, prepare
+from neardup.query.texts import DETECTION, Copy, KeyedText, NotComparable, PairVerifier, prepare, rank_severity
 from neardup.records import Language
 
 THREADS = 2  # fingerprinting runs without the interpreter lock
@@ -46,15 +46,15 @@ def find_copies(texts: Any, *, keys: Iterable[Hashable] | None = None, language:
     if isinstance(texts, str):
         raise TypeError("texts is a single text: give a list of texts, or use compare for two of them")
     spoken = None if language is None else SHIPPED.find(language)
-    prepared, not_compared = _prepare_all(list(_with_keys(texts, keys)), spoken)
+    prepared, not_compared = _prepare_all(list(_add_keys(texts, keys)), spoken)
     nominated = nominate_pairs(prepared, DETECTION)
     common = np.unique(nominated.common.hashes)
     pairs = ((prepared[left], prepared[right]) for left, right in nominated.pairs)
     copies = PairVerifier().copies_of(pairs, common)
-    return Copies(tuple(sorted(copies, key=by_severity)), not_compared)
+    return Copies(tuple(sorted(copies, key=rank_severity)), not_compared)
 
 
-def _with_keys(texts: Any, keys: Iterable[Hashable] | None) -> Iterator[tuple[Hashable, str]]:
+def _add_keys(texts: Any, keys: Iterable[Hashable] | None) -> Iterator[tuple[Hashable, str]]:
     """The texts with their keys."""
     items = getattr(texts, "items", None)  # of a mapping, or of a column of pandas
     values = texts.to_pylist() if hasattr(texts, "to_pylist") else texts  # Arrow iterates over scalars
@@ -124,4 +124,4 @@ class Index:
         prepared = prepare(None, text, self._language)
         numbers, common = self._held.nominate(prepared)
         pairs = ((self._texts[number - 1], prepared) for number in numbers)
-        return sorted(self._verifier.copies_of(pairs, common), key=by_severity)
+        return sorted(self._verifier.copies_of(pairs, common), key=rank_severity)

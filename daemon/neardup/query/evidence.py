@@ -63,7 +63,7 @@ class StoryFacts:
     licence: str | None = None
 
 
-def facts_of(story: LoadedStory | UnreadableStory) -> StoryFacts:
+def make_facts(story: LoadedStory | UnreadableStory) -> StoryFacts:
     """The facts of a story for its evidence."""
     known = story.known
     ledger_hash = known.get("text_hash")
@@ -161,12 +161,12 @@ def find_evidence(a: LoadedStory, b: LoadedStory, thresholds: Limits, common: Pa
     found = compare_texts(text_a, text_b, thresholds, common, is_of_one_language=_are_of_one_language(a, b))
     signals, in_a, in_b = found.signals, text_a.located, text_b.located
     passages = (
-        CopiedPassage(min(end_a - at_a, end_b - at_b), _excerpt(in_a, at_a, end_a), _excerpt(in_b, at_b, end_b))
+        CopiedPassage(min(end_a - at_a, end_b - at_b), _cut_excerpt(in_a, at_a, end_a), _cut_excerpt(in_b, at_b, end_b))
         for at_a, end_a, at_b, end_b in find_runs(text_a, text_b, found).tolist()
     )
     return Evidence(
-        a=facts_of(a),
-        b=facts_of(b),
+        a=make_facts(a),
+        b=make_facts(b),
         kind=found.kind,
         similarity=similarity_of(found, len(text_a.word_hashes), len(text_b.word_hashes)),
         hamming=signals.hamming,
@@ -174,16 +174,16 @@ def find_evidence(a: LoadedStory, b: LoadedStory, thresholds: Limits, common: Pa
         containment=signals.containment_a,
         matched_containment=signals.containment_b,
         longest_run_words=signals.longest_run_words,
-        **_copied_counts(signals.extra),
+        **_count_copied(signals.extra),
         estimated=False,
-        earlier=find_earlier(_dates(a.known), _dates(b.known)),
-        same_author=_same(a.known.get("author_id"), b.known.get("author_id")),
+        earlier=find_earlier(_make_dates(a.known), _make_dates(b.known)),
+        same_author=_are_same(a.known.get("author_id"), b.known.get("author_id")),
         share_a=share_of(words_in(found.spans_a), len(text_a.word_hashes)),
         share_b=share_of(words_in(found.spans_b), len(text_b.word_hashes)),
         passages=tuple(sorted(passages, key=lambda passage: (-passage.words, passage.a.word))),
         spans_a=_list_spans(found.spans_a),
         spans_b=_list_spans(found.spans_b),
-        rare_words=tuple(_word_at(in_a, place) for place in find_rare_words(text_a, text_b, found).tolist()),
+        rare_words=tuple(_cut_word(in_a, place) for place in find_rare_words(text_a, text_b, found).tolist()),
     )
 
 
@@ -199,8 +199,8 @@ def read_evidence(
     if row.get("story_id") != a.known.get("id"):  # the row has b first
         containments = containments[::-1]
     return Evidence(
-        a=facts_of(a),
-        b=facts_of(b),
+        a=make_facts(a),
+        b=make_facts(b),
         kind=row.get("kind"),
         similarity=row.get("similarity"),
         hamming=row.get("hamming"),
@@ -208,19 +208,19 @@ def read_evidence(
         containment=containments[0],
         matched_containment=containments[1],
         longest_run_words=row.get("longest_run_words"),
-        **_copied_counts(json.loads(row.get("signals") or "{}")),
+        **_count_copied(json.loads(row.get("signals") or "{}")),
         estimated=bool(row.get("estimated")),
-        earlier=find_earlier(_dates(a.known), _dates(b.known)),
-        same_author=_same(a.known.get("author_id"), b.known.get("author_id")),
+        earlier=find_earlier(_make_dates(a.known), _make_dates(b.known)),
+        same_author=_are_same(a.known.get("author_id"), b.known.get("author_id")),
     )
 
 
-def _copied_counts(extra: Mapping[str, float]) -> dict[str, Any]:
+def _count_copied(extra: Mapping[str, float]) -> dict[str, Any]:
     """The counts of copied words and of common words, where there are any."""
     return {name: extra.get(name) for name in (COPIED_WORDS, COMMON_WORDS)}
 
 
-def _dates(known: Mapping[str, Any]) -> Dates:
+def _make_dates(known: Mapping[str, Any]) -> Dates:
     return Dates(known.get("published_at"), catalogue=known.get("catalogue"))
 
 
@@ -234,7 +234,7 @@ def _are_of_one_language(a: LoadedStory, b: LoadedStory) -> bool:
     )
 
 
-def _same(a: str | None, b: str | None) -> bool | None:
+def _are_same(a: str | None, b: str | None) -> bool | None:
     return None if a is None or b is None else a == b
 
 
@@ -242,25 +242,25 @@ def _list_spans(spans: Spans) -> WordSpans:
     return tuple((start, end) for start, end in spans.tolist())
 
 
-def _word_at(text: Located, word: int) -> str:
+def _cut_word(text: Located, word: int) -> str:
     start, end = text.span(word, word + 1)
     return text.text[start:end]
 
 
-def _excerpt(text: Located, first: int, last: int) -> Excerpt:
+def _cut_excerpt(text: Located, first: int, last: int) -> Excerpt:
     """The words [first, last) and CONTEXT_WORDS on either side, as they are written in the text."""
     start, end = text.span(first, last)
     before, after = text.span(max(first - CONTEXT_WORDS, 0), min(last + CONTEXT_WORDS, len(text.starts)))
     return Excerpt(first, last - first, text.text[before:start], text.text[start:end], text.text[end:after])
 
 
-def thresholds_of(detection: Detection, a: LoadedStory, b: LoadedStory) -> Thresholds:
+def choose_thresholds(detection: Detection, a: LoadedStory, b: LoadedStory) -> Thresholds:
     """The thresholds for the language of two stories; the general ones if neither has a language."""
-    language = language_of(a, b)
+    language = find_language(a, b)
     return detection.of(language) if language else detection
 
 
-def language_of(*pair: LoadedStory | UnreadableStory) -> Language | None:
+def find_language(*pair: LoadedStory | UnreadableStory) -> Language | None:
     """The language that two stories are filed under as a pair, that of the lower id; None if the ledger has neither."""
     known = [story.known for story in pair if story.known.get("language")]
     return Language(min(known, key=lambda row: row.get("id") or 0)["language"]) if known else None

@@ -162,14 +162,14 @@ def verify(proof: Proof, public_key: str, page: bytes | None = None) -> Verified
         if not is_included(leaf, entry.position, head.size, list(map(bytes.fromhex, entry.path)), head.root):
             raise Fatal(f"the entry of {rfc3339(entry.seen_at)} is not in the log that this head signs")
     if proof.since:
-        former = _open_head(proof.since, key, _origin_of(proof.head))
+        former = _open_head(proof.since, key, _name_origin(proof.head))
         path = list(map(bytes.fromhex, proof.consistency))
         if former.size and not is_consistent(former.size, former.root, head.size, head.root, path):
             raise Fatal("the log of the earlier head is not the beginning of this one: it was rewritten")
-    return Verified(head, proof, None if page is None else _entry_of(page, proof))
+    return Verified(head, proof, None if page is None else _make_entry(page, proof))
 
 
-def _entry_of(page: bytes, proof: Proof) -> ProvedEntry:
+def _make_entry(page: bytes, proof: Proof) -> ProvedEntry:
     text = read_file(page, Extraction(proof.body, tuple(proof.strip)))
     digest = text.sha256.hex() if isinstance(text, Text) else None
     for entry in proof.entries:
@@ -211,7 +211,7 @@ def _open_head(note: str, key: "Ed25519PublicKey", origin: str | None) -> TreeHe
     raise Fatal("the head is not signed by this key")
 
 
-def _origin_of(note: str) -> str:
+def _name_origin(note: str) -> str:
     return note.partition("\n")[0]
 
 

@@ -54,7 +54,7 @@ class PassageSearch:
         return sorted((await self._ledger.do(versions.ids_of, numbers.tolist())).values())
 
 
-def share_held(sentence: Sequence[bytes], story: Hashes) -> float:
+def measure_share_held(sentence: Sequence[bytes], story: Hashes) -> float:
     """The share, 0 to 1, of the word 4-grams of a sentence, its words, that occur in a story, its word hashes."""
     own, others = grams_of(hash_words(sentence).hashes), grams_of(story)
     return float(np.isin(own, others).mean()) if len(own) else 0.0
@@ -82,7 +82,7 @@ class TitleSearch:
                 since = BEGINNING
             if since == last or time.monotonic() >= until:
                 return last.number - since.number
-            await asyncio.to_thread(self._index.add, *await self._ledger(_next_rows, since))
+            await asyncio.to_thread(self._index.add, *await self._ledger(_read_next_rows, since))
 
     async def search(self, text: str, limit: int) -> tuple[list[int], bool]:
         """The ids of the latest stories with all words of a text in their titles, and whether all titles were searched.
@@ -171,7 +171,7 @@ def open_words(ledger: Path, file: Path) -> WordIndex:
     return WordIndex(file, ledger_id)
 
 
-def _next_rows(db: sqlite3.Connection, since: Position) -> tuple[list[tuple[int, str]], Position, Position]:
+def _read_next_rows(db: sqlite3.Connection, since: Position) -> tuple[list[tuple[int, str]], Position, Position]:
     rows = versions.titles_after(db, since.number, ROWS_AT_ONCE)
     changed = versions.titles_changed_after(db, since.retitled, ROWS_AT_ONCE)
     number, retitled = versions.title_position(db)

@@ -68,7 +68,7 @@ class SimilarityReport:
     marks: Marks
 
 
-async def similarity_of(ledger: Path, open_pool: OpenReaderPool, story_id: int, argument: str) -> SimilarityReport:
+async def compute_similarity(ledger: Path, open_pool: OpenReaderPool, story_id: int, argument: str) -> SimilarityReport:
     """The similarity of a story by the ledger, with passages from its current text.
 
     Raises Fatal, which names the story by `argument`, if it has no fingerprint; Transient if the store does not answer.
@@ -83,10 +83,10 @@ async def similarity_of(ledger: Path, open_pool: OpenReaderPool, story_id: int, 
         return _report(found, marks, None, None)
     async with aclosing(open_pool()) as pool:
         story = await load_story(pool, known)
-    return _report(found, marks, *_text_of(story, known))
+    return _report(found, marks, *_read_text(story, known))
 
 
-def _text_of(story: LoadedStory | UnreadableStory, known: Mapping[str, Any]) -> tuple[Located | None, str | None]:
+def _read_text(story: LoadedStory | UnreadableStory, known: Mapping[str, Any]) -> tuple[Located | None, str | None]:
     """The text, and why there is none."""
     if isinstance(story, UnreadableStory):
         return None, story.why
@@ -107,12 +107,12 @@ def _report(found: Similarity, marks: Marks, text: Located | None, no_text: str 
         copied_words=found.copied_words,
         similarity=found.similarity,
         no_text=no_text,
-        sources=tuple(_source(source, text) for source in found.sources),
+        sources=tuple(_make_source(source, text) for source in found.sources),
         marks=marks,
     )
 
 
-def _source(source: Source, text: Located | None) -> SourceReport:
+def _make_source(source: Source, text: Located | None) -> SourceReport:
     return SourceReport(
         source.shown,
         title=source.title,

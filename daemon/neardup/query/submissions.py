@@ -76,12 +76,12 @@ class Submissions:
         without an id, for a path that is not below content.url, or for a text that cannot be kept, TooLarge, Forgotten,
         and as `Checker.check`.
         """
-        story = _story(submission, path)
+        story = _make_story(submission, path)
         if not again:
             await self._ledger.do(stories.refuse_forgotten, story.id)
         story, text = await self._ledger.do(submissions.complete, story), submission.text
         submission = replace(submission, author_id=story.author_id, published_at=story.published_at)
-        kept = await asyncio.to_thread(_page_of, page, text, self._max_bytes)
+        kept = await asyncio.to_thread(_choose_page, page, text, self._max_bytes)
         examined = await self.checker.examine(submission, deadline=deadline)
         kept_path = ""
         if path is None:
@@ -154,7 +154,7 @@ class Submissions:
         return known
 
 
-def _story(submission: Submission, path: str | None) -> Story:
+def _make_story(submission: Submission, path: str | None) -> Story:
     """The story as a listing would give it.  Raises Misuse."""
     if submission.story_id is None:
         raise Misuse("a story to be stored needs an id")
@@ -186,7 +186,7 @@ def _order_pair(pair: Candidate, assessment: Assessment | None) -> Assessed:
     return pair, replace(assessment, signals=signals, spans_a=spans_a, spans_b=spans_b)
 
 
-def _page_of(page: bytes | None, text: Text, max_bytes: int) -> Page:
+def _choose_page(page: bytes | None, text: Text, max_bytes: int) -> Page:
     """What to keep of a submission: the page from which its text was read, or else the text.
 
     A page is not parsed again: hostile markup can keep a parser busy for hours, and this process is to serve others.

@@ -68,7 +68,7 @@ def fingerprint(text: str, language: str | None = None) -> Fingerprint:
     """
     if language is not None:
         SHIPPED.find(language)
-    return _text(text, "the text").fingerprint
+    return _make_text(text, "the text").fingerprint
 
 
 def compare(text_a: str, text_b: str, language: str | None = None) -> Comparison:
@@ -77,7 +77,7 @@ def compare(text_a: str, text_b: str, language: str | None = None) -> Comparison
     Raises ValueError for an unknown language, or a text without words.
     """
     spoken = detect_language(text_a) if language is None else SHIPPED.find(language)
-    a, b = _text(text_a, "text_a"), _text(text_b, "text_b")
+    a, b = _make_text(text_a, "text_a"), _make_text(text_b, "text_b")
     is_of_one_language = language is not None or find_most_frequent_script(text_a) == find_most_frequent_script(text_b)
     assessment = compare_texts(a, b, DETECTION, is_of_one_language=is_of_one_language)
     signals, spans_a, spans_b = assessment.signals, assessment.spans_a, assessment.spans_b
@@ -91,12 +91,12 @@ def compare(text_a: str, text_b: str, language: str | None = None) -> Comparison
         hamming=signals.hamming,
         longest_run_words=signals.longest_run_words or 0,
         copied_words=int(signals.extra.get(COPIED_WORDS, 0)),
-        spans_a=character_spans(a, spans_a),
-        spans_b=character_spans(b, spans_b),
+        spans_a=convert_spans(a, spans_a),
+        spans_b=convert_spans(b, spans_b),
     )
 
 
-def _text(written: str, name: str) -> Text:
+def _make_text(written: str, name: str) -> Text:
     text = Text(written)
     if not len(text.word_hashes):
         raise ValueError(f"{name} has no words")
@@ -172,7 +172,8 @@ class PairVerifier:
         copies, left = list[Copy](), iter(pairs)
         while some := list(islice(left, PAIRS_AT_A_TIME)):
             compared = [
-                ComparedPair(Candidate(_side(1, a), _side(2, b)), self._text_of(a), self._text_of(b)) for a, b in some
+                ComparedPair(Candidate(_make_side(1, a), _make_side(2, b)), self._text_of(a), self._text_of(b))
+                for a, b in some
             ]
             assessed = assess_all(compared, lambda _: DETECTION, lambda _: common)
             for (a, b), found in zip(some, assessed, strict=True):
@@ -196,20 +197,20 @@ class PairVerifier:
             containment_b=signals.containment_b or 0.0,
             hamming=signals.hamming,
             copied_words=int(signals.extra[COPIED_WORDS]),
-            spans_a=character_spans(self._text_of(a), found.spans_a),
-            spans_b=character_spans(self._text_of(b), found.spans_b),
+            spans_a=convert_spans(self._text_of(a), found.spans_a),
+            spans_b=convert_spans(self._text_of(b), found.spans_b),
         )
 
 
-def character_spans(text: Text, spans: Spans) -> CharacterSpans:
+def convert_spans(text: Text, spans: Spans) -> CharacterSpans:
     """Spans of words -> spans of characters."""
     return tuple(text.located.span(first, end) for first, end in spans.tolist())
 
 
-def by_severity(copy: Copy) -> tuple[int, float]:
+def rank_severity(copy: Copy) -> tuple[int, float]:
     """The sort key of copies: the most severe kind first, and of a kind the copy with the largest containment."""
     return tier_of(copy.kind).severity, -max(copy.containment_a, copy.containment_b)
 
 
-def _side(number: int, text: KeyedText) -> PairedStory:
+def _make_side(number: int, text: KeyedText) -> PairedStory:
     return PairedStory.of(number, text.language, text.fingerprint)

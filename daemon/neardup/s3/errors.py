@@ -28,25 +28,25 @@ BUSY_STATUSES = {429, 503}
 BUSY_CODES = {"SlowDown", "ServiceUnavailable", "RequestLimitExceeded"}
 
 
-def code_in(body: str) -> str:
+def find_code(body: str) -> str:
     """The error code in the XML of an S3 response; empty if there is none."""
     found = CODE_ELEMENT.search(body)
     return found[1] if found else ""
 
 
-def document_error(url: str, body: bytes) -> Transient | None:
+def make_document_error(url: str, body: bytes) -> Transient | None:
     """The error for a body that is a document of S3 itself, with a status that promised an object; None for any other.
 
     Whatever its code, it is Transient: a store that contradicts itself is not believed.
     """
     if S3_DOCUMENT.match(body) is None:
         return None
-    code = code_in(body.decode("utf-8", "replace"))
+    code = find_code(body.decode("utf-8", "replace"))
     what = f"an S3 error ({code})" if code else "an S3 document"
-    return Transient(f"{url}: 200 OK with {what} in place of the object", _reason(0, code))
+    return Transient(f"{url}: 200 OK with {what} in place of the object", _explain(0, code))
 
 
-def s3_error(url: str, status: int, code: str) -> NeardupError:
+def make_error(url: str, status: int, code: str) -> NeardupError:
     """The error for a response with this HTTP status and S3 error code; the code takes precedence.
 
     A response with neither a code nor a status that is known here is Transient: another attempt may succeed.
@@ -59,8 +59,8 @@ def s3_error(url: str, status: int, code: str) -> NeardupError:
         return StoreDown(f"the AWS credentials have expired: {message}")
     if status in OBJECT_ERRORS:
         return OBJECT_ERRORS[status](message)
-    return Transient(message, _reason(status, code))
+    return Transient(message, _explain(status, code))
 
 
-def _reason(status: int, code: str) -> str:
+def _explain(status: int, code: str) -> str:
     return "slow_down" if status in BUSY_STATUSES or code in BUSY_CODES else "store_error"

@@ -33,7 +33,7 @@ from botocore.exceptions import ConnectionError as BotoConnectionError
 from neardup.config import Content
 from neardup.errors import Fatal, Transient
 from neardup.retry import retry_call
-from neardup.s3.errors import NO_CREDENTIALS, s3_error
+from neardup.s3.errors import NO_CREDENTIALS, make_error
 
 CONNECT_SECONDS = 15.0
 READ_SECONDS = 30.0
@@ -117,7 +117,7 @@ async def upload(file: Path, url: str, content: Content) -> None:
 
     async def put() -> None:
         async with target.client() as client:
-            body = await asyncio.to_thread(_part, file, 0)
+            body = await asyncio.to_thread(_read_part, file, 0)
             if len(body) < PART_BYTES:
                 await client.put_object(**target.name, Body=body)
             else:
@@ -131,7 +131,7 @@ async def _put_parts(client: Any, name: dict[str, str], file: Path) -> None:
     upload = name | {"UploadId": (await client.create_multipart_upload(**name))["UploadId"]}
     parts: list[dict[str, object]] = []
     try:
-        while body := await asyncio.to_thread(_part, file, len(parts)):
+        while body := await asyncio.to_thread(_read_part, file, len(parts)):
             number = len(parts) + 1
             answer = await client.upload_part(**upload, PartNumber=number, Body=body)
             parts.append({"ETag": answer["ETag"], "PartNumber": number})
@@ -142,7 +142,7 @@ async def _put_parts(client: Any, name: dict[str, str], file: Path) -> None:
         raise
 
 
-def _part(file: Path, number: int) -> bytes:
+def _read_part(file: Path, number: int) -> bytes:
     """Read part `number`, counted from 0, of a file; empty after its end."""
     with file.open("rb") as opened:
         opened.seek(number * PART_BYTES)
@@ -157,11 +157,11 @@ def _translate_errors(url: str) -> Iterator[None]:
     except ClientError as error:
         code = error.response.get("Error", {}).get("Code", "")
         status = error.response.get("ResponseMetadata", {}).get("HTTPStatusCode", 0)
-        raise s3_error(url, status, "" if code.isdigit() else code) from error  # for a HEAD it is the status
+        raise make_error(url, status, "" if code.isdigit() else code) from error  # for a HEAD it is the status
     except NoCredentialsError as error:
         raise Fatal(NO_CREDENTIALS) from error
     except (ConnectTimeoutError, ReadTimeoutError) as error:
-        raise Transient(_line(url, error), "timeout") from error
+        raise Transient(_describe(url, error), "timeout") from error
     except (
         BotoConnectionError,
         CredentialRetrievalError,
@@ -169,10 +169,10 @@ def _translate_errors(url: str) -> Iterator[None]:
         IncompleteReadError,
         aiohttp.ClientError,
     ) as error:
-        raise Transient(_line(url, error), "store_error") from error
+        raise Transient(_describe(url, error), "store_error") from error
     except BotoCoreError as error:
-        raise Fatal(_line(url, error)) from error
+        raise Fatal(_describe(url, error)) from error
 
 
-def _line(url: str, error: Exception) -> str:
+def _describe(url: str, error: Exception) -> str:
     return f"{url}: {' '.join(str(error).split())}"

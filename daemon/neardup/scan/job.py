@@ -123,7 +123,7 @@ async def scan_documents(
     return job
 
 
-def unread_in_words(counts: Counts) -> str:
+def describe_unread(counts: Counts) -> str:
     """The documents that could not be compared, by reason, each with an example."""
     return "; ".join(
         f"{reason} {n:,}, for example {counts.examples[reason]}" for reason, n in sorted(counts.unread().items())
@@ -172,7 +172,7 @@ class Scan:
             if self._readers is not None:
                 await self._readers.aclose()
         if not counts.fingerprinted:
-            raise Fatal(f"none of {counts.listed:,} documents can be compared: {unread_in_words(counts)}")
+            raise Fatal(f"none of {counts.listed:,} documents can be compared: {describe_unread(counts)}")
         self._enter("comparing", len(self._compared))
         nominated = await asyncio.to_thread(nominate_pairs, self._compared, self._config.detection, first_new)
         for language in {document.language for document in self._compared}:
@@ -192,7 +192,7 @@ class Scan:
 
     async def _read_listed(self, run_id: int, listed: Listed) -> None:
         results, refused = list[tuple[Story, PageResult]](), list[DeadLettered]()
-        async for read in self._in_order(self._read(some) async for some in _batch(listed)):
+        async for read in self._in_order(self._read(some) async for some in _cut_batches(listed)):
             for document, found in read:
                 match self._result_of(document, found):
                     case DeadLettered() as outcome:
@@ -284,7 +284,7 @@ class Scan:
         pairs = nominated.pairs
         self._enter("verifying", len(pairs))
         rows = list[tuple[Candidate, Assessment, bool]]()
-        async for verified, found in self._in_order(self._verify(some) async for some in _chunks(pairs)):
+        async for verified, found in self._in_order(self._verify(some) async for some in _cut_chunks(pairs)):
             rows += (
                 (Candidate(sides[left], sides[right]), assessment, (left, right) in nominated.by_passages)
                 for (left, right), assessment in found
@@ -336,7 +336,7 @@ def _put(db: sqlite3.Connection, rows: Sequence[tuple[Candidate, Assessment, boo
     return new
 
 
-async def _batch(listed: Listed) -> AsyncIterator[list[Document | BadDocument]]:
+async def _cut_batches(listed: Listed) -> AsyncIterator[list[Document | BadDocument]]:
     """The documents, DOCUMENTS_AT_A_TIME."""
     some: list[Document | BadDocument] = []
     async for document in listed:
@@ -348,7 +348,7 @@ async def _batch(listed: Listed) -> AsyncIterator[list[Document | BadDocument]]:
         yield some
 
 
-async def _chunks(pairs: Sequence[Pair]) -> AsyncIterator[Sequence[Pair]]:
+async def _cut_chunks(pairs: Sequence[Pair]) -> AsyncIterator[Sequence[Pair]]:
     """The pairs, PAIRS_AT_A_TIME."""
     for start in range(0, len(pairs), PAIRS_AT_A_TIME):
         yield pairs[start : start + PAIRS_AT_A_TIME]

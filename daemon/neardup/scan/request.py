@@ -77,7 +77,7 @@ def list_documents(request: Request, spool_file: Path, stdin: Path | None) -> It
     files += [stdin] if stdin is not None else []
     for paths, found in ((request.reference, reference), (request.paths, files)):
         if paths and not found:
-            raise Misuse(_nothing_in(paths, left_out, " that is not in the reference" if reference else ""))
+            raise Misuse(_describe_nothing(paths, left_out, " that is not in the reference" if reference else ""))
     tables = {file for file in (*reference, *files) if _is_table(file, request)}
     if stdin is None and not tables:
         if request.columns != ANY_COLUMNS:
@@ -117,20 +117,20 @@ def _is_table(file: Path, request: Request) -> bool:
     return is_named and is_table(file, request.columns)
 
 
-def _nothing_in(paths: Sequence[str], left_out: Counter[str], but: str) -> str:
-    seen = f", only {endings_in_words(left_out)}" if left_out else ""
+def _describe_nothing(paths: Sequence[str], left_out: Counter[str], but: str) -> str:
+    seen = f", only {describe_endings(left_out)}" if left_out else ""
     if any(ending in TABLE_ENDINGS for ending in left_out):
         seen += "; name a table itself"
     return f"{' '.join(paths)}: no {', '.join(PAGE_ENDINGS)} file here{but}{seen}"
 
 
-def endings_in_words(left_out: Counter[str]) -> str:
+def describe_endings(left_out: Counter[str]) -> str:
     """The endings of files, the most frequent first, such as ".pdf 3, .png 1"."""
     return ", ".join(f"{ending} {n:,}" for ending, n in left_out.most_common())
 
 
 @contextmanager
-def new_ledger(keep: Path | None) -> Iterator[Path]:
+def create_ledger(keep: Path | None) -> Iterator[Path]:
     """The path of a new ledger: the one to keep, or a temporary one.
 
     Raises Misuse if the one to keep exists, unless a scan left it that did not end.

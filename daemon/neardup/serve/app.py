@@ -34,10 +34,10 @@ from neardup.http.problems import (
 from neardup.http.requests import (
     bearer_token,
     expect_json,
-    holder_of_token,
+    find_holder,
+    list_wrong_members,
     parse_json,
     refuse_other_machines,
-    wrong_members,
 )
 from neardup.http.server import health_response, listening, metrics_response
 from neardup.http.tokens import is_loopback
@@ -144,7 +144,7 @@ def authorize(request: web.Request, right: Right | None) -> None:
     tokens = request.app[SERVICE].tokens
     if tokens is None:
         return
-    token = holder_of_token(request, tokens.holders())
+    token = find_holder(request, tokens.holders())
     request[TOKEN_NAME] = token.name
     if right is not None and right not in token.rights:
         raise Refused(FORBIDDEN, f"the token {token.name} does not have the right {right}")
@@ -181,7 +181,7 @@ def _query(request: web.Request, operation: Operation) -> BaseModel | None:
     try:
         return operation.query.model_validate(dict(request.query))
     except ValidationError as error:
-        wrong = wrong_members(error)
+        wrong = list_wrong_members(error)
         raise Refused(INVALID, "; ".join(map(str, wrong)), errors=wrong) from None
 
 

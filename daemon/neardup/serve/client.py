@@ -406,9 +406,9 @@ def _query(model: type[BaseModel], members: Mapping[str, Any]) -> str:
 
 
 def _in_words(error: ValidationError) -> str:
-    from neardup.http.requests import wrong_members  # noqa: PLC0415 - with the framework of the server
+    from neardup.http.requests import list_wrong_members  # noqa: PLC0415 - with the framework of the server
 
-    return "; ".join(map(str, wrong_members(error)))
+    return "; ".join(map(str, list_wrong_members(error)))
 
 
 def _base_of(url: str) -> str:

@@ -34,9 +34,9 @@ from neardup.ledger.permissions import Grant, PermissionFilter, PermissionRefuse
 from neardup.pages.results import ReadFailed, explain
 from neardup.query.check import CheckResult, Submission
 from neardup.query.check import Match as FoundMatch
-from neardup.query.compare import common_of, describe_stories, load_story
+from neardup.query.compare import describe_stories, load_story, read_common
 from neardup.query.complaints import ComplaintRefused, GivenComplaint, Why, receive
-from neardup.query.evidence import LoadedStory, find_evidence, thresholds_of
+from neardup.query.evidence import LoadedStory, choose_thresholds, find_evidence
 from neardup.query.proof import prove
 from neardup.records import Limit, Mark, MarkReason, Skip, Spans, rfc3339, shown_id
 from neardup.serve import messages
@@ -349,8 +349,8 @@ async def _find_draft(parts: ServiceParts, story_id: StoryId) -> drafts.Draft:
 async def compare(parts: ServiceParts, request: CompareRequest, deadline: Deadline) -> CompareAnswer:
     """POST /v1/compare.  Raises as `compared_story` does."""
     a, b = await asyncio.gather(compared_story(parts, request.a), compared_story(parts, request.b))
-    common = await parts.reader.do(common_of, a, b)
-    found = await asyncio.to_thread(find_evidence, a, b, thresholds_of(parts.config.detection, a, b), common)
+    common = await parts.reader.do(read_common, a, b)
+    found = await asyncio.to_thread(find_evidence, a, b, choose_thresholds(parts.config.detection, a, b), common)
     return CompareAnswer(
         kind=found.kind,
         similarity=found.similarity or 0.0,

@@ -36,7 +36,7 @@ from neardup.spark.prints import (
     read_integers,
     unpack_prints,
 )
-from neardup.spark.session import Batches, arrow_schema
+from neardup.spark.session import Batches, parse_schema
 
 HELD = "key long, id long"
 KEYED = "key long, id long, language int, heavy long, print binary"
@@ -51,7 +51,7 @@ HASH_BYTES = 4
 def find_heavy_keys(fingerprints: DataFrame, config: Config) -> DataFrame:
     """The keys that more than `max_bucket` stories have: key, members, language, max_bucket."""
     limits = f.array(*(f.lit(config.detection.of(language).max_bucket) for language in config.registry))
-    counted = _keys(fingerprints, config).groupBy("key").agg(f.count("*").alias("members"))
+    counted = _list_keys(fingerprints, config).groupBy("key").agg(f.count("*").alias("members"))
     limited = counted.withColumn("language", f.expr(LANGUAGE)).withColumn("max_bucket", f.get(limits, "language"))
     return limited.where("members > max_bucket")
 
@@ -63,7 +63,7 @@ def find_fingerprint_pairs(fingerprints: DataFrame, heavy: DataFrame, config: Co
         with_heavy = prints.withColumn("heavy", f.lit(0).cast("long"))
         keyed = with_heavy.mapInArrow(_explode_keys(config, KEYED), KEYED).withColumn("part", f.lit(0))
     else:
-        holders = _keys(fingerprints, config).join(heavy.drop("language"), "key")
+        holders = _list_keys(fingerprints, config).join(heavy.drop("language"), "key")
         masks = holders.groupBy("id").agg(f.expr(f"bit_or(shiftleft(1L, {NTH}))").alias("heavy"))
         with_heavy = prints.join(masks, "id", "left").fillna(0, ["heavy"])
         keyed = _salt(with_heavy.mapInArrow(_explode_keys(config, KEYED), KEYED), holders)
@@ -87,23 +87,23 @@ def _salt(keyed: DataFrame, holders: DataFrame) -> DataFrame:
     return salted.drop("last", "parts")
 
 
-def _keys(fingerprints: DataFrame, config: Config) -> DataFrame:
+def _list_keys(fingerprints: DataFrame, config: Config) -> DataFrame:
     return make_prints(fingerprints, config).mapInArrow(_explode_keys(config, HELD), HELD)
 
 
 def _explode_keys(config: Config, columns: str) -> Callable[[Batches], Batches]:
     """What turns each row into one for each of its keys, with these columns."""
-    table, names = make_key_table(config), arrow_schema(columns).names
+    table, names = make_key_table(config), parse_schema(columns).names
 
     def explode(batches: Batches) -> Batches:
         for batch in batches:
-            keys, stories = _keys_of(batch, table)
+            keys, stories = _make_keys(batch, table)
             yield pa.RecordBatch.from_arrays([keys, *(batch[name].take(stories) for name in names[1:])], names)
 
     return explode
 
 
-def _keys_of(batch: pa.RecordBatch, table: Any) -> tuple[pa.Array, pa.Array]:
+def _make_keys(batch: pa.RecordBatch, table: Any) -> tuple[pa.Array, pa.Array]:
     """The keys of a batch, each with the index of its story."""
     languages, simhashes, signatures, signed = unpack_prints(batch).arrays
     keys, stories = [np.empty(0, np.uint64)], [np.empty(0, np.int64)]
@@ -135,21 +135,21 @@ def _join_prints(config: Config) -> Callable[[Batches], Batches]:
             languages = prints.arrays[0][found.right]
             same = have_same_text(prints, found.left, found.right)
             pairs = ids[found.left], ids[found.right]
-            yield _pairs_batch([*pairs, languages, found.rows, found.bits, None, same, None])
+            yield _make_pairs_batch([*pairs, languages, found.rows, found.bits, None, same, None])
         for language in np.flatnonzero(left_out).tolist():
-            yield _left_out_batch(language, int(left_out[language]))
+            yield _make_left_out_batch(language, int(left_out[language]))
 
     return join
 
 
-def _left_out_batch(language: int, pairs: int) -> pa.RecordBatch:
+def _make_left_out_batch(language: int, pairs: int) -> pa.RecordBatch:
     """The row of PAIRS that says how many pairs of a language were left out."""
-    return _pairs_batch([None, None, np.array([language]), None, None, None, None, np.array([pairs])])
+    return _make_pairs_batch([None, None, np.array([language]), None, None, None, None, np.array([pairs])])
 
 
-def _pairs_batch(columns: list[Any]) -> pa.RecordBatch:
+def _make_pairs_batch(columns: list[Any]) -> pa.RecordBatch:
     """Columns in the order of PAIRS, None for one without values -> a record batch."""
-    schema, size = arrow_schema(PAIRS), len(next(column for column in columns if column is not None))
+    schema, size = parse_schema(PAIRS), len(next(column for column in columns if column is not None))
     arrays = [
         pa.nulls(size, kind) if column is None else pa.array(column).cast(kind)
         for column, kind in zip(columns, schema.types, strict=True)
@@ -217,7 +217,7 @@ def count_holders(common: int) -> Callable[[Batches], Batches]:
             is_common = (sizes > most) | (different > common)
             each = np.repeat(sizes, sizes)
             kept = (each > 1) & ~np.repeat(is_common, sizes)
-            yield _shared_batch(hashes[kept], ids[kept], languages[kept], each[kept])
+            yield _make_shared_batch(hashes[kept], ids[kept], languages[kept], each[kept])
             for bucket in np.flatnonzero(is_common).tolist():
                 rows = slice(*part.edges[bucket : bucket + 2])
                 found = _CommonHash(
@@ -245,10 +245,10 @@ class _CommonHash(NamedTuple):
     def batch(self) -> pa.RecordBatch:
         languages = np.array(sorted(self.languages))
         size = len(languages)
-        return _shared_batch(np.full(size, self.hash), None, languages, np.full(size, self.members))
+        return _make_shared_batch(np.full(size, self.hash), None, languages, np.full(size, self.members))
 
 
-def _shared_batch(hashes: Any, ids: Any, languages: Any, holders: Any) -> pa.RecordBatch:
+def _make_shared_batch(hashes: Any, ids: Any, languages: Any, holders: Any) -> pa.RecordBatch:
     columns = [
         pa.array(hashes, pa.int64()),
         pa.nulls(len(hashes), pa.int64()) if ids is None else pa.array(ids, pa.int64()),
@@ -286,6 +286,6 @@ def _join_hashes(config: Config) -> Callable[[Batches], Batches]:
             same = have_same_text(prints, found.left, found.right)
             languages = prints.arrays[0][found.right]
             pairs = ids[found.left], ids[found.right]
-            yield _pairs_batch([*pairs, languages, None, None, found.shared, same, None])
+            yield _make_pairs_batch([*pairs, languages, None, None, found.shared, same, None])
 
     return join

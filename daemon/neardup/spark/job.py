@@ -90,7 +90,7 @@ class Job:
         named = texts.where("name IS NOT NULL").select("id", "name")
         show = partial(show_ids, named=None if named.isEmpty() else named)
         self._stage("clusters", show(list_members(clustered, texts, self._keep), MEMBERS))
-        flags = self._stage("flags", show(_with_clusters(assessed, clustered).drop(*NAMES), WHOLE_PAIRS))
+        flags = self._stage("flags", show(_add_clusters(assessed, clustered).drop(*NAMES), WHOLE_PAIRS))
         self._count(flags, "flagged", "kind")
         self._stage("stories", show(find_copying_stories(assessed), STORIES))
         self._stage("counts", reduce(lambda counts, more: counts.unionByName(more), self._counts).coalesce(1))
@@ -108,7 +108,7 @@ class Job:
                 rows = list_table(spark, config, table.name, table.columns, table.language)
             reading = Reading.of(config, tasks, with_bodies=table is not None)
             read = self._stage("_work/read", rows.mapInArrow(make_reader(config, reading), READ))
-        latest = _latest(read)
+        latest = _choose_latest(read)
         self._count(latest, f.col("outcome"), "reason")
         return latest
 
@@ -201,7 +201,7 @@ class _arrow_rows:  # noqa: N801 - a context manager
         self._spark.conf.set(self.KEY, NUMBER_ROWS)
 
 
-def _latest(read: DataFrame) -> DataFrame:
+def _choose_latest(read: DataFrame) -> DataFrame:
     """Of the rows of one story the latest; the others are skipped as superseded."""
     repeated = read.where("id IS NOT NULL").groupBy("id").count().where("count > 1").select("id")
     if repeated.isEmpty():
@@ -214,7 +214,7 @@ def _latest(read: DataFrame) -> DataFrame:
     return read.join(repeated, "id", "left_anti").unionByName(kept)
 
 
-def _with_clusters(flags: DataFrame, clustered: DataFrame) -> DataFrame:
+def _add_clusters(flags: DataFrame, clustered: DataFrame) -> DataFrame:
     """Flags with the cluster that both of their stories are in."""
     columns = flags.columns
     bare = flags.drop("cluster_id", "cluster_size")

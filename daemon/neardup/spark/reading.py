@@ -38,7 +38,7 @@ from neardup.source.documents import Columns, choose_columns
 from neardup.source.listings import open_reference, open_source
 from neardup.source.parse import parse_row
 from neardup.source.rows import OPTIONAL, REQUIRED, SHOWN_CHARACTERS, Row
-from neardup.spark.session import Batches, arrow_schema, spark_errors_as
+from neardup.spark.session import Batches, parse_schema, translate_spark_errors
 
 ROWS_AT_A_TIME = 1_000
 STORY = (
@@ -57,14 +57,14 @@ TEXT_TYPES = ("string", "binary")
 FIELDS = ("published_at", "updated_at", "author_id", "title", "path")  # of a story, which a table may have
 
 
-def row_of_listed(listed: ListedRow, body: bytes | None = None) -> dict[str, Any]:
+def make_listed_row(listed: ListedRow, body: bytes | None = None) -> dict[str, Any]:
     """A listed story or a bad row as a row of LISTED; `body` is the page where the listing has it."""
     if isinstance(listed, Story):
         return asdict(listed) | {"body": body}
     return {"key": listed.key, "reason": listed.reason, "error": listed.error, "position": listed.position}
 
 
-def listed_of_row(row: dict[str, Any]) -> ListedRow:
+def read_listed_row(row: dict[str, Any]) -> ListedRow:
     """The inverse of `listed_row`."""
     if row["reason"] is not None:
         return BadRow(row["key"], Dead(row["reason"]), row["error"], row["position"])
@@ -75,7 +75,7 @@ def list_configured(spark: SparkSession, config: Config) -> DataFrame:
     """What [source] lists, and [reference]: one task reads the listing, which is never in memory as a whole."""
 
     def list_stories(_: Batches) -> Batches:
-        yield from _batches(map(row_of_listed, _list_sources(config)))
+        yield from _make_batches(map(make_listed_row, _list_sources(config)))
 
     return spark.range(0, 1, 1, 1).mapInArrow(list_stories, LISTED)
 
@@ -108,7 +108,7 @@ def list_table(spark: SparkSession, config: Config, name: str, wanted: Columns, 
 
     Raises Misuse if there is no such table, if it lacks a column, or if that of the texts has others.
     """
-    with spark_errors_as(Misuse, f"--input: cannot read {name}"):
+    with translate_spark_errors(Misuse, f"--input: cannot read {name}"):
         table = _load_table(spark, name)
     columns = choose_columns(name, table.columns, wanted)
     if columns.language is None and language is None:
@@ -121,7 +121,7 @@ def list_table(spark: SparkSession, config: Config, name: str, wanted: Columns, 
     chosen = {"body": columns.text, "id": columns.id, "language": columns.language}
     chosen |= {field: given[field] for field in FIELDS if field in given and given[field] != columns.text}
     selected = table.select([table[column].alias(field) for field, column in chosen.items() if column is not None])
-    return selected.mapInArrow(_table_parser(config, language), LISTED)
+    return selected.mapInArrow(_make_table_parser(config, language), LISTED)
 
 
 def _exists(spark: SparkSession, name: str) -> bool:
@@ -141,31 +141,31 @@ def _load_table(spark: SparkSession, name: str) -> DataFrame:
     return reader.format(FORMATS.get(ending, "parquet")).load(name)
 
 
-def _table_parser(config: Config, language: Language | None) -> Callable[[Batches], Batches]:
+def _make_table_parser(config: Config, language: Language | None) -> Callable[[Batches], Batches]:
     def parse(batches: Batches) -> Batches:
         for batch in batches:
-            yield from _batches(_parse_values(row, config, language) for row in batch.to_pylist())
+            yield from _make_batches(_parse_values(row, config, language) for row in batch.to_pylist())
 
     return parse
 
 
 def _parse_values(values: dict[str, Any], config: Config, language: Language | None) -> dict[str, Any]:
     body = values.pop("body")
-    texts = {name: _as_text(value) for name, value in values.items() if name in REQUIRED + OPTIONAL}
+    texts = {name: _make_text(value) for name, value in values.items() if name in REQUIRED + OPTIONAL}
     texts |= {"language": language} if language is not None else {}
     error = None if isinstance(body, str | bytes) else "it has no text"
     row = Row(0, texts, str(texts)[:SHOWN_CHARACTERS], error)
     listed = parse_row(row, config.registry, config.content.key)
-    return row_of_listed(listed, body.encode("utf-8", "replace") if isinstance(body, str) else body)
+    return make_listed_row(listed, body.encode("utf-8", "replace") if isinstance(body, str) else body)
 
 
-def _as_text(value: object) -> object:
+def _make_text(value: object) -> object:
     return value.isoformat() if hasattr(value, "isoformat") else value
 
 
-def _batches(rows: Iterator[dict[str, Any]]) -> Batches:
+def _make_batches(rows: Iterator[dict[str, Any]]) -> Batches:
     """Rows of LISTED as record batches."""
-    schema, held = arrow_schema(LISTED), list[dict[str, Any]]()
+    schema, held = parse_schema(LISTED), list[dict[str, Any]]()
     for row in rows:
         held.append(row)
         if len(held) == ROWS_AT_A_TIME:
@@ -198,28 +198,28 @@ def make_reader(config: Config, reading: Reading) -> Callable[[Batches], Batches
     """Listed rows -> READ: the one outcome of each, and of a story that was fingerprinted its text."""
 
     def read(batches: Batches) -> Batches:
-        schema = arrow_schema(READ)
+        schema = parse_schema(READ)
         for batch in batches:
-            rows = _runner().run(_read_rows(batch.to_pylist(), config, reading))
+            rows = _get_runner().run(_read_rows(batch.to_pylist(), config, reading))
             yield pa.RecordBatch.from_pylist(rows, schema)
 
     return read
 
 
 @cache
-def _runner() -> asyncio.Runner:
+def _get_runner() -> asyncio.Runner:
     """The event loop of this Python worker, which serves one task after another."""
     return asyncio.Runner()
 
 
 @cache
-def _pool(reading: Reading) -> ReaderPool:
+def _get_pool(reading: Reading) -> ReaderPool:
     """The pool of this Python worker: its process ends with the worker."""
     return ReaderPool(reading.content, reading.extraction, reading.most, works=reading.works, processes=1)
 
 
 async def _read_rows(rows: list[dict[str, Any]], config: Config, reading: Reading) -> list[dict[str, Any]]:
-    pool, free = _pool(reading), asyncio.Semaphore(reading.most)
+    pool, free = _get_pool(reading), asyncio.Semaphore(reading.most)
 
     async def read_one(row: dict[str, Any]) -> dict[str, Any]:
         text: str | None = None
@@ -230,8 +230,8 @@ async def _read_rows(rows: list[dict[str, Any]], config: Config, reading: Readin
             return result
 
         async with free:
-            outcome = await Worker(_know_nothing, read_singly(read), config.registry).outcome(listed_of_row(row))
-        return row_of_outcome(outcome, text)
+            outcome = await Worker(_know_nothing, read_singly(read), config.registry).outcome(read_listed_row(row))
+        return make_outcome_row(outcome, text)
 
     return await asyncio.gather(*map(read_one, rows))
 
@@ -241,7 +241,7 @@ async def _know_nothing(_: Sequence[int]) -> dict[int, Known]:
     return {}
 
 
-def row_of_outcome(outcome: Outcome, text: str | None) -> dict[str, Any]:
+def make_outcome_row(outcome: Outcome, text: str | None) -> dict[str, Any]:
     """An outcome as a row of READ."""
     listed = outcome.story
     row: dict[str, Any] = {}

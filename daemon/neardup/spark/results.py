@@ -16,13 +16,14 @@ import numpy as np
 import pyarrow as pa  # type: ignore[import-untyped]
 from pyspark.sql import Column, DataFrame, Window
 from pyspark.sql import functions as f
+from pyspark.sql.pandas.types import from_arrow_schema
 
 from neardup.core.verify.clusters import Policy
 from neardup.ledger.similarities import row_of
 from neardup.moderation.export.formats import schema_of, type_times
 from neardup.moderation.export.tables import MEMBERS, STORIES, Table, story_row
 from neardup.records import NO_SPANS, Spans
-from neardup.spark.session import Batches, in_microseconds, spark_schema
+from neardup.spark.session import Batches, convert_to_microseconds
 
 # As the view `sources` of a ledger says: an author who is not known counts as another.
 BY_OTHERS = "(story_author_id = matched_author_id) IS NOT TRUE"
@@ -38,7 +39,7 @@ def find_clusters(flags: DataFrame, checkpoint: Checkpoint) -> DataFrame:
     The first is that of `core.verify.clusters.by_story`: works are before others, and undated stories come last.
     """
     joining = flags.where("joins_clusters")
-    roots = _roots(joining.select(f.col("story_id").alias("u"), f.col("matched_id").alias("v")), checkpoint)
+    roots = _find_roots(joining.select(f.col("story_id").alias("u"), f.col("matched_id").alias("v")), checkpoint)
     stories = [
         joining.select(f.col(f"{side}_id").alias("story_id"), f.col(f"{side}_published_at").alias("published_at"))
         for side in ("story", "matched")
@@ -58,25 +59,25 @@ def find_clusters(flags: DataFrame, checkpoint: Checkpoint) -> DataFrame:
     return rooted.join(named, "root").select(f.col("first.story_id").alias("cluster_id"), "cluster_size", "story_id")
 
 
-def _roots(edges: DataFrame, checkpoint: Checkpoint) -> DataFrame:
+def _find_roots(edges: DataFrame, checkpoint: Checkpoint) -> DataFrame:
     """Edges (u, v) -> each story that is not the least of its component (u), and that least one (v)."""
     state, number = None, 0
     while True:
-        edges = checkpoint(_small_star(_large_star(edges)), f"edges_{number}")
+        edges = checkpoint(_join_small_star(_join_large_star(edges)), f"edges_{number}")
         now = edges.selectExpr("count(*)", "sum(cast(xxhash64(u, v) AS decimal(38)))").first()
         if now == state:
             return edges
         state, number = now, number + 1
 
 
-def _large_star(edges: DataFrame) -> DataFrame:
+def _join_large_star(edges: DataFrame) -> DataFrame:
     """Each neighbour above a story is joined to the least of the story and its neighbours."""
     both = edges.union(edges.select("v", "u"))
     least = both.groupBy("u").agg(f.least(f.min("v"), f.col("u")).alias("least"))
     return both.join(least, "u").where("v > u").select(f.col("v").alias("u"), f.col("least").alias("v")).distinct()
 
 
-def _small_star(edges: DataFrame) -> DataFrame:
+def _join_small_star(edges: DataFrame) -> DataFrame:
     """Each story, and each neighbour below it, is joined to the least of these neighbours."""
     down = edges.select(f.greatest("u", "v").alias("u"), f.least("u", "v").alias("v"))
     least = down.groupBy("u").agg(f.min("v").alias("least"))
@@ -93,7 +94,7 @@ def list_members(clustered: DataFrame, stories: DataFrame, policy: Policy) -> Da
     described = (
         stories.join(clustered, stories["id"] == clustered["story_id"])
         .withColumn("title", named)
-        .withColumn("nth", f.row_number().over(Window.partitionBy("cluster_id").orderBy(*_best_first(policy))))
+        .withColumn("nth", f.row_number().over(Window.partitionBy("cluster_id").orderBy(*_order_best_first(policy))))
         .withColumn("keep", (f.col("nth") == 1) | ((f.lit(policy) == "reference") & (f.col("id") < 0)))
         .withColumn("known_since", f.lit(None).cast("timestamp"))
     )
@@ -102,7 +103,7 @@ def list_members(clustered: DataFrame, stories: DataFrame, policy: Policy) -> Da
     return described.select(*MEMBERS.columns)
 
 
-def _best_first(policy: Policy) -> list[Column]:
+def _order_best_first(policy: Policy) -> list[Column]:
     """The order in which the first member of a cluster is to be kept; with `reference`, all works are as well."""
     published = f.col("published_at")
     before: dict[Policy, Column] = {"newest": published.desc_nulls_last(), "longest": f.col("words").desc()}
@@ -128,17 +129,17 @@ def show_ids(frame: DataFrame, table: Table, named: DataFrame | None) -> DataFra
 def find_copying_stories(flags: DataFrame) -> DataFrame:
     """Flags -> the stories that copy, with the columns of the export by story."""
     by_story = flags.where(BY_OTHERS).groupBy("story_id").agg(f.collect_list(f.struct("*")).alias("flags"))
-    return by_story.mapInArrow(_story_rows, spark_schema(in_microseconds(schema_of(STORIES))))
+    return by_story.mapInArrow(_story_rows, from_arrow_schema(convert_to_microseconds(schema_of(STORIES))))
 
 
 def _story_rows(batches: Batches) -> Batches:
-    schema = in_microseconds(schema_of(STORIES))
+    schema = convert_to_microseconds(schema_of(STORIES))
     for batch in batches:
-        rows = [row for flags in batch["flags"].to_pylist() if (row := row_of_story(flags)) is not None]
+        rows = [row for flags in batch["flags"].to_pylist() if (row := make_story_row(flags)) is not None]
         yield pa.RecordBatch.from_pylist(rows, schema)
 
 
-def row_of_story(flags: list[dict[str, Any]]) -> dict[str, Any] | None:
+def make_story_row(flags: list[dict[str, Any]]) -> dict[str, Any] | None:
     """The row of one story by its flags; None where none of its words is copied."""
     first = flags[0]
     sources = [(flag["matched_id"], flag["kind"], _parse_spans(flag["story_spans"])) for flag in flags]

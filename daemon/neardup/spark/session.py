@@ -10,8 +10,6 @@ import pyarrow as pa  # type: ignore[import-untyped]
 from py4j.protocol import Py4JJavaError  # type: ignore[import-untyped]
 from pyspark.errors import PySparkException
 from pyspark.sql import SparkSession
-from pyspark.sql.pandas.types import from_arrow_schema
-from pyspark.sql.types import StructType
 
 from neardup.errors import Fatal, NeardupError
 
@@ -26,7 +24,7 @@ ARROW_TYPES = {
 
 
 @contextmanager
-def session(master: str | None) -> Iterator[SparkSession]:
+def open_session(master: str | None) -> Iterator[SparkSession]:
     """Open a session, which ends with the context.
 
     Without `master` it is the one that spark-submit or the environment names.  Raises Fatal for an error of Spark
@@ -38,14 +36,14 @@ def session(master: str | None) -> Iterator[SparkSession]:
         builder = builder.master(master)
     spark = builder.getOrCreate()
     try:
-        with spark_errors_as(Fatal, "the job failed"):
+        with translate_spark_errors(Fatal, "the job failed"):
             yield spark
     finally:
         spark.stop()
 
 
 @contextmanager
-def spark_errors_as(kind: type[NeardupError], what: str) -> Iterator[None]:
+def translate_spark_errors(kind: type[NeardupError], what: str) -> Iterator[None]:
     """Raise an error of Spark as one of this kind, with the first line of what Spark says; its log has the rest."""
     try:
         yield
@@ -54,12 +52,12 @@ def spark_errors_as(kind: type[NeardupError], what: str) -> Iterator[None]:
         raise kind(f"{what}: {str(said).strip().splitlines()[0]}") from error
 
 
-def arrow_schema(columns: str) -> pa.Schema:
+def parse_schema(columns: str) -> pa.Schema:
     """Columns as Spark writes them, `id long, name string` -> the schema of their record batches."""
     return pa.schema([(name, ARROW_TYPES[kind]) for name, kind in (column.split() for column in columns.split(", "))])
 
 
-def in_microseconds(schema: pa.Schema) -> pa.Schema:
+def convert_to_microseconds(schema: pa.Schema) -> pa.Schema:
     """The schema with times as Spark exchanges them."""
     return pa.schema(
         [
@@ -67,8 +65,3 @@ def in_microseconds(schema: pa.Schema) -> pa.Schema:
             for field in schema
         ]
     )
-
-
-def spark_schema(schema: pa.Schema) -> StructType:
-    """An Arrow schema as that of a data frame."""
-    return from_arrow_schema(schema)

@@ -8,6 +8,7 @@ from typing import Any
 import pyarrow as pa  # type: ignore[import-untyped]
 from pyspark.sql import DataFrame
 from pyspark.sql import functions as f
+from pyspark.sql.pandas.types import from_arrow_schema
 
 from neardup.config import Config
 from neardup.core.fingerprint.version import algorithm
@@ -21,7 +22,7 @@ from neardup.core.verify.tiers import COPIED_WORDS, kinds_of_passages, tier_of
 from neardup.moderation.export.formats import schema_of, type_times
 from neardup.moderation.export.tables import PAIRS, WHOLE_PAIRS, export_row
 from neardup.records import Assessment, Candidate, Language, PairedStory, Spans, shown_id
-from neardup.spark.session import Batches, in_microseconds, spark_schema
+from neardup.spark.session import Batches, convert_to_microseconds
 
 FACTS = (
     "id", "language", "path", "text_hash", "simhash", "signature", "words", "shingles", "author_id", "title",
@@ -49,7 +50,7 @@ def verified_schema() -> pa.Schema:
         "story_words": pa.int64(),
         **dict.fromkeys(NAMES, pa.string()),
     }
-    return in_microseconds(
+    return convert_to_microseconds(
         pa.schema([*schema_of(WHOLE_PAIRS), *(pa.field(name, kind) for name, kind in further.items())])
     )
 
@@ -83,7 +84,7 @@ def verify_pairs(
         other = other.where("a >= 0")
     joined = joined.unionByName(_with_sides(other, with_text, with_text))
     shared = pairs.sparkSession.sparkContext.broadcast(dict(common))
-    return joined.mapInArrow(_verifier(config, shared, flagged_at), spark_schema(verified_schema()))
+    return joined.mapInArrow(_verifier(config, shared, flagged_at), from_arrow_schema(verified_schema()))
 
 
 def _with_sides(pairs: DataFrame, earlier: DataFrame, later: DataFrame) -> DataFrame:

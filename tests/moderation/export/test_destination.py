@@ -23,7 +23,7 @@ from neardup.moderation.export.destination import write_atomically, write_to_tar
 from neardup.moderation.export.formats import write_csv, write_jsonl, write_parquet, write_xlsx
 from neardup.moderation.export.tables import PAIRS, ExportRow
 from neardup.option_values import FORMATS, Format
-from neardup.s3.objects import _part
+from neardup.s3.objects import _read_part
 
 from tests.support.exported_pairs import page, pair
 from tests.support.servers import REGION, Aws, free_port
@@ -145,14 +145,14 @@ async def test_interrupted_upload_leaves_no_parts(
     aws: Aws, store: Content, monkeypatch: pytest.MonkeyPatch, ending: BaseException
 ) -> None:
     await write_to_target("s3://flags/k", store, lambda file: file.write_bytes(b"old"))
-    read = _part
+    read = _read_part
 
     def part(file: Path, number: int) -> bytes:
         if number == 1:
             raise ending
         return read(file, number)
 
-    monkeypatch.setattr("neardup.s3.objects._part", part)
+    monkeypatch.setattr("neardup.s3.objects._read_part", part)
     with stamina.set_testing(True, attempts=1), pytest.raises((Transient, CancelledError)):
         await write_to_target("s3://flags/k", store, lambda file: file.write_bytes(bytes(LARGE)))
     assert not aws.client("s3").list_multipart_uploads(Bucket="flags").get("Uploads"), (

@@ -22,7 +22,7 @@ from neardup.insights.evaluate.corpus import COPIES, Copy, Corpus, Original, pla
 from neardup.insights.evaluate.disguises import DISGUISES
 from neardup.insights.evaluate.measure import FALSE_BELOW_WORDS, RUN, Measured, measure
 from neardup.insights.evaluate.precision import precision_on_record
-from neardup.insights.evaluate.tables import ALL, SHOWN_PAIRS, Facts, Table, decimal, interval
+from neardup.insights.evaluate.tables import ALL, SHOWN_PAIRS, Facts, Table, format_decimal, format_interval
 from neardup.insights.evaluate.truth import FALSE_BELOW
 from neardup.pipeline.progress import Watch
 from neardup.records import Kind
@@ -32,7 +32,7 @@ MILLION = 1_000_000
 SCORES = ("jaccard", "containment")
 
 
-def facts(measured: Sequence[Measured]) -> Facts:
+def compute_facts(measured: Sequence[Measured]) -> Facts:
     """All figures of some corpora: rows by language, then a row for all languages together."""
     return {
         "stories": {
@@ -40,11 +40,11 @@ def facts(measured: Sequence[Measured]) -> Facts:
                 "originals": some[0].originals,
                 "copies": sum(counts.total() for corpus in some for counts in corpus.flagged_as.values()),
             }
-            for language, some in _by_language(measured).items()
+            for language, some in _group_by_language(measured).items()
         },
-        "recall": list(_recall(measured)),
-        "false_flags": list(_false_flags(measured)),
-        "thresholds": list(_thresholds(measured)),
+        "recall": list(_compute_recall(measured)),
+        "false_flags": list(_find_false_flags(measured)),
+        "thresholds": list(_compute_thresholds(measured)),
         "left_out_of_thresholds": sum(corpus.scored.left_out for corpus in measured),
         "false_pairs": sorted(
             ({"language": corpus.language, **asdict(flag)} for corpus in measured for flag in corpus.false_flags),
@@ -53,20 +53,20 @@ def facts(measured: Sequence[Measured]) -> Facts:
     }
 
 
-def _by_language(measured: Sequence[Measured]) -> dict[str, list[Measured]]:
+def _group_by_language(measured: Sequence[Measured]) -> dict[str, list[Measured]]:
     out: dict[str, list[Measured]] = {}
     for corpus in measured:
         out.setdefault(corpus.language, []).append(corpus)
     return out
 
 
-def _with_all(measured: Sequence[Measured]) -> Iterator[tuple[str, Sequence[Measured]]]:
-    yield from _by_language(measured).items()
+def _add_all(measured: Sequence[Measured]) -> Iterator[tuple[str, Sequence[Measured]]]:
+    yield from _group_by_language(measured).items()
     yield ALL, measured
 
 
-def _recall(measured: Sequence[Measured]) -> Iterator[Facts]:
-    for language, some in _with_all(measured):
+def _compute_recall(measured: Sequence[Measured]) -> Iterator[Facts]:
+    for language, some in _add_all(measured):
         for copy in COPIES:
             flagged = sum((corpus.flagged_as.get(copy.name, Counter()) for corpus in some), Counter[Kind | None]())
             if n := flagged.total():
@@ -79,8 +79,8 @@ def _recall(measured: Sequence[Measured]) -> Iterator[Facts]:
                 }
 
 
-def _false_flags(measured: Sequence[Measured]) -> Iterator[Facts]:
-    for language, some in _with_all(measured):
+def _find_false_flags(measured: Sequence[Measured]) -> Iterator[Facts]:
+    for language, some in _add_all(measured):
         pairs = sum(corpus.cross_pairs for corpus in some)
         false = estimate_share(sum(len(corpus.false_flags) for corpus in some), pairs)
         yield {
@@ -94,7 +94,7 @@ def _false_flags(measured: Sequence[Measured]) -> Iterator[Facts]:
         }
 
 
-def _thresholds(measured: Sequence[Measured]) -> Iterator[Facts]:
+def _compute_thresholds(measured: Sequence[Measured]) -> Iterator[Facts]:
     """Recall and precision if a threshold on one score alone decided which pairs on record are flagged."""
     copies = sum(corpus.scored.copies for corpus in measured)
     planted, unrelated = (
@@ -144,7 +144,7 @@ async def evaluate_copies(config: Config, stories: int, min_words: int, seed: in
     with progress.show_count("listing") as show_listed:
         sampled = await sample(config, stories, min_words, seed, show_listed)
     measured = []
-    for group in _groups(list(sampled.values())):
+    for group in _divide(list(sampled.values())):
         languages = ", ".join(originals[0].language for originals in group)
         corpora_each = CORPORA if sum(map(len, group)) > FEW else 1
         for n in range(corpora_each):
@@ -155,10 +155,10 @@ async def evaluate_copies(config: Config, stories: int, min_words: int, seed: in
             ):
                 corpora = await asyncio.to_thread(_plant, group, copies, seed, Path(name))
                 measured += await measure(config, corpora, Path(name), watch)
-    return facts(measured) | {"verdicts": precision}
+    return compute_facts(measured) | {"verdicts": precision}
 
 
-def _groups(samples: Sequence[Sequence[Original]]) -> Iterator[list[Sequence[Original]]]:
+def _divide(samples: Sequence[Sequence[Original]]) -> Iterator[list[Sequence[Original]]]:
     """Divide the samples of the languages into groups of at least ORIGINALS stories, except the last."""
     group: list[Sequence[Original]] = []
     for originals in samples:
@@ -186,13 +186,13 @@ CODES = SHIPPED.codes
 BARS = "▁▂▃▄▅▆▇█"
 
 
-def copies_tables(facts: Facts) -> list[Table]:
+def make_copies_tables(facts: Facts) -> list[Table]:
     """The tables that are printed; `--json` has every figure, also the recall by kind of each language."""
     together = [row for row in facts["recall"] if row["language"] == ALL]
     return [
-        _recall_by_language(facts, together),
-        _recall_by_strength(together),
-        _recall_by_kind(together),
+        _make_language_table(facts, together),
+        _make_strength_table(together),
+        _make_kind_table(together),
         Table(
             "False flags",
             "Pairs of different origin that are flagged although they have little in common, and their share of all "
@@ -212,13 +212,13 @@ def copies_tables(facts: Facts) -> list[Table]:
                 for row in facts["false_flags"]
             ],
         ),
-        _thresholds_table(facts),
-        *([_false_pairs(facts["false_pairs"])] if facts["false_pairs"] else []),
+        _make_thresholds_table(facts),
+        *([_make_false_pairs_table(facts["false_pairs"])] if facts["false_pairs"] else []),
         *precision.precision_tables(facts["verdicts"]),
     ]
 
 
-def _recall_by_language(facts: Facts, together: Iterable[Facts]) -> Table:
+def _make_language_table(facts: Facts, together: Iterable[Facts]) -> Table:
     share = {(row["edit"], row["language"]): row[ALL]["share"] for row in facts["recall"]}
     languages = list(facts["stories"])
     return Table(
@@ -229,16 +229,16 @@ def _recall_by_language(facts: Facts, together: Iterable[Facts]) -> Table:
         [
             (
                 row["edit"],
-                *(decimal(share.get((row["edit"], language))) for language in languages),
-                decimal(row[ALL]["share"]),
-                interval(row[ALL]),
+                *(format_decimal(share.get((row["edit"], language))) for language in languages),
+                format_decimal(row[ALL]["share"]),
+                format_interval(row[ALL]),
             )
             for row in together
         ],
     )
 
 
-def _recall_by_strength(rows: Iterable[Facts]) -> Table:
+def _make_strength_table(rows: Iterable[Facts]) -> Table:
     """The curves of the disguises, each with a bar a strength."""
     recall = {row["edit"]: row[ALL]["share"] for row in rows}
     return Table(
@@ -249,7 +249,7 @@ def _recall_by_strength(rows: Iterable[Facts]) -> Table:
             (
                 disguise.name,
                 "".join(BARS[round(share * (len(BARS) - 1))] for _, share in curve),
-                "  ".join(f"{strength:.0%}: {decimal(share)}" for strength, share in curve),
+                "  ".join(f"{strength:.0%}: {format_decimal(share)}" for strength, share in curve),
             )
             for disguise in DISGUISES
             if (curve := [(n, recall[name]) for n in disguise.strengths if (name := disguise.edit_name(n)) in recall])
@@ -257,19 +257,24 @@ def _recall_by_strength(rows: Iterable[Facts]) -> Table:
     )
 
 
-def _recall_by_kind(rows: Iterable[Facts]) -> Table:
+def _make_kind_table(rows: Iterable[Facts]) -> Table:
     return Table(
         "Recall by kind, all languages",
         "",
         ("copy", "n", *kinds(), ALL, "95 % interval"),
         [
-            (row["edit"], str(row["n"]), *(decimal(row[kind]["share"]) for kind in (*kinds(), ALL)), interval(row[ALL]))
+            (
+                row["edit"],
+                str(row["n"]),
+                *(format_decimal(row[kind]["share"]) for kind in (*kinds(), ALL)),
+                format_interval(row[ALL]),
+            )
             for row in rows
         ],
     )
 
 
-def _thresholds_table(facts: Facts) -> Table:
+def _make_thresholds_table(facts: Facts) -> Table:
     return Table(
         "Thresholds",
         "Recall and precision if a threshold on one score alone decided which pairs on record are flagged. Precision "
@@ -279,14 +284,14 @@ def _thresholds_table(facts: Facts) -> Table:
         [
             (
                 f"{row['threshold']:.2f}",
-                *(decimal(row[score][what]["share"]) for score in SCORES for what in ("recall", "precision")),
+                *(format_decimal(row[score][what]["share"]) for score in SCORES for what in ("recall", "precision")),
             )
             for row in facts["thresholds"]
         ],
     )
 
 
-def _false_pairs(pairs: Sequence[Facts]) -> Table:
+def _make_false_pairs_table(pairs: Sequence[Facts]) -> Table:
     def story(pair: Facts, side: str) -> str:
         return f"{pair[side]}, {pair[f'edit_{side}']}" if pair[f"edit_{side}"] else str(pair[side])
 
@@ -300,8 +305,8 @@ def _false_pairs(pairs: Sequence[Facts]) -> Table:
                 pair["kind"],
                 story(pair, "a"),
                 story(pair, "b"),
-                decimal(pair["jaccard"]),
-                decimal(pair["containment"]),
+                format_decimal(pair["jaccard"]),
+                format_decimal(pair["containment"]),
             )
             for pair in pairs[:SHOWN_PAIRS]
         ],

@@ -17,7 +17,7 @@ from neardup.config import Config
 from neardup.core.verify.text import Text
 from neardup.errors import Fatal
 from neardup.insights.evaluate.disguises import DISGUISED_EDITS
-from neardup.insights.evaluate.edits import EDITS, WORKS, Edit, OtherStories, Work, plain, strip_signs
+from neardup.insights.evaluate.edits import EDITS, WORKS, Edit, OtherStories, Work, strip_signs, write_plain
 from neardup.pages.reader_pool import ReaderPool
 from neardup.records import Language, Story
 from neardup.source import list_rows
@@ -147,12 +147,12 @@ def plant(originals: Sequence[Original], copies: Sequence[Copy], seed: int, firs
     Returns the corpus and its texts, in the order of its stories.  Needs at least two originals.
     """
     words = [original.text.split() for original in originals]
-    common = _common(words)
+    common = _find_common(words)
     stories: list[PlantedStory] = []
     texts: list[str] = []
     donors = []
     for origin, original in enumerate(originals):
-        donated = _donors(words, origin, _random(seed, original, "donors"))
+        donated = _choose_donors(words, origin, _make_random(seed, original, "donors"))
         others = OtherStories(
             language=original.language,
             stories=words[:origin] + words[origin + 1 :],
@@ -163,29 +163,29 @@ def plant(originals: Sequence[Original], copies: Sequence[Copy], seed: int, firs
         stories.append(PlantedStory((origin,), None))
         texts.append(original.text)
         for edit in (copy for copy in copies if isinstance(copy, Edit)):
-            text = edit.apply(original.text, others, _random(seed, original, edit.name))
+            text = edit.apply(original.text, others, _make_random(seed, original, edit.name))
             if text is not None:
                 stories.append(PlantedStory((origin,), edit))
                 texts.append(text)
         donors.append(frozenset(donated))
     for work in (copy for copy in copies if isinstance(copy, Work)):
-        for chapters in work.draw(len(originals), _random(seed, originals[0], work.name)):
+        for chapters in work.draw(len(originals), _make_random(seed, originals[0], work.name)):
             stories.append(PlantedStory(chapters, work))
             texts.append("\n".join(originals[n].text for n in chapters))
     return Corpus(originals, stories, donors, first), texts
 
 
-def _random(seed: int, original: Original, purpose: str) -> random.Random:
+def _make_random(seed: int, original: Original, purpose: str) -> random.Random:
     return random.Random(f"{seed}:{original.id}:{purpose}")  # noqa: S311 - not for cryptography
 
 
-def _common(words: Sequence[Sequence[str]]) -> frozenset[str]:
+def _find_common(words: Sequence[Sequence[str]]) -> frozenset[str]:
     """The casefolded words that occur in at least two of the stories, and in more than COMMON_SHARE of them."""
     counts = Counter(word for story in words for word in {strip_signs(word).casefold() for word in story})
     return frozenset(word for word, n in counts.items() if n > max(1.0, COMMON_SHARE * len(words)))
 
 
-def _donors(words: Sequence[Sequence[str]], origin: int, rng: random.Random) -> list[int]:
+def _choose_donors(words: Sequence[Sequence[str]], origin: int, rng: random.Random) -> list[int]:
     """Choose a random story at least as long as the original, or several if there is none."""
     wanted = len(words[origin])
     others = [n for n in range(len(words)) if n != origin]
@@ -213,5 +213,5 @@ def write_pages(corpus: Corpus, texts: Sequence[str], folder: Path) -> None:
     pages = folder / "html"
     pages.mkdir(exist_ok=True)
     for n, story, text in zip(corpus.ids, corpus.stories, texts, strict=True):
-        page = (story.copy.page if story.copy else plain)(text)
+        page = (story.copy.page if story.copy else write_plain)(text)
         (pages / f"{n}.html").write_text(page, encoding="utf-8", errors="replace")

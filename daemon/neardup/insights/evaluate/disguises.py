@@ -66,7 +66,7 @@ class Disguise:
         return lambda text, others, rng: self.apply(text, strength, others, rng)
 
 
-def of_words(
+def disguise_words(
     changed: Callable[[str, OtherStories, random.Random], Sequence[str]],
 ) -> Callable[[str, float, OtherStories, random.Random], str]:
     """A disguise that puts words in place of every nth word, as often as its strength says."""
@@ -110,7 +110,7 @@ def write_in_latin(word: str, others: OtherStories, rng: random.Random) -> Seque
     """The word in Latin letters, as writers spell in chats: long vowels, v, ph, sh and z in one of several ways."""
     letters, written = [*word, " "], ""
     for letter, following in pairwise(letters):
-        offset, after = _offset_of(letter), _offset_of(following)
+        offset, after = _find_offset(letter), _find_offset(following)
         if offset is None:
             written += letter
         elif offset in LATIN_CONSONANTS:
@@ -124,7 +124,7 @@ def write_in_latin(word: str, others: OtherStories, rng: random.Random) -> Seque
     return [written]
 
 
-def _offset_of(letter: str) -> int | None:
+def _find_offset(letter: str) -> int | None:
     """The place of a letter in the block of its script; None for a letter of no script that shares the layout."""
     return ord(letter) % BLOCK_SIZE if BLOCKS.start <= ord(letter) < BLOCKS.stop else None
 
@@ -133,8 +133,8 @@ def write_some_in_latin(text: str, strength: float, others: OtherStories, rng: r
     """Write that share of the words in Latin letters, and replace a tenth of all words; None for a text in Latin."""
     if others.language == "ENGLISH":
         return None
-    in_latin = of_words(write_in_latin)(text, strength, others, rng)
-    return of_words(replace_word)(in_latin, 0.1, others, rng)
+    in_latin = disguise_words(write_in_latin)(text, strength, others, rng)
+    return disguise_words(replace_word)(in_latin, 0.1, others, rng)
 
 
 def misread(text: str, strength: float, others: OtherStories, rng: random.Random) -> str:
@@ -163,10 +163,10 @@ def paraphrase(text: str, strength: float, others: OtherStories, rng: random.Ran
 
 
 DISGUISES = (
-    Disguise("words replaced", (0.25, 1 / 3, 0.5), of_words(replace_word)),
-    Disguise("words inflected", (0.25, 1 / 3, 0.5), of_words(inflect)),
-    Disguise("fillers added after words", (0.25, 0.5, 1.0), of_words(add_filler)),
-    Disguise("words left out", (0.25, 1 / 3, 0.5), of_words(leave_out)),
+    Disguise("words replaced", (0.25, 1 / 3, 0.5), disguise_words(replace_word)),
+    Disguise("words inflected", (0.25, 1 / 3, 0.5), disguise_words(inflect)),
+    Disguise("fillers added after words", (0.25, 0.5, 1.0), disguise_words(add_filler)),
+    Disguise("words left out", (0.25, 1 / 3, 0.5), disguise_words(leave_out)),
     Disguise("words shuffled in groups", (0.5, 2 / 3, 0.75), shuffle_words),
     Disguise("synonyms, and clauses exchanged", (0.2, 0.35, 0.5), paraphrase),
     Disguise("in Latin letters, a tenth replaced", (0.25, 0.5, 1.0), write_some_in_latin),

@@ -51,7 +51,7 @@ def strip_signs(word: str) -> str:
     return core if any(map(str.isalnum, core)) else ""
 
 
-def paragraphs(words: Sequence[str]) -> str:
+def write_paragraphs(words: Sequence[str]) -> str:
     """Join words into lines of PARAGRAPH_WORDS words."""
     return "\n".join(" ".join(words[n : n + PARAGRAPH_WORDS]) for n in range(0, len(words), PARAGRAPH_WORDS))
 
@@ -67,22 +67,22 @@ OTHER_HEAD = (
 )
 
 
-def plain(text: str) -> str:
+def write_plain(text: str) -> str:
     """Write each line as a paragraph."""
     lines = "".join(f"<p>{html.escape(line)}</p>\n" for line in text.splitlines() if line.strip())
     return f"{HEAD}</head><body>\n{lines}</body></html>"
 
 
-def ornate(text: str) -> str:
+def write_ornate(text: str) -> str:
     """Write the same words with character references, tags within words, attributes, comments and hidden parts."""
-    lines = "<br><br>".join(" ".join(map(_word, enumerate(line.split()))) for line in text.splitlines())
+    lines = "<br><br>".join(" ".join(map(_write_word, enumerate(line.split()))) for line in text.splitlines())
     return (
         f'{OTHER_HEAD}</HEAD><BODY onload="start()"><div hidden>A hidden part.</div>\n'
         f'<div class="content" style="text-align:justify"><!-- the story -->{lines}</div></BODY></HTML>'
     )
 
 
-def _word(numbered: tuple[int, str]) -> str:
+def _write_word(numbered: tuple[int, str]) -> str:
     n, word = numbered
     half = len(word) // 2
     first, second = (
@@ -153,7 +153,7 @@ def nfkc(text: str, others: OtherStories, rng: random.Random) -> str | None:
     )
 
 
-def joiners_inserted(text: str, others: OtherStories, rng: random.Random) -> str | None:
+def insert_joiners(text: str, others: OtherStories, rng: random.Random) -> str | None:
     """Insert ZWJ or ZWNJ after every virama; in Malayalam ZWNJ only, because ZWJ would make a chillu."""
 
     def join_letters(virama: re.Match[str]) -> str:
@@ -162,58 +162,58 @@ def joiners_inserted(text: str, others: OtherStories, rng: random.Random) -> str
     return _keep_if_changed(text, BEFORE_JOINERS.sub(join_letters, text))
 
 
-def joiners_removed(text: str, others: OtherStories, rng: random.Random) -> str | None:
+def remove_joiners(text: str, others: OtherStories, rng: random.Random) -> str | None:
     return _keep_if_changed(text, JOINERS.sub("", text))
 
 
-def soft_hyphens(text: str, others: OtherStories, rng: random.Random) -> str | None:
+def insert_soft_hyphens(text: str, others: OtherStories, rng: random.Random) -> str | None:
     """Insert soft hyphens into words, in a fifth of the places between two letters."""
     return _keep_if_changed(
         text, BETWEEN_LETTERS.sub(lambda _: SOFT_HYPHEN if rng.random() < SHARE_HYPHENATED else "", text)
     )
 
 
-def nukta_composed(text: str, others: OtherStories, rng: random.Random) -> str | None:
+def compose_nukta(text: str, others: OtherStories, rng: random.Random) -> str | None:
     return _keep_if_changed(text, _replace_each(text, COMPOSED))
 
 
-def nukta_decomposed(text: str, others: OtherStories, rng: random.Random) -> str | None:
+def decompose_nukta(text: str, others: OtherStories, rng: random.Random) -> str | None:
     return _keep_if_changed(
         text, _replace_each(text, {composed: decomposed for decomposed, composed in COMPOSED.items()})
     )
 
 
-def nukta_dropped(text: str, others: OtherStories, rng: random.Random) -> str | None:
+def drop_nukta(text: str, others: OtherStories, rng: random.Random) -> str | None:
     """Drop each nukta, but not that of a Bengali ba, which looks like a ra with it."""
     plain_letters = {composed: decomposed[0] for decomposed, composed in COMPOSED.items()}
     return _keep_if_changed(text, NUKTA_SIGNS.sub("", _replace_each(text, plain_letters)))
 
 
-def chillu_sequences(text: str, others: OtherStories, rng: random.Random) -> str | None:
+def split_chillus(text: str, others: OtherStories, rng: random.Random) -> str | None:
     """Replace each chillu by its older spelling: letter, virama, ZWJ."""
     sequences = {chillu: letter + MALAYALAM_VIRAMA + ZWJ for letter, chillu in CHILLU.items()}
     return _keep_if_changed(text, _replace_each(text, sequences))
 
 
-def chillu_letters(text: str, others: OtherStories, rng: random.Random) -> str | None:
+def join_chillus(text: str, others: OtherStories, rng: random.Random) -> str | None:
     """Replace each chillu spelled as letter, virama, ZWJ by its own code point."""
     chillus = {letter + MALAYALAM_VIRAMA + ZWJ: chillu for letter, chillu in CHILLU.items()}
     return _keep_if_changed(text, _replace_each(text, chillus))
 
 
-def upper_case(text: str, others: OtherStories, rng: random.Random) -> str | None:
+def write_in_upper_case(text: str, others: OtherStories, rng: random.Random) -> str | None:
     """Change letters to upper case, except those that then casefold to another letter: ı would become I."""
     return _keep_if_changed(text, "".join(c.upper() if c.upper().casefold() == c.casefold() else c for c in text))
 
 
-def digits(text: str, others: OtherStories, rng: random.Random) -> str | None:
+def swap_digits(text: str, others: OtherStories, rng: random.Random) -> str | None:
     """Swap ASCII digits with those of the language's script; for a language not in BLOCKS, with Devanagari digits."""
     zero = SCRIPT_BLOCKS.get(others.language, DEVANAGARI) + DIGITS_AT
     pairs = [(ord("0") + n, zero + n) for n in range(10)]
     return _keep_if_changed(text, text.translate(dict(pairs) | {other: ascii_digit for ascii_digit, other in pairs}))
 
 
-def other_script(text: str, others: OtherStories, rng: random.Random) -> str | None:
+def write_in_other_script(text: str, others: OtherStories, rng: random.Random) -> str | None:
     """Write a text in Devanagari, or in Bengali script if that is its own; None for a language not in BLOCKS."""
     start = SCRIPT_BLOCKS.get(others.language)
     if start is None:
@@ -223,10 +223,10 @@ def other_script(text: str, others: OtherStories, rng: random.Random) -> str | N
 
 def transliterate_block(text: str, start: int, to: int) -> str:
     """Replace each letter and vowel sign of one block of Unicode by the one at its place in another."""
-    return "".join(_sign(to, ord(c) - start) if ord(c) - start in LETTERS else c for c in text)
+    return "".join(_find_sign(to, ord(c) - start) if ord(c) - start in LETTERS else c for c in text)
 
 
-def _sign(block: int, place: int) -> str:
+def _find_sign(block: int, place: int) -> str:
     sign = chr(block + place)
     return sign if unicodedata.category(sign) != "Cn" else chr(block + INSTEAD.get(place, place))
 
@@ -270,10 +270,10 @@ class Work:
 
     @property
     def name(self) -> str:
-        return chapter_name(self.chapters)
+        return name_chapters(self.chapters)
 
     def page(self, text: str) -> str:
-        return plain(text)
+        return write_plain(text)
 
     def draw(self, stories: int, rng: random.Random) -> list[tuple[int, ...]]:
         """Divide this many stories into works at random, by their numbers; a rest that fills no work is left out."""
@@ -297,12 +297,12 @@ def run_into(length: int, *, edited: bool = False) -> Callable[[str, OtherStorie
             for n in range(FIRST_REPLACED, length, REPLACED_EVERY):
                 run[n] = others.draw(rng, {strip_signs(run[n]).casefold()}) or run[n]
         at = PARAGRAPH_WORDS * rng.randint(0, len(others.host) // PARAGRAPH_WORDS)
-        return paragraphs([*others.host[:at], *run, *others.host[at:]])
+        return write_paragraphs([*others.host[:at], *run, *others.host[at:]])
 
     return edit
 
 
-def chapter_name(chapters: int) -> str:
+def name_chapters(chapters: int) -> str:
     return f"chapter of a work of {chapters}"
 
 
@@ -338,7 +338,7 @@ class Edit:
     apply: Apply
     same_words: bool = False
     part: bool = False
-    page: Callable[[str], str] = plain
+    page: Callable[[str], str] = write_plain
 
 
 def replace_words(share: float) -> Apply:
@@ -390,47 +390,47 @@ def rename_characters(text: str, others: OtherStories, rng: random.Random) -> st
 
 def append_foreign_text(share: float) -> Apply:
     """Append foreign text, that share of the story's own length."""
-    return lambda text, others, rng: text + "\n" + paragraphs(_foreign(text, others, share))
+    return lambda text, others, rng: text + "\n" + write_paragraphs(_cut_foreign(text, others, share))
 
 
 def prepend_foreign_text(share: float) -> Apply:
     """Prepend foreign text, that share of the story's own length."""
-    return lambda text, others, rng: paragraphs(_foreign(text, others, share)) + "\n" + text
+    return lambda text, others, rng: write_paragraphs(_cut_foreign(text, others, share)) + "\n" + text
 
 
-def _foreign(text: str, others: OtherStories, share: float) -> Sequence[str]:
+def _cut_foreign(text: str, others: OtherStories, share: float) -> Sequence[str]:
     return others.foreign[: round(share * len(text.split()))]
 
 
-def part_alone(share: float) -> Apply:
+def keep_part(share: float) -> Apply:
     """Keep a contiguous share of the story, and nothing else."""
-    return lambda text, others, rng: paragraphs(_part(text.split(), share, rng))
+    return lambda text, others, rng: write_paragraphs(_cut_part(text.split(), share, rng))
 
 
-def part_within(share: float) -> Apply:
+def replace_with_part(share: float) -> Apply:
     """Put a contiguous share of the story in place of as many words of another text of the same length."""
 
     def edit(text: str, others: OtherStories, rng: random.Random) -> str:
         words = text.split()
-        part = _part(words, share, rng)
+        part = _cut_part(words, share, rng)
         at = rng.randint(0, len(words) - len(part))
         host = others.foreign[: len(words)]
-        return paragraphs([*host[:at], *part, *host[at + len(part) :]])
+        return write_paragraphs([*host[:at], *part, *host[at + len(part) :]])
 
     return edit
 
 
-def part_into(share: float) -> Apply:
+def insert_part(share: float) -> Apply:
     """Insert a contiguous share of the story into another story, which stays whole."""
 
     def edit(text: str, others: OtherStories, rng: random.Random) -> str:
         at = rng.randint(0, len(others.host))
-        return paragraphs([*others.host[:at], *_part(text.split(), share, rng), *others.host[at:]])
+        return write_paragraphs([*others.host[:at], *_cut_part(text.split(), share, rng), *others.host[at:]])
 
     return edit
 
 
-def _part(words: Sequence[str], share: float, rng: random.Random) -> Sequence[str]:
+def _cut_part(words: Sequence[str], share: float, rng: random.Random) -> Sequence[str]:
     length = round(share * len(words))
     start = rng.randint(0, len(words) - length)
     return words[start : start + length]
@@ -454,40 +454,40 @@ def leave_unchanged(text: str, others: OtherStories, rng: random.Random) -> str:
     return text
 
 
-def replaced_name(rate: float) -> str:
+def name_replaced(rate: float) -> str:
     return f"{rate:.0%} of words replaced"
 
 
 EDITS = (
-    *(Edit(replaced_name(rate), replace_words(rate)) for rate in RATES),
+    *(Edit(name_replaced(rate), replace_words(rate)) for rate in RATES),
     Edit("25% foreign text appended", append_foreign_text(0.25)),
     Edit("50% foreign text appended", append_foreign_text(0.5)),
     Edit("100% foreign text appended", append_foreign_text(1.0)),
     Edit("50% foreign text prepended", prepend_foreign_text(0.5)),
-    Edit("60% in a story of equal length", part_within(0.6)),
-    Edit("50% in a story of equal length", part_within(0.5)),
-    Edit("60% added to a whole story", part_into(0.6)),
-    Edit("50% added to a whole story", part_into(0.5)),
-    Edit("60% alone", part_alone(0.6)),
-    Edit("50% alone", part_alone(0.5)),
+    Edit("60% in a story of equal length", replace_with_part(0.6)),
+    Edit("50% in a story of equal length", replace_with_part(0.5)),
+    Edit("60% added to a whole story", insert_part(0.6)),
+    Edit("50% added to a whole story", insert_part(0.5)),
+    Edit("60% alone", keep_part(0.6)),
+    Edit("50% alone", keep_part(0.5)),
     Edit("four characters renamed", rename_characters),
     Edit("paragraphs reordered", reorder_parts),
-    Edit("digits of another script", digits),
-    Edit(OTHER_SCRIPT, other_script),
+    Edit("digits of another script", swap_digits),
+    Edit(OTHER_SCRIPT, write_in_other_script),
     Edit("look-alike letters, 10% of words", look_alikes, same_words=True),
     Edit("Unicode form NFC", nfc, same_words=True),
     Edit("Unicode form NFD", nfd, same_words=True),
     Edit("Unicode form NFKC", nfkc, same_words=True),
-    Edit("joiners inserted", joiners_inserted, same_words=True),
-    Edit("joiners removed", joiners_removed, same_words=True),
-    Edit("soft hyphens inserted", soft_hyphens, same_words=True),
-    Edit("nukta letters composed", nukta_composed, same_words=True),
-    Edit("nukta letters decomposed", nukta_decomposed, same_words=True),
-    Edit("nukta signs dropped", nukta_dropped, same_words=True),
-    Edit("chillu letters as sequences", chillu_sequences, same_words=True),
-    Edit("chillu sequences as letters", chillu_letters, same_words=True),
-    Edit("letter case changed", upper_case, same_words=True),
-    Edit("other markup", leave_unchanged, same_words=True, page=ornate),
+    Edit("joiners inserted", insert_joiners, same_words=True),
+    Edit("joiners removed", remove_joiners, same_words=True),
+    Edit("soft hyphens inserted", insert_soft_hyphens, same_words=True),
+    Edit("nukta letters composed", compose_nukta, same_words=True),
+    Edit("nukta letters decomposed", decompose_nukta, same_words=True),
+    Edit("nukta signs dropped", drop_nukta, same_words=True),
+    Edit("chillu letters as sequences", split_chillus, same_words=True),
+    Edit("chillu sequences as letters", join_chillus, same_words=True),
+    Edit("letter case changed", write_in_upper_case, same_words=True),
+    Edit("other markup", leave_unchanged, same_words=True, page=write_ornate),
     *(
         Edit(run_name(length, edited=edited), run_into(length, edited=edited), part=True)
         for length in RUNS

@@ -17,11 +17,11 @@ from neardup.core.text.chunks import cut_chunks
 from neardup.core.text.extraction import Extraction
 from neardup.core.text.html import extract_visible_text
 from neardup.errors import Misuse
-from neardup.insights.evaluate.tables import Facts, Table, decimal
+from neardup.insights.evaluate.tables import Facts, Table, format_decimal
 from neardup.ledger import Ledger, files, meaning_flags
 from neardup.ledger.lock import only_one
 from neardup.meaning import neighbours, vectors
-from neardup.meaning.codes import codes_of, scale_to_unit
+from neardup.meaning.codes import compute_codes, scale_to_unit
 from neardup.meaning.margins import (
     LEAST_STORIES,
     UNFITTED,
@@ -120,8 +120,8 @@ def meaning_tables(facts: Facts) -> list[Table]:
                     row["kind"],
                     f"{row['stories']:,}",
                     _format_fact(row["fitted"]),
-                    decimal(row["threshold_before"]),
-                    decimal(row["threshold"]),
+                    format_decimal(row["threshold_before"]),
+                    format_decimal(row["threshold"]),
                 )
                 for row in facts["kinds"]
             ],
@@ -131,7 +131,7 @@ def meaning_tables(facts: Facts) -> list[Table]:
             "The margin that a share of the stories exceeds, as expected and as measured. Copies widen the latter.",
             ("kind", "share", "expected", "measured"),
             [
-                (row["kind"], f"{row['share']:g}", decimal(row["expected"]), decimal(row["measured"]))
+                (row["kind"], f"{row['share']:g}", format_decimal(row["expected"]), format_decimal(row["measured"]))
                 for row in facts["margins"]
             ],
         ),
@@ -141,7 +141,7 @@ def meaning_tables(facts: Facts) -> list[Table]:
             " samples.",
             ("kind", "stories", "margin", "found"),
             [
-                (row["kind"], f"{row['a']} and {row['b']}", decimal(row["margin"]), _format_fact(row["found"]))
+                (row["kind"], f"{row['a']} and {row['b']}", format_decimal(row["margin"]), _format_fact(row["found"]))
                 for row in facts["samples"]
             ],
         ),
@@ -185,7 +185,7 @@ async def _sample(parts: Parts, story_id: str, language: Language) -> _Sample:
     page = (SAMPLES / "stories" / language / f"{story_id}.html").read_text(encoding="utf-8")
     embedded = await parts.embedder.embed(cut_chunks(extract_visible_text(page, STORY)))
     centring = await parts.vectors.do(vectors.read_centring)
-    code = codes_of(vectors.story_vector(embedded, language, centring)[None])
+    code = compute_codes(vectors.compute_story_vector(embedded, language, centring)[None])
     [nearest] = await parts.vectors.do(neighbours.find_nearest, code)
     story = CentredStory(language, centring.apply(embedded, language))
     return _Sample(story, await parts.vectors.do(neighbours.read_centred, nearest))

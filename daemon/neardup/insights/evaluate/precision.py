@@ -7,7 +7,7 @@ from dataclasses import asdict
 from pathlib import Path
 
 from neardup.core.intervals import estimate_share
-from neardup.insights.evaluate.tables import ALL, Facts, Table, decimal, interval
+from neardup.insights.evaluate.tables import ALL, Facts, Table, format_decimal, format_interval
 from neardup.ledger import read, translate_errors, verdicts
 from neardup.records import DECIDING
 
@@ -60,8 +60,8 @@ def precision_tables(facts: Sequence[Facts]) -> list[Table]:
                     row["language"],
                     row["kind"],
                     f"{row['judged']:,}",
-                    decimal(row["precision"]),
-                    interval(row),
+                    format_decimal(row["precision"]),
+                    format_interval(row),
                     *(f"{row[verdict]:,}" for verdict in DECIDING),
                 )
                 for row in facts

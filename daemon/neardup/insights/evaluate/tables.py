@@ -24,14 +24,14 @@ class Table:
     rows: Sequence[Sequence[str]]
 
 
-def decimal(value: float | None) -> str:
+def format_decimal(value: float | None) -> str:
     """Format with three decimals, rounded down, so that only 1 is shown as 1.000; None as an empty string."""
     # 1e-9: a value that floating point left just below a thousandth counts as that thousandth
     return "" if value is None else f"{floor(value * 1000 + 1e-9) / 1000:.3f}"
 
 
-def interval(share: Mapping[str, Any]) -> str:
-    return f"{decimal(share['low'])} - {decimal(share['high'])}"
+def format_interval(share: Mapping[str, Any]) -> str:
+    return f"{format_decimal(share['low'])} - {format_decimal(share['high'])}"
 
 
 def show(console: Console, tables: Iterable[Table]) -> None:

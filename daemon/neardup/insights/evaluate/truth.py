@@ -14,7 +14,7 @@ from neardup.core.verify.tiers import PARTIAL, SIMILAR, kinds
 from neardup.errors import Misuse
 from neardup.insights.evaluate import precision
 from neardup.insights.evaluate.precision import precision_by_verdicts
-from neardup.insights.evaluate.tables import ALL, SHOWN_PAIRS, Facts, Table, decimal, interval
+from neardup.insights.evaluate.tables import ALL, SHOWN_PAIRS, Facts, Table, format_decimal, format_interval
 from neardup.ledger import names
 from neardup.records import ShownId
 from neardup.source.parse import parse_id
@@ -79,7 +79,7 @@ def read_labels(path: Path) -> dict[Pair, Label]:
             for n, line in enumerate(file, 1):
                 if line.strip():
                     try:
-                        pair, label = _label(json.loads(line))
+                        pair, label = _parse_label(json.loads(line))
                     except (json.JSONDecodeError, UnicodeDecodeError, RecursionError):
                         raise Misuse(f'{path}, line {n}: no JSON such as {{"a": 1, "b": 2}}') from None
                     except ValueError as error:
@@ -92,11 +92,11 @@ def read_labels(path: Path) -> dict[Pair, Label]:
     return labels
 
 
-def _label(line: Any) -> tuple[Pair, Label]:
+def _parse_label(line: Any) -> tuple[Pair, Label]:
     """Raises ValueError."""
     if not isinstance(line, dict):
         raise ValueError("not an object")
-    listed = sorted((_id(line, name) for name in ("a", "b")), key=lambda shown: parse_id(str(shown)))
+    listed = sorted((_parse_id(line, name) for name in ("a", "b")), key=lambda shown: parse_id(str(shown)))
     a, b = (parse_id(str(shown)) for shown in listed)
     if a == b:
         raise ValueError(f"a and b are the same story, {listed[0]}")
@@ -106,7 +106,7 @@ def _label(line: Any) -> tuple[Pair, Label]:
     return (a, b), Label((listed[0], listed[1]), texts[0], texts[1], _score(line, "j"), _score(line, "c"))
 
 
-def _id(line: Mapping[str, Any], name: str) -> ShownId:
+def _parse_id(line: Mapping[str, Any], name: str) -> ShownId:
     value = line.get(name)
     if not isinstance(value, int | str) or isinstance(value, bool):
         raise ValueError(f"{name} is {value!r}, neither an integer nor a name" if name in line else f"no {name}")
@@ -125,7 +125,7 @@ def score_flags(db: sqlite3.Connection, labels: Mapping[Pair, Label]) -> dict[st
 
     A flag is false if its pair is not labelled, or is labelled with scores that are both below FALSE_BELOW.
     """
-    flags = dict(_flags(db))
+    flags = dict(_read_flags(db))
     languages = dict(db.execute("SELECT id, language FROM described"))
     wanted = {pair: label for pair, label in labels.items() if label.wanted}
     groups: Counter[tuple[str, str]] = Counter()
@@ -161,15 +161,15 @@ def score_flags(db: sqlite3.Connection, labels: Mapping[Pair, Label]) -> dict[st
         ],
         "precision_of_all": asdict(estimate_share(len(flags) - len(false), len(flags))),
         "verdicts": precision_by_verdicts(db),
-        "misses": [_miss(pair, wanted[pair], languages) for pair in _worst(wanted, flags)],
+        "misses": [_miss(pair, wanted[pair], languages) for pair in _choose_worst(wanted, flags)],
         "false_flags": [
-            _false_flag((shown[pair[0]], shown[pair[1]]), flag, labels.get(pair))
+            _describe_false_flag((shown[pair[0]], shown[pair[1]]), flag, labels.get(pair))
             for pair, flag in sorted(false.items(), key=lambda item: (_score_of(item[1], labels.get(item[0])), item[0]))
         ],
     }
 
 
-def _flags(db: sqlite3.Connection) -> Iterator[tuple[Pair, Flag]]:
+def _read_flags(db: sqlite3.Connection) -> Iterator[tuple[Pair, Flag]]:
     rows = db.execute(
         "SELECT f.a, f.b, f.kind, s.language, f.jaccard, max(f.containment_a, f.containment_b) FROM flags f"
         " JOIN described s ON s.id = f.a WHERE f.status <> 'withdrawn'"
@@ -182,7 +182,7 @@ def _is_false(label: Label | None) -> bool:
     return label is None or (label.score is not None and label.score < FALSE_BELOW)
 
 
-def _worst(wanted: Mapping[Pair, Label], flags: Mapping[Pair, Flag]) -> list[Pair]:
+def _choose_worst(wanted: Mapping[Pair, Label], flags: Mapping[Pair, Flag]) -> list[Pair]:
     """The misses, the highest score first; those without scores by the severity of their kind."""
     severity = {kind: n for n, kind in enumerate(kinds())}
     missed = [pair for pair in wanted if pair not in flags]
@@ -209,7 +209,7 @@ def _miss(pair: Pair, label: Label, languages: Mapping[int, str]) -> dict[str, A
     }
 
 
-def _false_flag(pair: tuple[ShownId, ShownId], flag: Flag, label: Label | None) -> dict[str, Any]:
+def _describe_false_flag(pair: tuple[ShownId, ShownId], flag: Flag, label: Label | None) -> dict[str, Any]:
     return {
         "a": pair[0],
         "b": pair[1],
@@ -223,7 +223,7 @@ def _false_flag(pair: tuple[ShownId, ShownId], flag: Flag, label: Label | None) 
     }
 
 
-def label_tables(facts: Facts) -> list[Table]:
+def make_label_tables(facts: Facts) -> list[Table]:
     """Recall, precision by the labels and by the verdicts, misses and false flags."""
     return [
         Table(
@@ -236,8 +236,8 @@ def label_tables(facts: Facts) -> list[Table]:
                     row["kind"],
                     str(row["n"]),
                     str(row["found"]),
-                    decimal(row["share"]),
-                    interval(row),
+                    format_decimal(row["share"]),
+                    format_interval(row),
                     ", ".join(f"{kind} {n:,}" for kind, n in row["flagged_as"].items()),
                 )
                 for row in (*facts["recall"], {"language": ALL, "kind": "", "flagged_as": {}, **facts["recall_of_all"]})
@@ -248,13 +248,13 @@ def label_tables(facts: Facts) -> list[Table]:
             "The share of the flagged pairs that are right: labelled, with a score of at least 0.45 or without scores.",
             ("language", "flagged", "right", "precision", "95 % interval"),
             [
-                (row["language"], str(row["n"]), str(row["found"]), decimal(row["share"]), interval(row))
+                (row["language"], str(row["n"]), str(row["found"]), format_decimal(row["share"]), format_interval(row))
                 for row in (*facts["precision"], {"language": ALL, **facts["precision_of_all"]})
             ],
         ),
         *precision.precision_tables(facts["verdicts"]),
-        _pairs("Misses", facts["misses"], ("a", "b", "language", "kind", "j", "c", "not_in_ledger")),
-        _pairs(
+        _make_pairs_table("Misses", facts["misses"], ("a", "b", "language", "kind", "j", "c", "not_in_ledger")),
+        _make_pairs_table(
             "False flags",
             facts["false_flags"],
             ("a", "b", "language", "kind", "jaccard", "containment", "labelled", "j", "c"),
@@ -262,23 +262,23 @@ def label_tables(facts: Facts) -> list[Table]:
     ]
 
 
-def _pairs(title: str, pairs: Sequence[Facts], columns: Sequence[str]) -> Table:
+def _make_pairs_table(title: str, pairs: Sequence[Facts], columns: Sequence[str]) -> Table:
     return Table(
         f"{title} ({len(pairs):,}), worst first",
         "" if len(pairs) <= SHOWN_PAIRS else f"The first {SHOWN_PAIRS}; --json prints all.",
         columns,
-        [[_cell(pair[column]) for column in columns] for pair in pairs[:SHOWN_PAIRS]],
+        [[_format_cell(pair[column]) for column in columns] for pair in pairs[:SHOWN_PAIRS]],
     )
 
 
-def _cell(value: Any) -> str:
+def _format_cell(value: Any) -> str:
     match value:
         case None:
             return ""
         case bool():
             return "yes" if value else "no"
         case float():
-            return decimal(value)
+            return format_decimal(value)
         case list():
             return ", ".join(map(str, value))
     return str(value)

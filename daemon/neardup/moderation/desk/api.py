@@ -30,7 +30,7 @@ from aiohttp import web
 from pydantic import AfterValidator, BaseModel, ConfigDict, Field
 
 from neardup.http.problems import UNAUTHENTICATED, ProblemType, Refused
-from neardup.http.requests import BODY_SECONDS, expect_json, holder_of_token, parse_json, read_body
+from neardup.http.requests import BODY_SECONDS, expect_json, find_holder, parse_json, read_body
 from neardup.ledger import authors, case_queue, cases, flags, meaning_flags, names, removed_texts, verdicts
 from neardup.ledger.case_queue import Counts
 from neardup.ledger.cases import Lease
@@ -308,7 +308,7 @@ def authorize(request: web.Request) -> Moderator:
     desk = desk_of(request)
     if not desk.has_moderators:
         raise Refused(UNAUTHENTICATED, "the API takes the tokens of moderators: name their file as review.moderators")
-    return holder_of_token(request, desk.moderators())
+    return find_holder(request, desk.moderators())
 
 
 async def _case_id(request: web.Request) -> int:

@@ -12,7 +12,7 @@ from aiohttp import web
 
 from neardup.errors import NeardupError
 from neardup.http.problems import Refused
-from neardup.http.requests import client_address, holder_of_token, refuse_other_machines
+from neardup.http.requests import find_client_address, find_holder, refuse_other_machines
 from neardup.http.server import health_response, metrics_response
 from neardup.ledger import cases, complaints, moderation_statistics, now_ms
 from neardup.moderation.desk.parts import Desk, desk_of
@@ -92,10 +92,10 @@ def _refuse_strangers(request: web.Request) -> None:
 def _require_token(request: web.Request) -> None:
     """Refuse a request without a token that the desk knows, and one that comes too soon after wrong ones."""
     desk = desk_of(request)
-    client = client_address(request, desk.config.review.proxies)
+    client = find_client_address(request, desk.config.review.proxies)
     wait = desk.login_limit.wait_seconds(client)
     try:
-        holder_of_token(request, () if wait else desk.moderators())
+        find_holder(request, () if wait else desk.moderators())
     except Refused:
         if "Authorization" in request.headers:
             desk.login_limit.refuse(client, wrong=not wait)

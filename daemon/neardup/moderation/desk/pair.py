@@ -21,7 +21,7 @@ from neardup.moderation.evidence.page import cluster_graph, passage_at, template
 from neardup.moderation.interface import translate_later
 from neardup.moderation.wording import describe_history
 from neardup.query.compare import describe_stories
-from neardup.query.evidence import LoadedStory, UnreadableStory, find_evidence, read_evidence, thresholds_of
+from neardup.query.evidence import LoadedStory, UnreadableStory, choose_thresholds, find_evidence, read_evidence
 from neardup.records import Language
 from neardup.source.parse import parse_id
 
@@ -121,7 +121,7 @@ def _template_values(
     word: int | None,
 ) -> dict[str, Any]:
     if isinstance(a, LoadedStory) and isinstance(b, LoadedStory):
-        facts = find_evidence(a, b, thresholds_of(desk.config.detection, a, b), details.common)
+        facts = find_evidence(a, b, choose_thresholds(desk.config.detection, a, b), details.common)
     else:
         facts = read_evidence(a, b, details.flag)
     return template_values(facts, a, b, details.graph) | {"here": None if word is None else passage_at(facts, word)}

@@ -15,7 +15,7 @@ from neardup.moderation.desk.pages import author_url, page, require_moderator
 from neardup.moderation.desk.parts import Desk, desk_of, load_text
 from neardup.query.compare import describe_stories
 from neardup.query.evidence import LoadedStory
-from neardup.query.search import LATEST_STORIES, SURE_WORDS, share_held
+from neardup.query.search import LATEST_STORIES, SURE_WORDS, measure_share_held
 from neardup.source.parse import parse_id
 
 MAX_LENGTH = 800  # characters; an address has at most 8,190 bytes, and a letter of India has 9 of them there
@@ -94,7 +94,7 @@ async def _holders(desk: Desk, words: list[bytes]) -> Holders:
     known = await desk.ledger.read(describe_stories, ids[:MOST_TEXTS])
     texts = await asyncio.gather(*(load_text(desk, known[story_id]) for story_id in known))
     shares = {
-        story_id: share_held(words, loaded.text.word_hashes)
+        story_id: measure_share_held(words, loaded.text.word_hashes)
         for story_id, loaded in zip(known, texts, strict=True)
         if isinstance(loaded, LoadedStory)
     }

@@ -23,7 +23,7 @@ from neardup.http.problems import (
     find_route,
     log_failure,
 )
-from neardup.http.requests import BODY_SECONDS, client_address, read_body, refuse_other_machines
+from neardup.http.requests import BODY_SECONDS, find_client_address, read_body, refuse_other_machines
 from neardup.http.tokens import find
 from neardup.ledger.cases import CaseHeld
 from neardup.moderation.desk import sessions
@@ -207,7 +207,7 @@ async def ask_login(request: web.Request) -> web.Response:
 async def log_in(request: web.Request) -> web.StreamResponse:
     """POST /login: fields `secret` and `back`.  A login gets a new session."""
     form, desk = request[FORM], desk_of(request)
-    client = client_address(request, desk.config.review.proxies)
+    client = find_client_address(request, desk.config.review.proxies)
     back = local_path(form.get("back", "/"))
     wait = desk.login_limit.wait_seconds(client)
     holder = find(desk.moderators(), form.get("secret", "")) if desk.needs_login and not wait else None

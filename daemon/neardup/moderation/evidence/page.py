@@ -14,8 +14,15 @@ from neardup.moderation.evidence.alignment import align_stories, in_order, legen
 from neardup.moderation.evidence.graph import Graph, choose_drawn, lay_out
 from neardup.moderation.export.destination import write_atomically
 from neardup.moderation.templating import environment, inline_assets
-from neardup.query.compare import Comparer, common_of, load_pair
-from neardup.query.evidence import Evidence, LoadedStory, UnreadableStory, find_evidence, read_evidence, thresholds_of
+from neardup.query.compare import Comparer, load_pair, read_common
+from neardup.query.evidence import (
+    Evidence,
+    LoadedStory,
+    UnreadableStory,
+    choose_thresholds,
+    find_evidence,
+    read_evidence,
+)
 
 TEMPLATE = "evidence.html.j2"
 
@@ -83,9 +90,9 @@ async def write_evidence(comparer: Comparer, first: str, second: str, path: Path
             pair = a.known["id"], b.known["id"]
             flag = flags.of_pair(db, *pair)
             graph = cluster_graph(db, pair)
-            common = common_of(db, a, b)
+            common = read_common(db, a, b)
     if isinstance(a, LoadedStory) and isinstance(b, LoadedStory):
-        facts = find_evidence(a, b, thresholds_of(comparer.detection, a, b), common)
+        facts = find_evidence(a, b, choose_thresholds(comparer.detection, a, b), common)
     else:
         facts = read_evidence(a, b, flag)
     page = render_evidence(facts, a, b, graph, languages)

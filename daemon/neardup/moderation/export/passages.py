@@ -14,7 +14,7 @@ from neardup.ledger.passages import common_of_language
 from neardup.moderation.evidence.alignment import PassagePair, align_stories
 from neardup.pages.reader_pool import OpenReaderPool, ReaderPool
 from neardup.query.compare import load_story
-from neardup.query.evidence import LoadedStory, UnreadableStory, find_evidence, language_of
+from neardup.query.evidence import LoadedStory, UnreadableStory, find_evidence, find_language
 from neardup.records import Language
 from neardup.telemetry.log import log
 
@@ -79,7 +79,7 @@ def _find_copied(
 ) -> CopiedPassages | None:
     if not (isinstance(a, LoadedStory) and isinstance(b, LoadedStory)):
         return None
-    language = language_of(a, b)
+    language = find_language(a, b)
     assert language is not None, "the ledger has both stories"
     facts = find_evidence(a, b, config.detection.of(language), common[language])
     aligned = align_stories(facts, a, b)
