@@ -21,7 +21,9 @@ SETTINGS = {
     "spark.driver.bindAddress": "127.0.0.1",
     "spark.driver.host": "127.0.0.1",
     "spark.driver.memory": "700m",
-    # A job of these tests is over before the second compiler of the JVM gains anything.
+    # A job of these tests is over before code made for its queries, or the second compiler of the JVM, gains anything.
+    "spark.sql.codegen.wholeStage": "false",
+    "spark.sql.codegen.factoryMode": "NO_CODEGEN",
     "spark.driver.extraJavaOptions": "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC",
 }
 
