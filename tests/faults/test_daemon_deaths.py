@@ -24,6 +24,7 @@ from tests.support.faults.fault_proxy import Fault, Proxy
 from tests.support.faults.fault_table import AssertSameState
 from tests.support.faults.poisoned_page import KILLER, SPINS, use_normal_program
 from tests.support.faults.whole_kill import kill_with_readers
+from tests.support.forked_command import ForkedProcess
 from tests.support.languages import TAMIL
 
 Make = Callable[..., Neardup]
@@ -32,9 +33,8 @@ WITHHELD_SECONDS = 1.5  # longer than a page may be computed without being blame
 
 
 @contextmanager
-def backfilling(neardup: Neardup) -> Iterator[subprocess.Popen[str]]:
-    command = neardup.command("backfill")
-    with subprocess.Popen(command, cwd=neardup.folder, env=neardup.env, stderr=subprocess.PIPE, text=True) as process:
+def backfilling(neardup: Neardup) -> Iterator[ForkedProcess]:
+    with neardup.start("backfill", env={}) as process:
         try:
             yield process
         finally:

@@ -4,11 +4,12 @@ import json
 import os
 import subprocess
 import sys
+from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, BinaryIO
 
-from tests.support.forked_command import Command, run_forked
+from tests.support.forked_command import Command, ForkedProcess, run_forked
 from tests.support.forked_readers import is_obeyed
 from tests.support.paths import SAMPLES
 
@@ -62,6 +63,12 @@ class Neardup:
             command, capture_output=True, text=True, cwd=self.folder, env=env, timeout=TIMEOUT_SECONDS, check=False
         )
         return Ended(done.returncode, done.stdout, done.stderr)
+
+    def start(self, *arguments: str, env: Mapping[str, str], errors: BinaryIO | None = None) -> ForkedProcess:
+        """Start the command without waiting for it; its stderr is a file, or else a pipe, and its stdout is dropped."""
+        command = Command(self.command(*arguments)[len(PROGRAM) :], str(self.folder), {**self.env, **env})
+        with Path(os.devnull).open("wb") as output:
+            return ForkedProcess(command, output, errors)
 
     def command(self, *arguments: str, config: Path | None = None) -> list[str]:
         path = config or self.folder / "config.toml"

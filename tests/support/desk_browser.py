@@ -3,7 +3,6 @@
 import json
 import os
 import signal
-import subprocess
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
@@ -15,6 +14,7 @@ from neardup.moderation.desk.moderators import NAME_COOKIE
 from playwright.sync_api import Browser, BrowserContext, ConsoleMessage, Dialog, Page, expect, sync_playwright
 
 from tests.support.command import Neardup
+from tests.support.forked_command import ForkedProcess
 from tests.support.paths import ROOT
 
 CHROMIUM = "/usr/bin/chromium-headless-shell"
@@ -56,24 +56,21 @@ class Desk:
 
     address: str
     neardup: Neardup
-    process: subprocess.Popen[str]
+    process: ForkedProcess
     log: list[str] = field(default_factory=list)
 
     def end(self) -> int:
         """Stop it with SIGTERM; returns its exit code."""
         self.process.send_signal(signal.SIGTERM)
-        _, stderr = self.process.communicate(timeout=TIMEOUT_SECONDS)
-        self.log.append(stderr)
-        return self.process.returncode
+        assert self.process.stderr is not None
+        self.log.append(self.process.stderr.read())
+        return self.process.wait(TIMEOUT_SECONDS)
 
 
 @contextmanager
 def serving(neardup: Neardup, *arguments: str, **env: str) -> Iterator[Desk]:
     """The desk on a free port; when the context ends, it must stop cleanly."""
-    command = neardup.command("review", *(arguments or ("--listen", "127.0.0.1:0")))
-    with subprocess.Popen(
-        command, env=neardup.env | env, cwd=ROOT, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True
-    ) as process:
+    with neardup.start("review", *(arguments or ("--listen", "127.0.0.1:0")), env=env) as process:
         try:
             assert process.stderr is not None
             first = process.stderr.readline()

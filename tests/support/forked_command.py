@@ -15,9 +15,10 @@ import tempfile
 import threading
 import time
 from collections.abc import Sequence
+from contextlib import ExitStack, suppress
 from functools import cache
 from importlib import import_module
-from typing import BinaryIO, NamedTuple, NoReturn
+from typing import BinaryIO, NamedTuple, NoReturn, Self, TextIO
 
 from neardup.pages import reader_process
 from neardup.pages.fork_server import READER_ENVIRONMENT
@@ -37,22 +38,70 @@ class Command(NamedTuple):
     environment: dict[str, str]
 
 
+class ForkedProcess:
+    """A command that was started: the part of `subprocess.Popen` that tests need.  The end of its context waits."""
+
+    def __init__(self, command: Command, output: BinaryIO, errors: BinaryIO | None = None) -> None:
+        """Start a command with these files as its stdout and its stderr, which otherwise is the pipe `stderr`."""
+        self.stderr: TextIO | None = None
+        self.returncode: int | None = None  # negative for a signal
+        self._ended, theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
+        with theirs, ExitStack() as stack:
+            if errors is None:
+                read_end, write_end = os.pipe()
+                self.stderr = os.fdopen(read_end, encoding="utf-8")
+                errors = stack.enter_context(os.fdopen(write_end, "wb"))
+            descriptors = [output.fileno(), errors.fileno(), theirs.fileno()]
+            socket.send_fds(_program(os.getpid()), [json.dumps(command).encode()], descriptors)
+        self.pid = int(self._ended.recv(LONGEST_REPORT))
+
+    def poll(self) -> int | None:
+        """The exit code, or None while the command runs."""
+        with suppress(subprocess.TimeoutExpired):
+            self.wait(0)
+        return self.returncode
+
+    def wait(self, timeout: float | None = None) -> int:
+        """The exit code.  Raises subprocess.TimeoutExpired."""
+        if self.returncode is None:
+            self._ended.settimeout(timeout)
+            try:
+                self.returncode = int(self._ended.recv(LONGEST_REPORT))
+            except (TimeoutError, BlockingIOError) as error:
+                raise subprocess.TimeoutExpired("the forked command", timeout or 0) from error
+        return self.returncode
+
+    def send_signal(self, number: int) -> None:
+        if self.poll() is None:
+            os.kill(self.pid, number)
+
+    def kill(self) -> None:
+        self.send_signal(signal.SIGKILL)
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.wait()
+        self._ended.close()
+        if self.stderr is not None:
+            self.stderr.close()
+
+
 def run_forked(command: Command, timeout_seconds: float) -> tuple[int, str, str]:
     """Run a command; returns its exit code, negative for a signal, its stdout and its stderr.
 
-    Raises TimeoutError, after the command has been killed.
+    Raises subprocess.TimeoutExpired, after the command has been killed.
     """
-    ours, theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
-    with ours, tempfile.TemporaryFile() as output, tempfile.TemporaryFile() as errors:
-        with theirs:
-            descriptors = [output.fileno(), errors.fileno(), theirs.fileno()]
-            socket.send_fds(_program(os.getpid()), [json.dumps(command).encode()], descriptors)
-        pid = int(ours.recv(LONGEST_REPORT))
-        ours.settimeout(timeout_seconds)
+    with (
+        tempfile.TemporaryFile() as output,
+        tempfile.TemporaryFile() as errors,
+        ForkedProcess(command, output, errors) as process,
+    ):
         try:
-            code = int(ours.recv(LONGEST_REPORT))
-        except TimeoutError:
-            os.kill(pid, signal.SIGKILL)
+            code = process.wait(timeout_seconds)
+        except subprocess.TimeoutExpired:
+            process.kill()
             raise
         return code, _text_of(output), _text_of(errors)
 

@@ -1,7 +1,6 @@
 """Runs `neardup run` and `neardup serve` as services: the process, systemd's notify socket and the HTTP endpoints."""
 
 import socket
-import subprocess
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -9,7 +8,7 @@ from urllib.error import HTTPError
 from urllib.request import urlopen
 
 from tests.support.command import Neardup
-from tests.support.paths import ROOT
+from tests.support.forked_command import ForkedProcess
 
 TIMEOUT_SECONDS = 60
 
@@ -37,12 +36,10 @@ class Systemd:
 
 
 @contextmanager
-def running(neardup: Neardup, listen: str, **env: str) -> Iterator[tuple[subprocess.Popen[str], Systemd]]:
+def running(neardup: Neardup, listen: str, **env: str) -> Iterator[tuple[ForkedProcess, Systemd]]:
     systemd = Systemd(neardup.folder / "notify.sock")
     extra = {"NEARDUP_METRICS__LISTEN": listen, "NOTIFY_SOCKET": str(systemd.path), "WATCHDOG_USEC": "200000"}
-    with subprocess.Popen(
-        neardup.command("run"), env=neardup.env | extra | env, cwd=ROOT, stderr=subprocess.PIPE, text=True
-    ) as process:
+    with neardup.start("run", env=extra | env) as process:
         try:
             yield process, systemd
         finally:
@@ -53,16 +50,13 @@ def running(neardup: Neardup, listen: str, **env: str) -> Iterator[tuple[subproc
 @contextmanager
 def serving(
     neardup: Neardup, listen: str, command: str = "serve", **env: str
-) -> Iterator[tuple[subprocess.Popen[bytes], Systemd, Path]]:
+) -> Iterator[tuple[ForkedProcess, Systemd, Path]]:
     """The HTTP service on HOST:PORT, by `serve` or `run`, ready for requests; yields its log as well."""
     notify, log = neardup.folder / "serve.sock", neardup.folder / "serve.log"
     notify.unlink(missing_ok=True)
     systemd = Systemd(notify)
     extra = {"NEARDUP_SERVE__LISTEN": listen, "NOTIFY_SOCKET": str(notify)}
-    with (
-        log.open("ab") as stderr,
-        subprocess.Popen(neardup.command(command), env=neardup.env | extra | env, cwd=ROOT, stderr=stderr) as process,
-    ):
+    with log.open("ab") as stderr, neardup.start(command, errors=stderr, env=extra | env) as process:
         try:
             yield process, systemd, log
         finally:
