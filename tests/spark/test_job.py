@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import pytest
 from neardup.config import load
 from neardup.core.verify.clusters import Policy
+from neardup.records import Language
 from neardup.spark.job import Job
 from pyarrow import dataset, parquet  # type: ignore[import-untyped]
 
@@ -21,6 +22,7 @@ from tests.support.command import Neardup, embedded, environment
 from tests.support.paths import SAMPLES
 from tests.support.planted_passages import plant
 from tests.support.reference_works import SECTION, make_works
+from tests.support.sample_texts import STORIES
 from tests.support.samples import ROWS
 
 if TYPE_CHECKING:
@@ -66,11 +68,13 @@ def compared(spark: "SparkSession", poisoned_site: str, tmp_path_factory: pytest
         file.write(b"<!-- POISON -->")
     missing = ROWS[0] | {"id": "999"}
     unknown = ROWS[0] | {"id": "998", "language": "Klingon"}
+    rewritten = ROWS[0] | {"id": "997", "path": "rewritten.html"}
+    (folder / "html" / rewritten["path"]).write_text(rewrite_sample(Language(rewritten["language"])), encoding="utf-8")
     earlier = ROWS[1] | {"updated_at": "2001-01-01T00:00:00Z"}
     with (folder / "manifest.csv").open("w", encoding="utf-8", newline="") as file:
         writer = csv.DictWriter(file, [*ROWS[0], "path"])
         writer.writeheader()
-        writer.writerows([*planted, *ROWS, missing, unknown, earlier])
+        writer.writerows([*planted, *ROWS, rewritten, missing, unknown, earlier])
     neardup = Neardup(folder, environment() | {"PYTHONPATH": poisoned_site})
     text = embedded(folder / "manifest.csv", folder / "html")
     make_works(folder)
@@ -83,6 +87,14 @@ def compared(spark: "SparkSession", poisoned_site: str, tmp_path_factory: pytest
     progress: list[str] = []
     Job(spark, load(folder / "config.toml"), str(folder / "output"), None, progress.append, keep=KEEP).run()
     return Compared(neardup, folder / "output", progress)
+
+
+def rewrite_sample(language: Language) -> str:
+    """A page with a sample of which each third word is that of another sample."""
+    words, others = (text.split() for text in STORIES[language][:2])
+    replaced = words[2::3]
+    words[2::3] = [others[n % len(others)] for n in range(len(replaced))]
+    return f"<body><p>{' '.join(words)}</p></body>"
 
 
 def by_key(rows: list[dict[str, Any]], *key: str) -> Rows:
@@ -112,7 +124,8 @@ def test_flags_and_clusters_are_those_of_the_daemon(compared: Compared) -> None:
     theirs = by_key(compared.of_daemon(), "story_id", "matched_id")
     assert_same(by_key(shown, "story_id", "matched_id"), theirs)
     assert any(row["catalogue"] for row in flags), "no work is matched"
-    assert {row["kind"] for row in flags} >= {"exact", "near", "similar", "partial", "passage"}, "a kind is not tried"
+    kinds = {"exact", "near", "similar", "partial", "passage", "rewritten"}
+    assert {row["kind"] for row in flags} >= kinds, "a kind is not tried"
 
 
 def test_members_of_clusters_and_what_to_keep_are_those_of_the_daemon(compared: Compared) -> None:

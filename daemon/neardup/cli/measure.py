@@ -38,6 +38,7 @@ DAY_MS = 24 * 3_600_000
 @click.option("--jaccard", type=score, help="Instead of detection.jaccard.")
 @click.option("--containment", type=score, help="Instead of detection.containment.")
 @click.option("--passage-words", type=click.IntRange(MIN_BLOCK), help="Instead of detection.passage_words.")
+@click.option("--rare-share", type=score, help="Instead of detection.rare_share.")
 @click.option("--since", metavar="TIME", help="Only pairs verified at or after this RFC 3339 time.")
 @click.option("--until", metavar="TIME", help="Only pairs verified before this time.")
 @json_option
@@ -51,7 +52,8 @@ def replay(config: "Config", since: str | None, until: str | None, as_json: bool
 
     changed = {name: value for name, value in thresholds.items() if value is not None}
     if not changed or any(value != value for value in changed.values()):  # noqa: PLR0124 - click accepts nan
-        raise Misuse("give at least one of --hamming, --jaccard, --containment and --passage-words, with a number")
+        options = "--hamming, --jaccard, --containment, --passage-words and --rare-share"
+        raise Misuse(f"give at least one of {options}, with a number")
     languages = {name: replace(own, **changed) for name, own in config.detection.languages.items()}
     detection = replace(config.detection, **changed, languages=languages)
     period = parse_time_option("--since", since) or 0, parse_time_option("--until", until) or sys.maxsize

@@ -79,7 +79,7 @@ class StoryCost:
     """
 
     ledger: float = 251.0
-    passages: float = 112.0  # 78 of passages, 24 of the skeleton, 10 of rare pairs
+    passages: float = 116.0  # 78 of passages, 24 of the skeleton, 14 of rare pairs
     seconds: float = 1 / 3379
 
 

@@ -113,6 +113,15 @@ def test_common_passages_do_not_count() -> None:
         assert found is None or found.share < least, language
 
 
+def test_words_in_letters_that_the_other_text_does_not_have_do_not_count() -> None:
+    """Of a story of which each second word is written in Latin letters, the others are compared with those of both."""
+    least = 0.53  # as most as .71; a share of all rare words would be .5 at most
+    for text in FORWARD[Language("HINDI")]:
+        half = " ".join(f"latin{n}" if n % 2 else word for n, word in enumerate(text.split()))
+        found = compare_rare_words(Text(text), Text(half), NO_HASHES, least)
+        assert found is not None and found.share >= least
+
+
 @given(st.lists(st.integers(0, 50), unique=True, max_size=12))
 def test_no_increasing_subsequence_is_longer(numbers: list[int]) -> None:
     kept = longest_increasing(numbers)

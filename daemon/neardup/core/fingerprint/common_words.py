@@ -17,7 +17,7 @@ from neardup.core.fingerprint.word_hashes import Hashes, Places
 
 FILE = Path(__file__).with_name("common_words.npy")
 CHUNK = 64  # bits, 2^6
-LEAST_COMMON = 16  # percent of the words; texts of a language without a list have about 5, and 15 at most
+LEAST_COMMON = 22  # percent of the words, of which no language has few; of the distinct ones a long work has few
 
 Filter = npt.NDArray[np.uint64]
 Mask = npt.NDArray[np.bool_]

@@ -3,7 +3,7 @@
 Who rewrites a story keeps many of its rarer words: names, things and places.  A single one of them stands in too many
 stories to nominate any; two of them within NEARBY words seldom do.  The order of the two does not count.  The hashes
 of a story stand among its passage hashes, and are a bottom-k sketch (Broder, SEQUENCES 1997) of its pairs, so they take
-40 bytes a story at most.
+56 bytes a story at most.
 """
 
 import numpy as np
@@ -13,7 +13,7 @@ from neardup.core.fingerprint.word_hashes import Hashes, PassageHashes, hashes_o
 from neardup.core.native import fingerprint as native
 from neardup.core.native import in_c
 
-PAIRS = 10  # hashes of a story, if it has so many pairs
+PAIRS = 14  # hashes of a story, if it has so many pairs
 NEARBY = 4  # words from one of a pair to the other
 
 

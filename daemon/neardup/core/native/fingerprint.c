@@ -22,7 +22,7 @@ enum {
     SKELETON_GRAM = 14, /* consonants */
     LEAST = 24,         /* skeleton hashes of a story, if it has so many grams */
     SHARE = 96,         /* one of so many grams, if that is more */
-    LEAST_COMMON = 16,  /* percent of the words of a text; one with less is in no language with a list of common words */
+    LEAST_COMMON = 22,  /* percent of the words of a text; one with less is in no language with a list of common words */
     NEARBY = 4,         /* words from one of a rare pair to the other */
     SPARE = 3,          /* times as many hashes as are wanted are expected below the limit */
     DIGEST_BITS = 128,

@@ -19,7 +19,7 @@ from neardup.records import Fingerprint
 
 MOST_FREQUENT = 1 << 16  # occurrences of a word, more than in a long novel
 BLOCKS = 0x110000 // 128
-RARE_PAIRS = 10  # ND_RARE_PAIRS of neardup.h
+RARE_PAIRS = 14  # ND_RARE_PAIRS of neardup.h
 ROOM_PER_BYTE, LEAST_ROOM = 14, 1 << 16  # bytes: enough for nearly all texts
 KEPT_ROOM = 1 << 23  # bytes that a thread keeps between two texts; a longer one gets room of its own
 

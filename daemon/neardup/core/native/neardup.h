@@ -29,14 +29,14 @@ enum nd_error {
 };
 
 /* The version of this interface.  A program that was written for another one must not call the library. */
-#define ND_INTERFACE 2
+#define ND_INTERFACE 3
 ND_API int nd_interface(void);
 
 /* ==== normalise.c and fingerprint.c: texts and fingerprints ==================================================== */
 
 enum {
     ND_ROWS = 64,              /* of a signature */
-    ND_RARE_PAIRS = 10,        /* hashes of a story */
+    ND_RARE_PAIRS = 14,        /* hashes of a story */
     ND_SAMPLE = 256,           /* characters of a text of which some are counted */
     ND_BLOCK = 128,            /* code points */
     ND_BLOCKS = 0x110000 / 128

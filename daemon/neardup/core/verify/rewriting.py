@@ -7,6 +7,10 @@ between, left out or moved by a few places hardly change it.  Unrelated stories 
 
 A block is a part of the subsequence whose words stand close together in both texts.  What stands outside of all blocks
 does not count.  The words that a block reaches over are a span of either text.
+
+What is in the same order is a share of the rare words that both could have: of those in Latin letters and of the others
+apart, the geometric mean of how many each text has.  So a text of which half is written in Latin letters is compared by
+the other half, and elsewhere the share is hardly another one.
 """
 
 from bisect import bisect_left
@@ -15,6 +19,7 @@ from dataclasses import dataclass
 from difflib import SequenceMatcher
 
 import numpy as np
+import numpy.typing as npt
 
 from neardup.core.fingerprint.common_words import RareWords, are_rare, distinct_rare_words, find_rare
 from neardup.core.fingerprint.word_hashes import Hashes, PassageHashes, Places
@@ -25,6 +30,7 @@ from neardup.records import NO_SPANS, Spans
 
 MAX_GAP = 50  # words between two of a block, on each side
 MIN_BLOCK = 3  # words of the subsequence
+ASCII_END = 0x80
 NO_PLACES: Places = np.empty(0, np.intp)
 
 
@@ -32,8 +38,8 @@ NO_PLACES: Places = np.empty(0, np.intp)
 class Rewriting:
     """The rare words in the same order in two stories: how many, and what share they are; the spans of the blocks.
 
-    `share` is a part of the geometric mean of the numbers of rare words of both.  The nth span of a and the nth span of
-    b are the same block, and both ascend.
+    `share` is a part of the rare words that both could have.  The nth span of a and the nth span of b are the same
+    block, and both ascend.
     """
 
     rare_words: int
@@ -47,29 +53,37 @@ def compare_rare_words(a: Text, b: Text, common: PassageHashes, least: float) ->
 
     `common` are the hashes of the common passages that both hold, ascending; a share of less than `least` is too few.
     """
-    if not (len(common) or _may_be_rewritten(a, b, least)):
-        return None
     if b.text_hash < a.text_hash:  # of several subsequences, both directions find the same one
         found = compare_rare_words(b, a, common, least)
         return found and Rewriting(found.rare_words, found.share, found.spans_b, found.spans_a)
-    if not len(common):
-        return _compare(a.rare_words, b.rare_words, (NO_PLACES, NO_PLACES))
-    owns = [are_own(text.word_hashes, common) for text in (a, b)]
-    rare_a, rare_b = (
-        distinct_rare_words(text.word_hashes, find_rare(text.word_hashes) & own)
-        for text, own in zip((a, b), owns, strict=True)
-    )
-    return _compare(rare_a, rare_b, [np.flatnonzero(~own) for own in owns])
+    rare, apart = [a.rare_words, b.rare_words], [NO_PLACES, NO_PLACES]
+    if len(common):
+        owns = [are_own(text.word_hashes, common) for text in (a, b)]
+        rare = [
+            distinct_rare_words(text.word_hashes, find_rare(text.word_hashes) & own)
+            for text, own in zip((a, b), owns, strict=True)
+        ]
+        apart = [np.flatnonzero(~own) for own in owns]
+    counts_a, counts_b = (count_by_script(text, words.places) for text, words in zip((a, b), rare, strict=True))
+    most = float(np.sqrt(counts_a * counts_b).sum())
+    if count_shared(rare[0].hashes, rare[1].hashes) < least * most:
+        return None
+    return _compare(rare[0], rare[1], apart, most)
 
 
-def _may_be_rewritten(a: Text, b: Text, least: float) -> bool:
-    """Whether two texts without common passages share enough rare words, in whatever order."""
-    rare_a, rare_b = a.rare_words.hashes, b.rare_words.hashes
-    return bool(count_shared(rare_a, rare_b) >= least * float(len(rare_a) * len(rare_b)) ** 0.5)
+def count_by_script(text: Text, places: Places) -> npt.NDArray[np.int64]:
+    """(2,) how many of the words at these places begin with a Latin letter or a digit, and how many do not."""
+    utf8 = np.frombuffer(text.normalised, np.uint8)
+    starts = np.append(0, np.flatnonzero(utf8 == ord(" ")) + 1)
+    is_ascii = utf8[starts[places]] < ASCII_END
+    return np.array([np.count_nonzero(is_ascii), np.count_nonzero(~is_ascii)])
 
 
-def _compare(a: RareWords, b: RareWords, apart: Sequence[Places]) -> Rewriting:
-    """As `compare_rare_words`; `apart` are the places of common passages in either text, over which no block goes."""
+def _compare(a: RareWords, b: RareWords, apart: Sequence[Places], most: float) -> Rewriting:
+    """As `compare_rare_words`; `apart` are the places of common passages in either text, over which no block goes.
+
+    Of `most` words the share is.
+    """
     both = common_order(a, b)
     if not len(both[0]):
         return Rewriting(0, 0.0, NO_SPANS, NO_SPANS)
@@ -80,9 +94,8 @@ def _compare(a: RareWords, b: RareWords, apart: Sequence[Places]) -> Rewriting:
     ends = np.append(starts[1:], len(both[0]))
     is_block = ends - starts >= MIN_BLOCK
     count = int((ends - starts)[is_block].sum())
-    share = count / (len(a.hashes) * len(b.hashes)) ** 0.5
     spans = (np.stack((at[starts], at[ends - 1] + 1), axis=1)[is_block].astype(np.int32) for at in both)
-    return Rewriting(count, share, next(spans), next(spans))
+    return Rewriting(count, count / most, next(spans), next(spans))
 
 
 def common_order(a: RareWords, b: RareWords) -> tuple[Places, Places]:

@@ -45,6 +45,7 @@ from neardup.records import Assessment, Candidate, Copied, Language, Signals
 # Pairs with this containment or this many copied words are recorded, so that lower thresholds can be tried out on them.
 NEAR_MISS = 0.3
 NEAR_MISS_WORDS = 40
+NEAR_MISS_SHARE = 0.25  # of the rare words
 # Shingles.  Texts that share fewer are not aligned: as each run of a block has 3 words or more, NEAR_MISS_WORDS copied
 # words share 26 shingles, or a few less where shingles repeat.
 MIN_SHARED_SHINGLES = 20
@@ -206,11 +207,11 @@ def examine(
     [by_words] = _assess_copied([texts], [overlap], [a.word_hashes, b.word_hashes], ONE_PAIR, thresholds, common)
     if by_words.kind is not None:
         return by_words
-    return (
-        _assess_disguised([texts], thresholds, common)[0]
-        or _assess_rewritten([texts], thresholds, common)[0]
-        or by_words
-    )
+    for assess_others in (_assess_disguised, _assess_rewritten):
+        [assessment] = assess_others([texts], thresholds, common)
+        if assessment is not None and assessment.kind is not None:
+            return assessment
+    return by_words
 
 
 def _assess_texts(pairs: Sequence[_Texts], thresholds: Thresholds, common: PassageHashes) -> list[Assessment | None]:
@@ -228,7 +229,8 @@ def _assess_texts(pairs: Sequence[_Texts], thresholds: Thresholds, common: Passa
         no_copies = [n for n in by_words if (assessment := found[n]) is None or assessment.kind is None]
         others = assess_others([pairs[n] for n in no_copies], thresholds, common)
         for n, assessment in zip(no_copies, others, strict=True):
-            found[n] = assessment or found[n]
+            if found[n] is None or (assessment is not None and assessment.kind is not None):
+                found[n] = assessment
     return found
 
 
@@ -317,7 +319,7 @@ def _assess_disguised(
 def _assess_rewritten(
     pairs: Sequence[_Texts], thresholds: Thresholds, common: PassageHashes
 ) -> list[Assessment | None]:
-    """The assessments of pairs of one language by their rare words; None where these do not make one a rewriting."""
+    """The assessments of pairs of one language by their rare words; None where too few are in the same order."""
     found: list[Assessment | None] = [None] * len(pairs)
     if not pairs:
         return found
@@ -331,13 +333,15 @@ def _assess_rewritten(
 
 
 def _rewritten(texts: _Texts, common: PassageHashes, thresholds: Thresholds) -> Assessment | None:
-    """The assessment of a pair of which one is a rewriting; `common` are the passages that both hold."""
+    """The assessment of a pair of which one is a rewriting, or nearly; `common` are the passages that both hold."""
     a, b = texts.a, texts.b
-    if (found := compare_rare_words(a, b, common, thresholds.rare_share)) is None:
+    found = compare_rare_words(a, b, common, min(thresholds.rare_share, NEAR_MISS_SHARE))
+    if found is None or found.rare_words < REWRITTEN_WORDS:
         return None
     reach = min(words_in(found.spans_a), words_in(found.spans_b))
     signals = Signals(texts.bits, extra={RARE_WORDS: found.rare_words, RARE_SHARE: found.share, RARE_SPANS: reach})
-    if (kind := kind_of(signals, thresholds)) is None:
+    kind = kind_of(signals, thresholds)
+    if kind is None and found.share < NEAR_MISS_SHARE:
         return None
     copied = {COPIED_WORDS: len(equal_words(a, b, found.spans_a, found.spans_b)[0])}
     overlap = _overlap(a, b, count_shared(a.shingles, b.shingles), texts.bits)
