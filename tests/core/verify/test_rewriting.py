@@ -15,14 +15,14 @@ from neardup.core.text.normalize import tokenize
 from neardup.core.verify.alignment import NO_HASHES
 from neardup.core.verify.passages import find_rare_words, find_runs, pair_spans
 from neardup.core.verify.rewriting import compare_rare_words, longest_increasing
-from neardup.core.verify.scores import compare_texts
+from neardup.core.verify.scores import assess, compare_texts
 from neardup.core.verify.text import Text
-from neardup.core.verify.tiers import COPIED_WORDS, RARE_WORDS, REWRITTEN
+from neardup.core.verify.tiers import COPIED_WORDS, RARE_WORDS, REWRITTEN, kind_of
 from neardup.insights.evaluate.disguises import DISGUISED_EDITS
 from neardup.insights.evaluate.edits import OtherStories
-from neardup.records import Assessment, Language
+from neardup.records import Assessment, Candidate, Language, PairedStory
 
-from tests.support.languages import SAMPLED
+from tests.support.languages import HINDI, SAMPLED
 from tests.support.sample_texts import STORIES
 
 FORWARD = {
@@ -116,10 +116,21 @@ def test_common_passages_do_not_count() -> None:
 def test_words_in_letters_that_the_other_text_does_not_have_do_not_count() -> None:
     """Of a story of which each second word is written in Latin letters, the others are compared with those of both."""
     least = 0.53  # as most as .71; a share of all rare words would be .5 at most
-    for text in FORWARD[Language("HINDI")]:
+    for text in FORWARD[HINDI]:
         half = " ".join(f"latin{n}" if n % 2 else word for n, word in enumerate(text.split()))
         found = compare_rare_words(Text(text), Text(half), NO_HASHES, least)
         assert found is not None and found.share >= least
+
+
+def test_a_pair_that_is_nearly_rewritten_is_recorded_for_other_thresholds() -> None:
+    a, b = (Text(text) for text in (FORWARD[HINDI][0], disguised("words replaced, 50%", HINDI, 0)))
+    sides = [
+        PairedStory(n, HINDI, None, text.text_hash, text.fingerprint.simhash, None, 300, 300)
+        for n, text in enumerate((a, b))
+    ]
+    found = assess(Candidate(*sides), a, b, Thresholds(rare_share=0.99))
+    assert found is not None and found.kind is None
+    assert kind_of(found.signals, Thresholds()) == REWRITTEN
 
 
 @given(st.lists(st.integers(0, 50), unique=True, max_size=12))
