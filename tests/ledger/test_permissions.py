@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from neardup.core.verify.tiers import TRANSLATED
-from neardup.ledger import cases, meaning_flags, now_ms, permissions, stories, transaction, verification
+from neardup.ledger import authors, cases, meaning_flags, now_ms, permissions, stories, transaction, verification
 from neardup.ledger.flags import Selection
 from neardup.ledger.meaning_flags import MeaningFlag
 from neardup.ledger.permissions import Grant, PermissionFilter, PermissionRefused, Refusal
@@ -110,6 +110,8 @@ def test_a_term_is_followed_and_a_permitted_copy_opens_no_case() -> None:
             assert not permissions.is_due(db, now + day * DAY_MS + 1)
             found[day] = [statuses(db)[pair] for pair in ((1, 2), (WORK, 2))]
             cases.refresh(db)
+            copies = authors.read_copies(db, "asha")[1]
+            assert copies.dismissed == 0, "a permitted copy counts as one with another verdict"
             open_pairs = list(statuses(db).values()).count("open")
             assert cases.open_cases(db).pairs == open_pairs, "a permitted pair is open in its case"
         assert found == {0: ["permitted", "open"], 1: ["open", "open"], 2: ["open", "permitted"]}

@@ -2,7 +2,8 @@
 
 A story copies if it was published after the other story of its flag, which is by another author; one who is not known
 counts as another.  Where the order of publication is not known, neither story copies: the flag is unordered.  The
-verdicts repost, template and not similar say that nothing was copied.  Authors who are not known are nowhere listed.
+verdicts repost, template and not similar say that nothing was copied, and a permitted copy is none of these.  Authors
+who are not known are nowhere listed.
 
 A moderator can ask the platform to hide an author's stories until they are decided: those with an open flag of which
 they may be the later story.  That is taken back at any time, and the log of verdicts has both.
@@ -98,7 +99,8 @@ def read_copies(db: sqlite3.Connection, author_id: str) -> tuple[Copies, Copies]
     rows = db.execute(
         "SELECT is_later, worst, count(*) FROM (SELECT is_later,"
         f" max(CASE status WHEN '{PLAGIARISM}' THEN 2 WHEN '{OPEN}' THEN 1 ELSE 0 END) AS worst FROM author_flags"
-        f" WHERE author = ? AND {OTHERS} AND is_later IS NOT NULL GROUP BY is_later, iif(is_later, story_id, other_id))"
+        f" WHERE author = ? AND {OTHERS} AND is_later IS NOT NULL AND status <> 'permitted'"
+        " GROUP BY is_later, iif(is_later, story_id, other_id))"
         " GROUP BY 1, 2",
         (pack_id(author_id),),
     )
