@@ -61,7 +61,7 @@ class Story:
     """One listed story; `path` is None if the listing names no path, `position` is that of its row in the listing.
 
     `name` is the id in the listing where that is no integer; `id` is then made from it.  A work of the reference has a
-    `catalogue`, and perhaps a `licence`.
+    `catalogue`, and perhaps a `licence`.  Stories of one author with one `series_id` are chapters of a serial.
     """
 
     id: int
@@ -75,6 +75,7 @@ class Story:
     name: str | None = None
     catalogue: str | None = None
     licence: str | None = None
+    series_id: str | None = None
 
     @property
     def shown(self) -> ShownId:

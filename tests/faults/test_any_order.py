@@ -55,9 +55,10 @@ def test_three_hundred_daily_runs_end_as_one_backfill(driver: Driver, tmp_path: 
     rng = random.Random(9)
     writer, texts, platform = Author(rng), dict[int, str](), Platform(driver, tmp_path / "lived", "sqlite")
     for day in range(DAYS):
-        changes = {len(texts) + n: writer.write() for n in range(1, 3)}
+        changes = {story: writer.write(story) for story in range(len(texts) + 1, len(texts) + 3)}
         if texts and rng.random() < 0.5:
-            changes[rng.choice(list(texts))] = writer.write() if rng.random() < 0.7 else EMPTY
+            changed = rng.choice(list(texts))
+            changes[changed] = writer.write(changed) if rng.random() < 0.7 else EMPTY
         texts |= changes
         platform.put(changes)
         if day % 10 == 9:

@@ -32,6 +32,7 @@ class StoryColumns:
     names: list[str | None]
     catalogues: list[str | None]
     licences: list[str | None]
+    series_ids: list[str | None]
 
     @classmethod
     def of(cls, stories: Iterable[Story]) -> Self:

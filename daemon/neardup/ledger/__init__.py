@@ -8,7 +8,8 @@ A module holds a family of the tables that schema.sql defines:
 
 - what was listed and read: stories, versions, first_seen, languages, works, marks, dead_letters, submissions, imports
 - what indexes are to apply: outbox, passages
-- pairs, from nominated to flagged: candidates, verification, active_verdicts, flags, clusters, similarities
+- pairs, from nominated to flagged: candidates, verification, active_verdicts, flags, clusters, serials,
+  similarities
 - what moderators see and decide: cases, case_queue, complaints, verdicts, authors, meaning_flags,
   moderation_statistics, second_reviews; what authors see: author_copies
 - what the program did and measured: runs, script_health, self_checks

@@ -1,8 +1,10 @@
 """Cases: the flags that moderators decide as one, and the leases by which no two moderators work on one.
 
 The stories that flags join into a cluster are one case, and so is a story in no cluster with the sources it copies: a
-flag belongs to the case of its later story.  A pair decided to be not similar joins its stories only if nothing else
-joins either of them: so a case holds together under a verdict on all of it, and falls apart at a false match.
+flag belongs to the case of its later story.  The later stories of all flags between two serials that match are one case
+(neardup.ledger.serials), in which each chapter keeps its other sources.  A pair decided to be not similar joins its
+stories only if nothing else joins either of them: so a case holds together under a verdict on all of it, and falls
+apart at a false match.
 
 Triggers mark the flags that change; `refresh` brings the cases up to date, and is called before cases are read.
 
@@ -24,13 +26,13 @@ from neardup.records import STATUSES, Verdict, is_work, rfc3339
 
 FLAGS_AT_ONCE = 5_000  # bounds the memory, and how long a run waits for the ledger
 COLUMNS = (
-    "SELECT f.*, s.similarity, w.catalogue, iif(f.later = f.a, f.author_a, f.author_b) AS author FROM"
+    "SELECT f.*, s.similarity, w.catalogue, p.match, iif(f.later = f.a, f.author_a, f.author_b) AS author FROM"
     " (SELECT f.flag_id, f.a, f.b, f.kind, f.severity, f.joins_clusters, f.status, f.flagged_at, f.language,"
     " f.author_a, f.author_b, f.same_author, f.case_id,"
     " iif((x.sort_time, x.id) < (y.sort_time, y.id), y.id, x.id) AS later, f.later_id IS NOT NULL AS is_ordered"
     " FROM flags f CROSS JOIN stories x ON x.id = f.a CROSS JOIN stories y ON y.id = f.b"
     " WHERE +f.status <> 'withdrawn' AND {where}) f LEFT JOIN similarities s ON s.story_id = f.later"
-    " LEFT JOIN works w ON w.story_id = f.a"
+    " LEFT JOIN works w ON w.story_id = f.a LEFT JOIN chapter_pairs p ON p.a = f.a AND p.b = f.b"
 )
 PUT = (
     "INSERT INTO cases (case_id, lead, language, author, similarity, severity, kinds, statuses, flags,"
@@ -38,6 +40,11 @@ PUT = (
     " VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)"
 )
 KINDS = kinds()
+# The flags of the serials that match one in which a story is a chapter.
+OF_SERIALS = (
+    "f.flag_id IN (SELECT flag_id FROM chapter_pairs p JOIN flags USING (a, b) WHERE p.match IN"
+    f" (SELECT match FROM chapter_pairs WHERE {{side}} {AMONG} AND match IS NOT NULL))"
+)
 Flags = dict[int, sqlite3.Row]  # by flag_id
 LEASE_MS = 10 * 60_000
 
@@ -114,7 +121,7 @@ def _refresh_some(db: sqlite3.Connection) -> None:
 
 
 def _add_clusters(db: sqlite3.Connection, found: Flags) -> set[int]:
-    """Add the flags of all clusters that these flags touch; returns the stories of the clusters."""
+    """Add the flags of all clusters and serials that these flags touch; returns the stories of these."""
     stories: set[int] = set()
     reached = {story for row in found.values() for story in _list_joined_stories(row)}
     while reached:
@@ -122,7 +129,8 @@ def _add_clusters(db: sqlite3.Connection, found: Flags) -> set[int]:
         near = {
             n: row
             for side in "ab"
-            for n, row in _flags(db, f"f.joins_clusters AND f.{side} {AMONG}", json_list(reached)).items()
+            for where in (f"f.joins_clusters AND f.{side} {AMONG}", OF_SERIALS.format(side=side))
+            for n, row in _flags(db, where, json_list(reached)).items()
         }
         found |= near
         reached = {story for row in near.values() for story in _list_joined_stories(row)} - stories
@@ -142,6 +150,10 @@ def _group_flags(rows: Iterable[sqlite3.Row]) -> dict[int, int]:
         (row["a"], row["b"], 1.0)
         for row in rows
         if row["joins_clusters"] and row["status"] == Verdict.NOT_SIMILAR and not joined & {row["a"], row["b"]}
+    ]
+    first_of: dict[int, int] = {}  # of each pair of serials that match, the later story of one flag
+    joining += [
+        (first_of.setdefault(row["match"], row["later"]), row["later"], 1.0) for row in rows if row["match"] is not None
     ]
     top_of = find_roots(joining)
     lowest: dict[int, int] = {}

@@ -38,8 +38,8 @@ Columns = Mapping[str, Sequence[Any]]  # by name, as in a Parquet file of finger
 # As they stand in a row of `stories`, after its number and its language.
 HASHES, COUNTS, TEXTS = ("simhash", "signature", "text_hash"), ("words", "shingles"), ("path", "title", "page_title")
 STORED = (*HASHES, "updated_at", "etag", *COUNTS, "published_at", "author_id", *TEXTS, "name")
-PACKED: dict[str, Callable[[Any], object]] = {"etag": pack_etag, "author_id": pack_id}
-INSERT = f"INSERT INTO stories VALUES (?, ?, ?, {', '.join('?' * len(STORED))}, ?)"
+PACKED: dict[str, Callable[[Any], object]] = {"etag": pack_etag, "author_id": pack_id, "series_id": pack_id}
+INSERT = f"INSERT INTO stories VALUES (?, ?, ?, {', '.join('?' * len(STORED))}, ?, ?)"
 
 
 @dataclass(frozen=True, slots=True)
@@ -90,7 +90,8 @@ def add_stories(
         columns = [_pack_column(batch, name, rows) for name in STORED]
         given = (batch["known_since"][row] for row in rows)
         known = [here if there is None else min(here, there) for here, there in zip(since, given, strict=True)]
-        db.executemany(INSERT, zip(numbers, ids, spoken, *columns, known, strict=True))
+        series = _pack_column(batch, "series_id", rows)
+        db.executemany(INSERT, zip(numbers, ids, spoken, *columns, known, series, strict=True))
         languages.count_stories(db, spoken, ())
         dead_letters.strike(db, list(map(str, ids)))
         owe_sweep(db, owed=True)

@@ -25,8 +25,11 @@ CREATE TABLE stories (
     page_title TEXT,
     name TEXT,
     known_since INTEGER NOT NULL,
+    series_id,
     sort_time INTEGER AS (iif(id < 0, -9223372036854775807, coalesce(published_at, 9223372036854775807)))
 );
+
+CREATE INDEX stories_series ON stories (series_id, author_id) WHERE series_id IS NOT NULL;
 
 -- The works of the reference, also those that have no fingerprint at present, by the catalogue that lists them.
 CREATE TABLE works (story_id INTEGER PRIMARY KEY, catalogue TEXT NOT NULL, licence TEXT);
@@ -287,6 +290,58 @@ CREATE TRIGGER permission_of_updated_flag AFTER UPDATE OF status, author_a, auth
 WHEN new.status IN ('open', 'permitted')
     AND (new.status = 'permitted') <> EXISTS (SELECT 1 FROM permitted_flags WHERE flag_id = new.flag_id) BEGIN
     UPDATE flags SET status = iif(status = 'open', 'permitted', 'open') WHERE flag_id = new.flag_id;
+END;
+
+-- Pairs of chapters of serials by two authors that share text, a < b, see neardup.ledger.serials.  `serial_a` and `serial_b`
+-- are hashes that identify the serials.  `match` is set where the two serials match, and identifies the two; `place_a` and
+-- `place_b` are then the numbers of the chapters in them, and `is_aligned` says whether the pair stands in a chain.
+CREATE TABLE chapter_pairs (
+    a INTEGER NOT NULL,
+    b INTEGER NOT NULL,
+    serial_a INTEGER NOT NULL,
+    serial_b INTEGER NOT NULL,
+    match INTEGER,
+    place_a INTEGER,
+    place_b INTEGER,
+    is_aligned INTEGER NOT NULL DEFAULT 0,
+    PRIMARY KEY (a, b)
+) WITHOUT ROWID;
+CREATE INDEX chapter_pairs_b ON chapter_pairs (b);
+CREATE INDEX chapter_pairs_serials ON chapter_pairs (serial_a, serial_b);
+CREATE INDEX chapter_pairs_serial_b ON chapter_pairs (serial_b);
+CREATE INDEX chapter_pairs_match ON chapter_pairs (match) WHERE match IS NOT NULL;
+
+-- What `serials.refresh` is to read again: pairs by two authors that are verified, or are so no longer or otherwise, and
+-- pairs of chapters of a series that has changed.
+CREATE TABLE due_pairs (a INTEGER NOT NULL, b INTEGER NOT NULL, PRIMARY KEY (a, b)) WITHOUT ROWID;
+CREATE TRIGGER chapters_of_inserted_flag AFTER INSERT ON flags WHEN new.author_a <> new.author_b BEGIN
+    INSERT INTO due_pairs VALUES (new.a, new.b) ON CONFLICT DO NOTHING;
+END;
+CREATE TRIGGER chapters_of_updated_flag AFTER UPDATE OF status, kind, signals, author_a, author_b ON flags
+WHEN (old.status = 'withdrawn', old.kind, old.signals, old.author_a, old.author_b)
+    IS NOT (new.status = 'withdrawn', new.kind, new.signals, new.author_a, new.author_b) BEGIN
+    INSERT INTO due_pairs VALUES (new.a, new.b) ON CONFLICT DO NOTHING;
+END;
+CREATE TRIGGER chapters_of_deleted_flag AFTER DELETE ON flags WHEN old.author_a <> old.author_b BEGIN
+    INSERT INTO due_pairs VALUES (old.a, old.b) ON CONFLICT DO NOTHING;
+END;
+CREATE TRIGGER chapters_of_near_miss AFTER INSERT ON candidates WHEN new.hamming IS NOT NULL BEGIN
+    INSERT INTO due_pairs VALUES (new.a, new.b) ON CONFLICT DO NOTHING;
+END;
+CREATE TRIGGER chapters_of_deleted_near_miss AFTER DELETE ON candidates WHEN old.hamming IS NOT NULL BEGIN
+    INSERT INTO due_pairs VALUES (old.a, old.b) ON CONFLICT DO NOTHING;
+END;
+CREATE TRIGGER chapter_listed_otherwise AFTER UPDATE OF author_id, title, published_at, series_id ON stories
+WHEN (old.author_id, old.title, old.published_at, old.series_id)
+    IS NOT (new.author_id, new.title, new.published_at, new.series_id) BEGIN
+    INSERT INTO due_pairs
+        SELECT a, b FROM flags WHERE a = new.id UNION SELECT a, b FROM flags WHERE b = new.id
+        UNION SELECT a, b FROM candidates WHERE a = new.id UNION SELECT a, b FROM candidates WHERE b = new.id
+        UNION SELECT p.a, p.b FROM stories s CROSS JOIN chapter_pairs p ON p.a = s.id
+            WHERE s.series_id IN (old.series_id, new.series_id) AND s.author_id IN (old.author_id, new.author_id)
+        UNION SELECT p.a, p.b FROM stories s CROSS JOIN chapter_pairs p ON p.b = s.id
+            WHERE s.series_id IN (old.series_id, new.series_id) AND s.author_id IN (old.author_id, new.author_id)
+        ON CONFLICT DO NOTHING;
 END;
 
 -- Pairs of stories that say the same in other words, a < b; no flags, because nothing verifies them but a moderator.

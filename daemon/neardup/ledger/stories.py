@@ -32,6 +32,7 @@ from neardup.ledger import (
     passages,
     permissions,
     removed_texts,
+    serials,
     similarities,
     transaction,
     verdicts,
@@ -67,6 +68,8 @@ OF_FINGERPRINTS = (
     "due_similarities",
     "unsettled",
     "marks",
+    "chapter_pairs",
+    "due_pairs",
 )
 
 
@@ -165,6 +168,7 @@ def put_versions(db: sqlite3.Connection, made: "FingerprintedStories") -> None:
         made.page_titles,
         listed.names,
         since,
+        map(pack_id, listed.series_ids),
         strict=True,
     )
     while some := list(islice(rows, ROWS_A_STATEMENT)):
@@ -178,11 +182,14 @@ def update(db: sqlite3.Connection, unchanged: Sequence[Skipped]) -> None:
     """Update the metadata of stories with unchanged texts where it differs, within the caller's transaction."""
     db.executemany(
         "UPDATE stories SET path = ?2, author_id = ?3, title = ?4, published_at = ?5, updated_at = ?6,"
-        " etag = coalesce(?7, etag), name = ?8 WHERE id = ?1 AND"
-        " (path, author_id, title, published_at, updated_at, etag, name)"
-        " IS NOT (?2, ?3, ?4, ?5, ?6, coalesce(?7, etag), ?8)",
+        " etag = coalesce(?7, etag), name = ?8, series_id = ?9 WHERE id = ?1 AND"
+        " (path, author_id, title, published_at, updated_at, etag, name, series_id)"
+        " IS NOT (?2, ?3, ?4, ?5, ?6, coalesce(?7, etag), ?8, ?9)",
         (
-            (s.id, s.path, pack_id(s.author_id), s.title, s.published_at, s.updated_at, pack_etag(etag), s.name)
+            (
+                *(s.id, s.path, pack_id(s.author_id), s.title, s.published_at, s.updated_at),
+                *(pack_etag(etag), s.name, pack_id(s.series_id)),
+            )
             for s, etag in ((outcome.story, outcome.etag) for outcome in unchanged)
         ),
     )
@@ -259,6 +266,8 @@ def _leave(db: sqlite3.Connection, ids: Sequence[int]) -> list[outbox.Version]:
     keys = [(version.story_id,) for version in gone]
     for version in gone:
         candidates.leave_crowds(db, version.story_id)
+    if gone:
+        serials.note_left(db, [version.story_id for version in gone])
     for table in ("candidates", "suppressed_pairs"):
         db.executemany(f"DELETE FROM {table} WHERE a = ?1 OR b = ?1", keys)
     db.executemany("UPDATE flags SET status = 'withdrawn' WHERE a = ?1 OR b = ?1", keys)

@@ -108,7 +108,8 @@ def _on_record(db: sqlite3.Connection, story_id: int) -> sqlite3.Row | None:
     row: sqlite3.Row | None = named_rows(
         db,
         "SELECT text_hash, l.name AS language, path, CAST(author_id AS TEXT) AS author_id, title, published_at,"
-        " updated_at FROM stories JOIN languages l ON l.number = language WHERE id = ?",
+        " updated_at, CAST(series_id AS TEXT) AS series_id FROM stories"
+        " JOIN languages l ON l.number = language WHERE id = ?",
         (story_id,),
     ).fetchone()
     return row
@@ -131,7 +132,7 @@ def _outcome(submitted: Submitted, before: sqlite3.Row | None) -> Fingerprinted 
 
 
 def _complete(story: Story, before: sqlite3.Row) -> Story:
-    given = {name: getattr(story, name) for name in ("author_id", "title", "published_at")}
+    given = {name: getattr(story, name) for name in ("author_id", "title", "published_at", "series_id")}
     known: Story = replace(story, **{name: before[name] if value is None else value for name, value in given.items()})
     return known
 

@@ -15,7 +15,7 @@ from typing import Any
 
 from neardup.core.verify import suppression
 from neardup.core.verify.spans import similarity_of
-from neardup.core.verify.tiers import EXACT, kinds_of_passages, tier_of
+from neardup.core.verify.tiers import EXACT, SERIAL, kinds_of_passages, tier_of
 from neardup.ledger import (
     active_verdicts,
     candidates,
@@ -73,9 +73,10 @@ def put_verified(
     for candidate, assessment in assessed:
         if (by_passages := candidates.take(db, candidate)) is None:
             continue
-        if assessment is not None and assessment.kind is not None:
-            new[candidate.language, assessment.kind] += _flag(
-                db, candidate, assessment, assessment.kind, version, now, by_passages=by_passages
+        kind = None if assessment is None else assessment.kind or _kind_by_serials(db, candidate)
+        if assessment is not None and kind is not None:
+            new[candidate.language, kind] += _flag(
+                db, candidate, assessment, kind, version, now, by_passages=by_passages
             )
             continue
         # a flagged pair is verified again only if its flag was estimated, or if other passages are common
@@ -85,6 +86,12 @@ def put_verified(
         else:
             _keep_place(db, candidate, now, by_passages=by_passages)
     return +new
+
+
+def _kind_by_serials(db: sqlite3.Connection, near_miss: Candidate) -> Kind | None:
+    """The kind of a near miss of two chapters that stand at the same place in two serials that match, else None."""
+    aligned = "SELECT 1 FROM chapter_pairs WHERE a = ? AND b = ? AND is_aligned"
+    return SERIAL if db.execute(aligned, (near_miss.a.id, near_miss.b.id)).fetchone() else None
 
 
 def _flag(  # noqa: PLR0917 - what `record` has at hand

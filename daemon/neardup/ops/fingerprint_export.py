@@ -27,7 +27,7 @@ ROWS_PER_GROUP = 20_000
 # The stories of the platform; the works of the reference are left out.
 SELECT = """SELECT s.number, s.id, l.name AS language, text_hash, simhash, signature, words, shingles, published_at,
     etag, updated_at, CAST(author_id AS TEXT) AS author_id, path, title, page_title, s.name AS name,
-    known_since,
+    CAST(series_id AS TEXT) AS series_id, known_since,
     -- of two texts that a story had it is not known which is the present one
     (SELECT iif(count(*) = 1, max(hash), NULL) FROM first_seen f WHERE f.story_id = s.id) AS text_sha256
     FROM stories s JOIN languages l ON l.number = s.language

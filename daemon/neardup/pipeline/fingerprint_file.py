@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 
 
 TIMES = ("published_at", "updated_at", "known_since")
-TEXTS = ("author_id", "path", "title", "page_title", "name")
+TEXTS = ("author_id", "path", "title", "page_title", "name", "series_id")
 NEEDED = ("id", "language", "text_hash", "simhash", "passages", "words", "shingles", "version")  # never null
 ROWS = 50_000  # of a batch
 FOLDER, FLAGS, CANDIDATES = "fingerprints", "flags", "candidates"

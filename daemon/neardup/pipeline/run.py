@@ -278,6 +278,8 @@ class Run:
                 self._enter("verifying", await parts.ledger.do(candidates.pending_count))
                 verifier.finish()
                 gauges.cancel()
+        if ended and not self._options.fresh:
+            await verifier.match_serials()
         if ended:
             await find_returned(parts.ledger, parts.detection)
         await parts.ledger.do(outbox.prune_changes, KEEP_CHANGES)

@@ -159,6 +159,8 @@ class Sweep:
                 texts = Texts(readers.read_to_compare)
                 verifier = Verifier(self._ledger, self._detection, algorithm(), texts, self._count_flags)
                 ended = await self._sweep(verifier, sync, scratch)
+                if ended:
+                    await verifier.match_serials()
         if ended:
             await self._ledger.do(runs.owe_sweep, owed=False)
         return ended

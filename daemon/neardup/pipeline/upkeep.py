@@ -31,6 +31,7 @@ from neardup.ledger import (
     outbox,
     permissions,
     removed_texts,
+    serials,
     stories,
     submissions,
     versions,
@@ -111,6 +112,7 @@ class Upkeep:
         await settle(self._index, self._passages, self._ledger, self._detection)
         await count_again(self._passages, self._ledger, self._detection)
         await select_again(self._index, self._passages, self._ledger, self._detection, self._texts)
+        await self._ledger.do(serials.refresh)
         await verifier.verify(take_fitting(await self._ledger.do(candidates.pending, BEFORE_ALL, BATCH)))
         await find_returned(self._ledger, self._detection)
         await self._ledger.do(outbox.prune_changes, KEEP_CHANGES)

@@ -14,7 +14,7 @@ from neardup.core.candidates.select import is_worth_comparing
 from neardup.core.fingerprint.word_hashes import PassageHashes
 from neardup.core.verify.own_text import share_passages
 from neardup.core.verify.scores import ComparedPair, assess_all
-from neardup.ledger import Ledger, candidates, passages, verification
+from neardup.ledger import Ledger, candidates, passages, serials, verification
 from neardup.nomination.common_passages import CommonHashes
 from neardup.pages.text_cache import Texts
 from neardup.records import Assessment, BandedFingerprint, Candidate, Kind, Language
@@ -80,6 +80,11 @@ class Verifier:
             pending = take_fitting(pending)
             after = pending[-1].a.id, pending[-1].b.id
             await self.verify(pending)
+
+    async def match_serials(self) -> None:
+        """Align the serials whose chapters were flagged or missed, until no pair is to be verified once more."""
+        while await self._ledger.do(serials.refresh):
+            await self.drain()
 
     async def verify(self, pending: Sequence[Candidate]) -> None:
         """Verify these candidates; their texts are held at the same time."""

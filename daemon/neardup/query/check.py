@@ -67,6 +67,7 @@ class Submission:
     author_id: str | None = None
     title: str | None = None
     published_at: int | None = None
+    series_id: str | None = None
     is_draft: bool = False
 
     @property

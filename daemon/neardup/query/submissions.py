@@ -169,6 +169,7 @@ def _make_story(submission: Submission, path: str | None) -> Story:
             title=make_printable(submission.title),
             published_at=submission.published_at,
             name=submission.name,
+            series_id=make_printable(submission.series_id),
         )
     except ValueError as error:
         raise Misuse(str(error)) from None

@@ -116,6 +116,9 @@ class StoryRequest(TextRequest):
     """A story: its text, or its page as HTML, and what is known of it."""
 
     published_at: Time | None = Field(default=None, description="RFC 3339; UTC if it names no zone.")
+    series_id: AuthorId | None = Field(
+        default=None, description="Stories of the author with the same one are chapters of a serial."
+    )
 
 
 class DraftRequest(TextRequest):

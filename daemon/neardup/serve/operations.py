@@ -215,6 +215,7 @@ async def _submission_of(parts: ServiceParts, request: TextRequest, story_id: St
         author_id=request.author_id or None,
         title=make_printable(request.title),
         published_at=_published_at(request),
+        series_id=(request.series_id or None) if isinstance(request, StoryRequest) else None,
         is_draft=isinstance(request, DraftRequest),
     )
 

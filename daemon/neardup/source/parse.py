@@ -95,6 +95,7 @@ def _parse_plain_stories(rows: PlainRows, languages: Languages) -> StoryColumns 
             names=nothing,
             catalogues=nothing,
             licences=nothing,
+            series_ids=_make_all_printable(texts("series_id")),
         )
     except (ValueError, OverflowError):
         return None
@@ -132,6 +133,7 @@ def parse_row(row: Row, languages: Languages, key: str = DEFAULT_KEY, *, of_refe
             name=name,
             catalogue=catalogue,
             licence=make_printable(texts.get("licence")) if of_reference else None,
+            series_id=make_printable(texts.get("series_id")),
         )
     except _BadValue as bad:
         key = f"{ROW_KEY}{xxhash.xxh3_64_hexdigest(row.raw.encode())}"

@@ -54,7 +54,7 @@ class ListedColumns:
 
 
 REQUIRED = ("id", "language")
-OPTIONAL = ("path", "author_id", "title", "published_at", "updated_at")
+OPTIONAL = ("path", "author_id", "title", "published_at", "updated_at", "series_id")
 OF_STORIES = ListedColumns(REQUIRED, OPTIONAL)
 OF_WORKS = ListedColumns((*REQUIRED, "catalogue"), (*OPTIONAL, "licence"))
 

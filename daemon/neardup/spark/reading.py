@@ -43,7 +43,7 @@ from neardup.spark.session import Batches, parse_schema, translate_spark_errors
 ROWS_AT_A_TIME = 1_000
 STORY = (
     "id long, language string, path string, author_id string, title string, published_at long, updated_at long,"
-    " position long, name string, catalogue string, licence string"
+    " position long, name string, catalogue string, licence string, series_id string"
 )
 READ = (
     f"{STORY}, outcome string, reason string, text_hash binary, simhash binary, signature binary, passages binary,"
@@ -54,7 +54,7 @@ FINGERPRINTED, SKIPPED, DEAD_LETTERED = "fingerprinted", "skipped", "dead_letter
 ROOT = "file:/"  # the store of pages that come with the listing; nothing is read from it
 FORMATS = {"parquet": "parquet", "jsonl": "json", "ndjson": "json", "json": "json", "csv": "csv"}
 TEXT_TYPES = ("string", "binary")
-FIELDS = ("published_at", "updated_at", "author_id", "title", "path")  # of a story, which a table may have
+FIELDS = ("published_at", "updated_at", "author_id", "title", "path", "series_id")  # of a story, which a table may have
 
 
 def make_listed_row(listed: ListedRow, body: bytes | None = None) -> dict[str, Any]:

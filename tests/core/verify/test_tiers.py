@@ -14,6 +14,7 @@ from neardup.core.verify.tiers import (
     PASSAGE,
     RETOLD,
     REWRITTEN,
+    SERIAL,
     SIMILAR,
     TIERS,
     TRANSLATED,
@@ -83,7 +84,7 @@ def test_stronger_signals_come_first_within_a_tier(first: Signals, second: Signa
 @given(st.integers(1, 1000), st.integers(1, 1000))
 def test_partial_joins_only_stories_of_similar_length_and_passage_none(longer: int, shorter: int) -> None:
     parts = dict.fromkeys((PARTIAL, TRANSLITERATED), longer <= 2 * shorter)
-    joins = parts | dict.fromkeys((PASSAGE, REWRITTEN, TRANSLATED, RETOLD), False)
+    joins = parts | dict.fromkeys((PASSAGE, REWRITTEN, SERIAL, TRANSLATED, RETOLD), False)
     for tier in TIERS:
         assert tier.joins_clusters(longer, shorter) == joins.get(tier.kind, True), tier.kind
 
@@ -94,6 +95,7 @@ def test_authors_repeat_parts_of_their_own_text() -> None:
         TRANSLITERATED,
         PASSAGE,
         REWRITTEN,
+        SERIAL,
         TRANSLATED,
         RETOLD,
     ]

@@ -1,7 +1,8 @@
 """Draws histories of a small platform: stories come, change and go, by any command, which may be killed on the way.
 
 The stories share what stories share: a prayer inside some, a disclaimer of short ones, a story that many accounts
-repeat, and passages.  COMMON is so low that any of these may be common at one time and not at another.
+repeat, passages, and a few words a chapter of serials.  COMMON is so low that any of these may be common at one time
+and not at another.
 """
 
 import json
@@ -22,6 +23,7 @@ from tests.support.faults.killed_command import STATEMENT
 
 COMMON = 4  # detection.common_passage
 STORIES = 30
+AUTHORS = 3  # each of whom writes a serial
 LATEST = 1_500  # statements after which a command is killed
 EMPTY = ""
 LETTERS = [chr(code) for code in range(0x0915, 0x0939)]
@@ -39,6 +41,7 @@ SEEN = {
     "similarities": "SELECT * FROM similarities",
     "cases": "SELECT case_id, lead, similarity, severity, kinds, statuses, flags, open_flags, stories,"
     " is_ordered FROM cases",
+    "chapters": "SELECT * FROM chapter_pairs",
     "common passages": "SELECT DISTINCT hash FROM common_passages",
     "stories": "SELECT id, language, text_hash FROM stories",
 }
@@ -78,10 +81,10 @@ def draw_history(rng: random.Random) -> History:
     for n in range(steps):
         left = steps - n
         new, waiting = waiting[: len(waiting) // left], waiting[len(waiting) // left :]
-        changes = {story: writer.write() for story in new}
+        changes = {story: writer.write(story) for story in new}
         present = [story for story, text in history.texts.items() if text]
         for story in rng.sample(present, min(len(present), rng.randint(0, 5))):
-            changes[story] = writer.write() if rng.random() < 0.5 else EMPTY
+            changes[story] = writer.write(story) if rng.random() < 0.5 else EMPTY
         forgotten = tuple(rng.sample(present, 1)) if present and rng.random() < 0.3 else ()
         command = draw_command(rng, is_first=n == 0, is_last=left == 1)
         kills = tuple({"point": STATEMENT, "nth": rng.randint(1, LATEST)} for _ in range(rng.choice((0, 0, 1, 2))))
@@ -107,14 +110,17 @@ class Author:
         self._rng = rng
         self._prayer, self._disclaimer, self._repeated = self._words(45), self._words(60), self._words(150)
         self._source = self._words(200)
+        self._chapters = [self._words(60) for _ in range(STORIES // AUTHORS + 1)]
         self._tale = [word for rare in self._words(100) for word in (rare, "है")]
 
     def _words(self, count: int) -> list[str]:
         return self._rng.choices(VOCABULARY, k=count)
 
-    def write(self) -> str:
-        """The text of a new story."""
+    def write(self, story: int) -> str:
+        """The text of a new story; a chapter has a few words of what the same chapter of another serial has."""
         own = self._words(self._rng.choice((60, 120, 200)))
+        if self._rng.random() < 0.8:
+            own[:0] = self._chapters[story // AUTHORS]
         kinds = "own", "prayer", "prayer", "disclaimer", "repeated", "edited", "longer", "passage", "rewritten"
         match self._rng.choice(kinds):
             case "prayer":
@@ -167,6 +173,8 @@ class Platform:
                 "path": f"{story}.html",
                 "published_at": published,
                 "updated_at": time,
+                "author_id": str(story % AUTHORS),
+                "title": f"कथा भाग {story // AUTHORS}",
             }
         lines = "".join(json.dumps(row) + "\n" for row in self._rows.values())
         (self._folder / "stories.jsonl").write_text(lines, encoding="utf-8")
@@ -197,7 +205,7 @@ class Platform:
 
 
 def _keyed(name: str, rows: list[tuple[Any, ...]]) -> Iterator[tuple[Any, tuple[Any, ...]]]:
-    columns = 2 if name in {"flags", "near misses", "pending"} else 1
+    columns = 2 if name in {"flags", "near misses", "pending", "chapters"} else 1
     return ((row[:columns], row[columns:]) for row in rows)
 
 

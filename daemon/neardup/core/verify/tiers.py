@@ -12,7 +12,8 @@ from typing import Literal, Protocol
 from neardup.records import Kind, Signals
 
 EXACT, NEAR, SIMILAR, PARTIAL, PASSAGE = "exact", "near", "similar", "partial", "passage"
-TRANSLITERATED, REWRITTEN, TRANSLATED, RETOLD = "transliterated", "rewritten", "translated", "retold"
+TRANSLITERATED, REWRITTEN, SERIAL = "transliterated", "rewritten", "serial"
+TRANSLATED, RETOLD = "translated", "retold"
 # Extra signals, as `core.verify.alignment` counts them: copied words, and those that stand in common passages instead.
 COPIED_WORDS, COMMON_WORDS = "copied_words", "common_words"
 LONG_SPANS = "long_spans"  # words, as `core.verify.skeletons` counts them
@@ -102,6 +103,11 @@ def _by_words_never(signals: Signals, thresholds: Thresholds) -> bool:
 def _of_similar_length(longer: int, shorter: int) -> bool:
     """An anthology contains its stories, which have nothing else in common: it must not join them."""
     return longer <= 2 * shorter
+
+
+def _by_serials(signals: Signals, thresholds: Thresholds) -> bool:
+    """The chapters before and after decide, for a pair that is a near miss by itself: neardup.ledger.serials."""
+    return False
 
 
 def _is_similar(signals: Signals, thresholds: Thresholds) -> bool:
@@ -251,6 +257,21 @@ TIERS: tuple[Tier, ...] = (
         label="Rewritten story",
         meaning="the same rarer words in the same order, with other words between them",
         evidence="{rare_words} rare words in the same order",
+        tone="mild",
+    ),
+    Tier(
+        kind=SERIAL,
+        severity=575,
+        nominated_by=("signature", "passages"),
+        compares="words",
+        holds=_by_serials,
+        strength=lambda signals: signals.extra.get(COPIED_WORDS, 0),
+        is_of_whole_texts=False,
+        joins_clusters=_never,
+        reuse_expected=True,
+        label="Chapter of a copied serial",
+        meaning="a few words of one stand in the other, as those of the chapters around them do",
+        evidence="{copied_words} words copied",
         tone="mild",
     ),
     Tier(

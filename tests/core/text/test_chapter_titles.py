@@ -1,0 +1,62 @@
+"""Laws of titles of chapters: in every language all chapters of a serial have one stem, and each has its number."""
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from neardup.core.text.chapter_titles import COUNTED, NUMBERS, parse_chapter_title
+
+# Stem, word for chapter, and the digit 0, by language.
+SERIALS = {
+    "en": ("The House by the River", "Chapter", "0"),
+    "hi": ("नदी किनारे का घर", "भाग", "०"),
+    "mr": ("नदीकाठचे घर", "प्रकरण", "०"),
+    "bn": ("নদীর ধারের বাড়ি", "অধ্যায়", "০"),
+    "ta": ("ஆற்றங்கரை வீடு", "அத்தியாயம்", "௦"),
+    "te": ("నది ఒడ్డున ఇల్లు", "భాగం", "౦"),
+    "ml": ("പുഴയോരത്തെ വീട്", "ഭാഗം", "൦"),
+    "gu": ("નદી કિનારે ઘર", "પ્રકરણ", "૦"),
+    "or": ("ନଦୀ କୂଳର ଘର", "ଭାଗ", "୦"),
+    "pa": ("ਨਦੀ ਕੰਢੇ ਘਰ", "ਭਾਗ", "੦"),
+}
+FORMS = (
+    "{stem} {word} {n}", "{stem} - {word}-{n}", "{stem} ({word} {n})", "{stem}: {word}{n}", "{stem} {n}",
+    "{stem} [{n}]", "{stem} | {word} {n}: {stem}", "{stem} {word} {n}/99", "{stem}, {n} {word}",
+)  # fmt: skip
+
+
+@given(st.sampled_from(sorted(SERIALS)), st.integers(1, 999), st.sampled_from(FORMS), st.booleans())
+def test_every_form_of_a_title_has_the_stem_and_the_number(language: str, n: int, form: str, native: bool) -> None:
+    stem, word, zero = SERIALS[language]
+    shown = "".join(chr(ord(zero) + int(digit)) for digit in str(n)) if native else str(n)
+    title = form.format(stem=stem, word=word, n=shown)
+    found = parse_chapter_title(title)
+    assert found is not None, title
+    assert found == (parse_chapter_title(f"{stem} 1") or found)._replace(number=n), title
+
+
+@pytest.mark.parametrize(
+    ("title", "stem", "number"),
+    [
+        ("Chapter IX: The Storm", "", 9),
+        ("The House, Part Two", "the house", 2),
+        ("12. The Storm", "", 12),
+        ("The House, Season 2, Episode 05", "the house season 2", 5),
+        ("The House, Book 3", "the house", 3),
+        ("പുഴ 5-ാം ഭാഗം", "പുഴ", 5),
+        ("नदी का घर - दूसरा भाग", "नदी का घर", 2),
+        ("ఇల్లు రెండవ భాగం", "ఇల్లు", 2),
+    ],
+)
+def test_numbers_in_words_and_volumes(title: str, stem: str, number: int) -> None:
+    assert parse_chapter_title(title) == (stem, number)
+
+
+@pytest.mark.parametrize("title", ["", "एक लड़की", "7 wonders", "The First Day", "Part of the River", "2019 की बात"])
+def test_other_titles_are_no_chapters(title: str) -> None:
+    assert parse_chapter_title(title) is None
+
+
+def test_no_word_is_two_numbers() -> None:
+    forms = [(form, n) for row in COUNTED for n, forms in enumerate(row.split(), 1) for form in forms.split("|")]
+    assert len(NUMBERS) == len({form for form, _ in forms})
+    assert {form: n for form, n in forms if NUMBERS.get(form.casefold(), n) != n} == {}
