@@ -114,7 +114,7 @@ async def reindex(setup: Setup) -> Figures:
 
 async def _counts(index: BucketStatistics, ledger: Ledger) -> Figures:
     """The number of stories of each language, in the ledger and in the index."""
-    return {"in_ledger": await ledger.do(stories_by_language), "in_index": await index.story_counts()}
+    return {"in_ledger": await ledger.do(stories_by_language), "in_index": await index.count_stories()}
 
 
 async def insert(setup: Setup, stories: Sequence[Fingerprinted]) -> Figures:

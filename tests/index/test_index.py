@@ -82,7 +82,7 @@ def test_edits_leave_a_story_in_the_bands_of_its_last_version(
     expected: dict[Language, int] = {}
     for banded in current.values():
         expected[banded.language] = expected.get(banded.language, 0) + 1
-    assert bench.runner.run(bench.index.story_counts()) == expected
+    assert bench.runner.run(bench.index.count_stories()) == expected
 
 
 @given(
@@ -104,7 +104,7 @@ def test_a_built_index_equals_one_that_grew(
 
     def facts() -> list[object]:
         found = [(result.ids, result.numbers.tolist()) for result in bench.lookup(*probes)]
-        return [found, bench.bucket_sizes(*probes), bench.runner.run(bench.index.story_counts())]
+        return [found, bench.bucket_sizes(*probes), bench.runner.run(bench.index.count_stories())]
 
     bench.clear(sizes)
     bench.apply(*(Change(number, story_id, None, banded, number) for number, story_id, banded in stories))
@@ -121,7 +121,7 @@ def test_a_removed_story_is_found_no_more(bench: Bench) -> None:
     assert bench.ids(banded) == [{7}]
     bench.apply(Change(2, 7, banded, None), applied=2)
     assert bench.ids(banded) == [set()]
-    assert bench.runner.run(bench.index.story_counts()) == {}
+    assert bench.runner.run(bench.index.count_stories()) == {}
     assert bool(bench.bucket_sizes(banded)) == bench.packed, "only packed buckets keep the number of a removed story"
 
 
@@ -159,7 +159,7 @@ def test_probes_of_the_doctor_fill_no_bucket(bench: Bench) -> None:
     for _ in range(3):
         bench.runner.run(_round_trip(bench.index))
     assert bench.bucket_sizes(*probes) == once
-    assert bench.runner.run(bench.index.story_counts()) == {}
+    assert bench.runner.run(bench.index.count_stories()) == {}
     assert bench.build([(7, 70, PROBE)], 10) == 1, "a build beside a probe of the doctor counts one story"
     assert 7 in bench.numbers(PROBE)[0]
 

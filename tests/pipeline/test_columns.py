@@ -133,7 +133,7 @@ class Bed:
         return tables | {
             "outbox": self.bands(),
             "counts": self.counts.as_dict(),
-            "health": self.counts.health.readings(),
+            "health": self.counts.health.compute_readings(),
         }
 
     def bands(self) -> dict[int, object]:

@@ -50,7 +50,7 @@ async def assert_in_step(ledger: Ledger, index: Index) -> None:
     for change, change_found in zip(held, found, strict=True):
         assert change.number in change_found.numbers, f"story {change.story_id} is not in its buckets"
     assert isinstance(index, BucketStatistics)
-    assert sum((await index.story_counts()).values()) == len(held)
+    assert sum((await index.count_stories()).values()) == len(held)
 
 
 async def behind(ledger: Ledger, index: Index) -> None:

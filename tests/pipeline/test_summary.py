@@ -97,7 +97,7 @@ def record(db: sqlite3.Connection, outcomes: Iterable[Outcome]) -> None:
     """Record a daily run with these outcomes."""
     health = ScriptHealth()
     health.add(Outcomes.of(outcomes))
-    runs.finish(db, runs.begin(db, "daily"), "done", counts={"health": health.readings()})
+    runs.finish(db, runs.begin(db, "daily"), "done", counts={"health": health.compute_readings()})
 
 
 def night(choose: random.Random, *kinds: list[Outcome]) -> list[Outcome]:
@@ -199,7 +199,7 @@ def test_a_reading_is_the_mean_and_its_error(
         health.add(Outcomes.of(made[at : at + block]))
     reasons = [Skip.EMPTY, Skip.UNCHANGED, Skip.MISSING] * empty
     health.add(Outcomes.of(Skipped(Story(1, TAMIL), reason) for reason in reasons))
-    found = health.readings()[TAMIL]
+    found = health.compute_readings()[TAMIL]
     for measure, column in zip(TEXT_MEASURES, np.array(rows, float).T, strict=True):
         expected = column.mean(), column.std() / len(rows) ** 0.5
         assert found[measure][1:] == pytest.approx(expected, rel=1e-3, abs=1e-4), measure

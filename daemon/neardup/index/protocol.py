@@ -133,7 +133,7 @@ class Index(Protocol):
 class BucketStatistics(Protocol):
     """An index that can count its stories and the members of its buckets.  Each method raises Transient as `Index`."""
 
-    async def story_counts(self) -> dict[Language, int]:
+    async def count_stories(self) -> dict[Language, int]:
         """The number of stories of each language that has any."""
         ...
 

@@ -162,7 +162,7 @@ class SqliteIndex:
             await self._connection.do(partial(_fill_column, spool=spool, column=column))
             yield column.stories
 
-    async def story_counts(self) -> dict[Language, int]:
+    async def count_stories(self) -> dict[Language, int]:
         query = "SELECT language, stories FROM index_languages"
         rows = await self._connection.do(lambda db: db.execute(query).fetchall())
         return {Language(language): n for language, n in rows if n}
@@ -214,7 +214,7 @@ class SqliteIndex:
         checked = await self._connection.do(lambda db: db.execute("PRAGMA quick_check(1)").fetchone()[0])
         if checked != "ok":
             return str(checked)
-        return packed_buckets.describe_overfull(await self.story_counts(), await self._do(self._bits))
+        return packed_buckets.describe_overfull(await self.count_stories(), await self._do(self._bits))
 
     async def check_writable(self) -> None:
         await self._connection.do(lambda db: db.execute("INSERT OR REPLACE INTO index_marks VALUES ('touched', 1)"))

@@ -160,7 +160,9 @@ async def _check_index(config: Config) -> str:
             raise Fatal(problem)
         with closing(Ledger(config.ledger.path)) as ledger:
             difference = await _find_index_difference(index, ledger)
-        count = f"{sum((await index.story_counts()).values())} stories; " if isinstance(index, BucketStatistics) else ""
+        count = (
+            f"{sum((await index.count_stories()).values())} stories; " if isinstance(index, BucketStatistics) else ""
+        )
     except IndexDamaged as error:
         raise NeedsRepair(f"{error}; {INDEX_REPAIR}") from error
     finally:
@@ -403,7 +405,7 @@ async def _find_miscounts(index: Index, ledger: Ledger, applied: int) -> str | N
     """The languages whose stories the index miscounts; a run that writes meanwhile hides a difference."""
     if not isinstance(index, BucketStatistics):
         return None
-    counted = {str(language): n for language, n in (await index.story_counts()).items()}
+    counted = {str(language): n for language, n in (await index.count_stories()).items()}
     held = await ledger.do(stories_by_language)
     if {applied} != {(await index.position()).applied, await ledger.do(outbox.last_seq)}:
         return None

@@ -329,7 +329,7 @@ async def _read_index(db: sqlite3.Connection, config: Config, kind: str) -> Inde
         largest = sorted((-n, str(bucket)) for bucket, n in sizes.items())[:BUCKETS]
         return IndexStatus(
             kind,
-            stories=sum((await index.story_counts()).values()) if isinstance(index, BucketStatistics) else None,
+            stories=sum((await index.count_stories()).values()) if isinstance(index, BucketStatistics) else None,
             lag=None if position.applied is None else outbox.last_seq(db) - position.applied,
             hottest_buckets={bucket: -n for n, bucket in largest},
         )

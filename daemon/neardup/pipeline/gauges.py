@@ -73,7 +73,7 @@ async def refresh_gauges(ledger: Ledger, index: Index, passages: PassageIndex) -
     DISK_FREE.set(disk.free)
     DISK_SIZE.set(disk.total)
     if isinstance(index, BucketStatistics):
-        for language, n in (await index.story_counts()).items():
+        for language, n in (await index.count_stories()).items():
             INDEX_STORIES.labels(language).set(n)
     for language, n in (await _read_largest_buckets(ledger, index)).items():
         LARGEST_BUCKET.labels(language).set(n)

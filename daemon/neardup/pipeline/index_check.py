@@ -155,7 +155,7 @@ async def counts_differ(index: Index, ledger: Ledger) -> bool:
     if not isinstance(index, BucketStatistics):
         return False
     held: Mapping[str, int] = await ledger.do(stories_by_language)
-    counted = {str(language): n for language, n in (await index.story_counts()).items()}
+    counted = {str(language): n for language, n in (await index.count_stories()).items()}
     return differing_counts(held, counted) != {}
 
 

@@ -58,7 +58,7 @@ class ScriptHealth:
             if isinstance(outcome, Skipped) and outcome.reason in NO_STORY
         )
 
-    def readings(self) -> dict[Language, dict[Measure, Reading]]:
+    def compute_readings(self) -> dict[Language, dict[Measure, Reading]]:
         """By language, each measure of the stories so far."""
         languages = sorted(language for language, n in (self._stories + self._without_story).items() if n)
         return {language: self._of(language) for language in languages}
@@ -196,7 +196,7 @@ class RunSummary(Summary):
         }
 
     def record(self) -> dict[str, object]:
-        health = self.counts.health.readings()
+        health = self.counts.health.compute_readings()
         facts = {"stages": self.stages, "index": asdict(self.index_faults), "health": health}
         return {**self.counts.as_dict(), "examples": self.counts.examples, **facts}
 

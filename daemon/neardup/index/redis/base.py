@@ -92,7 +92,7 @@ class RedisIndex(ABC):
         """The commands that apply these changes to these languages."""
 
     @abstractmethod
-    async def story_counts(self) -> dict[Language, int]:
+    async def count_stories(self) -> dict[Language, int]:
         """The number of stories of each language that has any."""
 
     @abstractmethod

@@ -54,7 +54,7 @@ class Compact(RedisIndex):
         for language, n in spool.sizes.items():
             await self._guard.write(language, [("SET", self._count_key(language), n)])
 
-    async def story_counts(self) -> dict[Language, int]:
+    async def count_stories(self) -> dict[Language, int]:
         """The number of stories of each language that has any."""
         replies = await self._send([read_key(self._count_key(language)) for language in self._bandings])
         counts = map(parse_position, replies)
@@ -63,7 +63,7 @@ class Compact(RedisIndex):
     async def problem(self) -> str | None:
         """The languages whose buckets have grown too full, or None."""
         await self._read_bits()
-        return packed_buckets.describe_overfull(await self.story_counts(), self._packed.bits)
+        return packed_buckets.describe_overfull(await self.count_stories(), self._packed.bits)
 
     def _count_key(self, language: Language) -> str:
         return f"neardup:stories:{self._names[language]}"

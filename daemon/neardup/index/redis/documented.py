@@ -167,7 +167,7 @@ class Documented(RedisIndex):
         for chunk in cut_batches(commands):
             await self._send(chunk)
 
-    async def story_counts(self) -> dict[Language, int]:
+    async def count_stories(self) -> dict[Language, int]:
         """The number of stories of each language that has any."""
         replies = await self._send([("HLEN", self._hashes(language)) for language in self._bandings])
         return {language: n for language, n in zip(self._bandings, replies, strict=True) if n}
