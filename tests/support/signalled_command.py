@@ -6,6 +6,7 @@ The last line of stderr is a JSON object: the resident memory in KiB after each 
 A SIGNAL that does not exist, such as NONE, sends none.
 """
 
+import atexit
 import json
 import os
 import signal
@@ -23,25 +24,25 @@ def resident_kib() -> int:
     return next(int(line.split()[1]) for line in status.splitlines() if line.startswith("VmRSS"))
 
 
-def run(number: int, at: int, arguments: list[str]) -> None:
+def watch(name: str, at: int) -> None:
+    """Let this process send itself the signal of this name once `at` stories are listed, and print its memory last."""
     memory: dict[int, int] = {}
+    number = int(getattr(signal, name, 0))
 
     @contextmanager
     def watching(command: str) -> Iterator[Watch]:
-        def watch(progress: Progress) -> None:
+        def look(progress: Progress) -> None:
             listed = progress.counts.listed
             memory.setdefault(listed // 1000 * 1000, resident_kib())
             if number and listed >= at:
                 os.kill(os.getpid(), number)
 
-        yield watch
+        yield look
 
     console.show_progress = watching
-    try:
-        main(arguments)
-    finally:
-        print(json.dumps(memory), file=sys.stderr)  # noqa: T201
+    atexit.register(lambda: print(json.dumps(memory), file=sys.stderr))  # noqa: T201
 
 
 if __name__ == "__main__":
-    run(int(getattr(signal, sys.argv[1], 0)), int(sys.argv[2]), sys.argv[3:])
+    watch(sys.argv[1], int(sys.argv[2]))
+    main(sys.argv[3:])

@@ -2,17 +2,14 @@
 
 import json
 import signal
-import subprocess
-import sys
 from collections.abc import Callable
 from pathlib import Path
 
 import pytest
 
-from tests.support.command import Ended, Neardup
+from tests.support.command import Ended, Neardup, environment
 from tests.support.generated_stories import configuration, generate
 from tests.support.ledger_state import state
-from tests.support.paths import ROOT
 
 STORIES = 1_000
 QUEUE, BATCH, WORKERS = 64, 64, 32
@@ -20,6 +17,12 @@ IN_FLIGHT = 2 * QUEUE + WORKERS + 4 * BATCH  # stories that are listed and not o
 RUN = f"\n[run]\nqueue = {QUEUE}\nbatch = {BATCH}\nworkers = {WORKERS}\n"
 MANY, MEMORY_FROM = 5_000, 2_000  # where memory is measured
 MEMORY_GROWTH_KIB = 30 * 1024
+WATCHED = """
+import sys
+if not any("reader_process" in word for word in sys.orig_argv):
+    from tests.support import signalled_command
+    signalled_command.watch({name!r}, {at})
+"""
 Make = Callable[..., Neardup]
 
 
@@ -33,7 +36,7 @@ def corpus(tmp_path_factory: pytest.TempPathFactory) -> Path:
 @pytest.fixture(scope="module")
 def undisturbed(corpus: Path, tmp_path_factory: pytest.TempPathFactory) -> Neardup:
     """An undisturbed backfill."""
-    neardup = Neardup(tmp_path_factory.mktemp("undisturbed"), {})
+    neardup = Neardup(tmp_path_factory.mktemp("undisturbed"), environment())
     neardup.configure(configuration(corpus) + RUN)
     done = drive(neardup, "NONE", 0, "backfill", "--json")
     assert done.code == 0, done.err
@@ -43,17 +46,10 @@ def undisturbed(corpus: Path, tmp_path_factory: pytest.TempPathFactory) -> Neard
 
 def drive(neardup: Neardup, signal_name: str, at: int, *arguments: str) -> Ended:
     """Run the command, sending it the signal named `signal_name` once `at` stories are listed; NONE sends none."""
-    command = [
-        sys.executable,
-        "-m",
-        "tests.support.signalled_command",
-        signal_name,
-        str(at),
-        "--config",
-        str(neardup.folder / "config.toml"),
-    ]
-    done = subprocess.run([*command, *arguments], cwd=ROOT, capture_output=True, text=True, timeout=300, check=False)
-    return Ended(done.returncode, done.stdout, done.stderr)
+    site = neardup.folder / "site"
+    site.mkdir(exist_ok=True)
+    (site / "sitecustomize.py").write_text(WATCHED.format(name=signal_name, at=at), encoding="utf-8")
+    return neardup(*arguments, PYTHONPATH=str(site))
 
 
 def test_memory_is_flat(tmp_path: Path, make_neardup: Make) -> None:
