@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import Any
 from urllib.parse import quote
 
+from axe_playwright_python.base import AXE_SCRIPT  # type: ignore[import-untyped]
 from neardup.moderation.desk.moderators import NAME_COOKIE
 from playwright.sync_api import Browser, BrowserContext, ConsoleMessage, Dialog, Page, expect, sync_playwright
 
@@ -166,6 +167,14 @@ def decide_by_keys(moderator: Moderator, count: int) -> list[float]:
         expect(page).not_to_have_url(decided)
         milliseconds.append(page.evaluate(PAINTED))
     return milliseconds
+
+
+def find_violations(page: Page) -> str:
+    """The rules of accessibility that a page breaks, as axe-core tests them, a line each; empty if it breaks none."""
+    if not page.evaluate("'axe' in window"):
+        page.evaluate(AXE_SCRIPT)
+    broken = page.evaluate("axe.run({resultTypes: ['violations']}).then((found) => found.violations)")
+    return "\n".join(f"{rule['id']}: {rule['help']}: {[node['html'] for node in rule['nodes']]}" for rule in broken)
 
 
 def shots_folder() -> Path:

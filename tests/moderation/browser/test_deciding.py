@@ -9,14 +9,13 @@ from contextlib import closing
 from pathlib import Path
 
 import pytest
-from axe_playwright_python.sync_playwright import Axe  # type: ignore[import-untyped]
 from neardup.ledger import now_ms, read, verdicts
 from neardup.records import DECIDING
 from playwright.sync_api import Browser, Page, expect
 
 from tests.moderation.browser.conftest import copy_of, filled, restore
 from tests.support.command import Neardup
-from tests.support.desk_browser import Desk, Moderator, decide_by_keys, serving, signed_in
+from tests.support.desk_browser import Desk, Moderator, decide_by_keys, find_violations, serving, signed_in
 from tests.support.desk_corpus import cluster_of, pairs_of
 
 TwoModerators = tuple[Desk, Moderator, Moderator]
@@ -247,7 +246,7 @@ def test_last_decisions_are_undone_in_their_order(two_moderators: TwoModerators)
     page = asha.go("/decisions")
     expect(page.locator(".decided > li")).to_have_count(3)
     expect(page.locator(".decided > li").nth(1)).to_contain_text("Ravi built upon it: template")
-    assert not Axe().run(page).violations_count
+    assert not find_violations(page)
     asha.shot("decisions")
     for undone in (1, 2):
         page.keyboard.press("u")
@@ -270,7 +269,7 @@ def test_second_moderator_sees_the_conflict(browser: Browser, desk: Desk, shots:
         expect(page.locator("h1")).to_have_text("Another moderator was faster")
         ravi.expect_status(409)
         expect(page.get_by_role("alert")).to_contain_text("Asha judged plagiarism")
-        assert not Axe().run(page).violations_count
+        assert not find_violations(page)
         expect(page.locator(".history")).to_contain_text("seen in print")
         expect(page.get_by_label("Note")).to_have_value("मेरी टिप्पणी")
         ravi.shot("conflict")
@@ -333,7 +332,7 @@ def test_token_opens_the_desk_to_other_machines(browser: Browser, samples: Neard
     with serving(samples, "--listen", "0.0.0.0:0", NEARDUP_REVIEW__TOKEN=token) as desk:
         page = browser.new_context().new_page()
         page.goto(desk.address.replace("0.0.0.0", "127.0.0.1") + "/?kind=near")
-        assert not Axe().run(page).violations_count
+        assert not find_violations(page)
         page.get_by_label("The desk’s token").fill("not the token at all")
         page.get_by_role("button", name="Log in").click()
         expect(page.get_by_role("alert")).to_be_visible()

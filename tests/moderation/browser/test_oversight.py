@@ -5,7 +5,6 @@ from contextlib import closing
 from pathlib import Path
 
 import pytest
-from axe_playwright_python.sync_playwright import Axe  # type: ignore[import-untyped]
 from neardup.ledger import connect, read, transaction
 from neardup.records import Verdict
 from playwright.sync_api import Browser, Page, expect
@@ -13,7 +12,7 @@ from playwright.sync_api import Browser, Page, expect
 from tests.moderation.browser.conftest import configured, copy_of, restore
 from tests.support.command import Neardup
 from tests.support.copying_story import CopiedFrom, write_copying_story
-from tests.support.desk_browser import Desk, Moderator, serving, signed_in
+from tests.support.desk_browser import Desk, Moderator, find_violations, serving, signed_in
 from tests.support.desk_corpus import prose, write
 from tests.support.languages import HINDI
 from tests.support.verdicts import decide_case
@@ -48,7 +47,7 @@ def desk(shared: Desk, copying: Neardup) -> Iterator[Desk]:
 
 
 def is_accessible(page: Page) -> bool:
-    return not Axe().run(page).violations_count
+    return not find_violations(page)
 
 
 def hidden(desk: Desk) -> list[int]:

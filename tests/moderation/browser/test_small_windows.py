@@ -9,7 +9,6 @@ from pathlib import Path
 from typing import Any, Literal
 
 import pytest
-from axe_playwright_python.sync_playwright import Axe  # type: ignore[import-untyped]
 from neardup.core.verify.tiers import TRANSLATED
 from neardup.ledger import connect, meaning_flags
 from neardup.ledger.meaning_flags import ChunkPair, MeaningFlag
@@ -19,7 +18,7 @@ from tests.moderation.browser.conftest import configured
 from tests.support.command import Neardup
 from tests.support.complaints import put_complaint
 from tests.support.copying_story import CopiedFrom, write_copying_story
-from tests.support.desk_browser import NARROW, WIDE, Desk, serving, signed_in, take_shot
+from tests.support.desk_browser import NARROW, WIDE, Desk, find_violations, serving, signed_in, take_shot
 from tests.support.desk_corpus import prose, write
 from tests.support.languages import HINDI
 
@@ -134,9 +133,8 @@ def audited(
                 page.set_viewport_size({"width": width, "height": HEIGHTS[width]})
                 assert asha.fits(), f"{name} is wider than {width} pixels"
                 assert not (squeezed := page.evaluate(SQUEEZED)), f"{name} at {width} pixels squeezes {squeezed}"
-                result = Axe().run(page)
-                if result.violations_count:
-                    found[name, width] = result.generate_report()
+                if violations := find_violations(page):
+                    found[name, width] = violations
                 asha.shot(f"{name}-{options.get('locale', 'en')}-{width}")
                 heights.setdefault(name, page.evaluate("document.documentElement.scrollHeight"))
         asha.expect_status(404)
@@ -168,8 +166,7 @@ def test_files_break_no_rule_of_accessibility(
     page = browser.new_page(viewport={"width": window[0], "height": window[1]}, color_scheme=scheme)
     for path in files:
         page.goto(path.as_uri())
-        result = Axe().run(page)
-        assert not result.violations_count, f"{path.name}: {result.generate_report()}"
+        assert not (violations := find_violations(page)), f"{path.name}: {violations}"
         assert page.evaluate("document.documentElement.scrollWidth") <= window[0], f"{path.name} is too wide"
         assert not (squeezed := page.evaluate(SQUEEZED)), f"{path.name} squeezes {squeezed}"
         take_shot(page, shots, f"{path.stem}-{window[0]}")
