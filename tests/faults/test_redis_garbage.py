@@ -43,7 +43,7 @@ CALLS: dict[str, Call] = {
     "apply": lambda index: index.apply([STORY], 1),
     "clear": lambda index: index.clear("ledger", "version"),
     "admit": lambda index: index.admit("version"),
-    "story_counts": lambda index: index.count_stories(),
+    "count_stories": lambda index: index.count_stories(),
     "missing": lambda index: index.missing([STORY]),
     "restore": lambda index: index.restore([STORY]),
     "problem": lambda index: index.problem(),
