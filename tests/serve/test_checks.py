@@ -15,8 +15,8 @@ import pytest
 from neardup.ledger import authors, connect
 from neardup.ops.contents import find_submission_fault
 from neardup.records import Language
+from neardup.serve.checks import MOST_WORDS
 from neardup.serve.messages import BatchAnswer, CheckAnswer, CompareAnswer, MatchesAnswer, Problem, Stored
-from neardup.serve.operations import MOST_WORDS
 from neardup.serve.service import Service
 
 from tests.support.http_service import HttpClient, configuration, http_service, problem_of

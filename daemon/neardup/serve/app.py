@@ -42,9 +42,10 @@ from neardup.http.requests import (
 from neardup.http.server import health_response, listening, metrics_response
 from neardup.http.tokens import is_loopback
 from neardup.serve.author_tokens import AUTHOR_PREFIX
+from neardup.serve.authors import OTHER_AUTHORS_TOKEN
 from neardup.serve.messages import Answer, StoryId, problem_of
 from neardup.serve.openapi import document
-from neardup.serve.operations import OPERATIONS, OTHER_AUTHORS_TOKEN, SUBJECTS, Operation
+from neardup.serve.operations import OPERATIONS, SUBJECTS, Operation
 from neardup.serve.service import LATE_SECONDS, SERVICE, Deadline, Lane, Service
 from neardup.serve.tokens import Right
 from neardup.telemetry.log import load_structlog, log

@@ -1,0 +1,290 @@
+"""Checks of stories before they are published, of drafts, and comparisons of two stories: what the API answers.
+
+Each function is an operation of `serve.operations`.
+"""
+
+import asyncio
+from collections.abc import Callable
+from dataclasses import asdict
+from typing import TypeVar
+
+from neardup import errors
+from neardup.core.page import Unreadable, prepare
+from neardup.core.verify.text import Text
+from neardup.http.problems import INVALID, TOO_LARGE, ProblemType, Refused, WrongMember
+from neardup.ledger import (
+    drafts,
+    now_ms,
+)
+from neardup.pages.results import ReadFailed, explain
+from neardup.query.check import CheckResult, Submission
+from neardup.query.check import Match as FoundMatch
+from neardup.query.compare import read_common
+from neardup.query.evidence import LoadedStory, choose_thresholds, find_evidence
+from neardup.records import Limit, Mark, MarkReason, Skip, rfc3339, shown_id
+from neardup.serve.messages import (
+    BatchAnswer,
+    BatchRequest,
+    CheckAnswer,
+    CheckRequest,
+    CompareAnswer,
+    ComparedStory,
+    CompareRequest,
+    CopiedPassage,
+    DiscardedDraft,
+    Draft,
+    DraftRequest,
+    Match,
+    Problem,
+    PutRequest,
+    Scores,
+    Span,
+    StoryId,
+    StoryRequest,
+    TextRequest,
+    problem_of,
+    story_id_of,
+)
+from neardup.serve.service import Deadline, ServiceParts
+from neardup.serve.stories import NO_STORY, story_on_record
+from neardup.source.parse import check_path, make_printable, parse_time, refuse_work
+from neardup.telemetry.metrics import CHECKS
+
+MOST_WORDS = 500_000  # five novels
+DAY_MS = 86_400_000
+FORGOTTEN = ProblemType("forgotten", 409, "The story was forgotten on request")
+UNKNOWN_DRAFT = ProblemType("unknown-draft", 404, "There is no such draft, or it has expired")
+OTHER_AUTHOR = ProblemType("other-author", 409, "The story with this id is by another author")
+T = TypeVar("T")
+V = TypeVar("V")
+AT_ONCE = 2  # stories of a batch
+
+
+async def text_of(parts: ServiceParts, text: str | None, html: str | None) -> Text:
+    """The text of a story that is given as a text or as a page, with all that a check needs made.
+
+    A page is read in a reader process, because hostile markup can keep a parser busy for hours.  Raises Refused if
+    there is no story.
+    """
+    given = html if text is None else text
+    assert given is not None
+    encoded, most = given.encode(), parts.config.content.max_bytes
+    if text is None:
+        found = await parts.pool.prepare(encoded[:most])
+    else:
+        found = await asyncio.to_thread(prepare, Text(encoded[:most].decode(errors="ignore")))
+    if isinstance(found, Unreadable | ReadFailed):
+        raise Refused(NO_STORY, explain(found), reason=found.reason)
+    if len(found.word_hashes) > MOST_WORDS:
+        raise Refused(TOO_LARGE, f"the story has more than {MOST_WORDS:,} words")
+    if len(encoded) > most:
+        found.marks = (Mark(MarkReason.TRUNCATED, Limit.SIZE),)
+    return found
+
+
+async def compared_story(parts: ServiceParts, side: ComparedStory) -> LoadedStory:
+    """One side of a comparison.  Raises as `text_of` and `story_on_record` do."""
+    if side.story_id is not None:
+        return await story_on_record(parts, story_id_of(side.story_id))
+    found = await text_of(parts, side.text, side.html)
+    return LoadedStory(found, {})
+
+
+# Checks.
+
+
+async def check(parts: ServiceParts, request: CheckRequest, deadline: Deadline) -> CheckAnswer:
+    """POST /v1/check.  Raises Refused."""
+    story_id = None if request.id is None else story_id_of(request.id)
+    submission = await _submission_of(parts, request, story_id)
+    return _answer_of(await parts.checker.check(submission, deadline=deadline.left), story_id, deadline)
+
+
+async def check_batch(parts: ServiceParts, request: BatchRequest, deadline: Deadline) -> BatchAnswer:
+    """POST /v1/check:batch.  A story that cannot be checked has a problem in place of a result."""
+    slots = asyncio.Semaphore(AT_ONCE)
+
+    async def result_of(story: CheckRequest) -> CheckAnswer | Problem:
+        async with slots:
+            try:
+                return await check(parts, story, deadline)
+            except Refused as refused:
+                return problem_of(refused)
+
+    return BatchAnswer(results=await asyncio.gather(*map(result_of, request.stories)))
+
+
+async def put(parts: ServiceParts, story_id: StoryId, request: PutRequest, deadline: Deadline) -> CheckAnswer:
+    """PUT /v1/stories/{id}.  Raises Refused."""
+    path = None if request.path is None else _valid("path", check_path, request.path)
+    submission = await _submission_of(parts, request, story_id)
+    page = None if request.html is None else request.html.encode()
+    try:
+        result = await parts.submissions.put(submission, page, path, again=request.restore, deadline=deadline.left)
+    except errors.Forgotten as error:
+        raise Refused(FORGOTTEN, str(error)) from None
+    except errors.Misuse as error:
+        raise Refused(NO_STORY, str(error), reason=Skip.NOT_TEXT) from None
+    return _answer_of(result, story_id, deadline)
+
+
+async def _submission_of(parts: ServiceParts, request: TextRequest, story_id: StoryId | None) -> Submission:
+    """The submission that a request describes, its members as a listing would have them.  Raises Refused."""
+    if story_id is not None:
+        _valid("id", refuse_work, str(story_id.shown))
+    return Submission(
+        language=_valid("language", parts.config.registry.find, request.language),
+        text=await text_of(parts, request.text, request.html),
+        story_id=None if story_id is None else story_id.number,
+        name=None if story_id is None else story_id.name,
+        author_id=request.author_id or None,
+        title=make_printable(request.title),
+        published_at=_published_at(request),
+        series_id=(request.series_id or None) if isinstance(request, StoryRequest) else None,
+        is_draft=isinstance(request, DraftRequest),
+    )
+
+
+def _published_at(request: TextRequest) -> int | None:
+    given = request.published_at if isinstance(request, StoryRequest) else None
+    return None if given is None else parse_time(given)
+
+
+def _valid(member: str, parse: Callable[[V], T], value: V) -> T:
+    """The parsed member of a request.  Raises Refused where `parse` raises ValueError."""
+    try:
+        return parse(value)
+    except ValueError as error:
+        raise _refuse_member(member, str(error)) from None
+
+
+def _refuse_member(member: str, why: str) -> Refused:
+    return Refused(INVALID, why, errors=(WrongMember(member, why),))
+
+
+def _answer_of(result: CheckResult, story_id: StoryId | None, deadline: Deadline) -> CheckAnswer:
+    CHECKS.labels(result.verdict, str(result.estimated).lower()).inc()
+    return CheckAnswer(
+        story_id=None if story_id is None else story_id.shown,
+        verdict=result.verdict,
+        similarity=result.similarity,
+        left_out=result.left_out,
+        matches=[_match_of(match) for match in result.matches],
+        words=result.words,
+        fingerprint_version=result.fingerprint_version,
+        estimated=result.estimated,
+        reasons=list(result.reasons),
+        took_ms=round(1000 * deadline.taken, 1),
+    )
+
+
+def _match_of(match: FoundMatch) -> Match:
+    return Match(
+        story_id=match.story_id,
+        title=match.title,
+        author_id=match.author_id,
+        path=match.path,
+        published_at=rfc3339(match.published_at),
+        catalogue=match.catalogue,
+        kind=match.kind,
+        similarity=match.similarity,
+        scores=Scores.model_validate(match, from_attributes=True),
+        estimated=match.estimated,
+        permission_id=match.permission_id,
+        spans=[
+            Span(start=start, end=end, match_start=match_start, match_end=match_end, words=end - start)
+            for start, end, match_start, match_end in match.spans
+        ],
+    )
+
+
+# Drafts.
+
+
+async def put_draft(parts: ServiceParts, story_id: StoryId, request: DraftRequest, deadline: Deadline) -> CheckAnswer:
+    """PUT /v1/drafts/{id}.  The draft is stored before it is checked.  Raises Refused."""
+    submission = await _submission_of(parts, request, story_id)
+    if submission.author_id is None:
+        raise _refuse_member("author_id", "a draft has an author")
+    now, text = now_ms(), submission.text
+    draft = drafts.Draft(
+        story_id.number,
+        story_id.name,
+        submission.language,
+        submission.author_id,
+        submission.title,
+        text.written,
+        text.fingerprint.words,
+        saved_at=now,
+        expires_at=now + parts.config.serve.draft_days * DAY_MS,
+    )
+    try:
+        await parts.submissions.put_draft(draft)
+    except errors.Forgotten as error:
+        raise Refused(FORGOTTEN, str(error)) from None
+    except drafts.OfAnotherAuthor as error:
+        raise Refused(OTHER_AUTHOR, str(error)) from None
+    return _answer_of(await parts.checker.check(submission, deadline=deadline.left), story_id, deadline)
+
+
+async def check_draft(parts: ServiceParts, story_id: StoryId, deadline: Deadline) -> CheckAnswer:
+    """POST /v1/drafts/{id}/check: as when it was saved, against the stories of now.  Raises Refused."""
+    draft = await _find_draft(parts, story_id)
+    text = await text_of(parts, draft.text, None)
+    submission = Submission(
+        draft.language, text, draft.story_id, draft.name, draft.author_id, draft.title, is_draft=True
+    )
+    try:
+        await parts.reader.do(drafts.refuse_other_author, draft)
+    except drafts.OfAnotherAuthor as error:  # since it was saved
+        raise Refused(OTHER_AUTHOR, str(error)) from None
+    return _answer_of(await parts.checker.check(submission, deadline=deadline.left), story_id, deadline)
+
+
+async def draft_of(parts: ServiceParts, story_id: StoryId, _: Deadline) -> Draft:
+    """GET /v1/drafts/{id}.  Raises Refused if there is none."""
+    draft = await _find_draft(parts, story_id)
+    return Draft(
+        story_id=shown_id(draft.story_id, draft.name),
+        language=draft.language,
+        title=draft.title,
+        author_id=draft.author_id,
+        words=draft.words,
+        saved_at=rfc3339(draft.saved_at),
+        expires_at=rfc3339(draft.expires_at),
+    )
+
+
+async def discard_draft(parts: ServiceParts, story_id: StoryId, _: Deadline) -> DiscardedDraft:
+    """DELETE /v1/drafts/{id}.  Raises Refused if there is none."""
+    await _find_draft(parts, story_id)
+    await parts.submissions.discard_draft(story_id.number)
+    return DiscardedDraft(story_id=story_id.shown)
+
+
+async def _find_draft(parts: ServiceParts, story_id: StoryId) -> drafts.Draft:
+    draft = await parts.reader.do(drafts.find_draft, story_id.number, now_ms())
+    if draft is None:
+        raise Refused(UNKNOWN_DRAFT, f"there is no draft {story_id.shown}, or it has expired")
+    return draft
+
+
+# Comparisons.
+
+
+async def compare(parts: ServiceParts, request: CompareRequest, deadline: Deadline) -> CompareAnswer:
+    """POST /v1/compare.  Raises as `compared_story` does."""
+    a, b = await asyncio.gather(compared_story(parts, request.a), compared_story(parts, request.b))
+    common = await parts.reader.do(read_common, a, b)
+    found = await asyncio.to_thread(find_evidence, a, b, choose_thresholds(parts.config.detection, a, b), common)
+    return CompareAnswer(
+        kind=found.kind,
+        similarity=found.similarity or 0.0,
+        scores=Scores.model_validate(found, from_attributes=True),
+        share_a=found.share_a or 0.0,
+        share_b=found.share_b or 0.0,
+        spans_a=list(found.spans_a),
+        spans_b=list(found.spans_b),
+        passages=[CopiedPassage.model_validate(asdict(passage)) for passage in found.passages],
+        took_ms=round(1000 * deadline.taken, 1),
+    )
