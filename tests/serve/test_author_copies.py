@@ -14,6 +14,7 @@ from unittest.mock import patch
 import pytest
 from msgspec.structs import replace
 from neardup.errors import Misuse
+from neardup.http.problems import Refused
 from neardup.ledger import connect
 from neardup.records import Verdict
 from neardup.serve.author_tokens import AuthorTokens, make_author_key
@@ -151,6 +152,10 @@ async def test_a_token_that_is_not_the_authors_is_refused_by_name(watch: Watch) 
         other_key, unsigned, f"neardup_author_{unsigned}", f"{token}x", token[:-2], "neardup_author_", "", "लेखक",
     ):  # fmt: skip
         assert await watch.refusal(forged) == (401, "unauthenticated"), forged
+    with pytest.raises(Refused, match="not signed"):
+        AuthorTokens("k" * 40, timedelta(hours=1)).author_of(
+            "neardup_author_\udcff"
+        )  # as a byte that is not UTF-8 comes
     assert await watch.refusal(token, "/v1/authors/170/copies") == (403, "other-authors-token")
     assert await watch.refusal(token, "/v1/authors/copies?since=2026-01-01T00:00:00Z") == (401, "unauthenticated")
     assert await watch.refusal(token, "/v1/authors/17/token", "POST") == (401, "unauthenticated")

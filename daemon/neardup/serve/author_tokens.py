@@ -67,7 +67,7 @@ class AuthorTokens:
             return str(signed["author"])
         except SignatureExpired:
             raise Refused(EXPIRED_TOKEN, "the token has expired: the platform makes a new one") from None
-        except (BadSignature, KeyError, TypeError):
+        except (BadSignature, KeyError, TypeError, UnicodeEncodeError):
             raise Refused(UNAUTHENTICATED, "the token is not signed with the key of this service") from None
 
 
