@@ -12,7 +12,7 @@ from typing import Any
 import pytest
 from msgspec.structs import replace
 from neardup.config.sections import Review
-from neardup.ledger import cases, complaints, connect, webhook_events
+from neardup.ledger import authors, cases, complaints, connect, webhook_events
 from neardup.ledger.complaints import DAY_MS
 from neardup.moderation.webhook import complaint_line
 from neardup.records import Verdict, milliseconds
@@ -124,6 +124,8 @@ async def test_answers_are_logged_until_the_complaint_is_closed(client: HttpClie
     opened = await complaint_of(client, 1)
     assert (opened.outcome, opened.closed_at, steps(opened)[-1]) == (None, None, "reopened")
     decide_case(db, 2, Verdict.QUOTATION)
+    undo(db, decide_case(db, 2, Verdict.PLAGIARISM))
+    assert (await complaint_of(client, 1)).outcome == "quotation", "a verdict that returns decides nothing"
     listed = ComplaintsAnswer.model_validate_json(await send(client, "GET", "/v1/complaints?closed=true&limit=1"))
     assert [(complaint.number, complaint.outcome) for complaint in listed.complaints] == [(1, "quotation")]
     assert ComplaintsAnswer.model_validate_json(await send(client, "GET", "/v1/complaints")).total == 0
@@ -191,9 +193,22 @@ async def test_a_complainant_is_named_nowhere_and_forgotten_on_request(
     assert await problem(client, "DELETE", "/v1/complaints/7/complainant") == (404, "unknown-complaint")
 
 
-async def test_a_story_that_is_forgotten_closes_its_complaints(client: HttpClient) -> None:
-    await complain(client, **OF_COPY)
+async def test_a_story_that_is_forgotten_closes_its_complaints_and_is_quoted_and_named_nowhere(
+    client: HttpClient, db: sqlite3.Connection
+) -> None:
+    webhook_events.subscribe(db, [webhook_events.VERDICTS])
+    for original in ("मूल", None):
+        await complain(client, **OF_COPY | {"original_id": original})
+    authors.hide(db, "17", "", "Asha")
+    await send(client, "DELETE", "/v1/stories/मूल")
+    for number in (1, 2):
+        left = await complaint_of(client, number)
+        assert left.outcome is None and left.evidence is not None and left.evidence.passages == []
+        [match] = left.evidence.matches
+        assert isinstance(match.story_id, int) and match.title is None, "the name or the title of the story is kept"
+    posted = "".join(event for (event,) in db.execute("SELECT event FROM webhook_events"))
+    assert "मूल" not in posted, "an event still names the story"
     await send(client, "DELETE", "/v1/stories/2")
-    closed = await complaint_of(client, 1)
-    assert closed.outcome == "story_removed"
-    assert closed.evidence is not None and closed.evidence.passages == [], "what the story says is kept"
+    assert {(await complaint_of(client, number)).outcome for number in (1, 2)} == {"story_removed"}
+    [hidden] = [json.loads(event) for (event,) in db.execute("SELECT event FROM webhook_events")]
+    assert (hidden["event"], hidden["stories"]) == ("hide", []), "the author's event still names the story"

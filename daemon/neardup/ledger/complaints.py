@@ -5,23 +5,25 @@ all.  It is recorded before evidence is made, so that none is lost where a text 
 
 The flags of the story are its case.  A verdict closes the complaint, with the verdict as its outcome, as soon as it
 decides what the complaint is about: the pair with the original on record, or else, where no original is named, the last
-open pair of the story.  To undo that verdict opens the complaint again.  What no flag shows, a moderator closes.
+open pair of the story.  Once no verdict decides that any more, the complaint is open again; one that returns because a
+later one is undone decides it as before.  What no flag shows, a moderator closes.
 
 The log has every step and only grows.  A complainant who is forgotten leaves a complaint without name, contact,
-statement and answers; of a story that is removed, the numbers of the evidence stay, and the complaint is closed.
+statement and answers; of a story that is removed, the numbers of the evidence stay, without title and name, and the
+complaint is closed.
 """
 
 import json
 import sqlite3
 import zlib
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from enum import StrEnum
 from typing import Any, NamedTuple
 
 from neardup.errors import Conflict
 from neardup.ledger import AMONG, json_list, named_rows, names, now_ms, transaction, webhook_events
-from neardup.records import DECIDING, ShownId, Verdict, rfc3339
+from neardup.records import ShownId, rfc3339
 
 DAY_MS = 86_400_000
 UPHELD, DISMISSED, STORY_REMOVED = "upheld", "dismissed", "story_removed"
@@ -181,10 +183,7 @@ def put_evidence(db: sqlite3.Connection, number: int, evidence: dict[str, Any] |
         if evidence is None:
             _log(db, number, Step.EVIDENCE_FAILED, None, note)
             return
-        db.execute(
-            "UPDATE complaints SET evidence = ? WHERE complaint_id = ?",
-            (json.dumps(evidence, ensure_ascii=False), number),
-        )
+        _set_evidence(db, number, evidence)
         _log(db, number, Step.EVIDENCE_MADE, None)
 
 
@@ -225,34 +224,53 @@ def reopen(db: sqlite3.Connection, number: int, by: str, note: str) -> None:
             _reopen(db, number, by, note)
 
 
-def follow_verdict(
-    db: sqlite3.Connection, decision: int, verdict: Verdict, by: str, pairs: Sequence[tuple[int, int]]
-) -> None:
-    """Close the complaints that a verdict on these pairs decides, within the caller's transaction.
+def follow_verdicts(db: sqlite3.Connection, pairs: Collection[tuple[int, int]], by: str) -> None:
+    """Close and open complaints as the verdicts on record say, once those on these pairs have changed.
 
-    One that decides nothing opens those again that an earlier verdict closed.
+    Runs within the caller's transaction.  What a moderator closed by hand stays closed.
     """
     rows = db.execute(
-        "SELECT DISTINCT complaint_id, story_id, original_id, closed_at FROM json_each(?) CROSS JOIN complaints"
-        " ON story_id IN (value ->> 0, value ->> 1) WHERE original_text IS NULL"
+        "SELECT DISTINCT complaint_id, story_id, original_id, closed_at, decision FROM json_each(?)"
+        " CROSS JOIN complaints ON story_id IN (value ->> 0, value ->> 1) WHERE original_text IS NULL"
         " AND (closed_at IS NULL OR decision IS NOT NULL)",
         (json_list(pairs),),
     ).fetchall()
-    for number, story_id, original_id, closed_at in rows:
-        if original_id is not None and tuple(sorted((story_id, original_id))) not in pairs:
+    changed = set(pairs)
+    for number, story_id, original_id, closed_at, decision in rows:
+        if original_id is not None and _order(story_id, original_id) not in changed:
             continue
-        if verdict in DECIDING and (original_id is not None or not _has_open_flags(db, story_id)):
-            _log(db, number, Step.DECIDED, by, verdict)
-            _close(db, number, verdict, by, "", decision)
-        elif verdict not in DECIDING and closed_at is not None:
-            _reopen(db, number, by, "")
+        ruling = _read_ruling(db, story_id, original_id)
+        if ruling is None:
+            if closed_at is not None:
+                _reopen(db, number, by, "")
+        elif ruling.decision != decision:
+            _log(db, number, Step.DECIDED, ruling.moderator, ruling.verdict)
+            _close(db, number, ruling.verdict, by, "", ruling.decision)
 
 
-def follow_undo(db: sqlite3.Connection, decision: int, by: str) -> None:
-    """Open the complaints again that a decision closed, within the caller's transaction."""
-    closed = db.execute("SELECT complaint_id FROM complaints WHERE decision = ?", (decision,)).fetchall()
-    for (number,) in closed:
-        _reopen(db, number, by, "")
+class _Ruling(NamedTuple):
+    """The verdict that decides what a complaint is about."""
+
+    decision: int
+    verdict: str
+    moderator: str
+
+
+def _read_ruling(db: sqlite3.Connection, story_id: int, original_id: int | None) -> _Ruling | None:
+    """The verdict on a pair; or without an original the last one on a story, once none of its pairs is open."""
+    if original_id is not None:
+        where, values = "a = ? AND b = ?", _order(story_id, original_id)
+    elif _has_open_flags(db, story_id):
+        return None
+    else:
+        where, values = "a = ? OR b = ?", (story_id, story_id)
+    latest = "ORDER BY verdict_id DESC LIMIT 1"
+    row = db.execute(f"SELECT decision, verdict, moderator FROM active_verdicts WHERE {where} {latest}", values)
+    return next((_Ruling(*found) for found in row), None)
+
+
+def _order(story_id: int, other: int) -> tuple[int, int]:
+    return min(story_id, other), max(story_id, other)
 
 
 def _has_open_flags(db: sqlite3.Connection, story_id: int) -> bool:
@@ -277,17 +295,33 @@ def forget_complainant(db: sqlite3.Connection, number: int, by: str | None) -> b
     return True
 
 
-def forget_story(db: sqlite3.Connection, story_id: int) -> None:
-    """Erase what complaints quote of a story that is removed, and close those about it; in the caller's transaction."""
-    db.execute(
-        "UPDATE complaints SET evidence = json_set(evidence, '$.passages', json('[]'))"
-        " WHERE (story_id = ?1 OR original_id = ?1) AND evidence IS NOT NULL",
-        (story_id,),
-    )
-    for (number,) in db.execute(
-        f"SELECT complaint_id FROM complaints WHERE story_id = ? AND {OPEN}", (story_id,)
-    ).fetchall():
+def forget_story(db: sqlite3.Connection, story_id: int, shown: ShownId) -> None:
+    """Erase what evidence quotes of a removed story, its title and its name, and close the complaints about it.
+
+    Runs within the caller's transaction.  `shown` is how the id was shown while the story was on record.
+    """
+    rows = db.execute(
+        "SELECT complaint_id, evidence, story_id = ?1 OR original_id IS ?1 FROM complaints WHERE evidence IS NOT NULL"
+        " AND (story_id = ?1 OR original_id = ?1 OR EXISTS (SELECT 1 FROM json_tree(evidence)"
+        " WHERE key = 'story_id' AND atom = ?2))",
+        (story_id, shown),
+    ).fetchall()
+    for number, stored, is_quoted in rows:
+        evidence = json.loads(stored)
+        for found in (*evidence["matches"], evidence["near_miss"]):
+            if found and found["story_id"] == shown:
+                found |= {"story_id": story_id, "title": None}
+        if is_quoted:
+            evidence["passages"] = []
+        _set_evidence(db, number, evidence)
+    about = f"SELECT complaint_id FROM complaints WHERE story_id = ? AND {OPEN}"
+    for (number,) in db.execute(about, (story_id,)).fetchall():
         _close(db, number, STORY_REMOVED, None, "")
+
+
+def _set_evidence(db: sqlite3.Connection, number: int, evidence: dict[str, Any]) -> None:
+    value = json.dumps(evidence, ensure_ascii=False)
+    db.execute("UPDATE complaints SET evidence = ? WHERE complaint_id = ?", (value, number))
 
 
 def _refuse_closed(db: sqlite3.Connection, number: int) -> None:

@@ -703,7 +703,6 @@ CREATE TABLE complaints (
 );
 CREATE INDEX complaints_story ON complaints (story_id);
 CREATE INDEX complaints_original ON complaints (original_id) WHERE original_id IS NOT NULL;
-CREATE INDEX complaints_decision ON complaints (decision) WHERE decision IS NOT NULL;
 CREATE INDEX complaints_open ON complaints (due_at, complaint_id) WHERE closed_at IS NULL;
 CREATE INDEX complaints_closed ON complaints (closed_at DESC, complaint_id DESC) WHERE closed_at IS NOT NULL;
 

@@ -27,6 +27,7 @@ from neardup.ledger import (
     languages,
     marks,
     named_rows,
+    names,
     now_ms,
     outbox,
     passages,
@@ -220,6 +221,7 @@ def erase(db: sqlite3.Connection, ids: Collection[int]) -> None:
 
 def _erase(db: sqlite3.Connection, ids: Collection[int]) -> int:
     """Remove stories and all that follows from them; returns how many rows that were."""
+    shown = names.shown_ids(db, ids)
     removed = _remove(db, list(ids))
     first_seen.forget(db, ids)
     for story_id in ids:
@@ -227,8 +229,8 @@ def _erase(db: sqlite3.Connection, ids: Collection[int]) -> int:
         for table in ("flags", "meaning_flags"):
             removed += db.execute(f"DELETE FROM {table} WHERE a = ?1 OR b = ?1", (story_id,)).rowcount
         verdicts.forget(db, story_id)
-        complaints.forget_story(db, story_id)
-        webhook_events.forget(db, story_id)
+        complaints.forget_story(db, story_id, shown[story_id])
+        webhook_events.forget(db, story_id, shown[story_id])
         removed += db.execute("DELETE FROM drafts WHERE story_id = ?", (story_id,)).rowcount
         removed += dead_letters.strike_pages(db, story_id)
     marks.remove(db, list(ids))

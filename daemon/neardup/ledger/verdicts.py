@@ -100,7 +100,7 @@ def give(db: sqlite3.Connection, flag_ids: Sequence[int], verdict: Verdict, note
     _update_dependents(db, replaced)
     similarities.refresh(db)
     announce(db, decision, "verdict")
-    complaints.follow_verdict(db, decision, verdict, moderator, [(pair.a, pair.b) for pair in pairs])
+    complaints.follow_verdicts(db, [(pair.a, pair.b) for pair in pairs], moderator)
     return decision
 
 
@@ -155,7 +155,7 @@ def undo(db: sqlite3.Connection, decision: int, moderator: str, seen: str) -> No
         _update_dependents(db, undone)
         similarities.refresh(db)
         announce(db, decision, "undo")
-        complaints.follow_undo(db, decision, moderator)
+        complaints.follow_verdicts(db, [(a, b) for _, a, b, _ in flags], moderator)
 
 
 def forget(db: sqlite3.Connection, story_id: int) -> None:

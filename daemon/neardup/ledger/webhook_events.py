@@ -14,7 +14,7 @@ from typing import Any, NamedTuple
 
 from neardup.ledger import named_rows, now_ms, transaction
 from neardup.ledger.runs import get, put
-from neardup.records import rfc3339
+from neardup.records import ShownId, rfc3339
 
 VERDICTS, FLAGS = "verdicts", "flags"  # the topics; complaints are among the verdicts
 TOPICS, LAST_FLAG = "webhook_topics", "webhook_last_flag"
@@ -133,12 +133,21 @@ def postpone(db: sqlite3.Connection, event: Claimed, why: str, now: int) -> bool
     return not has_ended
 
 
-def forget(db: sqlite3.Connection, story_id: int) -> None:
-    """Remove the events that name a story, within the caller's transaction."""
+def forget(db: sqlite3.Connection, story_id: int, shown: ShownId) -> None:
+    """Remove the events that name a story, by its id or as it is `shown`, within the caller's transaction.
+
+    An author's event lists several stories, and loses only this one.
+    """
     db.execute(
         "DELETE FROM webhook_events WHERE EXISTS (SELECT 1 FROM json_tree(event)"
-        " WHERE key IN ('story_id', 'id', 'a', 'b') AND atom = ?)",
-        (story_id,),
+        " WHERE key IN ('story_id', 'original_id', 'id', 'a', 'b') AND atom IN (?, ?))",
+        (story_id, shown),
+    )
+    db.execute(
+        "UPDATE webhook_events SET event = json_remove(event, found.fullkey)"
+        " FROM (SELECT event_id, fullkey FROM webhook_events, json_tree(event, '$.stories') WHERE atom IN (?, ?)) found"
+        " WHERE webhook_events.event_id = found.event_id",
+        (story_id, shown),
     )
 
 
