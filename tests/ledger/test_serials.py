@@ -82,7 +82,11 @@ class Platform:
 
     def ranges(self) -> list[tuple[Ranges, ...]]:
         """The ranges of the matches in all cases."""
-        return [match.ranges for case_id, *_ in self.seen()["cases"] for match in serials.of_case(self.db, case_id)]
+        return [
+            match.ranges
+            for case_id, *_ in self.seen()["cases"]
+            for match in serials.list_matches_of_case(self.db, case_id)
+        ]
 
 
 def _story(story_id: int, author: str | None, title: str, series: str | None, time: int) -> Story:
@@ -108,7 +112,7 @@ def test_dripped_chapters_are_flags_of_one_case(platform: Platform) -> None:
     assert platform.kinds() == dict.fromkeys(DRIPPED, SERIAL)
     [case] = platform.seen()["cases"]
     assert case == (11, f",{SERIAL},", CHAPTERS, 2 * CHAPTERS)
-    [match] = serials.of_case(platform.db, 11)
+    [match] = serials.list_matches_of_case(platform.db, 11)
     assert (match.source["author_id"], match.copy["author_id"]) == ("original", "copy")
     assert match.ranges == (Ranges((1, 5), (1, 5)),)
 

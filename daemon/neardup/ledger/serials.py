@@ -277,13 +277,13 @@ class SerialMatch:
         return [dot for dot in self.dots if dot.is_aligned]
 
 
-def of_pair(db: sqlite3.Connection, a: int, b: int) -> SerialMatch | None:
+def read_match_of_pair(db: sqlite3.Connection, a: int, b: int) -> SerialMatch | None:
     """The match of the serials of two chapters; None where these are no chapters of serials that match."""
     query = "SELECT match FROM chapter_pairs WHERE a = ? AND b = ? AND match IS NOT NULL"
     return next((_read_match(db, match) for (match,) in db.execute(query, (min(a, b), max(a, b)))), None)
 
 
-def of_case(db: sqlite3.Connection, case_id: int) -> list[SerialMatch]:
+def list_matches_of_case(db: sqlite3.Connection, case_id: int) -> list[SerialMatch]:
     """The matches of serials in a case, that with most aligned chapters first; the cases must be up to date."""
     rows = db.execute(
         "SELECT DISTINCT match FROM flags JOIN chapter_pairs USING (a, b) WHERE case_id = ? AND match IS NOT NULL",

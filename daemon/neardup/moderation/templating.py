@@ -27,6 +27,7 @@ from neardup.moderation.wording import (
     describe_evidence,
     describe_mark,
     describe_row_order,
+    describe_serial_match,
     describe_signals,
     describe_source_order,
     list_dates,
@@ -202,5 +203,6 @@ GLOBALS: dict[str, Any] = {
     "dates_of": dates_of,
     "dates_of_row": dates_of_row,
     "describe_row_order": order_of_row,
+    "describe_serial_match": describe_serial_match,
     "describe_source_order": describe_source_order,
 }

@@ -14,6 +14,7 @@ from neardup.core.verify.clusters import Cluster
 from neardup.core.verify.tiers import EXACT, tier_of
 from neardup.ledger.authors import History
 from neardup.ledger.complaints import DISMISSED, STORY_REMOVED, UPHELD, Step
+from neardup.ledger.serials import SerialMatch
 from neardup.ledger.similarities import Similarity, Source
 from neardup.moderation.interface import gettext, ngettext, number, translate_later
 from neardup.query.evidence import Evidence, StoryFacts
@@ -184,6 +185,22 @@ def describe_rest(found: Similarity, left_out: int) -> str:
         left_out,
     )
     return rest % {"share": percent(found.similarity), "n": number(left_out)}
+
+
+def describe_serial_match(match: SerialMatch) -> str:
+    """Which chapters of one serial are which of another, the part with most chapters first."""
+    part = gettext("chapters %(first)s to %(last)s are chapters %(source_first)s to %(source_last)s of the source")
+    parts = (
+        part
+        % {
+            "first": number(ranges.second[0]),
+            "last": number(ranges.second[1]),
+            "source_first": number(ranges.first[0]),
+            "source_last": number(ranges.first[1]),
+        }
+        for ranges in match.ranges
+    )
+    return gettext("A serial follows another: %(parts)s") % {"parts": "; ".join(parts)}
 
 
 def describe_case(row: Mapping[str, Any]) -> str:

@@ -22,6 +22,7 @@ from neardup.ledger import (
     flags,
     removed_texts,
     second_reviews,
+    serials,
     stories,
     verdicts,
 )
@@ -29,6 +30,7 @@ from neardup.ledger.case_queue import EVERY, JUDGED, OPEN, Authors, Counts, Inbo
 from neardup.ledger.cases import Lease
 from neardup.ledger.flags import Selection
 from neardup.ledger.marks import of_stories
+from neardup.ledger.serials import SerialMatch
 from neardup.moderation.desk import deciding
 from neardup.moderation.desk.deciding import Decision, read_decision, state_of
 from neardup.moderation.desk.moderators import Moderator
@@ -168,6 +170,7 @@ class CaseDetails:
     `second` is its blind second review.  `seen` and `decided_seen` identify the state of its open and its decided
     flags, for detecting conflicts; `pairs` are SHOWN_PAIRS of its flags, the open ones first, from the one at
     `first_pair` on.
+    `serials` are those in the case that match.
     """
 
     row: sqlite3.Row
@@ -183,6 +186,7 @@ class CaseDetails:
     total: int
     done: Decision | None
     second: sqlite3.Row | None
+    serials: list[SerialMatch]
 
 
 async def show_case(request: web.Request) -> web.Response:
@@ -246,6 +250,7 @@ def _details(
         0 if at is None else case_queue.count(db, queue.selection),
         None if done is None else read_decision(db, done),
         second_reviews.of_case(db, case_id),
+        serials.list_matches_of_case(db, case_id),
     )
 
 

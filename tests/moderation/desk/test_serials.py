@@ -1,0 +1,53 @@
+"""Serials that match: the case names the chapters, and a plot leads to each pair of them."""
+
+from contextlib import closing
+from pathlib import Path
+
+from neardup.core.verify.tiers import COPIED_WORDS, PASSAGE
+from neardup.ledger import candidates, connect, serials, verification
+from neardup.moderation.desk.api import case_object
+from neardup.pipeline.verifier import BEFORE_ALL
+from neardup.records import Assessment, Fingerprinted, Signals, Story
+
+from tests.support.builders import commit, fingerprint_of
+from tests.support.desk_client import get, named_client
+from tests.support.languages import HINDI
+
+PAIRS = [(n, n + 10) for n in range(1, 5)]
+
+
+def write_serials(path: Path) -> None:
+    """Chapters 1 to 4 of "asha" are chapters 3 to 6 of "ravi"."""
+    with closing(connect(path)) as db:
+        for author, ids, first in (("asha", range(1, 5), 1), ("ravi", range(11, 15), 3)):
+            for place, story_id in enumerate(ids, first):
+                story = Story(story_id, HINDI, author_id=author, title=f"{author} part {place}", published_at=story_id)
+                commit(db, Fingerprinted(story, fingerprint_of(story_id.to_bytes(16)), None))
+        commit(db, pairs=[(b, a) for a, b in PAIRS])
+        found = Assessment(PASSAGE, Signals(60, extra={COPIED_WORDS: 90}))
+        verification.record(db, [(pair, found) for pair in candidates.pending(db, BEFORE_ALL, 9)], "v")
+        serials.refresh(db)
+
+
+async def test_case_names_the_chapters_and_the_plot_leads_to_each_pair(tmp_path: Path) -> None:
+    write_serials(tmp_path / "neardup.db")
+    async with named_client(tmp_path) as client:
+        _, case = await get(client, "/case/12")
+        _, plot = await get(client, "/serials/12/2")
+    said = "chapters 3 to 6 are chapters 1 to 4 of the source"
+    assert said in case and said in plot
+    assert '<a href="/serials/1/11">' in case
+    svg = plot[plot.index('<svg class="dots"') : plot.index("</svg>", plot.index('<svg class="dots"'))]
+    for a, b in PAIRS:
+        assert f'<a href="/pair/{a}/{b}"><rect class="part s1" x="{a - 1}" y="{a - 1}"' in svg
+    with closing(connect(tmp_path / "neardup.db")) as db:
+        found = case_object(db, 11)
+    assert found is not None
+    assert found["serials"] == [
+        {
+            "source_author_id": "asha",
+            "copy_author_id": "ravi",
+            "aligned_pairs": 4,
+            "parts": [{"source": [1, 4], "copy": [3, 6]}],
+        }
+    ]
