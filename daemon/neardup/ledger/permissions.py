@@ -12,11 +12,12 @@ from enum import StrEnum
 from typing import Any, NamedTuple
 
 from neardup.errors import NeardupError
-from neardup.ledger import all_of, named_rows, names, now_ms, similarities, transaction
+from neardup.ledger import all_of, languages, named_rows, names, now_ms, similarities, transaction
 from neardup.ledger.story_rows import pack_id
-from neardup.records import rfc3339
+from neardup.records import Language, rfc3339
 
 IS_NOW = "(revoked_at IS NULL AND coalesce(since <= ?1, true) AND coalesce(until > ?1, true))"
+UNDECIDED = "+status IN ('open', 'permitted')"  # the unary + keeps SQLite from reading all of them by the status
 COLUMNS = (
     "SELECT permission_id, CAST(p.granted_by AS TEXT) AS granted_by, p.story_id, p.catalogue,"
     " CAST(p.granted_to AS TEXT) AS granted_to, p.licence, p.note, p.since, p.until, p.entered_by, p.entered_at,"
@@ -214,17 +215,29 @@ def _apply_due(db: sqlite3.Connection, now: int, permission_id: int | None = Non
         (now,) if permission_id is None else (now, permission_id),
     ).fetchall()
     for granted_by, story_id, catalogue in due:
-        if catalogue is not None:
-            covered, value = "a IN (SELECT story_id FROM works WHERE catalogue = ?1)", catalogue
-        elif story_id is not None:
-            covered, value = "(a = ?1 OR b = ?1)", story_id
-        else:
-            covered, value = "(author_a = ?1 OR author_b = ?1)", granted_by
+        concerned, value = _concern(granted_by, story_id, catalogue)
         db.execute(
-            f"UPDATE flags SET status = status WHERE {covered} AND +status IN ('open', 'permitted') AND"
+            f"UPDATE flags SET status = status WHERE {concerned} AND {UNDECIDED} AND"
             " (status = 'permitted') <> EXISTS (SELECT 1 FROM permitted_flags p WHERE p.flag_id = flags.flag_id)",
             (value,),
         )
+
+
+def _concern(granted_by: object, story_id: int | None, catalogue: str | None) -> tuple[str, object]:
+    """The condition of the flags that such a permission may cover, and its value."""
+    if catalogue is not None:
+        return "a IN (SELECT story_id FROM works WHERE catalogue = ?1)", catalogue
+    if story_id is not None:
+        return "(a = ?1 OR b = ?1)", story_id
+    return "(author_a = ?1 OR author_b = ?1)", granted_by
+
+
+def read_languages(db: sqlite3.Connection, grant: Grant) -> set[Language]:
+    """The languages of the undecided flags that such a permission may cover, those that are permitted among them."""
+    concerned, value = _concern(pack_id(grant.granted_by), grant.story_id, grant.catalogue)
+    name_of = languages.names(db)
+    rows = db.execute(f"SELECT DISTINCT language FROM flags WHERE {concerned} AND {UNDECIDED}", (value,))
+    return {name_of[number] for (number,) in rows if number is not None}
 
 
 # What is on record.

@@ -94,6 +94,12 @@ async def test_a_form_that_is_refused_comes_back_with_its_input(tmp_path: Path, 
             form = {"token": await form_token(client, "/permissions"), "granted_by": "asha", "story_id": "1000"}
             assert (await send(client, "/permissions", form))[0] == 403, "without the right to decide"
     assert status_of(ledger) == "open"
+    number = permissions.enter(ledger, Grant("asha"), "Asha")
+    async with desk(tmp_path, moderators=file) as client:
+        await sign_in(client, secret)
+        form = {"token": await form_token(client, "/permissions")}
+        assert (await send(client, f"/permissions/{number}/revoke", form))[0] == 403, "in another language"
+    assert status_of(ledger) == "permitted"
 
 
 async def test_the_desk_follows_the_end_of_a_term(tmp_path: Path, ledger: sqlite3.Connection) -> None:

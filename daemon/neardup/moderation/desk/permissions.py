@@ -1,6 +1,7 @@
 """The page of permissions: who may use whose text, entered and revoked by moderators.
 
-Who enters one for a story decides cases in its language; for all texts of an author, in those of the open flags.
+Who enters or revokes one for a story decides cases in its language; one for all texts of an author or of a catalogue,
+in those of the undecided flags on them, whether open or permitted.
 """
 
 import sqlite3
@@ -10,7 +11,7 @@ from urllib.parse import urlencode
 
 from aiohttp import web
 
-from neardup.ledger import authors, now_ms, permissions, stories
+from neardup.ledger import now_ms, permissions, stories
 from neardup.ledger.permissions import Grant, PermissionFilter, PermissionRefused
 from neardup.moderation.desk.moderators import Moderator, Right
 from neardup.moderation.desk.pages import page, require_moderator
@@ -67,7 +68,7 @@ async def revoke(request: web.Request) -> web.StreamResponse:
 
 
 def _enter(db: sqlite3.Connection, grant: Grant, moderator: Moderator) -> int:
-    moderator.require(_languages(db, grant.granted_by, grant.story_id))
+    moderator.require(_languages(db, grant))
     return permissions.enter(db, grant, moderator.name)
 
 
@@ -75,14 +76,14 @@ def _revoke(db: sqlite3.Connection, number: int, moderator: Moderator) -> None:
     found = permissions.read(db, number, now_ms())
     if found is not None:
         story = None if found["story_id"] is None else parse_id(str(found["story_id"]))
-        moderator.require(_languages(db, found["granted_by"], story))
+        moderator.require(_languages(db, Grant(found["granted_by"], story, found["catalogue"])))
     permissions.revoke(db, number, moderator.name)
 
 
-def _languages(db: sqlite3.Connection, author: str | None, story_id: int | None) -> set[Language]:
-    if story_id is not None:
-        return {Language(row["language"]) for row in stories.describe(db, [story_id]).values()}
-    return set() if author is None else authors.read_open_languages(db, author)
+def _languages(db: sqlite3.Connection, grant: Grant) -> set[Language]:
+    if grant.story_id is not None:
+        return {Language(row["language"]) for row in stories.describe(db, [grant.story_id]).values()}
+    return permissions.read_languages(db, grant)
 
 
 async def _page(request: web.Request, fields: Mapping[str, str], refused: str | None = None) -> web.Response:
