@@ -133,7 +133,7 @@ def test_the_daemon_resumes_when_there_is_room(
     corpus: Path, disk: Disk, make_neardup: Make, undisturbed: dict[str, list[tuple[object, ...]]]
 ) -> None:
     neardup, _ = on_disk(make_neardup, corpus, disk)
-    disk.remount("size=700k")
+    disk.remount("size=900k")
     listen, systemd = f"127.0.0.1:{free_port()}", Systemd(neardup.folder / "notify.sock")
     extra = {"NEARDUP_METRICS__LISTEN": listen, "NOTIFY_SOCKET": str(systemd.path)}
     command = [sys.executable, "-c", IMPATIENT, "--config", str(neardup.folder / "config.toml"), "run"]

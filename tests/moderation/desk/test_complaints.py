@@ -50,7 +50,7 @@ async def post(client: Client, path: str, **fields: str) -> tuple[int, str, str]
 
 async def test_a_complaint_is_recorded_compared_answered_and_closed(tmp_path: Path, db: sqlite3.Connection) -> None:
     async with named_client(tmp_path) as client:
-        status, target, _ = await post(client, f"/story/{STORY}/complaint", **FIELDS, original=str(ORIGINAL))
+        status, target, _ = await post(client, f"/story/{STORY}/complaint", **FIELDS, copied=str(ORIGINAL))
         assert (status, target) == (303, "/complaint/1")
         page = (await get(client, target))[1]
         for words in (
@@ -98,7 +98,7 @@ async def test_a_text_that_cannot_be_read_is_said_and_compared_again(tmp_path: P
     content = page.read_bytes()
     page.unlink()
     async with named_client(tmp_path) as client:
-        await post(client, f"/story/{STORY}/complaint", **FIELDS, original=str(ORIGINAL))
+        await post(client, f"/story/{STORY}/complaint", **FIELDS, copied=str(ORIGINAL))
         assert [step.step for step in complaint_of(db).log] == ["received", "evidence_failed"]
         assert "could not be compared" in (await get(client, "/complaint/1"))[1]
         page.write_bytes(content)
@@ -126,13 +126,13 @@ async def test_a_wrong_form_is_refused_with_its_input(tmp_path: Path, db: sqlite
     put_complaint(db, STORY, ORIGINAL)
     async with named_client(tmp_path) as client:
         for wrong, words in (
-            ({"original": str(ORIGINAL)}, "complaint 1 again"),
-            ({"original": str(STORY)}, "its own original"),
-            ({"original": "a" * 5_000}, "not recorded"),
-            ({"original": "99"}, "the original is not on record"),
+            ({"copied": str(ORIGINAL)}, "complaint 1 again"),
+            ({"copied": str(STORY)}, "its own original"),
+            ({"copied": "a" * 5_000}, "not recorded"),
+            ({"copied": "99"}, "the original is not on record"),
             ({"complainant": " "}, "complainant: is empty"),
-            ({"original": "5", "original_text": "x"}, "either its id or its text"),
-            ({"original_text": "दो शब्द"}, "the text of the original"),
+            ({"copied": "5", "copied_text": "x"}, "either its id or its text"),
+            ({"copied_text": "दो शब्द"}, "the text of the original"),
         ):
             status, _, page = await post(client, f"/story/{STORY}/complaint", **FIELDS | wrong)
             assert status == 400 and words.lower() in page.lower(), page

@@ -69,10 +69,10 @@ async def _complaint(request: web.Request) -> Complaint:
 
 
 async def record(request: web.Request) -> web.StreamResponse:
-    """POST /story/ID/complaint: fields complainant, contact, note (the statement), original (an id), original_text."""
+    """POST /story/ID/complaint: fields complainant, contact, note (the statement), copied (the original's id), copied_text."""
     desk, form, moderator = desk_of(request), request[FORM], require_moderator(request)
     moderator.require([])
-    original = form.get("original", "").strip()
+    original = form.get("copied", "").strip()
     try:
         original_id = parse_id(original) if original else None
     except ValueError as error:
@@ -83,7 +83,7 @@ async def record(request: web.Request) -> web.StreamResponse:
         clean_note(form.get("contact", "")),
         clean_note(form.get("note", "")),
         original_id,
-        form.get("original_text", "").strip() or None,
+        form.get("copied_text", "").strip() or None,
     )
     try:
         complaint = await receive(desk.complaints, given, moderator.name)
