@@ -27,8 +27,13 @@ def test_complaints_of_a_file_are_recorded_or_named(backfilled: Neardup, tmp_pat
     ended = backfilled("complaints", "--add", str(write(tmp_path / "a.csv", *rows)))
     assert ended.code == 1
     recorded = [line.partition(", due")[0] for line in ended.out.splitlines()]
-    assert recorded == ["row 2: complaint 1", "row 5: complaint 2"]
-    for words in ("row 3: this is complaint 1", "row 4: the story is not on record", "row 6: the text of", "3 rows"):
+    assert recorded == ["line 3: complaint 1", "line 9: complaint 2"]
+    for words in (
+        "line 5: this is complaint 1",
+        "line 7: the story is not on record",
+        "line 11: the text of",
+        "3 rows",
+    ):
         assert words in ended.err, ended.err
     listed = backfilled("complaints", "--json")
     assert [complaint["evidence"]["compared_with"] for complaint in listed.rows] == ["story", "all"]

@@ -553,12 +553,12 @@ def _make_complaint_record(complaint: "Complaint") -> dict[str, object]:
     return {name: getattr(complaint, name) for name in names} | shown | times
 
 
-def _read_complaints(path: Path) -> list[dict[str, str]]:
-    """The rows of a CSV file.  Raises Misuse."""
+def _read_complaints(path: Path) -> list[tuple[int, dict[str, str]]]:
+    """The rows of a CSV file, each with the number of its last line.  Raises Misuse."""
     try:
         with path.open(encoding="utf-8-sig", newline="") as file:
             reader = csv.DictReader(file, restval="", strict=True)
-            rows, columns = list(reader), reader.fieldnames or []
+            rows, columns = [(reader.line_num, row) for row in reader], reader.fieldnames or []
     except OSError as error:
         raise Misuse(f"--add: cannot read {path}: {error.strerror}") from None
     except (csv.Error, UnicodeDecodeError) as error:
@@ -567,12 +567,12 @@ def _read_complaints(path: Path) -> list[dict[str, str]]:
         raise Misuse(f"--add: {path} has no column {', '.join(missing)}")
     if unknown := [name for name in columns if name not in COMPLAINT_COLUMNS + MORE_COMPLAINT_COLUMNS]:
         raise Misuse(f"--add: {path} has an unknown column {', '.join(unknown)}")
-    if any(None in row for row in rows):
+    if any(None in row for _, row in rows):
         raise Misuse(f"--add: {path} has a row with more cells than columns")
     return rows
 
 
-async def _add_complaints(config: "Config", rows: "Sequence[Mapping[str, str]]") -> int:
+async def _add_complaints(config: "Config", rows: "Sequence[tuple[int, Mapping[str, str]]]") -> int:
     """Record each row; returns how many are refused."""
     from neardup.app import open_complaints
     from neardup.query.complaints import ComplaintRefused, GivenComplaint, receive
@@ -580,7 +580,7 @@ async def _add_complaints(config: "Config", rows: "Sequence[Mapping[str, str]]")
 
     refused = 0
     async with open_complaints(config) as parts:
-        for n, row in enumerate(rows, 2):  # as an editor counts the lines, the head being the first
+        for line, row in rows:
             story, complainant, contact, statement = (row[name] for name in COMPLAINT_COLUMNS)
             original, text, author = (row.get(name) or None for name in MORE_COMPLAINT_COLUMNS)
             try:
@@ -589,9 +589,9 @@ async def _add_complaints(config: "Config", rows: "Sequence[Mapping[str, str]]")
                 made = await receive(parts, given)
             except (ComplaintRefused, ValueError) as error:
                 refused += 1
-                click.echo(f"row {n}: {error}", err=True)
+                click.echo(f"line {line}: {error}", err=True)
             else:
-                click.echo(f"row {n}: complaint {made.number}, due {readable_time(rfc3339(made.due_at))}")
+                click.echo(f"line {line}: complaint {made.number}, due {readable_time(rfc3339(made.due_at))}")
     return refused
 
 
