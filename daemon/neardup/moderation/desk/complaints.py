@@ -69,7 +69,7 @@ async def _complaint(request: web.Request) -> Complaint:
 
 
 async def record(request: web.Request) -> web.StreamResponse:
-    """POST /story/ID/complaint: fields complainant, contact, note (the statement), copied (the original's id), copied_text."""
+    """POST /story/ID/complaint: fields complainant, contact, note, copied (an id or none), copied_text."""
     desk, form, moderator = desk_of(request), request[FORM], require_moderator(request)
     moderator.require([])
     original = form.get("copied", "").strip()
