@@ -415,6 +415,7 @@ class Signals:
         return max(self.containment_a or 0.0, self.containment_b or 0.0)
 
 
+LONGEST_FIELD = 2_000  # characters of each text of a permission
 LONGEST_PERSON, LONGEST_STATEMENT = 200, 10_000  # characters: a name or a contact in a complaint, and its words
 
 

@@ -150,6 +150,8 @@ def test_a_permission_outlives_what_happens_to_its_stories_and_a_verdict_goes_be
         (Grant(catalogue="new"), Refusal.UNKNOWN_CATALOGUE),
         (Grant("ravi", story_id=1, granted_to="ravi"), Refusal.NOT_RIGHTS_HOLDER),
         (Grant("asha", granted_to="asha"), Refusal.OWN_TEXT),
+        (Grant("a" * 2_001), Refusal.TOO_LONG),
+        (Grant("asha", note="a" * 2_001), Refusal.TOO_LONG),
         (Grant("asha", until=1), Refusal.ENDED_TERM),
         (Grant("asha", since=2**42, until=2**42), Refusal.WRONG_TERM),
         (Grant("17", granted_to="asha"), Refusal.DUPLICATE),

@@ -14,7 +14,7 @@ from typing import Any, NamedTuple
 from neardup.errors import NeardupError
 from neardup.ledger import all_of, languages, named_rows, names, now_ms, similarities, transaction
 from neardup.ledger.story_rows import pack_id
-from neardup.records import Language, rfc3339
+from neardup.records import LONGEST_FIELD, Language, rfc3339
 
 IS_NOW = "(revoked_at IS NULL AND coalesce(since <= ?1, true) AND coalesce(until > ?1, true))"
 UNDECIDED = "+status IN ('open', 'permitted')"  # the unary + keeps SQLite from reading all of them by the status
@@ -31,6 +31,7 @@ class Refusal(StrEnum):
     """Why a permission is not entered, or not revoked."""
 
     UNCLEAR = "unclear"
+    TOO_LONG = "too_long"
     ENDED_TERM = "ended_term"
     WRONG_TERM = "wrong_term"
     UNKNOWN_STORY = "unknown_story"
@@ -121,6 +122,11 @@ def _refuse(db: sqlite3.Connection, grant: Grant, now: int) -> None:
     """Raise PermissionRefused for a grant that cannot hold."""
     if (grant.granted_by is None) == (grant.catalogue is None) or (grant.story_id and grant.catalogue):
         raise PermissionRefused(Refusal.UNCLEAR, "give either the author who permits it, granted_by, or a catalogue")
+    texts = grant.granted_by, grant.catalogue, grant.granted_to, grant.licence, grant.note
+    if max(len(text or "") for text in texts) > LONGEST_FIELD:
+        raise PermissionRefused(
+            Refusal.TOO_LONG, f"a text of the permission has more than {LONGEST_FIELD:,} characters"
+        )
     if grant.until is not None and grant.until <= now:
         raise PermissionRefused(Refusal.ENDED_TERM, f"the permission ended already, at {rfc3339(grant.until)}")
     if grant.since is not None and grant.until is not None and grant.until <= grant.since:

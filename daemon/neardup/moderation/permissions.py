@@ -12,7 +12,6 @@ from neardup.ledger.permissions import Grant, PermissionRefused
 from neardup.source.parse import make_printable, parse_id, parse_time, refuse_work
 
 FIELDS = ("granted_by", "story_id", "catalogue", "granted_to", "licence", "since", "until", "note")
-LONGEST_NOTE = 2_000  # characters
 SHOWN_ERRORS = 20
 T = TypeVar("T")
 
@@ -24,16 +23,13 @@ class WrongField(Misuse):
 def grant_of(fields: Mapping[str, str | None]) -> Grant:
     """The permission that these texts describe, by the names FIELDS; an empty one is not given.  Raises WrongField."""
     given = {name: make_printable(fields.get(name)) for name in FIELDS}
-    note = given["note"] or ""
-    if len(note) > LONGEST_NOTE:
-        raise WrongField(f"note: more than {LONGEST_NOTE:,} characters")
     return Grant(
         given["granted_by"],
         _parse_field("story_id", _story_id, given["story_id"]),
         given["catalogue"],
         given["granted_to"],
         given["licence"],
-        note,
+        given["note"] or "",
         _parse_field("since", _time, given["since"]),
         _parse_field("until", _time, given["until"]),
     )

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal, NamedTuple, Self
 
 from pydantic import AfterValidator, BaseModel, ConfigDict, Field, PlainValidator, WithJsonSchema, model_validator
 
-from neardup.records import LONGEST_PERSON, LONGEST_STATEMENT, ShownId, shown_id
+from neardup.records import LONGEST_FIELD, LONGEST_PERSON, LONGEST_STATEMENT, ShownId, shown_id
 from neardup.source.parse import LONGEST_NAME, MAX_ID, make_printable, parse_id, parse_name, parse_time
 
 if TYPE_CHECKING:
@@ -154,7 +154,7 @@ class PermissionRequest(Request):
     catalogue: str | None = Field(default=None, description="Instead: all works of this catalogue may be used.")
     granted_to: AuthorId | None = Field(default=None, description="The author who may use it; null for everyone.")
     licence: str | None = None
-    note: str = Field(default="", max_length=2_000)
+    note: str = Field(default="", max_length=LONGEST_FIELD)
     since: Time | None = Field(default=None, description="RFC 3339; null for at once.")
     until: Time | None = Field(default=None, description="RFC 3339; null for no end.")
 
