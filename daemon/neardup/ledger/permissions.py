@@ -124,9 +124,7 @@ def _refuse(db: sqlite3.Connection, grant: Grant, now: int) -> None:
         raise PermissionRefused(Refusal.UNCLEAR, "give either the author who permits it, granted_by, or a catalogue")
     texts = grant.granted_by, grant.catalogue, grant.granted_to, grant.licence, grant.note
     if max(len(text or "") for text in texts) > LONGEST_FIELD:
-        raise PermissionRefused(
-            Refusal.TOO_LONG, f"a text of the permission has more than {LONGEST_FIELD:,} characters"
-        )
+        raise PermissionRefused(Refusal.TOO_LONG, f"one of its texts has more than {LONGEST_FIELD:,} characters")
     if grant.until is not None and grant.until <= now:
         raise PermissionRefused(Refusal.ENDED_TERM, f"the permission ended already, at {rfc3339(grant.until)}")
     if grant.since is not None and grant.until is not None and grant.until <= grant.since:
