@@ -120,7 +120,7 @@ class Author:
         """The text of a new story; a chapter has a few words of what the same chapter of another serial has."""
         own = self._words(self._rng.choice((60, 120, 200)))
         if self._rng.random() < 0.8:
-            own[:0] = self._chapters[story // AUTHORS]
+            own[:0] = self._chapters[story // AUTHORS % len(self._chapters)]
         kinds = "own", "prayer", "prayer", "disclaimer", "repeated", "edited", "longer", "passage", "rewritten"
         match self._rng.choice(kinds):
             case "prayer":
