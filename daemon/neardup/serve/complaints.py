@@ -1,9 +1,7 @@
 """Complaints over HTTP; `query.complaints` receives them and makes their evidence."""
 
 from neardup.http.problems import INVALID, TOO_LARGE, ProblemType, Refused
-from neardup.ledger import (
-    complaints,
-)
+from neardup.ledger import complaints
 from neardup.ledger.complaints import Closed, Complaint
 from neardup.query.complaints import ComplaintRefused, GivenComplaint, Why, receive
 from neardup.records import rfc3339
