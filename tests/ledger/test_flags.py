@@ -8,7 +8,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from neardup.core.languages import LANGUAGES
 from neardup.core.verify.clusters import find_clusters as clusters_of
-from neardup.core.verify.tiers import EXACT, NEAR, PARTIAL, PASSAGE, REWRITTEN, TRANSLITERATED, kinds, tier_of
+from neardup.core.verify.tiers import EXACT, NEAR, PARTIAL, SIMILAR, TRANSLITERATED, kinds, tier_of
 from neardup.ledger import clusters, flags
 from neardup.ledger.flags import JOINING, Selection, read_cluster
 from neardup.ledger.story_rows import pack_id
@@ -45,7 +45,7 @@ class Flag:
     def badness(self) -> tuple[float, ...]:
         jaccard, first, second = self.scores or (0.0, 0.0, 0.0)
         most = max(first, second)
-        alike = {PARTIAL: most, TRANSLITERATED: most, EXACT: 1.0, PASSAGE: 0.0, REWRITTEN: 0.0}.get(self.kind, jaccard)
+        alike = {EXACT: 1.0, NEAR: jaccard, SIMILAR: jaccard, PARTIAL: most, TRANSLITERATED: most}.get(self.kind, 0.0)
         return list(kinds()).index(self.kind), self.hamming * (self.kind == NEAR), -alike, self.a, self.b
 
 
