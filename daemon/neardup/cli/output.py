@@ -190,10 +190,11 @@ def show_what_if(facts: dict[str, Any]) -> None:
 
 def show_status(status: "Status") -> None:
     """Print the state of ledger and index, section by section."""
+    sections = Text()
     for name, lines in _status_sections(status):
-        out.print(f"[bold]{name}[/]")
-        for line in lines:
-            out.print(f"  {line}", markup=False)
+        sections.append(f"{name}\n", "bold")
+        sections.append("".join(f"  {line}\n" for line in lines))
+    out.print(sections, end="")
 
 
 def _format_cluster(cluster: "ClusterStatus") -> str:

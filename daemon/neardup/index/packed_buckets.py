@@ -32,6 +32,7 @@ from neardup.core.candidates.banding import (
 )
 from neardup.core.candidates.bucket_join import find_shared
 from neardup.core.fingerprint.minhash import SignatureRows, signature_rows
+from neardup.core.sets import union
 from neardup.errors import Fatal, IndexDamaged
 from neardup.index.positions import parse_values
 from neardup.index.protocol import Bandings, Bucket, BucketKind, LookupResult
@@ -162,7 +163,7 @@ def join_results(
         positions = request.block_positions[story]
         if is_signed:
             others = by_band[band_ends[nth_signed] : band_ends[nth_signed + 1]]
-            numbers = np.union1d(numbers, others) if len(numbers) else others
+            numbers = union(numbers, others) if len(numbers) else others
             positions = np.concatenate((positions, request.band_positions[nth_signed]))
             nth_signed += 1
         full = positions[sizes[positions] > most].tolist()

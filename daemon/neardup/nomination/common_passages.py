@@ -27,6 +27,7 @@ import numpy as np
 from neardup.config import Detection
 from neardup.core.candidates.passage_groups import count_surplus
 from neardup.core.fingerprint.word_hashes import PassageHashes
+from neardup.core.sets import distinct, union
 from neardup.core.verify.sets import are_among_ascending
 from neardup.index.passages.index import PassageIndex
 from neardup.index.passages.postings import Counts
@@ -138,7 +139,7 @@ async def find_common(  # noqa: PLR0917 - what a nomination has at hand
             new.append(hash_)
             affected |= everyone.keys()
             rows += _make_rows(hash_, everyone, max(len(everyone), most + 1), left + surplus)
-    return Common(np.union1d(known, np.array(new, np.uint32)), FoundCommon(rows, affected))
+    return Common(union(known, np.array(new, np.uint32)), FoundCommon(rows, affected))
 
 
 def _find_crowded(
@@ -148,10 +149,12 @@ def _find_crowded(
     own = np.concatenate([np.empty(0, np.uint32), *(probe.hashes for probe in probes)])
     everyone = np.sort(np.concatenate([own, *(other.hashes for other in others)]))
     repeated = everyone[most:][everyone[most:] == everyone[: max(len(everyone) - most, 0)]]  # by these stories alone
+    if len(repeated):
+        repeated = np.intersect1d(distinct(repeated), distinct(own), assume_unique=True)
     indexed = np.concatenate([np.empty(0, np.int64), *counted])
     known, numbers = own[indexed > 0], indexed[indexed > 0]
     numbers += np.searchsorted(everyone, known, "right") - np.searchsorted(everyone, known)
-    return np.union1d(np.intersect1d(repeated, own) if len(repeated) else repeated, known[numbers > most])
+    return union(repeated, known[numbers > most])
 
 
 def _find_holders(stories: Sequence[Probe], hashes: PassageHashes) -> dict[int, dict[int, Holder]]:
@@ -180,7 +183,7 @@ async def read_holders(index: Passages, ledger: Ledger, hashes: PassageHashes) -
     if not len(hashes):
         return {}
     positions, numbers, counts = await index.ask(lambda: index.index.postings_of(hashes, MAX_HOLDERS))
-    stories = await ledger.do(versions.holders_of, np.unique(numbers).tolist())
+    stories = await ledger.do(versions.holders_of, distinct(numbers).tolist())
     found = {
         hash_: dict[int, Holder]()
         for hash_, count in zip(hashes.tolist(), counts.tolist(), strict=True)

@@ -21,8 +21,7 @@ from neardup.core.candidates.passage_groups import (
 from neardup.core.candidates.select import NO_NUMBERS, select_matches
 from neardup.core.candidates.top_k import LanguageFingerprints, Shortlist, find_nominated_pairs, is_new_and_old
 from neardup.core.fingerprint.minhash import signature_rows
-from neardup.core.fingerprint.word_hashes import MIN_SHARED, PassageHashes
-from neardup.core.verify.scores import hash_rows
+from neardup.core.fingerprint.word_hashes import MIN_SHARED, PassageHashes, hash_rows
 from neardup.index.passages.tail import Tail
 from neardup.records import BandedFingerprint, Fingerprint, Language
 

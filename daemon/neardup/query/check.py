@@ -15,6 +15,7 @@ import numpy as np
 from neardup.config import Detection
 from neardup.core.fingerprint.word_hashes import PassageHashes
 from neardup.core.publication_order import Dates, Side, find_earlier, sort_key
+from neardup.core.sets import union
 from neardup.core.verify.passages import pair_spans
 from neardup.core.verify.scores import ComparedPair, assess_all
 from neardup.core.verify.spans import share_of, similarity_of, words_in
@@ -314,7 +315,7 @@ class Checker:
                 self._texts.read((pair.b for pair in pairs if pair.b.text_hash != own.text_hash), until),
                 self._common.of(language),
             )
-            common = np.union1d(nominated.common, known_common)
+            common = union(nominated.common, known_common)
             assessed, spans = await asyncio.to_thread(self._assess, pairs, text, texts, common)
             flagged = await self._ledger.do(_find_flagged, submission, rows, assessed)
             verified = [

@@ -20,6 +20,7 @@ from typing import Any, Protocol
 import numpy as np
 
 from neardup.core.fingerprint.word_hashes import GRAM, WINDOW, Hashes, grams_of, hash_words, hashes_of
+from neardup.core.sets import distinct
 from neardup.core.text.normalize import tokenize
 from neardup.errors import IndexDamaged
 from neardup.index.words import BEGINNING, Position, WordIndex
@@ -48,7 +49,7 @@ class PassageSearch:
 
         Raises PassagesDamaged.
         """
-        hashes = np.unique(hashes_of(grams_of(hash_words(words).hashes)))
+        hashes = distinct(hashes_of(grams_of(hash_words(words).hashes)))
         await self._passages.catch_up()
         numbers = await self._passages.ask(lambda: self._passages.index.holders(hashes, self._most_holders))
         return sorted((await self._ledger.do(versions.ids_of, numbers.tolist())).values())

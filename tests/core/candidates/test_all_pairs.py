@@ -16,7 +16,7 @@ from neardup.core.candidates import all_pairs
 from neardup.core.candidates.all_pairs import PairChunk, find_near_pairs, find_signature_pairs
 from neardup.core.candidates.banding import MAX_DISTANCE, Banding, divide_bands
 from neardup.core.fingerprint.minhash import ROWS, signature_rows
-from neardup.core.verify.scores import hash_rows
+from neardup.core.fingerprint.word_hashes import hash_rows
 
 from tests.support.builders import signature_band_values
 

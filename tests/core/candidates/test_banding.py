@@ -16,7 +16,7 @@ from neardup.core.candidates.banding import (
     hash_blocks,
 )
 from neardup.core.fingerprint.minhash import ROWS, signature_rows
-from neardup.core.verify.scores import hash_rows
+from neardup.core.fingerprint.word_hashes import hash_rows
 
 from tests.support.builders import signature_band_values
 

@@ -14,8 +14,8 @@ from hypothesis import strategies as st
 from neardup.core.candidates.banding import FingerprintArrays, Numbers
 from neardup.core.candidates.select import Nominee, is_worth_comparing, merge_found, select_matches
 from neardup.core.fingerprint.minhash import ROWS
+from neardup.core.fingerprint.word_hashes import hamming, hash_rows
 from neardup.core.languages import LANGUAGES
-from neardup.core.verify.scores import hamming, hash_rows
 from neardup.records import BandedFingerprint, Language
 
 from tests.support.languages import HINDI, MARATHI, NAMES, NUMBER_OF, TAMIL

@@ -11,7 +11,7 @@ from neardup.core.candidates.banding import Banding
 from neardup.core.candidates.select import select_matches
 from neardup.core.candidates.top_k import LanguageFingerprints, Shortlist, find_nominated_pairs
 from neardup.core.fingerprint.minhash import ROWS, signature_rows
-from neardup.core.verify.scores import hash_rows
+from neardup.core.fingerprint.word_hashes import hash_rows
 from neardup.records import BandedFingerprint
 
 from tests.core.candidates.test_select import Found, Thresholds, hashes, ids, signatures

@@ -19,6 +19,8 @@ from neardup.core.fingerprint.word_hashes import (
     WINDOW,
     Hashes,
     grams_of,
+    hamming,
+    hash_rows,
     hash_words,
     passage_hashes,
     sample_grams,
@@ -27,7 +29,6 @@ from neardup.core.fingerprint.word_hashes import simhash as simhash_of
 from neardup.core.text.extraction import Extraction
 from neardup.core.text.html import extract_visible_text
 from neardup.core.text.normalize import tokenize
-from neardup.core.verify.scores import hamming, hash_rows
 from neardup.records import Language
 
 from tests.support.languages import SAMPLED, TEXTS

@@ -14,8 +14,8 @@ import numpy as np
 import redis
 from neardup.core.candidates.banding import BAND_BITS, BANDS, Banding, cut_band_values
 from neardup.core.fingerprint.minhash import signature_rows
+from neardup.core.fingerprint.word_hashes import hash_rows
 from neardup.core.languages import LANGUAGES
-from neardup.core.verify.scores import hash_rows
 from neardup.index import packed_buckets
 from neardup.index.passages.folder import list_segments
 from neardup.index.passages.postings import HASH_SHIFT, NUMBER_MASK, PREFIXES

@@ -30,9 +30,9 @@ from neardup.core.candidates.bucket_join import (
 )
 from neardup.core.candidates.select import Arrays, make_columns
 from neardup.core.fingerprint.minhash import SignatureRows
+from neardup.core.fingerprint.word_hashes import HashRows, hamming
 from neardup.core.native import candidates as native
 from neardup.core.native import in_c
-from neardup.core.verify.scores import HashRows, hamming
 
 HASH_BYTES = 16
 BAND_BYTES = HASH_BYTES // BANDS

@@ -25,8 +25,8 @@ import numpy as np
 import numpy.typing as npt
 
 from neardup.core.fingerprint.minhash import ROWS, SignatureRows, signature_rows
-from neardup.core.fingerprint.word_hashes import mix
-from neardup.core.verify.scores import HashRows, hash_rows
+from neardup.core.fingerprint.word_hashes import HashRows, hash_rows, mix
+from neardup.core.sets import distinct
 from neardup.records import Language
 
 BANDS = 8
@@ -172,5 +172,5 @@ class FingerprintArrays:
 
     def by_language(self) -> Iterator[tuple[Language, Self]]:
         """Each language that occurs, with its stories."""
-        for number in np.unique(self.languages).tolist():
+        for number in distinct(self.languages).tolist():
             yield self.names[number], self.where(self.languages == number)

@@ -19,10 +19,9 @@ import numpy.typing as npt
 from neardup.core.candidates.banding import BANDS, ROWS_A_BAND, Flags, Indices, divide_bands
 from neardup.core.candidates.select import Arrays, NominationThresholds, Thresholds, score_pairs
 from neardup.core.fingerprint.minhash import SignatureRows
-from neardup.core.fingerprint.word_hashes import MIN_SHARED, mix
+from neardup.core.fingerprint.word_hashes import MIN_SHARED, HashRows, mix
 from neardup.core.native import candidates as native
 from neardup.core.native import in_c
-from neardup.core.verify.scores import HashRows
 from neardup.records import Language
 
 BAND_BYTES = 2

@@ -14,9 +14,10 @@ import numpy.typing as npt
 
 from neardup.core.candidates.banding import ROWS_A_BAND, FingerprintArrays, Flags, Indices, Numbers
 from neardup.core.fingerprint.minhash import ROWS, SignatureRows
+from neardup.core.fingerprint.word_hashes import HashRows, hamming
 from neardup.core.native import candidates as native
 from neardup.core.native import in_c
-from neardup.core.verify.scores import HashRows, hamming
+from neardup.core.sets import distinct
 from neardup.records import BandedFingerprint, Language
 
 Thresholds = npt.NDArray[np.int64]  # (languages, 4): hamming, bands, shared_bands, agreeing_rows
@@ -183,7 +184,7 @@ def select_matches(
 
 def merge_found(found: Sequence[Found]) -> tuple[set[int], list[int]]:
     """All ids and all numbers that the lookups found, without duplicates."""
-    return set[int]().union(*(lookup.ids for lookup in found)), np.unique(
+    return set[int]().union(*(lookup.ids for lookup in found)), distinct(
         np.concatenate([NO_NUMBERS, *(lookup.numbers for lookup in found)])
     ).tolist()
 
@@ -223,7 +224,7 @@ def _list_found_pairs(found: Sequence[Found], held: FingerprintArrays) -> tuple[
     pairs = [left * len(held) + by_id[place]]
     left, place = _locate([lookup.numbers for lookup in found], held.numbers)
     pairs.append(left * len(held) + place)
-    pairs_once = np.unique(np.concatenate(pairs))
+    pairs_once = distinct(np.concatenate(pairs))
     return np.divmod(pairs_once, max(len(held), 1))
 
 

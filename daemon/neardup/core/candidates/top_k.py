@@ -11,7 +11,7 @@ from neardup.core.candidates.all_pairs import PairChunk, find_near_pairs, find_s
 from neardup.core.candidates.banding import Banding
 from neardup.core.candidates.bucket_join import Positions
 from neardup.core.fingerprint.minhash import ROWS, SignatureRows, agreeing
-from neardup.core.verify.scores import HashRows, hamming
+from neardup.core.fingerprint.word_hashes import HashRows, hamming
 
 POSITION_BITS = 24
 HAMMING_BITS = 8

@@ -17,6 +17,7 @@ from neardup.core.fingerprint.skeleton import skeleton_hashes, skeleton_of
 from neardup.core.fingerprint.word_hashes import PassageHashes, hash_words, passage_hashes, simhash
 from neardup.core.native import in_c
 from neardup.core.native.fingerprint import HashedText, fingerprint_utf8, hash_utf8
+from neardup.core.sets import distinct
 from neardup.core.text.normalize import tokenize
 from neardup.records import Fingerprint
 
@@ -64,7 +65,7 @@ def _words_of(text: str | bytes, is_normalised: bool) -> list[bytes]:
 
 def skeleton_hashes_of(normalised: bytes) -> PassageHashes:
     """A normalised text in UTF-8 -> the hashes of its skeleton, ascending."""
-    return np.unique(skeleton_hashes(skeleton_of(normalised).classes))
+    return distinct(skeleton_hashes(skeleton_of(normalised).classes))
 
 
 def _by_native_core(
@@ -98,7 +99,7 @@ def fingerprint(words: Sequence[bytes]) -> Fingerprint:
         signature=signature(pairs),
         words=len(words),
         shingles=len(pairs),
-        passages=np.unique(np.concatenate(sampled)).tobytes(),
+        passages=distinct(np.concatenate(sampled)).tobytes(),
     )
 
 

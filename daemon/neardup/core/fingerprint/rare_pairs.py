@@ -12,6 +12,7 @@ from neardup.core.fingerprint.common_words import find_rare
 from neardup.core.fingerprint.word_hashes import Hashes, PassageHashes, hashes_of, mix
 from neardup.core.native import fingerprint as native
 from neardup.core.native import in_c
+from neardup.core.sets import distinct
 
 PAIRS = 14  # hashes of a story, if it has so many pairs
 NEARBY = 4  # words from one of a pair to the other
@@ -28,4 +29,4 @@ def rare_pairs(words: Hashes) -> PassageHashes:
     for ahead in range(1, NEARBY + 1):
         is_pair = (places[ahead:] - places[:-ahead] <= NEARBY) & (rare[ahead:] != rare[:-ahead])
         found.append(mix(rare[:-ahead][is_pair] + rare[ahead:][is_pair]))
-    return hashes_of(np.unique(np.concatenate(found))[:PAIRS])
+    return hashes_of(distinct(np.concatenate(found))[:PAIRS])

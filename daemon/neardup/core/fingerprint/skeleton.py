@@ -18,6 +18,7 @@ import numpy.typing as npt
 from neardup.core.fingerprint.word_hashes import Hashes, PassageHashes, hashes_of, mix
 from neardup.core.native import in_c
 from neardup.core.native import sets as native
+from neardup.core.sets import distinct
 from neardup.core.text.consonants import CLASS_BITS, NO_CONSONANT, Classes, classify_consonants
 from neardup.core.text.normalize import get_codes
 
@@ -72,7 +73,7 @@ def grams_of(classes: Classes, size: int) -> Hashes:
 def skeleton_hashes(classes: Classes) -> PassageHashes:
     """The classes of a skeleton -> the hashes by which its story is found, in no order."""
     grams = grams_of(classes, GRAM)
-    return hashes_of(np.unique(grams)[: sample_size(len(grams))])
+    return hashes_of(distinct(grams)[: sample_size(len(grams))])
 
 
 def sample_size(grams: int) -> int:

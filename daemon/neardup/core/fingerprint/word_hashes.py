@@ -23,9 +23,12 @@ import numpy.typing as npt
 import xxhash
 from numpy.lib.stride_tricks import sliding_window_view
 
+from neardup.core.sets import distinct
+
 DIGEST_BYTES = 16
 
 Hashes = npt.NDArray[np.uint64]
+HashRows = npt.NDArray[np.uint64]  # (n, 2): SimHashes as two words each
 Hash = TypeVar("Hash", Hashes, np.uint64)
 
 SCALE = 1024
@@ -89,6 +92,17 @@ def simhash(words: Words) -> bytes:
     return np.packbits(votes > 0).tobytes()
 
 
+def hash_rows(simhashes: Sequence[bytes]) -> HashRows:
+    """N SimHashes of 16 bytes -> (n, 2) uint64."""
+    return np.frombuffer(b"".join(simhashes), np.uint64).reshape(-1, 2)
+
+
+def hamming(left: HashRows, right: HashRows) -> npt.NDArray[np.int64]:
+    """The Hamming distance, row by row; shapes broadcast over all but the last axis."""
+    differing: npt.NDArray[np.uint8] = np.bitwise_count(left ^ right)
+    return np.asarray(differing.sum(axis=-1, dtype=np.int64))
+
+
 def weights(frequencies: npt.NDArray[np.intp]) -> npt.NDArray[np.float64]:
     """Term frequencies, at least 1 -> the weight of each word's vote in 1024ths, a whole number."""
     return np.asarray(np.rint(SCALE * (1 + np.log(frequencies))))
@@ -99,7 +113,7 @@ def weights(frequencies: npt.NDArray[np.intp]) -> npt.NDArray[np.float64]:
 
 def passage_hashes(words: Hashes) -> PassageHashes:
     """Word hashes (n,), in reading order -> the distinct passage hashes, ascending.  None for fewer than GRAM words."""
-    return np.unique(sample_grams(words)[0])
+    return distinct(sample_grams(words)[0])
 
 
 def sample_grams(words: Hashes) -> tuple[PassageHashes, Places]:
@@ -127,4 +141,4 @@ def _winnow(grams: Hashes) -> Places:
     window = min(WINDOW, len(grams))
     last_first = sliding_window_view(grams[::-1], window)
     ends = np.arange(len(grams) - 1, window - 2, -1)
-    return np.unique(ends - last_first.argmin(axis=1))
+    return distinct(ends - last_first.argmin(axis=1))

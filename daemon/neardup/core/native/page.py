@@ -10,12 +10,12 @@ import threading
 from array import array
 from collections.abc import Callable, Sequence
 from enum import IntEnum
-from importlib.metadata import version
 from struct import Struct
 from typing import NamedTuple
 
 import numpy as np
 import numpy.typing as npt
+import selectolax
 from selectolax import lexbor
 from selectolax.lexbor import LexborHTMLParser, LexborNode
 
@@ -296,7 +296,7 @@ def take_functions() -> str | None:
         if _reads_canary():
             return None
         reason = "a page reads otherwise"
-    return f"the native core cannot read what selectolax {version('selectolax')} parses: {reason}"
+    return f"the native core cannot read what selectolax {selectolax.__version__} parses: {reason}"
 
 
 WHY_UNREAD = take_functions()

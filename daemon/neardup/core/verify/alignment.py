@@ -18,6 +18,7 @@ import numpy.typing as npt
 from neardup.core.fingerprint.word_hashes import GRAM, Hashes, PassageHashes, Places, sample_grams
 from neardup.core.native import alignment as native
 from neardup.core.native import in_c
+from neardup.core.sets import distinct
 from neardup.core.verify.sets import Pairs, are_among_ascending
 from neardup.records import MIN_BLOCK, NO_SPANS, Copied, Spans
 
@@ -65,7 +66,7 @@ def partners(at_a: Places, at_b: Places, spans_a: Spans, spans_b: Spans) -> Pair
     """Places (n,) and (n,) of words that are copies of each other -> the spans that they are in, in the order of a."""
     in_a, in_b = span_of(at_a, spans_a), span_of(at_b, spans_b)
     both = (in_a >= 0) & (in_b >= 0)
-    found = np.unique(in_a[both] * len(spans_b) + in_b[both])
+    found = distinct(in_a[both] * len(spans_b) + in_b[both])
     nth_a, nth_b = np.divmod(found, max(len(spans_b), 1))
     return np.concatenate((spans_a[nth_a], spans_b[nth_b]), axis=1)
 

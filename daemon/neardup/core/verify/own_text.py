@@ -8,7 +8,6 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from neardup.core.fingerprint.minhash import distinct
 from neardup.core.fingerprint.word_hashes import (
     MIN_SHARED,
     WINDOW,
@@ -18,6 +17,7 @@ from neardup.core.fingerprint.word_hashes import (
 )
 from neardup.core.native import alignment as native
 from neardup.core.native import in_c
+from neardup.core.sets import distinct
 from neardup.core.verify.alignment import Mask, words_in_common
 from neardup.core.verify.sets import are_among_ascending, count_shared
 from neardup.core.verify.text import Text, distinct_texts

@@ -10,7 +10,6 @@ from functools import lru_cache
 from typing import NamedTuple
 
 import numpy as np
-import numpy.typing as npt
 
 from neardup.core.fingerprint.minhash import agreeing, estimated_jaccard, signature_rows
 from neardup.core.fingerprint.word_hashes import MIN_SHARED, Hashes, PassageHashes
@@ -60,19 +59,6 @@ LEAST_OF_TWO_LANGUAGES = 0.25
 MORE_ALIKE, MORE_ALIKE_IN_TWO = 0.02, 0.1
 
 MOST_SKELETONS = 64  # that are kept
-
-HashRows = npt.NDArray[np.uint64]  # (n, 2): SimHashes as two words each
-
-
-def hash_rows(simhashes: Sequence[bytes]) -> HashRows:
-    """N SimHashes of 16 bytes -> (n, 2) uint64."""
-    return np.frombuffer(b"".join(simhashes), np.uint64).reshape(-1, 2)
-
-
-def hamming(left: HashRows, right: HashRows) -> npt.NDArray[np.int64]:
-    """The Hamming distance, row by row; shapes broadcast over all but the last axis."""
-    differing: npt.NDArray[np.uint8] = np.bitwise_count(left ^ right)
-    return np.asarray(differing.sum(axis=-1, dtype=np.int64))
 
 
 def _overlap(a: Text, b: Text, shared: int, bits: int) -> Signals:

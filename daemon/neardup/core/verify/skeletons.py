@@ -7,10 +7,10 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from neardup.core.fingerprint.minhash import distinct
 from neardup.core.fingerprint.skeleton import ALIGNED_GRAM, Skeleton, skeleton_of
 from neardup.core.native import in_c
 from neardup.core.native import sets as native
+from neardup.core.sets import distinct
 from neardup.core.text.consonants import CLASS_BITS
 from neardup.core.verify.alignment import (
     NO_HASHES,

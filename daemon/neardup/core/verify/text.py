@@ -20,6 +20,7 @@ from neardup.core.fingerprint.rare_pairs import rare_pairs
 from neardup.core.fingerprint.skeleton import Skeleton, skeleton_of
 from neardup.core.fingerprint.word_hashes import Hashes, PassageHashes
 from neardup.core.native.fingerprint import HashedText
+from neardup.core.sets import distinct
 from neardup.core.text.disguise import mark_text
 from neardup.core.text.normalize import Located, locate_words
 from neardup.core.text.scripts import Characters, count_characters, find_script_of_most
@@ -89,7 +90,7 @@ class Text:
     def passages(self) -> PassageHashes:
         """The passage hashes of its fingerprint, ascending."""
         sampled = sampled_passages(self.word_hashes), self.skeleton_hashes, rare_pairs(self.word_hashes)
-        return np.unique(np.concatenate(sampled))
+        return distinct(np.concatenate(sampled))
 
     # What pairs are compared by.
 
