@@ -8,7 +8,17 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from neardup.core.verify.tiers import TRANSLATED
-from neardup.ledger import authors, cases, meaning_flags, now_ms, permissions, stories, transaction, verification
+from neardup.ledger import (
+    authors,
+    cases,
+    meaning_flags,
+    now_ms,
+    permissions,
+    serials,
+    stories,
+    transaction,
+    verification,
+)
 from neardup.ledger.flags import Selection
 from neardup.ledger.meaning_flags import MeaningFlag
 from neardup.ledger.permissions import Grant, PermissionFilter, PermissionRefused, Refusal
@@ -21,12 +31,12 @@ from tests.support.verdicts import give_verdict, undo
 
 DAY_MS = 86_400_000
 WORK = -(2**62 + 1)
-LISTED = {  # by id: the author, and when it was published
-    1: ("asha", 10),
-    2: ("ravi", 20),
-    3: ("meera", 30),
-    4: ("17", None),
-    WORK: (None, None),
+LISTED = {  # by id: the author, when it was published, and its title
+    1: ("asha", 10, "The House by the River, part 5"),
+    2: ("ravi", 20, "Tale"),
+    3: ("meera", 30, None),
+    4: ("17", None, None),
+    WORK: (None, None, None),
 }
 PAIRS = [(1, 2), (1, 3), (2, 3), (1, 4), (WORK, 2)]
 GRANTS = {  # and the flags that each covers
@@ -36,15 +46,20 @@ GRANTS = {  # and the flags that each covers
     Grant("17", granted_to="asha"): {(1, 4)},  # the order is not known: either may be the copy
     Grant("ravi", granted_to="asha"): set(),  # the earlier story copies nothing
     Grant("ravi", story_id=2): {(2, 3)},
+    Grant("asha", serial="the house, by the RIVER", granted_to="ravi"): {(1, 2)},
+    Grant("asha", serial="The House"): set(),
+    Grant("ravi", serial="77"): {(2, 3)},
     Grant(catalogue="old"): {(WORK, 2)},
     Grant(catalogue="old", granted_to="meera"): set(),
 }
 
 
 def listed(story_id: int) -> Story:
-    author, published = LISTED[story_id]
-    catalogue = "old" if story_id < 0 else None
-    return Story(story_id, HINDI, author_id=author, published_at=published, catalogue=catalogue)
+    author, published, title = LISTED[story_id]
+    catalogue, series = "old" if story_id < 0 else None, "77" if author == "ravi" else None
+    return Story(
+        story_id, HINDI, author_id=author, title=title, published_at=published, catalogue=catalogue, series_id=series
+    )
 
 
 def filled() -> sqlite3.Connection:
@@ -140,12 +155,33 @@ def test_a_permission_outlives_what_happens_to_its_stories_and_a_verdict_goes_be
         assert not permissions.select(db, PermissionFilter(), now_ms()), "a forgotten story is named still"
 
 
+def test_the_permission_of_a_serial_follows_its_chapters_and_ends_with_its_term() -> None:
+    now = now_ms()
+    with closing(filled()) as db:
+        permissions.enter(db, Grant("asha", serial="River tales", until=now + DAY_MS), "Asha")
+        flag_all(db)
+        assert statuses(db)[1, 2] == "open", "a chapter of another serial"
+        renamed = Story(1, HINDI, author_id="asha", title="River Tales 7", published_at=10)
+        commit(db, Skipped(renamed, Skip.UNCHANGED))
+        serials.refresh(db)
+        assert statuses(db)[1, 2] == "permitted", "what makes it a chapter was listed later"
+        new = Story(5, HINDI, author_id="asha", title="River Tales 8", published_at=5)
+        commit(db, Fingerprinted(new, fingerprint_of(bytes(16)), None))
+        flag_spans(db, 3, 5)
+        assert statuses(db)[3, 5] == "permitted", "a new chapter"
+        source = permissions.Source(9, "asha", serial="river tales")
+        assert permissions.covering(db, source, "ravi", now) and not permissions.covering(db, source, "asha", now)
+        permissions.refresh(db, now + DAY_MS)
+        assert "permitted" not in statuses(db).values()
+
+
 @pytest.mark.parametrize(
     ("grant", "reason"),
     [
         (Grant(), Refusal.UNCLEAR),
         (Grant("asha", catalogue="old"), Refusal.UNCLEAR),
         (Grant(story_id=1), Refusal.UNCLEAR),
+        (Grant("asha", story_id=1, serial="The House"), Refusal.UNCLEAR),
         (Grant("asha", story_id=99), Refusal.UNKNOWN_STORY),
         (Grant(catalogue="new"), Refusal.UNKNOWN_CATALOGUE),
         (Grant("ravi", story_id=1, granted_to="ravi"), Refusal.NOT_RIGHTS_HOLDER),

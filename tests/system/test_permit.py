@@ -38,6 +38,7 @@ def test_permissions_by_command(make_neardup: Callable[..., Neardup], tmp_path: 
     assert "CC BY" in neardup("permit").out
     for arguments, why in (
         (("--by", "ravi", "--story", "1000"), "is by author asha"),
+        (("--by", "asha", "--story", "1000", "--serial", "7"), "only one of story_id, serial"),
         (("--by", "asha", "--until", "soon"), "until: 'soon' is not"),
         (("--by", "asha", "--revoke", "1"), "exclude each other"),
         (("none.csv",), "none.csv: No such file"),

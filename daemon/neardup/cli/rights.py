@@ -31,6 +31,7 @@ MORE_COMPLAINT_COLUMNS = ("original_id", "original_text", "author_id")
 @click.argument("file", required=False, type=click.Path(path_type=Path), metavar="[FILE.csv]")
 @click.option("--by", "granted_by", metavar="AUTHOR", help="The author who permits the use of all own texts.")
 @click.option("--story", "story_id", metavar="ID", help="Only of this story of --by.")
+@click.option("--serial", metavar="NAME", help="Only of this serial of --by: its series id, or its title.")
 @click.option("--catalogue", metavar="NAME", help="Instead, all works of this catalogue of [reference].")
 @click.option("--to", "granted_to", metavar="AUTHOR", help="Who may use it.  [everyone]")
 @click.option("--licence", metavar="TEXT", help="The licence, such as CC BY 4.0.")
@@ -47,8 +48,8 @@ def permit(
 
     Without arguments, those that have not ended are listed.
 
-    A copy that is permitted opens no case.  FILE.csv has the columns granted_by, story_id, catalogue, granted_to,
-    licence, since, until and note, as far as they are needed; nothing is stored of a file with a wrong row.
+    A copy that is permitted opens no case.  FILE.csv has the columns granted_by, story_id, serial, catalogue,
+    granted_to, licence, since, until and note, as far as they are needed; nothing is stored of a file with a wrong row.
     """
     from neardup.ledger import connect, permissions, read, translate_errors
     from neardup.moderation.permissions import grant_of, import_csv
@@ -89,7 +90,9 @@ def _list_permissions(config: "Config", *, as_json: bool) -> None:
     elif rows:
         table = console.make_table("number", "by", "what", "to", "licence", "term", "entered by")
         for row in rows:
-            what = f"story {row['story_id']}" if row["story_id"] is not None else "all texts"
+            what = f"serial {row['serial']}" if row["serial"] is not None else "all texts"
+            if row["story_id"] is not None:
+                what = f"story {row['story_id']}"
             term = " ".join(f"{word} {row[word]}" for word in ("since", "until") if row[word])
             by, to = row["granted_by"] or row["catalogue"], row["granted_to"] or "everyone"
             cells = (str(row["permission_id"]), by, what, to, row["licence"] or "", term, row["entered_by"])

@@ -11,7 +11,7 @@ from typing import NamedTuple
 
 from neardup.core.verify.tiers import tier_of
 from neardup.errors import Conflict
-from neardup.ledger import all_of, json_list, languages, named_rows, now_ms, transaction, verdicts
+from neardup.ledger import all_of, chapters, json_list, languages, named_rows, now_ms, transaction, verdicts
 from neardup.ledger.flags import Selection
 from neardup.records import Kind, Verdict
 
@@ -49,6 +49,7 @@ def put(db: sqlite3.Connection, found: Iterable[MeaningFlag], model: str, *, sam
     now, new = now_ms(), Counter[Kind]()
     with transaction(db):
         for flag in found:
+            chapters.put(db, (flag.a, flag.b))
             pair, hashes = (flag.a, flag.b), (flag.text_hash_a, flag.text_hash_b)
             db.execute(
                 "DELETE FROM meaning_flags WHERE a = ? AND b = ? AND (text_hash_a, text_hash_b) IS NOT (?, ?)",

@@ -1,6 +1,7 @@
 """Permissions: who may use whose text, by which licence and how long.
 
-An author permits all own texts or one story, a catalogue of the reference its works, to one author or to everyone.
+An author permits all own texts, a serial or one story, a catalogue of the reference its works, to one author or to
+everyone.  A serial is named as in neardup.ledger.chapters, and all its chapters are meant, whenever they come.
 A flag that no verdict decides is `permitted` while a permission in force covers the copy, and `open` otherwise:
 triggers keep that so, whichever came first.  `refresh` applies what the passing of time changes.  A permission that was
 revoked stays on record; one of a story that is forgotten does not.
@@ -11,15 +12,16 @@ from dataclasses import dataclass
 from enum import StrEnum
 from typing import Any, NamedTuple
 
+from neardup.core.text.chapter_titles import stem_of
 from neardup.errors import NeardupError
 from neardup.ledger import all_of, languages, named_rows, names, now_ms, similarities, transaction
+from neardup.ledger.chapters import UNDECIDED
 from neardup.ledger.story_rows import pack_id
 from neardup.records import LONGEST_FIELD, Language, rfc3339
 
 IS_NOW = "(revoked_at IS NULL AND coalesce(since <= ?1, true) AND coalesce(until > ?1, true))"
-UNDECIDED = "+status IN ('open', 'permitted')"  # the unary + keeps SQLite from reading all of them by the status
 COLUMNS = (
-    "SELECT permission_id, CAST(p.granted_by AS TEXT) AS granted_by, p.story_id, p.catalogue,"
+    "SELECT permission_id, CAST(p.granted_by AS TEXT) AS granted_by, p.story_id, p.serial, p.catalogue,"
     " CAST(p.granted_to AS TEXT) AS granted_to, p.licence, p.note, p.since, p.until, p.entered_by, p.entered_at,"
     f" p.revoked_by, p.revoked_at, CASE WHEN {IS_NOW} THEN 'in_force' WHEN revoked_at IS NOT NULL THEN 'revoked'"
     " WHEN since > ?1 THEN 'later' ELSE 'ended' END AS state, d.title, d.language"
@@ -55,9 +57,9 @@ class PermissionRefused(NeardupError):
 class Grant:
     """What is permitted to whom.
 
-    `granted_by` is an author, who permits all own texts or, with `story_id`, one of them; or else a `catalogue` permits
-    its works.  `granted_to` is an author, None for everyone.  It applies at or after `since` and before `until`, in
-    milliseconds; None is no limit.
+    `granted_by` is an author, who permits all own texts, or one of them with `story_id`, or with `serial` its chapters;
+    or else a `catalogue` permits its works.  `granted_to` is an author, None for everyone.  It applies at or after
+    `since` and before `until`, in milliseconds; None is no limit.
     """
 
     granted_by: str | None = None
@@ -68,6 +70,7 @@ class Grant:
     note: str = ""
     since: int | None = None
     until: int | None = None
+    serial: str | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -99,7 +102,7 @@ def put(db: sqlite3.Connection, grant: Grant, entered_by: str) -> int:
     given_by, given_to = pack_id(grant.granted_by), pack_id(grant.granted_to)
     permission_id = db.execute(
         "INSERT INTO permissions (granted_by, story_id, catalogue, granted_to, licence, note, since, until, entered_by,"
-        " entered_at) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?)",
+        " entered_at, serial, serial_stem) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)",
         (
             given_by,
             grant.story_id,
@@ -111,6 +114,8 @@ def put(db: sqlite3.Connection, grant: Grant, entered_by: str) -> int:
             grant.until,
             entered_by,
             now,
+            grant.serial,
+            grant.serial and stem_of(grant.serial),
         ),
     ).lastrowid
     assert permission_id is not None
@@ -120,9 +125,11 @@ def put(db: sqlite3.Connection, grant: Grant, entered_by: str) -> int:
 
 def _refuse(db: sqlite3.Connection, grant: Grant, now: int) -> None:
     """Raise PermissionRefused for a grant that cannot hold."""
-    if (grant.granted_by is None) == (grant.catalogue is None) or (grant.story_id and grant.catalogue):
+    if (grant.granted_by is None) == (grant.catalogue is None):
         raise PermissionRefused(Refusal.UNCLEAR, "give either the author who permits it, granted_by, or a catalogue")
-    texts = grant.granted_by, grant.catalogue, grant.granted_to, grant.licence, grant.note
+    if [grant.story_id, grant.serial, grant.catalogue].count(None) < 2:
+        raise PermissionRefused(Refusal.UNCLEAR, "give only one of story_id, serial and catalogue")
+    texts = grant.granted_by, grant.serial, grant.catalogue, grant.granted_to, grant.licence, grant.note
     if max(len(text or "") for text in texts) > LONGEST_FIELD:
         raise PermissionRefused(Refusal.TOO_LONG, f"one of its texts has more than {LONGEST_FIELD:,} characters")
     if grant.until is not None and grant.until <= now:
@@ -137,7 +144,7 @@ def _refuse(db: sqlite3.Connection, grant: Grant, now: int) -> None:
         raise PermissionRefused(Refusal.OWN_TEXT, f"author {grant.granted_by} needs no permission for own texts")
     same = db.execute(
         "SELECT permission_id FROM permissions WHERE granted_by IS ?1 AND story_id IS ?2 AND catalogue IS ?3"
-        " AND granted_to IS ?4 AND revoked_at IS NULL"
+        " AND granted_to IS ?4 AND serial IS ?7 AND revoked_at IS NULL"
         " AND coalesce(until > ?5, true) AND coalesce(since < ?6, true) LIMIT 1",
         (
             pack_id(grant.granted_by),
@@ -146,6 +153,7 @@ def _refuse(db: sqlite3.Connection, grant: Grant, now: int) -> None:
             pack_id(grant.granted_to),
             now if grant.since is None else max(grant.since, now),
             grant.until,
+            grant.serial,
         ),
     ).fetchone()
     if same is not None:
@@ -248,11 +256,12 @@ def read_languages(db: sqlite3.Connection, grant: Grant) -> set[Language]:
 
 
 class Source(NamedTuple):
-    """A text that another may copy: its story, None for one that is not on record, its author and its catalogue."""
+    """A text that another may copy: its story, None for one that is not on record, its author, catalogue and serial."""
 
     story_id: int | None
     author: str | None
     catalogue: str | None = None
+    serial: str | None = None
 
 
 def covering(db: sqlite3.Connection, source: Source, copying_author: str | None, now: int) -> int | None:
@@ -264,9 +273,9 @@ def covering(db: sqlite3.Connection, source: Source, copying_author: str | None,
         return None
     row = db.execute(
         f"SELECT permission_id FROM permissions WHERE {IS_NOW} AND (granted_by = ?2 AND coalesce(story_id = ?3,"
-        " story_id IS NULL) OR catalogue = ?4) AND coalesce(granted_to = ?5, granted_to IS NULL)"
-        " ORDER BY permission_id LIMIT 1",
-        (now, pack_id(source.author), source.story_id, source.catalogue, pack_id(copying_author)),
+        " story_id IS NULL) AND (serial IS NULL OR ?6 IN (serial, serial_stem)) OR catalogue = ?4)"
+        " AND coalesce(granted_to = ?5, granted_to IS NULL) ORDER BY permission_id LIMIT 1",
+        (now, pack_id(source.author), source.story_id, source.catalogue, pack_id(copying_author), source.serial),
     ).fetchone()
     return row and int(row[0])
 
@@ -276,9 +285,9 @@ def select(
 ) -> list[dict[str, Any]]:
     """The permissions of a selection, those entered last first.
 
-    Members: permission_id, granted_by, story_id (as it is shown), catalogue, granted_to, licence, note, since, until,
-    entered_by, entered_at, revoked_by, revoked_at, `state` ("in_force", "later", "ended" or "revoked"), and `title` and
-    `language` of the story.
+    Members: permission_id, granted_by, story_id (as it is shown), serial, catalogue, granted_to, licence, note, since,
+    until, entered_by, entered_at, revoked_by, revoked_at, `state` ("in_force", "later", "ended" or "revoked"), and
+    `title` and `language` of the story.
     """
     where, values = _conditions(chosen, now)
     rows = named_rows(

@@ -250,7 +250,8 @@ CREATE VIEW returned_stories AS
             OR EXISTS (SELECT 1 FROM active_verdicts v WHERE v.verdict_id = r.verdict_id AND v.verdict = 'plagiarism'));
 
 -- Who may use whose text, see neardup.ledger.permissions.  `granted_by` is the author who permits it: all texts, or the one
--- that `story_id` names; a `catalogue` permits its works.  `granted_to` is an author, NULL for everyone.  `in_force` says whether
+-- that `story_id` names, or those of a `serial`; a `catalogue` permits its works.  `serial_stem` is the stem of titles that
+-- begin with this serial's.  `granted_to` is an author, NULL for everyone.  `in_force` says whether
 -- it applied when `permissions.refresh` last looked: at or after `since`, before `until`, and not revoked.
 CREATE TABLE permissions (
     permission_id INTEGER PRIMARY KEY AUTOINCREMENT,
@@ -266,21 +267,28 @@ CREATE TABLE permissions (
     entered_at INTEGER NOT NULL,
     revoked_by TEXT,
     revoked_at INTEGER,
-    in_force INTEGER NOT NULL DEFAULT 0
+    in_force INTEGER NOT NULL DEFAULT 0,
+    serial TEXT,
+    serial_stem TEXT
 );
 CREATE INDEX permissions_granted_by ON permissions (granted_by) WHERE granted_by IS NOT NULL;
 CREATE INDEX permissions_catalogue ON permissions (catalogue) WHERE catalogue IS NOT NULL;
 CREATE INDEX permissions_granted_to ON permissions (granted_to) WHERE granted_to IS NOT NULL;
+
+-- The serials that flagged stories are chapters of: the id of the series, or the stem of the titles, see neardup.ledger.chapters.
+CREATE TABLE chapters (story_id INTEGER PRIMARY KEY, serial TEXT NOT NULL);
 
 -- The flags of copies that a permission in force covers.  The later story is the copy; where the order is not known,
 -- either may be.  The triggers keep the status of the flags that no verdict decides: 'permitted' for these, else 'open'.
 CREATE VIEW permitted_flags AS
     SELECT f.flag_id, p.permission_id FROM flags f CROSS JOIN permissions p
     WHERE f.later_id IS NOT f.a AND p.in_force AND (p.granted_by = f.author_a AND coalesce(p.story_id, f.a) = f.a
+                AND (p.serial IS NULL OR (SELECT serial FROM chapters c WHERE c.story_id = f.a) IN (p.serial, p.serial_stem))
             OR p.catalogue = (SELECT catalogue FROM works w WHERE w.story_id = f.a))
         AND coalesce(p.granted_to = f.author_b, p.granted_to IS NULL) AND (f.author_a = f.author_b) IS NOT TRUE
     UNION ALL SELECT f.flag_id, p.permission_id FROM flags f CROSS JOIN permissions p
     WHERE f.later_id IS NOT f.b AND p.in_force AND p.granted_by = f.author_b AND coalesce(p.story_id, f.b) = f.b
+        AND (p.serial IS NULL OR (SELECT serial FROM chapters c WHERE c.story_id = f.b) IN (p.serial, p.serial_stem))
         AND coalesce(p.granted_to = f.author_a, p.granted_to IS NULL) AND (f.author_a = f.author_b) IS NOT TRUE;
 CREATE TRIGGER permission_of_inserted_flag AFTER INSERT ON flags
 WHEN new.status = 'open' AND EXISTS (SELECT 1 FROM permitted_flags WHERE flag_id = new.flag_id) BEGIN
@@ -496,10 +504,13 @@ CREATE VIEW meaning_pairs AS
         coalesce((SELECT verdict FROM active_verdicts v WHERE v.a = f.a AND v.b = f.b), iif(EXISTS
             (SELECT 1 FROM permissions p, stories x, stories y WHERE x.id = m.id AND y.id = s.id AND p.in_force
                 AND (x.author_id = y.author_id) IS NOT TRUE
-                AND ((p.granted_by = x.author_id AND coalesce(p.story_id, x.id) = x.id OR p.catalogue = m.catalogue)
+                AND ((p.granted_by = x.author_id AND coalesce(p.story_id, x.id) = x.id
+                        AND (p.serial IS NULL OR (SELECT serial FROM chapters c WHERE c.story_id = x.id) IN (p.serial, p.serial_stem)) OR p.catalogue = m.catalogue)
                         AND coalesce(p.granted_to = y.author_id, p.granted_to IS NULL)
                     OR (m.id < 0 OR m.published_at < s.published_at) IS NOT TRUE AND p.granted_by = y.author_id
-                        AND coalesce(p.story_id, y.id) = y.id AND coalesce(p.granted_to = x.author_id, p.granted_to IS NULL))),
+                        AND coalesce(p.story_id, y.id) = y.id
+                        AND (p.serial IS NULL OR (SELECT serial FROM chapters c WHERE c.story_id = y.id) IN (p.serial, p.serial_stem))
+                        AND coalesce(p.granted_to = x.author_id, p.granted_to IS NULL))),
             'permitted', 'open')) AS status,
         (s.author_id = m.author_id) IS TRUE AS same_author,
         s.language, s.id AS story_id, s.name AS story_name, s.path AS story_path, s.title AS story_title,

@@ -1,7 +1,6 @@
 """Serials: the stories of one author that follow each other, and which chapters of one are chapters of another.
 
-The chapters of a serial are the stories of an author that the listing gives one `series_id`; without one, those whose
-titles are a stem with a number (`core.text.chapter_titles`).  The place of a chapter is the number in its title.  Where
+What makes a story a chapter is in neardup.ledger.chapters.  The place of a chapter is the number in its title.  Where
 a series has chapters without a number, or several with one, the order of publication counts.
 
 Only chapters by two authors that share text are looked at: flags, and near misses that copy NEAR_MISS_WORDS.  Where
@@ -13,19 +12,17 @@ Triggers mark the pairs that change.  `refresh` aligns the serials that these ar
 run.  What it finds follows from the stories, the flags and the near misses, whatever the order in which they came.
 """
 
+import json
 import sqlite3
 from collections import Counter
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
-from typing import NamedTuple
 
-import xxhash
-
-from neardup.core.text.chapter_titles import parse_chapter_title
 from neardup.core.verify.scores import NEAR_MISS_WORDS
 from neardup.core.verify.serials import Dot, Ranges, align_chapters, ranges_of
 from neardup.core.verify.tiers import SERIAL
-from neardup.ledger import AMONG, json_list, named_rows, transaction, verification
+from neardup.ledger import AMONG, chapters, json_list, named_rows, similarities, transaction, verification
+from neardup.ledger.chapters import Described, hash_parts
 from neardup.ledger.runs import get, put
 
 PAIRS_AT_ONCE = 5_000  # bounds the memory, and how long others wait for the ledger
@@ -52,31 +49,6 @@ DOTS = f"""SELECT p.*, x.author_id AS author_a, x.series_id AS series_a, coalesc
     WHERE """
 
 SerialPair = tuple[int, int]  # the lower hash first
-
-
-class Described(NamedTuple):
-    """What the listing says of a story that makes it a chapter."""
-
-    author: int | str
-    series: int | str | None
-    title: str | None
-
-    @property
-    def serial(self) -> int | None:
-        """The hash that identifies its serial; None for a story that is no chapter."""
-        if self.series is not None:
-            return _hash("series", self.author, self.series)
-        parsed = parse_chapter_title(self.title or "")
-        return None if parsed is None else _hash("titles", self.author, parsed.stem)
-
-    @property
-    def number(self) -> int | None:
-        parsed = parse_chapter_title(self.title or "")
-        return None if parsed is None else parsed.number
-
-
-def _hash(*parts: object) -> int:
-    return xxhash.xxh3_64_intdigest("\0".join(map(str, parts)).encode("utf-8", "replace")) >> 1
 
 
 def refresh(db: sqlite3.Connection) -> int:
@@ -125,10 +97,12 @@ def _is_due(db: sqlite3.Connection) -> bool:
 
 def _refresh_some(db: sqlite3.Connection) -> int:
     due = json_list(db.execute("SELECT a, b FROM due_pairs ORDER BY a, b LIMIT ?", (PAIRS_AT_ONCE,)))
+    chapters.put(db, (story_id for pair in json.loads(due) for story_id in pair))
     touched = _put_pairs(db, due)
     requested = [*_list_strays(db, due), *(pair for serials in sorted(touched) for pair in _align(db, serials))]
     verification.request_pairs(db, requested)
     db.execute("DELETE FROM due_pairs WHERE (a, b) IN (SELECT value ->> 0, value ->> 1 FROM json_each(?))", (due,))
+    similarities.refresh(db)
     return len(requested)
 
 
@@ -176,7 +150,7 @@ def _align(db: sqlite3.Connection, serials: SerialPair) -> list[tuple[int, int]]
             both = (place_a, place_b) if row["serial_a"] == first else (place_b, place_a)
             dots[row["a"], row["b"]] = Dot(*both, row["words"])
     aligned = {place for chain in align_chapters(list(dots.values())) for place in chain}
-    match = _hash("match", first, second) if aligned else None
+    match = hash_parts("match", first, second) if aligned else None
     changed, requested = list[tuple[object, ...]](), list[tuple[int, int]]()
     for row in rows:
         pair = row["a"], row["b"]

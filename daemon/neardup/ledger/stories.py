@@ -70,6 +70,7 @@ OF_FINGERPRINTS = (
     "unsettled",
     "marks",
     "chapter_pairs",
+    "chapters",
     "due_pairs",
 )
 
@@ -249,6 +250,7 @@ def _remove(db: sqlite3.Connection, ids: Sequence[int]) -> int:
     languages.count_stories(db, (), (version.language for version in gone))
     db.executemany("DELETE FROM stories WHERE number = ?", ((version.number,) for version in gone))
     keys = [(version.story_id,) for version in gone]
+    db.executemany("DELETE FROM chapters WHERE story_id = ?", keys)
     db.executemany("UPDATE flags SET language = NULL WHERE a = ?1 OR b = ?1", keys)
     return len(gone)
 

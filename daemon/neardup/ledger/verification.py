@@ -19,6 +19,7 @@ from neardup.core.verify.tiers import EXACT, SERIAL, kinds_of_passages, tier_of
 from neardup.ledger import (
     active_verdicts,
     candidates,
+    chapters,
     json_list,
     languages,
     now_ms,
@@ -142,6 +143,7 @@ def put_flag(  # noqa: PLR0917 - what `_flag` has at hand
     updated = [f"{column} = excluded.{column}" for column in (*values, *STORY_COLUMNS)]
     if ruling.is_new:
         updated.append("flagged_at = excluded.flagged_at")
+    chapters.put(db, (candidate.a.id, candidate.b.id))
     db.execute(
         f"{_insert_statement(values)} ON CONFLICT (a, b) DO UPDATE SET {', '.join(updated)}", values | {"now": now}
     )
@@ -156,15 +158,17 @@ def put_first_flags(
     similarities.
     """
     now, number_of, new = now_ms(), languages.numbers(db), Counter[tuple[Language, Kind]]()
-    rows, missed = list[dict[str, object]](), list[tuple[Candidate, Signals, bool]]()
+    rows, flagged, missed = list[dict[str, object]](), set[int](), list[tuple[Candidate, Signals, bool]]()
     for candidate, assessment, by_passages in assessed:
         if (kind := assessment.kind) is None:
             missed.append((candidate, assessment.signals, by_passages))
             continue
         new[candidate.language, kind] += 1
         values = _columns_of_flag(candidate, assessment, kind, version, "open", by_passages=by_passages)
+        flagged |= {candidate.a.id, candidate.b.id}
         rows.append(values | {"language": number_of[candidate.language], "now": now})
     if rows:
+        chapters.put(db, flagged)
         db.executemany(_insert_statement([column for column in rows[0] if column != "now"]), rows)
     put_near_misses(db, missed, now)
     return new

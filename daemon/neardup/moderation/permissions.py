@@ -11,7 +11,7 @@ from neardup.ledger import permissions, similarities, transaction
 from neardup.ledger.permissions import Grant, PermissionRefused
 from neardup.source.parse import make_printable, parse_id, parse_time, refuse_work
 
-FIELDS = ("granted_by", "story_id", "catalogue", "granted_to", "licence", "since", "until", "note")
+FIELDS = ("granted_by", "story_id", "serial", "catalogue", "granted_to", "licence", "since", "until", "note")
 SHOWN_ERRORS = 20
 T = TypeVar("T")
 
@@ -32,6 +32,7 @@ def grant_of(fields: Mapping[str, str | None]) -> Grant:
         given["note"] or "",
         _parse_field("since", _time, given["since"]),
         _parse_field("until", _time, given["until"]),
+        given["serial"],
     )
 
 

@@ -23,7 +23,8 @@ from neardup.core.verify.text import Text
 from neardup.core.verify.tiers import COPIED_WORDS, SIMILAR, tier_of
 from neardup.index.passages.index import PassageIndex
 from neardup.index.protocol import Index
-from neardup.ledger import Ledger, active_verdicts, candidates, now_ms, permissions, stories
+from neardup.ledger import Ledger, active_verdicts, candidates, chapters, now_ms, permissions, stories
+from neardup.ledger.chapters import Described
 from neardup.nomination.common_passages import CommonHashes
 from neardup.nomination.one_text import TextMatches, TextNominator, read_facts
 from neardup.nomination.stories import StoryProbe
@@ -376,10 +377,13 @@ def _find_permission(db: sqlite3.Connection, submission: Submission, row: Mappin
     author, other = submission.author_id, row["author_id"]
     found = None
     if before != "a":
-        source = permissions.Source(row["id"], other, row["catalogue"])
+        held = chapters.read_all(db, [row["id"]]).get(row["id"])
+        source = permissions.Source(row["id"], other, row["catalogue"], held and held.name)
         found = permissions.covering(db, source, author, now)
     if found is None and before != "b":
-        found = permissions.covering(db, permissions.Source(submission.story_id, author), other, now)
+        serial = Described(author or "", submission.series_id, submission.title).name
+        source = permissions.Source(submission.story_id, author, serial=serial)
+        found = permissions.covering(db, source, other, now)
     return found
 
 

@@ -86,10 +86,11 @@ class DraftText(TypedDict):
 
 
 class Grant(TypedDict, total=False):
-    """Who may use whose text: an author's, all or one story, or the works of a catalogue; times are in RFC 3339."""
+    """Who may use whose text: an author's (all, a serial or a story), or a catalogue's works; times are in RFC 3339."""
 
     granted_by: int | str
     story_id: int | str
+    serial: str
     catalogue: str
     granted_to: int | str | None  # None for everyone
     licence: str | None

@@ -147,10 +147,14 @@ class BatchRequest(Request):
 
 
 class PermissionRequest(Request):
-    """A permission to enter: an author permits all own texts, or one story, or else a catalogue permits its works."""
+    """A permission to enter: an author permits all own texts, a serial or a story, or else a catalogue its works."""
 
     granted_by: AuthorId | None = Field(default=None, description="Who permits it: the author of the text.")
     story_id: ListedId | None = Field(default=None, description="The one story of this author that may be used.")
+    serial: str | None = Field(
+        default=None,
+        description="The serial of this author of which all chapters may be used: its series id, or its title.",
+    )
     catalogue: str | None = Field(default=None, description="Instead: all works of this catalogue may be used.")
     granted_to: AuthorId | None = Field(default=None, description="The author who may use it; null for everyone.")
     licence: str | None = None
@@ -598,6 +602,7 @@ class Permission(Answer):
     permission_id: int
     granted_by: str | None
     story_id: ShownId | None
+    serial: str | None
     catalogue: str | None
     granted_to: str | None = Field(description="Null for everyone.")
     licence: str | None

@@ -38,6 +38,7 @@ async def enter_permission(
         make_printable(request.note) or "",
         None if request.since is None else parse_time(request.since),
         None if request.until is None else parse_time(request.until),
+        make_printable(request.serial),
     )
     try:
         permission_id = await parts.submissions.permit(grant, caller)

@@ -47,6 +47,8 @@ async def test_a_copy_is_permitted_from_its_pair_and_open_again_once_that_is_rev
         assert (form["granted_by"], form["story_id"], form["granted_to"]) == ("asha", "1000", "ravi")
         entered = await send(client, "/permissions", form | {"licence": HOSTILE, "note": "पत्र"})
         assert entered[:2] == (303, "/permissions?id=1")
+        serial = {"token": form["token"], "granted_by": "asha", "serial": HOSTILE}
+        assert (await send(client, "/permissions", serial))[:2] == (303, "/permissions?id=2")
         _, page = await get(client, "/permissions")
         assert "by <bdi>Asha</bdi>" in page and "in force" in page
         async with client.get("/permissions?author=ravi") as answer:
@@ -131,5 +133,7 @@ def test_nothing_is_stored_of_a_file_with_a_wrong_row(
     with pytest.raises(Misuse, match=why):
         import_csv(ledger, file, "Asha")
     assert not permissions.select(ledger, PermissionFilter(), now_ms()) and status_of(ledger) == "open"
-    file.write_text("\ufeffgranted_by,granted_to,note\nasha,ravi,\nravi,,पत्र\n", "utf-8")
+    file.write_text("\ufeffgranted_by,granted_to,note,serial\nasha,ravi,,\nravi,,पत्र,नदी का घर\n", "utf-8")
     assert import_csv(ledger, file, "Asha") == 2 and status_of(ledger) == "permitted"
+    entered = permissions.select(ledger, PermissionFilter(), now_ms())
+    assert [row["serial"] for row in entered] == ["नदी का घर", None]

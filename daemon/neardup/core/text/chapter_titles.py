@@ -75,9 +75,18 @@ LONGEST_NUMBER = 6  # digits
 LONGEST_ENDING = 3  # characters: 5th, 5ம், 5ാം
 
 
+def stem_of(title: str) -> str:
+    """The stem of the chapters of a serial that has this title, without the number of a chapter."""
+    return " ".join(TOKENS.findall(_fold(title)))
+
+
+def _fold(title: str) -> str:
+    return OF_SO_MANY.sub(r"\1", unicodedata.normalize("NFC", title).casefold().translate(JOINERS))
+
+
 def parse_chapter_title(title: str) -> ChapterTitle | None:
     """The stem and the number in a title; None where it has no number of a chapter."""
-    text = OF_SO_MANY.sub(r"\1", unicodedata.normalize("NFC", title).casefold().translate(JOINERS))
+    text = _fold(title)
     tokens = TOKENS.findall(text)
     for words in (CHAPTER_WORDS, VOLUME_WORDS):
         for place in reversed(range(len(tokens))):
