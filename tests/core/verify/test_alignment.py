@@ -16,7 +16,7 @@ from neardup.core.native.alignment import MOST_KEPT
 from neardup.core.text.normalize import tokenize
 from neardup.core.verify.alignment import MAX_GAP, NO_HASHES, align, copied_pairs, find_copied, sampled_passages
 from neardup.core.verify.longest_run import longest_run
-from neardup.core.verify.own_text import own_pairs
+from neardup.core.verify.own_text import are_own
 from neardup.records import MIN_BLOCK, Language, Spans
 
 from tests.support.languages import SAMPLED, TEXTS
@@ -188,7 +188,7 @@ def assert_equal_to_references(a: Hashes, b: Hashes, common: PassageHashes, at_l
     found, expected = (of_pairs((a, b), pairs, common) for of_pairs in (copied_pairs, copied_pairs.reference))
     assert repr(found) == repr(expected), "numbers, types or spans of copied words differ"
     assert align(a, b).tolist() == align.reference(a, b).tolist(), "blocks differ"
-    assert own_pairs(a, common).tolist() == own_pairs.reference(a, common).tolist(), "own word pairs differ"
+    assert are_own(a, common).tolist() == are_own.reference(a, common).tolist(), "own words differ"
     assert sampled_passages(a).tolist() == sampled_passages.reference(a).tolist(), "sampled passages differ"
 
 

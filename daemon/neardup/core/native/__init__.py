@@ -16,7 +16,7 @@ from typing import Any, Generic, ParamSpec, Protocol, TypeVar
 import numpy as np
 import numpy.typing as npt
 
-INTERFACE = 3  # ND_INTERFACE of neardup.h
+INTERFACE = 4  # ND_INTERFACE of neardup.h
 UNSUPPORTED, INVALID, ROOM, NO_MEMORY, DAMAGED = range(-1, -6, -1)
 
 Parameters = ParamSpec("Parameters")

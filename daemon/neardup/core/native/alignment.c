@@ -757,23 +757,21 @@ int64_t nd_sampled_passages(const uint64_t *words, int64_t length, uint32_t *has
     return samples.count;
 }
 
-int64_t nd_own_pairs(const uint64_t *words, int64_t length, const uint32_t *common, int64_t commons, uint64_t *pairs,
-                     uint8_t *marks, void *room, int64_t room_bytes) {
+int64_t nd_are_own(const uint64_t *words, int64_t length, const uint32_t *common, int64_t commons, uint8_t *own,
+                   void *room, int64_t room_bytes) {
     struct text text = {words, length};
     if (!is_valid(text, (struct text){NULL, 0}, room, room_bytes) || commons < 0 || (commons && !common) ||
-        (length && (!marks || !pairs))) {
+        (length && !own)) {
         return ND_INVALID;
     }
     if (!length) {
         return 0;
     }
-    memset(marks, 0, (size_t)length);
-    mark_common(text, common, commons, marks, (struct arena){room});
-    mark_near(marks, length);
-    int64_t count = 0;
-    for (int64_t place = 0; place + 1 < length; place++) {
-        pairs[count] = pair_hash(words + place);
-        count += !(marks[place] | marks[place + 1]);
+    memset(own, 0, (size_t)length); /* first, 1 marks the others */
+    mark_common(text, common, commons, own, (struct arena){room});
+    mark_near(own, length);
+    for (int64_t place = 0; place < length; place++) {
+        own[place] = !own[place];
     }
-    return count;
+    return 0;
 }

@@ -16,6 +16,7 @@ WORD_HASH, PASSAGE_HASH = np.dtype(np.uint64), np.dtype(np.uint32)
 HEADER = 5  # numbers of the struct nd_copied
 USUAL_SPANS = 64  # of a pair, for which memory is reserved
 
+Mask = npt.NDArray[np.bool_]  # (words,)
 Pairs = npt.NDArray[np.int32]  # (m, 3): the places of two texts, and how many equal words their blocks must have
 
 _text = c_void_p, c_int64
@@ -23,7 +24,7 @@ _room_bytes = bind("nd_alignment_room", c_int64, c_int64)
 _aligned = bind("nd_aligned", *_text, *_text, c_void_p, c_int64)
 _copied_pairs = bind("nd_copied_pairs", *_text, *_text, *_text, c_void_p, *_text, *_text)
 _sampled_passages = bind("nd_sampled_passages", *_text, c_void_p, c_void_p, c_int64)
-_own_pairs = bind("nd_own_pairs", *_text, *_text, c_void_p, c_void_p, c_void_p, c_int64)
+_are_own = bind("nd_are_own", *_text, *_text, c_void_p, c_void_p, c_int64)
 
 
 class _Room:
@@ -100,10 +101,9 @@ def sampled_passages(words: Hashes) -> PassageHashes:
     return hashes[: check_code(_sampled_passages(*text, address(hashes, PASSAGE_HASH), *room.span))]
 
 
-def own_pairs(words: Hashes, common: PassageHashes) -> Hashes:
+def are_own(words: Hashes, common: PassageHashes) -> Mask:
     words, common = map(np.ascontiguousarray, (words, common))
-    pairs, marks, room = np.empty(len(words), np.uint64), np.empty(len(words), np.uint8), _room(len(words))
+    own, room = np.empty(len(words), np.bool_), _room(len(words))
     text = address(words, WORD_HASH), len(words)
-    hashes = address(common, PASSAGE_HASH), len(common)
-    count = check_code(_own_pairs(*text, *hashes, address(pairs, WORD_HASH), address(marks, np.uint8), *room.span))
-    return pairs[:count]
+    check_code(_are_own(*text, address(common, PASSAGE_HASH), len(common), address(own, np.bool_), *room.span))
+    return own

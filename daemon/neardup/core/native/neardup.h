@@ -29,7 +29,7 @@ enum nd_error {
 };
 
 /* The version of this interface.  A program that was written for another one must not call the library. */
-#define ND_INTERFACE 3
+#define ND_INTERFACE 4
 ND_API int nd_interface(void);
 
 /* ==== normalise.c and fingerprint.c: texts and fingerprints ==================================================== */
@@ -447,13 +447,13 @@ ND_API int64_t nd_copied_pairs(const nd_words *texts, int64_t n, const nd_pair *
                                int64_t commons, struct nd_copied *copied, int32_t *spans, int64_t span_room, void *room,
                                int64_t room_bytes);
 
-/* The hashes of the pairs of adjacent words of a text that are apart from common passages, whose `commons` hashes ascend.
+/* Which words of a text are apart from common passages, whose `commons` hashes ascend.
  *
- * They are written to `pairs`, in the order of the text; `pairs` and `marks` have room for a number a word.  The room is
- * that for this text and one of no words.  Returns how many there are.  Reference: core.verify.own_text.own_pairs.
+ * Writes 1 or 0 for each word to `own`.  The room is that for this text and one of no words.  Returns 0.  Reference:
+ * core.verify.own_text.are_own.
  */
-ND_API int64_t nd_own_pairs(const uint64_t *words, int64_t length, const uint32_t *common, int64_t commons,
-                            uint64_t *pairs, uint8_t *marks, void *room, int64_t room_bytes);
+ND_API int64_t nd_are_own(const uint64_t *words, int64_t length, const uint32_t *common, int64_t commons, uint8_t *own,
+                          void *room, int64_t room_bytes);
 
 /* The passage hashes of the sampled grams of a text, in its order; `hashes` has room for a number a word.
  *

@@ -51,13 +51,13 @@ def own_containment(story: Text, other: Text, common: PassageHashes) -> float | 
     return None if len(own) <= LEAST_OWN * len(story.shingles) else count_shared(own, other.shingles) / len(own)
 
 
-@in_c(native.own_pairs)
 def own_pairs(words: Hashes, common: PassageHashes) -> Hashes:
     """Word hashes (n,) -> (m,) the hashes of the pairs of adjacent words that are apart from common passages."""
     is_own = are_own(words, common)
     return word_pairs(words)[is_own[:-1] & is_own[1:]]
 
 
+@in_c(native.are_own)
 def are_own(words: Hashes, common: PassageHashes) -> Mask:
     """Which words (n,) of a text are apart from common passages, whose hashes ascend.
 

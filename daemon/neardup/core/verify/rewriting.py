@@ -21,7 +21,7 @@ from difflib import SequenceMatcher
 import numpy as np
 import numpy.typing as npt
 
-from neardup.core.fingerprint.common_words import RareWords, are_rare, distinct_rare_words, find_rare
+from neardup.core.fingerprint.common_words import RareWords, are_rare, distinct_rare_words
 from neardup.core.fingerprint.word_hashes import Hashes, PassageHashes, Places
 from neardup.core.verify.own_text import are_own
 from neardup.core.verify.sets import count_shared
@@ -30,7 +30,6 @@ from neardup.records import NO_SPANS, Spans
 
 MAX_GAP = 50  # words between two of a block, on each side
 MIN_BLOCK = 3  # words of the subsequence
-ASCII_END = 0x80
 NO_PLACES: Places = np.empty(0, np.intp)
 
 
@@ -59,10 +58,7 @@ def compare_rare_words(a: Text, b: Text, common: PassageHashes, least: float) ->
     rare, apart = [a.rare_words, b.rare_words], [NO_PLACES, NO_PLACES]
     if len(common):
         owns = [are_own(text.word_hashes, common) for text in (a, b)]
-        rare = [
-            distinct_rare_words(text.word_hashes, find_rare(text.word_hashes) & own)
-            for text, own in zip((a, b), owns, strict=True)
-        ]
+        rare = [distinct_rare_words(text.word_hashes, text.rare & own) for text, own in zip((a, b), owns, strict=True)]
         apart = [np.flatnonzero(~own) for own in owns]
     counts_a, counts_b = (count_by_script(text, words.places) for text, words in zip((a, b), rare, strict=True))
     most = float(np.sqrt(counts_a * counts_b).sum())
@@ -73,10 +69,8 @@ def compare_rare_words(a: Text, b: Text, common: PassageHashes, least: float) ->
 
 def count_by_script(text: Text, places: Places) -> npt.NDArray[np.int64]:
     """(2,) how many of the words at these places begin with a Latin letter or a digit, and how many do not."""
-    utf8 = np.frombuffer(text.normalised, np.uint8)
-    starts = np.append(0, np.flatnonzero(utf8 == ord(" ")) + 1)
-    is_ascii = utf8[starts[places]] < ASCII_END
-    return np.array([np.count_nonzero(is_ascii), np.count_nonzero(~is_ascii)])
+    ascii_words = np.count_nonzero(text.is_ascii[places])
+    return np.array([ascii_words, len(places) - ascii_words])
 
 
 def _compare(a: RareWords, b: RareWords, apart: Sequence[Places], most: float) -> Rewriting:

@@ -12,7 +12,7 @@ from typing import Self
 
 import numpy as np
 
-from neardup.core.fingerprint.common_words import RareWords, distinct_rare_words, find_rare
+from neardup.core.fingerprint.common_words import Mask, RareWords, distinct_rare_words, find_rare
 from neardup.core.fingerprint.compute import fingerprint_text, hash_text
 from neardup.core.fingerprint.compute import text_hash as hash_of
 from neardup.core.fingerprint.minhash import shingles
@@ -29,7 +29,8 @@ from neardup.core.verify.sets import Pairs
 from neardup.core.verify.skeletons import Grams, distinct_grams
 from neardup.records import Fingerprint, Marks
 
-RARE_WORD_BYTES = 16  # a hash and a place
+ASCII_END = 0x80
+RARE_WORD_BYTES = 18  # a hash, a place and two masks
 GRAM_BYTES = 2  # a byte of text, at most: half of the letters of Latin are consonants, and a gram has 4 bytes
 
 
@@ -120,9 +121,21 @@ class Text:
         return shingles(self.word_hashes)
 
     @cached_property
+    def rare(self) -> Mask:
+        """(words,) which words are rare; none where no list has the common words of its language."""
+        return find_rare(self.word_hashes)
+
+    @cached_property
+    def is_ascii(self) -> Mask:
+        """(words,) which words begin with an ASCII character, as those of the Latin script mostly do."""
+        utf8 = np.frombuffer(self.normalised, np.uint8)
+        starts = np.append(0, np.flatnonzero(utf8 == ord(" ")) + 1)[: len(self.word_hashes)]
+        return np.asarray(utf8[starts] < ASCII_END)
+
+    @cached_property
     def rare_words(self) -> RareWords:
         """Its distinct rare words; none where no list has the common words of its language."""
-        return distinct_rare_words(self.word_hashes, find_rare(self.word_hashes))
+        return distinct_rare_words(self.word_hashes, self.rare)
 
     @property
     def skeleton(self) -> Skeleton:
