@@ -13,7 +13,7 @@ from collections.abc import Collection, Iterable, Sequence
 from typing import Any, NamedTuple
 
 from neardup.core.candidates.banding import FingerprintArrays
-from neardup.ledger import AMONG, json_list, languages, named_rows, transaction
+from neardup.ledger import AMONG, json_list, languages, named_rows, names, transaction
 from neardup.ledger.runs import get, put
 from neardup.ledger.story_rows import pack_id
 from neardup.records import Kind, PairedStory
@@ -162,4 +162,4 @@ def _list_accounts(
         " ORDER BY stories DESC, 1, 2 LIMIT ?",
         (*values, limit),
     )
-    return list(map(dict, rows))
+    return list(names.show_ids(db, map(dict, rows), ["first_id"]))

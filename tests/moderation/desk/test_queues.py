@@ -31,22 +31,26 @@ from neardup.moderation.desk.queues import (
     number_in,
 )
 from neardup.records import Language, Verdict
+from neardup.source.parse import parse_id
 
 from tests.support.builders import commit, fingerprinted, ledger_in_memory, verify_pending
 from tests.support.languages import TEXTS
 
-one_or_none = st.none() | st.integers(0, 10**15) | st.integers(-(2**63) + 1, -(2**62))
 selections = st.builds(
     Selection,
     languages=st.just(()) | st.tuples(st.sampled_from(LANGUAGES)),
     kinds=st.just(()) | st.tuples(st.sampled_from(kinds())),
     statuses=st.sampled_from(list(MEANING_STATUSES.values())),
     author=st.none() | st.text(st.characters(codec="utf-8"), min_size=1).filter(lambda text: text == text.strip()),
-    story=one_or_none,
     catalogue=st.none() | st.sampled_from(["Classics", "पुनर्मुद्रण & more"]),
     same_author=st.booleans(),
 )
-queues = st.builds(MeaningQueue, selections)
+stories = st.none() | st.integers(0, 10**15).map(str) | st.sampled_from(["कथा/1", "a&b=?#%2F", "reference:x/1"])
+queues = st.builds(
+    lambda selection, story: MeaningQueue(selection, story).only(story=None if story is None else parse_id(story)),
+    selections,
+    stories,
+)
 CONFIG = Config(source=Source(manifest=Path("none.csv")), content=Content(url="file:/none"))
 KEEPING = replace(CONFIG, detection=Detection(same_author="keep"))
 

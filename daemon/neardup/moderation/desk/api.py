@@ -37,12 +37,11 @@ from neardup.ledger.cases import Lease
 from neardup.ledger.marks import of_stories
 from neardup.ledger.serials import SerialMatch
 from neardup.moderation.desk import deciding, meaning
+from neardup.moderation.desk.addresses import AUTHOR, PAIR, STORY, Pair, pair_of, story_of
 from neardup.moderation.desk.deciding import OFFERED, NewVerdict, read_decision
 from neardup.moderation.desk.moderators import MAX_NOTE_LENGTH, Moderator, clean_note
-from neardup.moderation.desk.pair import pair_of
 from neardup.moderation.desk.parts import announce_undo, announce_verdict, desk_of
-from neardup.moderation.desk.queues import CaseQueue, MeaningQueue, Pair, case_queue_of, meaning_queue_of, number_in
-from neardup.moderation.desk.story import story_of
+from neardup.moderation.desk.queues import CaseQueue, MeaningQueue, case_queue_of, meaning_queue_of, number_in
 from neardup.moderation.export.tables import MEANING_PAIRS, meaning_row
 from neardup.records import Marks, ShownId, Verdict, rfc3339
 
@@ -107,14 +106,13 @@ def decision_object(db: sqlite3.Connection, number: int) -> Json | None:
     found = read_decision(db, number)
     if found is None:
         return None
-    shown = names.shown_ids(db, chain(found.cases, *found.pairs))
     return {
         "decision": number,
         "verdict": found.verdict,
         "moderator": found.moderator,
         "is_undone": found.is_undone,
-        "cases": [shown[case_id] for case_id in sorted(found.cases)],
-        "pairs": [[shown[a], shown[b]] for a, b in found.pairs],
+        "cases": list(found.cases),
+        "pairs": list(map(list, found.pairs)),
         "seen": found.seen,
     }
 
@@ -361,15 +359,15 @@ async def _answer_object(
 
 ROUTES = (
     web.get("/api/cases", list_cases),
-    web.get("/api/cases/{story}", show_case),
-    web.post("/api/cases/{story}/lease", hold_case),
-    web.post("/api/cases/{story}/verdict", decide_case),
-    web.post("/api/cases/{story}/reopen", reopen_case),
+    web.get(f"/api/cases/{STORY}", show_case),
+    web.post(f"/api/cases/{STORY}/lease", hold_case),
+    web.post(f"/api/cases/{STORY}/verdict", decide_case),
+    web.post(f"/api/cases/{STORY}/reopen", reopen_case),
     web.get("/api/decisions/{decision}", show_decision),
     web.post("/api/decisions/{decision}/undo", undo_decision),
     web.get("/api/hidden", list_hidden),
-    web.post("/api/authors/{author}/hide", hide_author),
-    web.post("/api/authors/{author}/show", show_author),
+    web.post(f"/api/authors/{AUTHOR}/hide", hide_author),
+    web.post(f"/api/authors/{AUTHOR}/show", show_author),
 )
 
 
@@ -441,7 +439,7 @@ def _meaning_object(db: sqlite3.Connection, row: sqlite3.Row) -> Json:
 
 MEANING_ROUTES = (
     web.get("/api/meaning", list_meaning_pairs),
-    web.get("/api/meaning/{a}/{b}", show_meaning_pair),
-    web.post("/api/meaning/{a}/{b}/verdict", decide_meaning_pair),
-    web.post("/api/meaning/{a}/{b}/undo", undo_meaning_pair),
+    web.get(f"/api/meaning/{PAIR}", show_meaning_pair),
+    web.post(f"/api/meaning/{PAIR}/verdict", decide_meaning_pair),
+    web.post(f"/api/meaning/{PAIR}/undo", undo_meaning_pair),
 )

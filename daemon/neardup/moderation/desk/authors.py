@@ -16,9 +16,10 @@ from neardup.ledger.authors import Copies, FlaggedAuthor, History
 from neardup.ledger.case_queue import EVERY, CaseSelection
 from neardup.ledger.marks import MarkedAuthor, MarkFilter
 from neardup.moderation.desk import deciding
+from neardup.moderation.desk.addresses import author_url
 from neardup.moderation.desk.deciding import NewVerdict
 from neardup.moderation.desk.moderators import Right
-from neardup.moderation.desk.pages import author_url, page, require_moderator
+from neardup.moderation.desk.pages import page, require_moderator
 from neardup.moderation.desk.parts import desk_of
 from neardup.moderation.desk.queues import CaseQueue, case_query_of, number_in
 from neardup.moderation.desk.verdict_forms import given_in

@@ -6,6 +6,7 @@ page of a case has the report of its lead, its pairs as evidence, its cluster, a
 
 import json
 import sqlite3
+from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from functools import partial
 from itertools import chain
@@ -20,6 +21,7 @@ from neardup.ledger import (
     clusters,
     complaints,
     flags,
+    names,
     removed_texts,
     second_reviews,
     serials,
@@ -32,6 +34,7 @@ from neardup.ledger.flags import Selection
 from neardup.ledger.marks import of_stories
 from neardup.ledger.serials import SerialMatch
 from neardup.moderation.desk import deciding
+from neardup.moderation.desk.addresses import story_of
 from neardup.moderation.desk.deciding import Decision, read_decision, state_of
 from neardup.moderation.desk.moderators import Moderator
 from neardup.moderation.desk.pages import page, require_moderator
@@ -46,11 +49,11 @@ from neardup.moderation.desk.queues import (
     day,
     number_in,
 )
-from neardup.moderation.desk.story import StoryDetails, report_values, story_details, story_of
+from neardup.moderation.desk.story import StoryDetails, report_values, story_details
 from neardup.moderation.evidence.graph import Graph, choose_drawn, lay_out
 from neardup.moderation.interface import translate_later
 from neardup.moderation.wording import STATUS_NAMES, describe_case, describe_cluster_order
-from neardup.records import DECIDING, PERMITTED, STATUSES
+from neardup.records import DECIDING, PERMITTED, STATUSES, ShownId
 
 PAGE_SIZE = 10
 LEAST_SIMILARITIES = (0.25, 0.5, 0.75)  # offered as filters
@@ -133,8 +136,10 @@ def _cases_page(
     returned = {match["story_id"] for match in removed_texts.of_stories(db, [row["lead"] for row in rows])}
     best = {row["case_id"]: case_queue.list_best_flags(db, ANY, row["case_id"], row["lead"], 1) for row in rows}
     pairs = flags.of_ids(db, [flag_id for flag_ids in best.values() for flag_id in flag_ids])
+    shown = names.shown_ids(db, [row["case_id"] for row in rows])
     for row in rows:
         row["pair"] = next((dict(pairs[flag_id]) for flag_id in best[row["case_id"]]), None)
+        row["shown_id"] = shown[row["case_id"]]
         row["marks"] = marks.get(row["lead"], ())
         row["lease"] = held.get(row["case_id"])
         row["is_held"] = row["lease"] is not None and row["lease"].moderator != moderator.name
@@ -170,7 +175,8 @@ class CaseDetails:
     `second` is its blind second review.  `seen` and `decided_seen` identify the state of its open and its decided
     flags, for detecting conflicts; `pairs` are SHOWN_PAIRS of its flags, the open ones first, from the one at
     `first_pair` on.
-    `serials` are those in the case that match.
+    `serials` are those in the case that match.  `shown` has the ids of the case, its neighbours in the queue and the
+    chapters of the serials.
     """
 
     row: sqlite3.Row
@@ -187,6 +193,7 @@ class CaseDetails:
     done: Decision | None
     second: sqlite3.Row | None
     serials: list[SerialMatch]
+    shown: Mapping[int, ShownId]
 
 
 async def show_case(request: web.Request) -> web.Response:
@@ -224,7 +231,6 @@ async def show_case(request: web.Request) -> web.Response:
         last_pairs_page=max(-(-details.row["flags"] // SHOWN_PAIRS), 1),
         at=at,
         case_query_of=case_query_of,
-        story_url="/story/{}".format,
     )
 
 
@@ -236,6 +242,10 @@ def _details(
         return None
     found = deciding.flags_of_case(db, case_id)
     closed = [complaint for complaint in lead.complaints if not complaint.is_open]
+    position = None if at is None else case_position_of(db, queue, case_id, at)
+    neighbours = [n for n in (position.before, position.after) if n is not None] if position else []
+    matches = serials.list_matches_of_case(db, case_id)
+    chapters = {story for match in matches for story in (match.source["id"], match.copy["id"])}
     return CaseDetails(
         row,
         replace(lead, complaints=[*complaints.open_of_case(db, case_id), *closed]),
@@ -246,11 +256,12 @@ def _details(
         verdicts.state(db, found.decided),
         verdicts.of_case(db, case_id),
         _cluster(db, case_id),
-        None if at is None else case_position_of(db, queue, case_id, at),
+        position,
         0 if at is None else case_queue.count(db, queue.selection),
         None if done is None else read_decision(db, done),
         second_reviews.of_case(db, case_id),
-        serials.list_matches_of_case(db, case_id),
+        matches,
+        names.shown_ids(db, {case_id, *neighbours, *chapters}),
     )
 
 

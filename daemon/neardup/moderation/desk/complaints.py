@@ -10,11 +10,11 @@ from aiohttp import web
 
 from neardup.ledger import complaints, now_ms
 from neardup.ledger.complaints import ANSWERS, BY_HAND, NOTICES, Closed, Complaint, Step
+from neardup.moderation.desk.addresses import story_of
 from neardup.moderation.desk.moderators import MAX_NOTE_LENGTH, Moderator, Right, clean_name, clean_note
 from neardup.moderation.desk.pages import moderator_of, page, require_moderator, send_again_page
 from neardup.moderation.desk.parts import FORM, desk_of
 from neardup.moderation.desk.queues import number_in
-from neardup.moderation.desk.story import story_of
 from neardup.moderation.interface import gettext, number, translate_later
 from neardup.query.complaints import ComplaintRefused, GivenComplaint, make_evidence, receive
 from neardup.records import Language

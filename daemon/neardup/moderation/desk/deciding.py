@@ -10,18 +10,18 @@ from dataclasses import dataclass
 from typing import Any, NamedTuple
 
 from neardup.errors import Conflict
-from neardup.ledger import authors, case_queue, cases, flags, verdicts
+from neardup.ledger import authors, case_queue, cases, flags, names, verdicts
 from neardup.ledger.cases import Lease
+from neardup.moderation.desk.addresses import Pair, ShownPair
 from neardup.moderation.desk.moderators import Moderator
-from neardup.moderation.desk.queues import Pair
-from neardup.records import DECIDING, PERMITTED, Verdict
+from neardup.records import DECIDING, PERMITTED, ShownId, Verdict
 
 OFFERED = (*DECIDING, Verdict.UNSURE)
 
 
 @dataclass(frozen=True, slots=True)
 class Decision:
-    """A verdict by a moderator on some pairs, a < b; `seen` identifies the state of their flags (`verdicts.state`).
+    """A verdict by a moderator on some pairs; `seen` identifies the state of their flags (`verdicts.state`).
 
     `cases` are the ids of their cases when they were decided.  `undone_by` is None while it stands; `later` is the
     verdict that was built upon it, a row of `verdicts.built_upon`.
@@ -32,8 +32,8 @@ class Decision:
     note: str
     moderator: str
     decided_at: int
-    pairs: tuple[tuple[int, int], ...]
-    cases: frozenset[int]
+    pairs: tuple[ShownPair, ...]
+    cases: tuple[ShownId, ...]
     undone_by: str | None
     later: sqlite3.Row | None
     seen: str
@@ -49,16 +49,16 @@ def read_decision(db: sqlite3.Connection, number: int) -> Decision | None:
     if not rows:
         return None
     first = rows[0]
-    pairs = tuple((row["a"], row["b"]) for row in rows)
-    cases = frozenset(row["case_id"] for row in rows if row["case_id"] is not None)
+    case_ids = sorted({row["case_id"] for row in rows} - {None})
+    shown = names.shown_ids(db, [*case_ids, *(row[side] for row in rows for side in "ab")])
     return Decision(
         number,
         Verdict(first["verdict"]),
         first["note"],
         first["moderator"],
         first["decided_at"],
-        pairs,
-        cases,
+        tuple((shown[row["a"]], shown[row["b"]]) for row in rows),
+        tuple(shown[case_id] for case_id in case_ids),
         first["undone_by"],
         verdicts.built_upon(db, number),
         verdicts.state(db, verdicts.flags_of(db, number)),
@@ -106,7 +106,8 @@ def decide_cases(db: sqlite3.Connection, states: Mapping[int, str], given: NewVe
     for case_id, state in states.items():
         row = case_queue.read_case(db, case_id)
         if row is None or state_of(row) != state:
-            raise Conflict(f"the case of story {case_id} has changed meanwhile: look at it again")
+            [shown] = names.shown_ids(db, [case_id]).values()
+            raise Conflict(f"the case of story {shown} has changed meanwhile: look at it again")
     chosen = [flag_id for case_id in states for flag_id in list_open_flags(db, case_id)]
     seen = verdicts.state(db, chosen)
     done = _decide(db, chosen, NewVerdict(given.verdict, given.note, given.moderator, seen))

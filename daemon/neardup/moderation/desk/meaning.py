@@ -12,18 +12,18 @@ from neardup.core.text.chunks import cut_chunks
 from neardup.core.verify.tiers import kinds_of_meaning
 from neardup.errors import Conflict
 from neardup.ledger import meaning_flags, verdicts
+from neardup.moderation.desk.addresses import Pair, ShownPair, page_of_form, pair_of, pair_url
 from neardup.moderation.desk.deciding import NewVerdict
 from neardup.moderation.desk.moderators import Moderator
 from neardup.moderation.desk.pages import page, require_moderator
-from neardup.moderation.desk.pair import pair_of
 from neardup.moderation.desk.parts import Desk, announce_undo, announce_verdict, desk_of, load_text
 from neardup.moderation.desk.queues import (
     MEANING_STATUSES,
     MeaningQueue,
-    Pair,
     meaning_query_of,
     meaning_queue_of,
     number_in,
+    shown_pair,
 )
 from neardup.moderation.desk.verdict_forms import conflict_page, given_in, query_in
 from neardup.moderation.interface import translate_later
@@ -53,7 +53,7 @@ class MeaningPair:
     stories: dict[int, dict[str, Any]]
     history: list[sqlite3.Row]
     seen: int
-    after: Pair | None
+    after: ShownPair | None
 
 
 async def show_queue(request: web.Request) -> web.Response:
@@ -100,8 +100,8 @@ async def show(request: web.Request) -> web.Response:
         found=found,
         aligned=await _align_chunks(desk, found),
         may_decide=all(map(moderator.may_decide, languages)),
-        action="/meaning/{}/{}/verdict".format(*pair),
-        undo="/meaning/{}/{}/undo".format(*pair),
+        action=f"{request.rel_url.raw_path}/verdict",
+        undo=f"{request.rel_url.raw_path}/undo",
         queue=queue,
     )
 
@@ -110,17 +110,18 @@ def _meaning_pair(db: sqlite3.Connection, pair: Pair, queue: MeaningQueue) -> Me
     row = meaning_flags.of_pair(db, *pair)
     if row is None:
         return None
-    listed = [
-        (listed_pair["a"], listed_pair["b"])
+    listed = {
+        (listed_pair["a"], listed_pair["b"]): listed_pair
         for listed_pair in meaning_flags.select(db, queue.selection, limit=2 * PAGE_SIZE)
-    ]
-    after = listed[listed.index(pair) + 1 :] if pair in listed else listed
+    }
+    following = list(listed)[list(listed).index(pair) + 1 :] if pair in listed else list(listed)
+    after = listed[following[0]] if following else None
     return MeaningPair(
         dict(row),
         describe_stories(db, list(pair)),
         verdicts.of_pair(db, *pair),
         meaning_flags.state(db, *pair),
-        after[0] if after else None,
+        None if after is None else shown_pair(dict(after)),
     )
 
 
@@ -151,10 +152,10 @@ async def decide(request: web.Request) -> web.StreamResponse:
     try:
         done = await desk.ledger.write(decide_pair, pair, given)
     except Conflict as error:
-        return conflict_page(request, error, "/meaning/{}/{}".format(*pair))
+        return conflict_page(request, error, page_of_form(request))
     announce_verdict(desk, done, given.verdict)
     after = found and found.after
-    path = "/meaning/{}/{}".format(*after) if after else "/meaning"
+    path = pair_url(*after, "meaning") if after else "/meaning"
     raise web.HTTPSeeOther(f"{path}{meaning_query_of(queue)}")
 
 
@@ -174,10 +175,10 @@ async def undo(request: web.Request) -> web.StreamResponse:
     try:
         undone = await desk.ledger.write(undo_latest, pair, given)
     except Conflict as error:
-        return conflict_page(request, error, "/meaning/{}/{}".format(*pair))
+        return conflict_page(request, error, page_of_form(request))
     announce_undo(desk, undone)
     queue = meaning_queue_of(query_in(request), desk.config)
-    raise web.HTTPSeeOther("/meaning/{}/{}{}".format(*pair, meaning_query_of(queue)))
+    raise web.HTTPSeeOther(f"{page_of_form(request)}{meaning_query_of(queue)}")
 
 
 def undo_latest(db: sqlite3.Connection, pair: Pair, given: NewVerdict) -> int:

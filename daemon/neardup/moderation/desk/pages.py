@@ -19,6 +19,7 @@ from neardup.config.sections import Review
 from neardup.core.languages import Languages
 from neardup.http.problems import Handler
 from neardup.moderation.desk import sessions
+from neardup.moderation.desk.addresses import author_url, case_url, pair_url, story_url
 from neardup.moderation.desk.deciding import OFFERED
 from neardup.moderation.desk.moderators import NAME_COOKIE, Moderator, clean_name, local_path
 from neardup.moderation.desk.parts import FORM, SESSION, desk_of
@@ -118,6 +119,9 @@ def _templates(languages: Languages) -> Environment:
         "offered": OFFERED,
         "query_of": meaning_query_of,
         "author_url": author_url,
+        "case_url": case_url,
+        "pair_url": pair_url,
+        "story_url": story_url,
         "interfaces": interfaces,
         "static_url": partial(static_url, languages),
     }
@@ -134,11 +138,6 @@ def short(title: str) -> str:
     ):
         end -= 1
     return f"{title[:end]}…"
-
-
-def author_url(author_id: str) -> str:
-    """The address of an author's page."""
-    return f"/author/{quote(author_id, safe='')}"
 
 
 @cache

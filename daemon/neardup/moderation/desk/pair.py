@@ -11,11 +11,12 @@ from aiohttp import web
 from neardup.core.fingerprint.word_hashes import PassageHashes
 from neardup.ledger import authors, flags, passages, similarities, verdicts
 from neardup.ledger.authors import History
+from neardup.moderation.desk.addresses import Pair, pair_of
 from neardup.moderation.desk.deciding import Decision, read_decision
 from neardup.moderation.desk.pages import page, require_moderator
 from neardup.moderation.desk.parts import Desk, desk_of, load_text
 from neardup.moderation.desk.permissions import prefilled_query
-from neardup.moderation.desk.queues import Pair, PlaceInCase, case_query_of, case_queue_of, number_in, place_in_case
+from neardup.moderation.desk.queues import PlaceInCase, case_query_of, case_queue_of, number_in, place_in_case
 from neardup.moderation.evidence.graph import Graph
 from neardup.moderation.evidence.page import cluster_graph, passage_at, template_values
 from neardup.moderation.interface import translate_later
@@ -23,7 +24,6 @@ from neardup.moderation.wording import describe_history
 from neardup.query.compare import describe_stories
 from neardup.query.evidence import LoadedStory, UnreadableStory, choose_thresholds, find_evidence, read_evidence
 from neardup.records import Language
-from neardup.source.parse import parse_id
 
 
 @dataclass(frozen=True, slots=True)
@@ -44,15 +44,6 @@ class PairDetails:
     done: Decision | None
     common: PassageHashes
     histories: Mapping[str, History]
-
-
-def pair_of(request: web.Request) -> Pair:
-    """The pair in the path, the lower id first.  Raises HTTPNotFound."""
-    try:
-        a, b = sorted(parse_id(request.match_info[name]) for name in "ab")
-    except ValueError:
-        raise web.HTTPNotFound from None
-    return a, b
 
 
 async def show(request: web.Request) -> web.Response:
@@ -82,10 +73,9 @@ async def show(request: web.Request) -> web.Response:
         is_blind=is_blind,
         may_decide=moderator.may_decide(details.flag["language"]),
         permission_query="" if is_blind else prefilled_query(details.flag),
-        action="/pair/{}/{}/verdict".format(*pair),
+        action=f"{request.rel_url.raw_path}/verdict",
         layout="desk.html.j2",
         query=case_query_of(queue, at=at),
-        story_url="/story/{}".format,
         histories={author: describe_history(history) for author, history in details.histories.items()},
     )
 

@@ -16,12 +16,13 @@ from aiohttp import web
 
 from neardup.config import Config
 from neardup.core.verify.tiers import tier_of
-from neardup.ledger import case_queue, cases, flags
+from neardup.ledger import case_queue, cases, flags, names
 from neardup.ledger.case_queue import EVERY, JUDGED, OPEN, Authors, CaseSelection, Inbox, Order
 from neardup.ledger.flags import Selection
+from neardup.moderation.desk.addresses import Pair, ShownPair
 from neardup.moderation.desk.moderators import Moderator
 from neardup.moderation.interface import translate_later
-from neardup.records import DECIDING, PERMITTED, STATUSES, Language
+from neardup.records import DECIDING, PERMITTED, STATUSES, Language, ShownId, shown_id
 from neardup.source.parse import parse_id
 
 MEANING_STATUSES: dict[str, tuple[str, ...]] = {
@@ -36,7 +37,6 @@ MAX_NUMBER = 10_000_000
 CASE_STATUSES = (OPEN, JUDGED, EVERY, PERMITTED, *DECIDING)
 EVERY_CASE = CaseSelection()
 MAX_SHIFT = 50  # positions that a case may have moved in the queue since its page was rendered
-Pair = tuple[int, int]
 
 
 @dataclass(frozen=True, slots=True)
@@ -123,9 +123,13 @@ def day(milliseconds: int) -> str:
 
 @dataclass(frozen=True, slots=True)
 class MeaningQueue:
-    """A queue of translated and retold pairs: their selection, the widest margin first."""
+    """A queue of translated and retold pairs: their selection, the widest margin first.
+
+    `story` is the id of the only story whose pairs are selected, as it was given.
+    """
 
     selection: Selection = OPEN_FLAGS
+    story: str | None = None
 
     def only(self, **filters: Any) -> Self:
         """The queue with other values for these fields of its selection."""
@@ -152,7 +156,7 @@ def meaning_queue_of(query: Mapping[str, str], config: Config) -> MeaningQueue:
             catalogue=value("catalogue"),
             same_author={None: config.detection.same_author == "keep", SHOWN: True}[value("same_author")],
         )
-        return MeaningQueue(selection)
+        return MeaningQueue(selection, story)
     except (ValueError, KeyError):
         raise web.HTTPBadRequest(reason=translate_later("The address has an invalid filter")) from None
 
@@ -166,7 +170,7 @@ def meaning_query_of(queue: MeaningQueue, **more: object) -> str:
         "kind": selection.kinds[0] if selection.kinds else None,
         "status": next(name for name, statuses in MEANING_STATUSES.items() if statuses == selection.statuses),
         "author": selection.author,
-        "story": selection.story,
+        "story": queue.story,
         "catalogue": selection.catalogue,
         "same_author": SHOWN if selection.same_author else None,
     } | more
@@ -219,10 +223,10 @@ class PlaceInCase:
     There are no neighbours of a pair that does not count in the case, and no case of a flag that was withdrawn.
     """
 
-    case_id: int | None
-    before: Pair | None = None
-    after: Pair | None = None
-    next_open: Pair | None = None
+    case_id: ShownId | None
+    before: ShownPair | None = None
+    after: ShownPair | None = None
+    next_open: ShownPair | None = None
 
 
 def case_position_of(db: sqlite3.Connection, queue: CaseQueue, case_id: int, at: int) -> QueuePosition:
@@ -259,10 +263,11 @@ def place_in_case(db: sqlite3.Connection, pair: Pair) -> PlaceInCase:
     to_decide = [flag_id for flag_id in (*ids[n + 1 :], *ids[:n]) if statuses[flag_id] == "open"]
     places = (ids[n - 1 : n] if n < len(ids) else [], ids[n + 1 : n + 2], to_decide[:1])
     described = flags.list_pairs(db, [flag_id for place in places for flag_id in place])
-    pair_of = {flag["flag_id"]: _pair(flag) for flag in described}
-    return PlaceInCase(case_id, *(pair_of[place[0]] if place else None for place in places))
+    pair_of = {flag["flag_id"]: shown_pair(flag) for flag in described}
+    [case_shown] = names.shown_ids(db, [case_id]).values()
+    return PlaceInCase(case_shown, *(pair_of[place[0]] if place else None for place in places))
 
 
-def _pair(flag: Mapping[str, Any]) -> Pair:
-    a, b = sorted((flag["story_id"], flag["matched_id"]))
-    return a, b
+def shown_pair(flag: Mapping[str, Any]) -> ShownPair:
+    """The ids of a row of one of the views of pairs, as they are shown."""
+    return shown_id(flag["story_id"], flag["story_name"]), shown_id(flag["matched_id"], flag["matched_name"])

@@ -10,12 +10,14 @@ from aiohttp import web
 
 from neardup.core.text.normalize import tokenize
 from neardup.errors import NeardupError
-from neardup.ledger import authors, flags, stories
-from neardup.moderation.desk.pages import author_url, page, require_moderator
+from neardup.ledger import authors, flags, names, stories
+from neardup.moderation.desk.addresses import author_url, story_url
+from neardup.moderation.desk.pages import page, require_moderator
 from neardup.moderation.desk.parts import Desk, desk_of, load_text
 from neardup.query.compare import describe_stories
 from neardup.query.evidence import LoadedStory
 from neardup.query.search import LATEST_STORIES, SURE_WORDS, measure_share_held
+from neardup.records import ShownId
 from neardup.source.parse import parse_id
 
 MAX_LENGTH = 800  # characters; an address has at most 8,190 bytes, and a letter of India has 9 of them there
@@ -51,7 +53,7 @@ async def show(request: web.Request) -> web.StreamResponse:
     holders = await _holders(desk, words) if len(words) >= LEAST_WORDS else None
     found = bool(titled or (holders and (holders.shares or holders.unread)))
     if story is not None and not has_author and not found:
-        raise web.HTTPSeeOther(f"/story/{story}")
+        raise web.HTTPSeeOther(story_url(story))
     if has_author and story is None and not found:
         raise web.HTTPSeeOther(author_url(text))
     ids = [] if holders is None else [*holders.shares, *holders.unread]
@@ -73,13 +75,13 @@ async def show(request: web.Request) -> web.StreamResponse:
     )
 
 
-def _by_id(db: sqlite3.Connection, text: str) -> tuple[int | None, bool]:
+def _by_id(db: sqlite3.Connection, text: str) -> tuple[ShownId | None, bool]:
     """The story with an id or a name, and whether an author with this id has flags."""
     has_author = authors.read_author(db, text) is not None
     with suppress(ValueError):
         story_id = parse_id(text)
         if stories.stored_versions(db, [story_id]):
-            return story_id, has_author
+            return names.shown_ids(db, [story_id])[story_id], has_author
     return None, has_author
 
 

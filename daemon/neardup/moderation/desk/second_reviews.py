@@ -11,13 +11,13 @@ from typing import Any
 from aiohttp import web
 
 from neardup.errors import Conflict
-from neardup.ledger import case_queue, cases, flags, second_reviews, verdicts
+from neardup.ledger import case_queue, cases, flags, names, second_reviews, verdicts
+from neardup.moderation.desk.addresses import in_address, story_of
 from neardup.moderation.desk.deciding import NewVerdict
 from neardup.moderation.desk.moderators import Moderator, Right
 from neardup.moderation.desk.pages import page, require_moderator
 from neardup.moderation.desk.pair import as_undecided
 from neardup.moderation.desk.parts import announce_verdict, desk_of
-from neardup.moderation.desk.story import story_of
 from neardup.moderation.desk.verdict_forms import conflict_page, given_in
 from neardup.moderation.interface import translate_later
 from neardup.records import DECIDING, Verdict
@@ -33,6 +33,7 @@ class BlindCase:
     """
 
     row: sqlite3.Row
+    action: str
     pairs: list[dict[str, Any]]
     seen: str
 
@@ -71,8 +72,9 @@ def _next_case(db: sqlite3.Connection, share: float, moderator: Moderator) -> tu
     if row is None:
         return 0, None
     flag_ids = cases.flags_of(db, waiting[0])
+    [shown] = names.shown_ids(db, waiting[:1]).values()
     pairs = [as_undecided(flag) for flag in flags.list_pairs(db, flag_ids[:SHOWN_PAIRS])]
-    return len(waiting), BlindCase(row, pairs, verdicts.state(db, flag_ids))
+    return len(waiting), BlindCase(row, f"/second/{in_address(shown)}/verdict", pairs, verdicts.state(db, flag_ids))
 
 
 def _record(db: sqlite3.Connection, case_id: int, given: NewVerdict, share: float) -> int | None:

@@ -4,28 +4,41 @@ The copied chapters run across, those of the source down.  The plot is an SVG im
 pairs that are aligned stand in a table below it.
 """
 
+import sqlite3
+from collections.abc import Mapping
+
 from aiohttp import web
 
-from neardup.ledger import serials
+from neardup.ledger import names, serials
+from neardup.ledger.serials import SerialMatch
+from neardup.moderation.desk.addresses import Pair, pair_of
 from neardup.moderation.desk.pages import page, require_moderator
-from neardup.moderation.desk.pair import pair_of
 from neardup.moderation.desk.parts import desk_of
 from neardup.moderation.interface import translate_later
 from neardup.moderation.wording import describe_serial_match
+from neardup.records import ShownId
 
 
 async def show(request: web.Request) -> web.Response:
     """GET /serials/A/B: the serials of two chapters that share text."""
     require_moderator(request)
     await desk_of(request).ledger.refresh_cases()
-    match = await desk_of(request).ledger.read(serials.read_match_of_pair, *pair_of(request))
+    match, shown = await desk_of(request).ledger.read(_read_match, pair_of(request))
     if match is None:
         raise web.HTTPNotFound(reason=translate_later("These two stories are no chapters of serials that match"))
     return page(
         request,
         "serials.html.j2",
         match=match,
+        shown=shown,
         headline=describe_serial_match(match),
         across=(min(dot.copy for dot in match.dots), max(dot.copy for dot in match.dots)),
         down=(min(dot.source for dot in match.dots), max(dot.source for dot in match.dots)),
     )
+
+
+def _read_match(db: sqlite3.Connection, pair: Pair) -> tuple[SerialMatch | None, Mapping[int, ShownId]]:
+    """The serials of a pair, and the ids of their chapters as they are shown."""
+    match = serials.read_match_of_pair(db, *pair)
+    dots = match.dots if match else ()
+    return match, names.shown_ids(db, {story for dot in dots for story in (dot.source_id, dot.copy_id)})

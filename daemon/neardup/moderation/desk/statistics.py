@@ -13,14 +13,14 @@ from typing import TypeVar
 from aiohttp import web
 
 from neardup.core.verify.tiers import kinds, tier_of
-from neardup.ledger import meaning_flags, moderation_statistics, now_ms, second_reviews, verdicts
+from neardup.ledger import meaning_flags, moderation_statistics, names, now_ms, second_reviews, verdicts
 from neardup.ledger.moderation_statistics import DAY_MS, DecidedCase
 from neardup.moderation.desk.pages import page, require_moderator
 from neardup.moderation.desk.parts import desk_of
 from neardup.moderation.evidence.story_report import COLOURS
 from neardup.moderation.interface import CURRENT, gettext, translate_later
 from neardup.moderation.wording import describe_duration, name_verdict
-from neardup.records import DECIDING, Kind, Language, Verdict
+from neardup.records import DECIDING, Kind, Language, ShownId, Verdict
 
 DAYS = 30
 MARGIN_BAND = 0.05
@@ -102,7 +102,7 @@ class Statistics:
     judged_twice: Counter[tuple[Verdict, Verdict]]
     precision: list[sqlite3.Row]
     precision_by_margin: list[sqlite3.Row]
-    oldest: tuple[int, int] | None
+    oldest: tuple[ShownId, int] | None
     flagged: Counter[tuple[Language, Kind]]
     fingerprinted: int
 
@@ -138,6 +138,7 @@ async def show(request: web.Request) -> web.Response:
 def _statistics(db: sqlite3.Connection, now: int) -> Statistics:
     today = now // DAY_MS
     since = (today - DAYS + 1) * DAY_MS
+    oldest = moderation_statistics.oldest_open(db)
     return Statistics(
         range(today - DAYS + 1, today + 1),
         moderation_statistics.count_opened(db, since),
@@ -145,7 +146,7 @@ def _statistics(db: sqlite3.Connection, now: int) -> Statistics:
         second_reviews.count_verdicts(db),
         [row for row in verdicts.verdict_counts(db) if row["judged"] and row["kind"] in kinds()],
         meaning_flags.precision(db, MARGIN_BAND),
-        moderation_statistics.oldest_open(db),
+        oldest and (names.shown_ids(db, oldest[:1])[oldest[0]], oldest[1]),
         moderation_statistics.count_flagged(db, today * DAY_MS),
         moderation_statistics.count_fingerprinted(db, today * DAY_MS),
     )

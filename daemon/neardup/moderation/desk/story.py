@@ -1,20 +1,21 @@
 """The page of a story, its similarity report, which is also the heart of the page of a case; and its case file."""
 
 import asyncio
-import re
 import sqlite3
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Collection
 from dataclasses import dataclass, replace
 from functools import partial
 from typing import Any
+from urllib.parse import quote, urlencode
 
 from aiohttp import web
 
-from neardup.ledger import authors, cases, complaints, marks, now_ms, removed_texts, similarities
+from neardup.ledger import authors, cases, complaints, marks, names, now_ms, removed_texts, similarities
 from neardup.ledger.authors import History
 from neardup.ledger.complaints import Complaint
 from neardup.ledger.similarities import Similarity
 from neardup.moderation.case_file import check_pdf, has_pdf, make_case_file, read_case_record, render_html, render_pdf
+from neardup.moderation.desk.addresses import story_of
 from neardup.moderation.desk.moderators import Right
 from neardup.moderation.desk.pages import moderator_of, page, require_moderator
 from neardup.moderation.desk.parts import desk_of, load_text
@@ -29,7 +30,7 @@ from neardup.moderation.wording import (
 )
 from neardup.query.compare import describe_stories
 from neardup.query.evidence import LoadedStory
-from neardup.records import Marks
+from neardup.records import Marks, ShownId
 from neardup.source.parse import parse_id
 
 
@@ -42,23 +43,15 @@ class StoryDetails:
 
     found: Similarity
     known: dict[str, Any]
-    case_id: int | None
+    case_id: ShownId | None
     history: History | None
     marks: Marks
     complaints: list[Complaint]
     removed_texts: list[dict[str, Any]]
 
 
-def story_of(request: web.Request) -> int:
-    """The story id in the path.  Raises HTTPNotFound."""
-    try:
-        return parse_id(request.match_info["story"])
-    except ValueError:
-        raise web.HTTPNotFound from None
-
-
 async def show_story(request: web.Request) -> web.Response:
-    """GET /story/ID; without= lists sources, by their ids, that do not count."""
+    """GET /story/ID; each without= is the id of a source that does not count."""
     require_moderator(request)
     desk, story_id = desk_of(request), story_of(request)
     await desk.ledger.refresh_cases()
@@ -95,7 +88,7 @@ async def report_values(
         "headline": headline,
         "findings": list_similarity_findings(replace(details.found, sources=counted)),
         "left_out": left_out,
-        "address_with": lambda source_id: _address_without(request, left_out ^ {source_id}),
+        "address_with": lambda source_id: _address_without(request, details.found, left_out ^ {source_id}),
         "gone": None if isinstance(text, LoadedStory) else text.why,
         "is_changed": is_changed,
         "history": details.history and describe_history(details.history),
@@ -109,17 +102,18 @@ async def report_values(
 
 def _left_out(request: web.Request, found: Similarity) -> frozenset[int]:
     """The ids of the sources that do not count.  Raises HTTPBadRequest."""
-    listed = request.query.get("without", "")
-    if not re.fullmatch(r"(-?[0-9]{1,19}(,-?[0-9]{1,19})*)?", listed, re.ASCII):
-        raise web.HTTPBadRequest(reason=translate_later("The address has an invalid filter"))
-    return frozenset(map(int, listed.split(",") if listed else ())) & {source.story_id for source in found.sources}
+    try:
+        listed = frozenset(map(parse_id, request.query.getall("without", [])))
+    except ValueError:
+        raise web.HTTPBadRequest(reason=translate_later("The address has an invalid filter")) from None
+    return listed & {source.story_id for source in found.sources}
 
 
-def _address_without(request: web.Request, source_ids: Iterable[int]) -> str:
+def _address_without(request: web.Request, found: Similarity, left_out: Collection[int]) -> str:
     """The address of this page without these sources."""
-    address = request.rel_url.without_query_params("without", "done")
-    listed = ",".join(map(str, sorted(source_ids)))
-    return f"{address.update_query(without=listed) if listed else address}#sources"
+    query = [(name, value) for name, value in request.query.items() if name not in ("without", "done")]
+    query += [("without", str(source.shown)) for source in found.sources if source.story_id in left_out]
+    return f"{request.rel_url.raw_path}{f'?{urlencode(query)}' if query else ''}#sources"
 
 
 def story_details(db: sqlite3.Connection, story_id: int) -> StoryDetails | None:
@@ -127,10 +121,11 @@ def story_details(db: sqlite3.Connection, story_id: int) -> StoryDetails | None:
     found = similarities.of_story(db, story_id)
     if found is None:
         return None
+    case_id = cases.of_story(db, story_id)
     return StoryDetails(
         found,
         describe_stories(db, [story_id])[story_id],
-        cases.of_story(db, story_id),
+        None if case_id is None else names.shown_ids(db, [case_id])[case_id],
         authors.read_histories(db, [found.author_id]).get(found.author_id or ""),
         marks.of_stories(db, [story_id]).get(story_id, ()),
         complaints.of_stories(db, [story_id]),
@@ -175,6 +170,6 @@ async def _file_page(request: web.Request) -> str:
 
 def _download(request: web.Request, content: bytes, ending: str, content_type: str) -> web.Response:
     """A file to keep: its styles are its own, which the policy of the desk's pages forbids."""
-    name = f"case-{story_of(request)}.{ending}"
-    headers = {"Content-Disposition": f'attachment; filename="{name}"', "Content-Type": content_type}
+    name = quote(f"case-{request.match_info['story'].replace('/', '_')}.{ending}", safe="")
+    headers = {"Content-Disposition": f"attachment; filename*=UTF-8''{name}", "Content-Type": content_type}
     return web.Response(body=content, headers=headers)

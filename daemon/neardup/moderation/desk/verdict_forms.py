@@ -8,24 +8,24 @@ the case.  A form that is refused comes back with its input.
 import re
 import sqlite3
 from collections.abc import Mapping
+from contextlib import suppress
 from typing import Any
 from urllib.parse import parse_qsl
 
 from aiohttp import web
 
 from neardup.errors import Conflict
-from neardup.ledger import cases, flags, verdicts
+from neardup.ledger import cases, flags, names, verdicts
 from neardup.ledger.case_queue import OPEN
 from neardup.ledger.cases import CaseHeld
 from neardup.moderation.desk import deciding
+from neardup.moderation.desk.addresses import Pair, case_url, page_of_form, pair_of, pair_url, story_of
 from neardup.moderation.desk.deciding import OFFERED, Decision, NewVerdict, read_decision
 from neardup.moderation.desk.moderators import MAX_NOTE_LENGTH, Moderator, clean_note, local_path
 from neardup.moderation.desk.pages import moderator_of, page, require_moderator, send_again_page
-from neardup.moderation.desk.pair import pair_of
 from neardup.moderation.desk.parts import FORM, Connections, announce_undo, announce_verdict, desk_of
 from neardup.moderation.desk.queues import (
     CaseQueue,
-    Pair,
     QueuePosition,
     case_position_of,
     case_query_of,
@@ -33,9 +33,9 @@ from neardup.moderation.desk.queues import (
     number_in,
     place_in_case,
 )
-from neardup.moderation.desk.story import story_of
 from neardup.moderation.interface import gettext, number, translate_later
 from neardup.records import Verdict
+from neardup.source.parse import parse_id
 
 EXCEPTED = "except-"  # the fields of pairs that are left out of a verdict begin so
 CHOSEN = "case-"  # the fields of chosen cases begin so
@@ -97,14 +97,14 @@ async def decide_case(request: web.Request) -> web.StreamResponse:
     if isinstance(given, web.Response):
         return given
     queue, at = _queue(request, given.moderator)
-    excepted = _numbers_after(EXCEPTED, form)
+    excepted = _excepted_flags(form)
     await ledger.refresh_cases()
     position = None if at is None else await ledger.read(case_position_of, queue, case_id, at)
     try:
         done = await ledger.write(deciding.decide_case, case_id, excepted, given)
     except Conflict as error:
         state = await ledger.read(_case_state, case_id)
-        back = f"/case/{case_id}{case_query_of(queue, at=at)}"
+        back = f"{page_of_form(request)}{case_query_of(queue, at=at)}"
         return conflict_page(request, error, back, form | {"verdict": given.verdict, "note": given.note} | state)
     announce_verdict(desk_of(request), done, given.verdict)
     await ledger.refresh_cases()
@@ -112,7 +112,8 @@ async def decide_case(request: web.Request) -> web.StreamResponse:
     if position is None or following is None:
         raise web.HTTPSeeOther(f"/{case_query_of(queue, done=done)}")
     after = await ledger.read(case_position_of, queue, following, position.at)
-    raise web.HTTPSeeOther(f"/case/{following}{case_query_of(queue, at=after.at, done=done)}")
+    [shown] = (await ledger.read(names.shown_ids, [following])).values()
+    raise web.HTTPSeeOther(f"{case_url(shown)}{case_query_of(queue, at=after.at, done=done)}")
 
 
 async def reopen_case(request: web.Request) -> web.StreamResponse:
@@ -127,9 +128,9 @@ async def reopen_case(request: web.Request) -> web.StreamResponse:
     try:
         done = await ledger.write(deciding.reopen_case, case_id, given)
     except Conflict as error:
-        return conflict_page(request, error, f"/case/{case_id}{case_query_of(queue, at=at)}")
+        return conflict_page(request, error, f"{page_of_form(request)}{case_query_of(queue, at=at)}")
     announce_verdict(desk_of(request), done, given.verdict)
-    raise web.HTTPSeeOther(f"/case/{case_id}{case_query_of(queue, at=at, done=done)}")
+    raise web.HTTPSeeOther(f"{page_of_form(request)}{case_query_of(queue, at=at, done=done)}")
 
 
 async def decide_chosen_cases(request: web.Request) -> web.StreamResponse:
@@ -139,7 +140,7 @@ async def decide_chosen_cases(request: web.Request) -> web.StreamResponse:
     if isinstance(given, web.Response):
         return given
     queue, _ = _queue(request, given.moderator)
-    states = {case_id: form[f"{CHOSEN}{case_id}"] for case_id in _numbers_after(CHOSEN, form)}
+    states = _chosen_cases(form)
     if not states:
         return send_again_page(request, 400, "No case was chosen", "Mark the cases that the verdict is for.")
     await ledger.refresh_cases()
@@ -151,10 +152,20 @@ async def decide_chosen_cases(request: web.Request) -> web.StreamResponse:
     raise web.HTTPSeeOther(f"/{case_query_of(queue, done=done)}")
 
 
-def _numbers_after(prefix: str, form: Mapping[str, str]) -> list[int]:
-    """The ids in the names of the fields that begin with a prefix."""
-    names = [name.removeprefix(prefix) for name in form if name.startswith(prefix)]
-    return [int(name) for name in names if re.fullmatch(r"0|[1-9][0-9]{0,17}", name)]
+def _chosen_cases(form: Mapping[str, str]) -> dict[int, str]:
+    """The ids of the chosen cases, each with the state in its field."""
+    chosen = {}
+    for name in form:
+        if name.startswith(CHOSEN):
+            with suppress(ValueError):
+                chosen[parse_id(name.removeprefix(CHOSEN))] = form[name]
+    return chosen
+
+
+def _excepted_flags(form: Mapping[str, str]) -> set[int]:
+    """The ids of the flags of pairs that are left out."""
+    listed = [name.removeprefix(EXCEPTED) for name in form if name.startswith(EXCEPTED)]
+    return {int(flag_id) for flag_id in listed if re.fullmatch(r"[0-9]{1,18}", flag_id)}
 
 
 def _queue(request: web.Request, moderator: Moderator) -> tuple[CaseQueue, int | None]:
@@ -196,14 +207,14 @@ async def decide_pair(request: web.Request) -> web.StreamResponse:
     except Conflict as error:
         state = await ledger.read(_pair_state, pair)
         kept = form | {"verdict": given.verdict, "note": given.note}
-        return conflict_page(request, error, _path_of_pair(pair), kept | state)
+        return conflict_page(request, error, page_of_form(request), kept | state)
     announce_verdict(desk, done, given.verdict)
     await ledger.refresh_cases()
     place = await ledger.read(place_in_case, pair)
     if place.next_open is not None:
-        following = _path_of_pair(place.next_open)
+        following = pair_url(*place.next_open)
     else:
-        following = _path_of_pair(pair) if place.case_id is None else f"/case/{place.case_id}"
+        following = page_of_form(request) if place.case_id is None else case_url(place.case_id)
     raise web.HTTPSeeOther(f"{following}{case_query_of(queue, at=at, done=done)}")
 
 
@@ -243,20 +254,16 @@ def _list_decisions(db: sqlite3.Connection, moderator: str) -> list[dict[str, An
     for done in verdicts.decisions_by(db, moderator, SHOWN_DECISIONS):
         decision = read_decision(db, done)
         if decision is not None:
-            row = flags.of_pair(db, *decision.pairs[0])
-            address = _path_of(decision) if row else "/meaning/{}/{}".format(*decision.pairs[0])
+            row = flags.of_pair(db, *(parse_id(str(shown)) for shown in decision.pairs[0]))
+            address = _path_of(decision) if row else pair_url(*decision.pairs[0], "meaning")
             listed.append({"decision": decision, "first": row and dict(row), "address": address})
     return listed
 
 
-def _path_of_pair(pair: Pair) -> str:
-    return "/pair/{}/{}".format(*pair)
-
-
 def _path_of(decision: Decision) -> str:
     if len(decision.pairs) == 1:
-        return _path_of_pair(decision.pairs[0])
-    return f"/case/{next(iter(decision.cases))}" if len(decision.cases) == 1 else "/"
+        return pair_url(*decision.pairs[0])
+    return case_url(decision.cases[0]) if len(decision.cases) == 1 else "/"
 
 
 def _pair_state(db: sqlite3.Connection, pair: Pair) -> dict[str, Any]:
