@@ -24,7 +24,7 @@ PAIR_COLUMNS = (
     " context, context_note, context_by, context_at, signals, story_path, matched_path, story_name, matched_name,"
     " copied_words, story_updated_at, matched_updated_at, story_known_since, matched_known_since,"
     " verdict, moderator, note, decided_at, undone_at, undone_by, catalogue, licence,"
-    " permission_id, permission_licence, permission_until"
+    " permission_id, permission_licence, permission_until, story_serial, matched_serial"
 )
 QUEUE_ORDER = "ORDER BY severity, strength DESC, a, b"
 

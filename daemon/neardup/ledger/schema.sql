@@ -485,7 +485,8 @@ CREATE VIEW pairs AS
         c.verdict AS context, c.note AS context_note, c.moderator AS context_by, c.decided_at AS context_at,
         v.verdict, v.moderator, v.note, v.decided_at, v.undone_at, v.undone_by,
         CAST(f.signals ->> 'copied_words' AS INTEGER) AS copied_words,
-        p.permission_id, p.licence AS permission_licence, p.until AS permission_until
+        p.permission_id, p.licence AS permission_licence, p.until AS permission_until,
+        h.serial AS story_serial, i.serial AS matched_serial
     FROM flags f
     CROSS JOIN languages l ON l.number = f.language
     CROSS JOIN stories s ON s.id IN (f.a, f.b)
@@ -495,6 +496,9 @@ CREATE VIEW pairs AS
     LEFT JOIN verdicts v ON v.verdict_id = (SELECT max(verdict_id) FROM verdicts w WHERE w.a = f.a AND w.b = f.b)
     LEFT JOIN permissions p ON f.status = 'permitted'
         AND p.permission_id = (SELECT min(permission_id) FROM permitted_flags g WHERE g.flag_id = f.flag_id)
+    LEFT JOIN chapter_pairs k ON k.a = f.a AND k.b = f.b AND k.match IS NOT NULL
+    LEFT JOIN chapters h ON h.story_id = s.id AND k.match IS NOT NULL
+    LEFT JOIN chapters i ON i.story_id = m.id AND k.match IS NOT NULL
     WHERE (m.sort_time, m.id) < (s.sort_time, s.id);
 
 -- The rows of `meaning_flags` that count, in the order of publication as in `pairs`.  A pair that is flagged by its words

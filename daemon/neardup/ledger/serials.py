@@ -17,6 +17,7 @@ import sqlite3
 from collections import Counter
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
+from typing import Any
 
 from neardup.core.verify.scores import NEAR_MISS_WORDS
 from neardup.core.verify.serials import Dot, Ranges, align_chapters, ranges_of
@@ -235,7 +236,7 @@ class ChapterPair:
 
 @dataclass(frozen=True, slots=True)
 class SerialMatch:
-    """Two serials that match: their authors, the first aligned chapter of each (a row of `described`), and the dots.
+    """Two serials that match: the first aligned chapter of each (a row of `described`), their names, and the dots.
 
     `ranges` say from where to where they are aligned, the part with most chapters first.  The source is the serial with
     more of the aligned chapters that precede the other one in order of publication.
@@ -243,12 +244,25 @@ class SerialMatch:
 
     source: sqlite3.Row
     copy: sqlite3.Row
+    source_serial: str | None
+    copy_serial: str | None
     dots: tuple[ChapterPair, ...]
     ranges: tuple[Ranges, ...]
 
     @property
     def aligned(self) -> list[ChapterPair]:
         return [dot for dot in self.dots if dot.is_aligned]
+
+    def as_dict(self) -> dict[str, Any]:
+        """As JSON-serialisable values: the two works, and from which chapter to which they are aligned."""
+        return {
+            "source_author_id": self.source["author_id"],
+            "source_serial": self.source_serial,
+            "copy_author_id": self.copy["author_id"],
+            "copy_serial": self.copy_serial,
+            "aligned_pairs": len(self.aligned),
+            "parts": [{"source": list(ranges.first), "copy": list(ranges.second)} for ranges in self.ranges],
+        }
 
 
 def read_match_of_pair(db: sqlite3.Connection, a: int, b: int) -> SerialMatch | None:
@@ -263,6 +277,19 @@ def list_matches_of_case(db: sqlite3.Connection, case_id: int) -> list[SerialMat
         "SELECT DISTINCT match FROM flags JOIN chapter_pairs USING (a, b) WHERE case_id = ? AND match IS NOT NULL",
         (case_id,),
     ).fetchall()
+    return _read_matches(db, rows)
+
+
+def list_matches_of_story(db: sqlite3.Connection, story_id: int) -> tuple[str | None, list[SerialMatch]]:
+    """The name of the serial that a story is a chapter of, None for no chapter, and the matches of this serial."""
+    about = chapters.read_all(db, [story_id]).get(story_id)
+    if about is None or about.serial is None:
+        return None, []
+    sides = (f"SELECT match FROM chapter_pairs WHERE serial_{side} = ?1 AND match IS NOT NULL" for side in "ab")
+    return about.name, _read_matches(db, db.execute(" UNION ".join(sides), (about.serial,)).fetchall())
+
+
+def _read_matches(db: sqlite3.Connection, rows: Iterable[tuple[int]]) -> list[SerialMatch]:
     found = [_read_match(db, match) for (match,) in rows]
     return sorted(found, key=lambda match: (-len(match.aligned), match.source["id"], match.copy["id"]))
 
@@ -291,4 +318,6 @@ def _read_match(db: sqlite3.Connection, match: int) -> SerialMatch:
         for row in named_rows(db, "SELECT * FROM described WHERE id IN (?, ?)", (first.source_id, first.copy_id))
     }
     ranges = tuple(ranges_of(chain) for chain in align_chapters(aligned))
-    return SerialMatch(about[first.source_id], about[first.copy_id], tuple(dots), ranges)
+    of = {story_id: chapter.name for story_id, chapter in chapters.read_all(db, about).items()}
+    names = of.get(first.source_id), of.get(first.copy_id)
+    return SerialMatch(about[first.source_id], about[first.copy_id], *names, tuple(dots), ranges)

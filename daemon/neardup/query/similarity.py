@@ -1,14 +1,15 @@
 """The similarity of a story: how much of it stands in earlier stories by others, with the copied passages."""
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from contextlib import aclosing, closing
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 from neardup.core.text.normalize import Located
-from neardup.ledger import read, similarities, snapshot, translate_errors
+from neardup.ledger import read, serials, similarities, snapshot, translate_errors
 from neardup.ledger.marks import of_stories, without_fingerprint
+from neardup.ledger.serials import SerialMatch
 from neardup.ledger.similarities import Similarity, Source
 from neardup.pages.reader_pool import OpenReaderPool
 from neardup.query.compare import describe_stories, load_story
@@ -52,6 +53,7 @@ class SimilarityReport:
     """The similarity of a story, and its sources by share, the largest first.
 
     `no_text` is why the passages have no text, None where they have it; `marks` are what is unusual about the story.
+    `serial` is the serial that it is a chapter of, and `serial_matches` are those between this one and others.
     """
 
     story_id: ShownId
@@ -66,6 +68,8 @@ class SimilarityReport:
     no_text: str | None
     sources: tuple[SourceReport, ...]
     marks: Marks
+    serial: str | None
+    serial_matches: tuple[dict[str, Any], ...]
 
 
 async def compute_similarity(ledger: Path, open_pool: OpenReaderPool, story_id: int, argument: str) -> SimilarityReport:
@@ -79,11 +83,12 @@ async def compute_similarity(ledger: Path, open_pool: OpenReaderPool, story_id: 
         marks = of_stories(db, [story_id]).get(story_id, ())
         if found is None or known is None:
             raise without_fingerprint(db, story_id, argument)
+        of_serials = serials.list_matches_of_story(db, story_id)
     if not found.copied_words:
-        return _report(found, marks, None, None)
+        return _report(found, marks, of_serials, None, None)
     async with aclosing(open_pool()) as pool:
         story = await load_story(pool, known)
-    return _report(found, marks, *_read_text(story, known))
+    return _report(found, marks, of_serials, *_read_text(story, known))
 
 
 def _read_text(story: LoadedStory | UnreadableStory, known: Mapping[str, Any]) -> tuple[Located | None, str | None]:
@@ -95,7 +100,14 @@ def _read_text(story: LoadedStory | UnreadableStory, known: Mapping[str, Any]) -
     return story.text.located, None
 
 
-def _report(found: Similarity, marks: Marks, text: Located | None, no_text: str | None) -> SimilarityReport:
+def _report(
+    found: Similarity,
+    marks: Marks,
+    of_serials: tuple[str | None, Sequence[SerialMatch]],
+    text: Located | None,
+    no_text: str | None,
+) -> SimilarityReport:
+    serial, matches = of_serials
     return SimilarityReport(
         found.shown,
         found.language,
@@ -109,6 +121,8 @@ def _report(found: Similarity, marks: Marks, text: Located | None, no_text: str 
         no_text=no_text,
         sources=tuple(_make_source(source, text) for source in found.sources),
         marks=marks,
+        serial=serial,
+        serial_matches=tuple(match.as_dict() for match in matches),
     )
 
 

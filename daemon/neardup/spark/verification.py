@@ -35,6 +35,7 @@ NAMES = "story_name", "matched_name"  # by which the outputs show the ids
 ONLY_IN_A_LEDGER = (
     "flag_id", "context", "story_known_since", "matched_known_since", "verdict", "moderator", "note", "decided_at",
     "undone_at", "undone_by", "permission_id", "permission_licence", "permission_until",
+    "story_serial", "matched_serial",
 )  # fmt: skip
 
 

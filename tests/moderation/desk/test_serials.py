@@ -1,13 +1,19 @@
 """Serials that match: the case names the chapters, and a plot leads to each pair of them."""
 
 from contextlib import closing
+from io import StringIO
 from pathlib import Path
 
 from neardup.core.verify.tiers import COPIED_WORDS, PASSAGE
-from neardup.ledger import candidates, connect, serials, verification
+from neardup.ledger import candidates, connect, flags, serials, verification
 from neardup.moderation.desk.api import case_object
+from neardup.moderation.evidence.terminal import similarity_bars
+from neardup.moderation.export.tables import export_row
+from neardup.pages.reader_pool import ReaderPool
 from neardup.pipeline.verifier import BEFORE_ALL
+from neardup.query.similarity import compute_similarity
 from neardup.records import Assessment, Fingerprinted, Signals, Story
+from rich.console import Console
 
 from tests.support.builders import commit, fingerprint_of
 from tests.support.desk_client import get, named_client
@@ -46,8 +52,28 @@ async def test_case_names_the_chapters_and_the_plot_leads_to_each_pair(tmp_path:
     assert found["serials"] == [
         {
             "source_author_id": "asha",
+            "source_serial": "asha",
             "copy_author_id": "ravi",
+            "copy_serial": "ravi",
             "aligned_pairs": 4,
             "parts": [{"source": [1, 4], "copy": [3, 6]}],
         }
     ]
+
+
+def read_nothing() -> ReaderPool:
+    raise AssertionError("no words are copied that could be shown")
+
+
+async def test_exports_and_show_name_the_works_of_chapters(tmp_path: Path) -> None:
+    path = tmp_path / "neardup.db"
+    write_serials(path)
+    with closing(connect(path)) as db:
+        rows = [export_row(row, {}) for row in flags.select(db)]
+    assert {(row["story_serial"], row["matched_serial"]) for row in rows} == {("ravi", "asha")}
+    report = await compute_similarity(path, read_nothing, 12, "12")
+    assert (report.serial, [match["source_serial"] for match in report.serial_matches]) == ("ravi", ["asha"])
+    printed = StringIO()
+    Console(width=200, file=printed).print(similarity_bars(report))
+    said = "serial ravi by author ravi follows asha by author asha: chapters 3 to 6 are chapters 1 to 4"
+    assert said in printed.getvalue()

@@ -35,7 +35,7 @@ COLUMN_CONTRACT = (
     "story_published_at matched_published_at earlier_id status flagged_at fingerprint_version cluster_id "
     "cluster_size estimated context story_path matched_path copied_words publication_order story_updated_at "
     "matched_updated_at story_known_since matched_known_since verdict moderator note decided_at undone_at undone_by "
-    "catalogue licence permission_id permission_licence permission_until"
+    "catalogue licence permission_id permission_licence permission_until story_serial matched_serial"
 )
 NOON = 1_795_176_000_000
 opened: list[sqlite3.Connection] = []
@@ -159,6 +159,7 @@ def test_all_columns_of_a_row(language: Language) -> None:
         "decided_at": None, "undone_at": None, "undone_by": None,
             "catalogue": None, "licence": None,
             "permission_id": None, "permission_licence": None, "permission_until": None,
+            "story_serial": None, "matched_serial": None,
     }  # fmt: skip
     assert exported(db) == [want]
     assert exported(db, "csv") == [{column: of_csv(value) for column, value in want.items()}]

@@ -35,7 +35,6 @@ from neardup.ledger import authors, case_queue, cases, flags, meaning_flags, nam
 from neardup.ledger.case_queue import Counts
 from neardup.ledger.cases import Lease
 from neardup.ledger.marks import of_stories
-from neardup.ledger.serials import SerialMatch
 from neardup.moderation.desk import deciding, meaning
 from neardup.moderation.desk.addresses import AUTHOR, PAIR, STORY, Pair, pair_of, story_of
 from neardup.moderation.desk.deciding import OFFERED, NewVerdict, read_decision
@@ -86,18 +85,8 @@ def case_object(db: sqlite3.Connection, case_id: int) -> Json | None:
         "decided_seen": verdicts.state(db, found.decided),
         "evidence": [{name: pair[name] for name in PAIR_FIELDS} for pair in names.show_ids(db, pairs, PAIR_IDS)],
         "removed_texts": [_removed_text(match) for match in removed_texts.of_stories(db, [row["lead"]])],
-        "serials": [_serials_object(match) for match in serials.list_matches_of_case(db, case_id)],
+        "serials": [match.as_dict() for match in serials.list_matches_of_case(db, case_id)],
         "decisions": [_decision_object(given) for given in verdicts.of_case(db, case_id)],
-    }
-
-
-def _serials_object(match: SerialMatch) -> Json:
-    """Two serials that match: their authors, and from which chapter to which they are aligned."""
-    return {
-        "source_author_id": match.source["author_id"],
-        "copy_author_id": match.copy["author_id"],
-        "aligned_pairs": len(match.aligned),
-        "parts": [{"source": list(ranges.first), "copy": list(ranges.second)} for ranges in match.ranges],
     }
 
 

@@ -5,6 +5,7 @@ The text of a story is never interpreted, neither as Rich markup nor as terminal
 
 import re
 from itertools import zip_longest
+from typing import Any
 
 from rich.bar import Bar
 from rich.console import Group, RenderableType
@@ -160,7 +161,19 @@ def _story_header(report: SimilarityReport) -> list[Text]:
         Text(", ".join(facts)),
         Text(f"similarity {percent(report.similarity)}: {stand}"),
         *([Text(f"marked as {in_words(report.marks)}")] if report.marks else []),
+        *([] if report.serial is None else [Text(plain(f"a chapter of the serial {report.serial}"))]),
+        *(Text(plain(_describe_serials(match))) for match in report.serial_matches),
     ]
+
+
+def _describe_serials(match: dict[str, Any]) -> str:
+    """Which work follows which, and from which chapter to which."""
+    works = (f"{match[f'{side}_serial']} by author {match[f'{side}_author_id']}" for side in ("copy", "source"))
+    parts = (
+        f"chapters {copy[0]:,} to {copy[1]:,} are chapters {source[0]:,} to {source[1]:,}"
+        for source, copy in ((part["source"], part["copy"]) for part in match["parts"])
+    )
+    return f"serial {' follows '.join(works)}: {'; '.join(parts)}"
 
 
 def _bars(report: SimilarityReport) -> Table:

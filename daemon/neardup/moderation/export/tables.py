@@ -56,6 +56,7 @@ PAIR_COLUMNS = (
     "matched_path", "copied_words", "publication_order", "story_updated_at", "matched_updated_at",
     "story_known_since", "matched_known_since", "verdict", "moderator", "note", "decided_at",
     "undone_at", "undone_by", "catalogue", "licence", "permission_id", "permission_licence", "permission_until",
+    "story_serial", "matched_serial",
 )  # fmt: skip
 PAIR_IDS = frozenset({"flag_id", "story_id", "matched_id", "earlier_id", "cluster_id"})
 PAIR_TIMES = frozenset(
