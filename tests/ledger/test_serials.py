@@ -8,8 +8,10 @@ from typing import Any
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from neardup.config import Detection
 from neardup.core.verify.serials import Ranges
 from neardup.core.verify.tiers import COPIED_WORDS, PASSAGE, SERIAL
+from neardup.insights.what_if import compare_thresholds
 from neardup.ledger import candidates, cases, flags, serials, verdicts, verification
 from neardup.pipeline.verifier import BEFORE_ALL
 from neardup.records import Assessment, Candidate, Fingerprinted, Kind, Signals, Skip, Skipped, Story, Verdict
@@ -115,6 +117,14 @@ def test_dripped_chapters_are_flags_of_one_case(platform: Platform) -> None:
     [match] = serials.list_matches_of_case(platform.db, 11)
     assert (match.source["author_id"], match.copy["author_id"]) == ("original", "copy")
     assert match.ranges == (Ranges((1, 5), (1, 5)),)
+
+
+def test_what_if_keeps_the_serials(platform: Platform) -> None:
+    platform.share(DRIPPED | {(2, 12): (PASSAGE, 90)})
+    platform.settle()
+    stricter = compare_thresholds(platform.db, Detection(passage_words=100), 0, 2**62)["by_language"][HINDI]
+    assert stricter[SERIAL] == {"flags": 4, "replayed": 5, "plus": 1, "minus": 0}
+    assert stricter[PASSAGE] == {"flags": 1, "replayed": 0, "plus": 0, "minus": 1}
 
 
 def test_flags_and_near_misses_of_two_serials_are_one_case(platform: Platform) -> None:

@@ -5,7 +5,7 @@ from collections import Counter
 from typing import Any
 
 from neardup.config import Detection
-from neardup.core.verify.tiers import kind_of, kinds
+from neardup.core.verify.tiers import SERIAL, kind_of, kinds
 from neardup.ledger import languages, verification
 from neardup.records import Kind, Language, Verdict
 
@@ -16,7 +16,8 @@ def compare_thresholds(db: sqlite3.Connection, detection: Detection, since: int,
     """Compare the flags on record with those that `detection` would make of the same pairs.
 
     The pairs are those verified in [since, until), in milliseconds: flags, open or decided by a moderator, and near
-    misses.  A pair that was never nominated, or whose scores were too low to be kept, cannot become a flag.
+    misses.  A pair that was never nominated, or whose scores were too low to be kept, cannot become a flag.  Serials stay
+    aligned as they are, so their chapters are flags by any thresholds.
     `verdicts` counts the decided pairs: how many copies would be `lost`, and how many pairs that are not similar
     would be `spared`.
     """
@@ -25,7 +26,8 @@ def compare_thresholds(db: sqlite3.Connection, detection: Detection, since: int,
     pairs = 0
     for pair in verification.list_verified_pairs(db, since, until):
         pairs += 1
-        kind = kind_of(pair.signals, detection.of(pair.language))
+        of_serial = SERIAL if pair.is_aligned or pair.kind == SERIAL else None
+        kind = kind_of(pair.signals, detection.of(pair.language)) or of_serial
         if pair.verdict is not None:
             decided[pair.verdict] += 1
             unflagged[pair.verdict] += kind is None

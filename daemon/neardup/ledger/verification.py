@@ -277,27 +277,34 @@ def is_reverification_possible(db: sqlite3.Connection) -> bool:
 
 @dataclass(frozen=True, slots=True)
 class VerifiedPair:
-    """A verified pair on record; `kind` is None for a near miss, `verdict` where no moderator has given one."""
+    """A verified pair on record; `kind` is None for a near miss, `verdict` where no moderator has given one.
+
+    `is_aligned` says that its stories are chapters at the same place of two serials that match.
+    """
 
     language: Language
     kind: Kind | None
     signals: Signals
     verdict: Verdict | None
+    is_aligned: bool
 
 
 def list_verified_pairs(db: sqlite3.Connection, since: int, until: int) -> Iterator[VerifiedPair]:
     """The flags that are not withdrawn and the near misses of [since, until) (milliseconds)."""
+    aligned = "EXISTS (SELECT 1 FROM chapter_pairs p WHERE p.a = {0}.a AND p.b = {0}.b AND is_aligned)"
     rows = db.execute(
-        f"SELECT language, kind, iif(status IN ('open', 'permitted'), NULL, status), {ALL_SIGNALS} FROM flags"
+        f"SELECT language, kind, iif(status IN ('open', 'permitted'), NULL, status), {aligned.format('flags')},"
+        f" {ALL_SIGNALS} FROM flags"
         " WHERE status <> 'withdrawn' AND flagged_at >= ?1 AND flagged_at < ?2"
-        f" UNION ALL SELECT s.language, NULL, NULL, {ALL_SIGNALS} FROM candidates JOIN stories s ON s.id = a"
+        f" UNION ALL SELECT s.language, NULL, NULL, {aligned.format('candidates')}, {ALL_SIGNALS} FROM candidates"
+        " JOIN stories s ON s.id = a"
         " WHERE verified_at >= ?1 AND verified_at < ?2 AND hamming IS NOT NULL",
         (since, until),
     )
     name_of = languages.names(db)
-    for language, kind, verdict, *columns in rows:
-        signals = signals_of(kind, columns)
-        yield VerifiedPair(name_of[language], kind, signals, Verdict(verdict) if verdict else None)
+    for language, kind, verdict, is_aligned, *columns in rows:
+        signals, given = signals_of(kind, columns), Verdict(verdict) if verdict else None
+        yield VerifiedPair(name_of[language], kind, signals, given, bool(is_aligned))
 
 
 def columns_of(signals: Signals) -> dict[str, object]:
