@@ -16,8 +16,8 @@ def compare_thresholds(db: sqlite3.Connection, detection: Detection, since: int,
     """Compare the flags on record with those that `detection` would make of the same pairs.
 
     The pairs are those verified in [since, until), in milliseconds: flags, open or decided by a moderator, and near
-    misses.  A pair that was never nominated, or whose scores were too low to be kept, cannot become a flag.  Serials stay
-    aligned as they are, so their chapters are flags by any thresholds.
+    misses.  A pair that was never nominated, or whose scores were too low to be kept, cannot become a flag.  Serials
+    stay aligned as they are, so their chapters are flags by any thresholds.
     `verdicts` counts the decided pairs: how many copies would be `lost`, and how many pairs that are not similar
     would be `spared`.
     """
