@@ -7,25 +7,17 @@ from typing import Any
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, rule
+from hypothesis.stateful import invariant, rule
 from neardup.core.verify.tiers import EXACT, PARTIAL, PASSAGE
 from neardup.errors import Conflict
-from neardup.ledger import cases, clusters, stories, verdicts
+from neardup.ledger import cases, clusters, verdicts
 from neardup.ledger.cases import OpenCases
-from neardup.ledger.stories import remove_all
-from neardup.records import Fingerprinted, Kind, Skip, Skipped, Story, Verdict
+from neardup.records import Kind, Verdict
 
-from tests.support.builders import commit, fingerprint_of, flag_pair, ledger_in_memory
-from tests.support.copied_spans import flag_spans, spans_of
-from tests.support.languages import HINDI
+from tests.support.builders import flag_pair, ledger_in_memory
+from tests.support.changing_ledger import LATEST, WORDS, ChangingLedger, pairs
+from tests.support.copied_spans import spans_of
 
-WORDS = 40
-LATEST = 2**63 - 1
-ids = st.integers(1, 7)
-pairs = st.sampled_from([(a, b) for a in range(1, 8) for b in range(a + 1, 8)])
-authors = st.sampled_from([None, "7", "8"])
-times = st.sampled_from([None, 1, 2, 3])
-moderators = st.sampled_from(["Asha", "रवि"])
 JOINING = {"open", "plagiarism", "repost", "quotation", "template"}
 
 
@@ -60,77 +52,12 @@ def state(db: sqlite3.Connection) -> tuple[Any, ...]:
     )
 
 
-class AnyOperations(RuleBasedStateMachine):
-    """Operations on a ledger of seven stories, in any order."""
-
-    def __init__(self) -> None:
-        super().__init__()
-        self.db = ledger_in_memory()
-        self.texts = 0
-        self.decisions: list[int] = []
-
-    def teardown(self) -> None:
-        self.db.close()
-
-    @initialize(facts=st.lists(st.tuples(authors, times), min_size=7, max_size=7))
-    def write_all(self, facts: list[tuple[str | None, int | None]]) -> None:
-        for story_id, (author, time) in enumerate(facts, 1):
-            self.write(story_id, author, time)
-
-    @rule(story_id=ids, author=authors, time=times)
-    def write(self, story_id: int, author: str | None, time: int | None) -> None:
-        """Add a story, or edit it."""
-        self.texts += 1
-        made = fingerprint_of(self.texts.to_bytes(16), words=WORDS)
-        commit(self.db, Fingerprinted(Story(story_id, HINDI, author_id=author, published_at=time), made, None))
-
-    @rule(story_id=ids, author=authors, time=times)
-    def touch(self, story_id: int, author: str | None, time: int | None) -> None:
-        """Change what is known of a story with an unchanged text."""
-        commit(self.db, Skipped(Story(story_id, HINDI, author_id=author, published_at=time), Skip.UNCHANGED))
+class AnyOperations(ChangingLedger):
+    """Operations on a ledger, in any order, with flags of three kinds."""
 
     @rule(pair=pairs, kind=st.sampled_from([EXACT, PARTIAL, PASSAGE]), words=st.integers(1, WORDS))
     def flag(self, pair: tuple[int, int], kind: Kind, words: int) -> None:
-        for story_id in pair:
-            if not stories.stored_versions(self.db, [story_id]):
-                self.write(story_id, None, None)
-        flag_spans(self.db, *pair, kind, spans_of((0, words)), spans_of((0, words)))
-
-    @rule(pair=pairs)
-    def verify_again(self, pair: tuple[int, int]) -> None:
-        self.db.execute("UPDATE flags SET estimated = 1 WHERE a = ? AND b = ?", pair)
-
-    @rule(
-        story_id=ids,
-        verdict=st.sampled_from(Verdict),
-        moderator=moderators,
-        of_whole_case=st.booleans(),
-    )
-    def decide(self, story_id: int, verdict: Verdict, moderator: str, of_whole_case: bool) -> None:
-        column = "case_id = ?1" if of_whole_case else "a = ?1 OR b = ?1"
-        query = f"SELECT flag_id FROM flags WHERE ({column}) AND status <> 'withdrawn'"
-        if chosen := [row[0] for row in self.db.execute(query, (story_id,))]:
-            seen = verdicts.state(self.db, chosen)
-            self.decisions.append(verdicts.decide(self.db, chosen, verdict, "", moderator, seen))
-
-    @rule(n=st.integers(0, 9))
-    def undo(self, n: int) -> None:
-        if self.decisions:
-            decision = self.decisions.pop(n % len(self.decisions))
-            if verdicts.of_decision(self.db, decision) and not verdicts.built_upon(self.db, decision):
-                seen = verdicts.state(self.db, verdicts.flags_of(self.db, decision))
-                verdicts.undo(self.db, decision, "Asha", seen)
-
-    @rule(story_id=ids, forgotten=st.booleans())
-    def remove(self, story_id: int, forgotten: bool) -> None:
-        if forgotten:
-            stories.forget(self.db, story_id)
-        else:
-            commit(self.db, Skipped(Story(story_id, HINDI), Skip.EMPTY))
-
-    @rule()
-    def restart(self) -> None:
-        remove_all(self.db, "v2", "")
+        self.flag_pair(pair, kind, spans_of((0, words)), spans_of((0, words)))
 
     @rule()
     def refresh(self) -> None:

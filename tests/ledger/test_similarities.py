@@ -7,29 +7,20 @@ from typing import Any
 import numpy as np
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, rule
+from hypothesis.stateful import invariant, rule
 from neardup.core.verify.spans import union_of_spans, words_in
 from neardup.core.verify.tiers import kinds
-from neardup.ledger import flags, similarities, stories, verdicts
+from neardup.ledger import flags, similarities, stories
 from neardup.ledger.flags import Selection
 from neardup.ledger.similarities import pack_spans, unpack_spans
-from neardup.ledger.stories import remove_all
-from neardup.records import Fingerprinted, Kind, Skip, Skipped, Spans, Story, Verdict
+from neardup.records import Kind, Spans
 
-from tests.support.builders import commit, fingerprint_of, ledger_in_memory
+from tests.support.changing_ledger import LATEST, STORIES, WORDS, ChangingLedger, pairs
 from tests.support.copied_spans import flag_spans, spans_of
-from tests.support.languages import HINDI
 
-WORDS = 40
-ids = st.integers(1, 5)
-pairs = st.sampled_from([(a, b) for a in range(1, 6) for b in range(a + 1, 6)])
-authors = st.sampled_from([None, "7", "8"])
-times = st.sampled_from([None, 1, 2, 3])
 runs = st.lists(st.tuples(st.integers(0, WORDS - 1), st.integers(1, 15)), min_size=1, max_size=3).map(
     lambda found: spans_of(*((start, min(start + words, WORDS)) for start, words in found))
 )
-changes = st.fixed_dictionaries({"author_id": authors}) | st.fixed_dictionaries({"published_at": times})
-LATEST = 2**63 - 1
 
 
 @dataclass(frozen=True)
@@ -70,79 +61,17 @@ def expected(db: sqlite3.Connection, story_id: int) -> tuple[object, ...] | None
     return copied, copied / WORDS, len(found), top.source, len(top.words) / WORDS, ", ".join(ordered)
 
 
-class AnyOperations(RuleBasedStateMachine):
-    """Operations on a ledger of five stories, in any order."""
-
-    def __init__(self) -> None:
-        super().__init__()
-        self.db = ledger_in_memory()
-        self.texts = 0
-        self.decisions: list[int] = []
-
-    def teardown(self) -> None:
-        self.db.close()
-
-    @initialize(facts=st.lists(st.tuples(authors, times), min_size=5, max_size=5))
-    def write_all(self, facts: list[tuple[str | None, int | None]]) -> None:
-        for story_id, (author, time) in enumerate(facts, 1):
-            self.write(story_id, author, time)
-
-    @rule(story_id=ids, author=authors, time=times)
-    def write(self, story_id: int, author: str | None, time: int | None) -> None:
-        """Add a story, or edit it."""
-        self.texts += 1
-        made = fingerprint_of(self.texts.to_bytes(16), words=WORDS)
-        commit(self.db, Fingerprinted(Story(story_id, HINDI, author_id=author, published_at=time), made, None))
-
-    @rule(story_id=ids, change=changes)
-    def touch(self, story_id: int, change: dict[str, Any]) -> None:
-        """Change what is known of a story with an unchanged text."""
-        if known := stories.describe(self.db, [story_id]):
-            facts = {column: known[story_id][column] for column in ("author_id", "published_at")}
-            commit(self.db, Skipped(Story(story_id, HINDI, **facts | change), Skip.UNCHANGED))
+class AnyOperations(ChangingLedger):
+    """Operations on a ledger, in any order, with flags of all kinds and any spans."""
 
     @rule(pair=pairs, kind=st.sampled_from(kinds()), spans_a=runs, spans_b=runs)
     def flag(self, pair: tuple[int, int], kind: Kind, spans_a: Spans, spans_b: Spans) -> None:
-        for story_id in pair:
-            if not stories.stored_versions(self.db, [story_id]):
-                self.write(story_id, None, None)
-        flag_spans(self.db, *pair, kind, spans_a, spans_b)
+        self.flag_pair(pair, kind, spans_a, spans_b)
 
     @rule(pair=pairs)
     def flag_without_texts(self, pair: tuple[int, int]) -> None:
         if len(stories.stored_versions(self.db, pair)) == 2:
             flag_spans(self.db, *pair)
-
-    @rule(story_id=ids)
-    def verify_again(self, story_id: int) -> None:
-        """The next nomination verifies the flags again."""
-        self.db.execute("UPDATE flags SET estimated = 1 WHERE a = ?1 OR b = ?1", (story_id,))
-
-    @rule(story_id=ids, verdict=st.sampled_from(Verdict))
-    def decide(self, story_id: int, verdict: Verdict) -> None:
-        query = "SELECT flag_id FROM flags WHERE (a = ?1 OR b = ?1) AND status <> 'withdrawn'"
-        if chosen := [row[0] for row in self.db.execute(query, (story_id,))]:
-            seen = verdicts.state(self.db, chosen)
-            self.decisions.append(verdicts.decide(self.db, chosen, verdict, "", "Asha", seen))
-
-    @rule(n=st.integers(0, 9))
-    def undo(self, n: int) -> None:
-        if self.decisions:
-            decision = self.decisions.pop(n % len(self.decisions))
-            if verdicts.of_decision(self.db, decision) and not verdicts.built_upon(self.db, decision):
-                seen = verdicts.state(self.db, verdicts.flags_of(self.db, decision))
-                verdicts.undo(self.db, decision, "Asha", seen)
-
-    @rule(story_id=ids, forgotten=st.booleans())
-    def remove(self, story_id: int, forgotten: bool) -> None:
-        if forgotten:
-            stories.forget(self.db, story_id)
-        else:
-            commit(self.db, Skipped(Story(story_id, HINDI), Skip.EMPTY))
-
-    @rule()
-    def restart(self) -> None:
-        remove_all(self.db, "v2", "")
 
     @invariant()
     def similarities_are_those_computed_from_scratch(self) -> None:
@@ -156,7 +85,7 @@ class AnyOperations(RuleBasedStateMachine):
 
     @invariant()
     def similarity_of_a_story_lists_its_sources_by_share(self) -> None:
-        for story in range(1, 6):
+        for story in range(1, STORIES + 1):
             found = similarities.of_story(self.db, story)
             if found is None:
                 continue
