@@ -52,7 +52,6 @@ if TYPE_CHECKING:
 
 
 REFERENCE_COMMAND = "reference"
-POSTING_SECONDS = 20  # for the events of webhooks at the end of a run
 
 
 @dataclass(frozen=True, slots=True)
@@ -395,7 +394,7 @@ def _make_measuring_hooks(app: App, job: "Run", *, scrubs: bool) -> "list[Hook]"
 def _make_reporting_hooks(app: App, *, posts: bool) -> "list[Hook]":
     """The hooks that report a run to others: the gauges, the webhook of [export] if it `posts`, and the outbox."""
     from neardup.ledger import works
-    from neardup.moderation.webhook import notify_webhook, post_due_events, topics_of
+    from neardup.moderation.webhook import notify_webhook, post_for_a_while, topics_of
     from neardup.pipeline.gauges import refresh_gauges
     from neardup.pipeline.run_lifecycle import Hook
 
@@ -410,9 +409,7 @@ def _make_reporting_hooks(app: App, *, posts: bool) -> "list[Hook]":
         await notify_webhook(config.export, summary.command, summary.status, facts, config.webhook.revealed)
 
     async def post(_: "Summary") -> None:
-        with suppress(TimeoutError):  # the rest is posted by the next process that does
-            async with asyncio.timeout(POSTING_SECONDS):
-                await post_due_events(app.ledger.do, config)
+        await post_for_a_while(app.ledger.do, config)
 
     webhooks = [*([Hook("webhook", notify)] if posts else []), *([Hook("events", post)] if topics_of(config) else [])]
     return [Hook("gauges", refresh), *webhooks]

@@ -5,6 +5,7 @@ import csv
 import json
 import os
 from collections.abc import Callable
+from contextlib import closing
 from dataclasses import replace
 from io import StringIO
 from pathlib import Path
@@ -12,11 +13,12 @@ from typing import Any
 
 import openpyxl  # type: ignore[import-untyped]
 import pytest
+from neardup.ledger import connect, webhook_events
 from neardup.option_values import FORMATS, Format
 from pyarrow import parquet  # type: ignore[import-untyped]
 from selectolax.lexbor import LexborHTMLParser
 
-from tests.support.command import Neardup, embedded
+from tests.support.command import Neardup, assert_one_line, embedded
 from tests.support.languages import CODES, SAMPLED
 from tests.support.servers import REGION, Aws
 from tests.support.webhook_server import webhook_server
@@ -159,6 +161,27 @@ async def test_a_run_posts_to_a_webhook_and_writes_to_s3(aws: Aws, neardup: Near
     assert "export.webhook answers 404" in again.err, "the failure of the webhook was not logged"
     body = aws.client("s3").get_object(Bucket="flags", Key="flags.jsonl")["Body"].read().decode()
     assert len(body.split("\n")) == ALL + 1
+
+
+async def test_dead_events_of_webhooks_are_listed_and_sent_again(make_neardup: Callable[[str], Neardup]) -> None:
+    neardup = make_neardup(embedded())
+    with closing(connect(neardup.ledger)) as db:
+        for author in ("a1", "a2"):
+            event: dict[str, Any] = {"event": "hide", "at": "2026-01-01T00:00:00Z", "author": author, "stories": []}
+            event["by"] = "Asha"
+            webhook_events.announce(db, webhook_events.VERDICTS, event)
+        db.execute("UPDATE webhook_events SET due_at = NULL, attempts = 15, error = 'review.webhook answers 500'")
+    later, first = neardup("dead-letters", "--webhooks", "--json").facts["dead_events"]
+    assert (first["event"]["author"], later["event"]["author"], first["attempts"]) == ("a1", "a2", 15)
+    assert "answers 500" in neardup("dead-letters", "--webhooks").out
+    assert_one_line(neardup("retry", "--webhooks", "7"), 2, "no dead event 7")
+    assert_one_line(neardup("retry", "--webhooks"), 2, "no webhook is set")
+    async with webhook_server(500, 200, 200) as (url, received):
+        for keys, delivered, waiting in (([first["key"]], 0, 1), ([], 1, 0)):
+            sent = await asyncio.to_thread(neardup, "retry", "--webhooks", *keys, "--json", NEARDUP_REVIEW__WEBHOOK=url)
+            assert sent.facts == {"delivered": delivered, "waiting": waiting}, sent.err
+    assert [event["author"] for event in received] == ["a1", "a2"]
+    assert neardup("dead-letters", "--webhooks").out == "No dead events.\n"
 
 
 def test_an_export_that_cannot_be_written_is_one_warning(make_neardup: Callable[[str, str], Neardup]) -> None:

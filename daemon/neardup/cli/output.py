@@ -165,6 +165,22 @@ def show_dead_letters(counts: dict[str, int], dead_letters: list[dict[str, Any]]
         out.print(f"and {rest:,} more; --json prints all")
 
 
+def show_dead_events(events: list[dict[str, Any]], total: int) -> None:
+    """Print the first dead events of webhooks of so many in all."""
+    if not events:
+        out.print("No dead events.")
+        return
+    table = Table(header_style="bold")
+    for column in ("key", "event", "times", "at", "why"):
+        table.add_column(column, overflow="fold")
+    for row in events:
+        cells = (row["key"], row["text"], row["attempts"], row["event"]["at"], row["error"])
+        table.add_row(*(Text(str(cell)) for cell in cells))
+    out.print(table)
+    if total > len(events):
+        out.print(f"and {total - len(events):,} more; --json prints all")
+
+
 def show_what_if(facts: dict[str, Any]) -> None:
     """Print what other thresholds would have flagged."""
     table = Table(header_style="bold")

@@ -192,18 +192,28 @@ reason_option = click.option(
     "--reason", type=click.Choice(DEAD_LETTER_REASONS), help="Only dead letters with this reason."
 )
 
+webhooks_option = click.option(
+    "--webhooks", is_flag=True, help="The events that no webhook took in place of stories; a KEY is the id of an event."
+)
+
 
 @make_command
 @keys_argument
 @reason_option
+@webhooks_option
 @click.option("--drop", is_flag=True, help="Delete the selected dead letters; they will not be retried.")
 @json_option
-def dead_letters_(config: "Config", *, keys: tuple[str, ...], reason: str | None, drop: bool, as_json: bool) -> None:
+def dead_letters_(
+    config: "Config", *, keys: tuple[str, ...], reason: str | None, webhooks: bool, drop: bool, as_json: bool
+) -> None:
     """List the stories and rows that could not be processed, or those with the given KEYs (a story's key is its id)."""
     from neardup.cli import output
     from neardup.ledger import connect, dead_letters, read, translate_errors
     from neardup.ledger.dead_letters import DeadLetterFilter
 
+    if webhooks:
+        _list_dead_events(config, keys, reason, drop=drop, as_json=as_json)
+        return
     choice = DeadLetterFilter(reason, tuple(map(_make_key, keys)))
     with closing(read(config.ledger.path)) as db, translate_errors(config.ledger.path):
         counts = dead_letters.counts(db, choice)
@@ -226,15 +236,63 @@ def dead_letters_(config: "Config", *, keys: tuple[str, ...], reason: str | None
 @make_command
 @keys_argument
 @reason_option
+@webhooks_option
 @json_option
-def retry(config: "Config", *, keys: tuple[str, ...], reason: str | None, as_json: bool) -> None:
+def retry(config: "Config", *, keys: tuple[str, ...], reason: str | None, webhooks: bool, as_json: bool) -> None:
     """Process the stories of dead letters again: all but those in quarantine, or only the selected ones."""
     from neardup.ledger import dead_letters, read, translate_errors
     from neardup.ledger.dead_letters import DeadLetterFilter
 
+    if webhooks:
+        _retry_events(config, keys, reason, as_json=as_json)
+        return
     with closing(read(config.ledger.path)) as db, translate_errors(config.ledger.path):
         dead_letters.refuse_unknown(db, shown := {_make_key(shown): shown for shown in keys})
     run_and_print(config, "retry", as_json, dead_letters=DeadLetterFilter(reason, tuple(shown)))
+
+
+def _read_dead_events(config: "Config", keys: tuple[str, ...], reason: str | None) -> list[dict[str, Any]]:
+    """The dead events of webhooks with these keys, all without any, each with its line.  Raises Misuse."""
+    from neardup.ledger import read, translate_errors, webhook_events
+    from neardup.moderation.webhook import line_of
+
+    if reason is not None:
+        raise Misuse("--webhooks and --reason exclude each other")
+    with closing(read(config.ledger.path)) as db, translate_errors(config.ledger.path):
+        found = webhook_events.list_dead(db, keys)
+    if unknown := set(keys).difference(event["key"] for event in found):
+        raise Misuse(f"no dead event {min(unknown)}")
+    return [{**event, "text": line_of(event["event"])} for event in found]
+
+
+def _list_dead_events(
+    config: "Config", keys: tuple[str, ...], reason: str | None, *, drop: bool, as_json: bool
+) -> None:
+    from neardup.cli import output
+    from neardup.ledger import connect, translate_errors, webhook_events
+
+    found = _read_dead_events(config, keys, reason)
+    if drop:
+        if not keys:
+            raise Misuse("--drop needs KEYs")
+        with closing(connect(config.ledger.path)) as db, translate_errors(config.ledger.path):
+            dropped = webhook_events.drop_dead(db, keys)
+        click.echo(json.dumps({"dropped": dropped}) if as_json else f"{dropped:,} dead events were deleted")
+    elif as_json:
+        click.echo(json.dumps({"dead_events": found}, ensure_ascii=False))
+    else:
+        output.show_dead_events(found[:SHOWN], len(found))
+
+
+def _retry_events(config: "Config", keys: tuple[str, ...], reason: str | None, *, as_json: bool) -> None:
+    from neardup.ledger import Ledger
+    from neardup.moderation.webhook import post_dead_events
+
+    _read_dead_events(config, keys, reason)
+    with closing(Ledger(config.ledger.path)) as ledger:
+        tally = run_async(lambda _: post_dead_events(ledger.do, config, keys))
+    waiting = f"; {tally.waiting:,} wait for the next attempt" if tally.waiting else ""
+    click.echo(json.dumps(tally._asdict()) if as_json else f"{tally.delivered:,} events were delivered{waiting}")
 
 
 @make_command

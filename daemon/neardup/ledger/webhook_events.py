@@ -3,7 +3,7 @@
 An event is written in the transaction of what it is about, so that neither is lost without the other; new flags are
 collected afterwards, from the last one that was.  A process claims an event before it posts it.  If it is killed, the
 claim ends, and another attempt follows; the receiver knows the event by its id.  After MOST_ATTEMPTS an event is dead:
-it stays on record with the reason, and is not posted again.
+it stays on record with the reason, and is posted again only when it is revived.
 """
 
 import json
@@ -12,9 +12,9 @@ from collections.abc import Collection, Mapping
 from itertools import groupby
 from typing import Any, NamedTuple
 
-from neardup.ledger import named_rows, now_ms, transaction
+from neardup.ledger import AMONG, json_list, named_rows, now_ms, transaction
 from neardup.ledger.runs import get, put
-from neardup.records import ShownId, rfc3339
+from neardup.records import ShownId, rfc3339, shown_id
 
 VERDICTS, FLAGS = "verdicts", "flags"  # the topics; complaints are among the verdicts
 TOPICS, LAST_FLAG = "webhook_topics", "webhook_last_flag"
@@ -22,13 +22,15 @@ MOST_ATTEMPTS = 15  # over a day and a half
 CLAIM_MS = 60_000
 FIRST_WAIT_MS, LONGEST_WAIT_MS = 5_000, 6 * 3_600_000
 FLAGS_AT_ONCE = 1_000
-MATCH_MEMBERS = ("kind", "status", "matched_id", "matched_name", "matched_title", "matched_author_id", "matched_path")
+MATCH_MEMBERS = ("kind", "status", "matched_title", "matched_author_id", "matched_path")
 NEW_FLAGS = (
     "SELECT p.*, coalesce(s.similarity, 0) AS similarity FROM flags f CROSS JOIN pairs p ON p.flag_id = f.flag_id"
     " LEFT JOIN similarities s ON s.story_id = p.story_id WHERE f.flag_id > ?1 AND f.flag_id <= ?2"
     " AND f.status NOT IN ('withdrawn', 'permitted') AND (?3 OR NOT f.same_author)"
     " ORDER BY p.story_id, p.severity, p.strength DESC"
 )
+KEY = "(SELECT value FROM meta WHERE key = 'ledger_id') || '-' || event_id"  # the id of an event
+DEAD = f"due_at IS NULL AND (?1 = '[]' OR {KEY} IN (SELECT value FROM json_each(?1)))"
 Event = Mapping[str, Any]
 
 
@@ -90,13 +92,16 @@ def _flags_event(rows: list[sqlite3.Row]) -> Event:
     return {
         "event": "flags",
         "at": rfc3339(max(row["flagged_at"] for row in rows)),
-        "story_id": story["story_id"],
-        "name": story["story_name"],
+        "story_id": shown_id(story["story_id"], story["story_name"]),
         "title": story["story_title"],
         "author_id": story["story_author_id"],
         "language": story["language"],
         "similarity": story["similarity"],
-        "matches": [{member.removeprefix("matched_"): row[member] for member in MATCH_MEMBERS} for row in rows],
+        "matches": [
+            {"id": shown_id(row["matched_id"], row["matched_name"])}
+            | {member.removeprefix("matched_"): row[member] for member in MATCH_MEMBERS}
+            for row in rows
+        ],
     }
 
 
@@ -131,6 +136,36 @@ def postpone(db: sqlite3.Connection, event: Claimed, why: str, now: int) -> bool
         (None if has_ended else now + wait, why, event.event_id),
     )
     return not has_ended
+
+
+def list_dead(db: sqlite3.Connection, keys: Collection[str] = ()) -> list[dict[str, Any]]:
+    """The dead events, the latest first, or only those with these keys, which are their ids.
+
+    Columns: key, topic, event, attempts, error (why the last attempt failed).
+    """
+    rows = named_rows(
+        db,
+        f"SELECT {KEY} AS key, topic, event, attempts, error FROM webhook_events WHERE {DEAD} ORDER BY event_id DESC",
+        (json_list(keys),),
+    )
+    return [{**dict(row), "event": json.loads(row["event"])} for row in rows]
+
+
+def revive(db: sqlite3.Connection, keys: Collection[str], now: int) -> list[int]:
+    """Have dead events posted again from `now` on, all or those with these keys; returns their `event_id`s."""
+    update = f"UPDATE webhook_events SET due_at = ?2, attempts = 0 WHERE {DEAD} RETURNING event_id"
+    return [row[0] for row in db.execute(update, (json_list(keys), now))]
+
+
+def count_kept(db: sqlite3.Connection, event_ids: Collection[int]) -> int:
+    """How many of these events were not delivered yet."""
+    query = f"SELECT count(*) FROM webhook_events WHERE event_id {AMONG}"
+    return int(db.execute(query, (json_list(event_ids),)).fetchone()[0])
+
+
+def drop_dead(db: sqlite3.Connection, keys: Collection[str]) -> int:
+    """Delete the dead events with these keys, all without any; returns how many they are."""
+    return db.execute(f"DELETE FROM webhook_events WHERE {DEAD}", (json_list(keys),)).rowcount
 
 
 def forget(db: sqlite3.Connection, story_id: int, shown: ShownId) -> None:

@@ -7,12 +7,12 @@ of stories, to that of [webhook], are posted from the ledger's outbox until each
 import asyncio
 import json
 import uuid
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from contextlib import suppress
-from typing import Any
+from typing import Any, NamedTuple
 
 from neardup.config import Config, Export
-from neardup.errors import Fatal, NeardupError, Transient
+from neardup.errors import Fatal, Misuse, NeardupError, Transient
 from neardup.http.signatures import sign
 from neardup.ledger import Do, now_ms, webhook_events
 from neardup.ledger.webhook_events import FLAGS, VERDICTS
@@ -20,6 +20,7 @@ from neardup.records import Kind
 from neardup.retry import retry_call
 from neardup.telemetry.log import log
 
+POSTING_SECONDS = 20  # for the events that are due at the end of a command
 POLL_SECONDS = 5.0  # what other processes have written is posted so late
 TIMEOUT_SECONDS = 10
 RETRIED_STATUSES = frozenset({408, 425, 429})  # and every 5xx
@@ -62,6 +63,13 @@ async def notify_embedding(
         await retry_call("webhook", lambda: _post("export.webhook", section.webhook, name, body, secrets))
 
 
+class PostedEvents(NamedTuple):
+    """How many dead events were delivered, and how many wait for their next attempt."""
+
+    delivered: int
+    waiting: int
+
+
 def topics_of(config: Config) -> dict[str, tuple[str, str]]:
     """The topics of the outbox that have a webhook: each with its key in the configuration, and its URL."""
     each = {VERDICTS: ("review.webhook", config.review.webhook), FLAGS: ("webhook.flags", config.webhook.flags)}
@@ -101,9 +109,9 @@ async def post_due_events(do: Do, config: Config, clock: Callable[[], int] = now
         if claimed.topic not in topics:  # of another configuration
             return
         key, url = topics[claimed.topic]
-        line = LINES[claimed.event["event"]](claimed.event)
+        body = {"text": line_of(claimed.event), **claimed.event}
         try:
-            await _post(key, url, claimed.name, {"text": line, **claimed.event}, config.webhook.revealed)
+            await _post(key, url, claimed.name, body, config.webhook.revealed)
         except NeardupError as error:
             if await do(webhook_events.postpone, claimed, str(error), clock()):
                 log.warning("a webhook failed", event_id=claimed.name, attempt=claimed.attempt, why=str(error))
@@ -113,13 +121,37 @@ async def post_due_events(do: Do, config: Config, clock: Callable[[], int] = now
             await do(webhook_events.drop, claimed)
 
 
+async def post_for_a_while(do: Do, config: Config) -> None:
+    """Post the events that are due, for POSTING_SECONDS at most: the next process that posts goes on with the rest."""
+    with suppress(TimeoutError):
+        async with asyncio.timeout(POSTING_SECONDS):
+            await post_due_events(do, config)
+
+
+async def post_dead_events(do: Do, config: Config, keys: Collection[str]) -> PostedEvents:
+    """Post dead events again, all or those with these keys; what is not delivered now waits as a new event does.
+
+    Raises Misuse without a webhook, and as `Ledger.do` does.
+    """
+    if not topics_of(config):
+        raise Misuse("no webhook is set: neither webhook.flags nor review.webhook")
+    revived = await do(webhook_events.revive, keys, now_ms())
+    await post_for_a_while(do, config)
+    waiting = await do(webhook_events.count_kept, revived)
+    return PostedEvents(len(revived) - waiting, waiting)
+
+
+def line_of(event: Mapping[str, Any]) -> str:
+    """An event in one line, which chat services display."""
+    return LINES[event["event"]](event)
+
+
 def flags_line(event: Mapping[str, Any]) -> str:
     """`neardup: story 7 has 3 new flags (near, passage), similarity 62 %`."""
     matches = event["matches"]
     kinds = ", ".join(dict.fromkeys(match["kind"] for match in matches))
     flags = f"{len(matches):,} new {'flag' if len(matches) == 1 else 'flags'} ({kinds})"
-    story = event["story_id"] if event["name"] is None else event["name"]
-    return f"neardup: story {story} has {flags}, similarity {event['similarity']:.0%}"
+    return f"neardup: story {event['story_id']} has {flags}, similarity {event['similarity']:.0%}"
 
 
 def verdict_line(event: Mapping[str, Any]) -> str:

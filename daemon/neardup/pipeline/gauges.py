@@ -21,6 +21,7 @@ from neardup.ledger import (
     self_checks,
     verdicts,
     versions,
+    webhook_events,
     works,
 )
 from neardup.ledger.passages import count_missing
@@ -36,6 +37,7 @@ from neardup.telemetry.metrics import (
     CANARY_RECALL,
     CANDIDATES_PENDING,
     COPIES,
+    DEAD_EVENTS,
     DEAD_LETTERS,
     DISK_FREE,
     DISK_SIZE,
@@ -85,6 +87,8 @@ async def refresh_gauges(ledger: Ledger, index: Index, passages: PassageIndex) -
     DEAD_LETTERS.clear()
     for reason, n in count_of.items():
         DEAD_LETTERS.labels(reason).set(n)
+    _, dead_events = await ledger.do(webhook_events.count)
+    DEAD_EVENTS.set(dead_events)
     WORKS.clear()
     COPIES.clear()
     for catalogue, n in (await ledger.do(works.count_by_catalogue)).items():

@@ -159,6 +159,7 @@ CHECKS = Counter(
 DISK_FREE = Gauge("neardup_ledger_disk_free_bytes", "Free bytes on the file system of the ledger")
 DISK_SIZE = Gauge("neardup_ledger_disk_size_bytes", "Size of the file system of the ledger")
 DEAD_LETTERS = Gauge("neardup_dead_letters", "Dead letters on record", ["reason"])
+DEAD_EVENTS = Gauge("neardup_dead_webhook_events", "Events that no webhook took")
 WORKS = Gauge("neardup_reference_works", "Works of the reference on record", ["catalogue"])
 COPIES = Gauge("neardup_reference_open_flags", "Open flags of copies of works of the reference", ["catalogue"])
 LAST_SUCCESS = Gauge("neardup_last_success_timestamp_seconds", "When a run or a backup last succeeded", ["command"])
