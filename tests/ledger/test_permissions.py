@@ -18,10 +18,12 @@ from neardup.ledger import (
     stories,
     transaction,
     verification,
+    webhook_events,
 )
 from neardup.ledger.flags import Selection
 from neardup.ledger.meaning_flags import MeaningFlag
 from neardup.ledger.permissions import Grant, PermissionFilter, PermissionRefused, Refusal
+from neardup.moderation.webhook import LINES
 from neardup.records import Fingerprinted, Skip, Skipped, Story, Verdict
 
 from tests.support.builders import commit, fingerprint_of, ledger_in_memory
@@ -171,8 +173,16 @@ def test_the_permission_of_a_serial_follows_its_chapters_and_ends_with_its_term(
         assert statuses(db)[3, 5] == "permitted", "a new chapter"
         source = permissions.Source(9, "asha", serial="river tales")
         assert permissions.covering(db, source, "ravi", now) and not permissions.covering(db, source, "asha", now)
+        webhook_events.subscribe(db, [webhook_events.VERDICTS])
         permissions.refresh(db, now + DAY_MS)
         assert "permitted" not in statuses(db).values()
+        posted = webhook_events.claim(db, now_ms())
+        assert posted is not None
+        event = posted.event
+        assert (event["event"], event["serial"], event["stories"]) == ("permission_ended", "River tales", [2, 3, 4])
+        assert (
+            LINES[event["event"]](event) == "neardup: permission 1 of author asha has ended; 3 stories are open again"
+        )
 
 
 @pytest.mark.parametrize(

@@ -14,7 +14,7 @@ from typing import Any, NamedTuple
 
 from neardup.core.text.chapter_titles import stem_of
 from neardup.errors import NeardupError
-from neardup.ledger import all_of, languages, named_rows, names, now_ms, similarities, transaction
+from neardup.ledger import all_of, languages, named_rows, names, now_ms, similarities, transaction, webhook_events
 from neardup.ledger.chapters import UNDECIDED
 from neardup.ledger.story_rows import pack_id
 from neardup.records import LONGEST_FIELD, Language, rfc3339
@@ -223,16 +223,30 @@ def _apply_due(db: sqlite3.Connection, now: int, permission_id: int | None = Non
     which = "true" if permission_id is None else "permission_id = ?2"
     due = db.execute(
         f"UPDATE permissions SET in_force = NOT in_force WHERE {which} AND in_force <> {IS_NOW}"
-        " RETURNING granted_by, story_id, catalogue",
+        " RETURNING granted_by, story_id, catalogue, permission_id, in_force",
         (now,) if permission_id is None else (now, permission_id),
     ).fetchall()
-    for granted_by, story_id, catalogue in due:
-        concerned, value = _concern(granted_by, story_id, catalogue)
-        db.execute(
+    for *about, number, in_force in due:
+        concerned, value = _concern(*about)
+        changed = db.execute(
             f"UPDATE flags SET status = status WHERE {concerned} AND {UNDECIDED} AND"
-            " (status = 'permitted') <> EXISTS (SELECT 1 FROM permitted_flags p WHERE p.flag_id = flags.flag_id)",
+            " (status = 'permitted') <> EXISTS (SELECT 1 FROM permitted_flags p WHERE p.flag_id = flags.flag_id)"
+            " RETURNING coalesce(later_id, b)",
             (value,),
-        )
+        ).fetchall()
+        if not in_force and webhook_events.is_wanted(db, webhook_events.VERDICTS):
+            _announce_end(db, number, {story_id for (story_id,) in changed}, now)
+
+
+def _announce_end(db: sqlite3.Connection, number: int, opened: set[int], now: int) -> None:
+    """Have it posted that a permission has ended, with the stories whose copies are open again."""
+    ended = read(db, number, now)
+    assert ended is not None
+    members = ("granted_by", "story_id", "serial", "catalogue", "granted_to", "licence")
+    event: dict[str, Any] = {"event": "permission_ended", "at": rfc3339(now), "permission": number}
+    event |= {name: ended[name] for name in members}
+    event |= {"stories": sorted(names.shown_ids(db, opened).values(), key=str)}
+    webhook_events.announce(db, webhook_events.VERDICTS, event)
 
 
 def _concern(granted_by: object, story_id: int | None, catalogue: str | None) -> tuple[str, object]:

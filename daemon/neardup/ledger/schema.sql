@@ -272,6 +272,7 @@ CREATE TABLE permissions (
     serial_stem TEXT
 );
 CREATE INDEX permissions_granted_by ON permissions (granted_by) WHERE granted_by IS NOT NULL;
+CREATE INDEX permissions_story ON permissions (story_id) WHERE story_id IS NOT NULL;
 CREATE INDEX permissions_catalogue ON permissions (catalogue) WHERE catalogue IS NOT NULL;
 CREATE INDEX permissions_granted_to ON permissions (granted_to) WHERE granted_to IS NOT NULL;
 
@@ -495,7 +496,8 @@ CREATE VIEW pairs AS
     LEFT JOIN verdicts c ON c.verdict_id = f.context
     LEFT JOIN verdicts v ON v.verdict_id = (SELECT max(verdict_id) FROM verdicts w WHERE w.a = f.a AND w.b = f.b)
     LEFT JOIN permissions p ON f.status = 'permitted'
-        AND p.permission_id = (SELECT min(permission_id) FROM permitted_flags g WHERE g.flag_id = f.flag_id)
+        -- not min(permission_id), for which SQLite reads all flags
+        AND p.permission_id = (SELECT permission_id FROM permitted_flags g WHERE g.flag_id = f.flag_id ORDER BY 1 LIMIT 1)
     LEFT JOIN chapter_pairs k ON k.a = f.a AND k.b = f.b AND k.match IS NOT NULL
     LEFT JOIN chapters h ON h.story_id = s.id AND k.match IS NOT NULL
     LEFT JOIN chapters i ON i.story_id = m.id AND k.match IS NOT NULL

@@ -16,7 +16,7 @@ from neardup.ledger import AMONG, json_list, named_rows, now_ms, transaction
 from neardup.ledger.runs import get, put
 from neardup.records import ShownId, rfc3339, shown_id
 
-VERDICTS, FLAGS = "verdicts", "flags"  # the topics; complaints are among the verdicts
+VERDICTS, FLAGS = "verdicts", "flags"  # the topics; complaints and permissions are among the verdicts
 TOPICS, LAST_FLAG = "webhook_topics", "webhook_last_flag"
 MOST_ATTEMPTS = 15  # over a day and a half
 CLAIM_MS = 60_000

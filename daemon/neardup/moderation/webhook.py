@@ -182,6 +182,14 @@ def hiding_line(event: Mapping[str, Any]) -> str:
     return f"neardup: {event['by']} asks to {event['event']} {stories}{' again' if event['event'] == 'show' else ''}"
 
 
+def permission_line(event: Mapping[str, Any]) -> str:
+    """`neardup: permission 3 of author 7 has ended; 2 stories are open again`."""
+    by = f"author {event['granted_by']}" if event["catalogue"] is None else f"catalogue {event['catalogue']}"
+    number = len(event["stories"])
+    stories = f"{number:,} {'story is' if number == 1 else 'stories are'} open again"
+    return f"neardup: permission {event['permission']} of {by} has ended; {stories}"
+
+
 LINES = {
     "verdict": verdict_line,
     "undo": verdict_line,
@@ -189,6 +197,7 @@ LINES = {
     "show": hiding_line,
     "flags": flags_line,
     "complaint": complaint_line,
+    "permission_ended": permission_line,
 }
 
 
