@@ -180,9 +180,8 @@ def test_the_permission_of_a_serial_follows_its_chapters_and_ends_with_its_term(
         assert posted is not None
         event = posted.event
         assert (event["event"], event["serial"], event["stories"]) == ("permission_ended", "River tales", [2, 3, 4])
-        assert (
-            LINES[event["event"]](event) == "neardup: permission 1 of author asha has ended; 3 stories are open again"
-        )
+        said = "neardup: permission 1 of author asha has ended; 3 stories are open again"
+        assert LINES[event["event"]](event) == said
 
 
 @pytest.mark.parametrize(
@@ -218,6 +217,16 @@ def test_a_permission_that_cannot_hold_is_refused_by_name(grant: Grant, reason: 
                 permissions.revoke(db, number, "Ravi")
             assert refused.value.reason == why
         assert permissions.enter(db, Grant("17", granted_to="asha"), "Asha") > kept, "revoked is not the same"
+
+
+def test_no_query_reads_all_flags_or_permissions() -> None:
+    with closing(ledger_in_memory()) as db:
+        for query in (
+            "SELECT permission_id FROM pairs WHERE flag_id = 1",
+            "DELETE FROM permissions WHERE story_id = 1",
+        ):
+            plan = db.execute(f"EXPLAIN QUERY PLAN {query}").fetchall()
+            assert not [step for *_, step in plan if step.startswith("SCAN")], query
 
 
 @pytest.mark.parametrize("grant", GRANTS)
