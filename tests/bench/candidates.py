@@ -65,7 +65,7 @@ class Figures:
     """The figures of one index.
 
     `candidates` and `nominated` have a count for each lookup.  `found` lists by kind, for each probe, whether its
-    original was nominated.  `capped` counts lookups that read a capped bucket.
+    original was nominated.  `large` counts lookups that read a bucket over max_bucket.
     """
 
     build: Cost = field(default_factory=Cost)
@@ -76,7 +76,7 @@ class Figures:
     candidates: list[int] = field(default_factory=list)
     nominated: list[int] = field(default_factory=list)
     found: dict[str, list[bool]] = field(default_factory=dict)
-    capped: int = 0
+    large: int = 0
     bytes: int = 0
 
 
@@ -106,7 +106,7 @@ async def measure(index: Index, stories: Stories, probes: Probes, server_cpu: Se
             nominee, candidates = _nominated(stories, probe, result)
             figures.candidates.append(candidates)
             figures.nominated.append(len(nominee.matches) + nominee.capped)
-            figures.capped += bool(result.capped)
+            figures.large += bool(result.large)
             original = int(probes.originals[n]) + FIRST_ID
             figures.found.setdefault(probes.kinds[n], []).append(original in nominee.matches)
     return figures
@@ -187,7 +187,7 @@ def show(columns: Mapping[str, Figures], stories: int) -> None:
         "candidates/lookup, mean p50 p99": lambda f: _mean_p50_p99(f.candidates),
         "nominated/lookup, mean p50 p99": lambda f: _mean_p50_p99(f.nominated),
         **{f"recall, {kind}": partial(_recall, kind) for kind in COPY_KINDS},
-        "share of lookups with a capped bucket": lambda f: f"{f.capped / PROBES:.4f}",
+        "share of lookups with a bucket over max_bucket": lambda f: f"{f.large / PROBES:.4f}",
         "bytes/story": lambda f: f"{f.bytes / stories:,.0f}",
     }
     table = report.table_of("", *columns)

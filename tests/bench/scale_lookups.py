@@ -65,26 +65,25 @@ async def _nominated(
 class _Tally:
     """Counts of lookups.
 
-    `seconds` has the time of each batch.  `found` records, for each planted copy whose buckets were not capped, whether
-    its original was found.  `candidates` has the number of candidates of each unrelated probe, by language and for
-    `all`.
+    `seconds` has the time of each batch.  `found` records, for each planted copy, whether its original was found.
+    `candidates` has the number of candidates of each unrelated probe, by language and for `all`.
     """
 
     seconds: list[float] = field(default_factory=list)
     found: list[bool] = field(default_factory=list)
     candidates: dict[str, list[int]] = field(default_factory=dict)
     lookups: int = 0
-    capped: int = 0
+    large: int = 0
 
     def add(self, batch: Sequence[Probe], results: Sequence[LookupResult]) -> None:
         self.lookups += len(batch)
         for probe, result in zip(batch, results, strict=True):
             number, story_id = probe.original
-            self.capped += bool(result.capped)
+            self.large += bool(result.large)
             if not number:
                 for group in ("all", probe.banded.language):
                     self.candidates.setdefault(group, []).append(len(result.ids) + len(result.numbers))
-            elif (probe.near or probe.shares_bands) and not result.capped:
+            elif probe.near or probe.shares_bands:
                 self.found.append(number in result.numbers or story_id in result.ids)
 
     def figures(self) -> Figures:
@@ -94,7 +93,7 @@ class _Tally:
             "batch_milliseconds": _mean_p50_p99([1000 * seconds for seconds in self.seconds]),
             "planted": len(self.found),
             "recall": float(np.mean(self.found)),
-            "capped": self.capped,
+            "large": self.large,
             "candidates": {group: _mean_p50_p99(counts) for group, counts in self.candidates.items()},
         }
 

@@ -92,7 +92,7 @@ def _of_lookups(figures: Figures) -> Facts:
     for spread in ("mean", "p50", "p99"):
         yield f"candidates, {spread}", figures["candidates"]["all"][spread]
     yield "recall of copies", figures["recall"]
-    yield "lookups with a capped bucket", figures["capped"]
+    yield "lookups with a bucket over max_bucket", figures["large"]
 
 
 def by_language(row: Figures) -> dict[Language, dict[str, Any]]:

@@ -170,22 +170,21 @@ async def sweep(setup: Setup) -> Figures:
     )
     with _timed() as load:
         by_language = await load_fingerprints(ledger, sizes, asyncio.Event())
-    figures: Figures = {"load": load["seconds"], "near": 0.0, "nominate": 0.0, "pairs": 0, "left_out": 0, "capped": 0}
+    figures: Figures = {"load": load["seconds"], "near": 0.0, "nominate": 0.0, "pairs": 0, "left_out": 0}
     for language in sizes:
-        banding, stories = DETECTION.banding(language), by_language.pop(language)
-        for _ in find_near_pairs(stories.simhashes[:1], banding.hamming, banding.max_bucket):
+        hamming, stories = DETECTION.of(language).hamming, by_language.pop(language)
+        for _ in find_near_pairs(stories.simhashes[:1], hamming):
             pass  # the first call loads compiled code
         with _timed() as near:
-            for _ in find_near_pairs(stories.simhashes, banding.hamming, banding.max_bucket):
+            for _ in find_near_pairs(stories.simhashes, hamming):
                 pass
         shortlist = Shortlist(stories, DETECTION.of(language).max_matches)
         with _timed() as nominating:
-            capped = await work._nominate(language, stories, shortlist)
+            await work._nominate(language, stories, shortlist)
             figures["pairs"] += len(shortlist)
         figures["near"] += near["seconds"]
         figures["nominate"] += nominating["seconds"]
         figures["left_out"] += shortlist.left_out
-        figures["capped"] += len(capped)
     ledger.close()
     return figures | {"stories": sum(sizes.values())}
 

@@ -39,7 +39,7 @@ Find = Callable[[LanguageFingerprints], Iterator[PairChunk]]
 
 
 def near(stories: LanguageFingerprints) -> Iterator[PairChunk]:
-    return find_near_pairs(stories.simhashes, DETECTION.hamming, DETECTION.max_bucket)
+    return find_near_pairs(stories.simhashes, DETECTION.hamming)
 
 
 def both(stories: LanguageFingerprints) -> Iterator[PairChunk]:
@@ -62,17 +62,15 @@ def draw_stories(kind: str, count: int) -> LanguageFingerprints:
 
 
 def measure(find: Find, stories: LanguageFingerprints) -> dict[str, float]:
-    """Find all pairs; returns the seconds, CPU seconds, pairs, capped buckets and the peak memory in MiB."""
+    """Find all pairs; returns the seconds, CPU seconds, pairs and the peak memory in MiB."""
     wall_start, cpu_start = time.perf_counter(), cpu_seconds()
-    pairs = capped = 0
+    pairs = 0
     for portion in find(stories):
         pairs += len(portion.left)
-        capped += len(portion.capped)
     return {
         "seconds": time.perf_counter() - wall_start,
         "cpu": cpu_seconds() - cpu_start,
         "pairs": pairs,
-        "capped": capped,
         "rss": peak_rss_mb(),
     }
 
@@ -103,14 +101,14 @@ def main(stories: int, part: tuple[str, str] | None, ledger: Path | None) -> Non
         click.echo(json.dumps(measure(TIERS[tier], draw_stories(kind, stories))))
         return
     click.echo(f"{machine()}; {stories:,} stories of one language, one run each")
-    table = report.table_of("", "seconds", "CPU s", "pairs", "capped buckets", "peak RSS, MiB")
+    table = report.table_of("", "seconds", "CPU s", "pairs", "peak RSS, MiB")
     for tier in TIERS:
         for kind in KINDS:
             figures = run_module(MODULE, "--stories", stories, "--part", kind, tier)
             table.add_row(
                 f"{tier}, {kind}",
                 *(f"{figures[name]:,.1f}" for name in ("seconds", "cpu")),
-                *(f"{figures[name]:,.0f}" for name in ("pairs", "capped", "rss")),
+                *(f"{figures[name]:,.0f}" for name in ("pairs", "rss")),
             )
     report.out.print(table)
     if ledger:

@@ -11,6 +11,7 @@ import pytest
 from tests.support.faults.command_driver import Driver
 from tests.support.faults.consistency import INDEXES
 from tests.support.faults.histories import (
+    BUCKETS,
     COMMON,
     EMPTY,
     LATEST,
@@ -35,18 +36,20 @@ def test_what_users_see_follows_from_the_set_of_stories(index: str, driver: Driv
         seeds = range(INDEXES.index(index), HISTORIES, len(INDEXES))
         for seed in seeds if CHAOS > 1 else random.Random().sample(seeds, 2):
             history = draw_history(random.Random(seed))
-            most = MOST[seed // len(INDEXES) % 2]
-            platform = Platform(driver, tmp_path / "lived", index, url, most)
+            turn = seed // len(INDEXES)
+            most, bucket = MOST[turn % 2], BUCKETS[turn // 2 % len(BUCKETS)]
+            platform = Platform(driver, tmp_path / "lived", index, url, most, bucket)
             platform.live_through(history)
             if history.steps[0].command[-1] == "--fresh":
                 platform.run("sweep")
-            reference = Platform(driver, tmp_path / "reference", "sqlite", most=most)
+            reference = Platform(driver, tmp_path / "reference", "sqlite", most=most, bucket=bucket)
             reference.put(history.texts)
             reference.run("backfill", "--fresh")
             wrong = differences(platform.seen(), reference.seen())
             story = "\n".join(map(str, history.steps))
-            assert not wrong, f"history {seed}, max_matches {most}:\n{story}\n{len(wrong)} rows differ:\n" + "\n".join(
-                wrong[:8]
+            assert not wrong, (
+                f"history {seed}, max_matches {most}, max_bucket {bucket}:\n{story}\n"
+                f"{len(wrong)} rows differ:\n" + "\n".join(wrong[:8])
             )
 
 

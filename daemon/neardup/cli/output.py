@@ -62,7 +62,6 @@ def show_sweep(summary: "SweepSummary") -> None:
         "compared": f"{summary.stories:,} stories",
         "nominated": f"{summary.candidates:,} pairs",
         "left out": f"{summary.left_out:,} pairs by max_matches; "
-        f"{summary.capped_runs:,} buckets were cut by max_bucket; "
         f"{summary.common_passages:,} passages are common and nominated no candidates",
         "flagged": format_reasons(summary.flagged),
         "time": f"{summary.as_dict()['seconds']} s",

@@ -82,7 +82,11 @@ class Thresholds(Section, frozen=True, kw_only=True):
         ),
     ] = 50
     max_bucket: Annotated[
-        int, Meta(gt=0, description="Largest number of members that a lookup reads from one bucket.")
+        int,
+        Meta(
+            gt=0,
+            description="Members above which a bucket is reported; a Spark job compares each with the first so many.",
+        ),
     ] = 5000
 
     def __post_init__(self) -> None:

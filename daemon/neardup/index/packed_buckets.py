@@ -139,22 +139,19 @@ def make_request(
     )
 
 
-def join_results(
-    request: LookupRequest, values: Sequence[bytes], lengths: Sequence[int], banding: Banding
-) -> list[LookupResult]:
+def join_results(request: LookupRequest, contents: Sequence[bytes | None], banding: Banding) -> list[LookupResult]:
     """The result for each story of the request.
 
-    `lengths` are the bytes in each requested bucket.  `values` are the contents of the buckets that are not empty, of
-    a bucket with more than max_bucket members only the last max_bucket.  Raises IndexDamaged for a bucket that does not
-    consist of numbers.
+    `contents` are those of the requested buckets, None for an empty one.  Raises IndexDamaged for a bucket that does
+    not consist of numbers.
     """
-    most = banding.max_bucket
+    lengths = [0 if content is None else len(content) for content in contents]
     sizes, odd = np.divmod(np.array(lengths, np.int64), NUMBER_BYTES)
     if odd.any():
         raise IndexDamaged(f"the index is damaged: a bucket has {lengths[int(np.argmax(odd))]} bytes")
     edges = np.zeros(len(sizes) + 1, np.int64)
-    np.cumsum(np.minimum(sizes, most), out=edges[1:])
-    members = np.frombuffer(bytearray().join(values), NUMBER)
+    np.cumsum(sizes, out=edges[1:])
+    members = np.frombuffer(bytearray().join(filter(None, contents)), NUMBER)
     by_block, block_ends = find_shared(members, edges, request.block_positions, SHARED_BLOCKS)
     by_band, band_ends = find_shared(members, edges, request.band_positions, banding.shared)
     results, nth_signed = [], 0
@@ -166,9 +163,9 @@ def join_results(
             numbers = union(numbers, others) if len(numbers) else others
             positions = np.concatenate((positions, request.band_positions[nth_signed]))
             nth_signed += 1
-        full = positions[sizes[positions] > most].tolist()
-        capped = {make_record(request.language, int(request.buckets[n])): int(sizes[n]) for n in full}
-        results.append(LookupResult(set(), numbers, capped))
+        full = positions[sizes[positions] > banding.max_bucket].tolist()
+        large = {make_record(request.language, int(request.buckets[n])): int(sizes[n]) for n in full}
+        results.append(LookupResult(set(), numbers, large))
     return results
 
 

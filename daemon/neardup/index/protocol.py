@@ -55,15 +55,14 @@ class Bucket(NamedTuple):
 class LookupResult:
     """The candidates for one story, each either by its story id or by its story number (see `Change`).
 
-    Every story within the Hamming distance, or with enough bands of the signature in common, is among them, unless it
-    was left out of a bucket in `capped`: these buckets, given with their sizes, have more than `max_bucket` members, of
-    which only so many were read.  Some candidates share buckets by chance, and some numbers belong to former versions
-    of stories.  `numbers` are distinct and ascending.
+    Every story within the Hamming distance, or with enough bands of the signature in common, is among them.  Some
+    candidates share buckets by chance, and some numbers belong to former versions of stories.  `numbers` are distinct
+    and ascending.  `large` are the buckets of more than `max_bucket` members, with their sizes.
     """
 
     ids: set[int]
     numbers: Numbers
-    capped: dict[Bucket, int]
+    large: dict[Bucket, int]
 
 
 @dataclass(frozen=True, slots=True)
@@ -88,8 +87,8 @@ class Index(Protocol):
     async def lookup(self, probes: Sequence[BandedFingerprint]) -> tuple[int | None, list[LookupResult]]:
         """Look up stories, the probes: the last change applied, and one result per probe.
 
-        The results include every change up to that one.  A bucket with more than `max_bucket` members is read only in
-        part: the lowest ids, or the highest numbers, because lower ones more often belong to former versions.
+        The results include every change up to that one.  Every bucket is read whole: so which stories are found does
+        not depend on the order in which they came.
         """
         ...
 

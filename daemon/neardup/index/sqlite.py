@@ -104,8 +104,7 @@ class SqliteIndex:
                 banding, stories = self._bandings[language], [probes[position] for position in positions]
                 request = packed_buckets.make_request(language, stories, banding, bits[language])
                 rows = _make_row_keys(language_numbers, request)
-                values, lengths = _read_tails(db, rows, packed_buckets.NUMBER_BYTES * banding.max_bucket)
-                found = packed_buckets.join_results(request, values, lengths, banding)
+                found = packed_buckets.join_results(request, _read_buckets(db, rows), banding)
                 results.update(zip(positions, found, strict=True))
             db.execute("COMMIT")
             return applied, [results[position] for position in range(len(probes))]
@@ -206,7 +205,7 @@ class SqliteIndex:
             language = inserted.language
             banding = self._bandings[language]
             request = packed_buckets.make_request(language, inserted.fingerprints, banding, bits[language])
-            contents = _read_whole(db, _make_row_keys(language_numbers, request))
+            contents = _read_buckets(db, _make_row_keys(language_numbers, request))
             lacking.append((language, find_lacking(request, contents, inserted, stories)))
         return lacking
 
@@ -295,30 +294,11 @@ def _read_lengths(db: sqlite3.Connection, rows: Sequence[int]) -> list[int]:
     return [length for (length,) in lengths]
 
 
-def _read_whole(db: sqlite3.Connection, rows: Sequence[int]) -> list[bytes | None]:
+def _read_buckets(db: sqlite3.Connection, rows: Sequence[int]) -> list[bytes | None]:
     """The contents of each bucket; None for an empty one."""
     query = "SELECT numbers FROM json_each(?) LEFT JOIN index_buckets ON bucket = value"
     found = db.execute(query, (json.dumps(rows),)).fetchall()
     return [None if numbers is None else _pack(numbers) for (numbers,) in found]
-
-
-def _read_tails(db: sqlite3.Connection, rows: Sequence[int], most: int) -> tuple[list[bytes], list[int]]:
-    """The last `most` bytes of each bucket that is not empty, and the whole length of each bucket."""
-    buckets = db.execute(
-        "SELECT coalesce(length(numbers), 0), CASE WHEN length(numbers) <= ? THEN numbers END"
-        " FROM json_each(?) LEFT JOIN index_buckets ON bucket = value",
-        (most, json.dumps(rows)),
-    )
-    values, lengths = [], []
-    for row, (length, numbers) in zip(rows, buckets.fetchall(), strict=True):
-        lengths.append(length)
-        if length > most:  # substr() would read the whole blob
-            with db.blobopen("index_buckets", "numbers", row, readonly=True) as blob:
-                blob.seek(length - most)
-                values.append(blob.read())
-        elif length:
-            values.append(_pack(numbers))
-    return values, lengths
 
 
 def _pack(numbers: object) -> bytes:

@@ -15,13 +15,13 @@ from neardup.core.candidates.select import is_worth_comparing
 from neardup.core.fingerprint.word_hashes import MIN_SHARED, PassageHashes
 from neardup.core.verify.scores import assess_all
 from neardup.core.verify.text import Text
-from neardup.index.protocol import Completeness, read_bucket_sizes
+from neardup.index.protocol import Completeness
 from neardup.ledger import names, now_ms, self_checks, stories, versions
 from neardup.ledger.self_checks import Measure, OnRecord, Pair, Recall, Trial
 from neardup.nomination.common_passages import CommonHashes
 from neardup.nomination.exhaustive import WideMatches, match_fingerprints, match_passages
 from neardup.pages.text_cache import Texts
-from neardup.records import Assessment, BandedFingerprint, Candidate, Change, PairedStory, ShownId, is_work
+from neardup.records import Assessment, Candidate, Change, PairedStory, ShownId, is_work
 
 STORIES_AT_ONCE = 8  # whose texts and candidates are read together
 INDEX_ENTRIES = "index entries"  # the subject of the recall of stories that are whole in the index
@@ -37,7 +37,6 @@ class Reason(StrEnum):
     COMMON_PASSAGES = "it shares only common passages, and its fingerprints are outside the thresholds of nomination"
     OUTSIDE = "its fingerprints and passages are outside the thresholds of nomination"
     MISSING = "the index lacks entries of a story"
-    CAPPED = "a bucket has more than max_bucket members"
     MAX_MATCHES = "a story has more than max_matches matches or candidates"
     NOT_NOMINATED = "it was not nominated when it was written; `neardup sweep` finds it"
 
@@ -63,17 +62,10 @@ async def find_reason(
     by_whole_text = pair.is_of_one_language and is_worth_comparing(held[story_id], held[match], thresholds)
     if not by_whole_text and nominated.uncommon.get(match, 0) < MIN_SHARED:
         return Reason.COMMON_PASSAGES if nominated.shared.get(match, 0) >= MIN_SHARED else Reason.OUTSIDE
-    if by_whole_text and (found := await _find_index_fault(app, held, thresholds.max_bucket)) is not None:
-        return found
+    if by_whole_text and any(await count_lacking_entries(app, list(held))):
+        return Reason.MISSING
     is_cut = await app.reader.do(self_checks.has_matches_left_out, max(pair.a.id, pair.b.id))
     return Reason.MAX_MATCHES if is_cut else Reason.NOT_NOMINATED
-
-
-async def _find_index_fault(app: App, held: Mapping[int, BandedFingerprint], max_bucket: int) -> Reason | None:
-    if any(await count_lacking_entries(app, list(held))):
-        return Reason.MISSING
-    sizes = await read_bucket_sizes(app.index, list(held.values()))
-    return Reason.CAPPED if any(n > max_bucket for n in sizes.values()) else None
 
 
 async def count_lacking_entries(app: App, ids: Sequence[int]) -> list[int]:

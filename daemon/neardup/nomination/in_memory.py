@@ -47,8 +47,7 @@ class NominatedPairs:
     """The pairs that may be copies, and the hashes of common passages with their holders' places as examples.
 
     `by_passages` are the pairs that passages alone nominate, and `alike` the others.  `left_out` counts the matches
-    that `max_matches` excluded, `cut` has the places of their texts, and `capped` the buckets over `max_bucket` with
-    their sizes.
+    that `max_matches` excluded, and `cut` has the places of their texts.
     """
 
     alike: set[Pair] = field(default_factory=set)
@@ -56,7 +55,6 @@ class NominatedPairs:
     cut: set[int] = field(default_factory=set)
     common: CommonHashes = NO_COMMON_HASHES
     left_out: Counter[Language] = field(default_factory=Counter)
-    capped: defaultdict[Language, dict[str, int]] = field(default_factory=lambda: defaultdict(dict))
 
     @property
     def pairs(self) -> list[Pair]:
@@ -108,7 +106,6 @@ def _nominate_alike(  # noqa: PLR0917 - what `nominate` has at hand
     shortlist = Shortlist(stories, thresholds.max_matches)
     for chunk in find_nominated_pairs(stories, detection.banding(language), thresholds.agreeing_rows, first_new):
         shortlist.add(chunk.left, chunk.right)
-        found.capped[language].update(chunk.capped)
     found.alike.update((match, text) for page in shortlist.pages(PAGE) for text, match in page)
     found.cut |= shortlist.cut
     found.left_out[language] += shortlist.left_out

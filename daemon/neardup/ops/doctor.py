@@ -185,8 +185,7 @@ async def _round_trip(index: Index) -> None:
     """Write a probe and find it; raises Fatal if it is not found.
 
     Packed buckets, which hold story numbers, never lose a number.  So the probe is written only to those that do not
-    hold its number from an earlier call: if each call added it once more, it would take the places of stories among
-    the last max_bucket members, which lookups read.
+    hold its number from an earlier call: otherwise each call would make them longer.
     """
     if isinstance(index, ServerHealth):
         await index.check_writable()

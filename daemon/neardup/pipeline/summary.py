@@ -19,7 +19,7 @@ from neardup.ledger import Ledger, script_health
 from neardup.ledger.script_health import Measure, Reading
 from neardup.records import DeadLettered, Kind, Language, MarkReason, Skip, Skipped
 from neardup.telemetry.log import log
-from neardup.telemetry.metrics import CAPPED, CAPPED_BUCKETS
+from neardup.telemetry.metrics import CAPPED
 
 Sums = npt.NDArray[np.float64]
 TEXT_MEASURES = (
@@ -206,15 +206,13 @@ class SweepSummary(Summary):
     """The summary of a sweep over the stories of the ledger.
 
     `candidates` counts the nominated pairs and `left_out` those that max_matches excluded; a pair that its whole texts
-    and its passages nominate counts twice.  `capped_runs` counts the buckets over max_bucket, in which not all pairs
-    were compared, and `common_passages` the passages, by language, that nominated no candidates because more than
-    common_passage stories have them.
+    and its passages nominate counts twice.  `common_passages` counts the passages, by language, that nominated
+    no candidates because more than common_passage stories have them.
     """
 
     stories: int = 0
     candidates: int = 0
     left_out: int = 0
-    capped_runs: int = 0
     common_passages: int = 0
     flagged: Counter[str] = field(default_factory=Counter)
 
@@ -226,22 +224,17 @@ class SweepSummary(Summary):
             "stories": self.stories,
             "candidates": self.candidates,
             "left_out": self.left_out,
-            "capped_runs": self.capped_runs,
             "common_passages": self.common_passages,
             "flagged": dict(sorted(self.flagged.items())),
             "seconds": round(self.seconds, 3),
         }
 
 
-def log_caps(language: Language, left_out: int, capped: dict[str, int]) -> None:
-    """Count the matches of a language that max_matches left out, and the buckets, name -> size, over max_bucket."""
+def log_left_out(language: Language, left_out: int) -> None:
+    """Count the matches of a language that max_matches left out."""
     if left_out:
         CAPPED.labels(language).inc(left_out)
         log.warning("max_matches reached", language=language, left_out=left_out)
-    if capped:
-        CAPPED_BUCKETS.labels(language).inc(len(capped))
-        longest = max(capped, key=lambda name: capped[name])
-        log.warning("max_bucket reached", runs=len(capped), longest=f"{language} {longest}", members=capped[longest])
 
 
 async def report_unusual_texts(ledger: Ledger) -> list[str]:

@@ -35,7 +35,7 @@ from neardup.pipeline.passage_sweep import PassageSweep
 from neardup.pipeline.passage_sync import PassageReading, PassageSync, mend_passages, open_passages
 from neardup.pipeline.progress import Progress, Watch
 from neardup.pipeline.scratch import make_scratch_folder
-from neardup.pipeline.summary import SweepSummary, log_caps
+from neardup.pipeline.summary import SweepSummary, log_left_out
 from neardup.pipeline.verifier import NewFlags, Verifier
 from neardup.records import Language
 
@@ -206,7 +206,7 @@ class Sweep:
                     await self._verify(verifier)
                     pending = 0
         for language, pairs in left_out.items():
-            log_caps(language, pairs, {})
+            log_left_out(language, pairs)
         if self._stop.is_set():
             return False
         await self._verify(verifier)
@@ -215,7 +215,7 @@ class Sweep:
     async def _sweep_language(self, language: Language, stories: LanguageFingerprints) -> bool:
         """Record the candidates of a language; False if `stop` was set before the end."""
         shortlist = Shortlist(stories, self._detection.of(language).max_matches)
-        capped = await self._nominate(language, stories, shortlist)
+        await self._nominate(language, stories, shortlist)
         shortlisted, cut = await asyncio.to_thread(len, shortlist), shortlist.cut
         for page in shortlist.pages(PAIRS_PER_COMMIT):
             if self._stop.is_set():
@@ -227,30 +227,24 @@ class Sweep:
         self.summary.stories += len(stories.ids)
         self.summary.candidates += shortlisted
         self.summary.left_out += shortlist.left_out
-        self.summary.capped_runs += len(capped)
-        log_caps(language, shortlist.left_out, capped)
+        log_left_out(language, shortlist.left_out)
         return True
 
-    async def _nominate(
-        self, language: Language, stories: LanguageFingerprints, shortlist: Shortlist
-    ) -> dict[str, int]:
-        """Shortlist the pairs of a language until `stop` is set; returns the sizes of the buckets over max_bucket."""
+    async def _nominate(self, language: Language, stories: LanguageFingerprints, shortlist: Shortlist) -> None:
+        """Shortlist the pairs of a language until `stop` is set."""
         detection = self._detection
         chunks = find_nominated_pairs(stories, detection.banding(language), detection.of(language).agreeing_rows)
-        capped: dict[str, int] = {}
 
         def shortlist_some() -> PairChunk | None:
             deadline = time.monotonic() + STEP_SECONDS
             for chunk in chunks:
                 shortlist.add(chunk.left, chunk.right)
-                capped.update(chunk.capped)
                 if time.monotonic() >= deadline:
                     return chunk
             return None
 
         while not self._stop.is_set() and (chunk := await asyncio.to_thread(shortlist_some)):
             self._show(int(len(stories.ids) * chunk.done))
-        return capped
 
     def _show(self, done: int) -> None:
         """Report progress: `done` stories of the current language, and all stories of the languages before it."""

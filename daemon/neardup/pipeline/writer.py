@@ -43,7 +43,7 @@ from neardup.records import (
 )
 from neardup.telemetry.lazy_metrics import observe_all
 from neardup.telemetry.log import log
-from neardup.telemetry.metrics import CANDIDATES, CAPPED, CAPPED_BUCKETS, INDEX_LAG, MARKED, STAGE_SECONDS, STORIES
+from neardup.telemetry.metrics import CANDIDATES, CAPPED, INDEX_LAG, LARGE_BUCKETS, MARKED, STAGE_SECONDS, STORIES
 
 
 @dataclass(frozen=True, slots=True)
@@ -97,7 +97,7 @@ class Writer:
         self._checkpoint = checkpoint
         self._committed = committed
         self._match_metrics = MatchMetrics()
-        self._caps = BucketCaps()
+        self._large_buckets = LargeBuckets()
         self._insert_task: asyncio.Task[bool] | None = None
         self._index_lock = asyncio.Lock()  # of writes to the index
         self._repairs = 0  # so far; a lookup during a repair is repeated
@@ -106,7 +106,7 @@ class Writer:
         return self
 
     async def __aexit__(self, kind: type[BaseException] | None, *_: object) -> None:
-        self._caps.log()
+        self._large_buckets.log()
         if kind is None:
             await self.finish_insert()
         elif self._insert_task is not None:
@@ -130,7 +130,7 @@ class Writer:
         probes = [banded for _, banded in groups]
         with STAGE_SECONDS.labels("look_up").time():
             applied, found = await self._index_wait.until_answered("look_up", lambda: self._look_up(index, probes))
-        self._caps.count([banded.language for banded in probes], found)
+        self._large_buckets.count([banded.language for banded in probes], found)
         return applied, found
 
     async def write(self, batch: Outcomes, lookup: BatchLookup | None, resume: int) -> None:
@@ -275,39 +275,39 @@ class MatchMetrics:
 
 
 @dataclass(slots=True)
-class _CappedBuckets:
-    """How often the lookups of a language read a capped bucket, and the fullest of these buckets."""
+class _LargeBuckets:
+    """How often the lookups of a language read a large bucket, and the fullest of these buckets."""
 
     times: int = 0
     fullest: str = ""
     members: int = 0  # of the fullest
 
 
-class BucketCaps:
-    """The capped buckets that the lookups of a run read, by language."""
+class LargeBuckets:
+    """The buckets of more than max_bucket members that the lookups of a run read, by language."""
 
     def __init__(self) -> None:
-        self._by_language: dict[Language, _CappedBuckets] = {}
+        self._by_language: dict[Language, _LargeBuckets] = {}
 
     def count(self, languages: Sequence[Language], results: Sequence[LookupResult]) -> None:
-        """Count the capped buckets in the results of lookups; `languages` has the language of each."""
+        """Count the large buckets in the results of lookups; `languages` has the language of each."""
         for language, result in zip(languages, results, strict=True):
-            if not result.capped:
+            if not result.large:
                 continue
-            CAPPED_BUCKETS.labels(language).inc(len(result.capped))
-            capped = self._by_language.setdefault(language, _CappedBuckets())
-            capped.times += len(result.capped)
-            fullest = max(result.capped, key=lambda bucket: result.capped[bucket])
-            if result.capped[fullest] > capped.members:
-                capped.fullest, capped.members = str(fullest), result.capped[fullest]
+            LARGE_BUCKETS.labels(language).inc(len(result.large))
+            large = self._by_language.setdefault(language, _LargeBuckets())
+            large.times += len(result.large)
+            fullest = max(result.large, key=lambda bucket: result.large[bucket])
+            if result.large[fullest] > large.members:
+                large.fullest, large.members = str(fullest), result.large[fullest]
 
     def log(self) -> None:
-        """Log one line for each language with capped buckets."""
-        for language, capped in self._by_language.items():
+        """Log one line for each language with large buckets."""
+        for language, large in self._by_language.items():
             log.warning(
                 "max_bucket reached",
                 language=language,
-                times=capped.times,
-                fullest=capped.fullest,
-                members=capped.members,
+                times=large.times,
+                fullest=large.fullest,
+                members=large.members,
             )

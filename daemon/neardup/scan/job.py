@@ -28,7 +28,7 @@ from neardup.pages.results import NotModified, PageResult, make_results
 from neardup.pages.store import find_location
 from neardup.pipeline.progress import Phase, Progress, Watch
 from neardup.pipeline.run_lifecycle import Hook, carry_out
-from neardup.pipeline.summary import Counts, RunSummary, Summary, log_caps
+from neardup.pipeline.summary import Counts, RunSummary, Summary, log_left_out
 from neardup.pipeline.worker import keep_examples, make_outcomes
 from neardup.records import (
     Assessment,
@@ -176,7 +176,7 @@ class Scan:
         self._enter("comparing", len(self._compared))
         nominated = await asyncio.to_thread(nominate_pairs, self._compared, self._config.detection, first_new)
         for language in {document.language for document in self._compared}:
-            log_caps(language, nominated.left_out[language], nominated.capped[language])
+            log_left_out(language, nominated.left_out[language])
         await self._verify_all(nominated)
         return True
 

@@ -46,8 +46,8 @@ STAGE_SECONDS = Histogram(
 )
 CANDIDATES = Histogram("neardup_candidates", "Candidates found by a lookup", ["language"], buckets=_COUNTS)
 CAPPED = Counter("neardup_capped_matches_total", "Matches left out by detection.max_matches", ["language"])
-CAPPED_BUCKETS = Counter(
-    "neardup_capped_buckets_total", "Buckets that a lookup read in part, by detection.max_bucket", ["language"]
+LARGE_BUCKETS = Counter(
+    "neardup_capped_buckets_total", "Buckets of more than detection.max_bucket members that a lookup read", ["language"]
 )
 COMMON_PASSAGES = Counter(
     "neardup_common_passages_total",
@@ -218,7 +218,7 @@ def _create_series(languages: Sequence[Language], kinds: Sequence[str]) -> None:
         for reason in ("", FEW_SHINGLES):
             STORIES.labels(language, "fingerprinted", reason)
         CANDIDATES.labels(language)
-        for counter in (CAPPED, CAPPED_BUCKETS, COMMON_PASSAGES, NEAR_MISSES, ESTIMATED):
+        for counter in (CAPPED, LARGE_BUCKETS, COMMON_PASSAGES, NEAR_MISSES, ESTIMATED):
             counter.labels(language)
         for skip in Skip:
             STORIES.labels(language, "skipped", skip)

@@ -6,11 +6,13 @@ Of the stories with higher ids, all outside the batch are nominees.
 
 from collections.abc import Mapping
 from dataclasses import dataclass
+from unittest.mock import patch
 
 import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from neardup.core.candidates import select
 from neardup.core.candidates.banding import FingerprintArrays, Numbers
 from neardup.core.candidates.select import Nominee, is_worth_comparing, merge_found, select_matches
 from neardup.core.fingerprint.minhash import ROWS
@@ -143,10 +145,9 @@ def test_nominees_are_those_of_brute_force_best_first(
             expected.append(Nominee(story_id, (*earlier[:most], *later), len(earlier[most:])))
     arrays = held(others)
     unindexed = arrays.where(np.isin(arrays.ids, list(late)))
-    assert (
-        select_matches(groups, [lookup_result(others, *both) for both in found], arrays, thresholds, unindexed)
-        == expected
-    )
+    results = [lookup_result(others, *both) for both in found]
+    with patch.object(select, "SCORED_AT_ONCE", data.draw(st.sampled_from([1, 9, select.SCORED_AT_ONCE]))):
+        assert select_matches(groups, results, arrays, thresholds, unindexed) == expected
 
 
 @given(st.lists(st.tuples(st.sets(ids), st.sets(st.integers(0, 2**32 - 1))), max_size=4))

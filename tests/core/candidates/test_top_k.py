@@ -78,17 +78,6 @@ def test_a_pair_added_again_changes_nothing(stories: dict[int, BandedFingerprint
     assert list(once.pages(100)) == list(twice.pages(100))
 
 
-def test_pairs_excluded_from_a_truncated_bucket_are_found_by_signature() -> None:
-    near = {n: BandedFingerprint(ODIA, bytes(16), bytes([n % 2]) * 2 + bytes(ROWS - 2)) for n in range(9)}
-    banding = Banding(hamming=3, max_bucket=5)
-    found = {
-        (i, j)
-        for chunk in find_nominated_pairs(fingerprints(near), banding, 10)
-        for i, j in zip(chunk.left.tolist(), chunk.right.tolist(), strict=True)
-    }
-    assert (6, 8) in found, "both are excluded from the bucket of equal SimHashes"
-
-
 @pytest.mark.parametrize("most", [1, 3])
 def test_the_lowest_ids_win_among_equals(most: int) -> None:
     equal = dict.fromkeys([50, 40, 30, 20, 60], BandedFingerprint(ODIA, bytes(16), bytes(ROWS)))

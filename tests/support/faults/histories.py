@@ -29,7 +29,8 @@ EMPTY = ""
 LETTERS = [chr(code) for code in range(0x0915, 0x0939)]
 VOCABULARY = [a + b + c for a in LETTERS[::3] for b in LETTERS[1::3] for c in LETTERS[2::3]]
 MOST = 3, 500  # detection.max_matches: so few that many stories have more, or so many that none has
-CONFIGURATION = "[detection]\ncommon_passage = {common}\nmax_matches = {most}\n"
+BUCKETS = 3, 4, 5, 6  # detection.max_bucket: many buckets have more members
+CONFIGURATION = "[detection]\ncommon_passage = {common}\nmax_matches = {most}\nmax_bucket = {bucket}\n"
 # What users see: numbers, times and the order of rows may differ.
 SEEN = {
     "flags": "SELECT a, b, kind, severity, strength, joins_clusters, hamming, jaccard, containment_a, containment_b,"
@@ -145,7 +146,15 @@ class Author:
 class Platform:
     """A folder with stories, a ledger and an index of one of the INDEXES; `url` is a Redis, which is emptied."""
 
-    def __init__(self, driver: Driver, folder: Path, index: str, url: str = "", most: int = MOST[-1]) -> None:
+    def __init__(  # noqa: PLR0917 - what a configuration says
+        self,
+        driver: Driver,
+        folder: Path,
+        index: str,
+        url: str = "",
+        most: int = MOST[-1],
+        bucket: int = BUCKETS[0],
+    ) -> None:
         self._driver, self._folder = driver, folder
         shutil.rmtree(folder, ignore_errors=True)
         (folder / "stories").mkdir(parents=True)
@@ -153,7 +162,7 @@ class Platform:
         self._changes = 0
         layout = "" if index == "sqlite" else f'layout = "{index}"\n'
         config = embedded(folder / "stories.jsonl", folder / "stories", url or "sqlite:")
-        detection = CONFIGURATION.format(common=COMMON, most=most)
+        detection = CONFIGURATION.format(common=COMMON, most=most, bucket=bucket)
         (folder / "config.toml").write_text(config.replace("[ledger]", f"{layout}[ledger]") + detection)
         if url:
             with redis.Redis.from_url(url) as client:

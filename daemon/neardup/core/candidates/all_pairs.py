@@ -7,26 +7,22 @@ Das Sarma (WWW 2007), made one at a time.
 A few stories are compared with all others without buckets, and without the limits of nomination (`compare`).
 """
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from dataclasses import dataclass, field, replace
 from typing import NamedTuple
 
 import numpy as np
 import numpy.typing as npt
 
-from neardup.core.candidates.banding import BANDS, ROWS_A_BAND, FingerprintArrays, Indices, divide_bands
+from neardup.core.candidates.banding import BANDS, FingerprintArrays, Indices, divide_bands
 from neardup.core.candidates.bucket_join import (
     BandValues,
-    FingerprintBytes,
     JoinRules,
     Keys,
     Positions,
     Runs,
     Stories,
-    Truncations,
-    find_heavy_bands,
     join_runs,
-    list_truncated_buckets,
 )
 from neardup.core.candidates.select import Arrays, make_columns
 from neardup.core.fingerprint.minhash import SignatureRows
@@ -37,7 +33,7 @@ from neardup.core.native import in_c
 HASH_BYTES = 16
 BAND_BYTES = HASH_BYTES // BANDS
 MAX_KEY_BANDS = 2
-CHUNK_PAIRS = 1 << 18  # the most in a chunk, unless max_bucket is more
+CHUNK_PAIRS = 1 << 18  # the most in a chunk, unless more stories share a band
 NO_POSITIONS = np.empty(0, np.int64)
 
 LEAST_ROWS = 6  # that the signatures of a pair agree in; those of unrelated stories do once in 4 million pairs
@@ -47,13 +43,11 @@ LEAST_ROWS = 6  # that the signatures of a pair agree in; those of unrelated sto
 class PairChunk:
     """Some of the pairs, as positions (m,) of stories, left < right.
 
-    `capped` maps the names of buckets that were truncated to their sizes; `done` is the share of the keys that are
-    done, 0 to 1.
+    `done` is the share of the keys that are done, 0 to 1.
     """
 
     left: Positions = field(default_factory=lambda: NO_POSITIONS)
     right: Positions = field(default_factory=lambda: NO_POSITIONS)
-    capped: dict[str, int] = field(default_factory=dict)
     done: float = 0.0
 
     def where(self, kept: npt.NDArray[np.bool_]) -> "PairChunk":
@@ -61,11 +55,10 @@ class PairChunk:
         return replace(self, left=self.left[kept], right=self.right[kept])
 
 
-def find_near_pairs(simhashes: HashRows, distance: int, max_bucket: int) -> Iterator[PairChunk]:
+def find_near_pairs(simhashes: HashRows, distance: int) -> Iterator[PairChunk]:
     """Every pair of (n, 2) SimHashes within the Hamming distance, 0 to 7, once.
 
-    A key is a group of bands.  In a bucket of more than `max_bucket` members each is compared only with the first
-    `max_bucket`.  Raises ValueError as `divide_bands` does.
+    A key is a group of bands.  Raises ValueError as `divide_bands` does.
     """
     simhash_bytes = np.ascontiguousarray(simhashes).view(np.uint8)
     spans = [
@@ -75,44 +68,34 @@ def find_near_pairs(simhashes: HashRows, distance: int, max_bucket: int) -> Iter
     for n, span in enumerate(spans):
         band_values[:, n] = np.ascontiguousarray(simhash_bytes[:, span]).view(f"u{span.stop - span.start}")[:, 0]
     # Hashes that differ in d bits differ in at most d bytes; comparing bytes first saves counting most pairs' bits.
-    rules = JoinRules(min_bands=1, min_bytes=HASH_BYTES - distance, max_bucket=max_bucket)
+    rules = JoinRules(min_bands=1, min_bytes=HASH_BYTES - distance)
     positions = np.arange(len(simhash_bytes))
-    stories = Stories(band_values, simhash_bytes, find_heavy_bands(band_values, positions, max_bucket))
-    for chunk in _join_keys("", stories, spans, positions, rules):
+    for chunk in _join_keys(Stories(band_values, simhash_bytes), positions, rules):
         bits = hamming(simhashes.take(chunk.left, axis=0), simhashes.take(chunk.right, axis=0))
         yield chunk.where(bits <= distance)
 
 
 def find_signature_pairs(
-    signatures: SignatureRows, signed: Positions, *, bands: int, shared: int, agreeing_rows: int, max_bucket: int
+    signatures: SignatureRows, signed: Positions, *, bands: int, shared: int, agreeing_rows: int
 ) -> Iterator[PairChunk]:
     """Every pair of (n, 64) signatures that shares enough bands and agrees in enough rows, once.
 
     A pair must share at least `shared` of the first `bands` bands, and agree in at least `agreeing_rows` rows.
     `signed` are the positions of the stories that have a signature, ascending.  A key is two bands, or one band if
-    `shared` is 1; large buckets are truncated as in `find_near_pairs`.
+    `shared` is 1.
     """
     rows = np.ascontiguousarray(signatures)
     band_values = np.ascontiguousarray(rows.view(np.uint16)[:, :bands])
-    spans = [slice(ROWS_A_BAND * band, ROWS_A_BAND * (band + 1)) for band in range(bands)]
-    stories = Stories(band_values, rows, find_heavy_bands(band_values, signed, max_bucket))
-    yield from _join_keys("sketch:", stories, spans, signed, JoinRules(shared, agreeing_rows, max_bucket))
+    yield from _join_keys(Stories(band_values, rows), signed, JoinRules(shared, agreeing_rows))
 
 
-def _join_keys(
-    prefix: str, stories: Stories, spans: Sequence[slice], positions: Positions, rules: JoinRules
-) -> Iterator[PairChunk]:
-    """The pairs of all keys among the stories at `positions`.
-
-    `spans` are the bytes of each band in the fingerprints; names of buckets begin with `prefix`.
-    """
-    band_values, key_bands, size = stories.band_values, min(rules.min_bands, MAX_KEY_BANDS), len(positions)
-    rules = rules._replace(max_bucket=min(rules.max_bucket, max(size, 1)))
-    room, truncations = max(CHUNK_PAIRS, rules.max_bucket), Truncations.none()
+def _join_keys(stories: Stories, positions: Positions, rules: JoinRules) -> Iterator[PairChunk]:
+    """The pairs of all keys among the stories at `positions`."""
+    band_values, key_bands = stories.band_values, min(rules.min_bands, MAX_KEY_BANDS)
     order = positions
     for band in reversed(range(key_bands)):
         order = _sort_by(order, band_values[:, band])
-    bands = len(spans)
+    bands = band_values.shape[1]
     all_keys = [Keys(n, n + key_bands - 1, bands if key_bands > 1 else n + 1, rules) for n in range(bands)]
     total, done = sum(keys.stop - keys.start for keys in all_keys), 0
     for keys in all_keys:
@@ -120,24 +103,10 @@ def _join_keys(
             continue
         first_values = band_values[:, keys.first_band]
         runs = _group_runs(_sort_by(order, first_values), first_values)
-        if truncated := list_truncated_buckets(stories, runs, keys):
-            truncations = truncations.with_added(truncated)
-            capped = {
-                _name_bucket(
-                    prefix, stories.fingerprints[bucket.member], spans, sorted({keys.first_band, bucket.second_band})
-                ): bucket.size
-                for bucket in truncated
-            }
-            yield PairChunk(capped=capped, done=done / total)
-        for left, right, done_here in join_runs(stories, runs, keys, truncations, room):
+        for left, right, done_here in join_runs(stories, runs, keys, CHUNK_PAIRS):
             yield PairChunk(left, right, done=(done + (keys.stop - keys.start) * done_here) / total)
         done += keys.stop - keys.start
     yield PairChunk(done=1.0)
-
-
-def _name_bucket(prefix: str, fingerprint: FingerprintBytes, spans: Sequence[slice], key: Sequence[int]) -> str:
-    value = int.from_bytes(b"".join(fingerprint[spans[band]].tobytes() for band in key))
-    return f"{prefix}{'+'.join(map(str, key))}:{value:X}"
 
 
 def _sort_by(order: Positions, values: BandValues) -> Positions:

@@ -55,7 +55,7 @@ class Banding:
     """How the fingerprints of a language are banded and looked up.
 
     A lookup finds every story within the Hamming distance `hamming`, and those that share at least `shared` of the
-    first `bands` bands of the signature.  It reads at most `max_bucket` members of each bucket.
+    first `bands` bands of the signature.  Buckets of more than `max_bucket` members are reported.
     """
 
     hamming: int = 3

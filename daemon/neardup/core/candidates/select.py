@@ -5,7 +5,7 @@ signatures share enough of its bands and agree in enough rows.  A missing signat
 is the inner loop of nomination; ranking them gives each story its best matches.
 """
 
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Protocol, TypeVar
 
@@ -28,6 +28,7 @@ T = TypeVar("T", bound=np.generic)
 NO_NUMBERS: Numbers = np.empty(0, np.uint32)
 NO_STORIES = FingerprintArrays.of((), {})
 MAX_UNINDEXED = 10_000  # stories; comparing them with each story of a batch takes about ten milliseconds
+SCORED_AT_ONCE = 1 << 20  # pairs, or those of one lookup if it found more stories
 
 
 def are_alike(
@@ -154,11 +155,8 @@ def select_matches(
     table = _make_threshold_table(thresholds, held.names)
     unindexed = unindexed.where(~np.isin(unindexed.ids, members))
     others = held.where(~np.isin(held.ids, np.concatenate((members, unindexed.ids))))
-    left, right = _list_found_pairs(found, others)
-    is_alike, rows, bits = are_alike(batch_arrays, others, left, right, table)
-    pairs = [np.stack((left, -rows, bits, others.ids[right]))[:, is_alike]]
     left, right, rows, bits = find_alike_across(batch_arrays, unindexed, table)
-    pairs.append(np.stack((left, -rows, bits, unindexed.ids[right])))
+    of_unindexed = np.stack((left, -rows, bits, unindexed.ids[right]))
     left, right, rows, bits = find_alike_inside(batch_arrays, table)
     # Within the batch: both directions of each pair, and stories with equal fingerprints, each paired with its group.
     shared = np.flatnonzero(sizes > 1)
@@ -167,19 +165,35 @@ def select_matches(
     bits = np.concatenate((bits, bits, np.zeros_like(shared)))
     each_member = _concatenate_ranges((np.cumsum(sizes) - sizes)[right], sizes[right])
     scores = (np.repeat(column, sizes[right]) for column in (left, -rows, bits))
-    pairs.append(np.stack((*scores, members[each_member])))
-    ranked = np.concatenate(pairs, axis=1)
-    ranked = ranked[:, np.lexsort(ranked[::-1])]
-    ends = np.searchsorted(ranked[0], np.arange(len(batch) + 1)).tolist()
+    unfound = np.concatenate((of_unindexed, np.stack((*scores, members[each_member]))), axis=1)
     nominees = []
-    for (ids, banded), begin, end in zip(batch, ends, ends[1:], strict=False):
-        best, most = ranked[3, begin:end], thresholds[banded.language].max_matches
-        outside = best[~np.isin(best, members)] if len(best) else best
-        for story_id in ids:
-            earlier = best[best < story_id]
-            matches = np.concatenate((earlier[:most], outside[outside > story_id]))
-            nominees.append(Nominee(story_id, tuple(matches.tolist()), max(0, len(earlier) - most)))
+    for start, stop in _cut_by_size(found):
+        left, right = _list_found_pairs(found[start:stop], others)
+        is_alike, rows, bits = are_alike(batch_arrays, others, left + start, right, table)
+        of_found = np.stack((left + start, -rows, bits, others.ids[right]))[:, is_alike]
+        ranked = np.concatenate((of_found, unfound[:, (unfound[0] >= start) & (unfound[0] < stop)]), axis=1)
+        ranked = ranked[:, np.lexsort(ranked[::-1])]
+        ends = np.searchsorted(ranked[0], np.arange(start, stop + 1)).tolist()
+        for (ids, banded), begin, end in zip(batch[start:stop], ends, ends[1:], strict=False):
+            best, most = ranked[3, begin:end], thresholds[banded.language].max_matches
+            outside = best[~np.isin(best, members)] if len(best) else best
+            for story_id in ids:
+                earlier = best[best < story_id]
+                matches = np.concatenate((earlier[:most], outside[outside > story_id]))
+                nominees.append(Nominee(story_id, tuple(matches.tolist()), max(0, len(earlier) - most)))
     return nominees
+
+
+def _cut_by_size(found: Sequence[Found]) -> Iterator[tuple[int, int]]:
+    """The lookups (start, stop) whose stories are scored at once: the memory is that of one batch, or one lookup."""
+    start, size = 0, 0
+    for nth, lookup in enumerate(found):
+        own = len(lookup.ids) + len(lookup.numbers)
+        if size + own > SCORED_AT_ONCE and nth > start:
+            yield start, nth
+            start, size = nth, 0
+        size += own
+    yield start, len(found)
 
 
 def merge_found(found: Sequence[Found]) -> tuple[set[int], list[int]]:

@@ -66,9 +66,7 @@ def is_new_and_old(left: Ids, right: Ids, first_new: int) -> npt.NDArray[np.bool
 
 
 def _find_all_pairs(stories: LanguageFingerprints, banding: Banding, agreeing_rows: int) -> Iterator[PairChunk]:
-    complete = True
-    for chunk in find_near_pairs(stories.simhashes, banding.hamming, banding.max_bucket):
-        complete &= not chunk.capped
+    for chunk in find_near_pairs(stories.simhashes, banding.hamming):
         yield replace(chunk, done=0.0)
     for chunk in find_signature_pairs(
         stories.signatures,
@@ -76,10 +74,9 @@ def _find_all_pairs(stories: LanguageFingerprints, banding: Banding, agreeing_ro
         bands=banding.bands,
         shared=banding.shared,
         agreeing_rows=agreeing_rows,
-        max_bucket=banding.max_bucket,
     ):
-        # Near pairs were yielded above, all of them unless a bucket was truncated.
-        yield chunk.where(_compute_distances(stories, chunk.left, chunk.right) > banding.hamming) if complete else chunk
+        # near pairs were yielded above
+        yield chunk.where(_compute_distances(stories, chunk.left, chunk.right) > banding.hamming)
 
 
 class Shortlist:

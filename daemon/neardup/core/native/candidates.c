@@ -227,14 +227,9 @@ int64_t nd_compare(const nd_fingerprints *stories, const nd_fingerprints *others
  * and again would cost most of the time.  So the caller orders each run by the *outside band*, the first band that is
  * not the key's first.  Members with equal values in it, which an earlier key has compared, are adjacent in a chain,
  * and a member enters its chain behind them, by `skips`.
- *
- * Truncation.  A bucket of more than max_bucket members is truncated to its first max_bucket by position.  A forward
- * pass chains only these and compares each member with those chained before it; a backward pass compares the excluded
- * members with those that the forward pass chained after them.
  */
 
 #define END_OF_CHAIN (-1)
-#define NOT_TRUNCATED INT64_MAX
 #define MAX_STEPS (1 << 24) /* before the join pauses: about a tenth of a second */
 #define SHORT_RUN 32        /* members: longer runs take less time as chains */
 
@@ -243,7 +238,6 @@ typedef struct {
     const nd_join *join;
     const int64_t *members;
     int64_t size;
-    int is_heavy;       /* more than max_bucket members */
     int is_single_band; /* a key is one band */
     int64_t pairs;
     int64_t steps;
@@ -275,31 +269,6 @@ INLINE int agree_in_bytes(const nd_join *join, int64_t a, int64_t b) {
     return equal >= join->min_bytes;
 }
 
-/* A number that identifies a story's bucket under a key, as make_bucket_id. */
-static uint64_t bucket_id(const nd_join *join, int64_t story, int64_t first, int64_t second) {
-    uint64_t value = band_value(join, story, second);
-    if (first != second) {
-        value |= (uint64_t)band_value(join, story, first) << 16;
-    }
-    return (uint64_t)(first << 5 | second) << 32 | value;
-}
-
-/* The first position that the story's bucket under a key excludes. */
-static int64_t truncation_limit(const nd_join *join, int64_t story, int64_t first, int64_t second) {
-    uint64_t wanted = bucket_id(join, story, first, second);
-    int64_t low = 0;
-    int64_t high = join->truncations;
-    while (low < high) {
-        int64_t middle = low + (high - low) / 2;
-        if (join->bucket_ids[middle] < wanted) {
-            low = middle + 1;
-        } else {
-            high = middle;
-        }
-    }
-    return low < join->truncations && join->bucket_ids[low] == wanted ? join->limits[low] : NOT_TRUNCATED;
-}
-
 INLINE void put_pair(run_state *run, int64_t a, int64_t b) {
     run->join->left[run->pairs] = a < b ? a : b;
     run->join->right[run->pairs] = a < b ? b : a;
@@ -307,19 +276,17 @@ INLINE void put_pair(run_state *run, int64_t a, int64_t b) {
 }
 
 INLINE int has_room(const run_state *run) {
-    return run->steps <= MAX_STEPS && run->pairs <= run->join->room - run->join->max_bucket;
+    return run->steps <= MAX_STEPS && run->pairs <= run->join->room - run->join->work_size;
 }
 
-/* Compare every two members of a run, whose value in the first band is light, under all the keys of this band.
+/* Compare every two members of a run under all the keys of its band.
  *
- * A pair that shares a band before it belongs to a key that begins with that band; but where a key is one band,
- * only if that band's value is light.
+ * A pair that shares a band before it belongs to a key that begins with that band.
  */
 static void join_short_run(nd_join *join, run_state *run) {
-    uint32_t before = low_bits(join->first_band);
+    uint32_t earlier = low_bits(join->first_band);
     while (join->next < run->size && has_room(run)) {
         int64_t a = run->members[join->next];
-        uint32_t earlier = run->is_single_band ? before & ~join->heavy[a] : before;
         for (int64_t other = 0; other < join->next; other++) {
             int64_t b = run->members[other];
             uint32_t shared = shared_bands(join, a, b);
@@ -332,71 +299,12 @@ static void join_short_run(nd_join *join, run_state *run) {
     }
 }
 
-/* Read the values of the second band, and mark the members of truncated buckets that are not among their first. */
+/* Read the values of the second band. */
 static void prepare_run(nd_join *join, const run_state *run) {
-    join->has_excluded = 0;
     for (int64_t n = 0; n < run->size; n++) {
-        int64_t story = run->members[n];
-        join->values[n] = run->is_single_band ? 0 : (uint16_t)band_value(join, story, join->second);
-        join->is_excluded[n] = 0;
-        if (run->is_heavy && join->heavy[story] >> join->second & 1) {
-            join->is_excluded[n] = story >= truncation_limit(join, story, join->first_band, join->second);
-            join->has_excluded |= join->is_excluded[n];
-        }
+        join->values[n] = run->is_single_band ? 0 : (uint16_t)band_value(join, run->members[n], join->second);
     }
     join->is_prepared = 1;
-}
-
-/* Which shared bands before the second one make a pair of a story's bucket belong to another key, as a mask.
- *
- * If the key has a light value, so has the key of an earlier band and that value's band, unless the earlier band is
- * paired with the heavy first one.  If all its values are heavy, as `are_heavy` then says, these are the light bands
- * and those whose bucket compares the story with the whole chain.
- */
-static uint32_t earlier_bands(const nd_join *join, const run_state *run, int64_t story, int *are_heavy) {
-    int64_t first = join->first_band;
-    int64_t second = join->second;
-    uint32_t heavy = join->heavy[story];
-    uint32_t before = low_bits(second) & ~((uint32_t)1 << first);
-    *are_heavy = run->is_heavy && heavy >> second & 1;
-    if (!*are_heavy) {
-        uint32_t ignored = run->is_single_band ? heavy : run->is_heavy ? heavy & ~low_bits(first) : 0;
-        return before & ~ignored;
-    }
-    uint32_t earlier = before & ~heavy;
-    int64_t own_limit = truncation_limit(join, story, first, second);
-    for (int64_t band = 0; band < second; band++) {
-        if (band == first || !(heavy >> band & 1)) {
-            continue;
-        }
-        int64_t low = run->is_single_band || band < first ? band : first;
-        int64_t high = run->is_single_band || band > first ? band : first;
-        int64_t limit = truncation_limit(join, story, low, high);
-        if (story < limit || own_limit <= limit) {
-            earlier |= (uint32_t)1 << band;
-        }
-    }
-    return earlier;
-}
-
-/* Whether two stories, in one bucket of heavy values, share a light value too, or an earlier key compares them. */
-static int belong_to_other_key(const nd_join *join, const run_state *run, int64_t a, int64_t b, uint32_t shared) {
-    int64_t earliest = a < b ? a : b;
-    if (shared & ~join->heavy[a]) {
-        return 1;
-    }
-    for (int64_t first = 0; first <= join->first_band; first++) {
-        int64_t stop = run->is_single_band ? first + 1 : join->bands;
-        for (int64_t second = run->is_single_band ? first : first + 1; shared >> first & 1 && second < stop; second++) {
-            if (first == join->first_band && second == join->second) {
-                return 0;
-            }
-            if (shared >> second & 1 && earliest < truncation_limit(join, a, first, second)) {
-                return 1;
-            }
-        }
-    }
-    return 0;
 }
 
 INLINE int is_member(const run_state *run, int32_t member) {
@@ -405,38 +313,29 @@ INLINE int is_member(const run_state *run, int32_t member) {
 
 /* Compare each member of a run with its chain, from `next` on, and chain it.
  *
- * In the backward pass, only the members that are not chained are compared.
+ * A pair that shares a band before the second one, other than the first, belongs to the key of that band.
  */
 static void join_chains(nd_join *join, run_state *run) {
     int64_t outside = join->first_band == 0;
+    uint32_t earlier = low_bits(join->second) & ~((uint32_t)1 << join->first_band);
     while (join->next < run->size && has_room(run)) {
-        int32_t member = (int32_t)(join->is_backward ? run->size - 1 - join->next : join->next);
+        int32_t member = (int32_t)join->next;
         int64_t a = run->members[member];
         int32_t head = join->heads[join->values[member]];
-        int32_t other = head;
         int32_t skip = head;
-        int are_heavy = 0;
-        uint32_t earlier = 0;
-        if (is_member(run, head)) {
-            int64_t b = run->members[head];
-            earlier = earlier_bands(join, run, a, &are_heavy);
-            if (outside < join->second && band_value(join, a, outside) == band_value(join, b, outside)) {
-                skip = join->skips[head];
-                other = earlier >> outside & 1 ? skip : head;
-            }
+        if (is_member(run, head) && outside < join->second &&
+            band_value(join, a, outside) == band_value(join, run->members[head], outside)) {
+            skip = join->skips[head];
         }
-        if (!join->is_excluded[member]) {
-            join->links[member] = head;
-            join->skips[member] = skip;
-            join->heads[join->values[member]] = member;
-            other = join->is_backward ? END_OF_CHAIN : other;
-        }
-        /* A chain is never longer than max_bucket: so much room is there, whatever the links are. */
-        for (int64_t nth = 0; nth < join->max_bucket && is_member(run, other); nth++, other = join->links[other]) {
+        join->links[member] = head;
+        join->skips[member] = skip;
+        join->heads[join->values[member]] = member;
+        /* A chain is never longer than its run: so much room is there, whatever the links are. */
+        int32_t other = skip;
+        for (int64_t nth = 0; nth < run->size && is_member(run, other); nth++, other = join->links[other]) {
             int64_t b = run->members[other];
             uint32_t shared = shared_bands(join, a, b);
-            if (!(shared & earlier) && count_bits(shared) >= join->min_bands && agree_in_bytes(join, a, b) &&
-                !(are_heavy && belong_to_other_key(join, run, a, b, shared))) {
+            if (!(shared & earlier) && count_bits(shared) >= join->min_bands && agree_in_bytes(join, a, b)) {
                 put_pair(run, a, b);
             }
             run->steps++;
@@ -449,22 +348,18 @@ static void join_chains(nd_join *join, run_state *run) {
 static void go_to_next_run(nd_join *join) {
     join->run++;
     join->second = join->start;
-    join->next = join->is_prepared = join->is_backward = 0;
+    join->next = join->is_prepared = 0;
 }
 
-/* Empty the chains, and move to the run's backward pass, its next second band, or the next run. */
-static void finish_pass(nd_join *join, const run_state *run) {
+/* Empty the chains, and move to the run's next second band, or the next run. */
+static void finish_band(nd_join *join, const run_state *run) {
     for (int64_t n = 0; n < run->size; n++) {
         join->heads[join->values[n]] = END_OF_CHAIN;
     }
-    join->next = 0;
-    join->is_backward = join->has_excluded && !join->is_backward;
-    if (!join->is_backward) {
-        join->is_prepared = 0;
-        join->second++;
-        if (join->second == join->stop) {
-            go_to_next_run(join);
-        }
+    join->next = join->is_prepared = 0;
+    join->second++;
+    if (join->second == join->stop) {
+        go_to_next_run(join);
     }
 }
 
@@ -474,8 +369,8 @@ static int is_valid_join(const nd_join *join) {
     int has_keys = join->first_band >= 0 && join->start >= join->first_band && join->start < join->stop &&
                    join->stop <= join->bands;
     int fits = is_single_band ? join->stop == join->start + 1 : join->band_bytes == 2;
-    int has_rules = (join->width == ROWS || join->width == HASH_BYTES) && join->max_bucket >= 1 &&
-                    join->room >= join->max_bucket;
+    int has_rules = (join->width == ROWS || join->width == HASH_BYTES) && join->work_size >= 0 &&
+                    join->room >= join->work_size;
     int is_started = join->run >= 0 && join->next >= 0 && join->second >= join->start && join->second < join->stop;
     return is_banded && has_keys && fits && has_rules && is_started;
 }
@@ -508,8 +403,7 @@ int64_t nd_join_buckets(nd_join *join) {
         valid = join->run;
         run.members = join->members + join->edges[join->run];
         run.size = join->edges[join->run + 1] - join->edges[join->run];
-        run.is_heavy = run.size > join->max_bucket;
-        if (run.size <= SHORT_RUN && !run.is_heavy) {
+        if (run.size <= SHORT_RUN) {
             join_short_run(join, &run);
             if (join->next == run.size) {
                 go_to_next_run(join);
@@ -521,7 +415,7 @@ int64_t nd_join_buckets(nd_join *join) {
         }
         join_chains(join, &run);
         if (join->next == run.size) {
-            finish_pass(join, &run);
+            finish_band(join, &run);
         }
     }
     return run.pairs;

@@ -10,7 +10,7 @@ import numpy.typing as npt
 from neardup.core.native import address, bind, check_code
 
 if TYPE_CHECKING:
-    from neardup.core.candidates.bucket_join import Keys, Runs, Stories, Truncations
+    from neardup.core.candidates.bucket_join import Keys, Runs, Stories
     from neardup.core.candidates.key_pairs import Buckets, HashBuckets, KeyTable
     from neardup.core.candidates.select import Arrays, Thresholds
 
@@ -102,7 +102,6 @@ class _Join(Structure):
         ("band_values", c_void_p),
         ("width", c_int64),
         ("fingerprints", c_void_p),
-        ("heavy", c_void_p),
         ("members_size", c_int64),
         ("members", c_void_p),
         ("runs", c_int64),
@@ -112,22 +111,15 @@ class _Join(Structure):
         ("stop", c_int64),
         ("min_bands", c_int64),
         ("min_bytes", c_int64),
-        ("max_bucket", c_int64),
-        ("truncations", c_int64),
-        ("bucket_ids", c_void_p),
-        ("limits", c_void_p),
         ("run", c_int64),
         ("second", c_int64),
         ("next", c_int64),
         ("is_prepared", c_int64),
-        ("is_backward", c_int64),
-        ("has_excluded", c_int64),
         ("work_size", c_int64),
         ("heads", c_void_p),
         ("links", c_void_p),
         ("skips", c_void_p),
         ("values", c_void_p),
-        ("is_excluded", c_void_p),
         ("room", c_int64),
         ("left", c_void_p),
         ("right", c_void_p),
@@ -206,16 +198,14 @@ def close_pairs(
     return left, right, rows
 
 
-def join_runs(
-    stories: "Stories", runs: "Runs", keys: "Keys", truncations: "Truncations", room: int
-) -> Iterator[tuple[Indices, Indices, float]]:
+def join_runs(stories: "Stories", runs: "Runs", keys: "Keys", room: int) -> Iterator[tuple[Indices, Indices, float]]:
     band_values, members, edges = stories.band_values, runs.members, runs.edges
     longest = int(np.diff(edges).max(initial=0))
     if longest < 2:
         return
-    links, skips = np.empty(longest, np.int32), np.empty(longest, np.int32)
-    values, is_excluded = np.empty(longest, np.uint16), np.empty(longest, np.uint8)
+    links, skips, values = np.empty(longest, np.int32), np.empty(longest, np.int32), np.empty(longest, np.uint16)
     heads = np.full(HASH_SLOTS, -1, np.int32)
+    room = max(room, longest)
     left, right = np.empty(room, np.int64), np.empty(room, np.int64)
     join = _Join(
         stories=len(band_values),
@@ -224,7 +214,6 @@ def join_runs(
         band_values=address(band_values, np.uint16 if band_values.itemsize == 2 else np.uint32),
         width=stories.fingerprints.shape[1],
         fingerprints=address(_check_rows(stories.fingerprints, band_values), np.uint8),
-        heavy=address(_check_rows(stories.heavy, band_values), np.uint32),
         members_size=len(members),
         members=address(members, np.int64),
         runs=len(edges) - 1,
@@ -234,17 +223,12 @@ def join_runs(
         stop=keys.stop,
         min_bands=keys.rules.min_bands,
         min_bytes=keys.rules.min_bytes,
-        max_bucket=keys.rules.max_bucket,
-        truncations=len(truncations.bucket_ids),
-        bucket_ids=address(truncations.bucket_ids, np.uint64),
-        limits=address(_check_rows(truncations.limits, truncations.bucket_ids), np.int64),
         second=keys.start,
         work_size=longest,
         heads=address(heads, np.int32),
         links=address(links, np.int32),
         skips=address(skips, np.int32),
         values=address(values, np.uint16),
-        is_excluded=address(is_excluded, np.uint8),
         room=room,
         left=address(left, np.int64),
         right=address(right, np.int64),

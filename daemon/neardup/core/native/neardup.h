@@ -549,15 +549,13 @@ ND_API int64_t nd_compare(const nd_fingerprints *stories, const nd_fingerprints 
 
 /* A bucket join: the stories, the keys of one first band, where the join is, and its output. */
 typedef struct {
-    /* The stories: the value of each in each band, of 2 or 4 bytes; its fingerprint of 16 or 64 bytes; and bit b is set
-     * if its value in band b is heavy, that is, more than max_bucket stories have it. */
+    /* The stories: the value of each in each band, of 2 or 4 bytes; and its fingerprint of 16 or 64 bytes. */
     int64_t stories;
     int64_t bands; /* at most 32 */
     int64_t band_bytes;
     const void *band_values;
     int64_t width;
     const uint8_t *fingerprints;
-    const uint32_t *heavy;
     /* Runs of equal values in the first band: run r is members[edges[r]] to members[edges[r + 1]], sorted by the first
      * band other than the first one of the keys. */
     int64_t members_size;
@@ -572,28 +570,19 @@ typedef struct {
     /* Pairs share min_bands bands or more and agree in min_bytes bytes of the fingerprints or more. */
     int64_t min_bands;
     int64_t min_bytes;
-    int64_t max_bucket; /* at least 1 */
-    /* The truncated buckets of these keys and of earlier ones, ascending by bucket_join.make_bucket_id, and the first
-     * position that each excludes. */
-    int64_t truncations;
-    const uint64_t *bucket_ids;
-    const int64_t *limits;
     /* Where the join is: it begins with run 0, second = start, and zeros. */
     int64_t run;
     int64_t second;
     int64_t next;
     int64_t is_prepared;
-    int64_t is_backward;
-    int64_t has_excluded;
     /* Room for the members of the longest run, which only the join writes to. */
     int64_t work_size;
     int32_t *heads; /* (65536,), -1 at first */
     int32_t *links;
     int32_t *skips;
     uint16_t *values;
-    uint8_t *is_excluded;
     /* Output: pairs of positions, left < right. */
-    int64_t room; /* max_bucket or more */
+    int64_t room; /* work_size or more */
     int64_t *left;
     int64_t *right;
 } nd_join;

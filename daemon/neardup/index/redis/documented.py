@@ -90,11 +90,10 @@ class Documented(RedisIndex):
                 nth, group = divmod(at, banding.hamming + 1)
                 result = results[chunk[nth]]
                 ids = _parse_ids(members)
-                result.ids.update(ids[: banding.max_bucket])
+                result.ids.update(ids)
                 if len(ids) > banding.max_bucket:
-                    result.capped[_make_intersection(probes[chunk[nth]], divide_bands(banding.hamming)[group])] = len(
-                        ids
-                    )
+                    bucket = _make_intersection(probes[chunk[nth]], divide_bands(banding.hamming)[group])
+                    result.large[bucket] = len(ids)
         return find_earliest([applied, *map(parse_position, (*replies[:parts], *replies[-parts:]))]), results
 
     def _sinter(self, banding: Banding, probes: Sequence[BandedFingerprint]) -> Command:

@@ -119,11 +119,7 @@ class PackedBuckets:
 
     def results(self, request: LookupRequest, values: list[bytes | None]) -> list[LookupResult]:
         """The result of each story of a request, from the contents of its buckets."""
-        banding = self._bandings[request.language]
-        max_bytes = packed_buckets.NUMBER_BYTES * banding.max_bucket
-        lengths = [0 if value is None else len(value) for value in values]
-        capped = [value if len(value) <= max_bytes else value[-max_bytes:] for value in values if value]
-        return packed_buckets.join_results(request, capped, lengths, banding)
+        return packed_buckets.join_results(request, values, self._bandings[request.language])
 
     def inserts(self, changes: Sequence[Change], language: Language) -> Iterator[Command]:
         """The commands that apply these changes to the buckets of a language."""
