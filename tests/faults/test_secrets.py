@@ -2,6 +2,7 @@
 
 import subprocess
 from collections.abc import Callable, Iterator
+from contextlib import suppress
 from pathlib import Path
 
 import pytest
@@ -14,6 +15,7 @@ from tests.support.servers import free_port, redis_server
 
 Make = Callable[[str], Neardup]
 SECRETS = ("hidden-aws-key", "hidden-redis-password", "hidden-review-token", "hidden-webhook")
+LOOK_SECONDS = 0.02  # between two looks at the processes of a run
 COMMANDS = (("backfill",), ("status",), ("status", "--json"), ("doctor",), ("dead-letters",), ("retry",), ("daily",))
 
 
@@ -100,10 +102,10 @@ def test_ps_shows_no_secret(neardup: Neardup) -> None:
     with subprocess.Popen(command, cwd=neardup.folder, env=neardup.env, stderr=quiet) as run:
         while run.poll() is None:
             for pid in (str(run.pid), *descendants(run.pid)):
-                try:
+                with suppress(OSError):  # it has ended
                     shown.add((Path("/proc") / pid / "cmdline").read_text(encoding="utf-8"))
-                except OSError:
-                    continue
+            with suppress(subprocess.TimeoutExpired):
+                run.wait(LOOK_SECONDS)
     assert run.returncode == 0
     assert any("neardup.pages.reader_process" in line for line in shown), "no reader process was seen"
     assert_hidden("".join(shown))

@@ -16,7 +16,7 @@ from tests.support.paths import ROOT
 PACKAGE = ROOT / "daemon" / "neardup"
 MARK = "pytest.mark.native"
 FLAGS = (
-    "-std=c11", "-g1", "-O1", "-fPIC", "-shared", "-fno-omit-frame-pointer", "-fsanitize=address,undefined",
+    "-std=c11", "-g1", "-O0", "-fPIC", "-shared", "-fno-omit-frame-pointer", "-fsanitize=address,undefined",
     "-fno-sanitize-recover=all",
 )  # fmt: skip
 

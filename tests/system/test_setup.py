@@ -11,7 +11,8 @@ import pytest
 from neardup.config import load
 from neardup.records import RENDER_REASONS
 
-from tests.support.command import Neardup, assert_one_line
+from tests.support.command import PROGRAM, TIMEOUT_SECONDS, Ended, Neardup, assert_one_line
+from tests.support.forked_command import Command, run_forked
 from tests.support.languages import HINDI, TAMIL
 from tests.support.paths import SAMPLES
 from tests.support.sample_texts import STORIES
@@ -28,27 +29,22 @@ def empty(make_neardup: Callable[[str], Neardup]) -> Neardup:
     return neardup
 
 
-def run(neardup: Neardup, *arguments: str, **env: str) -> subprocess.CompletedProcess[str]:
+def run(neardup: Neardup, *arguments: str, **env: str) -> Ended:
     """Run the command without --config."""
-    command = [
-        argument
-        for argument in neardup.command(*arguments)
-        if argument not in ("--config", str(neardup.folder / "config.toml"))
-    ]
     own = neardup.env | {"NEARDUP_METRICS__LISTEN": "127.0.0.1:0"} | env
-    return subprocess.run(command, cwd=neardup.folder, env=own, capture_output=True, text=True, check=False)
+    return Ended(*run_forked(Command([*arguments], str(neardup.folder), own), TIMEOUT_SECONDS))
 
 
 def test_init_on_a_folder_needs_one_option(empty: Neardup) -> None:
     done = run(empty, "init", "--pages", str(SAMPLES / "stories"))
-    assert done.returncode == 0, done.stdout + done.stderr
+    assert done.code == 0, done.out + done.err
     config = load(empty.folder / "config.toml")
     assert config.extract.body and (config.source.kind, config.source.manifest) == ("folder", None)
     assert sorted(path.name for path in empty.folder.iterdir()) == ["config.toml", "var"], "no list of pages is frozen"
-    assert f"{len(ROWS)} pages" in done.stdout and "uncertain" not in done.stdout, "the folders name the languages"
-    assert "ok   object store" in done.stdout and "neardup backfill" in done.stdout, done.stdout
+    assert f"{len(ROWS)} pages" in done.out and "uncertain" not in done.out, "the folders name the languages"
+    assert "ok   object store" in done.out and "neardup backfill" in done.out, done.out
     flagged = run(empty, "backfill")
-    assert flagged.returncode == 0, flagged.stderr
+    assert flagged.code == 0, flagged.err
     page = (empty.folder / "var" / "flags.html").read_text(encoding="utf-8")
     found = sum(f"story {row['language']}/{row['id']}.html" in page for row in ROWS)
     assert found == len({story for pair in PLANTED for story in pair[:2]}), "the pairs of the samples must be found"
@@ -60,9 +56,9 @@ def test_init_says_the_languages_of_a_mixed_folder(empty: Neardup) -> None:
             (empty.folder / f"{language}-{n}.txt").write_text(text, encoding="utf-8")
     (empty.folder / "few.txt").write_text("bonjour madame", encoding="utf-8")
     done = run(empty, "init", "--pages", ".")
-    assert done.returncode == 0, done.stdout + done.stderr
+    assert done.code == 0, done.out + done.err
     said = "language by script and words: HINDI 3, TAMIL 3, ENGLISH 1; 1 of them is uncertain"
-    assert said in done.stdout, done.stdout
+    assert said in done.out, done.out
     assert load(empty.folder / "config.toml").source.language == ""
 
 
@@ -76,9 +72,9 @@ def test_init_with_a_manifest_of_ones_own(empty: Neardup) -> None:
         "article .story",
     ]
     done = run(empty, "init", *arguments, "-o", "mine.toml")
-    assert done.returncode == 0, done.stdout + done.stderr
-    assert "neardup --config mine.toml backfill" in done.stdout
-    assert "none of 20 pages is rendered" in done.stdout
+    assert done.code == 0, done.out + done.err
+    assert "neardup --config mine.toml backfill" in done.out
+    assert "none of 20 pages is rendered" in done.out
     config = load(empty.folder / "mine.toml")
     assert (config.extract.body, config.extract.strip, config.index.url) == ("article .story", (".share",), "sqlite:")
 
@@ -91,8 +87,8 @@ def test_init_proposes_selectors_for_the_templates_at_either_end_of_a_long_list(
     rows = [f"{n},hi,{n // 1250}.html" for n in range(5_000)]
     (empty.folder / "list.csv").write_text("\n".join(["id,language,path", *rows]), encoding="utf-8")
     done = run(empty, "init", "--pages", ".", "--list", "list.csv")
-    assert done.returncode == 0, done.stdout + done.stderr
-    assert "a story on 20 of 20 pages" in done.stdout, done.stdout
+    assert done.code == 0, done.out + done.err
+    assert "a story on 20 of 20 pages" in done.out, done.out
     body = load(empty.folder / "config.toml").extract.body
     assert body in ("article, div.post", "div.post, article"), body
 
@@ -103,8 +99,8 @@ def test_init_says_what_share_of_the_pages_is_rendered_by_what_and_why(empty: Ne
     for n, page in enumerate(pages):
         (empty.folder / f"{n}.html").write_text(page, encoding="utf-8")
     done = run(empty, "init", "--pages", ".", "--language", "hi", "--body", "article")
-    assert done.returncode == 0, done.stdout + done.stderr
-    [said, advice] = [line for line in done.stdout.splitlines() if "rendered" in line or "extract.body" in line]
+    assert done.code == 0, done.out + done.err
+    [said, advice] = [line for line in done.out.splitlines() if "rendered" in line or "extract.body" in line]
     assert said.startswith("3 of 4 pages (75%) are rendered by Python"), said
     counts = {
         reason: int(pages) for reason, pages in re.findall(r"([\w ]+) \((\d)\)", said.partition("because of:")[2])
@@ -134,8 +130,8 @@ def test_init_asks_on_a_terminal(empty: Neardup) -> None:
 
 def test_init_for_athena_says_what_to_fill_in(empty: Neardup) -> None:
     done = run(empty, "init", "--pages", "s3://pages/html", "--list", "athena")
-    assert done.returncode == 0, done.stderr
-    assert "Fill in its section [source]" in done.stdout
+    assert done.code == 0, done.err
+    assert "Fill in its section [source]" in done.out
     assert load(empty.folder / "config.toml").source.kind == "athena"
 
 
@@ -165,15 +161,15 @@ def test_init_refuses_a_wrong_answer_and_leaves_nothing_behind(
     (empty.folder / "mine" / "1.html").write_bytes((SAMPLES / "stories" / "HINDI" / "4100000.html").read_bytes())
     before = sorted(empty.folder.iterdir())
     done = run(empty, "init", *arguments)
-    assert done.returncode == 2, done.stderr
-    assert len(done.stderr.strip().splitlines()) == 1 and all(word in done.stderr for word in words), done.stderr
+    assert done.code == 2, done.err
+    assert len(done.err.strip().splitlines()) == 1 and all(word in done.err for word in words), done.err
     assert sorted(empty.folder.iterdir()) == before
 
 
 def test_init_replaces_nothing(empty: Neardup) -> None:
     (empty.folder / "config.toml").write_text("mine", encoding="utf-8")
     done = run(empty, "init", "--pages", str(SAMPLES / "stories"))
-    assert done.returncode == 2 and "config.toml exists already" in done.stderr
+    assert done.code == 2 and "config.toml exists already" in done.err
     assert (empty.folder / "config.toml").read_text(encoding="utf-8") == "mine"
 
 
@@ -182,10 +178,11 @@ def test_the_demo_has_settings_and_a_ledger_of_its_own(empty: Neardup) -> None:
     done = run(
         empty, "demo", NEARDUP_LEDGER__PATH=str(own), NEARDUP_SOURCE__MANIFEST="/nowhere", NEARDUP_CONFIG="/no.toml"
     )
-    assert done.returncode == 0, done.stderr
-    assert f"New flags ({len(PLANTED)})" in done.stdout and "neardup-demo" in done.stdout
+    assert done.code == 0, done.err
+    assert f"New flags ({len(PLANTED)})" in done.out and "neardup-demo" in done.out
     assert not own.exists() and [path.name for path in empty.folder.iterdir()] == ["neardup-demo"]
-    again = run(empty, "demo")
+    new = [*PROGRAM, "demo"]  # the hint names the program that runs, which no forked one is
+    again = subprocess.run(new, cwd=empty.folder, env=empty.env, capture_output=True, text=True, check=False)
     assert again.returncode == 0 and "No new flags" in again.stdout
     hint = [line.strip() for line in again.stdout.partition("To look further:")[2].splitlines() if line.strip()]
     assert len(hint) == 3 and hint[-1].endswith(" review"), hint
@@ -198,12 +195,12 @@ def test_the_demo_has_settings_and_a_ledger_of_its_own(empty: Neardup) -> None:
 
 
 def test_the_check_of_a_page_that_is_held_leaves_its_story_out(empty: Neardup) -> None:
-    assert run(empty, "demo").returncode == 0
+    assert run(empty, "demo").code == 0
     config, page = "neardup-demo/config.toml", "neardup-demo/stories/TAMIL/4104000.html"
     checked = run(empty, "check", page, "--language", "ta", NEARDUP_CONFIG=config)
-    assert checked.returncode == 0, checked.stderr
-    assert "is the page of the story 4104000, which is held: it is left out" in checked.stdout, checked.stdout
-    found = json.loads(run(empty, "check", page, "--language", "ta", "--json", NEARDUP_CONFIG=config).stdout)
+    assert checked.code == 0, checked.err
+    assert "is the page of the story 4104000, which is held: it is left out" in checked.out, checked.out
+    found = json.loads(run(empty, "check", page, "--language", "ta", "--json", NEARDUP_CONFIG=config).out)
     assert found["left_out"] == 4104000
     assert found["matches"] and 4104000 not in {match["story_id"] for match in found["matches"]}
 
@@ -212,5 +209,5 @@ def test_the_demo_overwrites_no_files(empty: Neardup) -> None:
     (empty.folder / "mine").mkdir()
     (empty.folder / "mine" / "config.toml").write_text("[source]", encoding="utf-8")
     done = run(empty, "demo", "mine")
-    assert done.returncode == 2 and "name a new folder" in done.stderr
+    assert done.code == 2 and "name a new folder" in done.err
     assert_one_line(empty("status", config=empty.folder / "mine" / "config.toml"), 2, "config.toml")
