@@ -1,6 +1,7 @@
 """Laws of the desk's JSON API: rights, leases and conflicts are those of the pages, and failures are problems."""
 
 import json
+import re
 import sqlite3
 from collections.abc import AsyncIterator, Iterator
 from contextlib import closing
@@ -58,7 +59,7 @@ async def callers(tmp_path: Path, ledger: sqlite3.Connection) -> AsyncIterator[d
             Moderator("Kamala", rights=frozenset({Right.READ})),
         )
     }
-    async with desk(tmp_path, moderators=path) as client:
+    async with desk(tmp_path, moderators=path, second_reviews=1.0) as client:
         yield {name: Caller(client, secret) for name, secret in (secrets | {"": "x"}).items()}
 
 
@@ -139,6 +140,26 @@ async def test_rights_leases_and_conflicts_are_those_of_the_pages(
     for path in ("/api/cases", "/api/cases/1", "/api/decisions/1"):
         assert problem(await callers[""].get(path)) == (401, "unauthenticated")
     assert problem(await callers[""].post("/api/cases/1/verdict", body)) == (401, "unauthenticated")
+
+
+async def test_a_second_review_is_blind(callers: dict[str, Caller], ledger: sqlite3.Connection) -> None:
+    asha, ravi = callers["Asha"], callers["Ravi"]
+    assert (await ravi.get("/api/second"))[1] == {"total": 0, "cases": []}
+    _, case = await asha.get("/api/cases/11")
+    body = {"verdict": "plagiarism", "note": "whole chapters", "seen": case["seen"]}
+    assert (await asha.post("/api/cases/11/verdict", body))[0] == 200
+    assert (await asha.get("/api/second"))[1]["total"] == 0, "who decided a case does not review it"
+    status, waiting = await ravi.get("/api/second?limit=1")
+    [blind] = waiting["cases"]
+    assert (status, waiting["total"], blind["case_id"], len(blind["evidence"])) == (200, 1, 11, 1)
+    assert not {"plagiarism", "Asha", "whole chapters"} & set(re.findall(r"[^\"]+", json.dumps(waiting)))
+    path, given = "/api/second/11/verdict", {"verdict": "template", "seen": blind["seen"]}
+    assert problem(await ravi.post(path, given | {"verdict": "unsure"})) == (422, "invalid")
+    assert problem(await ravi.post(path, given | {"seen": "x"})) == (409, "conflict")
+    assert problem(await callers["Kamala"].post(path, given)) == (403, "forbidden")
+    assert await ravi.post(path, given) == (200, {"total": 0, "cases": []})
+    assert statuses(ledger)[-1] == "open", "two disagree: the case is open for a third"
+    assert problem(await ravi.post(path, given)) == (409, "conflict")
 
 
 async def test_an_author_is_hidden_and_shown_and_each_is_an_event(

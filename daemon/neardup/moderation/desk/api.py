@@ -10,6 +10,8 @@ POST /api/decisions/N/undo      undo it
 GET  /api/hidden                the authors whose undecided stories the platform is asked to hide, and these stories
 POST /api/authors/ID/hide       ask for that, for a reason
 POST /api/authors/ID/show       take it back
+GET  /api/second                the cases that wait for a blind second review by the moderator, without any verdict
+POST /api/second/ID/verdict     judge one of them
 
 Translated and retold pairs have addresses of their own, as they are no flags:
 
@@ -35,20 +37,22 @@ from neardup.ledger import authors, case_queue, cases, flags, meaning_flags, nam
 from neardup.ledger.case_queue import Counts
 from neardup.ledger.cases import Lease
 from neardup.ledger.marks import of_stories
-from neardup.moderation.desk import deciding, meaning
+from neardup.moderation.desk import deciding, meaning, second_reviews
 from neardup.moderation.desk.addresses import AUTHOR, PAIR, STORY, Pair, pair_of, story_of
 from neardup.moderation.desk.deciding import OFFERED, NewVerdict, read_decision
 from neardup.moderation.desk.moderators import MAX_NOTE_LENGTH, Moderator, clean_note
 from neardup.moderation.desk.parts import announce_undo, announce_verdict, desk_of
 from neardup.moderation.desk.queues import CaseQueue, MeaningQueue, case_queue_of, meaning_queue_of, number_in
+from neardup.moderation.desk.second_reviews import BlindCase
 from neardup.moderation.export.tables import MEANING_PAIRS, meaning_row
-from neardup.records import Marks, ShownId, Verdict, rfc3339
+from neardup.records import DECIDING, Marks, ShownId, Verdict, rfc3339
 
 SHOWN_PAIRS = 1_000
 PAIR_FIELDS = (
     "flag_id", "kind", "similarity", "status", "story_id", "story_title", "story_author_id", "matched_id",
     "matched_title", "matched_author_id", "copied_words",
 )  # fmt: skip
+BLIND_FIELDS = ("case_id", "language", "lead", "kinds", "catalogues", "pairs", "stories", "order_known", "flagged_at")
 Json = dict[str, Any]
 PAIR_IDS = "story_id", "matched_id"
 PAGE_SIZE, LARGEST_PAGE = 50, 200
@@ -87,6 +91,23 @@ def case_object(db: sqlite3.Connection, case_id: int) -> Json | None:
         "removed_texts": [_removed_text(match) for match in removed_texts.of_stories(db, [row["lead"]])],
         "serials": [match.as_dict() for match in serials.list_matches_of_case(db, case_id)],
         "decisions": [_decision_object(given) for given in verdicts.of_case(db, case_id)],
+    }
+
+
+def second_object(db: sqlite3.Connection, share: float, moderator: Moderator, first: int, limit: int) -> Json:
+    """The cases that wait for a second review, from position `first`, with nothing that a verdict has changed."""
+    total, found = second_reviews.list_blind_cases(db, share, moderator, first, limit)
+    return {"total": total, "cases": [_blind_case(db, case) for case in found]}
+
+
+def _blind_case(db: sqlite3.Connection, case: BlindCase) -> Json:
+    row = case.row
+    marks = of_stories(db, [row["lead"]]).get(row["lead"], ())
+    whole = _case(row, names.shown_ids(db, (row["case_id"], row["lead"])), None, marks)
+    pairs = names.show_ids(db, case.pairs, PAIR_IDS)
+    return {name: whole[name] for name in BLIND_FIELDS} | {
+        "seen": case.seen,
+        "evidence": [{name: pair[name] for name in PAIR_FIELDS if name != "status"} for pair in pairs],
     }
 
 
@@ -179,6 +200,13 @@ def require_offered(value: Verdict) -> Verdict:
     return value
 
 
+def require_deciding(value: Verdict) -> Verdict:
+    """A verdict that decides a case.  Raises ValueError."""
+    if value not in DECIDING:
+        raise ValueError(f"a verdict is one of {', '.join(DECIDING)}")
+    return value
+
+
 class Body(BaseModel):
     """What a client sends: an unknown member is an error.  `seen` is that of the case or decision as it was read."""
 
@@ -193,6 +221,13 @@ class VerdictBody(Body):
     verdict: Annotated[Verdict, AfterValidator(require_offered)]
     note: Note = ""
     leave_out: frozenset[int] = frozenset()
+
+
+class SecondBody(Body):
+    """A verdict on a case that waits for a second review."""
+
+    verdict: Annotated[Verdict, AfterValidator(require_deciding)]
+    note: Note = ""
 
 
 class ReopenBody(Body):
@@ -261,6 +296,27 @@ async def undo_decision(request: web.Request) -> web.Response:
     await desk_of(request).ledger.write(deciding.undo, done, moderator, body.seen)
     announce_undo(desk_of(request), done)
     return await _answer_object(request, decision_object, done, NO_DECISION)
+
+
+async def list_second(request: web.Request) -> web.Response:
+    """GET /api/second."""
+    moderator, desk = authorize(request), desk_of(request)
+    first, limit = number_in(request.query, "first") or 0, number_in(request.query, "limit") or PAGE_SIZE
+    await desk.ledger.refresh_cases()
+    share = desk.config.review.second_reviews
+    found = await desk.ledger.read(second_object, share, moderator, first, min(limit, LARGEST_PAGE))
+    return web.json_response(found)
+
+
+async def review_case(request: web.Request) -> web.Response:
+    """POST /api/second/ID/verdict; answers with the cases that wait now."""
+    moderator, case_id, body = authorize(request), await _case_id(request), await body_of(request, SecondBody)
+    given = NewVerdict(body.verdict, body.note, moderator, body.seen)
+    desk = desk_of(request)
+    done = await desk.ledger.write(second_reviews.record, case_id, given, desk.config.review.second_reviews)
+    if done is not None:
+        announce_verdict(desk, done, Verdict.REOPENED)
+    return await list_second(request)
 
 
 async def list_hidden(request: web.Request) -> web.Response:
@@ -354,6 +410,8 @@ ROUTES = (
     web.post(f"/api/cases/{STORY}/reopen", reopen_case),
     web.get("/api/decisions/{decision}", show_decision),
     web.post("/api/decisions/{decision}/undo", undo_decision),
+    web.get("/api/second", list_second),
+    web.post(f"/api/second/{STORY}/verdict", review_case),
     web.get("/api/hidden", list_hidden),
     web.post(f"/api/authors/{AUTHOR}/hide", hide_author),
     web.post(f"/api/authors/{AUTHOR}/show", show_author),

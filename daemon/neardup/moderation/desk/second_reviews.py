@@ -20,7 +20,7 @@ from neardup.moderation.desk.pair import as_undecided
 from neardup.moderation.desk.parts import announce_verdict, desk_of
 from neardup.moderation.desk.verdict_forms import conflict_page, given_in
 from neardup.moderation.interface import translate_later
-from neardup.records import DECIDING, Verdict
+from neardup.records import DECIDING, ShownId, Verdict
 
 SHOWN_PAIRS = 50
 
@@ -29,11 +29,11 @@ SHOWN_PAIRS = 50
 class BlindCase:
     """A case (a row of `case_queue.read_case`) with its first pairs, as if nothing were decided.
 
-    `seen` identifies the state of its flags, for detecting conflicts.
+    `shown_id` is the id of the case, `seen` identifies the state of its flags, for detecting conflicts.
     """
 
     row: sqlite3.Row
-    action: str
+    shown_id: ShownId
     pairs: list[dict[str, Any]]
     seen: str
 
@@ -42,8 +42,10 @@ async def show_next(request: web.Request) -> web.Response:
     """GET /second: the next case that waits for a second review by the moderator."""
     moderator, desk = require_moderator(request), desk_of(request)
     await desk.ledger.refresh_cases()
-    waiting, case = await desk.ledger.read(_next_case, desk.config.review.second_reviews, moderator)
-    return page(request, "second.html.j2", case=case, waiting=waiting, offered=DECIDING)
+    waiting, found = await desk.ledger.read(list_blind_cases, desk.config.review.second_reviews, moderator, 0, 1)
+    case = found[0] if found else None
+    action = case and f"/second/{in_address(case.shown_id)}/verdict"
+    return page(request, "second.html.j2", case=case, waiting=waiting, action=action, offered=DECIDING)
 
 
 async def review(request: web.Request) -> web.StreamResponse:
@@ -55,7 +57,7 @@ async def review(request: web.Request) -> web.StreamResponse:
         raise web.HTTPBadRequest(reason=translate_later("Unknown verdict"))
     await desk.ledger.refresh_cases()
     try:
-        done = await desk.ledger.write(_record, case_id, given, desk.config.review.second_reviews)
+        done = await desk.ledger.write(record, case_id, given, desk.config.review.second_reviews)
     except Conflict as error:
         return conflict_page(request, error, "/second")
     if done is not None:
@@ -63,21 +65,29 @@ async def review(request: web.Request) -> web.StreamResponse:
     raise web.HTTPSeeOther("/second")
 
 
-def _next_case(db: sqlite3.Connection, share: float, moderator: Moderator) -> tuple[int, BlindCase | None]:
-    """How many cases wait for the moderator, and the first of them."""
+def list_blind_cases(
+    db: sqlite3.Connection, share: float, moderator: Moderator, first: int, limit: int
+) -> tuple[int, list[BlindCase]]:
+    """How many cases, of this share of the decided ones, wait for the moderator, and some of them from `first` on."""
     if Right.DECIDE not in moderator.rights:
-        return 0, None
+        return 0, []
     waiting = second_reviews.list_waiting(db, share, moderator.name, moderator.languages)
-    row = case_queue.read_case(db, waiting[0]) if waiting else None
-    if row is None:
-        return 0, None
-    flag_ids = cases.flags_of(db, waiting[0])
-    [shown] = names.shown_ids(db, waiting[:1]).values()
-    pairs = [as_undecided(flag) for flag in flags.list_pairs(db, flag_ids[:SHOWN_PAIRS])]
-    return len(waiting), BlindCase(row, f"/second/{in_address(shown)}/verdict", pairs, verdicts.state(db, flag_ids))
+    chosen = waiting[first : first + limit]
+    shown = names.shown_ids(db, chosen)
+    found = []
+    for case_id in chosen:
+        if (row := case_queue.read_case(db, case_id)) is not None:
+            flag_ids = cases.flags_of(db, case_id)
+            pairs = [as_undecided(flag) for flag in flags.list_pairs(db, flag_ids[:SHOWN_PAIRS])]
+            found.append(BlindCase(row, shown[case_id], pairs, verdicts.state(db, flag_ids)))
+    return len(waiting), found
 
 
-def _record(db: sqlite3.Connection, case_id: int, given: NewVerdict, share: float) -> int | None:
+def record(db: sqlite3.Connection, case_id: int, given: NewVerdict, share: float) -> int | None:
+    """Record a second review; returns the number of the decision by which the case is open again, None if both agree.
+
+    Raises Conflict where the case does not wait for one by this moderator, and NotPermitted.
+    """
     moderator = given.moderator
     moderator.require(flags.read_languages(db, cases.flags_of(db, case_id)))
     if case_id not in second_reviews.list_waiting(db, share, moderator.name, moderator.languages):
