@@ -16,6 +16,7 @@ from neardup.telemetry.log import log, log_meanwhile
 
 Phase = Literal[
     "starting",
+    "bringing the index up to date",
     "reading passages again",
     "reading",
     "importing",

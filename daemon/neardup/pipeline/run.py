@@ -146,6 +146,7 @@ class Run:
     async def prepare(self) -> None:
         """Bring the index to the ledger's last change, and determine the time from which to list."""
         parts, options = self._parts, self._options
+        self._enter("bringing the index up to date")
         start_server()  # it loads its functions while this process prepares the index
         preparing = prepare_index(
             parts.index,
