@@ -9,8 +9,8 @@ open pair of the story.  Once no verdict decides that any more, the complaint is
 later one is undone decides it as before.  What no flag shows, a moderator closes.
 
 The log has every step and only grows.  A complainant who is forgotten leaves a complaint without name, contact,
-statement and answers; of a story that is removed, the numbers of the evidence stay, without title and name, and the
-complaint is closed.
+statement, answers, and the original's text, if the complainant gave it, with its quotes; of a story that is removed,
+the numbers of the evidence stay, without title and name, and the complaint is closed.
 """
 
 import json
@@ -172,9 +172,9 @@ def put(db: sqlite3.Connection, given: NewComplaint, days: int, by: str | None, 
 
 
 def read_original_text(db: sqlite3.Connection, number: int) -> str | None:
-    """The text of the original of a complaint that gave it."""
+    """The text of the original of a complaint that gave it; None once it is forgotten."""
     row = db.execute("SELECT original_text FROM complaints WHERE complaint_id = ?", (number,)).fetchone()
-    return None if row is None or row[0] is None else zlib.decompress(row[0]).decode()
+    return None if row is None or not row[0] else zlib.decompress(row[0]).decode()
 
 
 def put_evidence(db: sqlite3.Connection, number: int, evidence: dict[str, Any] | None, note: str = "") -> None:
@@ -279,10 +279,15 @@ def _has_open_flags(db: sqlite3.Connection, story_id: int) -> bool:
 
 
 def forget_complainant(db: sqlite3.Connection, number: int, by: str | None) -> bool:
-    """Erase the name, the contact and the words of a complainant; returns whether there is such a complaint."""
+    """Erase the name, the contact and the words of a complainant, also the text of an original and what quotes it.
+
+    Returns whether there is such a complaint.  That a text was given stays known: its blob is empty.
+    """
     with transaction(db):
         changed = db.execute(
-            "UPDATE complaints SET complainant = NULL, contact = NULL, statement = '' WHERE complaint_id = ?",
+            "UPDATE complaints SET complainant = NULL, contact = NULL, statement = '', original_hash = NULL,"
+            " original_text = iif(original_text IS NULL, NULL, x''), evidence = iif(original_text IS NULL, evidence,"
+            " json_set(evidence, '$.passages', json_array())) WHERE complaint_id = ?",
             (number,),
         )
         if not changed.rowcount:

@@ -176,6 +176,8 @@ async def _compare(parts: Complaints, complaint: Complaint, deadline: float) -> 
         original = await _load(parts, complaint.original_id)
     else:
         written = await parts.read(complaints.read_original_text, complaint.number)
+        if written is None:
+            raise _Unreadable("the text of the original was forgotten with the complainant")
         original = LoadedStory(await asyncio.to_thread(_read_text, written), {})
     common = await parts.read(read_common, original, story)
     thresholds = choose_thresholds(parts.detection, original, story)

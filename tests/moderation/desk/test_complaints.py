@@ -93,6 +93,26 @@ async def test_without_an_original_the_story_is_checked_against_all(tmp_path: Pa
         assert "Compared with all stories on record: 1" in (await get(client, "/complaint/1"))[1]
 
 
+async def test_a_given_text_is_shown_whole_and_forgotten_with_its_complainant(
+    tmp_path: Path, db: sqlite3.Connection
+) -> None:
+    text = " ".join(TEXT)
+    async with named_client(tmp_path) as client:
+        await post(client, f"/story/{STORY}/complaint", **FIELDS, copied_text=text)
+        evidence = complaint_of(db).evidence
+        assert evidence is not None and evidence["passages"]
+        assert text in (await get(client, "/complaint/1"))[1]
+        assert (await post(client, "/complaint/1", action="forget"))[0] == 303
+        page = (await get(client, "/complaint/1"))[1]
+        assert " ".join(TEXT[:12]) not in page and "a text that the complainant gave" in page
+        assert (await post(client, "/complaint/1", action="evidence"))[0] == 303
+    forgotten = complaint_of(db)
+    assert forgotten.evidence == evidence | {"passages": []}
+    assert forgotten.log[-1].note == "the text of the original was forgotten with the complainant"
+    give_verdict(db, [(ORIGINAL, STORY)], Verdict.TEMPLATE)
+    assert complaint_of(db).is_open, "what was compared with a text is no pair on record"
+
+
 async def test_a_text_that_cannot_be_read_is_said_and_compared_again(tmp_path: Path, db: sqlite3.Connection) -> None:
     page = tmp_path / f"{ORIGINAL}.html"
     content = page.read_bytes()

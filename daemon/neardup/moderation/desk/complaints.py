@@ -51,7 +51,8 @@ async def show(request: web.Request) -> web.Response:
     """GET /complaint/NUMBER."""
     moderator, complaint = require_moderator(request), await _complaint(request)
     may_decide = _may_decide(moderator, complaint)
-    return page(request, "complaint.html.j2", complaint=complaint, now=now_ms(), may_decide=may_decide)
+    text = await desk_of(request).ledger.read(complaints.read_original_text, complaint.number)
+    return page(request, "complaint.html.j2", complaint=complaint, text=text, now=now_ms(), may_decide=may_decide)
 
 
 def _may_decide(moderator: Moderator, complaint: Complaint) -> bool:
