@@ -35,9 +35,11 @@ EVIDENCE: dict[str, Any] = {
 }
 
 
-def put_complaint(db: sqlite3.Connection, story_id: int, original_id: int | None, days: int = 7) -> int:
+def put_complaint(
+    db: sqlite3.Connection, story_id: int, original_id: int | None, days: int = 7, *, acknowledged: bool = True
+) -> int:
     """Record a complaint with its evidence; returns its number."""
     given = NewComplaint(story_id, original_id, None, None, PERSON, CONTACT, STATEMENT)
-    number = complaints.put(db, given, days, "Ravi", acknowledged=True)
+    number = complaints.put(db, given, days, "Ravi", acknowledged=acknowledged)
     complaints.put_evidence(db, number, EVIDENCE)
     return number

@@ -418,6 +418,15 @@ class Review(Section, frozen=True, kw_only=True):
             description="Days within which a [complaint](export-and-desk.md#complaints) is to be closed.",
         ),
     ] = 7
+    acknowledge_hours: Annotated[
+        int,
+        Meta(
+            gt=0,
+            le=8_760,
+            description="Hours within which a complaint is to be acknowledged; an "
+            "[alert](../RUNBOOK.md#neardupcomplaintunacknowledged) fires for any that is not.",
+        ),
+    ] = 24
     notes: Annotated[
         dict[LanguageCode, tuple[str, ...]],
         Meta(

@@ -126,10 +126,14 @@ class Closed(Conflict):
 
 
 class OpenComplaints(NamedTuple):
-    """How many complaints are open, and of these overdue; the times (ms) of the oldest and of the next deadline."""
+    """How many complaints are open, and of these overdue, and acknowledged by no one though they came some time ago.
+
+    The times (ms) are those of the oldest and of the next deadline.
+    """
 
     open: int
     overdue: int
+    unacknowledged: int
     oldest: int | None
     next_due: int | None
 
@@ -414,12 +418,13 @@ def count(db: sqlite3.Connection, *, closed: bool = False) -> int:
     return int(db.execute(f"SELECT count(*) FROM complaints WHERE {CLOSED if closed else OPEN}").fetchone()[0])
 
 
-def count_open(db: sqlite3.Connection, now: int) -> OpenComplaints:
-    """What the gauges say at a time."""
+def count_open(db: sqlite3.Connection, now: int, received_before: int) -> OpenComplaints:
+    """What the gauges say at a time; a complaint is to be acknowledged if it was `received_before`."""
     row = db.execute(
-        "SELECT count(*), count(*) FILTER (WHERE due_at < ?), min(received_at), min(due_at) FROM complaints"
-        f" WHERE {OPEN}",
-        (now,),
+        "SELECT count(*), count(*) FILTER (WHERE due_at < ?), count(*) FILTER (WHERE received_at <= ? AND NOT EXISTS"
+        " (SELECT 1 FROM complaint_steps s WHERE s.complaint_id = c.complaint_id AND step = ?)),"
+        f" min(received_at), min(due_at) FROM complaints c WHERE {OPEN}",
+        (now, received_before, Step.ACKNOWLEDGED),
     )
     return OpenComplaints(*row.fetchone())
 

@@ -77,6 +77,9 @@ UNDECIDED_CASES = Gauge(
 )
 OPEN_COMPLAINTS = Gauge("neardup_open_complaints", "Complaints that are not closed")
 OVERDUE_COMPLAINTS = Gauge("neardup_overdue_complaints", "Open complaints whose deadline has passed")
+UNACKNOWLEDGED_COMPLAINTS = Gauge(
+    "neardup_unacknowledged_complaints", "Open complaints that were not acknowledged within review.acknowledge_hours"
+)
 OLDEST_COMPLAINT = Gauge(
     "neardup_oldest_open_complaint_age_seconds", "How long the oldest open complaint has waited; 0 if none waits"
 )

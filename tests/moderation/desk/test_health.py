@@ -7,7 +7,8 @@ from unittest.mock import patch
 
 from neardup.core.verify.tiers import EXACT
 from neardup.http.login_limit import FREE_ATTEMPTS
-from neardup.ledger import cases, complaints, connect
+from neardup.ledger import cases, complaints, connect, now_ms
+from neardup.ledger.complaints import Step
 from neardup.moderation.desk import health
 from neardup.records import Verdict
 from prometheus_client.parser import text_string_to_metric_families
@@ -94,6 +95,13 @@ async def test_the_gauges_of_complaints_count_down_to_the_next_deadline(tmp_path
             *counts, seconds = await found(client)
             assert counts == [2, 1] and -86_500 < seconds < -86_399
             complaints.close(db, late, complaints.DISMISSED, "Asha", "no copy")
+            slow = put_complaint(db, 3, None, days=9, acknowledged=False)
+            for hours, waits in ((23, 0), (25, 1)):
+                db.execute("UPDATE complaints SET received_at = ?", (now_ms() - hours * 3_600_000,))
+                assert (await samples(client, "complaint"))["neardup_unacknowledged_complaints",] == waits, hours
+            complaints.log_notice(db, slow, Step.ACKNOWLEDGED, "Asha", "")
+            assert (await samples(client, "complaint"))["neardup_unacknowledged_complaints",] == 0
+            complaints.close(db, slow, complaints.DISMISSED, "Asha", "no copy")
             *counts, seconds = await found(client)
             assert counts == [1, 0] and 172_700 < seconds <= 172_800
 

@@ -23,6 +23,7 @@ from neardup.telemetry.metrics import (
     OPEN_CASES,
     OPEN_COMPLAINTS,
     OVERDUE_COMPLAINTS,
+    UNACKNOWLEDGED_COMPLAINTS,
     UNDECIDED_CASES,
 )
 
@@ -53,8 +54,10 @@ class CaseGauges:
             for moderator, n in undecided.items():
                 UNDECIDED_CASES.labels(moderator).set(n)
             OLDEST_OPEN_CASE.set((now - oldest[1]) / 1000 if oldest else 0)
-            waiting = await desk.ledger.read(complaints.count_open, now)
+            hours = desk.config.review.acknowledge_hours
+            waiting = await desk.ledger.read(complaints.count_open, now, now - hours * 3_600_000)
             OPEN_COMPLAINTS.set(waiting.open)
+            UNACKNOWLEDGED_COMPLAINTS.set(waiting.unacknowledged)
             OVERDUE_COMPLAINTS.set(waiting.overdue)
             OLDEST_COMPLAINT.set(0 if waiting.oldest is None else (now - waiting.oldest) / 1000)
             NEXT_DEADLINE.set(math.inf if waiting.next_due is None else (waiting.next_due - now) / 1000)
