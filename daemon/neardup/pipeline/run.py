@@ -325,6 +325,8 @@ class Run:
                 times = [at for at in block.updated_at if at is not None and at <= self.summary.started_at]
                 self._newest = max([self._newest or 0, *times]) if times else self._newest
             yield Jobs.of(block)
+        if isinstance(source, Folder):
+            source.log_guesses()
 
     async def _last_before_listing(self) -> int:
         """The ledger's last change before the listing began, perhaps in a run that was killed."""

@@ -84,6 +84,9 @@ class Folder:
         self.unsure = 0
         async for block in make_blocks(self._rows()):
             yield block
+
+    def log_guesses(self) -> None:
+        """Log which languages were guessed while the pages were listed, if any was."""
         if self.guessed:
             log.info("the languages of pages were guessed", languages=dict(self.guessed), uncertain=self.unsure)
 
