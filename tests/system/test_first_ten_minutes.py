@@ -50,12 +50,16 @@ def folder(tmp_path: Path) -> Path:
     return tmp_path
 
 
+def environment(folder: Path) -> dict[str, str]:
+    env = {name: value for name, value in os.environ.items() if not name.startswith("NEARDUP_")}
+    return env | {"PATH": f"{folder / '.venv' / 'bin'}:{env['PATH']}", "NEARDUP_REVIEW__LISTEN": "127.0.0.1:0"}
+
+
 def run(command: str, folder: Path, *, code: int = 0, stdin: str = "") -> str:
     """What a shell prints for a command that ends with this exit code."""
-    env = {name: value for name, value in os.environ.items() if not name.startswith("NEARDUP_")}
-    env["PATH"] = f"{folder / '.venv' / 'bin'}:{env['PATH']}"
+    shell = ["bash", "-c", command]
     done = subprocess.run(
-        ["bash", "-c", command], cwd=folder, env=env, input=stdin, capture_output=True, text=True, check=False
+        shell, cwd=folder, env=environment(folder), input=stdin, capture_output=True, text=True, check=False
     )
     assert done.returncode == code, f"{command}: {done.stderr}"
     return done.stdout
@@ -83,15 +87,33 @@ def test_an_own_folder_is_scanned_and_kept_by_the_commands_of_readme(folder: Pat
     assert (folder / "var" / "flags.html").exists()
 
 
+def test_an_own_list_is_read_by_the_option_that_readme_names(folder: Path) -> None:
+    [option] = re.findall(r"`(--list [^`]+)`", (ROOT / "README.md").read_text(encoding="utf-8").split("## Commands")[0])
+    with (folder / option.split()[1]).open("w", encoding="utf-8", newline="") as out:
+        rows = [(name, "hi", f"{name}.html") for name in TEXTS]
+        csv.writer(out).writerows([("id", "language", "path"), *rows])
+    init, backfill = commands_of("README.md", "Your own stories")[1:3]
+    run(f"{init} {option}", folder)
+    assert_flagged(run(backfill, folder), backfill)
+
+
 def test_own_tables_are_scanned_by_the_commands_of_the_page_on_scans(folder: Path) -> None:
     commands = commands_of("deploy/docs/scan.md", "Options")
-    seen = []
-    for command in commands:
-        if " scan " not in command or "--keep" in command:
-            continue
-        seen.append(command)
+    *scans, review = commands
+    for command in scans:
         printed = run(command, folder, code=int("--fail" in command), stdin=ORIGINAL)
         shown = "tale-1" in printed and ("copy-of-tale-1" in printed or "scan -" in command)
         assert shown and "tale-3" not in printed, f"{command}: {printed}"
-    assert [command.split()[2] for command in seen] == ["drafts", "stories.csv", "-"], "the page has other examples"
+    assert [command.split()[2] for command in scans] == ["drafts", "stories.csv", "-", "my-pages"]
     assert (folder / "copies.html").exists()
+    with subprocess.Popen(
+        review.split(), cwd=folder, env=environment(folder), stderr=subprocess.PIPE, text=True
+    ) as desk:
+        assert desk.stderr is not None
+        said = [line for line in iter(desk.stderr.readline, "") if is_open(line) and not desk.terminate()]
+    assert any(map(is_open, said)) and desk.returncode == 0, f"{review}: {said}"
+
+
+def is_open(line: str) -> bool:
+    """Whether a line says that the desk listens."""
+    return "the review desk is open" in line
