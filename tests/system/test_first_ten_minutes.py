@@ -110,10 +110,7 @@ def test_own_tables_are_scanned_by_the_commands_of_the_page_on_scans(folder: Pat
         review.split(), cwd=folder, env=environment(folder), stderr=subprocess.PIPE, text=True
     ) as desk:
         assert desk.stderr is not None
-        said = [line for line in iter(desk.stderr.readline, "") if is_open(line) and not desk.terminate()]
-    assert any(map(is_open, said)) and desk.returncode == 0, f"{review}: {said}"
-
-
-def is_open(line: str) -> bool:
-    """Whether a line says that the desk listens."""
-    return "the review desk is open" in line
+        said = next((line for line in desk.stderr if "the review desk is open" in line), None)
+        desk.terminate()
+        rest = desk.stderr.read()
+    assert said and desk.returncode == 0, f"{review}: {rest}"
