@@ -499,7 +499,7 @@ ND_API int64_t nd_skeleton_grams(const uint8_t *text, int64_t bytes, const uint8
 ND_API int64_t nd_skeleton(const uint8_t *text, int64_t bytes, const uint8_t *consonants, int64_t codes, uint8_t *classes,
                            int32_t *words);
 
-/* ==== candidates.c: pairs of stories that are worth verifying ================================================== */
+/* ==== candidates.c, key_join.c, passage_join.c: pairs of stories that are worth verifying ======================= */
 
 /* The fingerprints of stories, a row for each. */
 typedef struct {
