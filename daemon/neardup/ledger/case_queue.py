@@ -23,6 +23,10 @@ DECIDED_BY = (
     "case_id IN (SELECT f.case_id FROM active_verdicts v CROSS JOIN flags f ON f.a = v.a AND f.b = v.b"
     " WHERE v.moderator = ?)"
 )
+OF_COMPLAINTS = (
+    "case_id IN (SELECT f.case_id FROM complaints p CROSS JOIN flags f ON f.a = p.story_id WHERE {open}"
+    " UNION ALL SELECT f.case_id FROM complaints p CROSS JOIN flags f ON f.b = p.story_id WHERE {open})"
+)
 CASE = "coalesce(case_id, -flag_id)"  # a flag that has no case yet is one by itself
 
 
@@ -42,6 +46,13 @@ class Inbox(StrEnum):
     THIRD = "third"  # cases on which two others disagreed in a blind second review
 
 
+class Complained(StrEnum):
+    """Whether a story of a case has a complaint that is not closed."""
+
+    OPEN = "open"
+    OVERDUE = "overdue"
+
+
 @dataclass(frozen=True, slots=True)
 class CaseSelection:
     """Filters of cases, which must all match; an empty one or None matches all.
@@ -51,7 +62,7 @@ class CaseSelection:
     (exclusive) limit the time of the latest flag, in milliseconds.  `catalogue` is that of a work that is copied, and
     `decided_by` the moderator who gave a verdict that still applies.
     Without `authors`, the cases of one author that `detection.same_author = "hide"` leaves out match only if `hidden`.
-    `inbox` is that of `moderator`.
+    `inbox` is that of `moderator`.  `complaint` asks for an open one about a story of a flag.
     """
 
     languages: tuple[Language, ...] = ()
@@ -67,6 +78,7 @@ class CaseSelection:
     inbox: Inbox | None = None
     moderator: str = ""
     hidden: bool = False
+    complaint: Complained | None = None
 
 
 def case_conditions(db: sqlite3.Connection, selection: CaseSelection) -> tuple[str, list[object]]:
@@ -98,6 +110,9 @@ def case_conditions(db: sqlite3.Connection, selection: CaseSelection) -> tuple[s
         (DECIDED_BY, selection.decided_by),
     )
     clauses += [(sql, [value]) for sql, value in compared if value is not None]
+    if selection.complaint is not None:
+        now = now_ms() if selection.complaint is Complained.OVERDUE else 2**62
+        clauses.append((OF_COMPLAINTS.format(open="p.closed_at IS NULL AND p.due_at < ?"), [now, now]))
     clauses += _of_inbox(selection)
     return all_of(clauses)
 

@@ -18,6 +18,7 @@ from neardup.moderation.webhook import LINES
 from neardup.records import Mark, MarkReason, Skip, Skipped, Story
 
 from tests.support.builders import flag_pair
+from tests.support.complaints import PERSON, put_complaint
 from tests.support.desk_client import Client, desk, named_client
 from tests.support.languages import HINDI, TAMIL
 
@@ -238,3 +239,23 @@ async def test_pairs_by_meaning_have_addresses_of_their_own(
     status, undone = await asha.post("/api/meaning/1/11/undo", {"seen": decided["seen"]})
     assert (status, undone["status"]) == (200, "open")
     assert problem(await asha.get("/api/meaning/1/4")) == (404, "no-pair")
+
+
+async def test_complaints_are_listed_and_answered(callers: dict[str, Caller], ledger: sqlite3.Connection) -> None:
+    put_complaint(ledger, 1, 2)
+    asha = callers["Asha"]
+    _, listed = await asha.get("/api/complaints")
+    [listed_complaint] = listed["complaints"]
+    assert (listed["total"], listed_complaint["complainant"]) == (1, PERSON)
+    _, one = await asha.get("/api/complaints/1")
+    assert one == listed_complaint | {"original_text": None}
+    address, answer = "/api/complaints/1", {"action": "author", "note": "mine"}
+    assert problem(await callers["Kamala"].post(address, answer)) == (403, "forbidden")
+    assert problem(await asha.post(address, {"action": "author"})) == (422, "invalid")
+    assert problem(await asha.post(address, {"action": "x"})) == (422, "invalid")
+    assert problem(await asha.post("/api/complaints/9", answer)) == (404, "no-complaint")
+    _, answered = await asha.post(address, answer)
+    assert (answered["log"][-1]["step"], answered["log"][-1]["by"]) == ("author_answered", "Asha")
+    _, closed = await asha.post(address, {"action": "dismissed", "note": "no copy"})
+    assert (closed["outcome"], (await asha.get("/api/complaints?closed=1"))[1]["total"]) == ("dismissed", 1)
+    assert problem(await asha.post(address, answer)) == (409, "conflict")

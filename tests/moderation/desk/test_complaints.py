@@ -133,6 +133,11 @@ async def test_a_case_shows_its_complaints_and_its_verdict_closes_them(tmp_path:
         listed = (await get(client, "/complaints"))[1]
         assert re.findall(r'href="/complaint/(\d)"', listed) == ["1", "2"], "the next deadline is not at the top"
         assert "overdue" in listed
+        for wanted, found in (("open", 1), ("overdue", 1)):
+            listed = (await get(client, f"/?complaint={wanted}"))[1]
+            assert listed.count('class="row"') == found and 'href="/?complaint=overdue"' in listed, wanted
+        db.execute("UPDATE complaints SET due_at = ?", (2**42,))
+        assert "No cases here" in (await get(client, "/?complaint=overdue"))[1]
         for path in (f"/case/{STORY}", f"/story/{STORY}"):
             assert STATEMENT in (await get(client, path))[1], path
         decide_case(db, STORY, Verdict.PLAGIARISM)

@@ -12,6 +12,9 @@ POST /api/authors/ID/hide       ask for that, for a reason
 POST /api/authors/ID/show       take it back
 GET  /api/second                the cases that wait for a blind second review by the moderator, without any verdict
 POST /api/second/ID/verdict     judge one of them
+GET  /api/complaints            the open complaints, the next deadline first, or with closed=1 the closed ones
+GET  /api/complaints/N          a complaint with its log, and the text of the original if it was given
+POST /api/complaints/N          do with it what its page does
 
 Translated and retold pairs have addresses of their own, as they are no flags:
 
@@ -26,18 +29,20 @@ import sqlite3
 from collections.abc import Callable, Mapping
 from dataclasses import asdict
 from itertools import chain
-from typing import Annotated, Any, TypeVar
+from typing import Annotated, Any, Literal, Self, TypeVar
 
 from aiohttp import web
-from pydantic import AfterValidator, BaseModel, ConfigDict, Field
+from pydantic import AfterValidator, BaseModel, ConfigDict, Field, model_validator
 
 from neardup.http.problems import UNAUTHENTICATED, ProblemType, Refused
 from neardup.http.requests import BODY_SECONDS, expect_json, find_holder, parse_json, read_body
 from neardup.ledger import authors, case_queue, cases, flags, meaning_flags, names, removed_texts, serials, verdicts
+from neardup.ledger import complaints as ledger_complaints
 from neardup.ledger.case_queue import Counts
 from neardup.ledger.cases import Lease
+from neardup.ledger.complaints import Complaint
 from neardup.ledger.marks import of_stories
-from neardup.moderation.desk import deciding, meaning, second_reviews
+from neardup.moderation.desk import complaints, deciding, meaning, second_reviews
 from neardup.moderation.desk.addresses import AUTHOR, PAIR, STORY, Pair, pair_of, story_of
 from neardup.moderation.desk.deciding import OFFERED, NewVerdict, read_decision
 from neardup.moderation.desk.moderators import MAX_NOTE_LENGTH, Moderator, clean_note
@@ -58,6 +63,7 @@ PAIR_IDS = "story_id", "matched_id"
 PAGE_SIZE, LARGEST_PAGE = 50, 200
 NO_CASE = ProblemType("no-case", 404, "The story is in no case")
 NO_PAIR = ProblemType("no-pair", 404, "The two stories are no translated or retold pair")
+NO_COMPLAINT = ProblemType("no-complaint", 404, "There is no complaint with this number")
 NO_DECISION = ProblemType("no-decision", 404, "There is no such decision")
 M = TypeVar("M", bound=BaseModel)
 Note = Annotated[str, AfterValidator(clean_note), Field(max_length=MAX_NOTE_LENGTH)]
@@ -244,6 +250,21 @@ class HidingBody(BaseModel):
     note: Note = ""
 
 
+class ComplaintBody(BaseModel):
+    """What is done with a complaint, one of the actions of its page, and the words that belong to it."""
+
+    model_config = ConfigDict(frozen=True, extra="forbid")
+
+    action: Literal[tuple(complaints.ACTIONS)]  # type: ignore[valid-type]
+    note: Note = ""
+
+    @model_validator(mode="after")
+    def _has_words(self) -> Self:
+        if self.action in complaints.NEED_WORDS and not self.note:
+            raise ValueError("this action needs a note: what was answered, or why")
+        return self
+
+
 async def list_cases(request: web.Request) -> web.Response:
     """GET /api/cases."""
     moderator, desk = authorize(request), desk_of(request)
@@ -317,6 +338,60 @@ async def review_case(request: web.Request) -> web.Response:
     if done is not None:
         announce_verdict(desk, done, Verdict.REOPENED)
     return await list_second(request)
+
+
+async def list_complaints(request: web.Request) -> web.Response:
+    """GET /api/complaints."""
+    authorize(request)
+    read, closed = desk_of(request).ledger.read, "closed" in request.query
+    first, limit = number_in(request.query, "first") or 0, number_in(request.query, "limit") or PAGE_SIZE
+    listed = await read(ledger_complaints.list_complaints, closed=closed, limit=min(limit, LARGEST_PAGE), offset=first)
+    total = await read(ledger_complaints.count, closed=closed)
+    return web.json_response({"total": total, "complaints": list(map(_complaint_object, listed))})
+
+
+async def show_complaint(request: web.Request) -> web.Response:
+    """GET /api/complaints/N."""
+    authorize(request)
+    return web.json_response(await _read_complaint(request))
+
+
+async def act_on_complaint(request: web.Request) -> web.Response:
+    """POST /api/complaints/N; answers with the complaint."""
+    moderator, body, number = authorize(request), await body_of(request, ComplaintBody), await _find_complaint(request)
+    await complaints.perform(desk_of(request), number, body.action, body.note, moderator)
+    return web.json_response(await _read_complaint(request))
+
+
+async def _find_complaint(request: web.Request) -> Complaint:
+    number = number_in(request.match_info, "number") or 0
+    found = await desk_of(request).ledger.read(ledger_complaints.read_complaint, number)
+    if found is None:
+        raise Refused(NO_COMPLAINT, NO_COMPLAINT.title)
+    return found
+
+
+async def _read_complaint(request: web.Request) -> Json:
+    found = await _find_complaint(request)
+    text = await desk_of(request).ledger.read(ledger_complaints.read_original_text, found.number)
+    return _complaint_object(found) | {"original_text": text}
+
+
+def _complaint_object(found: Complaint) -> Json:
+    members = (
+        "number", "title", "language", "author_id", "complainant", "contact", "statement", "evidence", "outcome",
+    )  # fmt: skip
+    times = {name: rfc3339(getattr(found, name)) for name in ("received_at", "due_at", "closed_at")}
+    return (
+        {name: getattr(found, name) for name in members}
+        | times
+        | {
+            "story_id": found.shown,
+            "original_id": found.original_shown,
+            "has_original_text": found.has_text,
+            "log": [step._asdict() | {"at": rfc3339(step.at)} for step in found.log],
+        }
+    )
 
 
 async def list_hidden(request: web.Request) -> web.Response:
@@ -412,6 +487,9 @@ ROUTES = (
     web.post("/api/decisions/{decision}/undo", undo_decision),
     web.get("/api/second", list_second),
     web.post(f"/api/second/{STORY}/verdict", review_case),
+    web.get("/api/complaints", list_complaints),
+    web.get("/api/complaints/{number}", show_complaint),
+    web.post("/api/complaints/{number}", act_on_complaint),
     web.get("/api/hidden", list_hidden),
     web.post(f"/api/authors/{AUTHOR}/hide", hide_author),
     web.post(f"/api/authors/{AUTHOR}/show", show_author),

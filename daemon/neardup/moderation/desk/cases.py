@@ -28,7 +28,7 @@ from neardup.ledger import (
     stories,
     verdicts,
 )
-from neardup.ledger.case_queue import EVERY, JUDGED, OPEN, Authors, Counts, Inbox, Order
+from neardup.ledger.case_queue import EVERY, JUDGED, OPEN, Authors, Complained, Counts, Inbox, Order
 from neardup.ledger.cases import Lease
 from neardup.ledger.flags import Selection
 from neardup.ledger.marks import of_stories
@@ -74,6 +74,11 @@ AUTHORS: dict[Authors | None, str] = {
     None: translate_later("Any authors"),
     Authors.OTHER: translate_later("Other authors"),
     Authors.SAME: translate_later("Same author"),
+}
+COMPLAINED: dict[Complained | None, str] = {
+    None: translate_later("With complaints or without"),
+    Complained.OPEN: translate_later("With an open complaint"),
+    Complained.OVERDUE: translate_later("With an overdue complaint"),
 }
 STATUS_FILTERS: dict[str, str] = {
     OPEN: translate_later("Open"),
@@ -121,6 +126,7 @@ async def show_cases(request: web.Request) -> web.Response:
         orders=ORDERS,
         inboxes=INBOXES,
         authors=AUTHORS,
+        complained=COMPLAINED,
         least_similarities=LEAST_SIMILARITIES,
         case_query_of=case_query_of,
         day=day,

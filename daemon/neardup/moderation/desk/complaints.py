@@ -13,7 +13,7 @@ from neardup.ledger.complaints import ANSWERS, BY_HAND, NOTICES, Closed, Complai
 from neardup.moderation.desk.addresses import story_of
 from neardup.moderation.desk.moderators import MAX_NOTE_LENGTH, Moderator, Right, clean_name, clean_note
 from neardup.moderation.desk.pages import moderator_of, page, require_moderator, send_again_page
-from neardup.moderation.desk.parts import FORM, desk_of
+from neardup.moderation.desk.parts import FORM, Desk, desk_of
 from neardup.moderation.desk.queues import number_in
 from neardup.moderation.interface import gettext, number, translate_later
 from neardup.query.complaints import ComplaintRefused, GivenComplaint, make_evidence, receive
@@ -90,7 +90,7 @@ async def record(request: web.Request) -> web.StreamResponse:
         complaint = await receive(desk.complaints, given, moderator.name)
     except ComplaintRefused as error:
         return send_again_page(request, 400, REFUSED, f"{error}.".capitalize())
-    _announce(request, complaint.number, Step.RECEIVED)
+    _announce(desk, complaint.number, Step.RECEIVED)
     raise web.HTTPSeeOther(f"/complaint/{complaint.number}")
 
 
@@ -98,15 +98,13 @@ async def act(request: web.Request) -> web.StreamResponse:
     """POST /complaint/NUMBER: fields `action` and `note`."""
     desk, form, moderator, complaint = desk_of(request), request[FORM], moderator_of(request), await _complaint(request)
     action, note = form.get("action", ""), clean_note(form.get("note", ""))
-    work = ACTIONS.get(action)
-    if work is None and action != EVIDENCE:
+    if action not in ACTIONS:
         raise web.HTTPBadRequest(reason=translate_later("Unknown action"))
     if moderator is None:
         message = translate_later(
             "The desk no longer knows your name. Enter it at /name in another tab, then send this again."
         )
         return send_again_page(request, 403, translate_later("Who are you?"), message)
-    moderator.require([] if complaint.language is None else [Language(complaint.language)])
     if action in NEED_WORDS and not note:
         return send_again_page(
             request, 400, translate_later("Words are needed"), translate_later("Say what was answered, or why.")
@@ -115,20 +113,27 @@ async def act(request: web.Request) -> web.StreamResponse:
         limit = gettext("The limit is %(n)s characters.") % {"n": number(MAX_NOTE_LENGTH)}
         return send_again_page(request, 400, translate_later("The note is too long"), limit)
     try:
-        if work is None:
-            await make_evidence(desk.complaints, complaint.number)
-        else:
-            await desk.ledger.write(work, complaint.number, moderator.name, note)
+        await perform(desk, complaint, action, note, moderator)
     except Closed as error:
         return send_again_page(request, 409, translate_later("The complaint is closed"), f"{error}.".capitalize())
-    _announce(request, complaint.number, action)
     raise web.HTTPSeeOther(f"/complaint/{complaint.number}")
 
 
-def _announce(request: web.Request, complaint: int, step: str) -> None:
+async def perform(desk: Desk, complaint: Complaint, action: str, note: str, moderator: Moderator) -> None:
+    """Do one of ACTIONS with a complaint.  Raises Closed, and NotPermitted."""
+    moderator.require([] if complaint.language is None else [Language(complaint.language)])
+    work = ACTIONS[action]
+    if work is None:
+        await make_evidence(desk.complaints, complaint.number)
+    else:
+        await desk.ledger.write(work, complaint.number, moderator.name, note)
+    _announce(desk, complaint.number, action)
+
+
+def _announce(desk: Desk, complaint: int, step: str) -> None:
     """Log what was done, without a word of the people in it, and have it posted soon."""
     log.info("a step of a complaint was stored", complaint=complaint, step=step)
-    desk_of(request).wake_posting.set()
+    desk.wake_posting.set()
 
 
 def _notice(step: Step) -> Callable[[sqlite3.Connection, int, str, str], None]:
@@ -147,7 +152,8 @@ def _forget(db: sqlite3.Connection, complaint: int, by: str, _: str) -> None:
     complaints.forget_complainant(db, complaint, by)
 
 
-ACTIONS: dict[str, Callable[[sqlite3.Connection, int, str, str], None]] = {
+ACTIONS: dict[str, Callable[[sqlite3.Connection, int, str, str], None] | None] = {
+    EVIDENCE: None,
     **{str(step): _notice(step) for step in NOTICES},
     **{side: _answer(side) for side in ANSWERS},
     **{outcome: _close(outcome) for outcome in BY_HAND},

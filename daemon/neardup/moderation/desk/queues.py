@@ -17,7 +17,7 @@ from aiohttp import web
 from neardup.config import Config
 from neardup.core.verify.tiers import tier_of
 from neardup.ledger import case_queue, cases, flags, names
-from neardup.ledger.case_queue import EVERY, JUDGED, OPEN, Authors, CaseSelection, Inbox, Order
+from neardup.ledger.case_queue import EVERY, JUDGED, OPEN, Authors, CaseSelection, Complained, Inbox, Order
 from neardup.ledger.flags import Selection
 from neardup.moderation.desk.addresses import Pair, ShownPair
 from neardup.moderation.desk.moderators import Moderator
@@ -68,7 +68,7 @@ def case_queue_of(query: Mapping[str, str], config: Config, moderator: Moderator
 
     language, kind, status, authors = value("language"), value("kind"), value("status"), value("authors")
     similarity, since, until = value("similarity"), value("since"), value("until")
-    inbox = value("inbox")
+    inbox, complaint = value("inbox"), value("complaint")
     try:
         selection = CaseSelection(
             languages=(config.registry.find(language),) if language else moderator.languages,
@@ -84,6 +84,7 @@ def case_queue_of(query: Mapping[str, str], config: Config, moderator: Moderator
             inbox=Inbox(inbox) if inbox else None,
             moderator=moderator.name,
             hidden=config.detection.same_author == "keep",
+            complaint=Complained(complaint) if complaint else None,
         )
         return CaseQueue(selection, Order(value("sort") or Order.SIMILARITY))
     except (ValueError, KeyError):
@@ -105,6 +106,7 @@ def case_query_of(queue: CaseQueue, **more: object) -> str:
         "since": None if selection.since is None else day(selection.since),
         "until": None if selection.until is None else day(selection.until),
         "inbox": selection.inbox,
+        "complaint": selection.complaint,
         "sort": None if queue.order is Order.SIMILARITY else queue.order,
     } | more
     given = {name: value for name, value in parameters.items() if value is not None}
