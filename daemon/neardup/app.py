@@ -71,7 +71,7 @@ class App:
 async def open_app(config: Config) -> AsyncIterator[App]:
     """Open ledger and index.  Raises Transient if Redis does not answer, and Fatal for other failures."""
     from neardup.core.fingerprint import version as fingerprint_version
-    from neardup.core.verify.tiers import kinds
+    from neardup.core.verify.tiers import list_kinds
     from neardup.pipeline.index_wait import IndexWait
     from neardup.pipeline.passage_sync import open_passages
     from neardup.telemetry.metrics import create_series
@@ -79,7 +79,7 @@ async def open_app(config: Config) -> AsyncIterator[App]:
     connect(config.ledger.path).close()
     with closing(Ledger(config.ledger.path)) as ledger, closing(Ledger(config.ledger.path, read)) as reader:
         await ledger.do(languages.register, config.registry)
-        create_series(config.registry, kinds())
+        create_series(config.registry, list_kinds())
         index = await open_index(config)
         try:
             with closing(await open_passages(ledger)) as passages:

@@ -136,9 +136,9 @@ def needs_extra(extra: str, what: str) -> Iterator[None]:
     try:
         yield
     except ImportError as error:
-        raise Misuse(f"{what} needs {error.name or extra}: {how_to_install(extra)}") from error
+        raise Misuse(f"{what} needs {error.name or extra}: {explain_install(extra)}") from error
 
 
-def how_to_install(extra: str) -> str:
+def explain_install(extra: str) -> str:
     """The command that installs an extra."""
     return f"pip install 'neardup[{extra}]'"

@@ -15,7 +15,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import numpy as np
-from neardup.core.fingerprint.common_words import CHUNK, FILE, Filter, places_in
+from neardup.core.fingerprint.common_words import CHUNK, FILE, Filter, find_places
 from neardup.core.fingerprint.word_hashes import hash_words
 from neardup.core.languages import SHIPPED
 from neardup.core.text.decoding import NoStoryText
@@ -78,7 +78,7 @@ def _most_common(documents: Counter[bytes], occurrences: Counter[bytes]) -> list
 def make_filter(words: set[bytes]) -> Filter:
     """The filter of these words."""
     bits = np.zeros(1 << BITS, np.bool_)
-    bits[places_in(hash_words(sorted(words)).hashes, BITS).astype(np.intp)] = True
+    bits[find_places(hash_words(sorted(words)).hashes, BITS).astype(np.intp)] = True
     return np.packbits(bits.reshape(-1, CHUNK), axis=1, bitorder="little").view("<u8").ravel().astype(np.uint64)
 
 

@@ -95,7 +95,7 @@ def _story(n: int, rng: random.Random) -> Fingerprinted:
 def _flag(n: int, rng: random.Random) -> tuple[object, ...]:
     a, b = (2 * n, 2 * n + 1) if n % 10 else (2 * n, 2 * n + 3)
     share = rng.uniform(0.5, 1)
-    tier = tiers.tier_of(tiers.kinds()[n % len(tiers.kinds())])
+    tier = tiers.find_tier(tiers.list_kinds()[n % len(tiers.list_kinds())])
     strength = tier.strength(Signals(n % 4, False, share * 0.9, share, share * 0.8))
     return (
         a,
@@ -137,7 +137,7 @@ def write_long_pair(folder: Path, db: sqlite3.Connection, words: int, rng: rando
         batch.append(Fingerprinted(story, fingerprint, None))
     stories.commit(db, stories.Batch(Outcomes.of(batch), [], 1, {}, None))
     with transaction(db):
-        partial = tiers.tier_of("partial")
+        partial = tiers.find_tier("partial")
         strength = partial.strength(Signals(60, False, 0.4, 0.5, 0.5))
         db.execute(FLAG, (*ids, partial.kind, 60, 0.4, 0.5, 0.5, 1, partial.severity, strength, None))
     return ids

@@ -7,7 +7,7 @@ from itertools import chain, islice
 import numpy as np
 from neardup.config import Thresholds
 from neardup.core.candidates.banding import FingerprintArrays
-from neardup.core.fingerprint.word_hashes import hamming
+from neardup.core.fingerprint.word_hashes import measure_hamming
 from neardup.records import BandedFingerprint, Fingerprinted, Language
 
 from tests.support import synthetic
@@ -93,7 +93,7 @@ def _compared(language: Language, drawn: synthetic.Probes, known: FingerprintArr
     """The drawn probes, each compared with its original."""
     simhashes, signatures = drawn.stories.simhashes, drawn.stories.signatures
     positions = drawn.originals
-    bits = hamming(np.ascontiguousarray(simhashes).view(np.uint64), known.simhashes[positions])
+    bits = measure_hamming(np.ascontiguousarray(simhashes).view(np.uint64), known.simhashes[positions])
     bands = np.count_nonzero(
         np.ascontiguousarray(signatures).view(">u2") == np.ascontiguousarray(known.signatures[positions]).view(">u2"),
         axis=1,

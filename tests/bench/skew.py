@@ -11,8 +11,8 @@ from pathlib import Path
 import click
 import numpy as np
 from neardup.core.fingerprint.compute import fingerprint
-from neardup.core.fingerprint.minhash import agreeing, signature_rows
-from neardup.core.fingerprint.word_hashes import hamming
+from neardup.core.fingerprint.minhash import count_agreeing_rows, stack_signatures
+from neardup.core.fingerprint.word_hashes import measure_hamming
 from neardup.core.text.normalize import tokenize
 from neardup.records import Language
 
@@ -40,7 +40,7 @@ def unrelated(corpus: Path, without: frozenset[int]) -> dict[Language, Stories]:
     return {
         language: Stories(
             np.frombuffer(b"".join(simhash for simhash, _ in chosen.values()), np.uint8).reshape(-1, 16),
-            signature_rows([signature for _, signature in chosen.values()]),
+            stack_signatures([signature for _, signature in chosen.values()]),
         )
         for language, chosen in fingerprints.items()
     }
@@ -64,8 +64,8 @@ def measured(stories: Stories) -> list[str]:
     shared, rows, bits = np.zeros(33, np.int64), np.zeros(65, np.int64), np.zeros(129, np.int64)
     for n in range(len(stories) - 1):
         shared += np.bincount(np.count_nonzero(bands[n + 1 :] == bands[n], axis=1), minlength=33)
-        rows += np.bincount(agreeing(stories.signatures[n + 1 :], stories.signatures[n]), minlength=65)
-        bits += np.bincount(hamming(halves[n + 1 :], halves[n]), minlength=129)
+        rows += np.bincount(count_agreeing_rows(stories.signatures[n + 1 :], stories.signatures[n]), minlength=65)
+        bits += np.bincount(measure_hamming(halves[n + 1 :], halves[n]), minlength=129)
     sharing = collisions(bands, BAND_VALUES)
     mean = bits @ np.arange(129) / bits.sum()
     spread = np.sqrt(bits @ (np.arange(129) - mean) ** 2 / bits.sum())

@@ -5,7 +5,7 @@ from collections.abc import Sequence
 import numpy as np
 import redis
 from neardup.core.candidates.banding import cut_band_values
-from neardup.core.fingerprint.word_hashes import hamming, hash_rows
+from neardup.core.fingerprint.word_hashes import hash_rows, measure_hamming
 from neardup.records import BandedFingerprint
 
 from tests.support.synthetic import LANGUAGE
@@ -25,4 +25,4 @@ def look_up(client: redis.Redis, batch: Sequence[BandedFingerprint], distance: i
 
 def _near(digits: Sequence[bytes], probe: BandedFingerprint, distance: int) -> int:
     rows = hash_rows([bytes.fromhex(hexadecimal.decode()) for hexadecimal in digits])
-    return int(np.count_nonzero(hamming(rows, hash_rows([probe.simhash])) <= distance))
+    return int(np.count_nonzero(measure_hamming(rows, hash_rows([probe.simhash])) <= distance))

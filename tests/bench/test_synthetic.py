@@ -6,8 +6,8 @@ from itertools import combinations
 
 import numpy as np
 import pytest
-from neardup.core.fingerprint.minhash import agreeing
-from neardup.core.fingerprint.word_hashes import hamming
+from neardup.core.fingerprint.minhash import count_agreeing_rows
+from neardup.core.fingerprint.word_hashes import measure_hamming
 from neardup.records import Language
 
 from tests.support import synthetic
@@ -49,8 +49,8 @@ def test_the_requested_share_are_copies() -> None:
     [stories] = synthetic.draw_chunks(np.random.default_rng(7), synthetic.uniform(), 1000, copies=0.2)
     left, right = np.array([*combinations(range(1000), 2)]).T
     halves = stories.simhashes.view(np.uint64)
-    near = hamming(halves[left], halves[right]) <= 3
-    similar = agreeing(stories.signatures[left], stories.signatures[right]) >= 10
+    near = measure_hamming(halves[left], halves[right]) <= 3
+    similar = count_agreeing_rows(stories.signatures[left], stories.signatures[right]) >= 10
     assert near.sum() == 100, "half of the copies must be near"
     assert (near & similar).sum() == 100, "near copies must keep most of their signatures"
     assert 190 <= similar.sum() <= 200, "nearly all copies must agree in at least 10 of 64 rows"

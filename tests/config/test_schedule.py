@@ -10,7 +10,7 @@ from zoneinfo import ZoneInfo
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from neardup.config.schedule import Daily, next_run, parse_duration, parse_schedule
+from neardup.config.schedule import Daily, find_next_run, parse_duration, parse_schedule
 
 KOLKATA, BERLIN = ZoneInfo("Asia/Kolkata"), ZoneInfo("Europe/Berlin")
 ZONES = [
@@ -35,12 +35,12 @@ def slots(daily: Daily, around: datetime) -> list[datetime]:
 
 @given(st.one_of(dailies, intervals), st.none() | timestamps, timestamps)
 def test_a_run_is_never_due_before_now(schedule: Daily | timedelta, last: datetime | None, now: datetime) -> None:
-    assert next_run(schedule, last, now) >= now
+    assert find_next_run(schedule, last, now) >= now
 
 
 @given(st.one_of(dailies, intervals), timestamps)
 def test_the_first_run_is_due_at_once(schedule: Daily | timedelta, now: datetime) -> None:
-    assert next_run(schedule, None, now) == now
+    assert find_next_run(schedule, None, now) == now
 
 
 @given(dailies, timestamps, lags)
@@ -48,20 +48,20 @@ def test_a_missed_slot_is_due_at_once(daily: Daily, now: datetime, lag: timedelt
     last = now - lag
     missed = any(last < slot <= now for slot in slots(daily, now))
     following = min(slot for slot in slots(daily, now) if slot > now)
-    assert next_run(daily, last, now) == (now if missed else following)
+    assert find_next_run(daily, last, now) == (now if missed else following)
 
 
 @given(dailies, timestamps)
 def test_a_success_makes_the_next_days_slot_due(daily: Daily, now: datetime) -> None:
-    first = next_run(daily, now, now)
-    second = next_run(daily, first, first)
+    first = find_next_run(daily, now, now)
+    second = find_next_run(daily, first, first)
     assert now < first < second
     assert first.astimezone(daily.zone).date() + timedelta(days=1) == second.astimezone(daily.zone).date()
 
 
 @given(intervals, timestamps, lags)
 def test_an_interval_counts_from_the_last_success(interval: timedelta, now: datetime, lag: timedelta) -> None:
-    assert next_run(interval, now - lag, now) == max(now, now - lag + interval)
+    assert find_next_run(interval, now - lag, now) == max(now, now - lag + interval)
 
 
 @pytest.mark.parametrize("zone", ZONES, ids=str)
@@ -71,7 +71,7 @@ def test_a_year_has_as_many_runs_as_days(at: str, zone: ZoneInfo) -> None:
     now = datetime(2026, 1, 1, 23, 59, 59, tzinfo=zone)
     days = []
     for _ in range(365):
-        now = next_run(daily, now, now)
+        now = find_next_run(daily, now, now)
         days.append(now.astimezone(zone).date())
     assert days == [datetime(2026, 1, 2, tzinfo=UTC).date() + timedelta(days=n) for n in range(365)]
 
@@ -87,7 +87,7 @@ def test_a_year_has_as_many_runs_as_days(at: str, zone: ZoneInfo) -> None:
 )
 def test_clock_changes_in_berlin(after: str, slot: str) -> None:
     now = datetime.fromisoformat(after)
-    assert next_run(Daily(time(2, 30), BERLIN), now, now) == datetime.fromisoformat(slot)
+    assert find_next_run(Daily(time(2, 30), BERLIN), now, now) == datetime.fromisoformat(slot)
 
 
 @pytest.fixture(params=["Asia/Kolkata", "Europe/Berlin", "UTC"])
@@ -102,7 +102,7 @@ def machine_zone(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch
 
 def test_the_default_zone_is_the_machines(machine_zone: ZoneInfo) -> None:
     now = datetime(2026, 6, 15, 12, tzinfo=UTC)
-    assert next_run(Daily(time(2)), now, now) == next_run(Daily(time(2), machine_zone), now, now)
+    assert find_next_run(Daily(time(2)), now, now) == find_next_run(Daily(time(2), machine_zone), now, now)
 
 
 @pytest.mark.parametrize(

@@ -8,7 +8,7 @@ import neardup
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from neardup.http.signatures import key_of, sign
+from neardup.http.signatures import decode_key, sign
 
 from tests.support.deploy_files import DEPLOY
 
@@ -65,5 +65,5 @@ def test_a_message_without_a_header_is_refused_by_name(name: str) -> None:
 )
 def test_a_secret_that_is_none_is_refused_without_being_shown(secret: str) -> None:
     with pytest.raises(ValueError, match="not whsec_ and 24 to 64 bytes in Base64") as error:
-        key_of(secret)
+        decode_key(secret)
     assert len(secret) < 7 or secret[6:] not in str(error.value)

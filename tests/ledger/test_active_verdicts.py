@@ -7,7 +7,7 @@ from itertools import combinations
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from neardup.core.verify.tiers import EXACT, NEAR, PARTIAL, kinds
+from neardup.core.verify.tiers import EXACT, NEAR, PARTIAL, list_kinds
 from neardup.ledger import active_verdicts, candidates, flags, stories, verdicts
 from neardup.ledger.flags import Selection
 from neardup.ledger.stories import remove_all
@@ -18,7 +18,7 @@ from tests.support.builders import commit, fingerprinted, flag_pair, ledger_in_m
 from tests.support.languages import HINDI
 from tests.support.verdicts import add_copies, give_verdict, nominate, undo
 
-SEVERITY = list(kinds())
+SEVERITY = list(list_kinds())
 REMEMBERED = (Verdict.NOT_SIMILAR, Verdict.TEMPLATE)
 
 
@@ -43,7 +43,7 @@ def kept(db: sqlite3.Connection) -> set[tuple[int, int]]:
 
 
 @settings(deadline=None)
-@given(st.sampled_from(DECIDING), st.sampled_from(kinds()), st.sampled_from(kinds()))
+@given(st.sampled_from(DECIDING), st.sampled_from(list_kinds()), st.sampled_from(list_kinds()))
 def test_edit_reopens_a_decided_pair_only_as_more_severe(verdict: Verdict, before: Kind, after: Kind) -> None:
     db = ledger_in_memory()
     flag_pair(db, 1, 2, before)

@@ -8,7 +8,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from neardup.core.languages import LANGUAGES
 from neardup.core.verify.clusters import find_clusters as clusters_of
-from neardup.core.verify.tiers import EXACT, NEAR, PARTIAL, SIMILAR, TRANSLITERATED, kinds, tier_of
+from neardup.core.verify.tiers import EXACT, NEAR, PARTIAL, SIMILAR, TRANSLITERATED, find_tier, list_kinds
 from neardup.ledger import clusters, flags
 from neardup.ledger.flags import JOINING, Selection, read_cluster
 from neardup.ledger.story_rows import pack_id
@@ -46,7 +46,7 @@ class Flag:
         jaccard, first, second = self.scores or (0.0, 0.0, 0.0)
         most = max(first, second)
         alike = {EXACT: 1.0, NEAR: jaccard, SIMILAR: jaccard, PARTIAL: most, TRANSLITERATED: most}.get(self.kind, 0.0)
-        return list(kinds()).index(self.kind), self.hamming * (self.kind == NEAR), -alike, self.a, self.b
+        return list(list_kinds()).index(self.kind), self.hamming * (self.kind == NEAR), -alike, self.a, self.b
 
 
 made = st.builds(
@@ -54,7 +54,7 @@ made = st.builds(
     ids,
     ids,
     st.sampled_from([HINDI, ODIA]),
-    st.sampled_from(kinds()),
+    st.sampled_from(list_kinds()),
     st.sampled_from(STATUSES),
     st.integers(0, 7),
     scores,
@@ -69,7 +69,7 @@ times = st.none() | st.integers(1, 6)
 selections = st.builds(
     Selection,
     languages=st.lists(st.sampled_from([HINDI, ODIA, TAMIL]), max_size=2).map(tuple),
-    kinds=st.lists(st.sampled_from(kinds()), max_size=2).map(tuple),
+    kinds=st.lists(st.sampled_from(list_kinds()), max_size=2).map(tuple),
     statuses=st.just(("open",)) | st.lists(st.sampled_from(STATUSES), max_size=3).map(tuple),
     similarity=st.none() | shares,
     author=st.none() | st.sampled_from(AUTHORS[1:]),
@@ -91,8 +91,8 @@ def ledger(rows: list[Flag], authors: dict[int, str | None]) -> sqlite3.Connecti
             " jaccard, containment_a, containment_b, flagged_at, exported_at, author_a, author_b, fingerprint_version)"
             " VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, 'v')",
             (
-                tier_of(row.kind).severity,
-                tier_of(row.kind).strength(Signals(row.hamming, False, *(row.scores or ()))),
+                find_tier(row.kind).severity,
+                find_tier(row.kind).strength(Signals(row.hamming, False, *(row.scores or ()))),
                 row.joins,
                 row.similarity,
                 *(row.a, row.b, NUMBER_OF[row.language], row.kind, row.status, row.hamming),

@@ -8,8 +8,8 @@ import numpy as np
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from hypothesis.stateful import invariant, rule
-from neardup.core.verify.spans import union_of_spans, words_in
-from neardup.core.verify.tiers import kinds
+from neardup.core.verify.spans import count_words, union_of_spans
+from neardup.core.verify.tiers import list_kinds
 from neardup.ledger import flags, similarities, stories
 from neardup.ledger.flags import Selection
 from neardup.ledger.similarities import pack_spans, unpack_spans
@@ -57,14 +57,14 @@ def expected(db: sqlite3.Connection, story_id: int) -> tuple[object, ...] | None
         return None
     copied = len(frozenset[int]().union(*(source.words for source in found)))
     top = min(found, key=lambda source: (-len(source.words), source.source))
-    ordered = [kind for kind in kinds() if kind in {source.kind for source in found}]
+    ordered = [kind for kind in list_kinds() if kind in {source.kind for source in found}]
     return copied, copied / WORDS, len(found), top.source, len(top.words) / WORDS, ", ".join(ordered)
 
 
 class AnyOperations(ChangingLedger):
     """Operations on a ledger, in any order, with flags of all kinds and any spans."""
 
-    @rule(pair=pairs, kind=st.sampled_from(kinds()), spans_a=runs, spans_b=runs)
+    @rule(pair=pairs, kind=st.sampled_from(list_kinds()), spans_a=runs, spans_b=runs)
     def flag(self, pair: tuple[int, int], kind: Kind, spans_a: Spans, spans_b: Spans) -> None:
         self.flag_pair(pair, kind, spans_a, spans_b)
 
@@ -150,4 +150,4 @@ def test_union_has_the_same_words_once(spans: Spans) -> None:
     assert words_of(joined) == words_of(spans)
     flat = joined.ravel().tolist()
     assert flat == sorted(set(flat)), "spans of a union neither overlap nor touch"
-    assert words_in(spans) == len(words_of(spans))
+    assert count_words(spans) == len(words_of(spans))

@@ -13,7 +13,7 @@ import pytest
 from neardup.config import Detection, Thresholds
 from neardup.core.languages import SHIPPED
 from neardup.core.verify import tiers
-from neardup.core.verify.tiers import PARTIAL, SIMILAR, Tier, kind_of
+from neardup.core.verify.tiers import PARTIAL, SIMILAR, Tier, find_kind
 from neardup.insights.what_if import compare_thresholds
 from neardup.ledger import clusters, connect, flags, verdicts
 from neardup.ledger.flags import Selection
@@ -85,8 +85,8 @@ def decide(db: sqlite3.Connection, pair: tuple[int, int], verdict: Verdict) -> N
 
 
 def test_new_tier_decides_by_its_own_signals(db: sqlite3.Connection) -> None:
-    assert kind_of(FEW_LINES, Thresholds()) == "quoted"
-    assert kind_of(ALIKE, Thresholds()) == SIMILAR
+    assert find_kind(FEW_LINES, Thresholds()) == "quoted"
+    assert find_kind(ALIKE, Thresholds()) == SIMILAR
     kinds = compare_thresholds(db, Detection(), 0, 2**62)["by_language"]["HINDI"]
     assert kinds["quoted"] == {"flags": 2, "replayed": 2, "plus": 0, "minus": 0}, "the ledger returns its signals"
 
@@ -113,7 +113,7 @@ def test_new_tier_joins_clusters_as_its_row_says(db: sqlite3.Connection) -> None
 def test_verdicts_on_new_tier_suppress_by_its_severity(db: sqlite3.Connection) -> None:
     decide(db, (3, 4), Verdict.NOT_SIMILAR)
     for kind, status in ((PARTIAL, "not_similar"), ("quoted", "not_similar"), (SIMILAR, "open")):
-        commit(db, fingerprinted(4, 1000 + tiers.kinds().index(kind)))
+        commit(db, fingerprinted(4, 1000 + tiers.list_kinds().index(kind)))
         flag_pair(db, 3, 4, kind, signals=FEW_LINES)
         assert db.execute("SELECT status FROM flags WHERE a = 3").fetchone() == (status,), kind
 

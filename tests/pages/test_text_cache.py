@@ -14,11 +14,11 @@ from structlog.testing import capture_logs
 
 from tests.support.languages import HINDI
 
-TEXTS = [Text(f"text {number}").to_compare() for number in range(4 * MIN_TEXTS_TO_WARN)]
+TEXTS = [Text(f"text {number}").keep_compared() for number in range(4 * MIN_TEXTS_TO_WARN)]
 WARNING = "most texts are gone, so signatures decide: is [content] right?"
 Failure = tuple[TextResult, NoText]
 FAILURES: list[Failure] = [  # what reading a page gives, and why it gives no text
-    (Text("another text").to_compare(), NoText.GONE),
+    (Text("another text").keep_compared(), NoText.GONE),
     (Unreadable(Skip.MISSING), NoText.GONE),
     (ReadFailed(Dead.QUARANTINED, "the page ends processes"), NoText.GONE),
     (ReadFailed(Dead.STORE_ERROR, "the store does not answer"), NoText.UNANSWERED),

@@ -20,7 +20,7 @@ from neardup.core.columns import Outcomes
 from neardup.core.fingerprint.minhash import ROWS
 from neardup.core.languages import LANGUAGES
 from neardup.core.verify.scores import ComparedPair, estimate
-from neardup.core.verify.tiers import EXACT, kind_of
+from neardup.core.verify.tiers import EXACT, find_kind
 from neardup.index.protocol import Bandings, IndexPosition
 from neardup.index.sqlite import SqliteIndex
 from neardup.ledger import Ledger, flags, outbox, runs
@@ -158,7 +158,7 @@ def kind_by_hand(x: Fingerprinted, y: Fingerprinted) -> tuple[Kind | None, int]:
     nominated = sum(map(all, zip(same[::2], same[1::2], strict=True))) >= 2 and sum(same) >= 10
     if differing > 3 and not nominated:
         return None, differing
-    return kind_of(estimate(Candidate(side(x), side(y)), differing), Detection()), differing
+    return find_kind(estimate(Candidate(side(x), side(y)), differing), Detection()), differing
 
 
 def brute_force(outcomes: list[Fingerprinted]) -> Pairs:

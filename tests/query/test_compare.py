@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from neardup.config import Thresholds
-from neardup.core.fingerprint.word_hashes import passage_hashes
+from neardup.core.fingerprint.word_hashes import hash_passages
 from neardup.core.languages import LANGUAGES
 from neardup.core.publication_order import Side
 from neardup.core.text.normalize import tokenize
@@ -45,7 +45,7 @@ def assert_evidence(facts: Evidence, stories: tuple[LoadedStory, LoadedStory]) -
             first, end = found.word, found.word + found.words
             assert set(range(first, end)) <= copied, "a passage does not count as copied"
             excerpt = found.before + found.text + found.after
-            start = whole.span(max(first - CONTEXT_WORDS, 0), end)[0]
+            start = whole.find_span(max(first - CONTEXT_WORDS, 0), end)[0]
             assert whole.text[start : start + len(excerpt)] == excerpt
             edges = {
                 start,
@@ -141,7 +141,7 @@ def test_a_passage_is_shown_without_runs_by_chance(language: Language) -> None:
     assert len(facts.passages) == 2
     text = " ".join(shown(facts).split())
     assert f"{found} words copied, the longest run {facts.longest_run_words}" in text
-    common = passage_hashes(Text(" ".join(words)).word_hashes)
+    common = hash_passages(Text(" ".join(words)).word_hashes)
     facts = find_evidence(a, b, THRESHOLDS, common)
     assert facts.kind is None and facts.common_words is not None
     assert 0.8 * found <= facts.common_words <= found

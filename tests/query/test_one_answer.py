@@ -17,7 +17,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from neardup.config import Config, Content, Detection, Source
 from neardup.core.fingerprint.compute import fingerprint_text
-from neardup.core.fingerprint.word_hashes import PassageHashes, passage_hashes
+from neardup.core.fingerprint.word_hashes import PassageHashes, hash_passages
 from neardup.core.text.normalize import locate_words, tokenize
 from neardup.core.verify.alignment import NO_HASHES
 from neardup.core.verify.text import Text
@@ -84,7 +84,7 @@ def pairs(draw: st.DrawFn) -> Pair:
     if language != ENGLISH and draw(st.integers(0, 4)) == 0:
         copy_language = GUJARATI if language == TELUGU else TELUGU
         copy = transliterated(copy, language, copy_language)
-    common = passage_hashes(Text(" ".join(shared)).word_hashes) if shared else NO_HASHES
+    common = hash_passages(Text(" ".join(shared)).word_hashes) if shared else NO_HASHES
     return Pair(language, copy_language, " ".join([*source[:40], *shared, *source[40:]]), copy, common)
 
 

@@ -10,7 +10,7 @@ from typing import Any
 import openpyxl  # type: ignore[import-untyped]
 from hypothesis import strategies as st
 from neardup.core.languages import LANGUAGES, SHIPPED
-from neardup.core.verify.tiers import kinds
+from neardup.core.verify.tiers import list_kinds
 from neardup.ledger.case_queue import FlaggedCase
 from neardup.ledger.similarities import Similarity
 from neardup.moderation.export.cases import ListedCase, Tally
@@ -34,7 +34,7 @@ pairs_of = st.fixed_dictionaries(
     | dict.fromkeys(("jaccard", "containment", "matched_containment"), share)
     | dict.fromkeys(PAIR_TIMES, times)
     | {
-        "kind": st.sampled_from(kinds()),
+        "kind": st.sampled_from(list_kinds()),
         "language": st.sampled_from(LANGUAGES),
         "hamming": st.integers(0, 128),
         "copied_words": st.none() | st.integers(0, 10**6),

@@ -12,7 +12,7 @@ from typing import Any
 
 import pytest
 from neardup.config import load
-from neardup.core.verify.tiers import kinds
+from neardup.core.verify.tiers import list_kinds
 from neardup.ledger import cases, connect
 from neardup.moderation.desk.api import case_object
 from neardup.records import percent
@@ -148,7 +148,7 @@ def of_desk(neardup: Neardup) -> dict[str, float]:
 
 async def test_a_pair_of_each_kind_has_one_similarity_at_every_door(flagged: Neardup, tmp_path: Path) -> None:
     formats, desk, service = exported(flagged), of_desk(flagged), await of_service(flagged)
-    assert formats["jsonl"].keys() == set(kinds()) - {"serial"}, "the texts do not make a pair of each kind"
+    assert formats["jsonl"].keys() == set(list_kinds()) - {"serial"}, "the texts do not make a pair of each kind"
     scanned = [
         json.loads(line) for line in flagged("scan", str(tmp_path / "pages"), "--format", "jsonl").out.splitlines()
     ]

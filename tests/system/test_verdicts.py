@@ -9,7 +9,7 @@ from contextlib import closing
 from pathlib import Path
 
 import pytest
-from neardup.core.verify.tiers import EXACT, NEAR, PARTIAL, kinds
+from neardup.core.verify.tiers import EXACT, NEAR, PARTIAL, list_kinds
 from neardup.ledger import connect, flags, read, verdicts
 from neardup.ledger.flags import Selection
 from neardup.records import Verdict
@@ -19,7 +19,7 @@ from tests.support.paths import SAMPLES
 
 TRUTH = [json.loads(line) for line in (SAMPLES / "truth.jsonl").read_text(encoding="utf-8").splitlines()]
 ROWS = list(csv.DictReader((SAMPLES / "manifest.csv").read_text(encoding="utf-8").splitlines()))
-PAIRS = {kind: [(pair["a"], pair["b"]) for pair in TRUTH if pair["kind"] == kind] for kind in kinds()}
+PAIRS = {kind: [(pair["a"], pair["b"]) for pair in TRUTH if pair["kind"] == kind] for kind in list_kinds()}
 VERDICTS = {
     PAIRS[PARTIAL][0]: Verdict.TEMPLATE,
     PAIRS[EXACT][0]: Verdict.NOT_SIMILAR,

@@ -74,7 +74,7 @@ OPTIONS = (
         "--kind",
         "kinds",
         multiple=True,
-        type=click.Choice((*tiers.kinds(), *tiers.kinds_of_meaning())),
+        type=click.Choice((*tiers.list_kinds(), *tiers.list_kinds_of_meaning())),
         help="May be repeated; translated and retold pairs are in no export of other kinds.",
     ),
     click.option(

@@ -213,7 +213,7 @@ def audit_(config: "Config", sample: int, since: str | None, as_json: bool) -> N
         click.echo(json.dumps(facts, ensure_ascii=False))
         return
     click.echo(", ".join(f"{name.replace('_', ' ')} {n:,}" for name, n in figures.items()))
-    show(output.out, [_recall_table(done.recalls), _miss_table(done.misses)])
+    show(output.out, [_recall_table(done.recalls), _make_miss_table(done.misses)])
 
 
 def _recall_facts(recall: "Recall") -> dict[str, object]:
@@ -247,7 +247,7 @@ def _recall_table(found: "Sequence[Recall]") -> "Table":
     )
 
 
-def _miss_table(misses: "Sequence[Miss]") -> "Table":
+def _make_miss_table(misses: "Sequence[Miss]") -> "Table":
     from neardup.insights.evaluate.tables import SHOWN_PAIRS, Table, format_decimal
 
     return Table(

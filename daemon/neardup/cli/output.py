@@ -206,7 +206,7 @@ def show_what_if(facts: dict[str, Any]) -> None:
 def show_status(status: "Status") -> None:
     """Print the state of ledger and index, section by section."""
     sections = Text()
-    for name, lines in _status_sections(status):
+    for name, lines in _list_status_sections(status):
         sections.append(f"{name}\n", "bold")
         sections.append("".join(f"  {line}\n" for line in lines))
     out.print(sections, end="")
@@ -223,7 +223,7 @@ def _format_cluster(cluster: "ClusterStatus") -> str:
     )
 
 
-def _status_sections(status: "Status") -> Iterable[tuple[str, list[str]]]:
+def _list_status_sections(status: "Status") -> Iterable[tuple[str, list[str]]]:
     yield "running", list(_format_running(status.running)) if status.running else ["nothing"]
     if daemon := status.daemon:
         yield "daemon", [f"process {daemon.get('pid')}; next run at {readable_time(daemon['next_run'])}"]
@@ -262,7 +262,7 @@ def _status_sections(status: "Status") -> Iterable[tuple[str, list[str]]]:
     largest_buckets = index.pop("hottest_buckets", {})
     yield "index", [f"{name}: {value}" for name, value in index.items()]
     yield "largest buckets", [f"{name:30} {n:>12,}" for name, n in largest_buckets.items()] or ["none"]
-    yield "scrub", [_scrub_line(status.scrub)]
+    yield "scrub", [_format_scrub(status.scrub)]
     yield "passages", list(_format_passages(asdict(status.passages)))
     yield "copies found by self-checks", list(_format_self_checks(status))
     yield (
@@ -286,7 +286,7 @@ def _format_mark(mark: "MarkCount") -> str:
     return f"{mark.reason}: {mark.language}{detail} {mark.stories:,}, such as story {mark.example}"
 
 
-def _scrub_line(scrub: "Scrubbing") -> str:
+def _format_scrub(scrub: "Scrubbing") -> str:
     ended = rfc3339(scrub.round_ended_at)
     rounds = f"every story was compared by {readable_time(ended)}" if ended else "no round has ended yet"
     return (

@@ -104,7 +104,7 @@ def init(
 
 def _configure(answers: _Answers, output: Path, written: list[Path]) -> "Config":
     """Ask what no option answers, and write the configuration; what is written is appended to `written`."""
-    url = _url_of(_answer("--pages", answers.pages, "Where are the pages? A folder, or s3://BUCKET/PREFIX"), output)
+    url = _make_url(_answer("--pages", answers.pages, "Where are the pages? A folder, or s3://BUCKET/PREFIX"), output)
     listing = _answer(
         "--list",
         answers.listing,
@@ -117,9 +117,9 @@ def _configure(answers: _Answers, output: Path, written: list[Path]) -> "Config"
     if listing == ATHENA:
         values |= ATHENA_VALUES
     elif listing:
-        values["source.manifest"] = _existing_manifest(listing, output)
+        values["source.manifest"] = _find_manifest(listing, output)
     else:
-        values |= _folder_values(answers.language)
+        values |= _make_folder_values(answers.language)
     values["index.url"] = _answer(
         "--index", answers.index, "Where is the index kept? sqlite:, or redis://HOST:PORT", "sqlite:"
     )
@@ -129,7 +129,7 @@ def _configure(answers: _Answers, output: Path, written: list[Path]) -> "Config"
         return config
     if not listing:
         run_async(lambda _: _show_listing(config))
-    extraction = _extraction(config, answers.body)
+    extraction = _choose_extraction(config, answers.body)
     return _write(values | {"extract.body": extraction.body, "extract.strip": tuple(extraction.strip)}, output)
 
 
@@ -144,7 +144,7 @@ def _answer(option: str, given: str | None, question: str, default: str | None =
     return default
 
 
-def _url_of(pages: str, output: Path) -> str:
+def _make_url(pages: str, output: Path) -> str:
     """The value of content.url for the answer to the question about the pages."""
     if pages.startswith("s3://"):
         return pages
@@ -152,21 +152,21 @@ def _url_of(pages: str, output: Path) -> str:
         if Path(pages).exists():
             raise Misuse(f"--pages: {pages} is a file: name the folder that holds the pages")
         raise Misuse(f"--pages: there is no folder {pages}")
-    return f"file:{_from(output, Path(pages))}"
+    return f"file:{_relate_path(output, Path(pages))}"
 
 
-def _from(output: Path, path: Path) -> str:
+def _relate_path(output: Path, path: Path) -> str:
     """A path as the configuration file names it, relative to its own folder; absolute paths stay."""
     return str(path) if path.is_absolute() else os.path.relpath(path, output.parent)
 
 
-def _existing_manifest(listing: str, output: Path) -> str:
+def _find_manifest(listing: str, output: Path) -> str:
     if not Path(listing).is_file():
         raise Misuse(f"--list: there is no file {listing}")
-    return _from(output, Path(listing))
+    return _relate_path(output, Path(listing))
 
 
-def _folder_values(language: str | None) -> "dict[str, Value]":
+def _make_folder_values(language: str | None) -> "dict[str, Value]":
     """The keys of [source] for each page in the folder."""
     from neardup.core.languages import SHIPPED
 
@@ -193,7 +193,7 @@ async def _show_listing(config: "Config") -> None:
         click.echo(describe_languages(folder.guessed, folder.unsure))
 
 
-def _extraction(config: "Config", given: str | None) -> "Extraction":
+def _choose_extraction(config: "Config", given: str | None) -> "Extraction":
     """Where the story is on the pages, by default as the pages themselves propose, and the boxes to remove from it."""
     from neardup.core.text.extraction import Extraction
     from neardup.ops.selectors import propose_body, propose_strip, sample_pages

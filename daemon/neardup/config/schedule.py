@@ -48,7 +48,7 @@ def parse_schedule(value: str) -> Schedule:
         return every
     at, _, zone = value.partition(" ")
     try:
-        daily = Daily(time.fromisoformat(at), _zone(zone.strip()) if zone else None)
+        daily = Daily(time.fromisoformat(at), _open_zone(zone.strip()) if zone else None)
     except (ValueError, KeyError, OSError):
         raise ValueError(NO_SCHEDULE.format(value)) from None
     if daily.at.tzinfo is not None:
@@ -56,14 +56,14 @@ def parse_schedule(value: str) -> Schedule:
     return daily
 
 
-def _zone(name: str) -> "ZoneInfo":
+def _open_zone(name: str) -> "ZoneInfo":
     """Raises ValueError, KeyError or OSError for a name that is none."""
     from zoneinfo import ZoneInfo  # noqa: PLC0415 - most schedules name no zone
 
     return ZoneInfo(name)
 
 
-def next_run(schedule: Schedule, last_success: datetime | None, now: datetime) -> datetime:
+def find_next_run(schedule: Schedule, last_success: datetime | None, now: datetime) -> datetime:
     """When to run next, given when a run last succeeded; `now` if a slot was missed.
 
     Times are aware.  A wall-clock time that a clock change skips or repeats counts once.  A success later than `now`
@@ -73,18 +73,18 @@ def next_run(schedule: Schedule, last_success: datetime | None, now: datetime) -
         return now
     if isinstance(schedule, timedelta):
         return max(last_success + schedule, now)
-    previous, following = _slots(schedule, now)
+    previous, following = _find_slots(schedule, now)
     return now if last_success < previous else following
 
 
-def _slots(schedule: Daily, now: datetime) -> tuple[datetime, datetime]:
+def _find_slots(schedule: Daily, now: datetime) -> tuple[datetime, datetime]:
     """The last slot up to `now`, and the one after it."""
     today = now.astimezone(schedule.zone).date()
-    slots = [_slot(schedule, today + timedelta(days=days)) for days in (-1, 0, 1)]
+    slots = [_find_slot(schedule, today + timedelta(days=days)) for days in (-1, 0, 1)]
     first = 1 if slots[1] <= now else 0
     return slots[first], slots[first + 1]
 
 
-def _slot(schedule: Daily, day: date) -> datetime:
+def _find_slot(schedule: Daily, day: date) -> datetime:
     local = datetime.combine(day, schedule.at, schedule.zone)  # without a zone, astimezone takes the machine's
     return local.astimezone(UTC)

@@ -363,7 +363,7 @@ class Metrics(Section, frozen=True, kw_only=True):
     ] = "127.0.0.1:9108"
 
 
-def _token(text: str) -> Secret:
+def _parse_token(text: str) -> Secret:
     if text and (len(text) < SHORTEST_TOKEN or not text.isprintable()):
         raise ValueError(f"fewer than {SHORTEST_TOKEN} printable characters")
     return Secret(text)
@@ -378,7 +378,7 @@ class Review(Section, frozen=True, kw_only=True):
     listen: Annotated[Address, Meta(description="`HOST:PORT` of the review desk.")] = "127.0.0.1:8765"
     token: Annotated[
         Secret,
-        FromText(_token),
+        FromText(_parse_token),
         Meta(
             description=f"Secret of at least {SHORTEST_TOKEN} printable characters that each browser must give once, "
             "also on this machine. The desk refuses to listen beyond this machine without one, or without `moderators`."

@@ -158,19 +158,19 @@ class PackedPages:
 
     @property
     def text_hashes(self) -> list[bytes]:
-        return self._bytes("text_hash")
+        return self._read_bytes("text_hash")
 
     @property
     def simhashes(self) -> list[bytes]:
-        return self._bytes("simhash")
+        return self._read_bytes("simhash")
 
     @property
     def signatures(self) -> list[bytes | None]:
-        return self._bytes_where("signature", SIGNED)
+        return self._read_bytes_where("signature", SIGNED)
 
     @property
     def text_sha256s(self) -> list[bytes | None]:
-        return self._bytes_where("text_sha256", HASHED)
+        return self._read_bytes_where("text_sha256", HASHED)
 
     @property
     def signed(self) -> npt.NDArray[np.bool_]:
@@ -182,13 +182,13 @@ class PackedPages:
         """(n,) whether the measures of each were taken."""
         return np.asarray(self.headers["flags"] & MEASURED != 0)
 
-    def _bytes(self, field: str) -> list[bytes]:
+    def _read_bytes(self, field: str) -> list[bytes]:
         values: list[bytes] = self.headers[field].tolist()
         return values
 
-    def _bytes_where(self, field: str, flag: int) -> list[bytes | None]:
+    def _read_bytes_where(self, field: str, flag: int) -> list[bytes | None]:
         flags = self.headers["flags"].tolist()
-        return [value if held & flag else None for value, held in zip(self._bytes(field), flags, strict=True)]
+        return [value if held & flag else None for value, held in zip(self._read_bytes(field), flags, strict=True)]
 
     def fingerprint(self, n: int) -> Fingerprint:
         """The fingerprint of one page."""

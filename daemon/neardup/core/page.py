@@ -181,7 +181,7 @@ def prepare(text: Text) -> Text | Unreadable:
 
 def make_comparable(text: Text) -> Text | Unreadable:
     """What a text is compared by, however short it is."""
-    return text.to_compare() if len(text.word_hashes) else _refuse_short(0)
+    return text.keep_compared() if len(text.word_hashes) else _refuse_short(0)
 
 
 def read_file(body: bytes, extraction: Extraction) -> Text | Unreadable:

@@ -12,7 +12,7 @@ import numpy.typing as npt
 Number = TypeVar("Number", bound=np.generic)
 
 
-def distinct(numbers: npt.NDArray[Number]) -> npt.NDArray[Number]:
+def find_distinct(numbers: npt.NDArray[Number]) -> npt.NDArray[Number]:
     """(n,) numbers -> the distinct ones, ascending."""
     ascending = np.sort(numbers)
     is_first = np.ones(len(numbers), np.bool_)
@@ -22,4 +22,4 @@ def distinct(numbers: npt.NDArray[Number]) -> npt.NDArray[Number]:
 
 def union(left: npt.NDArray[Number], right: npt.NDArray[Number]) -> npt.NDArray[Number]:
     """(n,) and (m,) numbers -> those of either, distinct and ascending."""
-    return distinct(np.concatenate((left, right)))
+    return find_distinct(np.concatenate((left, right)))

@@ -173,10 +173,12 @@ def find_route(request: web.Request) -> str:
 
 def log_failure(request: web.Request, error: Exception) -> None:
     """Log that a request failed, and where: the message of the error may quote a story, and is left out."""
-    log.error("a request failed", route=find_route(request), error=type(error).__name__, where=_innermost_frames(error))
+    log.error(
+        "a request failed", route=find_route(request), error=type(error).__name__, where=_format_innermost_frames(error)
+    )
 
 
-def _innermost_frames(error: BaseException) -> str:
+def _format_innermost_frames(error: BaseException) -> str:
     frames, frame = list[str](), error.__traceback__
     while frame is not None:
         frames.append(f"{frame.tb_frame.f_code.co_filename.rpartition('/daemon/')[2]}:{frame.tb_lineno}")

@@ -23,7 +23,7 @@ from neardup.http.problems import (
     Refused,
     WrongMember,
 )
-from neardup.http.tokens import Holder, find, is_loopback
+from neardup.http.tokens import Holder, is_loopback, match_token
 
 BODY_SECONDS = 30.0  # for the body of a request, where nothing else limits it
 SCHEME = "Bearer "
@@ -34,7 +34,7 @@ H = TypeVar("H", bound=Holder)
 M = TypeVar("M", bound=BaseModel)
 
 
-def bearer_token(request: web.Request) -> str:
+def read_bearer_token(request: web.Request) -> str:
     """The token that a request brings; "" if it brings none."""
     given = request.headers.get("Authorization", "")
     return given.removeprefix(SCHEME) if given.startswith(SCHEME) else ""
@@ -42,7 +42,7 @@ def bearer_token(request: web.Request) -> str:
 
 def find_holder(request: web.Request, holders: Sequence[H]) -> H:
     """The one of these holders whose token a request brings.  Raises Refused."""
-    holder = find(holders, bearer_token(request))
+    holder = match_token(holders, read_bearer_token(request))
     if holder is None:
         raise Refused(UNAUTHENTICATED, "send the header `Authorization: Bearer TOKEN` with a valid token")
     return holder

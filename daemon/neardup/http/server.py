@@ -35,10 +35,10 @@ async def serve_metrics(listen: str, command: str, health: Health) -> AsyncItera
     STARTED.labels(command).set_to_current_time()
 
     async def metrics(_: web.Request) -> web.Response:
-        return metrics_response()
+        return answer_metrics()
 
     async def healthz(_: web.Request) -> web.Response:
-        return health_response(health())
+        return answer_health(health())
 
     app = web.Application()
     app.add_routes([web.get("/metrics", metrics), web.get("/healthz", healthz)])
@@ -46,12 +46,12 @@ async def serve_metrics(listen: str, command: str, health: Health) -> AsyncItera
         yield
 
 
-def health_response(state: dict[str, Any]) -> web.Response:
+def answer_health(state: dict[str, Any]) -> web.Response:
     """The answer to /healthz: a JSON object, whose `healthy` decides between 200 and 503."""
     return web.json_response(state, status=200 if state["healthy"] else 503)
 
 
-def metrics_response() -> web.Response:
+def answer_metrics() -> web.Response:
     """The metrics of the process, as Prometheus reads them."""
     return web.Response(body=generate_latest(), headers={"Content-Type": CONTENT_TYPE_LATEST})
 

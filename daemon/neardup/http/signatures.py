@@ -27,7 +27,7 @@ class InvalidSignature(NeardupError):
     """A message that does not come from the sender, or not now."""
 
 
-def key_of(secret: str) -> bytes:
+def decode_key(secret: str) -> bytes:
     """The key in a secret.  Raises ValueError, which does not show it."""
     try:
         key = base64.b64decode(secret.removeprefix(PREFIX), validate=True)
@@ -40,7 +40,7 @@ def key_of(secret: str) -> bytes:
 
 def sign(message_id: str, body: bytes, secrets: Sequence[str], seconds: int) -> dict[str, str]:
     """The headers of a message that is sent at a time; one without a signature where there are no secrets."""
-    signatures = [_signature(key_of(secret), message_id, str(seconds), body) for secret in secrets]
+    signatures = [_compute_signature(decode_key(secret), message_id, str(seconds), body) for secret in secrets]
     headers = {ID: message_id, TIME: str(seconds)}
     return headers | {SIGNATURE: " ".join(signatures)} if signatures else headers
 
@@ -64,8 +64,8 @@ def verify_webhook(
         raise InvalidSignature(f"the header {missing[0]} is missing")
     if not (given[TIME].isascii() and given[TIME].isdecimal()):
         raise InvalidSignature(f"the header {TIME} is no time")
-    keys = [key_of(secret) for secret in ([secrets] if isinstance(secrets, str) else secrets)]
-    expected = [_signature(key, given[ID], given[TIME], body).encode() for key in keys]
+    keys = [decode_key(secret) for secret in ([secrets] if isinstance(secrets, str) else secrets)]
+    expected = [_compute_signature(key, given[ID], given[TIME], body).encode() for key in keys]
     found = [signature.encode() for signature in given[SIGNATURE].split()]
     matches = [hmac.compare_digest(right, signature) for right in expected for signature in found]
     if not any(matches):  # all were compared: the time taken says nothing
@@ -76,6 +76,6 @@ def verify_webhook(
     return event
 
 
-def _signature(key: bytes, message_id: str, seconds: str, body: bytes) -> str:
+def _compute_signature(key: bytes, message_id: str, seconds: str, body: bytes) -> str:
     signed = b".".join((message_id.encode(), seconds.encode(), body))
     return "v1," + base64.b64encode(hmac.digest(key, signed, sha256)).decode()

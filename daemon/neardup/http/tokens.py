@@ -58,12 +58,12 @@ class TokenFile(Generic[T]):
         """Read the file.  Raises Misuse, as `read` does, if it cannot be read or is wrong."""
         self._path = path
         self._read = read
-        self._version = _version(path)
+        self._version = _read_version(path)
         self._holders = read(path)
 
     def holders(self) -> list[T]:
         """The holders on record now; those of before, if the file is damaged."""
-        version = _version(self._path)
+        version = _read_version(self._path)
         if version == self._version:
             return self._holders
         self._version = version
@@ -76,7 +76,7 @@ class TokenFile(Generic[T]):
 
     def find(self, secret: str) -> T | None:
         """The holder of this token."""
-        return find(self.holders(), secret)
+        return match_token(self.holders(), secret)
 
 
 def digest_of(secret: str) -> str:
@@ -84,7 +84,7 @@ def digest_of(secret: str) -> str:
     return sha256(secret.encode(errors="replace")).hexdigest()
 
 
-def find(holders: Sequence[T], secret: str) -> T | None:
+def match_token(holders: Sequence[T], secret: str) -> T | None:
     """The holder of this token, among these."""
     digest, found = digest_of(secret), None
     for holder in holders:  # to the end: the time taken must not reveal which token is nearly right
@@ -104,10 +104,10 @@ def read_entries(path: Path, key: str) -> list[Entry]:
         raise Misuse(f"{key}: cannot read {path}: {error.strerror}") from error
     except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
         raise Misuse(f"{key}: {path}: bad TOML: {error}") from error
-    return [_entry(path, key, name, table) for name, table in tables.items()]
+    return [_parse_entry(path, key, name, table) for name, table in tables.items()]
 
 
-def _entry(path: Path, key: str, name: str, table: object) -> Entry:
+def _parse_entry(path: Path, key: str, name: str, table: object) -> Entry:
     fields = table if isinstance(table, dict) else {}
     digest = fields.get("sha256")
     lists = [value for field, value in fields.items() if field != "sha256"]
@@ -120,7 +120,7 @@ def _is_list(value: object) -> bool:
     return isinstance(value, list) and all(isinstance(name, str) for name in value)
 
 
-def new_token(path: Path, key: str, name: str, fields: Mapping[str, Iterable[str]]) -> str:
+def add_token(path: Path, key: str, name: str, fields: Mapping[str, Iterable[str]]) -> str:
     """Add a token to the file, which is made if there is none, and return its secret, which is kept nowhere else.
 
     `fields` are lists of names; the configuration names the file as `key`.  Raises Misuse if the name is taken.
@@ -131,7 +131,7 @@ def new_token(path: Path, key: str, name: str, fields: Mapping[str, Iterable[str
     lines = [f"[{_quote(name)}]", f'sha256 = "{digest_of(secret)}"']
     lines += [f"{field} = [{', '.join(map(_quote, names))}]" for field, names in fields.items()]
     try:
-        with open(path, "a", encoding="utf-8", opener=_private) as file:
+        with open(path, "a", encoding="utf-8", opener=_open_private) as file:
             file.write("\n".join(lines) + "\n\n")
     except OSError as error:
         raise Misuse(f"{key}: cannot write {path}: {error.strerror}") from error
@@ -142,7 +142,7 @@ def _quote(text: str) -> str:
     return json.dumps(text, ensure_ascii=False)  # a basic string of TOML, as long as no control character is in it
 
 
-def _version(path: Path) -> tuple[int, ...]:
+def _read_version(path: Path) -> tuple[int, ...]:
     try:
         status = path.stat()
     except OSError:
@@ -150,5 +150,5 @@ def _version(path: Path) -> tuple[int, ...]:
     return status.st_ino, status.st_mtime_ns, status.st_size
 
 
-def _private(path: str, flags: int) -> int:
+def _open_private(path: str, flags: int) -> int:
     return os.open(path, flags, 0o640)

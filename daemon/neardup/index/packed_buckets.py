@@ -31,7 +31,7 @@ from neardup.core.candidates.banding import (
     hash_blocks,
 )
 from neardup.core.candidates.bucket_join import find_shared
-from neardup.core.fingerprint.minhash import SignatureRows, signature_rows
+from neardup.core.fingerprint.minhash import SignatureRows, stack_signatures
 from neardup.core.sets import union
 from neardup.errors import Fatal, IndexDamaged
 from neardup.index.positions import parse_values
@@ -128,7 +128,7 @@ def make_request(
     signed = [story.signature for story in stories if story.signature is not None]
     simhashes = np.frombuffer(b"".join(story.simhash for story in stories), np.uint64).reshape(-1, 2)
     of_blocks = list_block_buckets(simhashes, banding, bits)[:, : None if blocks else 0]
-    of_bands = list_band_buckets(signature_rows(signed), banding, bits)
+    of_bands = list_band_buckets(stack_signatures(signed), banding, bits)
     buckets, positions = np.unique(np.concatenate((of_blocks.ravel(), of_bands.ravel())), return_inverse=True)
     return LookupRequest(
         language,

@@ -4,7 +4,7 @@ from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import replace
 
 from neardup.core.candidates.banding import Banding
-from neardup.core.fingerprint.version import difference
+from neardup.core.fingerprint.version import explain_difference
 from neardup.errors import Fatal, IndexDamaged, Transient
 from neardup.index.protocol import Bandings, IndexPosition
 from neardup.records import Language
@@ -94,7 +94,7 @@ def refuse_index_mismatch(position: IndexPosition, ledger: str, version: str, he
     if position.version is None:
         return
     recorded, _, other_settings = position.version.partition(", ")
-    if why := difference(recorded, version, held):
+    if why := explain_difference(recorded, version, held):
         raise Fatal(f"the index holds {why}; `neardup reindex` rebuilds it")
     if other_settings:
         raise Fatal(f"the index is {other_settings}; `neardup reindex` rebuilds it")

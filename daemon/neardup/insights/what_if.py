@@ -5,7 +5,7 @@ from collections import Counter
 from typing import Any
 
 from neardup.config import Detection
-from neardup.core.verify.tiers import SERIAL, kind_of, kinds
+from neardup.core.verify.tiers import SERIAL, find_kind, list_kinds
 from neardup.ledger import languages, verification
 from neardup.records import Kind, Language, Verdict
 
@@ -27,7 +27,7 @@ def compare_thresholds(db: sqlite3.Connection, detection: Detection, since: int,
     for pair in verification.list_verified_pairs(db, since, until):
         pairs += 1
         of_serial = SERIAL if pair.is_aligned or pair.kind == SERIAL else None
-        kind = kind_of(pair.signals, detection.of(pair.language)) or of_serial
+        kind = find_kind(pair.signals, detection.of(pair.language)) or of_serial
         if pair.verdict is not None:
             decided[pair.verdict] += 1
             unflagged[pair.verdict] += kind is None
@@ -56,10 +56,10 @@ def compare_thresholds(db: sqlite3.Connection, detection: Detection, since: int,
                     "plus": plus[language, kind],
                     "minus": minus[language, kind],
                 }
-                for kind in kinds()
+                for kind in list_kinds()
                 if now[language, kind] or changed[language, kind]
             }
             for language in languages.numbers(db)
-            if any(now[language, kind] or changed[language, kind] for kind in kinds())
+            if any(now[language, kind] or changed[language, kind] for kind in list_kinds())
         },
     }

@@ -6,7 +6,7 @@ caller's transaction.
 
 import sqlite3
 
-from neardup.core.verify.suppression import SUPPRESSING, ActiveVerdict, Decisions, Ruling, most_severe, rule
+from neardup.core.verify.suppression import SUPPRESSING, ActiveVerdict, Decisions, Ruling, find_most_severe, rule
 from neardup.records import Kind, Verdict
 
 
@@ -42,7 +42,7 @@ def decisions_on(db: sqlite3.Connection, story_id: int) -> Decisions:
     for number, case_id, verdict_id, verdict, kind in rows:
         decision = number, case_id
         earlier: Kind = found[decision].kind if decision in found else kind
-        found[decision] = ActiveVerdict(verdict_id, Verdict(verdict), most_severe(earlier, kind))
+        found[decision] = ActiveVerdict(verdict_id, Verdict(verdict), find_most_severe(earlier, kind))
     return found
 
 

@@ -18,7 +18,7 @@ from collections.abc import Collection, Iterable, Sequence
 from typing import Any, NamedTuple
 
 from neardup.core.verify.suppression import template_suppresses
-from neardup.core.verify.tiers import kinds_of_meaning, kinds_of_passages
+from neardup.core.verify.tiers import list_kinds_of_meaning, list_kinds_of_passages
 from neardup.ledger import AMONG, active_verdicts, json_list, languages, now_ms, similarities, transaction
 from neardup.records import BandedFingerprint, Candidate, PairedStory, Verdict, is_work
 
@@ -285,7 +285,7 @@ def _on_record(db: sqlite3.Connection, story_id: int, ids: Sequence[int]) -> dic
         f" (SELECT verdict FROM active_verdicts WHERE {pair})),"
         " (SELECT max(verdict_id) FROM active_verdicts WHERE (a = value OR b = value) AND verdict = ?2"
         " AND kind NOT IN (SELECT value FROM json_each(?3))) FROM json_each(?4)",
-        (story_id, Verdict.TEMPLATE, json.dumps(kinds_of_passages() + kinds_of_meaning()), json_list(ids)),
+        (story_id, Verdict.TEMPLATE, json.dumps(list_kinds_of_passages() + list_kinds_of_meaning()), json_list(ids)),
     )
     return {match: (status, template) for match, status, template in rows}
 

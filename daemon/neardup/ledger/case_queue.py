@@ -11,7 +11,7 @@ from dataclasses import dataclass, replace
 from enum import StrEnum
 from typing import Any
 
-from neardup.core.verify.tiers import kinds, tier_of
+from neardup.core.verify.tiers import find_tier, list_kinds
 from neardup.ledger import all_of, languages, named_rows, now_ms
 from neardup.ledger.flags import Selection, conditions
 from neardup.ledger.story_rows import pack_id
@@ -317,7 +317,7 @@ def list_flagged_cases(db: sqlite3.Connection, selection: Selection) -> list[Fla
     """The cases of the selected flags, the most similar at the top, then by severity."""
     where, values = conditions(db, selection)
     name_of = languages.names(db)
-    kind_of = {tier_of(kind).severity: kind for kind in kinds()}
+    kind_of = {find_tier(kind).severity: kind for kind in list_kinds()}
     rows = db.execute(
         "SELECT f.case_id, lead, f.language, f.severity, f.flags FROM"
         f" (SELECT {CASE} AS case_id, min(language) AS language, min(severity) AS severity, count(*) AS flags"

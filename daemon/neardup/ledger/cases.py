@@ -18,7 +18,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
 from neardup.core.verify.clusters import find_roots
-from neardup.core.verify.tiers import kinds
+from neardup.core.verify.tiers import list_kinds
 from neardup.errors import Conflict
 from neardup.ledger import AMONG, json_list, named_rows, now_ms, transaction
 from neardup.ledger.flags import JOINING
@@ -39,7 +39,7 @@ PUT = (
     " open_flags, stories, same_author, hidden, opened_at, flagged_at, unsure, is_ordered, catalogues)"
     " VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)"
 )
-KINDS = kinds()
+KINDS = list_kinds()
 # The flags of the serials that match one in which a story is a chapter.
 OF_SERIALS = (
     "f.flag_id IN (SELECT flag_id FROM chapter_pairs p JOIN flags USING (a, b) WHERE p.match IN"

@@ -11,7 +11,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from neardup.core.verify.suppression import Ruling
-from neardup.core.verify.tiers import tier_of
+from neardup.core.verify.tiers import find_tier
 from neardup.ledger import (
     AMONG,
     candidates,
@@ -182,7 +182,7 @@ def _put(db: sqlite3.Connection, row: ImportedFlag) -> bool:
         by_passages=row.by_passages,
     )
     if (given := row.verdict) is not None:
-        tier, language = tier_of(row.kind), languages.numbers(db)[candidate.language]
+        tier, language = find_tier(row.kind), languages.numbers(db)[candidate.language]
         shorter, longer = sorted((candidate.a.words, candidate.b.words))
         decided = DecidedPair(*pair, language, row.kind, tier.severity, tier.joins_clusters(longer, shorter))
         verdicts.put(db, [decided], given.verdict, given.note, given.moderator, given.decided_at)

@@ -9,7 +9,7 @@ from collections import Counter
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from typing import NamedTuple
 
-from neardup.core.verify.tiers import tier_of
+from neardup.core.verify.tiers import find_tier
 from neardup.errors import Conflict
 from neardup.ledger import all_of, chapters, json_list, languages, named_rows, now_ms, transaction, verdicts
 from neardup.ledger.flags import Selection
@@ -168,7 +168,7 @@ def decide(  # noqa: PLR0917 - the fields of a form, in their order
             raise Conflict("this pair is not flagged any more")
         if state(db, a, b) != seen:
             raise Conflict("another moderator has decided this pair meanwhile: look at it again")
-        language, severity = languages.numbers(db)[row["language"]], tier_of(row["kind"]).severity
+        language, severity = languages.numbers(db)[row["language"]], find_tier(row["kind"]).severity
         decided = verdicts.DecidedPair(row["a"], row["b"], language, row["kind"], severity, joins_clusters=False)
         decision = verdicts.put(db, [decided], verdict, note, moderator, now_ms())
         verdicts.announce(db, decision, "verdict")

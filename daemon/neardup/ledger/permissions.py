@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from enum import StrEnum
 from typing import Any, NamedTuple
 
-from neardup.core.text.chapter_titles import stem_of
+from neardup.core.text.chapter_titles import find_stem
 from neardup.errors import NeardupError
 from neardup.ledger import all_of, languages, named_rows, names, now_ms, similarities, transaction, webhook_events
 from neardup.ledger.chapters import UNDECIDED
@@ -115,7 +115,7 @@ def put(db: sqlite3.Connection, grant: Grant, entered_by: str) -> int:
             entered_by,
             now,
             grant.serial,
-            grant.serial and stem_of(grant.serial),
+            grant.serial and find_stem(grant.serial),
         ),
     ).lastrowid
     assert permission_id is not None

@@ -20,7 +20,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from neardup.core.verify.scores import NEAR_MISS_WORDS
-from neardup.core.verify.serials import Dot, Ranges, align_chapters, ranges_of
+from neardup.core.verify.serials import Dot, Ranges, align_chapters, find_ranges
 from neardup.core.verify.tiers import SERIAL
 from neardup.ledger import AMONG, chapters, json_list, named_rows, similarities, transaction, verification
 from neardup.ledger.chapters import Described, hash_parts
@@ -317,7 +317,7 @@ def _read_match(db: sqlite3.Connection, match: int) -> SerialMatch:
         row["id"]: row
         for row in named_rows(db, "SELECT * FROM described WHERE id IN (?, ?)", (first.source_id, first.copy_id))
     }
-    ranges = tuple(ranges_of(chain) for chain in align_chapters(aligned))
+    ranges = tuple(find_ranges(chain) for chain in align_chapters(aligned))
     of = {story_id: chapter.name for story_id, chapter in chapters.read_all(db, about).items()}
     names = of.get(first.source_id), of.get(first.copy_id)
     return SerialMatch(about[first.source_id], about[first.copy_id], *names, tuple(dots), ranges)

@@ -17,8 +17,8 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from neardup.core.publication_order import Dates
-from neardup.core.verify.spans import share_of, union_of_spans, words_in
-from neardup.core.verify.tiers import tier_of
+from neardup.core.verify.spans import count_words, measure_share, union_of_spans
+from neardup.core.verify.tiers import find_tier
 from neardup.ledger import AMONG, json_list, languages, named_rows
 from neardup.ledger.flags import Selection, conditions
 from neardup.records import NO_SPANS, Kind, Language, ShownId, Spans, shown_id
@@ -117,7 +117,7 @@ def of_story(db: sqlite3.Connection, story_id: int) -> Similarity | None:
     )
     found = [_source(row, story["words"]) for row in rows]
     spans = union_of_spans(_join_spans([source.spans for source in found]))
-    copied = words_in(spans)
+    copied = count_words(spans)
     return Similarity(
         story_id,
         language=Language(story["language"]),
@@ -131,7 +131,7 @@ def of_story(db: sqlite3.Connection, story_id: int) -> Similarity | None:
         is_hidden=bool(story["is_hidden"]),
         words=story["words"],
         copied_words=copied,
-        similarity=share_of(copied, story["words"]),
+        similarity=measure_share(copied, story["words"]),
         spans=spans,
         sources=tuple(sorted(found, key=lambda source: (-source.copied_words, source.story_id))),
     )
@@ -143,8 +143,8 @@ def leave_out(found: Similarity, source_ids: Collection[int]) -> Similarity:
         replace(source, spans=NO_SPANS) if source.story_id in source_ids else source for source in found.sources
     )
     spans = union_of_spans(_join_spans([source.spans for source in sources]))
-    copied = words_in(spans)
-    similarity = share_of(copied, found.words)
+    copied = count_words(spans)
+    similarity = measure_share(copied, found.words)
     return replace(found, sources=sources, spans=spans, copied_words=copied, similarity=similarity)
 
 
@@ -159,7 +159,7 @@ def read_similarities(db: sqlite3.Connection, story_ids: Iterable[int]) -> dict[
 
 def _source(row: sqlite3.Row, words: int) -> Source:
     spans = unpack_spans(row["spans"])
-    copied = words_in(spans)
+    copied = count_words(spans)
     return Source(
         row["flag_id"],
         row["id"],
@@ -175,7 +175,7 @@ def _source(row: sqlite3.Row, words: int) -> Source:
         kind=row["kind"],
         status=row["status"],
         copied_words=copied,
-        share=share_of(copied, words),
+        share=measure_share(copied, words),
         spans=spans,
         source_spans=unpack_spans(row["source_spans"]),
     )
@@ -209,23 +209,23 @@ def row_of(
     story_id: int, language: int, words: int, sources: list[tuple[int, Kind, Spans]]
 ) -> tuple[object, ...] | None:
     """The row of a story in `similarities`; None where none of its words is copied."""
-    copied_of = {source_id: copied for source_id, _, spans in sources if (copied := words_in(spans))}
+    copied_of = {source_id: copied for source_id, _, spans in sources if (copied := count_words(spans))}
     if not copied_of:
         return None
-    copied = words_in(_join_spans([spans for *_, spans in sources]))
+    copied = count_words(_join_spans([spans for *_, spans in sources]))
     top = min(copied_of, key=lambda source_id: (-copied_of[source_id], source_id))
     kinds = sorted(
-        {kind for source_id, kind, _ in sources if source_id in copied_of}, key=lambda kind: tier_of(kind).severity
+        {kind for source_id, kind, _ in sources if source_id in copied_of}, key=lambda kind: find_tier(kind).severity
     )
     return (
         story_id,
         language,
         words,
         copied,
-        share_of(copied, words),
+        measure_share(copied, words),
         len(copied_of),
         top,
-        share_of(copied_of[top], words),
+        measure_share(copied_of[top], words),
         ", ".join(kinds),
     )
 

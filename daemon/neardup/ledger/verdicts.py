@@ -14,7 +14,7 @@ from heapq import merge
 from itertools import groupby
 from typing import Any, NamedTuple
 
-from neardup.core.verify.suppression import status_of
+from neardup.core.verify.suppression import find_status
 from neardup.errors import Conflict
 from neardup.ledger import (
     AMONG,
@@ -149,7 +149,7 @@ def undo(db: sqlite3.Connection, decision: int, moderator: str, seen: str) -> No
             f"SELECT flag_id, a, b, kind FROM flags WHERE flag_id {AMONG}", (json_list(flag_ids),)
         ).fetchall()
         for flag_id, a, b, kind in flags:
-            status = status_of(kind, active_verdicts.of_pair(db, (a, b)))
+            status = find_status(kind, active_verdicts.of_pair(db, (a, b)))
             db.execute("UPDATE flags SET status = ? WHERE flag_id = ? AND status <> 'withdrawn'", (status, flag_id))
         verification.request_pairs(db, [(a, b) for _, a, b, _ in flags])
         _update_dependents(db, undone)

@@ -14,8 +14,8 @@ from dataclasses import dataclass
 from typing import Any
 
 from neardup.core.verify import suppression
-from neardup.core.verify.spans import similarity_of
-from neardup.core.verify.tiers import EXACT, SERIAL, kinds_of_passages, tier_of
+from neardup.core.verify.spans import measure_similarity
+from neardup.core.verify.tiers import EXACT, SERIAL, find_tier, list_kinds_of_passages
 from neardup.ledger import (
     active_verdicts,
     candidates,
@@ -178,7 +178,7 @@ def _columns_of_flag(
     candidate: Candidate, assessment: Assessment, kind: Kind, version: str, status: str | None, *, by_passages: bool
 ) -> dict[str, object]:
     """The columns of a flag, apart from its language, its verdicts and what is copied from the stories."""
-    tier = tier_of(kind)
+    tier = find_tier(kind)
     shorter, longer = sorted((candidate.a.words, candidate.b.words))
     return {
         "a": candidate.a.id,
@@ -187,9 +187,9 @@ def _columns_of_flag(
         "severity": tier.severity,
         "strength": tier.strength(assessment.signals),
         "joins_clusters": tier.joins_clusters(longer, shorter),
-        "similarity": similarity_of(assessment, candidate.a.words, candidate.b.words),
+        "similarity": measure_similarity(assessment, candidate.a.words, candidate.b.words),
         **columns_of(assessment.signals),
-        "by_passages": by_passages or kind in kinds_of_passages(),
+        "by_passages": by_passages or kind in list_kinds_of_passages(),
         "reuse_expected": tier.reuse_expected,
         "spans_a": pack_spans(assessment.spans_a),
         "spans_b": pack_spans(assessment.spans_b),

@@ -18,7 +18,7 @@ from typing import NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-from neardup.core.sets import distinct
+from neardup.core.sets import find_distinct
 from neardup.core.verify.tiers import RETOLD, TRANSLATED
 from neardup.ledger import transaction
 from neardup.meaning import margins
@@ -75,7 +75,7 @@ def find_nearest(db: sqlite3.Connection, queries: Codes) -> list[list[int]]:
     with ThreadPoolExecutor(cores) as pool:
         for languages, ids, codes in _read_codes(db):  # these are read while the last ones are scanned
             _finish(scanning)
-            for language in distinct(languages):
+            for language in find_distinct(languages):
                 chosen = languages == language
                 scanning += [pool.submit(part.scan, codes[chosen]) for part in scans[language]]
                 scanned[language].append(ids[chosen])

@@ -14,7 +14,7 @@ from markupsafe import Markup
 
 from neardup import __version__
 from neardup.core.languages import Languages
-from neardup.core.verify.tiers import tier_of
+from neardup.core.verify.tiers import find_tier
 from neardup.ledger import now_ms
 from neardup.moderation.interface import CURRENT, gettext, ngettext, number
 from neardup.moderation.wording import (
@@ -198,7 +198,7 @@ GLOBALS: dict[str, Any] = {
     "name_status": name_status,
     "name_step": name_step,
     "name_verdict": name_verdict,
-    "tier_of": tier_of,
+    "tier_of": find_tier,
     "list_dates": list_dates,
     "dates_of": dates_of,
     "dates_of_row": dates_of_row,

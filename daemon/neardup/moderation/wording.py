@@ -11,7 +11,7 @@ from typing import Any
 
 from neardup.core.publication_order import Dates, Side, find_earlier, order_of
 from neardup.core.verify.clusters import Cluster
-from neardup.core.verify.tiers import EXACT, tier_of
+from neardup.core.verify.tiers import EXACT, find_tier
 from neardup.ledger.authors import History
 from neardup.ledger.complaints import DISMISSED, STORY_REMOVED, UPHELD, Step
 from neardup.ledger.serials import SerialMatch
@@ -110,7 +110,7 @@ def name_kind(facts: Evidence) -> str:
     """The label of the pair's kind."""
     if facts.kind is None:
         return gettext("Not flagged") if facts.share_a is None else gettext("Not a copy by the configured thresholds")
-    return gettext(tier_of(facts.kind).label)
+    return gettext(find_tier(facts.kind).label)
 
 
 def describe_signals(row: Mapping[str, Any]) -> str:
@@ -123,7 +123,7 @@ def describe_signals(row: Mapping[str, Any]) -> str:
         "longest_run_words": row["longest_run_words"],
     } | json.loads(row["signals"] or "{}")
     shown = {name: percent(value) if isinstance(value, float) else value for name, value in signals.items()}
-    return gettext(tier_of(row["kind"]).evidence).format_map(shown)
+    return gettext(find_tier(row["kind"]).evidence).format_map(shown)
 
 
 def describe_overlap(facts: Evidence) -> str:
@@ -474,7 +474,7 @@ def describe_evidence(evidence: Mapping[str, Any] | None) -> str:
         return gettext("not compared")
     if evidence["kind"] is None:
         return gettext("no copy by the configured thresholds")
-    shown = {"kind": gettext(tier_of(evidence["kind"]).label), "similarity": percent(evidence["similarity"])}
+    shown = {"kind": gettext(find_tier(evidence["kind"]).label), "similarity": percent(evidence["similarity"])}
     return gettext("%(kind)s, similarity %(similarity)s") % shown
 
 

@@ -27,7 +27,7 @@ import numpy as np
 from neardup.config import Detection
 from neardup.core.candidates.passage_groups import count_surplus
 from neardup.core.fingerprint.word_hashes import PassageHashes
-from neardup.core.sets import distinct, union
+from neardup.core.sets import find_distinct, union
 from neardup.core.verify.sets import are_among_ascending
 from neardup.index.passages.index import PassageIndex
 from neardup.index.passages.postings import Counts
@@ -150,7 +150,7 @@ def _find_crowded(
     everyone = np.sort(np.concatenate([own, *(other.hashes for other in others)]))
     repeated = everyone[most:][everyone[most:] == everyone[: max(len(everyone) - most, 0)]]  # by these stories alone
     if len(repeated):
-        repeated = np.intersect1d(distinct(repeated), distinct(own), assume_unique=True)
+        repeated = np.intersect1d(find_distinct(repeated), find_distinct(own), assume_unique=True)
     indexed = np.concatenate([np.empty(0, np.int64), *counted])
     known, numbers = own[indexed > 0], indexed[indexed > 0]
     numbers += np.searchsorted(everyone, known, "right") - np.searchsorted(everyone, known)
@@ -183,7 +183,7 @@ async def read_holders(index: Passages, ledger: Ledger, hashes: PassageHashes) -
     if not len(hashes):
         return {}
     positions, numbers, counts = await index.ask(lambda: index.index.postings_of(hashes, MAX_HOLDERS))
-    stories = await ledger.do(versions.holders_of, distinct(numbers).tolist())
+    stories = await ledger.do(versions.holders_of, find_distinct(numbers).tolist())
     found = {
         hash_: dict[int, Holder]()
         for hash_, count in zip(hashes.tolist(), counts.tolist(), strict=True)

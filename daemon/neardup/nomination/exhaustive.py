@@ -16,7 +16,7 @@ from neardup.core.candidates.all_pairs import compare
 from neardup.core.candidates.banding import FingerprintArrays
 from neardup.core.candidates.passage_groups import MOST_COPIES
 from neardup.core.fingerprint.word_hashes import MIN_SHARED, PassageHashes
-from neardup.core.sets import distinct
+from neardup.core.sets import find_distinct
 from neardup.core.verify.sets import are_among_ascending
 from neardup.index.passages.index import PassageIndex, scan_segments
 from neardup.index.passages.postings import HASH_SHIFT, Keys, get_numbers
@@ -86,9 +86,9 @@ async def match_passages(
     found: Mapping[int, WideMatches],
 ) -> None:
     """Find the stories that share passage hashes with some stories, given by their ids."""
-    wanted = distinct(np.concatenate([np.empty(0, np.uint32), *hashes.values()]))
+    wanted = find_distinct(np.concatenate([np.empty(0, np.uint32), *hashes.values()]))
     keys = [some async for some in _read_postings(ledger, passages, wanted)]
-    postings = distinct(
+    postings = find_distinct(
         np.concatenate([np.empty(0, np.uint64), *keys])
     )  # a story may be in a segment and still in the ledger
     starts = np.searchsorted(postings, wanted.astype(np.uint64) << HASH_SHIFT)

@@ -20,7 +20,7 @@ from neardup.core.candidates.passage_groups import (
 )
 from neardup.core.candidates.select import NO_NUMBERS, select_matches
 from neardup.core.candidates.top_k import LanguageFingerprints, Shortlist, find_nominated_pairs, is_new_and_old
-from neardup.core.fingerprint.minhash import signature_rows
+from neardup.core.fingerprint.minhash import stack_signatures
 from neardup.core.fingerprint.word_hashes import MIN_SHARED, PassageHashes, hash_rows
 from neardup.index.passages.tail import Tail
 from neardup.records import BandedFingerprint, Fingerprint, Language
@@ -100,7 +100,7 @@ def _nominate_alike(  # noqa: PLR0917 - what `nominate` has at hand
     stories = LanguageFingerprints(
         np.array(places, np.int64),
         hash_rows([fingerprint.simhash for fingerprint in fingerprints]),
-        signature_rows([fingerprint.signature for fingerprint in fingerprints]),
+        stack_signatures([fingerprint.signature for fingerprint in fingerprints]),
         np.array([fingerprint.signature is not None for fingerprint in fingerprints], np.bool_),
     )
     shortlist = Shortlist(stories, thresholds.max_matches)

@@ -18,7 +18,7 @@ from neardup.core.candidates.banding import copy_keys
 from neardup.core.candidates.passage_groups import find_sharing_pairs
 from neardup.core.columns import Outcomes
 from neardup.core.fingerprint.word_hashes import PassageHashes
-from neardup.core.sets import distinct
+from neardup.core.sets import find_distinct
 from neardup.core.verify.sets import are_among_ascending
 from neardup.index.passages.lookup import Found
 from neardup.ledger import Ledger, versions
@@ -108,7 +108,7 @@ class PassageNomination:
             apart, apart_others = ([story.apart_from(common.hashes) for story in some] for some in (probes, others))
         found = list(found)
         # a lookup went by the number of holders in the index, which counts former versions and lacks the latest stories
-        wrong = distinct(owners[is_common != (np.concatenate(counted) > most)]).tolist()
+        wrong = find_distinct(owners[is_common != (np.concatenate(counted) > most)]).tolist()
         if wrong:
             looked_up = await self._look_up([apart[n].hashes for n in wrong], MAX_HOLDERS)
             for n, result in zip(wrong, looked_up, strict=True):
@@ -134,7 +134,7 @@ def list_probes(batch: Outcomes) -> list[Probe]:
 
 
 def _list_numbers(found: Sequence[Found]) -> list[int]:
-    return list(distinct(np.concatenate([np.empty(0, np.uint32), *(result.numbers for result in found)])).tolist())
+    return list(find_distinct(np.concatenate([np.empty(0, np.uint32), *(result.numbers for result in found)])).tolist())
 
 
 def _match(

@@ -127,7 +127,7 @@ async def _check_ledger(config: Config) -> str:
             runs.put(db, "doctor", str(now_ms()))
         recorded = runs.get(db, "fingerprint_version")
         current, held = fingerprint_version.version(config.registry), stories_by_language(db)
-        if recorded is not None and (why := fingerprint_version.difference(recorded, current, held)):
+        if recorded is not None and (why := fingerprint_version.explain_difference(recorded, current, held)):
             raise Fatal(f"holds {why}: `neardup backfill --refingerprint` makes them again")
         return f"{config.ledger.path}, {sum(stories_by_language(db).values())} stories, writable"
     finally:
@@ -261,7 +261,7 @@ async def _check_native_core(_: Config) -> str:
 
 
 async def _check_fingerprints(config: Config) -> str:
-    if changed := fingerprint_version.changed_since_pinned():
+    if changed := fingerprint_version.list_changed():
         raise Fatal(
             f"the fingerprints of {', '.join(changed)} differ from those of this release (numpy {np.__version__}, "
             f"xxhash {xxhash.VERSION}, Unicode {unicodedata.unidata_version}): install the versions of the lock file"

@@ -18,7 +18,7 @@ import numpy as np
 
 from neardup.app import App, list_hooks
 from neardup.core.fingerprint.version import algorithm
-from neardup.core.verify.tiers import COPIED_WORDS, EXACT, kinds_of_passages, tier_of
+from neardup.core.verify.tiers import COPIED_WORDS, EXACT, find_tier, list_kinds_of_passages
 from neardup.errors import Misuse
 from neardup.index.passages.postings import Row, make_keys, merge_keys
 from neardup.ledger import imports, now_ms, outbox, runs
@@ -116,7 +116,7 @@ def read_flag(row: FlagRow, version: str, now: int) -> ImportedFlag | None:
 
 def _make_flag(row: FlagRow, status: str, version: str, now: int) -> ImportedFlag:
     story_id, matched_id = _read_ids(row)
-    kind, is_turned = tier_of(row["kind"]).kind, story_id > matched_id
+    kind, is_turned = find_tier(row["kind"]).kind, story_id > matched_id
     containments, spans = [row.get("containment"), row.get("matched_containment")], _read_spans(row)
     if is_turned:
         containments.reverse()
@@ -143,7 +143,7 @@ def _make_flag(row: FlagRow, status: str, version: str, now: int) -> ImportedFla
         OPEN if status in UNDECIDED else Verdict(status).value,
         _milliseconds(row.get("flagged_at")) or now,
         row.get("fingerprint_version") or version,
-        kind in kinds_of_passages() if by_passages is None else by_passages,
+        kind in list_kinds_of_passages() if by_passages is None else by_passages,
         _read_verdict(row, now),
     )
 

@@ -8,7 +8,7 @@ from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
 from neardup.app import App, run_once
-from neardup.config.schedule import Schedule, next_run
+from neardup.config.schedule import Schedule, find_next_run
 from neardup.errors import IndexDamaged, NeardupError, Stopped, Transient
 from neardup.http.server import serve_metrics
 from neardup.ledger import Ledger, now_ms, runs
@@ -98,7 +98,7 @@ class Service:
             last_ms = (await app.ledger.do(runs.last_success)).get("daily")
             now = datetime.fromtimestamp(now_ms() / 1000, UTC)
             last_success = datetime.fromtimestamp(last_ms / 1000, UTC) if last_ms else None
-            until_due = (next_run(self._schedule, last_success, now) - now).total_seconds()
+            until_due = (find_next_run(self._schedule, last_success, now) - now).total_seconds()
             wait = max(until_due, not_before - time.monotonic())
             if wait > 0:
                 self._announce_next((now + timedelta(seconds=wait)).astimezone())

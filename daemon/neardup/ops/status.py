@@ -11,7 +11,7 @@ from typing import Any
 
 from neardup.app import open_index
 from neardup.config import Config, Detection
-from neardup.config.schedule import next_run
+from neardup.config.schedule import find_next_run
 from neardup.errors import NeardupError
 from neardup.index.protocol import BucketStatistics, read_bucket_sizes
 from neardup.ledger import (
@@ -278,7 +278,7 @@ def _daemon(db: sqlite3.Connection, config: Config) -> dict[str, Any] | None:
         return None
     succeeded_at = runs.last_success(db).get("daily")
     last_success = datetime.fromtimestamp(succeeded_at / 1000, UTC) if succeeded_at else None
-    due_at = next_run(config.run.schedule, last_success, datetime.now(UTC))
+    due_at = find_next_run(config.run.schedule, last_success, datetime.now(UTC))
     return {**holder, "next_run": rfc3339(int(due_at.timestamp() * 1000))}
 
 

@@ -12,7 +12,7 @@ from collections.abc import AsyncIterator, Callable, Collection
 from contextlib import aclosing, closing
 
 from neardup.core.candidates.banding import FingerprintArrays
-from neardup.core.fingerprint.version import algorithm, difference
+from neardup.core.fingerprint.version import algorithm, explain_difference
 from neardup.errors import Fatal, IndexDamaged
 from neardup.index.passages.index import PassageIndex
 from neardup.index.positions import refuse_foreign_index, refuse_index_mismatch
@@ -71,7 +71,7 @@ async def refuse_ledger_mismatch(ledger: Ledger, version: str) -> None:
     """
     held = await ledger.do(stories_by_language)
     recorded = await ledger.do(runs.get, "fingerprint_version")
-    if recorded is not None and (why := difference(recorded, version, held)):
+    if recorded is not None and (why := explain_difference(recorded, version, held)):
         raise Fatal(
             f"the ledger holds {why}: they cannot be compared; `neardup backfill --refingerprint` makes them again"
         )

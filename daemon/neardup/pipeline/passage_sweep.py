@@ -28,7 +28,7 @@ from neardup.core.candidates.passage_groups import (
     select_best,
 )
 from neardup.core.fingerprint.word_hashes import PassageHashes
-from neardup.core.sets import distinct
+from neardup.core.sets import find_distinct
 from neardup.index.passages.join import JoinStep
 from neardup.ledger import Ledger, languages, passages, transaction, verification, versions
 from neardup.ledger.passages import CommonPassage, FoundCommon
@@ -105,7 +105,7 @@ class PassageSweep:
                 self.common += len(common.hashes)
             self._show(steps[-1].done)
             if steps[-1].is_read:
-                await self._drop_others(distinct(np.concatenate(found)))
+                await self._drop_others(find_distinct(np.concatenate(found)))
                 return True
         return False
 
@@ -116,7 +116,7 @@ class PassageSweep:
         rows = list(zip(*(column.tolist() for column in common), strict=True))
         for start in range(0, len(rows), ROWS_PER_COMMIT):
             some, holders = rows[start : start + ROWS_PER_COMMIT], set[int]()
-            hashes = distinct(common.hashes[start : start + ROWS_PER_COMMIT])
+            hashes = find_distinct(common.hashes[start : start + ROWS_PER_COMMIT])
             recorded = await self._ledger.do(passages.languages_of_common, hashes) if flagged else hashes.tolist()
             unknown = np.setdiff1d(hashes, np.array(list(recorded), np.uint32))
             for held in (await read_holders(self._passages, self._ledger, unknown)).values():

@@ -17,7 +17,7 @@ from neardup.config import Detection
 from neardup.core.candidates.all_pairs import compare
 from neardup.core.fingerprint.version import algorithm
 from neardup.core.verify.scores import assess
-from neardup.core.verify.spans import similarity_of
+from neardup.core.verify.spans import measure_similarity
 from neardup.core.verify.text import Text
 from neardup.errors import NeardupError, Transient
 from neardup.index.passages.index import PassageIndex
@@ -141,7 +141,7 @@ async def find_returned(ledger: Ledger, detection: Detection) -> None:
                 pair = Candidate(by_id[removed_id], PairedStory.of_row(dict(row)))
                 assessment = assess(pair, None, None, detection.of(pair.language))
                 if assessment is not None and assessment.kind is not None:
-                    similarity = similarity_of(assessment, pair.a.words, pair.b.words)
+                    similarity = measure_similarity(assessment, pair.a.words, pair.b.words)
                     found.append(Returned(row["number"], removed_id, assessment.kind, similarity))
     if found or last != await ledger.do(removed_texts.read_checked):
         await ledger.do(removed_texts.record_checked, found, max(number, last))

@@ -18,9 +18,9 @@ from neardup.core.publication_order import Dates, Side, find_earlier, sort_key
 from neardup.core.sets import union
 from neardup.core.verify.passages import pair_spans
 from neardup.core.verify.scores import ComparedPair, assess_all
-from neardup.core.verify.spans import share_of, similarity_of, words_in
+from neardup.core.verify.spans import count_words, measure_share, measure_similarity
 from neardup.core.verify.text import Text
-from neardup.core.verify.tiers import COPIED_WORDS, SIMILAR, tier_of
+from neardup.core.verify.tiers import COPIED_WORDS, SIMILAR, find_tier
 from neardup.index.passages.index import PassageIndex
 from neardup.index.protocol import Index
 from neardup.ledger import Ledger, active_verdicts, candidates, chapters, now_ms, permissions, stories
@@ -172,7 +172,7 @@ def make_result(
     counted = [story for story in shown if story.permission_id is None]
     sources = [story for story in counted if _is_by_another(story, submission) and _is_earlier(story, submission)]
     copied = np.concatenate([NO_SPANS, *(source.assessment.spans_a for source in sources)])
-    similarity = share_of(words_in(copied), words)
+    similarity = measure_share(count_words(copied), words)
     return CheckResult(
         verdict=_make_verdict(submission, counted, similarity >= detection.copy_similarity),
         similarity=similarity,
@@ -186,9 +186,9 @@ def make_result(
 
 
 def _make_verdict(submission: Submission, counted: Sequence[Verified], is_similar: bool) -> CheckVerdict:
-    whole = tier_of(SIMILAR).severity
+    whole = find_tier(SIMILAR).severity
     is_copy = any(
-        tier_of(story.kind).severity <= whole
+        find_tier(story.kind).severity <= whole
         and _is_by_another(story, submission)
         and not _is_known_to_be_later(story, submission)
         for story in counted
@@ -204,7 +204,7 @@ def _is_by_another(story: Verified, submission: Submission) -> bool:
 
 
 def _is_hidden(story: Verified, submission: Submission, detection: Detection) -> bool:
-    reuse_expected = detection.same_author == "hide" and tier_of(story.kind).reuse_expected
+    reuse_expected = detection.same_author == "hide" and find_tier(story.kind).reuse_expected
     return (reuse_expected or submission.is_draft) and not _is_by_another(story, submission)
 
 
@@ -225,7 +225,7 @@ def _find_earlier(row: Mapping[str, Any], submission: Submission) -> Side | None
 
 def _rank(story: Verified) -> tuple[int, float, int]:
     """The sort key, in the order of an export: the most severe kind first, and within a kind the strongest match."""
-    tier = tier_of(story.kind)
+    tier = find_tier(story.kind)
     return tier.severity, -tier.strength(story.assessment.signals), story.row["id"]
 
 
@@ -234,7 +234,7 @@ def _match(story: Verified, words: int) -> Match:
     return Match(
         kind=story.kind,
         story_id=shown_id(row["id"], row["name"]),
-        similarity=similarity_of(story.assessment, words, row["words"]),
+        similarity=measure_similarity(story.assessment, words, row["words"]),
         hamming=signals.hamming,
         jaccard=signals.jaccard,
         containment=signals.containment_a,

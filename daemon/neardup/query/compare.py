@@ -118,7 +118,7 @@ def describe_stories(db: sqlite3.Connection, ids: Iterable[int]) -> dict[int, di
     known = {story_id: dict(row) for story_id, row in stories.describe(db, ids).items()}
     recorded, made = runs.get(db, "fingerprint_version"), fingerprint_version.version()
     for story in known.values():
-        if recorded is None or fingerprint_version.difference(recorded, made, {story["language"]}):
+        if recorded is None or fingerprint_version.explain_difference(recorded, made, {story["language"]}):
             story["text_hash"] = None
     return known
 

@@ -12,7 +12,7 @@ from typing import Any
 
 from neardup.config import Detection
 from neardup.core.page import Unreadable, prepare
-from neardup.core.verify.spans import similarity_of
+from neardup.core.verify.spans import measure_similarity
 from neardup.core.verify.text import Text
 from neardup.core.verify.tiers import COPIED_WORDS
 from neardup.errors import NeardupError
@@ -268,7 +268,7 @@ async def _find_nearest(parts: Complaints, examined: Examined) -> dict[str, Any]
     """The best of the stories that were compared, none of which is copied; None if none was like the text at all."""
     words = examined.result.words
     misses: list[tuple[float, float, int, Assessment]] = [
-        (similarity_of(found, words, pair.b.words), found.signals.containment, pair.b.id, found)
+        (measure_similarity(found, words, pair.b.words), found.signals.containment, pair.b.id, found)
         for pair, found in examined.assessed
         if found is not None and found.kind is None
     ]

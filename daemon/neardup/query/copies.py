@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from neardup.core.languages import SHIPPED
-from neardup.core.sets import distinct
+from neardup.core.sets import find_distinct
 from neardup.nomination.in_memory import HeldTexts, nominate_pairs
 from neardup.query.texts import DETECTION, Copy, KeyedText, NotComparable, PairVerifier, prepare, rank_severity
 from neardup.records import Language
@@ -47,7 +47,7 @@ def find_copies(texts: Any, *, keys: Iterable[Hashable] | None = None, language:
     spoken = None if language is None else SHIPPED.find(language)
     prepared, not_compared = _prepare_all(list(_add_keys(texts, keys)), spoken)
     nominated = nominate_pairs(prepared, DETECTION)
-    common = distinct(nominated.common.hashes)
+    common = find_distinct(nominated.common.hashes)
     pairs = ((prepared[left], prepared[right]) for left, right in nominated.pairs)
     copies = PairVerifier().copies_of(pairs, common)
     return Copies(tuple(sorted(copies, key=rank_severity)), not_compared)

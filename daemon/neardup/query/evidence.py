@@ -16,7 +16,7 @@ from neardup.core.text.scripts import find_most_frequent_script
 from neardup.core.verify.alignment import NO_HASHES
 from neardup.core.verify.passages import find_rare_words, find_runs
 from neardup.core.verify.scores import compare_texts
-from neardup.core.verify.spans import share_of, similarity_of, words_in
+from neardup.core.verify.spans import count_words, measure_share, measure_similarity
 from neardup.core.verify.text import Text
 from neardup.core.verify.tiers import COMMON_WORDS, COPIED_WORDS
 from neardup.core.verify.tiers import Thresholds as Limits
@@ -168,7 +168,7 @@ def find_evidence(a: LoadedStory, b: LoadedStory, thresholds: Limits, common: Pa
         a=make_facts(a),
         b=make_facts(b),
         kind=found.kind,
-        similarity=similarity_of(found, len(text_a.word_hashes), len(text_b.word_hashes)),
+        similarity=measure_similarity(found, len(text_a.word_hashes), len(text_b.word_hashes)),
         hamming=signals.hamming,
         jaccard=signals.jaccard,
         containment=signals.containment_a,
@@ -178,8 +178,8 @@ def find_evidence(a: LoadedStory, b: LoadedStory, thresholds: Limits, common: Pa
         estimated=False,
         earlier=find_earlier(_make_dates(a.known), _make_dates(b.known)),
         same_author=_are_same(a.known.get("author_id"), b.known.get("author_id")),
-        share_a=share_of(words_in(found.spans_a), len(text_a.word_hashes)),
-        share_b=share_of(words_in(found.spans_b), len(text_b.word_hashes)),
+        share_a=measure_share(count_words(found.spans_a), len(text_a.word_hashes)),
+        share_b=measure_share(count_words(found.spans_b), len(text_b.word_hashes)),
         passages=tuple(sorted(passages, key=lambda passage: (-passage.words, passage.a.word))),
         spans_a=_list_spans(found.spans_a),
         spans_b=_list_spans(found.spans_b),
@@ -243,14 +243,14 @@ def _list_spans(spans: Spans) -> WordSpans:
 
 
 def _cut_word(text: Located, word: int) -> str:
-    start, end = text.span(word, word + 1)
+    start, end = text.find_span(word, word + 1)
     return text.text[start:end]
 
 
 def _cut_excerpt(text: Located, first: int, last: int) -> Excerpt:
     """The words [first, last) and CONTEXT_WORDS on either side, as they are written in the text."""
-    start, end = text.span(first, last)
-    before, after = text.span(max(first - CONTEXT_WORDS, 0), min(last + CONTEXT_WORDS, len(text.starts)))
+    start, end = text.find_span(first, last)
+    before, after = text.find_span(max(first - CONTEXT_WORDS, 0), min(last + CONTEXT_WORDS, len(text.starts)))
     return Excerpt(first, last - first, text.text[before:start], text.text[start:end], text.text[end:after])
 
 

@@ -19,8 +19,8 @@ from typing import Any, Protocol
 
 import numpy as np
 
-from neardup.core.fingerprint.word_hashes import GRAM, WINDOW, Hashes, grams_of, hash_words, hashes_of
-from neardup.core.sets import distinct
+from neardup.core.fingerprint.word_hashes import GRAM, WINDOW, Hashes, hash_grams, hash_words, keep_sampled
+from neardup.core.sets import find_distinct
 from neardup.core.text.normalize import tokenize
 from neardup.errors import IndexDamaged
 from neardup.index.words import BEGINNING, Position, WordIndex
@@ -49,7 +49,7 @@ class PassageSearch:
 
         Raises PassagesDamaged.
         """
-        hashes = distinct(hashes_of(grams_of(hash_words(words).hashes)))
+        hashes = find_distinct(keep_sampled(hash_grams(hash_words(words).hashes)))
         await self._passages.catch_up()
         numbers = await self._passages.ask(lambda: self._passages.index.holders(hashes, self._most_holders))
         return sorted((await self._ledger.do(versions.ids_of, numbers.tolist())).values())
@@ -57,7 +57,7 @@ class PassageSearch:
 
 def measure_share_held(sentence: Sequence[bytes], story: Hashes) -> float:
     """The share, 0 to 1, of the word 4-grams of a sentence, its words, that occur in a story, its word hashes."""
-    own, others = grams_of(hash_words(sentence).hashes), grams_of(story)
+    own, others = hash_grams(hash_words(sentence).hashes), hash_grams(story)
     return float(np.isin(own, others).mean()) if len(own) else 0.0
 
 

@@ -140,7 +140,7 @@ def _make_source(source: Source, text: Located | None) -> SourceReport:
         copied_words=source.copied_words,
         share=source.share,
         passages=tuple(
-            PassageOfStory(start, end, None if text is None else text.text[slice(*text.span(start, end))])
+            PassageOfStory(start, end, None if text is None else text.text[slice(*text.find_span(start, end))])
             for start, end in source.spans.tolist()
         ),
         source_spans=tuple((start, end) for start, end in source.source_spans.tolist()),

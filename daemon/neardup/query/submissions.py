@@ -113,7 +113,7 @@ class Submissions:
             partial(find_unseen, probe=examined.probe, seen=examined.seen, detection=self._detection),
         )
         stored = await self._ledger.do(submissions.commit, submitted, algorithm(), again=again)
-        self._texts.keep(text.to_compare())
+        self._texts.keep(text.keep_compared())
         count_outcomes(Outcomes.of([stored.outcome]))
         count_assessed(examined.assessed, stored.flagged)
         assert isinstance(stored.outcome.story, Story)

@@ -16,9 +16,9 @@ from neardup.core.languages import SHIPPED
 from neardup.core.page import MIN_WORDS, is_too_short
 from neardup.core.text.scripts import UnknownScript, detect_language, find_most_frequent_script
 from neardup.core.verify.scores import ComparedPair, assess_all, compare_texts
-from neardup.core.verify.spans import similarity_of
+from neardup.core.verify.spans import measure_similarity
 from neardup.core.verify.text import Text
-from neardup.core.verify.tiers import COPIED_WORDS, tier_of
+from neardup.core.verify.tiers import COPIED_WORDS, find_tier
 from neardup.records import Assessment, Candidate, Fingerprint, Kind, Language, PairedStory, Spans
 
 DETECTION = Detection()
@@ -84,7 +84,7 @@ def compare(text_a: str, text_b: str, language: str | None = None) -> Comparison
     return Comparison(
         language=spoken,
         kind=assessment.kind,
-        similarity=similarity_of(assessment, len(a.word_hashes), len(b.word_hashes)),
+        similarity=measure_similarity(assessment, len(a.word_hashes), len(b.word_hashes)),
         jaccard=signals.jaccard or 0.0,
         containment_a=signals.containment_a or 0.0,
         containment_b=signals.containment_b or 0.0,
@@ -191,7 +191,7 @@ class PairVerifier:
             b=b.key,
             kind=kind,
             language=a.language,
-            similarity=similarity_of(found, a.fingerprint.words, b.fingerprint.words),
+            similarity=measure_similarity(found, a.fingerprint.words, b.fingerprint.words),
             jaccard=signals.jaccard or 0.0,
             containment_a=signals.containment_a or 0.0,
             containment_b=signals.containment_b or 0.0,
@@ -204,12 +204,12 @@ class PairVerifier:
 
 def convert_spans(text: Text, spans: Spans) -> CharacterSpans:
     """Spans of words -> spans of characters."""
-    return tuple(text.located.span(first, end) for first, end in spans.tolist())
+    return tuple(text.located.find_span(first, end) for first, end in spans.tolist())
 
 
 def rank_severity(copy: Copy) -> tuple[int, float]:
     """The sort key of copies: the most severe kind first, and of a kind the copy with the largest containment."""
-    return tier_of(copy.kind).severity, -max(copy.containment_a, copy.containment_b)
+    return find_tier(copy.kind).severity, -max(copy.containment_a, copy.containment_b)
 
 
 def _make_side(number: int, text: KeyedText) -> PairedStory:

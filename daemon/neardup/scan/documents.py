@@ -179,7 +179,7 @@ class Verifier:
     def _text(self, place: int) -> Text:
         if (text := self._cache.get(place)) is None:
             kept = self._kept[place]
-            text = Text(self._scratches[kept.file].load(kept)).to_compare()
+            text = Text(self._scratches[kept.file].load(kept)).keep_compared()
             if text.nbytes <= CACHE_BYTES:
                 self._cache[place] = text
         return text

@@ -32,14 +32,14 @@ from neardup.http.problems import (
     find_route,
 )
 from neardup.http.requests import (
-    bearer_token,
     expect_json,
     find_holder,
     list_wrong_members,
     parse_json,
+    read_bearer_token,
     refuse_other_machines,
 )
-from neardup.http.server import health_response, listening, metrics_response
+from neardup.http.server import answer_health, answer_metrics, listening
 from neardup.http.tokens import is_loopback
 from neardup.serve.author_tokens import AUTHOR_PREFIX
 from neardup.serve.authors import OTHER_AUTHORS_TOKEN
@@ -153,7 +153,7 @@ def authorize(request: web.Request, right: Right | None) -> None:
 
 def _authorize_for(request: web.Request, operation: Operation) -> None:
     """Let a request pass by a token with the operation's right, or by the author's own.  Raises Refused."""
-    brought = bearer_token(request)
+    brought = read_bearer_token(request)
     if not (operation.admits_author and brought.startswith(AUTHOR_PREFIX)):
         authorize(request, operation.right)
         return
@@ -203,7 +203,7 @@ async def try_page(_: web.Request) -> web.FileResponse:
 async def healthz(request: web.Request) -> web.Response:
     """GET /healthz: whether the process answers."""
     _, doing = request.app[SERVICE].state
-    return health_response({"healthy": True, "doing": doing})
+    return answer_health({"healthy": True, "doing": doing})
 
 
 async def readyz(request: web.Request) -> web.Response:
@@ -215,7 +215,7 @@ async def readyz(request: web.Request) -> web.Response:
 async def metrics(request: web.Request) -> web.Response:
     """GET /metrics, for any token."""
     authorize(request, None)
-    return metrics_response()
+    return answer_metrics()
 
 
 async def serve(service: Service, listen: str, stop: asyncio.Event) -> None:

@@ -52,10 +52,10 @@ def rights_of(names: list[str]) -> frozenset[Right]:
 
 
 def new_token(path: Path, name: str, rights: frozenset[Right]) -> str:
-    """Add a token to the file and return its secret, as `http.tokens.new_token` does.
+    """Add a token to the file and return its secret, as `http.tokens.add_token` does.
 
     Raises Misuse for a name that is not one, or is taken.
     """
     if not NAME.fullmatch(name):
         raise Misuse(f"--new-token: {name!r}: a name has up to 64 letters, digits, hyphens and underscores")
-    return tokens.new_token(path, KEY, name, {"rights": [right for right in Right if right in rights]})
+    return tokens.add_token(path, KEY, name, {"rights": [right for right in Right if right in rights]})

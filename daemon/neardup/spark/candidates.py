@@ -26,7 +26,7 @@ from neardup.core.candidates.key_pairs import (
 )
 from neardup.core.candidates.passage_groups import MOST_COPIES, count_copy_keys
 from neardup.core.fingerprint.word_hashes import PassageHashes
-from neardup.core.sets import distinct
+from neardup.core.sets import find_distinct
 from neardup.records import Language
 from neardup.spark.prints import (
     PAIRS,
@@ -108,7 +108,7 @@ def _make_keys(batch: pa.RecordBatch, table: Any) -> tuple[pa.Array, pa.Array]:
     """The keys of a batch, each with the index of its story."""
     languages, simhashes, signatures, signed = unpack_prints(batch).arrays
     keys, stories = [np.empty(0, np.uint64)], [np.empty(0, np.int64)]
-    for language in distinct(languages).tolist():
+    for language in find_distinct(languages).tolist():
         chosen = np.flatnonzero(languages == language)
         found, of = make_keys(simhashes[chosen], signatures[chosen], signed[chosen], table, language)
         keys.append(found)
@@ -175,7 +175,7 @@ def collect_common_hashes(shared: DataFrame, config: Config) -> dict[Language, P
     names = list(config.registry)
     rows = shared.where("id IS NULL").select("language", "hash").toArrow()
     languages, hashes = rows["language"].to_numpy(), rows["hash"].to_numpy().astype(np.uint32)
-    return {names[number]: np.sort(hashes[languages == number]) for number in distinct(languages).tolist()}
+    return {names[number]: np.sort(hashes[languages == number]) for number in find_distinct(languages).tolist()}
 
 
 def find_passage_pairs(fingerprints: DataFrame, shared: DataFrame, config: Config) -> DataFrame:

@@ -16,9 +16,9 @@ from neardup.core.fingerprint.word_hashes import PassageHashes
 from neardup.core.publication_order import sort_key
 from neardup.core.verify.alignment import NO_HASHES
 from neardup.core.verify.scores import ComparedPair, assess_all
-from neardup.core.verify.spans import similarity_of
+from neardup.core.verify.spans import measure_similarity
 from neardup.core.verify.text import Text
-from neardup.core.verify.tiers import COPIED_WORDS, kinds_of_passages, tier_of
+from neardup.core.verify.tiers import COPIED_WORDS, find_tier, list_kinds_of_passages
 from neardup.moderation.export.formats import schema_of, type_times
 from neardup.moderation.export.tables import PAIRS, WHOLE_PAIRS, export_row
 from neardup.records import Assessment, Candidate, Language, PairedStory, Spans, shown_id
@@ -140,7 +140,7 @@ def _flag(
 ) -> dict[str, Any]:
     """The row of a flag: `matched` is the earlier story, as in the view `pairs` of a ledger."""
     assert assessment.kind is not None
-    signals, tier = assessment.signals, tier_of(assessment.kind)
+    signals, tier = assessment.signals, find_tier(assessment.kind)
     keys = {side: sort_key(row[f"published_at_{side}"], row[f"id_{side}"]) for side in "ab"}
     story, matched = ("b", "a") if keys["a"] < keys["b"] else ("a", "b")
     containment = {"a": signals.containment_a, "b": signals.containment_b}
@@ -149,7 +149,7 @@ def _flag(
     exported: dict[str, Any] = dict.fromkeys(ONLY_IN_A_LEDGER) | {
         "kind": assessment.kind,
         "language": pair.language,
-        "similarity": similarity_of(assessment, pair.a.words, pair.b.words),
+        "similarity": measure_similarity(assessment, pair.a.words, pair.b.words),
         "hamming": signals.hamming,
         "jaccard": signals.jaccard,
         "containment": containment[story],
@@ -170,7 +170,7 @@ def _flag(
     result = type_times(export_row(exported, {}), PAIRS)
     is_own = result["same_author"] and tier.reuse_expected
     return result | {
-        "by_passages": row["by_passages"] or assessment.kind in kinds_of_passages(),
+        "by_passages": row["by_passages"] or assessment.kind in list_kinds_of_passages(),
         "joins_clusters": tier.joins_clusters(longer, shorter),
         "hidden": bool(is_own) and config.detection.same_author == "hide",
         "story_language": row[f"language_{story}"],

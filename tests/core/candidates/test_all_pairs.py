@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from neardup.core.candidates import all_pairs
 from neardup.core.candidates.all_pairs import PairChunk, find_near_pairs, find_signature_pairs
 from neardup.core.candidates.banding import MAX_DISTANCE, Banding
-from neardup.core.fingerprint.minhash import ROWS, signature_rows
+from neardup.core.fingerprint.minhash import ROWS, stack_signatures
 from neardup.core.fingerprint.word_hashes import hash_rows
 
 from tests.support.builders import signature_band_values
@@ -78,7 +78,7 @@ def test_signature_pairs_are_those_of_brute_force(
     with patch.object(all_pairs, "CHUNK_PAIRS", chunk_size):
         found = collected(
             find_signature_pairs(
-                signature_rows(stories),
+                stack_signatures(stories),
                 np.array(signed, np.int64),
                 bands=bands,
                 shared=shared,

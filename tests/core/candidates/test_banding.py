@@ -15,7 +15,7 @@ from neardup.core.candidates.banding import (
     hash_bands,
     hash_blocks,
 )
-from neardup.core.fingerprint.minhash import ROWS, signature_rows
+from neardup.core.fingerprint.minhash import ROWS, stack_signatures
 from neardup.core.fingerprint.word_hashes import hash_rows
 
 from tests.support.builders import signature_band_values
@@ -58,17 +58,17 @@ def test_each_bit_belongs_to_one_block(simhash: bytes, distance: int, bit: int) 
 @given(st.binary(min_size=ROWS, max_size=ROWS), st.integers(1, 32), st.integers(1, 16))
 def test_a_narrowed_band_depends_on_the_band_alone(signature: bytes, bands: int, bits: int) -> None:
     changed_behind = signature[: 2 * bands] + bytes(255 - byte for byte in signature[2 * bands :])
-    first, second = hash_bands(signature_rows([signature, changed_behind]), bands, bits)
+    first, second = hash_bands(stack_signatures([signature, changed_behind]), bands, bits)
     assert first.tolist() == second.tolist()
     assert first.max() < 1 << bits
-    whole = hash_bands(signature_rows([signature]), bands, 16)
+    whole = hash_bands(stack_signatures([signature]), bands, 16)
     assert whole[0].tolist() == signature_band_values(signature, bands)
 
 
 @pytest.mark.parametrize("bits", range(1, 17))
 def test_narrowing_spreads_the_bands_evenly(bits: int) -> None:
     all_values = b"".join(value.to_bytes(2) + bytes(ROWS - 2) for value in range(1 << 16))
-    values = hash_bands(signature_rows([all_values[n : n + ROWS] for n in range(0, len(all_values), ROWS)]), 1, bits)
+    values = hash_bands(stack_signatures([all_values[n : n + ROWS] for n in range(0, len(all_values), ROWS)]), 1, bits)
     assert set(np.bincount(values[:, 0])) == {1 << 16 - bits}
 
 

@@ -16,7 +16,7 @@ from neardup.core.candidates import select
 from neardup.core.candidates.banding import FingerprintArrays, Numbers
 from neardup.core.candidates.select import Nominee, is_worth_comparing, merge_found, select_matches
 from neardup.core.fingerprint.minhash import ROWS
-from neardup.core.fingerprint.word_hashes import hamming, hash_rows
+from neardup.core.fingerprint.word_hashes import hash_rows, measure_hamming
 from neardup.core.languages import LANGUAGES
 from neardup.records import BandedFingerprint, Language
 
@@ -79,7 +79,7 @@ def shared_bands(a: BandedFingerprint, b: BandedFingerprint, bands: int) -> int:
 @given(st.lists(hashes), hashes)
 def test_hamming_is_the_count_of_differing_bits(rows: list[bytes], simhash: bytes) -> None:
     want = [(int.from_bytes(row) ^ int.from_bytes(simhash)).bit_count() for row in rows]
-    assert hamming(hash_rows(rows), hash_rows([simhash])).tolist() == want
+    assert measure_hamming(hash_rows(rows), hash_rows([simhash])).tolist() == want
 
 
 @dataclass(frozen=True)

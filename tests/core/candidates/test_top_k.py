@@ -10,7 +10,7 @@ from neardup.core.candidates import top_k
 from neardup.core.candidates.banding import Banding
 from neardup.core.candidates.select import select_matches
 from neardup.core.candidates.top_k import LanguageFingerprints, Shortlist, find_nominated_pairs
-from neardup.core.fingerprint.minhash import ROWS, signature_rows
+from neardup.core.fingerprint.minhash import ROWS, stack_signatures
 from neardup.core.fingerprint.word_hashes import hash_rows
 from neardup.records import BandedFingerprint
 
@@ -30,7 +30,7 @@ def fingerprints(stories: dict[int, BandedFingerprint]) -> LanguageFingerprints:
     return LanguageFingerprints(
         np.array(list(stories), np.int64),
         hash_rows([banded.simhash for banded in stories.values()]),
-        signature_rows([banded.signature for banded in stories.values()]),
+        stack_signatures([banded.signature for banded in stories.values()]),
         np.array([banded.signature is not None for banded in stories.values()], np.bool_),
     )
 

@@ -15,11 +15,11 @@ from neardup.core.fingerprint.minhash import (
     MIN_SHINGLES,
     MULTIPLIERS,
     ROWS,
-    agreeing,
-    estimated_jaccard,
-    shingles,
-    signature,
-    signature_rows,
+    compute_signature,
+    count_agreeing_rows,
+    estimate_jaccard,
+    hash_shingles,
+    stack_signatures,
 )
 from neardup.core.fingerprint.word_hashes import hash_words
 from neardup.core.text.normalize import tokenize
@@ -52,14 +52,14 @@ def shingles_one_by_one(words: list[bytes]) -> list[int]:
 @unhurried
 @given(stories)
 def test_shingles_are_the_distinct_pairs_of_adjacent_words(words: list[bytes]) -> None:
-    assert shingles(hash_words(words).hashes).tolist() == shingles_one_by_one(words)
+    assert hash_shingles(hash_words(words).hashes).tolist() == shingles_one_by_one(words)
 
 
 @unhurried
 @given(stories)
 def test_a_signature_is_the_least_hash_under_each_permutation(words: list[bytes]) -> None:
     hashes = shingles_one_by_one(words)
-    result = signature(shingles(hash_words(words).hashes))
+    result = compute_signature(hash_shingles(hash_words(words).hashes))
     if len(hashes) < MIN_SHINGLES:
         assert result is None, f"{len(hashes)} shingles are too few for a signature"
         return
@@ -85,15 +85,15 @@ def test_agreeing_rows_estimate_the_jaccard_similarity(share: float) -> None:
     for _ in range(pairs):
         both, first, second = np.split(draw.integers(0, 2**64, 3 * size, np.uint64), [common, size + common])
         sets = [np.unique(np.concatenate([both, rest[: size - common]])) for rest in (first, second)]
-        rows.append(agreeing(*(signature_rows([signature(hashes)]) for hashes in sets))[0])
+        rows.append(count_agreeing_rows(*(stack_signatures([compute_signature(hashes)]) for hashes in sets))[0])
     error = 5 * (true * (1 - true) / (ROWS * pairs)) ** 0.5
-    assert abs(np.mean([estimated_jaccard(int(n)) for n in rows]) - true) < error + 0.004
+    assert abs(np.mean([estimate_jaccard(int(n)) for n in rows]) - true) < error + 0.004
 
 
 def test_estimates_rise_from_0_to_1() -> None:
-    assert estimated_jaccard(0) == 0.0
-    assert estimated_jaccard(ROWS) == 1.0
-    estimates = [estimated_jaccard(n) for n in range(ROWS + 1)]
+    assert estimate_jaccard(0) == 0.0
+    assert estimate_jaccard(ROWS) == 1.0
+    estimates = [estimate_jaccard(n) for n in range(ROWS + 1)]
     assert estimates == sorted(estimates)
 
 
@@ -103,13 +103,14 @@ def test_a_tenth_of_the_words_replaced_leaves_two_thirds_of_the_rows(language: L
     words = [draw.choice(tokenize(TEXTS[language])) + str(draw.randrange(90)).encode() for _ in range(600)]
     edited = [b"other" + word if draw.random() < 0.1 else word for word in words]
     rows = [
-        signature_rows([signature(shingles(hash_words(version).hashes))]) for version in (words, edited, words[::-1])
+        stack_signatures([compute_signature(hash_shingles(hash_words(version).hashes))])
+        for version in (words, edited, words[::-1])
     ]
-    assert agreeing(rows[0], rows[0])[0] == ROWS
-    assert agreeing(rows[0], rows[1])[0] > ROWS // 2
-    assert agreeing(rows[0], rows[2])[0] < ROWS // 4, "the order of the words counts"
+    assert count_agreeing_rows(rows[0], rows[0])[0] == ROWS
+    assert count_agreeing_rows(rows[0], rows[1])[0] > ROWS // 2
+    assert count_agreeing_rows(rows[0], rows[2])[0] < ROWS // 4, "the order of the words counts"
 
 
 def test_a_missing_signature_is_a_row_of_zeros() -> None:
-    assert signature_rows([]).shape == (0, ROWS)
-    assert signature_rows([None, b"\x07" * ROWS]).tolist() == [[0] * ROWS, [7] * ROWS]
+    assert stack_signatures([]).shape == (0, ROWS)
+    assert stack_signatures([None, b"\x07" * ROWS]).tolist() == [[0] * ROWS, [7] * ROWS]

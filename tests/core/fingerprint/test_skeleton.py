@@ -12,10 +12,10 @@ from neardup.core.fingerprint.skeleton import (
     LEAST,
     SHARE,
     Skeleton,
-    grams_of,
-    skeleton_hashes,
-    skeleton_of,
-    skeleton_parts,
+    find_skeleton_parts,
+    hash_grams,
+    hash_skeleton,
+    make_skeleton,
 )
 from neardup.core.text.consonants import BLOCKS, LAYOUT, NO_CONSONANT, classify_consonants
 from neardup.core.text.normalize import tokenize
@@ -35,7 +35,7 @@ def written(block: int, words: Sequence[Sequence[int]]) -> bytes:
 
 
 def of_text(text: str) -> Skeleton:
-    return skeleton_of(b" ".join(tokenize(text)))
+    return make_skeleton(b" ".join(tokenize(text)))
 
 
 def by_native_core(words: Sequence[bytes]) -> list[int]:
@@ -45,7 +45,7 @@ def by_native_core(words: Sequence[bytes]) -> list[int]:
 
 @given(words_of_offsets)
 def test_a_word_has_one_skeleton_in_all_blocks(words: list[list[int]]) -> None:
-    first, *others = (skeleton_of(written(block, words)) for block in BLOCKS)
+    first, *others = (make_skeleton(written(block, words)) for block in BLOCKS)
     for other in others:
         assert other.classes.tolist() == first.classes.tolist(), "a script is read otherwise than Devanagari"
         assert other.words.tolist() == first.words.tolist()
@@ -54,7 +54,9 @@ def test_a_word_has_one_skeleton_in_all_blocks(words: list[list[int]]) -> None:
 @given(words_of_offsets)
 def test_vowels_and_spaces_do_not_change_the_classes(words: list[list[int]]) -> None:
     whole = [[offset for word in words for offset in word if offset not in VOWELS]]
-    assert skeleton_of(written(0x900, whole)).classes.tolist() == skeleton_of(written(0x900, words)).classes.tolist()
+    assert (
+        make_skeleton(written(0x900, whole)).classes.tolist() == make_skeleton(written(0x900, words)).classes.tolist()
+    )
 
 
 @pytest.mark.parametrize(
@@ -93,14 +95,14 @@ def test_letters_that_writers_mix_have_one_class(one_spelling: str, another: str
 @given(st.text(max_size=300), st.integers(1, 30))
 def test_both_implementations_give_the_same_hashes(text: str, times: int) -> None:
     words = tokenize(text) * times or [b"a"]
-    assert by_native_core(words) == sorted(set(skeleton_hashes(skeleton_of(b" ".join(words)).classes).tolist()))
+    assert by_native_core(words) == sorted(set(hash_skeleton(make_skeleton(b" ".join(words)).classes).tolist()))
 
 
 @pytest.mark.native
 @given(st.text(st.sampled_from("abktknsകന്नकत्कبك ßé1\U0001d400")).map(str.encode) | st.binary())
 def test_both_implementations_give_the_same_skeleton(normalised: bytes) -> None:
-    classes, words = skeleton_parts(normalised)
-    expected_classes, expected_words = skeleton_parts.reference(normalised)
+    classes, words = find_skeleton_parts(normalised)
+    expected_classes, expected_words = find_skeleton_parts.reference(normalised)
     assert classes.tolist() == expected_classes.tolist() and words.tolist() == expected_words.tolist()
 
 
@@ -108,7 +110,7 @@ def test_both_implementations_give_the_same_skeleton(normalised: bytes) -> None:
 def test_both_implementations_give_the_same_hashes_of_stories(language: Language) -> None:
     for text in STORIES[language]:
         words = tokenize(text) * 3 + tokenize(text)[::-1]
-        assert by_native_core(words) == sorted(skeleton_hashes(skeleton_of(b" ".join(words)).classes).tolist()), (
+        assert by_native_core(words) == sorted(hash_skeleton(make_skeleton(b" ".join(words)).classes).tolist()), (
             language
         )
 
@@ -116,9 +118,9 @@ def test_both_implementations_give_the_same_hashes_of_stories(language: Language
 @given(st.integers(0, 40_000), st.integers(0, 2**32))
 def test_a_sample_has_its_size(consonants_in_all: int, seed: int) -> None:
     drawn = np.random.default_rng(seed).integers(0, 8, consonants_in_all).astype(np.uint8)
-    distinct = len(np.unique(grams_of(drawn, GRAM)))
+    distinct = len(np.unique(hash_grams(drawn, GRAM)))
     grams = max(consonants_in_all - GRAM + 1, 0)
-    assert len(skeleton_hashes(drawn)) == min(distinct, max(LEAST, grams // SHARE))
+    assert len(hash_skeleton(drawn)) == min(distinct, max(LEAST, grams // SHARE))
 
 
 @pytest.mark.parametrize("language", SAMPLED)
@@ -126,7 +128,7 @@ def test_a_part_shares_hashes_with_its_work(language: Language) -> None:
     stories = [of_text(text).classes for text in STORIES[language]]
     part = stories[0]
     work = np.concatenate(stories * 2)
-    shared = set(skeleton_hashes(part).tolist()) & set(skeleton_hashes(work).tolist())
+    shared = set(hash_skeleton(part).tolist()) & set(hash_skeleton(work).tolist())
     expected = min(len(part), LEAST) * len(part) // max(len(work), 1) // 4
     assert len(shared) >= expected, f"{len(shared)} hashes of a part of {len(part)} in {len(work)} consonants"
 

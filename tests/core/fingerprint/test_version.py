@@ -19,7 +19,7 @@ from neardup.records import Language
 
 from tests.support.languages import ENGLISH, KANNADA, TEXTS
 
-uncached_digest = version.computed_digest
+uncached_digest = version.compute_digest
 OTHER_DIGEST = "0" * 16
 
 
@@ -39,7 +39,7 @@ def test_the_reference_has_the_pinned_digests_too(without_native_core: None) -> 
 
 
 def test_algorithm_and_languages_have_their_pinned_digests() -> None:
-    assert version.changed_since_pinned() == []
+    assert version.list_changed() == []
     assert current_digests() == PINNED, "the digest of a language"
     assert version.algorithm() == version.digest_of_algorithm() == version.PINNED_ALGORITHM
     assert {language: version.digest_of(golden) for language, golden in TEXTS.items()} == PINNED
@@ -104,13 +104,13 @@ def test_only_a_held_language_with_another_digest_differs(
         " ".join(("f" * 16, *(f"{n}={d}" for n, d in by_language.items()))) for by_language in (old, new)
     )
     changed = {n for n in held & old.keys() & new.keys() if old[n] != new[n]}
-    message = version.difference(recorded, current, held)
+    message = version.explain_difference(recorded, current, held)
     assert (message is not None) is bool(changed)
     assert message is None or any(name in message for name in changed), "the message names the language"
 
 
 def test_another_algorithm_differs_whatever_languages_have_stories() -> None:
-    message = version.difference(f"{OTHER_DIGEST} HINDI=a", f"{version.algorithm()} HINDI=a", ())
+    message = version.explain_difference(f"{OTHER_DIGEST} HINDI=a", f"{version.algorithm()} HINDI=a", ())
     assert message == f"fingerprints of version {OTHER_DIGEST}, this program makes {version.algorithm()}"
 
 

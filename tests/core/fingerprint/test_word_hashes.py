@@ -18,14 +18,14 @@ from neardup.core.fingerprint.word_hashes import (
     SCALE,
     WINDOW,
     Hashes,
-    grams_of,
-    hamming,
+    hash_grams,
+    hash_passages,
     hash_rows,
     hash_words,
-    passage_hashes,
+    measure_hamming,
     sample_grams,
 )
-from neardup.core.fingerprint.word_hashes import simhash as simhash_of
+from neardup.core.fingerprint.word_hashes import compute_simhash as simhash_of
 from neardup.core.text.extraction import Extraction
 from neardup.core.text.html import extract_visible_text
 from neardup.core.text.normalize import tokenize
@@ -99,7 +99,9 @@ def test_one_changed_word_in_a_long_story_changes_few_bits(language: Language) -
     """In contrast, about half of the bits differ between two unrelated stories."""
     numbered = [f"{word.decode()}{n}".encode() for n in range(60) for word in tokenize(TEXTS[language])]
     unrelated = [word[::-1] for word in numbered]
-    bits = hamming(hash_rows([simhash(numbered)]), hash_rows([simhash([*numbered[:-1], b"x"]), simhash(unrelated)]))
+    bits = measure_hamming(
+        hash_rows([simhash(numbered)]), hash_rows([simhash([*numbered[:-1], b"x"]), simhash(unrelated)])
+    )
     assert bits[0] <= 8
     assert bits[1] > 32
 
@@ -135,7 +137,7 @@ def test_a_shared_run_has_a_passage_hash_in_common(before: Hashes, run: Hashes, 
     if len(run) < SURE:
         return
     first, two = np.concatenate((before, run, after)), np.concatenate((second, run))
-    assert len(np.intersect1d(passage_hashes(first), passage_hashes(two))) > 0
+    assert len(np.intersect1d(hash_passages(first), hash_passages(two))) > 0
 
 
 @given(st.one_of(texts, repetitive))
@@ -147,7 +149,7 @@ def test_the_places_are_those_of_the_grams(words: Hashes) -> None:
 
 @given(st.one_of(texts, repetitive))
 def test_every_window_has_a_sample_that_is_its_last_minimum(words: Hashes) -> None:
-    grams, places = grams_of(words), sample_grams(words)[1].tolist()
+    grams, places = hash_grams(words), sample_grams(words)[1].tolist()
     expected = set()
     for start in range(max(len(grams) - WINDOW + 1, min(len(grams), 1))):
         window = grams[start : start + WINDOW].tolist()
@@ -156,9 +158,9 @@ def test_every_window_has_a_sample_that_is_its_last_minimum(words: Hashes) -> No
 
 
 def test_short_texts_have_none() -> None:
-    assert [len(passage_hashes(word_hashes(list(range(n))))) for n in (0, 1, GRAM - 1, GRAM)] == [0, 0, 0, 1]
+    assert [len(hash_passages(word_hashes(list(range(n))))) for n in (0, 1, GRAM - 1, GRAM)] == [0, 0, 0, 1]
 
 
 def test_random_words_have_80_hashes_a_thousand() -> None:
     words = word_hashes(np.random.default_rng(7).integers(0, 10**9, 100_000).tolist())
-    assert 78 < len(passage_hashes(words)) / 100 < 82
+    assert 78 < len(hash_passages(words)) / 100 < 82

@@ -66,7 +66,7 @@ def test_a_span_contains_its_words_and_has_cuts_at_both_ends(text: str, data: st
     end = data.draw(st.integers(first, len(words)))
     if first == end:
         return
-    start, stop = found.span(first, end)
+    start, stop = found.find_span(first, end)
     assert {start, stop} <= set(found.cuts.tolist())
     assert start <= found.starts[first] < found.ends[end - 1] <= stop
     held = tokenize(found.text[start:stop])
@@ -80,7 +80,7 @@ def test_a_span_of_a_real_page_contains_only_its_words(page: Path) -> None:
         found = assert_located(unicodedata.normalize(form, text))
         words = tokenize(text)
         for first in range(0, len(words) - 10, 7):
-            start, stop = found.span(first, first + 10)
+            start, stop = found.find_span(first, first + 10)
             assert tokenize(found.text[start:stop]) == words[first : first + 10]
             assert (start, stop) == (found.starts[first], found.ends[first + 9]), "the span has text beside its words"
 
@@ -102,12 +102,12 @@ def test_characters_beside_a_word_are_not_split(sign: str) -> None:
 
 def test_a_span_includes_the_base_of_an_initial_mark() -> None:
     found = locate_words("अ 😀\u0301ब")
-    assert found.text[slice(*found.span(1, 2))] == "😀\u0301ब"
+    assert found.text[slice(*found.find_span(1, 2))] == "😀\u0301ब"
 
 
 def test_a_family_before_a_word_stays_whole() -> None:
     found = locate_words(f"क {FAMILY}ख {FAMILY}\u200dग")
-    assert [found.text[slice(*found.span(n, n + 1))] for n in range(3)] == ["क", "ख", f"{FAMILY}\u200dग"]
+    assert [found.text[slice(*found.find_span(n, n + 1))] for n in range(3)] == ["क", "ख", f"{FAMILY}\u200dग"]
 
 
 def test_no_cut_splits_any_grapheme_cluster_of_unicode() -> None:

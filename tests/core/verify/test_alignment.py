@@ -11,11 +11,11 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from neardup.core.fingerprint.word_hashes import WINDOW, Hashes, PassageHashes, hash_words, passage_hashes
+from neardup.core.fingerprint.word_hashes import WINDOW, Hashes, PassageHashes, hash_passages, hash_words
 from neardup.core.native.alignment import MOST_KEPT
 from neardup.core.text.normalize import tokenize
-from neardup.core.verify.alignment import MAX_GAP, NO_HASHES, align, copied_pairs, find_copied, sampled_passages
-from neardup.core.verify.longest_run import longest_run
+from neardup.core.verify.alignment import MAX_GAP, NO_HASHES, align, find_copied, find_copied_of_pairs, sample_passages
+from neardup.core.verify.longest_run import measure_longest_run
 from neardup.core.verify.own_text import are_own
 from neardup.records import MIN_BLOCK, Language, Spans
 
@@ -79,7 +79,7 @@ def test_blocks_are_equal_words_in_order_and_disjoint(first: str, second: str) -
 @given(stories, stories)
 def test_exchanging_the_texts_exchanges_the_sides(first: str, second: str) -> None:
     a, b = story(first), story(second)
-    common = passage_hashes(a)[::2]
+    common = hash_passages(a)[::2]
     there, back = find_copied(a, b, common), find_copied(b, a, common)
     assert (there.words, there.common_words, there.longest_run) == (back.words, back.common_words, back.longest_run)
     assert there.spans_a.tolist() == back.spans_b.tolist()
@@ -90,7 +90,7 @@ def test_exchanging_the_texts_exchanges_the_sides(first: str, second: str) -> No
 @given(stories, stories)
 def test_longest_run_is_that_of_the_texts(first: str, second: str) -> None:
     a, b = story(first), story(second)
-    assert find_copied(a, b).longest_run in {None, longest_run(a, b)}
+    assert find_copied(a, b).longest_run in {None, measure_longest_run(a, b)}
 
 
 @unhurried
@@ -173,7 +173,7 @@ def test_common_passage_is_left_out(prayer_words: int, n: int, prayer_first: boo
     """A copied passage beside a prayer counts, but for the words of one window."""
     prayer, own = prose("prayer", prayer_words), prose("copy", n)
     both = [*prayer, *own] if prayer_first else [*own, *prayer]
-    common = passage_hashes(story(prayer))
+    common = hash_passages(story(prayer))
     found = find_copied(story([*prose("a", 90), *both]), story([*both, *prose("b", 90)]), common)
     assert found.words + found.common_words == prayer_words + n
     assert abs(found.words - n) <= WINDOW + 3
@@ -185,11 +185,13 @@ def test_common_passage_is_left_out(prayer_words: int, n: int, prayer_first: boo
 def assert_equal_to_references(a: Hashes, b: Hashes, common: PassageHashes, at_least: int = 0) -> None:
     """The native functions give what their references do."""
     pairs = np.array([(0, 1, at_least), (1, 0, 0), (0, 0, at_least)], np.int32)
-    found, expected = (of_pairs((a, b), pairs, common) for of_pairs in (copied_pairs, copied_pairs.reference))
+    found, expected = (
+        of_pairs((a, b), pairs, common) for of_pairs in (find_copied_of_pairs, find_copied_of_pairs.reference)
+    )
     assert repr(found) == repr(expected), "numbers, types or spans of copied words differ"
     assert align(a, b).tolist() == align.reference(a, b).tolist(), "blocks differ"
     assert are_own(a, common).tolist() == are_own.reference(a, common).tolist(), "own words differ"
-    assert sampled_passages(a).tolist() == sampled_passages.reference(a).tolist(), "sampled passages differ"
+    assert sample_passages(a).tolist() == sample_passages.reference(a).tolist(), "sampled passages differ"
 
 
 @pytest.mark.native
@@ -197,8 +199,8 @@ def assert_equal_to_references(a: Hashes, b: Hashes, common: PassageHashes, at_l
 @given(stories, stories, st.integers(1, 4), st.sampled_from([0, MIN_BLOCK, 20]))
 def test_native_functions_equal_their_references(first: str, second: str, every: int, at_least: int) -> None:
     a, b = story(first), story(second)
-    assert_equal_to_references(a, b, passage_hashes(a)[::every] if every < 4 else NO_HASHES, at_least)
-    assert_equal_to_references(a, a.copy(), passage_hashes(a)[1::every], at_least)
+    assert_equal_to_references(a, b, hash_passages(a)[::every] if every < 4 else NO_HASHES, at_least)
+    assert_equal_to_references(a, a.copy(), hash_passages(a)[1::every], at_least)
 
 
 @pytest.mark.native
@@ -216,7 +218,7 @@ def test_native_functions_equal_their_references_in_each_language(
         for new in ([word] if chance.random() >= changed else chance.choices(source, k=chance.randrange(3)))
     ]
     a, b = story_of(source), story_of([*unrelated[: chance.randrange(len(unrelated))], *edited])
-    assert_equal_to_references(a, b, passage_hashes(a)[:: chance.randint(1, 9)] if chance.random() < 0.5 else NO_HASHES)
+    assert_equal_to_references(a, b, hash_passages(a)[:: chance.randint(1, 9)] if chance.random() < 0.5 else NO_HASHES)
 
 
 @pytest.mark.native
@@ -225,7 +227,7 @@ def test_native_functions_equal_their_references_for_texts_longer_than_a_thread_
     refrain, text = prose("la", 30), prose("word", MOST_KEPT)
     edited = [word for word in text if chance.random() > 0.05]
     a, b = story([*refrain * 30, *text, *refrain * 9]), story([*refrain * 20, *edited, *text[900:990]])
-    assert_equal_to_references(a, b, passage_hashes(a[300:900]))
+    assert_equal_to_references(a, b, hash_passages(a[300:900]))
 
 
 def test_novel_of_refrains_takes_no_quadratic_time() -> None:

@@ -8,11 +8,11 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from neardup.core.fingerprint.compute import skeleton_hashes_of
-from neardup.core.fingerprint.word_hashes import WINDOW, PassageHashes, passage_hashes
+from neardup.core.fingerprint.compute import hash_skeleton_of_text
+from neardup.core.fingerprint.word_hashes import WINDOW, PassageHashes, hash_passages
 from neardup.core.text.normalize import tokenize
 from neardup.core.verify.alignment import NO_HASHES
-from neardup.core.verify.own_text import LEAST_OWN, common_in_both, own_containment, share_passages
+from neardup.core.verify.own_text import LEAST_OWN, list_common_in_both, measure_own_containment, share_passages
 from neardup.core.verify.scores import examine
 from neardup.core.verify.tiers import COPIED_WORDS, PARTIAL, POPULAR, SIMILAR
 from neardup.records import Kind, Language
@@ -29,7 +29,7 @@ words = st.lists(st.sampled_from([f"w{n}".encode() for n in range(30)]), min_siz
 def common_of(passage: list[bytes]) -> PassageHashes:
     """All passage hashes that stories which hold this passage may have in common."""
     held = text_of_words(passage)
-    return np.union1d(passage_hashes(held.word_hashes), skeleton_hashes_of(b" ".join(passage)))
+    return np.union1d(hash_passages(held.word_hashes), hash_skeleton_of_text(b" ".join(passage)))
 
 
 def kind(a: list[bytes], b: list[bytes], common: PassageHashes) -> Kind | None:
@@ -44,9 +44,12 @@ def test_own_containment_is_that_of_the_words_apart_from_common_passages(
     first: list[bytes], second: list[bytes], n: int, is_first: bool
 ) -> None:
     prayer = [f"prayer{k}".encode() for k in range(n)]
-    common = passage_hashes(text_of_words(prayer).word_hashes)
+    common = hash_passages(text_of_words(prayer).word_hashes)
     story = text_of_words([*prayer, *first] if is_first else [*first, *prayer])
-    found, same = own_containment(story, text_of_words(second), common), own_containment(story, story, common)
+    found, same = (
+        measure_own_containment(story, text_of_words(second), common),
+        measure_own_containment(story, story, common),
+    )
     assert same is None or same == 1
     assert (found is None) == (same is None), "whether a story has own text depends on the other one"
     surely, perhaps = (first[2 * WINDOW :], first) if is_first else (first[: -2 * WINDOW], first)
@@ -60,7 +63,9 @@ def test_own_containment_is_that_of_the_words_apart_from_common_passages(
 @given(words.filter(lambda some: len(some) > 1), words)
 def test_without_common_passages_it_is_the_containment(first: list[bytes], second: list[bytes]) -> None:
     pairs, others = set(pairwise(first)), set(pairwise(second))
-    assert own_containment(text_of_words(first), text_of_words(second), NO_HASHES) == len(pairs & others) / len(pairs)
+    assert measure_own_containment(text_of_words(first), text_of_words(second), NO_HASHES) == len(pairs & others) / len(
+        pairs
+    )
 
 
 @pytest.mark.parametrize("language", SAMPLED)
@@ -88,7 +93,7 @@ def test_a_common_passage_that_one_text_lacks_changes_nothing(
     both = np.intersect1d(a.passages, b.passages)
     common = np.array(sorted(data.draw(st.sets(st.sampled_from(both.tolist() or [0])))), np.uint32)
     more = np.union1d(common, np.setxor1d(a.passages, b.passages))
-    assert common_in_both([(a, b)], more)[0].tolist() == np.intersect1d(common, both).tolist()
+    assert list_common_in_both([(a, b)], more)[0].tolist() == np.intersect1d(common, both).tolist()
     assert share_passages(a, b, more) == share_passages(a, b, common) == (len(np.setdiff1d(both, common)) >= 2)
     fewer, found = (
         examine(a, b, 50, Thresholds(), hashes, same_text=False, is_of_one_language=True) for hashes in (common, more)

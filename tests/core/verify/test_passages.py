@@ -9,7 +9,7 @@ import numpy as np
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from neardup.config import Thresholds
-from neardup.core.fingerprint.word_hashes import WINDOW, PassageHashes, passage_hashes
+from neardup.core.fingerprint.word_hashes import WINDOW, PassageHashes, hash_passages
 from neardup.core.verify.alignment import NO_HASHES
 from neardup.core.verify.passages import find_runs, pair_spans
 from neardup.core.verify.scores import examine
@@ -53,7 +53,7 @@ def words_of(spans: np.ndarray) -> list[int]:
 @given(stories, stories, st.integers(1, 4))
 def test_runs_are_the_copied_words_of_both_texts(text_a: str, text_b: str, every: int) -> None:
     a, b = text_of(text_a), text_of(text_b)
-    found = examined(a, b, passage_hashes(a.word_hashes)[::every] if every < 4 else NO_HASHES)
+    found = examined(a, b, hash_passages(a.word_hashes)[::every] if every < 4 else NO_HASHES)
     runs = find_runs(a, b, found)
     assert all(
         a.word_hashes[start:end].tolist() == b.word_hashes[match_start:match_end].tolist() and start < end
@@ -75,7 +75,7 @@ def test_each_span_is_paired_with_the_one_that_copies_it(order: list[int], n: in
     parts = [prose(f"part{k}", n) for k in range(4)]
     a = text_of([word for k in range(4) for word in [*prose(f"own{k}", n + 20), *parts[k]]])
     b = text_of([word for k in order for word in [*prose(f"other{k}", n + 20), *parts[k]]])
-    common = passage_hashes(text_of(parts[0]).word_hashes) if has_prayer else NO_HASHES
+    common = hash_passages(text_of(parts[0]).word_hashes) if has_prayer else NO_HASHES
     found = examined(a, b, common)
     pairs = pair_spans(a, b, found)
     assert [row[:2] for row in pairs.tolist()] == found.spans_a.tolist()

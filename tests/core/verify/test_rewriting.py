@@ -10,14 +10,14 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from neardup.config import Thresholds
-from neardup.core.fingerprint.word_hashes import passage_hashes
+from neardup.core.fingerprint.word_hashes import hash_passages
 from neardup.core.text.normalize import tokenize
 from neardup.core.verify.alignment import NO_HASHES
 from neardup.core.verify.passages import find_rare_words, find_runs, pair_spans
-from neardup.core.verify.rewriting import compare_rare_words, longest_increasing
+from neardup.core.verify.rewriting import compare_rare_words, find_longest_increasing
 from neardup.core.verify.scores import assess, compare_texts
 from neardup.core.verify.text import Text
-from neardup.core.verify.tiers import COPIED_WORDS, RARE_WORDS, REWRITTEN, kind_of
+from neardup.core.verify.tiers import COPIED_WORDS, RARE_WORDS, REWRITTEN, find_kind
 from neardup.insights.evaluate.disguises import DISGUISED_EDITS
 from neardup.insights.evaluate.edits import OtherStories
 from neardup.records import Assessment, Candidate, Language, PairedStory
@@ -107,7 +107,7 @@ def test_common_passages_do_not_count() -> None:
         first, second, disclaimer, *_ = (text.split() for text in FORWARD[language])
         edited = [word for n, word in enumerate(disclaimer) if n % 7]
         a, b = (Text(" ".join([*story[:60], *shared])) for story, shared in ((first, disclaimer), (second, edited)))
-        common = np.union1d(passage_hashes(Text(" ".join(disclaimer)).word_hashes), passage_hashes(b.word_hashes))
+        common = np.union1d(hash_passages(Text(" ".join(disclaimer)).word_hashes), hash_passages(b.word_hashes))
         assert compare_rare_words(a, b, NO_HASHES, least) is not None
         found = compare_rare_words(a, b, common, least)
         assert found is None or found.share < least, language
@@ -130,12 +130,12 @@ def test_a_pair_that_is_nearly_rewritten_is_recorded_for_other_thresholds() -> N
     ]
     found = assess(Candidate(*sides), a, b, Thresholds(rare_share=0.99))
     assert found is not None and found.kind is None
-    assert kind_of(found.signals, Thresholds()) == REWRITTEN
+    assert find_kind(found.signals, Thresholds()) == REWRITTEN
 
 
 @given(st.lists(st.integers(0, 50), unique=True, max_size=12))
 def test_no_increasing_subsequence_is_longer(numbers: list[int]) -> None:
-    kept = longest_increasing(numbers)
+    kept = find_longest_increasing(numbers)
     assert all(a < b and numbers[a] < numbers[b] for a, b in pairwise(kept))
     lengths = list[int]()
     for n, number in enumerate(numbers):

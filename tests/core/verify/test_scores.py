@@ -10,10 +10,10 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from neardup.core.fingerprint.compute import fingerprint
-from neardup.core.fingerprint.word_hashes import PassageHashes, passage_hashes
+from neardup.core.fingerprint.word_hashes import PassageHashes, hash_passages
 from neardup.core.text.normalize import tokenize
 from neardup.core.verify.alignment import NO_HASHES
-from neardup.core.verify.longest_run import longest_run
+from neardup.core.verify.longest_run import measure_longest_run
 from neardup.core.verify.scores import NEAR_MISS, ComparedPair, assess, assess_all, examine
 from neardup.core.verify.text import Text
 from neardup.core.verify.tiers import (
@@ -27,8 +27,8 @@ from neardup.core.verify.tiers import (
     PASSAGE,
     SIMILAR,
     TRANSLITERATED,
-    kind_of,
-    kinds,
+    find_kind,
+    list_kinds,
 )
 from neardup.records import Assessment, Candidate, Kind, Language, PairedStory, Signals
 
@@ -78,7 +78,7 @@ def paired_story(number: int, language: Language, words: list[bytes]) -> PairedS
 @unhurried
 @given(
     st.lists(st.tuples(st.sampled_from([HINDI, TELUGU, MARATHI]), stories, st.booleans()), min_size=2, max_size=5),
-    st.sampled_from([NO_HASHES, passage_hashes(text_of_words(tokenize(TEXTS[HINDI])).word_hashes)]),
+    st.sampled_from([NO_HASHES, hash_passages(text_of_words(tokenize(TEXTS[HINDI])).word_hashes)]),
 )
 def test_pairs_are_assessed_together_as_they_are_alone(
     some: list[tuple[Language, list[bytes], bool]], common: PassageHashes
@@ -114,9 +114,9 @@ def test_scores_equal_those_of_word_pair_sets(a: list[bytes], b: list[bytes]) ->
 @given(stories, stories)
 def test_longest_run_equals_brute_force(a: list[bytes], b: list[bytes]) -> None:
     assert (
-        longest_run(text_of_words(a).word_hashes, text_of_words(b).word_hashes)
+        measure_longest_run(text_of_words(a).word_hashes, text_of_words(b).word_hashes)
         == run_by_run(a, b)
-        == longest_run(text_of_words(b).word_hashes, text_of_words(a).word_hashes)
+        == measure_longest_run(text_of_words(b).word_hashes, text_of_words(a).word_hashes)
     )
 
 
@@ -141,8 +141,8 @@ def test_pair_gets_the_first_kind_that_holds(
         PARTIAL: max(found.containment_a or 0, found.containment_b or 0) >= containment,
         PASSAGE: found.extra.get(COPIED_WORDS, 0) >= words,
     }
-    want = next((kind for kind in kinds() if holds.get(kind)), None)
-    assert kind_of(found, Thresholds(hamming, jaccard, containment, words)) == want
+    want = next((kind for kind in list_kinds() if holds.get(kind)), None)
+    assert find_kind(found, Thresholds(hamming, jaccard, containment, words)) == want
 
 
 def measure(a: Text, b: Text, bits: int) -> Signals:
@@ -240,7 +240,7 @@ def test_a_text_in_two_scripts_is_compared_by_its_skeleton() -> None:
 
 def test_common_passage_does_not_count() -> None:
     prayer, copy = text("p", 110), text("q", 90)
-    common = passage_hashes(text_of_words(prayer).word_hashes)
+    common = hash_passages(text_of_words(prayer).word_hashes)
     a, b = text("a", 140) + text("c") + prayer, prayer + text("b", 140) + text("d")
     found = assessed(a, b, NO_HASHES)
     assert found is not None and found.kind == PASSAGE

@@ -4,7 +4,7 @@ import random
 
 from hypothesis import given
 from hypothesis import strategies as st
-from neardup.core.verify.serials import STEPS, Dot, align_chapters, ranges_of
+from neardup.core.verify.serials import STEPS, Dot, align_chapters, find_ranges
 
 CHAPTERS = 60
 seeds = st.integers(0, 2**32)
@@ -27,7 +27,7 @@ def test_a_planted_chain_is_found(seed: int, taken: list[tuple[int, int]], first
     random.Random(seed).shuffle(dots)
     [found] = align_chapters(dots)
     assert found == chain
-    assert ranges_of(found) == tuple((start, end) for start, end in zip(chain[0], chain[-1], strict=True))
+    assert find_ranges(found) == tuple((start, end) for start, end in zip(chain[0], chain[-1], strict=True))
 
 
 @given(seeds, st.integers(3, 12), st.integers(0, 40))

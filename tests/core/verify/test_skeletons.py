@@ -10,13 +10,13 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from neardup.config import Thresholds
-from neardup.core.fingerprint.skeleton import skeleton_of
+from neardup.core.fingerprint.skeleton import make_skeleton
 from neardup.core.text.consonants import CLASS_BITS
 from neardup.core.text.normalize import tokenize
 from neardup.core.verify.passages import find_runs
 from neardup.core.verify.scores import examine
 from neardup.core.verify.sets import ONE_PAIR
-from neardup.core.verify.skeletons import copied_words, overlaps, packed_grams, pair_spans
+from neardup.core.verify.skeletons import find_copied_words, measure_overlaps, pack_grams, pair_spans
 from neardup.core.verify.text import Text
 from neardup.core.verify.tiers import COPIED_WORDS, TRANSLITERATED
 from neardup.records import Assessment, Language, Signals
@@ -35,7 +35,7 @@ def of_two_languages(a: Text, b: Text) -> Assessment:
 
 
 def overlap(a: Text, b: Text) -> Signals:
-    return overlaps([a.skeleton_grams, b.skeleton_grams], ONE_PAIR, [64])[0]
+    return measure_overlaps([a.skeleton_grams, b.skeleton_grams], ONE_PAIR, [64])[0]
 
 
 def of_one_language(a: Text, b: Text) -> Assessment:
@@ -55,12 +55,12 @@ SPACINGS: dict[str, Callable[[str], str]] = {
 @given(st.text(st.sampled_from("abktknsக്നकत्कبك ßé1\U0001d400"), max_size=80), st.integers(1, 10))
 def test_grams_are_those_of_the_skeleton(text: str, size: int) -> None:
     normalised = text.encode()
-    classes = skeleton_of(normalised).classes.tolist()
+    classes = make_skeleton(normalised).classes.tolist()
     expected = [
         sum(class_ << CLASS_BITS * (size - 1 - n) for n, class_ in enumerate(classes[at : at + size]))
         for at in range(len(classes) - size + 1)
     ]
-    for grams in (packed_grams, packed_grams.reference):
+    for grams in (pack_grams, pack_grams.reference):
         assert grams(normalised, size).tolist() == expected, f"grams of {size} classes of {text!r}"
 
 
@@ -110,7 +110,7 @@ def test_both_sides_have_the_same_findings(language: Language) -> None:
     a, b = FORWARD[language][0], text_of_words(tokenize(" ".join(STORIES[language][0].split()[50:])))
     forth, back = overlap(a, b), overlap(b, a)
     assert (forth.jaccard, forth.containment_a) == (back.jaccard, back.containment_b)
-    first, second = copied_words(a.skeleton, b.skeleton), copied_words(b.skeleton, a.skeleton)
+    first, second = find_copied_words(a.skeleton, b.skeleton), find_copied_words(b.skeleton, a.skeleton)
     assert first.spans_a.tolist() == second.spans_b.tolist()
 
 
@@ -118,7 +118,7 @@ def test_both_sides_have_the_same_findings(language: Language) -> None:
 def test_each_passage_lies_in_both_texts_and_none_overlaps_another(language: Language) -> None:
     words = STORIES[language][0].split()
     a, b = FORWARD[language][0], text_of_words(tokenize(" ".join([*words[100:], *words[:100]])))
-    found = copied_words(a.skeleton, b.skeleton)
+    found = find_copied_words(a.skeleton, b.skeleton)
     assert len(pair_spans(a.skeleton, b.skeleton, found.spans_a, found.spans_b)) >= 2, "two parts have changed places"
     shown = find_runs(a, b, of_two_languages(a, b))
     for text, sides in ((a, shown[:, :2]), (b, shown[:, 2:])):

@@ -7,19 +7,19 @@ from hypothesis import strategies as st
 from neardup.core.verify.suppression import (
     SUPPRESSING,
     ActiveVerdict,
-    decision_on_both,
+    find_decision_on_both,
+    find_status,
     rule,
-    status_of,
     template_suppresses,
 )
-from neardup.core.verify.tiers import kinds
+from neardup.core.verify.tiers import list_kinds
 from neardup.records import DECIDING, Kind
 
 Decisions = Mapping[tuple[int, int], ActiveVerdict]
 
-RANK = {kind: n for n, kind in enumerate(kinds())}
+RANK = {kind: n for n, kind in enumerate(list_kinds())}
 NO_DECISIONS: tuple[Decisions, Decisions] = ({}, {})
-kind_names = st.sampled_from(kinds())
+kind_names = st.sampled_from(list_kinds())
 maybe_shown = st.none() | kind_names
 verdicts = st.builds(ActiveVerdict, st.integers(1, 99), st.sampled_from(DECIDING), kind_names)
 suppressing = st.builds(ActiveVerdict, st.integers(1, 99), st.sampled_from(SUPPRESSING), kind_names)
@@ -42,7 +42,7 @@ def test_own_verdict_alone_decides_the_status(
 ) -> None:
     ruling = rule(kind, shown_as, own, decisions)
     assert ruling == rule(kind, shown_as, own, NO_DECISIONS), "decisions count only where there is no own verdict"
-    assert ruling.status == status_of(kind, own) == (own.verdict if RANK[own.kind] <= RANK[kind] else "open")
+    assert ruling.status == find_status(kind, own) == (own.verdict if RANK[own.kind] <= RANK[kind] else "open")
 
 
 @given(kind_names, verdicts)
@@ -54,7 +54,7 @@ def test_only_suppressing_verdicts_suppress_hidden_pairs(kind: Kind, own: Active
 
 @given(kind_names, both)
 def test_shared_decision_leaves_a_covered_pair_without_flag(kind: Kind, decisions: tuple[Decisions, Decisions]) -> None:
-    shared = decision_on_both(*decisions)
+    shared = find_decision_on_both(*decisions)
     ruling = rule(kind, None, None, decisions)
     covered = shared is not None and RANK[shared.kind] <= RANK[kind]
     assert (ruling.status is None) == (ruling.suppressed_by is not None) == covered
@@ -64,7 +64,7 @@ def test_shared_decision_leaves_a_covered_pair_without_flag(kind: Kind, decision
 @given(both)
 def test_shared_decision_is_the_latest_on_both_stories(decisions: tuple[Decisions, Decisions]) -> None:
     first, second = decisions
-    shared = decision_on_both(first, second)
+    shared = find_decision_on_both(first, second)
     common = first.keys() & second.keys()
     assert (shared is None) == (not common)
     if shared is not None:

@@ -51,7 +51,11 @@ def test_the_parts_are_those_of_the_words(written: str) -> None:
 def test_a_text_is_compared_alike_however_it_was_given(written: str) -> None:
     text = Text(written)
     expected = parts_of(text)
-    for other in (text_of_words(tokenize(written)), text.to_compare(), pickle.loads(pickle.dumps(text.to_compare()))):
+    for other in (
+        text_of_words(tokenize(written)),
+        text.keep_compared(),
+        pickle.loads(pickle.dumps(text.keep_compared())),
+    ):
         assert parts_of(other) == expected
     if "\ud800" not in written:
         assert parts_of(Text(written.encode())) == expected
@@ -62,5 +66,5 @@ def test_a_part_that_was_made_goes_along_to_another_process(language: Language) 
     text = pickle.loads(pickle.dumps(Text(TEXTS[language]).prepare()))
     assert {"fingerprint", "hashed", "shingles"} <= vars(text).keys(), "a check makes them again"
     assert "located" not in vars(text)
-    compared = pickle.loads(pickle.dumps(Text(TEXTS[language]).to_compare()))
+    compared = pickle.loads(pickle.dumps(Text(TEXTS[language]).keep_compared()))
     assert compared.given is compared.normalised, "the text goes along twice"

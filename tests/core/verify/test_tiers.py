@@ -20,10 +20,10 @@ from neardup.core.verify.tiers import (
     TRANSLATED,
     TRANSLITERATED,
     Tier,
-    kind_of,
-    kinds,
-    kinds_of_meaning,
-    tier_of,
+    find_kind,
+    find_tier,
+    list_kinds,
+    list_kinds_of_meaning,
 )
 from neardup.records import Signals
 
@@ -42,27 +42,27 @@ signals = st.builds(
 def test_severities_ascend_and_kinds_are_distinct() -> None:
     severities = [tier.severity for tier in TIERS]
     assert severities == sorted(set(severities)), "the order of the table is the order of severity"
-    every = (*kinds(), *kinds_of_meaning())
+    every = (*list_kinds(), *list_kinds_of_meaning())
     assert len(set(every)) == len(TIERS)
-    assert [tier_of(kind) for kind in every] == list(TIERS)
+    assert [find_tier(kind) for kind in every] == list(TIERS)
 
 
 def test_unknown_kind_is_refused() -> None:
     with pytest.raises(ValueError, match="unknown kind of match: 'telepathic'"):
-        tier_of("telepathic")
+        find_tier("telepathic")
 
 
 @given(signals)
 def test_first_tier_that_holds_gives_the_kind(measured: Signals) -> None:
     holding = [tier.kind for tier in TIERS if tier.compares == "words" and tier.holds(measured, Thresholds())]
-    assert kind_of(measured, Thresholds()) == (holding[0] if holding else None)
+    assert find_kind(measured, Thresholds()) == (holding[0] if holding else None)
 
 
 @given(signals)
 def test_stories_of_two_languages_have_no_kind_but_one(measured: Signals) -> None:
     extra = dict(measured.extra) | {LANGUAGES: 2}
     expected = TRANSLITERATED if measured.containment >= Thresholds().containment else None
-    assert kind_of(replace(measured, extra=extra), Thresholds()) == expected
+    assert find_kind(replace(measured, extra=extra), Thresholds()) == expected
 
 
 @pytest.mark.parametrize("tier", TIERS, ids=lambda tier: tier.kind)
@@ -73,7 +73,7 @@ def test_each_tier_can_be_shown(tier: Tier) -> None:
 
 @given(signals, signals)
 def test_stronger_signals_come_first_within_a_tier(first: Signals, second: Signals) -> None:
-    near, similar, partial, passage = (tier_of(kind).strength for kind in (NEAR, SIMILAR, PARTIAL, PASSAGE))
+    near, similar, partial, passage = (find_tier(kind).strength for kind in (NEAR, SIMILAR, PARTIAL, PASSAGE))
     if first.hamming < second.hamming:
         assert near(first) > near(second), "fewer differing bits count before any Jaccard similarity"
     assert (similar(first) > similar(second)) == ((first.jaccard or 0) > (second.jaccard or 0))

@@ -15,7 +15,7 @@ from hypothesis import strategies as st
 from msgspec.structs import replace
 from neardup.config import Config, Content, Detection, Source
 from neardup.core.languages import LANGUAGES
-from neardup.core.verify.tiers import kinds
+from neardup.core.verify.tiers import list_kinds
 from neardup.ledger import case_queue, cases, verdicts
 from neardup.ledger.case_queue import Order
 from neardup.ledger.flags import Selection
@@ -39,7 +39,7 @@ from tests.support.languages import TEXTS
 selections = st.builds(
     Selection,
     languages=st.just(()) | st.tuples(st.sampled_from(LANGUAGES)),
-    kinds=st.just(()) | st.tuples(st.sampled_from(kinds())),
+    kinds=st.just(()) | st.tuples(st.sampled_from(list_kinds())),
     statuses=st.sampled_from(list(MEANING_STATUSES.values())),
     author=st.none() | st.text(st.characters(codec="utf-8"), min_size=1).filter(lambda text: text == text.strip()),
     catalogue=st.none() | st.sampled_from(["Classics", "पुनर्मुद्रण & more"]),

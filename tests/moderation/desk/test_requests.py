@@ -11,7 +11,7 @@ from contextlib import closing
 from pathlib import Path
 
 import pytest
-from neardup.http.tokens import new_token
+from neardup.http.tokens import add_token
 from neardup.ledger import connect
 
 from tests.support.builders import commit, fingerprinted, verify_pending
@@ -80,7 +80,7 @@ def query(rng: random.Random) -> dict[str, str]:
 
 async def test_no_request_is_a_failure_of_the_desk(folder: Path) -> None:
     rng, moderators = random.Random(7), folder / "moderators.toml"
-    secret = new_token(moderators, "review.moderators", "Asha", {"rights": ["decide"]})
+    secret = add_token(moderators, "review.moderators", "Asha", {"rights": ["decide"]})
     headers = {"Authorization": f"Bearer {secret}", "Content-Type": "application/json"}
     async with desk(folder, moderators=moderators) as client:
         for path in paths(rng, READ):

@@ -8,7 +8,7 @@ import numpy as np
 from hypothesis import given
 from hypothesis import strategies as st
 from neardup.core.text.normalize import locate_words, tokenize
-from neardup.core.verify.spans import union_of_spans, words_in
+from neardup.core.verify.spans import count_words, union_of_spans
 from neardup.core.verify.text import Text
 from neardup.ledger.similarities import Similarity, Source, leave_out
 from neardup.moderation.evidence.alignment import Fold, Highlight, Paragraph
@@ -39,8 +39,8 @@ def similarity(of_sources: list[Spans], words: int = WORDS) -> Similarity:
             None,
             "partial",
             "open",
-            words_in(found),
-            words_in(found) / words,
+            count_words(found),
+            count_words(found) / words,
             found,
             found,
         )
@@ -48,7 +48,7 @@ def similarity(of_sources: list[Spans], words: int = WORDS) -> Similarity:
     ]
     sources.sort(key=lambda source: (-source.copied_words, source.story_id))
     everything = union_of_spans(np.concatenate([np.empty((0, 2), np.int32), *of_sources]))
-    copied = words_in(everything)
+    copied = count_words(everything)
     return Similarity(7, HINDI, None, None, None, None, words, copied, copied / words, everything, tuple(sources))
 
 

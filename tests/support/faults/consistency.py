@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 import redis
 from neardup.core.candidates.banding import BAND_BITS, BANDS, Banding, cut_band_values
-from neardup.core.fingerprint.minhash import signature_rows
+from neardup.core.fingerprint.minhash import stack_signatures
 from neardup.core.fingerprint.word_hashes import hash_rows
 from neardup.core.languages import LANGUAGES
 from neardup.index import packed_buckets
@@ -135,7 +135,7 @@ def _wanted(
             packed_buckets.list_block_buckets(hash_rows([story.simhash]), BANDING, width)[0].tolist() if blocks else []
         )
         if story.signature:
-            columns += packed_buckets.list_band_buckets(signature_rows([story.signature]), BANDING, width)[0].tolist()
+            columns += packed_buckets.list_band_buckets(stack_signatures([story.signature]), BANDING, width)[0].tolist()
         for bucket in columns:
             wanted[_row(story.language, bucket)].add(story.number)
     return wanted

@@ -26,7 +26,7 @@ from neardup.core.candidates.bucket_join import (
 )
 from neardup.core.candidates.select import Arrays, make_columns
 from neardup.core.fingerprint.minhash import SignatureRows
-from neardup.core.fingerprint.word_hashes import HashRows, hamming
+from neardup.core.fingerprint.word_hashes import HashRows, measure_hamming
 from neardup.core.native import candidates as native
 from neardup.core.native import in_c
 
@@ -71,7 +71,7 @@ def find_near_pairs(simhashes: HashRows, distance: int) -> Iterator[PairChunk]:
     rules = JoinRules(min_bands=1, min_bytes=HASH_BYTES - distance)
     positions = np.arange(len(simhash_bytes))
     for chunk in _join_keys(Stories(band_values, simhash_bytes), positions, rules):
-        bits = hamming(simhashes.take(chunk.left, axis=0), simhashes.take(chunk.right, axis=0))
+        bits = measure_hamming(simhashes.take(chunk.left, axis=0), simhashes.take(chunk.right, axis=0))
         yield chunk.where(bits <= distance)
 
 
@@ -148,7 +148,7 @@ def close_pairs(stories: Arrays, others: Arrays, most_bits: int, least_rows: int
     found = [np.zeros((3, 0), np.int64)]
     for nth, (_, simhash, signature, is_signed) in enumerate(zip(*others, strict=True)):
         rows = (signatures == signature).sum(axis=1) * (signed & is_signed)
-        near = np.flatnonzero((rows >= least_rows) | (hamming(simhashes, simhash) <= most_bits))
+        near = np.flatnonzero((rows >= least_rows) | (measure_hamming(simhashes, simhash) <= most_bits))
         found.append(np.stack((near, np.full(len(near), nth), rows[near])))
     left, right, rows = np.concatenate(found, axis=1)
     return left, right, rows

@@ -24,9 +24,9 @@ from typing import Self
 import numpy as np
 import numpy.typing as npt
 
-from neardup.core.fingerprint.minhash import ROWS, SignatureRows, signature_rows
+from neardup.core.fingerprint.minhash import ROWS, SignatureRows, stack_signatures
 from neardup.core.fingerprint.word_hashes import HashRows, hash_rows, mix
-from neardup.core.sets import distinct
+from neardup.core.sets import find_distinct
 from neardup.records import Language
 
 BANDS = 8
@@ -158,7 +158,7 @@ class FingerprintArrays:
             np.array(ids, np.int64),
             np.array(languages, np.uint8),
             hash_rows(simhashes).copy(),
-            signature_rows(signatures).copy(),
+            stack_signatures(signatures).copy(),
             np.array([signature is not None for signature in signatures], np.bool_),
             names,
         )
@@ -172,5 +172,5 @@ class FingerprintArrays:
 
     def by_language(self) -> Iterator[tuple[Language, Self]]:
         """Each language that occurs, with its stories."""
-        for number in distinct(self.languages).tolist():
+        for number in find_distinct(self.languages).tolist():
             yield self.names[number], self.where(self.languages == number)

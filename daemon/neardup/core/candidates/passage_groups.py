@@ -21,7 +21,7 @@ from neardup.core.candidates.banding import Numbers
 from neardup.core.fingerprint.word_hashes import MIN_SHARED, PassageHashes
 from neardup.core.native import candidates as native
 from neardup.core.native import in_c
-from neardup.core.sets import distinct
+from neardup.core.sets import find_distinct
 
 PAIRS_AT_A_TIME = 1 << 24  # that are counted at a time: 4 bytes each
 MOST_COPIES = 1_000  # stories
@@ -72,7 +72,7 @@ def count_surplus(holders: int, copy_keys: int, common: int) -> int:
 
 def count_copy_keys(groups: npt.NDArray[np.integer], keys: Numbers, size: int) -> Counts:
     """The groups (n,) of some stories, below `size`, and their copy keys (n,) -> (size,) how many each group has."""
-    different = distinct(groups.astype(np.uint64) << HASH_SHIFT | keys)
+    different = find_distinct(groups.astype(np.uint64) << HASH_SHIFT | keys)
     return np.bincount((different >> HASH_SHIFT).astype(np.intp), minlength=size)
 
 

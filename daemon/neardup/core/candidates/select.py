@@ -14,10 +14,10 @@ import numpy.typing as npt
 
 from neardup.core.candidates.banding import ROWS_A_BAND, FingerprintArrays, Flags, Indices, Numbers
 from neardup.core.fingerprint.minhash import ROWS, SignatureRows
-from neardup.core.fingerprint.word_hashes import HashRows, hamming
+from neardup.core.fingerprint.word_hashes import HashRows, measure_hamming
 from neardup.core.native import candidates as native
 from neardup.core.native import in_c
-from neardup.core.sets import distinct
+from neardup.core.sets import find_distinct
 from neardup.records import BandedFingerprint, Language
 
 Thresholds = npt.NDArray[np.int64]  # (languages, 4): hamming, bands, shared_bands, agreeing_rows
@@ -62,7 +62,7 @@ def score_pairs(stories: Arrays, others: Arrays, left: Indices, right: Indices, 
     languages, simhashes, signatures, signed = stories
     other_languages, other_simhashes, other_signatures, other_signed = others
     most_bits, bands, shared_bands, agreeing_rows = thresholds[languages[left]].T
-    bits = hamming(simhashes[left], other_simhashes[right])
+    bits = measure_hamming(simhashes[left], other_simhashes[right])
     equal = (signatures[left] == other_signatures[right]) & (signed[left] & other_signed[right])[:, None]
     rows = equal.sum(axis=1)
     equal_bands = equal[:, ::ROWS_A_BAND] & equal[:, 1::ROWS_A_BAND]
@@ -198,7 +198,7 @@ def _cut_by_size(found: Sequence[Found]) -> Iterator[tuple[int, int]]:
 
 def merge_found(found: Sequence[Found]) -> tuple[set[int], list[int]]:
     """All ids and all numbers that the lookups found, without duplicates."""
-    return set[int]().union(*(lookup.ids for lookup in found)), distinct(
+    return set[int]().union(*(lookup.ids for lookup in found)), find_distinct(
         np.concatenate([NO_NUMBERS, *(lookup.numbers for lookup in found)])
     ).tolist()
 
@@ -238,7 +238,7 @@ def _list_found_pairs(found: Sequence[Found], held: FingerprintArrays) -> tuple[
     pairs = [left * len(held) + by_id[place]]
     left, place = _locate([lookup.numbers for lookup in found], held.numbers)
     pairs.append(left * len(held) + place)
-    pairs_once = distinct(np.concatenate(pairs))
+    pairs_once = find_distinct(np.concatenate(pairs))
     return np.divmod(pairs_once, max(len(held), 1))
 
 

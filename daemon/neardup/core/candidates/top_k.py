@@ -10,8 +10,8 @@ import numpy.typing as npt
 from neardup.core.candidates.all_pairs import PairChunk, find_near_pairs, find_signature_pairs
 from neardup.core.candidates.banding import Banding
 from neardup.core.candidates.bucket_join import Positions
-from neardup.core.fingerprint.minhash import ROWS, SignatureRows, agreeing
-from neardup.core.fingerprint.word_hashes import HashRows, hamming
+from neardup.core.fingerprint.minhash import ROWS, SignatureRows, count_agreeing_rows
+from neardup.core.fingerprint.word_hashes import HashRows, measure_hamming
 
 POSITION_BITS = 24
 HAMMING_BITS = 8
@@ -127,7 +127,7 @@ class Shortlist:
     def _pack_pairs(self, left: Positions, right: Positions) -> RankedPairs:
         stories = self._stories
         bits = _compute_distances(stories, left, right)
-        rows = agreeing(stories.signatures.take(left, axis=0), stories.signatures.take(right, axis=0))
+        rows = count_agreeing_rows(stories.signatures.take(left, axis=0), stories.signatures.take(right, axis=0))
         rows[~(stories.signed[left] & stories.signed[right])] = 0
         packed = right
         for value, width in ((ROWS - rows, ROWS_BITS), (bits, HAMMING_BITS), (left, POSITION_BITS)):
@@ -152,4 +152,4 @@ class Shortlist:
 
 def _compute_distances(stories: LanguageFingerprints, left: Positions, right: Positions) -> npt.NDArray[np.int64]:
     """The Hamming distance of each pair."""
-    return hamming(stories.simhashes.take(left, axis=0), stories.simhashes.take(right, axis=0))
+    return measure_hamming(stories.simhashes.take(left, axis=0), stories.simhashes.take(right, axis=0))

@@ -73,7 +73,7 @@ class Style:
     lays_out: bool = False
     custom: Values = field(default_factory=dict)
 
-    def in_unseen_box(self) -> Self:
+    def enter_unseen_box(self) -> Self:
         """The style of what is within a box of which nothing is seen, or perhaps nothing if it is animated."""
         return self.doubt(*ANIMATED) if self.animated else self._replace_field("boxed_in", True)
 
@@ -85,7 +85,7 @@ class Style:
         """The style of a drawing, or of an element in it that shows its text all the same."""
         return self._replace_field("in_drawing", in_drawing)
 
-    def laying_out(self, *, lays_out: bool) -> Self:
+    def lay_out_children(self, *, lays_out: bool) -> Self:
         """The style of the children of an element that lays them out, or that does not."""
         return self if self.lays_out == lays_out else self._replace_field("lays_out", lays_out)
 
@@ -314,7 +314,7 @@ class Looks:
         # The styles and values are kept, so that their ids stay.
         self._known: dict[tuple[int, int, str], tuple[Look, Style, Values]] = {}
 
-    def of(self, parent: Style, values: Values, display: str) -> Look:
+    def find_look(self, parent: Style, values: Values, display: str) -> Look:
         """The look of an element in `parent`."""
         if not values:
             return Look(parent, display in HIDING_DISPLAYS, is_low=False)

@@ -100,7 +100,7 @@ def render_natively(
     if WHY_UNREAD is not None or len(bodies) != 1 or bodies[0].mem_id != root.mem_id:
         return None
     frames = _frames
-    page = frames.rules_of(tuple(sheets))
+    page = frames.get_rules(tuple(sheets))
     if not page.rules.is_whole or read_signs(root, page.rules.markers):
         return None
 
@@ -136,10 +136,10 @@ class _KnownFrames(threading.local):
         self._styles: list[Style] = []
         self._numbers: dict[int, int] = {}  # of styles, by their ids
         self._layers: list[Layer] = []
-        self._layer_of(HIDDEN)
+        self._find_layer(HIDDEN)
         self._number_of(START)
 
-    def rules_of(self, sheets: tuple[StyleSheet, ...]) -> _PageRules:
+    def get_rules(self, sheets: tuple[StyleSheet, ...]) -> _PageRules:
         if (found := self._rules.get(sheets)) is None:
             if len(self._rules) == MOST_SHEETS:
                 self._rules.clear()
@@ -175,7 +175,7 @@ class _KnownFrames(threading.local):
             case Variant.CLIPPED:
                 variant = style.doubt("clipped")
             case _:
-                variant = style.in_unseen_box()
+                variant = style.enter_unseen_box()
         variant_number = self._number_of(variant)
         if variant_number is None:
             return False
@@ -187,17 +187,17 @@ class _KnownFrames(threading.local):
         matched: tuple[int, ...] = unpack_from(f"={count}I", key, 12)
         tag, *pairs = key[12 + 4 * count : -1].decode().split("\0")
         attributes: Attributes = dict(zip(pairs[::2], pairs[1::2], strict=True))
-        frame = self._frame_of(self._rules_by_number[sheets], self._styles[style], tag, matched, attributes)
+        frame = self._find_frame(self._rules_by_number[sheets], self._styles[style], tag, matched, attributes)
         return frame is not None and self.memory.add_frame(key, frame)
 
-    def _frame_of(
+    def _find_frame(
         self, rules: Rules, parent: Style, tag: str, matched: tuple[int, ...], attributes: Attributes
     ) -> Frame | None:
         """The frame of an element; None if there is no room for its style."""
         values = rules.values(tag, matched, attributes, parent.custom)
         frame = make_frame(tag, attributes, values, parent, rules.looks, is_aside=shows_picture(values))
         display = find_display(tag, attributes, values)
-        edges = _pack_edges(tag, frame, rules.looks.of(parent, values, display).style, display)
+        edges = _pack_edges(tag, frame, rules.looks.find_look(parent, values, display).style, display)
         flags = _find_inner_flags(tag, attributes, values, display) | _find_outer_flags(attributes, values)
         if edges is None:
             flags |= FrameFlag.UNCLEAR
@@ -221,20 +221,20 @@ class _KnownFrames(threading.local):
 
     def _describe_generated(self, text: Text) -> Generated | None:
         """A generated text; None if there is no room for its layer."""
-        layer = self._layer_of(text.layer)
+        layer = self._find_layer(text.layer)
         utf8 = text.text.encode(errors="replace")
         return None if layer is None else Generated(utf8, layer, text.takes_room, count_visible(text.text))
 
     def _number_of(self, style: Style) -> int | None:
         if (number := self._numbers.get(id(style))) is None:
-            layer = self._layer_of(style.layer)
+            layer = self._find_layer(style.layer)
             number = None if layer is None else self.memory.add_style(layer, _get_style_flags(style))
             if number is not None:
                 self._numbers[id(style)] = number
                 self._styles.append(style)  # held, so that its id stays
         return number
 
-    def _layer_of(self, layer: Layer) -> int | None:
+    def _find_layer(self, layer: Layer) -> int | None:
         if layer not in self._layers:
             if len(self._layers) == LAYERS:
                 return None

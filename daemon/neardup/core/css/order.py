@@ -75,11 +75,11 @@ def _order_by_cells(pairs: Sequence[Pair], values: Values, *, is_backwards: bool
     groups.sort(key=lambda group: order_of(group[0][1]))
     placed = zip(place_in_grid(values, [group[0][1] for group in groups]), groups, strict=True)
 
-    def row_and_column(cell_and_group: tuple[Cell, list[Pair]]) -> Cell:
+    def split_row_and_column(cell_and_group: tuple[Cell, list[Pair]]) -> Cell:
         (row, column), _ = cell_and_group
         return row, -column if is_backwards else column
 
-    return [child for _, group in sorted(placed, key=row_and_column) for child, _ in group]
+    return [child for _, group in sorted(placed, key=split_row_and_column) for child, _ in group]
 
 
 def order_of(values: Values) -> int:
@@ -162,7 +162,7 @@ def _place_children(spans: Sequence[tuple[Span, Span]], length: int, *, is_dense
     next_of_line = defaultdict[int, int](int)
     for child, (line, place) in enumerate(spans):
         if line.start is not None and place.start is None:
-            free = grid.first_free(child, ((line.start, at) for at in count(next_of_line[line.start])))
+            free = grid.find_first_free(child, ((line.start, at) for at in count(next_of_line[line.start])))
             grid.put(child, free)
             next_of_line[line.start] = free[1] if not is_dense else 0
     length = max(
@@ -173,7 +173,7 @@ def _place_children(spans: Sequence[tuple[Span, Span]], length: int, *, is_dense
         if line.start is None:
             is_small = line.size == place.size == 1 and place.start is None
             begin = (0, 0) if is_dense and not is_small else last
-            cell = grid.first_free(child, _list_choices(place, begin, length))
+            cell = grid.find_first_free(child, _list_choices(place, begin, length))
             grid.put(child, cell)
             last = cell if is_small or not is_dense else last
     return [grid.cells[child] for child in range(len(spans))]
@@ -191,7 +191,7 @@ class _Grid:
         self.cells[child] = cell
         self.taken.update(self._list_covered_cells(child, cell))
 
-    def first_free(self, child: int, choices: Iterable[Cell]) -> Cell:
+    def find_first_free(self, child: int, choices: Iterable[Cell]) -> Cell:
         return next(cell for cell in choices if self.taken.isdisjoint(self._list_covered_cells(child, cell)))
 
     def _list_covered_cells(self, child: int, cell: Cell) -> set[Cell]:

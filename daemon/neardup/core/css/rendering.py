@@ -333,9 +333,9 @@ def _list_parts(node: LexborNode, parent: Style, is_inside: bool, page: _Page) -
     elif node.mem_id in page.around:
         tag = node.tag or ""
         attributes, values = page.sheets.of(node, parent.custom)
-        style, is_box_unseen, _ = page.sheets.looks.of(parent, values, find_display(tag, attributes, values))
+        style, is_box_unseen, _ = page.sheets.looks.find_look(parent, values, find_display(tag, attributes, values))
         if is_box_unseen or is_aside(node, attributes, values):
-            style = style.in_unseen_box()
+            style = style.enter_unseen_box()
         if tag not in NEVER_SHOWN:
             yield from ((child, style, False, page) for child in node.iter())
 
@@ -347,10 +347,10 @@ def _render_element(node: LexborNode, parent: Style, page: _Page) -> Iterator[Pa
     display = find_display(tag, attributes, values)
     if tag == "wbr" or tag in NEVER_SHOWN or (tag in NOT_SHOWN and display == "none" and tag not in PERHAPS_SHOWN):
         if tag == "style":
-            yield from _read_asides(node, attributes, page.sheets.looks.of(parent, values, display).style, page)
+            yield from _read_asides(node, attributes, page.sheets.looks.find_look(parent, values, display).style, page)
         return
     if tag == "br":
-        style = page.sheets.looks.of(parent, values, display).style
+        style = page.sheets.looks.find_look(parent, values, display).style
         yield make_line_break(style) if display not in ("none", "contents") else ""
         return
     frame = _get_frame(node, attributes, parent, page)
@@ -374,7 +374,7 @@ def make_frame(
     is_apart = (is_out or parent.lays_out) and display not in ("none", "contents") and not is_block_by_itself
     if is_apart and display == "inline":
         display = "block"
-    style, is_box_unseen, is_box_low = looks.of(parent, values, display)
+    style, is_box_unseen, is_box_low = looks.find_look(parent, values, display)
     before = (make_line_break(style),) if is_box_unseen and is_block(display) and not is_out else ()
     start: Sequence[Piece | Low]
     end: Sequence[Piece | Low]
@@ -382,10 +382,10 @@ def make_frame(
         ((), ()) if is_box_unseen and is_out else ((Box.START,), (Box.END,)) if is_apart else find_edges(display)
     )
     if is_box_unseen or is_aside:
-        style = style.in_unseen_box()
+        style = style.enter_unseen_box()
     if is_block(display) and start and not is_apart:
         start = end = (make_line_break(style),)
-    style = style.laying_out(lays_out=display.endswith(("flex", "grid")))
+    style = style.lay_out_children(lays_out=display.endswith(("flex", "grid")))
     if tag in DRAWINGS or tag in DRAWN_TEXTS:
         style = style.set_in_drawing(in_drawing=tag in DRAWINGS)
     if is_box_low:
@@ -498,4 +498,4 @@ def _read_asides(node: LexborNode, attributes: Attributes, style: Style, page: _
     if text := read_markers(parse_declarations(attributes.get("style") or "").items, attributes):
         yield _show(f" {text} ", style.doubt("strings"), page)
     for text in read_doubtful_texts(node, attributes):
-        yield _show(f"\n{text}\n", style.in_unseen_box(), page)
+        yield _show(f"\n{text}\n", style.enter_unseen_box(), page)

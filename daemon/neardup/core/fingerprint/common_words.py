@@ -24,7 +24,7 @@ Mask = npt.NDArray[np.bool_]
 
 
 @cache
-def common_words() -> Filter:
+def load_common_words() -> Filter:
     """The filter: a power of two of bits, CHUNK in a number, the first of them in its lowest place."""
     loaded: Filter = np.load(FILE)
     return loaded
@@ -35,15 +35,15 @@ def filter_bits(words: Filter) -> int:
     return (len(words) * CHUNK).bit_length() - 1
 
 
-def places_in(words: Hashes, bits: int) -> Hashes:
+def find_places(words: Hashes, bits: int) -> Hashes:
     """Word hashes (n,) -> the place of each in a filter of 2^bits bits: the top bits of its hash."""
     return words >> np.uint64(64 - bits)
 
 
 def are_rare(words: Hashes) -> Mask:
     """Which words (n,) are rare, by their hashes."""
-    places = places_in(words, filter_bits(common_words()))
-    chunks = common_words().take((places >> np.uint64(6)).astype(np.intp))
+    places = find_places(words, filter_bits(load_common_words()))
+    chunks = load_common_words().take((places >> np.uint64(6)).astype(np.intp))
     return np.asarray(chunks >> (places & np.uint64(CHUNK - 1)) & np.uint64(1) == 0)
 
 
@@ -61,7 +61,7 @@ class RareWords(NamedTuple):
     places: Places
 
 
-def distinct_rare_words(words: Hashes, rare: Mask) -> RareWords:
+def list_rare_words(words: Hashes, rare: Mask) -> RareWords:
     """Word hashes (n,), in reading order, and which of them are rare (n,) -> the distinct ones."""
     places = np.flatnonzero(rare)
     hashes, first = np.unique(words[places], return_index=True)

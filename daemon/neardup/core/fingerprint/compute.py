@@ -11,13 +11,13 @@ from typing import Literal, TypeVar
 import numpy as np
 import xxhash
 
-from neardup.core.fingerprint.minhash import shingles, signature
-from neardup.core.fingerprint.rare_pairs import rare_pairs
-from neardup.core.fingerprint.skeleton import skeleton_hashes, skeleton_of
-from neardup.core.fingerprint.word_hashes import PassageHashes, hash_words, passage_hashes, simhash
+from neardup.core.fingerprint.minhash import compute_signature, hash_shingles
+from neardup.core.fingerprint.rare_pairs import hash_rare_pairs
+from neardup.core.fingerprint.skeleton import hash_skeleton, make_skeleton
+from neardup.core.fingerprint.word_hashes import PassageHashes, compute_simhash, hash_passages, hash_words
 from neardup.core.native import in_c
 from neardup.core.native.fingerprint import HashedText, fingerprint_utf8, hash_utf8
-from neardup.core.sets import distinct
+from neardup.core.sets import find_distinct
 from neardup.core.text.normalize import tokenize
 from neardup.records import Fingerprint
 
@@ -25,50 +25,50 @@ Made = TypeVar("Made")
 NO_WORDS = HashedText(b"", np.empty(0, np.uint64), np.empty(0, np.uint32))
 
 
-def _native_fingerprint(text: str | bytes, *, is_normalised: bool = False) -> Fingerprint | None:
-    made = _by_native_core(fingerprint_utf8, text, is_normalised)
+def _fingerprint_natively(text: str | bytes, *, is_normalised: bool = False) -> Fingerprint | None:
+    made = _call_native_core(fingerprint_utf8, text, is_normalised)
     if made is None:
         return fingerprint_text.reference(text, is_normalised=is_normalised)
     return made or None
 
 
-@in_c(_native_fingerprint)
+@in_c(_fingerprint_natively)
 def fingerprint_text(text: str | bytes, *, is_normalised: bool = False) -> Fingerprint | None:
     """A story's text -> its fingerprint; None for a text without words.  Bytes are UTF-8.  Thread-safe.
 
     A text that `is_normalised` is words in normal form, with a space between them.
     """
-    words = _words_of(text, is_normalised)
+    words = _list_words(text, is_normalised)
     return fingerprint(words) if words else None
 
 
-def _native_hashed_text(text: str | bytes, *, is_normalised: bool = False) -> HashedText:
-    made = _by_native_core(hash_utf8, text, is_normalised)
+def _hash_natively(text: str | bytes, *, is_normalised: bool = False) -> HashedText:
+    made = _call_native_core(hash_utf8, text, is_normalised)
     if made is None:
         return hash_text.reference(text, is_normalised=is_normalised)
     return made or NO_WORDS
 
 
-@in_c(_native_hashed_text)
+@in_c(_hash_natively)
 def hash_text(text: str | bytes, *, is_normalised: bool = False) -> HashedText:
     """A story's text -> what it is compared by.  Bytes are UTF-8.  Thread-safe.  Otherwise as `fingerprint_text`."""
-    words = _words_of(text, is_normalised)
+    words = _list_words(text, is_normalised)
     normalised = b" ".join(words)
-    return HashedText(normalised, hash_words(words).hashes, skeleton_hashes_of(normalised)) if words else NO_WORDS
+    return HashedText(normalised, hash_words(words).hashes, hash_skeleton_of_text(normalised)) if words else NO_WORDS
 
 
-def _words_of(text: str | bytes, is_normalised: bool) -> list[bytes]:
+def _list_words(text: str | bytes, is_normalised: bool) -> list[bytes]:
     if is_normalised:
         return (text.encode() if isinstance(text, str) else text).split()
     return tokenize(text if isinstance(text, str) else text.decode())
 
 
-def skeleton_hashes_of(normalised: bytes) -> PassageHashes:
+def hash_skeleton_of_text(normalised: bytes) -> PassageHashes:
     """A normalised text in UTF-8 -> the hashes of its skeleton, ascending."""
-    return distinct(skeleton_hashes(skeleton_of(normalised).classes))
+    return find_distinct(hash_skeleton(make_skeleton(normalised).classes))
 
 
-def _by_native_core(
+def _call_native_core(
     make: Callable[..., Made | int], text: str | bytes, is_normalised: bool
 ) -> Made | Literal[0] | None:
     """What the native core makes of a text, which is normalised first if that must be.
@@ -80,7 +80,7 @@ def _by_native_core(
     except UnicodeEncodeError:  # half a surrogate pair
         return None
     if isinstance(made, int) and made < 0 and not is_normalised:
-        made = make(b" ".join(_words_of(text, is_normalised)), is_normalised=True)
+        made = make(b" ".join(_list_words(text, is_normalised)), is_normalised=True)
     if not isinstance(made, int):
         return made
     return None if made else 0
@@ -91,18 +91,18 @@ def fingerprint(words: Sequence[bytes]) -> Fingerprint:
     if not words:
         raise ValueError("a story without words has no fingerprint")
     hashes, normalised = hash_words(words), b" ".join(words)
-    pairs = shingles(hashes.hashes)
-    sampled = passage_hashes(hashes.hashes), skeleton_hashes_of(normalised), rare_pairs.reference(hashes.hashes)
+    pairs = hash_shingles(hashes.hashes)
+    sampled = hash_passages(hashes.hashes), hash_skeleton_of_text(normalised), hash_rare_pairs.reference(hashes.hashes)
     return Fingerprint(
-        text_hash=text_hash(normalised),
-        simhash=simhash(hashes),
-        signature=signature(pairs),
+        text_hash=compute_text_hash(normalised),
+        simhash=compute_simhash(hashes),
+        signature=compute_signature(pairs),
         words=len(words),
         shingles=len(pairs),
-        passages=distinct(np.concatenate(sampled)).tobytes(),
+        passages=find_distinct(np.concatenate(sampled)).tobytes(),
     )
 
 
-def text_hash(normalised: bytes) -> bytes:
+def compute_text_hash(normalised: bytes) -> bytes:
     """The xxh3-128 of the normalised text: 16 bytes, equal for stories with the same words in the same order."""
     return xxhash.xxh3_128_digest(normalised)

@@ -11,8 +11,8 @@ from collections.abc import Sequence
 import numpy as np
 import numpy.typing as npt
 
-from neardup.core.fingerprint.word_hashes import Hashes, mix, word_pairs
-from neardup.core.sets import distinct
+from neardup.core.fingerprint.word_hashes import Hashes, hash_word_pairs, mix
+from neardup.core.sets import find_distinct
 
 Constants = npt.NDArray[np.uint64]
 
@@ -58,15 +58,15 @@ CHANCE_AGREEMENT = 1 / 256  # the probability that two unequal minima have the s
 SignatureRows = npt.NDArray[np.uint8]  # (n, 64)
 
 
-def shingles(hashes: Hashes) -> Hashes:
+def hash_shingles(hashes: Hashes) -> Hashes:
     """The hashes of a story's words, at least one -> (n,) uint64: those of its distinct word pairs, ascending.
 
     A single word is one shingle.
     """
-    return distinct(word_pairs(hashes) if len(hashes) > 1 else mix(hashes))
+    return find_distinct(hash_word_pairs(hashes) if len(hashes) > 1 else mix(hashes))
 
 
-def signature(shingle_hashes: Hashes) -> bytes | None:
+def compute_signature(shingle_hashes: Hashes) -> bytes | None:
     """Hashes of distinct shingles -> 64 bytes; None for fewer than MIN_SHINGLES."""
     if len(shingle_hashes) < MIN_SHINGLES:
         return None
@@ -76,16 +76,16 @@ def signature(shingle_hashes: Hashes) -> bytes | None:
     return (mix(least) >> np.uint64(56)).astype(np.uint8).tobytes()
 
 
-def signature_rows(signatures: Sequence[bytes | None]) -> SignatureRows:
+def stack_signatures(signatures: Sequence[bytes | None]) -> SignatureRows:
     """N signatures -> (n, 64) uint8; zeros for None."""
     return np.frombuffer(b"".join(s or bytes(ROWS) for s in signatures), np.uint8).reshape(-1, ROWS)
 
 
-def agreeing(left: SignatureRows, right: SignatureRows) -> npt.NDArray[np.int64]:
+def count_agreeing_rows(left: SignatureRows, right: SignatureRows) -> npt.NDArray[np.int64]:
     """The number of rows in which signatures agree; shapes broadcast over all but the last axis."""
     return np.asarray(np.bitwise_count(np.packbits(left == right, axis=-1)).sum(axis=-1, dtype=np.int64))
 
 
-def estimated_jaccard(agreeing_rows: int) -> float:
+def estimate_jaccard(agreeing_rows: int) -> float:
     """The Jaccard similarity estimated from the number of agreeing rows, of 64; 0 to 1."""
     return max(0.0, (agreeing_rows / ROWS - CHANCE_AGREEMENT) / (1 - CHANCE_AGREEMENT))

@@ -9,17 +9,17 @@ of a story stand among its passage hashes, and are a bottom-k sketch (Broder, SE
 import numpy as np
 
 from neardup.core.fingerprint.common_words import find_rare
-from neardup.core.fingerprint.word_hashes import Hashes, PassageHashes, hashes_of, mix
+from neardup.core.fingerprint.word_hashes import Hashes, PassageHashes, keep_sampled, mix
 from neardup.core.native import fingerprint as native
 from neardup.core.native import in_c
-from neardup.core.sets import distinct
+from neardup.core.sets import find_distinct
 
 PAIRS = 14  # hashes of a story, if it has so many pairs
 NEARBY = 4  # words from one of a pair to the other
 
 
-@in_c(native.rare_pairs)
-def rare_pairs(words: Hashes) -> PassageHashes:
+@in_c(native.hash_rare_pairs)
+def hash_rare_pairs(words: Hashes) -> PassageHashes:
     """Word hashes (n,), in reading order -> the hashes of the least rare pairs, in no order.
 
     A text whose language has no list of common words has none: its most frequent words would make the pairs.
@@ -29,4 +29,4 @@ def rare_pairs(words: Hashes) -> PassageHashes:
     for ahead in range(1, NEARBY + 1):
         is_pair = (places[ahead:] - places[:-ahead] <= NEARBY) & (rare[ahead:] != rare[:-ahead])
         found.append(mix(rare[:-ahead][is_pair] + rare[ahead:][is_pair]))
-    return hashes_of(distinct(np.concatenate(found))[:PAIRS])
+    return keep_sampled(find_distinct(np.concatenate(found))[:PAIRS])

@@ -15,10 +15,10 @@ from functools import cached_property
 import numpy as np
 import numpy.typing as npt
 
-from neardup.core.fingerprint.word_hashes import Hashes, PassageHashes, hashes_of, mix
+from neardup.core.fingerprint.word_hashes import Hashes, PassageHashes, keep_sampled, mix
 from neardup.core.native import in_c
 from neardup.core.native import sets as native
-from neardup.core.sets import distinct
+from neardup.core.sets import find_distinct
 from neardup.core.text.consonants import CLASS_BITS, NO_CONSONANT, Classes, classify_consonants
 from neardup.core.text.normalize import get_codes
 
@@ -42,16 +42,16 @@ class Skeleton:
     @cached_property
     def aligned_grams(self) -> Hashes:
         """The hash of the ALIGNED_GRAM classes that begin at each place, by which two skeletons are aligned."""
-        return grams_of(self.classes, ALIGNED_GRAM)
+        return hash_grams(self.classes, ALIGNED_GRAM)
 
 
-def skeleton_of(normalised: bytes) -> Skeleton:
+def make_skeleton(normalised: bytes) -> Skeleton:
     """A normalised text in UTF-8 -> its skeleton."""
-    return Skeleton(*skeleton_parts(normalised))
+    return Skeleton(*find_skeleton_parts(normalised))
 
 
-@in_c(native.skeleton_parts)
-def skeleton_parts(normalised: bytes) -> tuple[Classes, npt.NDArray[np.int32]]:
+@in_c(native.find_skeleton_parts)
+def find_skeleton_parts(normalised: bytes) -> tuple[Classes, npt.NDArray[np.int32]]:
     """A normalised text in UTF-8 -> the fields of its skeleton."""
     codes = get_codes(normalised.decode(errors="replace"))
     of_codes = classify_consonants().take(codes, mode="clip")
@@ -61,7 +61,7 @@ def skeleton_parts(normalised: bytes) -> tuple[Classes, npt.NDArray[np.int32]]:
     return classes[first], np.cumsum(codes == SPACE, dtype=np.int32)[places[first]]
 
 
-def grams_of(classes: Classes, size: int) -> Hashes:
+def hash_grams(classes: Classes, size: int) -> Hashes:
     """(n,) classes -> (n - size + 1,) the hash of the `size` classes, 21 at most, that begin at each place."""
     count = max(len(classes) - size + 1, 0)
     packed = np.zeros(count, np.uint64)
@@ -70,10 +70,10 @@ def grams_of(classes: Classes, size: int) -> Hashes:
     return mix(packed)
 
 
-def skeleton_hashes(classes: Classes) -> PassageHashes:
+def hash_skeleton(classes: Classes) -> PassageHashes:
     """The classes of a skeleton -> the hashes by which its story is found, in no order."""
-    grams = grams_of(classes, GRAM)
-    return hashes_of(distinct(grams)[: sample_size(len(grams))])
+    grams = hash_grams(classes, GRAM)
+    return keep_sampled(find_distinct(grams)[: sample_size(len(grams))])
 
 
 def sample_size(grams: int) -> int:

@@ -34,7 +34,7 @@ def algorithm() -> str:
 @cache
 def digest_of(golden: str) -> str:
     """The digest of a language's golden text: 16 hexadecimal digits."""
-    return (PINNED_BY_TEXT.get(golden) if _is_determined() else None) or computed_digest(golden)
+    return (PINNED_BY_TEXT.get(golden) if _is_determined() else None) or compute_digest(golden)
 
 
 def digest_of_algorithm() -> str:
@@ -42,9 +42,9 @@ def digest_of_algorithm() -> str:
     return _digest(words + words[::2] + words[::3] for n in LENGTHS for words in [WORDS[:n]])
 
 
-def computed_digest(golden: str) -> str:
+def compute_digest(golden: str) -> str:
     """As `digest_of`, computed."""
-    return _digest(_stories(golden))
+    return _digest(_list_golden_stories(golden))
 
 
 def _is_determined() -> bool:
@@ -62,7 +62,7 @@ def version(languages: Languages = SHIPPED) -> str:
     return " ".join((algorithm(), *digests))
 
 
-def difference(recorded: str, current: str, held: Collection[str]) -> str | None:
+def explain_difference(recorded: str, current: str, held: Collection[str]) -> str | None:
     """A message that says why fingerprints of two versions cannot be compared; None if they can.
 
     Of `held`, the languages with stories, only those that both versions name are compared.
@@ -70,35 +70,35 @@ def difference(recorded: str, current: str, held: Collection[str]) -> str | None
     (old, *old_digests), (new, *new_digests) = recorded.split(), current.split()
     if old != new:
         return f"fingerprints of version {old}, this program makes {new}"
-    current_digests = _by_name(new_digests)
-    for name, digest in _by_name(old_digests).items():
+    current_digests = _name_digests(new_digests)
+    for name, digest in _name_digests(old_digests).items():
         if name in held and current_digests.get(name, digest) != digest:
             return f"fingerprints of {name} of version {digest}, this program makes {current_digests[name]}"
     return None
 
 
-def changed_since_pinned() -> list[str]:
+def list_changed() -> list[str]:
     """The shipped languages whose digests are not the pinned ones; only ALGORITHM if that of the algorithm is not."""
     if digest_of_algorithm() != PINNED_ALGORITHM:
         return ["ALGORITHM"]
-    return [name for name, entry in SHIPPED.items() if computed_digest(entry.golden) != PINNED[name]]
+    return [name for name, entry in SHIPPED.items() if compute_digest(entry.golden) != PINNED[name]]
 
 
 def check_native_core() -> None:
     """Raise RuntimeError if its fingerprints of the golden texts differ from those of the reference."""
     for entry in SHIPPED.values():
-        for words in _stories(entry.golden):
+        for words in _list_golden_stories(entry.golden):
             if fingerprint_text(b" ".join(words).decode()) != fingerprint(words):
                 raise RuntimeError("the native core gives wrong fingerprints: install neardup again")
 
 
-def _words(golden: str) -> list[bytes]:
+def _tokenize(golden: str) -> list[bytes]:
     """As `tokenize`, by the native core where there is one: every command waits for the digests."""
     return tokenize(golden) if LIBRARY is None else hash_text(golden).normalised.split()
 
 
-def _stories(golden: str) -> Iterator[list[bytes]]:
-    words = _words(golden)
+def _list_golden_stories(golden: str) -> Iterator[list[bytes]]:
+    words = _tokenize(golden)
     yield words + words[::2] + words[::3]  # repeated words, for the weights
     yield words + words[::-1] + words[::2] + words[::3]  # enough shingles for a signature
 
@@ -119,6 +119,6 @@ def _digest(stories: Iterable[list[bytes]]) -> str:
     return digest.hexdigest()
 
 
-def _by_name(digests: Collection[str]) -> dict[Language, str]:
+def _name_digests(digests: Collection[str]) -> dict[Language, str]:
     pairs = (entry.partition("=") for entry in digests)
     return {Language(name): digest for name, _, digest in pairs}

@@ -23,7 +23,7 @@ import numpy.typing as npt
 import xxhash
 from numpy.lib.stride_tricks import sliding_window_view
 
-from neardup.core.sets import distinct
+from neardup.core.sets import find_distinct
 
 DIGEST_BYTES = 16
 
@@ -74,7 +74,7 @@ def mix(x: Hash) -> Hash:
     return x ^ (x >> np.uint64(31))
 
 
-def word_pairs(hashes: Hashes) -> Hashes:
+def hash_word_pairs(hashes: Hashes) -> Hashes:
     """The hashes of n words -> (n - 1,) uint64: those of each two adjacent ones, in reading order."""
     return mix(mix(hashes[:-1]) + hashes[1:])
 
@@ -82,11 +82,11 @@ def word_pairs(hashes: Hashes) -> Hashes:
 # The SimHash.
 
 
-def simhash(words: Words) -> bytes:
+def compute_simhash(words: Words) -> bytes:
     """A story's words, in any order -> 16 bytes."""
     frequencies = np.bincount(words.order)
     histogram = np.bincount(
-        (words.digests + OFFSETS).ravel(), np.repeat(weights(frequencies), DIGEST_BYTES), DIGEST_BYTES * 256
+        (words.digests + OFFSETS).ravel(), np.repeat(weigh_frequencies(frequencies), DIGEST_BYTES), DIGEST_BYTES * 256
     )
     votes = histogram.reshape(DIGEST_BYTES, 256) @ SIGNS
     return np.packbits(votes > 0).tobytes()
@@ -97,13 +97,13 @@ def hash_rows(simhashes: Sequence[bytes]) -> HashRows:
     return np.frombuffer(b"".join(simhashes), np.uint64).reshape(-1, 2)
 
 
-def hamming(left: HashRows, right: HashRows) -> npt.NDArray[np.int64]:
+def measure_hamming(left: HashRows, right: HashRows) -> npt.NDArray[np.int64]:
     """The Hamming distance, row by row; shapes broadcast over all but the last axis."""
     differing: npt.NDArray[np.uint8] = np.bitwise_count(left ^ right)
     return np.asarray(differing.sum(axis=-1, dtype=np.int64))
 
 
-def weights(frequencies: npt.NDArray[np.intp]) -> npt.NDArray[np.float64]:
+def weigh_frequencies(frequencies: npt.NDArray[np.intp]) -> npt.NDArray[np.float64]:
     """Term frequencies, at least 1 -> the weight of each word's vote in 1024ths, a whole number."""
     return np.asarray(np.rint(SCALE * (1 + np.log(frequencies))))
 
@@ -111,25 +111,25 @@ def weights(frequencies: npt.NDArray[np.intp]) -> npt.NDArray[np.float64]:
 # The passage hashes.
 
 
-def passage_hashes(words: Hashes) -> PassageHashes:
+def hash_passages(words: Hashes) -> PassageHashes:
     """Word hashes (n,), in reading order -> the distinct passage hashes, ascending.  None for fewer than GRAM words."""
-    return distinct(sample_grams(words)[0])
+    return find_distinct(sample_grams(words)[0])
 
 
 def sample_grams(words: Hashes) -> tuple[PassageHashes, Places]:
     """Word hashes (n,), in reading order -> their passage hashes in that order, and the place of each one's first."""
-    grams = grams_of(words)
+    grams = hash_grams(words)
     places = _winnow(grams)
-    return hashes_of(grams[places]), places
+    return keep_sampled(grams[places]), places
 
 
-def grams_of(words: Hashes) -> Hashes:
+def hash_grams(words: Hashes) -> Hashes:
     """(n,) word hashes -> (n - GRAM + 1,) the hash of the GRAM words that begin at each place."""
-    pairs = word_pairs(words)
+    pairs = hash_word_pairs(words)
     return mix(mix(pairs[:-2]) + pairs[2:])
 
 
-def hashes_of(grams: Hashes) -> PassageHashes:
+def keep_sampled(grams: Hashes) -> PassageHashes:
     """(n,) hashes of grams -> (n,) the passage hashes that they have where they are sampled."""
     return (mix(grams) >> np.uint64(32)).astype(np.uint32)
 
@@ -141,4 +141,4 @@ def _winnow(grams: Hashes) -> Places:
     window = min(WINDOW, len(grams))
     last_first = sliding_window_view(grams[::-1], window)
     ends = np.arange(len(grams) - 1, window - 2, -1)
-    return distinct(ends - last_first.argmin(axis=1))
+    return find_distinct(ends - last_first.argmin(axis=1))

@@ -45,11 +45,11 @@ class _Kept(threading.local):
 _kept = _Kept()
 
 
-def _room(words: int) -> _Room:
+def _get_room(words: int) -> _Room:
     """Room for two texts of at most so many words.  The caller holds it while a function uses its address."""
     room = _kept.room
     if room is None or room.words < words:
-        room = _Room(max(words, LEAST_KEPT) if words <= LEAST_KEPT else max(words, MOST_KEPT))
+        room = _Room(LEAST_KEPT if words <= LEAST_KEPT else max(words, MOST_KEPT))
         if room.words <= MOST_KEPT:
             _kept.room = room
     return room
@@ -57,12 +57,12 @@ def _room(words: int) -> _Room:
 
 def align(a: Hashes, b: Hashes) -> npt.NDArray[np.int32]:
     a, b = map(np.ascontiguousarray, (a, b))
-    room = _room(max(len(a), len(b)))
+    room = _get_room(max(len(a), len(b)))
     rows = check_code(_aligned(address(a, WORD_HASH), len(a), address(b, WORD_HASH), len(b), *room.span))
     return room.memory[: 2 * rows].view(np.int32).reshape(-1, 4).copy()
 
 
-def copied_pairs(texts: Sequence[Hashes], pairs: Pairs, common: PassageHashes) -> list[Copied]:
+def find_copied_of_pairs(texts: Sequence[Hashes], pairs: Pairs, common: PassageHashes) -> list[Copied]:
     if not len(pairs):
         return []
     used, places = np.unique(pairs[:, :2], return_inverse=True)  # of many texts, often few are in the pairs
@@ -73,18 +73,18 @@ def copied_pairs(texts: Sequence[Hashes], pairs: Pairs, common: PassageHashes) -
     headers = np.empty((len(pairs), HEADER), np.int64)
     found, done = list[Copied](), 0
     while done < len(pairs):
-        room, left = _room(longest), pairs[done:]
+        room, left = _get_room(longest), pairs[done:]
         spans = np.empty((max(2 * longest, USUAL_SPANS * len(left)), 2), np.int32)  # enough for any pair
         arguments = address(rows, np.int64), len(rows), address(left, np.int32), len(left)
         hashes = address(common, PASSAGE_HASH), len(common)
         output = address(headers, np.int64), address(spans, np.int32), len(spans)
         here = check_code(_copied_pairs(*arguments, *hashes, *output, *room.span))
-        found += _results(headers[:here], spans)
+        found += _read_results(headers[:here], spans)
         done += here
     return found
 
 
-def _results(headers: npt.NDArray[np.int64], spans: Spans) -> Iterator[Copied]:
+def _read_results(headers: npt.NDArray[np.int64], spans: Spans) -> Iterator[Copied]:
     """What was found of pairs, of which each has a header, and spans after those of the pair before it."""
     at = 0
     for words, common_words, longest, spans_a, spans_b in headers.tolist():
@@ -94,16 +94,16 @@ def _results(headers: npt.NDArray[np.int64], spans: Spans) -> Iterator[Copied]:
         at = end
 
 
-def sampled_passages(words: Hashes) -> PassageHashes:
+def sample_passages(words: Hashes) -> PassageHashes:
     words = np.ascontiguousarray(words)
-    hashes, room = np.empty(len(words), np.uint32), _room(len(words))
+    hashes, room = np.empty(len(words), np.uint32), _get_room(len(words))
     text = address(words, WORD_HASH), len(words)
     return hashes[: check_code(_sampled_passages(*text, address(hashes, PASSAGE_HASH), *room.span))]
 
 
 def are_own(words: Hashes, common: PassageHashes) -> Mask:
     words, common = map(np.ascontiguousarray, (words, common))
-    own, room = np.empty(len(words), np.bool_), _room(len(words))
+    own, room = np.empty(len(words), np.bool_), _get_room(len(words))
     text = address(words, WORD_HASH), len(words)
     check_code(_are_own(*text, address(common, PASSAGE_HASH), len(common), address(own, np.bool_), *room.span))
     return own

@@ -209,7 +209,7 @@ static bool vote(
 
 /* ---- shingles and MinHash ---- */
 
-/* The hashes of the shingles in the order of the text, see minhash.shingles; returns how many there are. */
+/* The hashes of the shingles in the order of the text, see minhash.hash_shingles; returns how many there are. */
 static size_t hash_shingles(const uint64_t *hashes, size_t words, uint64_t *shingles) {
     if (words == 1) {
         shingles[0] = mix(hashes[0]);
@@ -308,7 +308,7 @@ static Minima *fastest_minima(void) { return take_minima; }
 
 #endif
 
-/* The signature, see minhash.signature; repeated shingles do not change a minimum. */
+/* The signature, see minhash.compute_signature; repeated shingles do not change a minimum. */
 static void sign(const nd_tables *tables, const uint64_t *shingles, size_t count, uint8_t signature[ND_ROWS]) {
     uint64_t least[ND_ROWS];
     fastest_minima()(tables, shingles, count, least);

@@ -9,9 +9,9 @@ from typing import NamedTuple
 
 import numpy as np
 
-from neardup.core.fingerprint.common_words import common_words, filter_bits
+from neardup.core.fingerprint.common_words import filter_bits, load_common_words
 from neardup.core.fingerprint.minhash import ADDENDS, MIN_SHINGLES, MULTIPLIERS, ROWS
-from neardup.core.fingerprint.word_hashes import Hashes, PassageHashes, weights
+from neardup.core.fingerprint.word_hashes import Hashes, PassageHashes, weigh_frequencies
 from neardup.core.native import ROOM, Array, address, bind, check_code
 from neardup.core.text.consonants import classify_consonants
 from neardup.core.text.normalize import load_tables, load_tables_of_normalised
@@ -83,7 +83,7 @@ class CountMemory:
         self._block_numbers = np.empty(BLOCKS, np.uint16)
         self.at = self._block_counts.ctypes.data, self._block_numbers.ctypes.data, self._characters.ctypes.data
 
-    def counts_of(self, length: int) -> CharacterCounts:
+    def get_counts(self, length: int) -> CharacterCounts:
         """What was counted of a text of so many characters."""
         *counts, size = _CHARACTERS.unpack(self._characters.data)
         numbers, letters = self._block_numbers[:size].tolist(), self._block_counts[:size].tolist()
@@ -143,8 +143,8 @@ def hash_utf8(text: bytes, *, is_normalised: bool = False) -> HashedText | int:
     )
 
 
-def rare_pairs(words: Hashes) -> PassageHashes:
-    words, hashes, common = np.ascontiguousarray(words), np.empty(RARE_PAIRS, np.uint32), common_words()
+def hash_rare_pairs(words: Hashes) -> PassageHashes:
+    words, hashes, common = np.ascontiguousarray(words), np.empty(RARE_PAIRS, np.uint32), load_common_words()
     text = address(words, np.uint64), len(words)
     listed = address(common, np.uint64), filter_bits(common)
     return hashes[: check_code(_rare_pairs(*text, *listed, address(hashes, np.uint32)))]
@@ -153,7 +153,7 @@ def rare_pairs(words: Hashes) -> PassageHashes:
 def count_utf8_characters(text: bytes) -> CharacterCounts:
     """The counts of a text in UTF-8.  Raises ValueError if it is not in UTF-8."""
     counts = _memory.counts
-    return counts.counts_of(check_code(_count_characters(text, len(text), *counts.at)))
+    return counts.get_counts(check_code(_count_characters(text, len(text), *counts.at)))
 
 
 def _call(function: Callable[..., int], text: bytes, is_normalised: bool) -> tuple[int, _Result | None, Array]:
@@ -178,7 +178,7 @@ class _HeldTables:
 
     def __init__(self, is_normalised: bool) -> None:
         forms, compositions, readings = load_tables_of_normalised() if is_normalised else load_tables()
-        by_frequency = weights(np.maximum(np.arange(MOST_FREQUENT), 1)).astype(np.int64)  # 0 does not occur
+        by_frequency = weigh_frequencies(np.maximum(np.arange(MOST_FREQUENT), 1)).astype(np.int64)  # 0 does not occur
         self._arrays = forms, compositions, readings, classify_consonants(), by_frequency
         self._structure = _Tables(
             *(address(forms, np.uint32), len(forms)),
@@ -187,7 +187,7 @@ class _HeldTables:
             *(address(classify_consonants(), np.uint8), len(classify_consonants())),
             *(address(by_frequency, np.int64), len(by_frequency)),
             *(address(MULTIPLIERS, np.uint64), address(ADDENDS, np.uint64)),
-            *(address(common_words(), np.uint64), filter_bits(common_words())),
+            *(address(load_common_words(), np.uint64), filter_bits(load_common_words())),
         )
         self.address = ctypes.addressof(self._structure)
 

@@ -85,7 +85,7 @@ ND_API int64_t nd_hash_text(
     const nd_tables *tables, const uint8_t *text, size_t bytes, uint8_t *room, size_t room_bytes, nd_fingerprint *out);
 
 /* The hashes of the rare pairs of `count` words, by their hashes in reading order; returns how many there are.
- * `hashes` has room for ND_RARE_PAIRS.  ND_INVALID: no filter.  Reference: core.fingerprint.rare_pairs.rare_pairs. */
+ * `hashes` has room for ND_RARE_PAIRS.  ND_INVALID: no filter.  Reference: core.fingerprint.rare_pairs.hash_rare_pairs. */
 ND_API int64_t nd_rare_pairs(
     const uint64_t *words, int64_t count, const uint64_t *common_words, int64_t common_bits, uint32_t *hashes);
 
@@ -441,7 +441,7 @@ struct nd_copied {
  * Writes, for each pair, an nd_copied, and to `spans` its spans of a and then those of b: each as two int32, its first
  * word and the word after its last.  The room is that for the longest two texts.  Returns how many pairs were done: fewer
  * than m if there is no more room than `span_room` spans; ND_ROOM if these are too few for the first one.  There are never
- * more than a pair has words.  Reference: core.verify.alignment.copied_pairs.
+ * more than a pair has words.  Reference: core.verify.alignment.find_copied_of_pairs.
  */
 ND_API int64_t nd_copied_pairs(const nd_words *texts, int64_t n, const nd_pair *pairs, int64_t m, const uint32_t *common,
                                int64_t commons, struct nd_copied *copied, int32_t *spans, int64_t span_room, void *room,
@@ -458,7 +458,7 @@ ND_API int64_t nd_are_own(const uint64_t *words, int64_t length, const uint32_t 
 /* The passage hashes of the sampled grams of a text, in its order; `hashes` has room for a number a word.
  *
  * The room is that for this text and one of no words.  Returns how many there are.
- * Reference: core.verify.alignment.sampled_passages.
+ * Reference: core.verify.alignment.sample_passages.
  */
 ND_API int64_t nd_sampled_passages(const uint64_t *words, int64_t length, uint32_t *hashes, void *room,
                                    int64_t room_bytes);
@@ -488,14 +488,14 @@ ND_API int64_t nd_count_apart_pairs(const nd_numbers *sets, int64_t n, const nd_
  *
  * `consonants` has, for each of `codes` code points, the class, 255 for none; the last entry serves all
  * beyond.  `entries` and `grams` have room for a number a byte.  Returns how many grams there are; ND_INVALID for bytes
- * that are not UTF-8.  Reference: core.verify.skeletons.packed_grams.
+ * that are not UTF-8.  Reference: core.verify.skeletons.pack_grams.
  */
 ND_API int64_t nd_skeleton_grams(const uint8_t *text, int64_t bytes, const uint8_t *consonants, int64_t codes,
                                  int64_t size, uint8_t *entries, uint32_t *grams);
 
 /* Write the skeleton of a normalised text: the classes of its consonants, and the place of the word that has each, for
  * which there is room for `bytes` of either; returns how many.  Bytes that are not UTF-8 are no consonants.
- * Reference: core.fingerprint.skeleton.skeleton_parts. */
+ * Reference: core.fingerprint.skeleton.find_skeleton_parts. */
 ND_API int64_t nd_skeleton(const uint8_t *text, int64_t bytes, const uint8_t *consonants, int64_t codes, uint8_t *classes,
                            int32_t *words);
 

@@ -171,7 +171,7 @@ def read_story(
         size = check_code(_read_story(ctypes.byref(_lexbor), ctypes.byref(page), *arguments))
         text, characters, has_acting_sheets, doubt, unjudged = _FOUND.unpack_from(memory.story.data)
         if size >= 0:
-            return StoryRead(ctypes.string_at(text, size), memory.counts.counts_of(characters), has_acting_sheets == 1)
+            return StoryRead(ctypes.string_at(text, size), memory.counts.get_counts(characters), has_acting_sheets == 1)
         if doubt != Doubt.UNJUDGED:
             return Doubt(doubt)
         for n in range(unjudged):

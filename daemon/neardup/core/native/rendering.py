@@ -67,7 +67,7 @@ class Edge(IntEnum):
     BREAK, HIDDEN_BREAK, INLINE_START, INLINE_END, LOW_START, LOW_END, BOX_START, BOX_END = range(1, 9)
 
 
-def _fields(*names: str) -> tuple[tuple[str, type], ...]:
+def _list_fields(*names: str) -> tuple[tuple[str, type], ...]:
     """Addresses, each with how many there are at it."""
     return tuple(field for name in names for field in ((name, ctypes.c_void_p), (f"{name}_count", ctypes.c_uint64)))
 
@@ -75,7 +75,7 @@ def _fields(*names: str) -> tuple[tuple[str, type], ...]:
 class _Sheets(ctypes.Structure):
     _fields_ = (
         ("number", ctypes.c_uint64),
-        *_fields("rules", "compounds", "names", "letters", "found"),
+        *_list_fields("rules", "compounds", "names", "letters", "found"),
         ("costly_count", ctypes.c_uint64),
         ("most_matches", ctypes.c_uint64),
         ("most_work", ctypes.c_uint64),
@@ -83,7 +83,7 @@ class _Sheets(ctypes.Structure):
 
 
 class _Frames(ctypes.Structure):
-    _fields_ = _fields("memory", "frames", "styles", "generated", "letters")
+    _fields_ = _list_fields("memory", "frames", "styles", "generated", "letters")
 
 
 class Compound(NamedTuple):
@@ -308,4 +308,4 @@ def write_pieces(pieces: Pieces, texts: Sequence[Sequence[int]]) -> tuple[bytes,
     )
     if size in (ROOM, UNSUPPORTED):
         return None
-    return ctypes.string_at(room_at, size), memory.counts.counts_of(memory.characters.item())
+    return ctypes.string_at(room_at, size), memory.counts.get_counts(memory.characters.item())

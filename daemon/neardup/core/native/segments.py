@@ -124,7 +124,11 @@ def find(segment: SegmentBlocks, hashes: PassageHashes) -> tuple[Counts, Counts]
     """See neardup.index.passages.segment.find."""
     places, counts = np.empty(len(hashes), np.int64), np.empty(len(hashes), np.int64)
     code = _find(
-        _of(segment), address(hashes, np.uint32), len(hashes), address(places, np.int64), address(counts, np.int64)
+        _describe_segment(segment),
+        address(hashes, np.uint32),
+        len(hashes),
+        address(places, np.int64),
+        address(counts, np.int64),
     )
     if code == DAMAGED:
         return None
@@ -136,7 +140,7 @@ def read_numbers(segment: SegmentBlocks, places: Counts, counts: Counts) -> Numb
     """See neardup.index.passages.segment.read_numbers."""
     numbers = np.empty(counts.sum(), np.uint32)
     code = _read_numbers(
-        _of(segment),
+        _describe_segment(segment),
         address(places, np.int64),
         address(counts, np.int64),
         len(places),
@@ -181,7 +185,7 @@ def may_hold(filter_: Bytes, hashes: PassageHashes) -> npt.NDArray[np.bool_]:
     return held
 
 
-def _of(segment: SegmentBlocks) -> _Segment:
+def _describe_segment(segment: SegmentBlocks) -> _Segment:
     return _Segment(
         _Coding(*segment.coding),
         segment.descriptor,

@@ -39,7 +39,7 @@ def count_apart_pairs(
     return shared
 
 
-def skeleton_grams(normalised: bytes, size: int) -> npt.NDArray[np.uint32]:
+def pack_skeleton_grams(normalised: bytes, size: int) -> npt.NDArray[np.uint32]:
     classes, length = classify_consonants(), len(normalised)
     text = np.frombuffer(normalised, np.uint8)
     entries, grams = np.empty(length, np.uint8), np.empty(length, np.uint32)
@@ -48,7 +48,7 @@ def skeleton_grams(normalised: bytes, size: int) -> npt.NDArray[np.uint32]:
     return grams[:count]
 
 
-def skeleton_parts(normalised: bytes) -> tuple[npt.NDArray[np.uint8], npt.NDArray[np.int32]]:
+def find_skeleton_parts(normalised: bytes) -> tuple[npt.NDArray[np.uint8], npt.NDArray[np.int32]]:
     table, length = classify_consonants(), len(normalised)
     text = np.frombuffer(normalised, np.uint8)
     classes, words = np.empty(length, np.uint8), np.empty(length, np.int32)

@@ -19,11 +19,11 @@ class ChapterTitle(NamedTuple):
     number: int
 
 
-def _words(text: str) -> frozenset[str]:
+def _list_words(text: str) -> frozenset[str]:
     return frozenset(unicodedata.normalize("NFC", text).casefold().split())
 
 
-CHAPTER_WORDS = _words(
+CHAPTER_WORDS = _list_words(
     """
     chapter chapters chap ch part parts pt episode episodes epi ep eps instalment installment
     भाग अध्याय प्रकरण पर्व परिच्छेद कांड काण्ड किस्त किश्त क़िस्त कड़ी पार्ट चैप्टर एपिसोड
@@ -36,7 +36,7 @@ CHAPTER_WORDS = _words(
     ਭਾਗ ਅਧਿਆਇ ਕਾਂਡ ਕਿਸ਼ਤ ਪਾਰਟ ਐਪੀਸੋਡ
     """
 )
-VOLUME_WORDS = _words(
+VOLUME_WORDS = _list_words(
     "volume vol book season खंड खण्ड सीजन सीज़न খণ্ড সিজন காண்டம் சீசன் ఖండం సీజన్ ഖണ്ഡം സീസൺ ખંડ સીઝન ଖଣ୍ଡ ਖੰਡ ਸੀਜ਼ਨ"
 )
 # Numbers in words from 1 on, of several forms where "|" stands between them.
@@ -75,7 +75,7 @@ LONGEST_NUMBER = 6  # digits
 LONGEST_ENDING = 3  # characters: 5th, 5ம், 5ാം
 
 
-def stem_of(title: str) -> str:
+def find_stem(title: str) -> str:
     """The stem of the chapters of a serial that has this title, without the number of a chapter."""
     return " ".join(TOKENS.findall(_fold(title)))
 
@@ -93,10 +93,10 @@ def parse_chapter_title(title: str) -> ChapterTitle | None:
             if tokens[place] in words and (found := _number_beside(tokens, place)) is not None:
                 number, first = found
                 return ChapterTitle(" ".join(tokens[:first]), number)
-    if tokens and (last := _digits(tokens[-1])) is not None:
+    if tokens and (last := _parse_number(tokens[-1])) is not None:
         return ChapterTitle(" ".join(tokens[:-1]), last)
     before = BEFORE_TITLE.match(text)
-    leading = before and _digits(before[1])
+    leading = before and _parse_number(before[1])
     return None if leading is None else ChapterTitle("", leading)
 
 
@@ -107,14 +107,14 @@ def _number_beside(tokens: list[str], place: int) -> tuple[int, int] | None:
     for before in (place - 1, place - 2):
         if before < 0 or (before == place - 2 and len(tokens[place - 1]) > LONGEST_ENDING):
             break
-        number = _digits(tokens[before]) if before == place - 2 else _number(tokens[before], is_roman=False)
+        number = _parse_number(tokens[before]) if before == place - 2 else _number(tokens[before], is_roman=False)
         if number is not None:
             return number, before
     return None
 
 
 def _number(token: str, *, is_roman: bool = True) -> int | None:
-    if (number := _digits(token)) is not None:
+    if (number := _parse_number(token)) is not None:
         return number
     if (number := NUMBERS.get(token)) is None and is_roman and (roman := ROMAN.fullmatch(token)) and token:
         tens, rest = roman.groups()
@@ -122,5 +122,5 @@ def _number(token: str, *, is_roman: bool = True) -> int | None:
     return number
 
 
-def _digits(token: str) -> int | None:
+def _parse_number(token: str) -> int | None:
     return int(token) if token.isdecimal() and len(token) <= LONGEST_NUMBER else None

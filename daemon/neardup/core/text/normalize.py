@@ -101,7 +101,7 @@ class Located:
     ends: Offsets
     cuts: Offsets
 
-    def span(self, first: int, end: int) -> tuple[int, int]:
+    def find_span(self, first: int, end: int) -> tuple[int, int]:
         """Words [first, end) -> the offset where they start and the one where they end, both moved outward to cuts."""
         start = self.cuts[np.searchsorted(self.cuts, self.starts[first], "right") - 1]
         stop = self.cuts[np.searchsorted(self.cuts, self.ends[end - 1])]

@@ -18,7 +18,7 @@ import numpy.typing as npt
 from neardup.core.fingerprint.word_hashes import GRAM, Hashes, PassageHashes, Places, sample_grams
 from neardup.core.native import alignment as native
 from neardup.core.native import in_c
-from neardup.core.sets import distinct
+from neardup.core.sets import find_distinct
 from neardup.core.verify.sets import Pairs, are_among_ascending
 from neardup.records import MIN_BLOCK, NO_SPANS, Copied, Spans
 
@@ -38,12 +38,12 @@ NO_HASHES: PassageHashes = np.empty(0, np.uint32)
 
 
 def find_copied(a: Hashes, b: Hashes, common: PassageHashes = NO_HASHES, at_least: int = 0) -> Copied:
-    """Word hashes (n,) and (m,), in reading order -> what they share; the rest is as in `copied_pairs`."""
-    return copied_pairs((a, b), np.array([[0, 1, at_least]], np.int32), common)[0]
+    """Word hashes (n,) and (m,), in reading order -> what they share; the rest is as in `find_copied_of_pairs`."""
+    return find_copied_of_pairs((a, b), np.array([[0, 1, at_least]], np.int32), common)[0]
 
 
-@in_c(native.copied_pairs)
-def copied_pairs(texts: Sequence[Hashes], pairs: Pairs, common: PassageHashes) -> list[Copied]:
+@in_c(native.find_copied_of_pairs)
+def find_copied_of_pairs(texts: Sequence[Hashes], pairs: Pairs, common: PassageHashes) -> list[Copied]:
     """The word hashes of texts, in reading order -> what the texts of each pair share.
 
     A pair is the places of its texts, and how many equal words their blocks must have; otherwise they share nothing.
@@ -62,16 +62,16 @@ def _find_copied(a: Hashes, b: Hashes, common: PassageHashes, at_least: int) -> 
     return Copied(*count_copied(a, b, runs, common), longest_run)
 
 
-def partners(at_a: Places, at_b: Places, spans_a: Spans, spans_b: Spans) -> PairedSpans:
+def pair_places(at_a: Places, at_b: Places, spans_a: Spans, spans_b: Spans) -> PairedSpans:
     """Places (n,) and (n,) of words that are copies of each other -> the spans that they are in, in the order of a."""
-    in_a, in_b = span_of(at_a, spans_a), span_of(at_b, spans_b)
+    in_a, in_b = number_spans(at_a, spans_a), number_spans(at_b, spans_b)
     both = (in_a >= 0) & (in_b >= 0)
-    found = distinct(in_a[both] * len(spans_b) + in_b[both])
+    found = find_distinct(in_a[both] * len(spans_b) + in_b[both])
     nth_a, nth_b = np.divmod(found, max(len(spans_b), 1))
     return np.concatenate((spans_a[nth_a], spans_b[nth_b]), axis=1)
 
 
-def span_of(places: Places, spans: Spans) -> Places:
+def number_spans(places: Places, spans: Spans) -> Places:
     """The number of the span, ascending and disjoint, that each place is in; -1 for a place that is in none."""
     nth = np.searchsorted(spans[:, 0], places, side="right") - 1
     return np.where((nth >= 0) & (places < spans[nth, 1]), nth, -1) if len(spans) else np.full(len(places), -1)
@@ -99,21 +99,21 @@ def _align(a: Hashes, b: Hashes) -> tuple[Blocks, int | None]:
     """The runs of the blocks in the order of a, and the length of the longest run, None if that was not found."""
     if min(len(a), len(b)) < MIN_BLOCK:
         return np.empty((0, 4), np.int32), None
-    shared, are_all = _shared_runs(a, b)
+    shared, are_all = _find_shared_runs(a, b)
     longest_run = shared[0][2] if are_all and shared else None
-    blocks = sorted(_Joiner(a, b).blocks(shared))
+    blocks = sorted(_Joiner(a, b).join_blocks(shared))
     runs = [(*run, number) for number, block in enumerate(blocks) for run in block]
     return np.array(runs, np.int32).reshape(-1, 4), longest_run
 
 
-def _shared_runs(a: Hashes, b: Hashes) -> tuple[list[Run], bool]:
+def _find_shared_runs(a: Hashes, b: Hashes) -> tuple[list[Run], bool]:
     """The maximal shared runs of GRAM words or more, the longest first; of equal length in the order of a, then of b.
 
     Also returned: whether these are all, which they are unless a gram has more than MAX_PAIRS pairs of places.
     """
     words_a, words_b = a.tolist(), b.tolist()
-    grams_a, places_in_b = list(packed_grams(a)), defaultdict[bytes, list[int]](list)
-    for place, gram in enumerate(packed_grams(b)):
+    grams_a, places_in_b = list(pack_grams(a)), defaultdict[bytes, list[int]](list)
+    for place, gram in enumerate(pack_grams(b)):
         places_in_b[gram].append(place)
     pairs = {gram: times * len(places_in_b.get(gram, ())) for gram, times in Counter(grams_a).items()}
     runs, ranks = list[Run](), Counter[bytes]()
@@ -147,7 +147,7 @@ class _Joiner:
         # The words that no block has: true for these, and by way of a last item false for places before and after.
         self._free_a, self._free_b = bytearray([1] * len(a) + [0]), bytearray([1] * len(b) + [0])
 
-    def blocks(self, runs: list[Run]) -> Iterator[list[Run]]:
+    def join_blocks(self, runs: list[Run]) -> Iterator[list[Run]]:
         """Runs, the longest first -> the blocks of MIN_BLOCK equal words or more, each as its runs in order.
 
         A block begins with the longest run that is left and grows at both ends.
@@ -156,7 +156,7 @@ class _Joiner:
             offset = 0
             while offset < length:
                 start_a, start_b = at_a + offset, at_b + offset
-                words = self._equal(start_a, start_b, 1)
+                words = self._count_equal(start_a, start_b, 1)
                 if words >= GRAM:
                     before = list(self._grow_block(start_a - 1, start_b - 1, -1))
                     block = [*reversed(before), *self._grow_block(start_a, start_b, 1)]
@@ -173,7 +173,7 @@ class _Joiner:
 
     def _grow_block(self, at_a: int, at_b: int, way: int) -> Iterator[Run]:
         """The runs of a block from these words on: forwards (`way` 1), or backwards (`way` -1)."""
-        words = self._equal(at_a, at_b, way)
+        words = self._count_equal(at_a, at_b, way)
         while True:
             if words:
                 back = words - 1 if way < 0 else 0
@@ -186,16 +186,16 @@ class _Joiner:
 
     def _find_resumption(self, at_a: int, at_b: int, way: int) -> Run:
         """The shortest gap after which equal words go on: its words in a and in b, and those equal words (0: none)."""
-        most_a, most_b = _gap(self._free_a, at_a, way), _gap(self._free_b, at_b, way)
+        most_a, most_b = _count_free(self._free_a, at_a, way), _count_free(self._free_b, at_b, way)
         for gaps in range(1, most_a + most_b + 1):
             for gap_a in range(max(0, gaps - most_b), min(gaps, most_a) + 1):
                 gap_b = gaps - gap_a
-                words = self._equal(at_a + way * gap_a, at_b + way * gap_b, way)
+                words = self._count_equal(at_a + way * gap_a, at_b + way * gap_b, way)
                 if words >= MIN_RESUMED:
                     return gap_a, gap_b, words
         return 0, 0, 0
 
-    def _equal(self, at_a: int, at_b: int, way: int) -> int:
+    def _count_equal(self, at_a: int, at_b: int, way: int) -> int:
         """The number of equal words from these on that no block has."""
         words = 0
         while self._free_a[at_a] and self._free_b[at_b] and self._a[at_a] == self._b[at_b]:
@@ -203,7 +203,7 @@ class _Joiner:
         return words
 
 
-def _gap(free: bytearray, at: int, way: int) -> int:
+def _count_free(free: bytearray, at: int, way: int) -> int:
     """The number of words, at most MAX_GAP, from this one on that no block has."""
     words = 0
     while words < MAX_GAP and free[at]:
@@ -216,37 +216,37 @@ def count_copied(a: Hashes, b: Hashes, runs: Blocks, common: PassageHashes) -> t
 
     These are as in `Copied`; the hashes of common passages ascend.
     """
-    at_a, at_b, blocks = each_word(runs)
-    in_a, in_b = _spans_of_blocks(runs, 0), _spans_of_blocks(runs, 1)
-    common_a, common_b = _common_in(a, in_a, common), _common_in(b, in_b, common)
+    at_a, at_b, blocks = expand_runs(runs)
+    in_a, in_b = _span_blocks(runs, 0), _span_blocks(runs, 1)
+    common_a, common_b = _mask_common_in_spans(a, in_a, common), _mask_common_in_spans(b, in_b, common)
     is_common = common_a[at_a] | common_b[at_b]
     common_a[at_a] = common_b[at_b] = is_common
-    copied = np.count_nonzero(_first_occurrences(a[at_a], blocks) & ~is_common)
+    copied = np.count_nonzero(_mask_first_occurrences(a[at_a], blocks) & ~is_common)
     copied_a, copied_b = _mask(len(a), at_a[~is_common]), _mask(len(b), at_b[~is_common])
-    spans_a, spans_b = _without_common(in_a, common_a, copied_a), _without_common(in_b, common_b, copied_b)
+    spans_a, spans_b = _cut_out_common(in_a, common_a, copied_a), _cut_out_common(in_b, common_b, copied_b)
     return int(copied), int(np.count_nonzero(is_common)), spans_a, spans_b
 
 
-def each_word(runs: Blocks) -> tuple[npt.NDArray[np.intp], npt.NDArray[np.intp], npt.NDArray[np.intp]]:
+def expand_runs(runs: Blocks) -> tuple[npt.NDArray[np.intp], npt.NDArray[np.intp], npt.NDArray[np.intp]]:
     """The place in a, the place in b and the block of each equal word, in the order of the runs."""
     words = runs[:, 2]
     nth = np.arange(words.sum()) - np.repeat(np.cumsum(words) - words, words)
     return np.repeat(runs[:, 0], words) + nth, np.repeat(runs[:, 1], words) + nth, np.repeat(runs[:, 3], words)
 
 
-def packed_grams(words: Hashes) -> Iterator[bytes]:
+def pack_grams(words: Hashes) -> Iterator[bytes]:
     """(n,) word hashes -> the GRAM words that begin at each place, as bytes."""
     packed, size = words.tobytes(), words.itemsize
     return (packed[at : at + GRAM * size] for at in range(0, len(packed) - (GRAM - 1) * size, size))
 
 
-@in_c(native.sampled_passages)
-def sampled_passages(words: Hashes) -> PassageHashes:
+@in_c(native.sample_passages)
+def sample_passages(words: Hashes) -> PassageHashes:
     """Word hashes (n,), in reading order -> (m,) the passage hashes of the sampled grams, in that order."""
     return sample_grams(words)[0]
 
 
-def words_in_common(words: Hashes, common: PassageHashes) -> Mask:
+def mask_common(words: Hashes, common: PassageHashes) -> Mask:
     """Which words (n,) of a text stand in common passages, whose hashes ascend.
 
     Samples are some words apart, so a common passage reaches from one of its samples to the next, and from the first
@@ -263,15 +263,15 @@ def words_in_common(words: Hashes, common: PassageHashes) -> Mask:
     return found
 
 
-def _common_in(words: Hashes, spans: Spans, common: PassageHashes) -> Mask:
+def _mask_common_in_spans(words: Hashes, spans: Spans, common: PassageHashes) -> Mask:
     """Which words (n,) of a text stand within the spans, each as if it were a text, and in common passages."""
     found = np.zeros(len(words), bool)
     for start, end in spans.tolist():
-        found[start:end] = words_in_common(words[start:end], common)
+        found[start:end] = mask_common(words[start:end], common)
     return found
 
 
-def _spans_of_blocks(runs: Blocks, side: int) -> Spans:
+def _span_blocks(runs: Blocks, side: int) -> Spans:
     """The words of a text that each block reaches over, ascending."""
     first = np.flatnonzero(np.diff(runs[:, 3], prepend=-1))
     last = np.append(first[1:], len(runs)) - 1
@@ -279,7 +279,7 @@ def _spans_of_blocks(runs: Blocks, side: int) -> Spans:
     return spans[np.argsort(spans[:, 0])]
 
 
-def _first_occurrences(words: Hashes, blocks: npt.NDArray[np.intp]) -> Mask:
+def _mask_first_occurrences(words: Hashes, blocks: npt.NDArray[np.intp]) -> Mask:
     """Which of the equal words, of these blocks, stand in a gram of their block that did not occur before, and in none
     that did.
 
@@ -287,7 +287,7 @@ def _first_occurrences(words: Hashes, blocks: npt.NDArray[np.intp]) -> Mask:
     """
     first, repeated, before = np.zeros(len(words), bool), np.zeros(len(words), bool), set[bytes]()
     in_one_block = blocks[GRAM - 1 :] == blocks[: 1 - GRAM]
-    for place, gram in enumerate(packed_grams(words)):
+    for place, gram in enumerate(pack_grams(words)):
         if in_one_block[place]:
             (repeated if gram in before else first)[place : place + GRAM] = True
             before.add(gram)
@@ -301,7 +301,7 @@ def _mask(words: int, places: Places) -> Mask:
     return found
 
 
-def _without_common(spans: Spans, common: Mask, copied: Mask) -> Spans:
+def _cut_out_common(spans: Spans, common: Mask, copied: Mask) -> Spans:
     """The parts of the spans, ascending, between common words, each from its first copied word to its last.
 
     So an edit of a common passage is no part copied, either.

@@ -90,15 +90,15 @@ def _describe_cluster(members: list[int], published: Mapping[int, int | None], e
     for a, b, _ in edges:
         neighbours[a].append(b)
         neighbours[b].append(a)
-    end, _ = _furthest(stories[0], neighbours)
-    other_end, steps = _furthest(end, neighbours)
+    end, _ = _find_furthest(stories[0], neighbours)
+    other_end, steps = _find_furthest(end, neighbours)
     weakest = min(edges, key=itemgetter(2, 0, 1))
     ends = min(end, other_end), max(end, other_end)
     undated = sum(time is None for time in times.values())
     return Cluster(tuple(stories), weakest, ends, steps, undated, find_earliest(times))
 
 
-def _furthest(start: int, neighbours: Mapping[int, list[int]]) -> tuple[int, int]:
+def _find_furthest(start: int, neighbours: Mapping[int, list[int]]) -> tuple[int, int]:
     """Breadth-first search from `start`: the story furthest away (of several, the lowest id), and its distance."""
     reached, level, steps = {start}, {start}, 0
     while beyond := {neighbour for story in level for neighbour in neighbours[story]} - reached:

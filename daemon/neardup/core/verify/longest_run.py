@@ -14,7 +14,7 @@ BASE = 0x9E3779B97F4A7C15  # odd, so that it has an inverse
 INVERSE = pow(BASE, -1, 1 << 64)
 
 
-def longest_run(a: Hashes, b: Hashes) -> int:
+def measure_longest_run(a: Hashes, b: Hashes) -> int:
     """The word hashes of two texts, in order -> the length of their longest common run, in words."""
     reaches = _reach(a, b), _reach(b, a)
     most = 1 + int(min(reach.max(initial=0) for reach in reaches))
@@ -48,11 +48,11 @@ def _reach(a: Hashes, b: Hashes) -> Places:
 
 def _prefix_sums(words: Hashes) -> tuple[Hashes, Hashes]:
     """The sums of words times powers of BASE up to each place, and the powers of its inverse."""
-    powers, inverses = (_powers(base, len(words)) for base in (BASE, INVERSE))
+    powers, inverses = (_list_powers(base, len(words)) for base in (BASE, INVERSE))
     return np.append(np.uint64(0), np.add.accumulate(words * powers)), inverses
 
 
-def _powers(base: int, n: int) -> Hashes:
+def _list_powers(base: int, n: int) -> Hashes:
     factors = np.full(n, base, np.uint64)
     factors[:1] = 1
     return np.multiply.accumulate(factors)

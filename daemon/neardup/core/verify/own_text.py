@@ -13,24 +13,24 @@ from neardup.core.fingerprint.word_hashes import (
     WINDOW,
     Hashes,
     PassageHashes,
-    word_pairs,
+    hash_word_pairs,
 )
 from neardup.core.native import alignment as native
 from neardup.core.native import in_c
-from neardup.core.sets import distinct
-from neardup.core.verify.alignment import Mask, words_in_common
+from neardup.core.sets import find_distinct
+from neardup.core.verify.alignment import Mask, mask_common
 from neardup.core.verify.sets import are_among_ascending, count_shared
-from neardup.core.verify.text import Text, distinct_texts
+from neardup.core.verify.text import Text, list_distinct_texts
 
 # The least share of a story's word pairs that are apart from common passages; a story with less is a popular text.
 LEAST_OWN = 0.1
 
 
-def common_in_both(pairs: Sequence[tuple[Text, Text]], common: PassageHashes) -> list[PassageHashes]:
+def list_common_in_both(pairs: Sequence[tuple[Text, Text]], common: PassageHashes) -> list[PassageHashes]:
     """The hashes of common passages, (n,) ascending -> those that both texts of each pair hold, ascending."""
     if not len(common):
         return [common] * len(pairs)
-    texts, places = distinct_texts(pairs)
+    texts, places = list_distinct_texts(pairs)
     held = [text.passages[are_among_ascending(text.passages, common)] for text in texts]
     return [held[a][are_among_ascending(held[a], held[b])] for a, b, _ in places.tolist()]
 
@@ -41,20 +41,20 @@ def share_passages(a: Text, b: Text, common: PassageHashes) -> bool:
     return bool(np.count_nonzero(~are_among_ascending(shared, common)) >= MIN_SHARED)
 
 
-def own_containment(story: Text, other: Text, common: PassageHashes) -> float | None:
+def measure_own_containment(story: Text, other: Text, common: PassageHashes) -> float | None:
     """The share of a story's shingles apart from common passages that another story has, 0 to 1.
 
     `common` (n,) are the hashes of the common passages that both hold, ascending.  None for a story that is little more
     than common passages.
     """
-    own = distinct(own_pairs(story.word_hashes, common))
+    own = find_distinct(hash_own_pairs(story.word_hashes, common))
     return None if len(own) <= LEAST_OWN * len(story.shingles) else count_shared(own, other.shingles) / len(own)
 
 
-def own_pairs(words: Hashes, common: PassageHashes) -> Hashes:
+def hash_own_pairs(words: Hashes, common: PassageHashes) -> Hashes:
     """Word hashes (n,) -> (m,) the hashes of the pairs of adjacent words that are apart from common passages."""
     is_own = are_own(words, common)
-    return word_pairs(words)[is_own[:-1] & is_own[1:]]
+    return hash_word_pairs(words)[is_own[:-1] & is_own[1:]]
 
 
 @in_c(native.are_own)
@@ -64,7 +64,7 @@ def are_own(words: Hashes, common: PassageHashes) -> Mask:
     Words up to a window from a common passage may belong to it, so they do not count.
     """
     places, never = np.arange(len(words)), len(words) + WINDOW  # farther than a window from every word
-    is_common = words_in_common(words, common)
+    is_common = mask_common(words, common)
     before = np.maximum.accumulate(np.where(is_common, places, -never))
     after = np.minimum.accumulate(np.where(is_common, places, never)[::-1])[::-1]
     return np.asarray((places - before > WINDOW) & (after - places > WINDOW))

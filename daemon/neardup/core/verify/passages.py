@@ -9,8 +9,8 @@ import numpy as np
 from neardup.core.fingerprint.common_words import are_rare
 from neardup.core.fingerprint.word_hashes import Places
 from neardup.core.verify import skeletons
-from neardup.core.verify.alignment import PairedSpans, align, each_word, partners, span_of
-from neardup.core.verify.rewriting import equal_words
+from neardup.core.verify.alignment import PairedSpans, align, expand_runs, number_spans, pair_places
+from neardup.core.verify.rewriting import list_equal_words
 from neardup.core.verify.text import Text
 from neardup.core.verify.tiers import LANGUAGES, RARE_SHARE
 from neardup.records import Assessment
@@ -26,7 +26,7 @@ def pair_spans(a: Text | None, b: Text | None, found: Assessment) -> PairedSpans
         return np.concatenate((found.spans_a, found.spans_b), axis=1)
     if LANGUAGES in found.signals.extra:
         return skeletons.pair_spans(a.skeleton, b.skeleton, found.spans_a, found.spans_b)
-    return partners(*_equal_words(a, b), found.spans_a, found.spans_b)
+    return pair_places(*_align_words(a, b), found.spans_a, found.spans_b)
 
 
 def find_runs(a: Text, b: Text, found: Assessment) -> PairedSpans:
@@ -36,10 +36,10 @@ def find_runs(a: Text, b: Text, found: Assessment) -> PairedSpans:
     in one run at most.
     """
     if found.signals.same_text or LANGUAGES in found.signals.extra:
-        return _each_span_once(pair_spans(a, b, found))
+        return _keep_first_of_span(pair_spans(a, b, found))
     is_rewritten = RARE_SHARE in found.signals.extra
-    at_a, at_b = equal_words(a, b, found.spans_a, found.spans_b) if is_rewritten else _equal_words(a, b)
-    spans = span_of(at_a, found.spans_a), span_of(at_b, found.spans_b)
+    at_a, at_b = list_equal_words(a, b, found.spans_a, found.spans_b) if is_rewritten else _align_words(a, b)
+    spans = number_spans(at_a, found.spans_a), number_spans(at_b, found.spans_b)
     words = np.stack((at_a, at_b, *spans))[:, (spans[0] >= 0) & (spans[1] >= 0)]
     goes_on = (np.diff(words) == [[1], [1], [0], [0]]).all(axis=0)
     begins, ends = np.append(True, ~goes_on)[: words.shape[1]], np.append(~goes_on, True)[: words.shape[1]]
@@ -54,12 +54,12 @@ def find_rare_words(a: Text, b: Text, found: Assessment) -> Places:
     """
     if RARE_SHARE not in found.signals.extra:
         return np.empty(0, np.intp)
-    at_a, _ = equal_words(a, b, found.spans_a, found.spans_b)
+    at_a, _ = list_equal_words(a, b, found.spans_a, found.spans_b)
     rare = at_a[are_rare(a.word_hashes[at_a])]
     return np.sort(rare[np.unique(a.word_hashes[rare], return_index=True)[1]])
 
 
-def _each_span_once(pairs: PairedSpans) -> PairedSpans:
+def _keep_first_of_span(pairs: PairedSpans) -> PairedSpans:
     """The pairs, of those with the same span on a side only the first."""
     kept, starts = list[list[int]](), set[int]()
     for pair in pairs.tolist():
@@ -69,7 +69,7 @@ def _each_span_once(pairs: PairedSpans) -> PairedSpans:
     return np.array(kept, np.int32).reshape(-1, 4)
 
 
-def _equal_words(a: Text, b: Text) -> tuple[Places, Places]:
+def _align_words(a: Text, b: Text) -> tuple[Places, Places]:
     """The place in a and the place in b of each equal word of the aligned blocks."""
-    at_a, at_b, _ = each_word(align(a.word_hashes, b.word_hashes))
+    at_a, at_b, _ = expand_runs(align(a.word_hashes, b.word_hashes))
     return at_a, at_b

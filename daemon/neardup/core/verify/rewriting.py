@@ -21,7 +21,7 @@ from difflib import SequenceMatcher
 import numpy as np
 import numpy.typing as npt
 
-from neardup.core.fingerprint.common_words import RareWords, are_rare, distinct_rare_words
+from neardup.core.fingerprint.common_words import RareWords, are_rare, list_rare_words
 from neardup.core.fingerprint.word_hashes import Hashes, PassageHashes, Places
 from neardup.core.verify.own_text import are_own
 from neardup.core.verify.sets import count_shared
@@ -58,7 +58,7 @@ def compare_rare_words(a: Text, b: Text, common: PassageHashes, least: float) ->
     rare, apart = [a.rare_words, b.rare_words], [NO_PLACES, NO_PLACES]
     if len(common):
         owns = [are_own(text.word_hashes, common) for text in (a, b)]
-        rare = [distinct_rare_words(text.word_hashes, text.rare & own) for text, own in zip((a, b), owns, strict=True)]
+        rare = [list_rare_words(text.word_hashes, text.rare & own) for text, own in zip((a, b), owns, strict=True)]
         apart = [np.flatnonzero(~own) for own in owns]
     counts_a, counts_b = (count_by_script(text, words.places) for text, words in zip((a, b), rare, strict=True))
     most = float(np.sqrt(counts_a * counts_b).sum())
@@ -78,7 +78,7 @@ def _compare(a: RareWords, b: RareWords, apart: Sequence[Places], most: float) -
 
     Of `most` words the share is.
     """
-    both = common_order(a, b)
+    both = find_common_order(a, b)
     if not len(both[0]):
         return Rewriting(0, 0.0, NO_SPANS, NO_SPANS)
     is_near = np.ones(len(both[0]) - 1, np.bool_)
@@ -92,16 +92,16 @@ def _compare(a: RareWords, b: RareWords, apart: Sequence[Places], most: float) -
     return Rewriting(count, count / most, next(spans), next(spans))
 
 
-def common_order(a: RareWords, b: RareWords) -> tuple[Places, Places]:
+def find_common_order(a: RareWords, b: RareWords) -> tuple[Places, Places]:
     """The places in a and in b of a longest common subsequence of their rare words, both ascending."""
     _, in_a, in_b = np.intersect1d(a.hashes, b.hashes, assume_unique=True, return_indices=True)
     by_place = np.argsort(a.places[in_a])
     at_a, at_b = a.places[in_a][by_place], b.places[in_b][by_place]
-    kept = longest_increasing(at_b.tolist())
+    kept = find_longest_increasing(at_b.tolist())
     return at_a[kept], at_b[kept]
 
 
-def longest_increasing(numbers: Sequence[int]) -> list[int]:
+def find_longest_increasing(numbers: Sequence[int]) -> list[int]:
     """The positions of a longest increasing subsequence of distinct numbers."""
     # The least last number of a subsequence of each length, and its position; of each position, the one before it.
     least, ends, before = list[int](), list[int](), list[int]()
@@ -117,24 +117,24 @@ def longest_increasing(numbers: Sequence[int]) -> list[int]:
     return found[::-1]
 
 
-def equal_words(a: Text, b: Text, spans_a: Spans, spans_b: Spans) -> tuple[Places, Places]:
+def list_equal_words(a: Text, b: Text, spans_a: Spans, spans_b: Spans) -> tuple[Places, Places]:
     """The place in a and the place in b of each equal word of the blocks, in order.
 
     They are the rare words that stand in the same order in a block, and those that are equal between two of these.
     """
     if b.text_hash < a.text_hash:
-        at_b, at_a = equal_words(b, a, spans_b, spans_a)
+        at_b, at_a = list_equal_words(b, a, spans_b, spans_a)
         return at_a, at_b
     pairs = list[tuple[int, int]]()
     for (start_a, end_a), (start_b, end_b) in zip(spans_a.tolist(), spans_b.tolist(), strict=True):
         in_a, in_b = a.word_hashes[start_a:end_a], b.word_hashes[start_b:end_b]
-        pairs += ((start_a + at_a, start_b + at_b) for at_a, at_b in _equal_in_block(in_a, in_b))
+        pairs += ((start_a + at_a, start_b + at_b) for at_a, at_b in _list_equal_in_block(in_a, in_b))
     places = np.array(pairs, np.intp).reshape(-1, 2)
     return places[:, 0], places[:, 1]
 
 
-def _equal_in_block(a: Hashes, b: Hashes) -> Iterator[tuple[int, int]]:
-    at_a, at_b = common_order(*(distinct_rare_words(words, are_rare(words)) for words in (a, b)))
+def _list_equal_in_block(a: Hashes, b: Hashes) -> Iterator[tuple[int, int]]:
+    at_a, at_b = find_common_order(*(list_rare_words(words, are_rare(words)) for words in (a, b)))
     done_a = done_b = 0
     for next_a, next_b in zip([*at_a.tolist(), len(a)], [*at_b.tolist(), len(b)], strict=True):
         between = SequenceMatcher(None, a[done_a:next_a].tolist(), b[done_b:next_b].tolist(), autojunk=False)

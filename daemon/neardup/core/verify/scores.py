@@ -11,17 +11,17 @@ from typing import NamedTuple
 
 import numpy as np
 
-from neardup.core.fingerprint.minhash import agreeing, estimated_jaccard, signature_rows
+from neardup.core.fingerprint.minhash import count_agreeing_rows, estimate_jaccard, stack_signatures
 from neardup.core.fingerprint.word_hashes import MIN_SHARED, Hashes, PassageHashes
 from neardup.core.text.scripts import find_script_of_most
 from neardup.core.verify import skeletons
-from neardup.core.verify.alignment import NO_HASHES, Mask, copied_pairs, words_in_common
-from neardup.core.verify.longest_run import longest_run
-from neardup.core.verify.own_text import common_in_both, own_containment
-from neardup.core.verify.rewriting import compare_rare_words, equal_words
+from neardup.core.verify.alignment import NO_HASHES, Mask, find_copied_of_pairs, mask_common
+from neardup.core.verify.longest_run import measure_longest_run
+from neardup.core.verify.own_text import list_common_in_both, measure_own_containment
+from neardup.core.verify.rewriting import compare_rare_words, list_equal_words
 from neardup.core.verify.sets import ONE_PAIR, Pairs, are_among, count_apart_pairs, count_shared, count_shared_pairs
-from neardup.core.verify.spans import words_in
-from neardup.core.verify.text import Text, distinct_texts
+from neardup.core.verify.spans import count_words
+from neardup.core.verify.text import Text, list_distinct_texts
 from neardup.core.verify.tiers import (
     COMMON_WORDS,
     COPIED_WORDS,
@@ -37,7 +37,7 @@ from neardup.core.verify.tiers import (
     SHORT,
     Thresholds,
     counts_common,
-    kind_of,
+    find_kind,
 )
 from neardup.records import Assessment, Candidate, Copied, Language, Signals
 
@@ -61,7 +61,7 @@ MORE_ALIKE, MORE_ALIKE_IN_TWO = 0.02, 0.1
 MOST_SKELETONS = 64  # that are kept
 
 
-def _overlap(a: Text, b: Text, shared: int, bits: int) -> Signals:
+def _measure_overlap(a: Text, b: Text, shared: int, bits: int) -> Signals:
     size_a, size_b = len(a.shingles), len(b.shingles)
     return Signals(
         bits,
@@ -75,8 +75,8 @@ def estimate(pair: Candidate, bits: int) -> Signals:
     """The signals that two signatures give, for a pair of which a text is missing; `bits` alone without signatures."""
     if pair.a.signature is None or pair.b.signature is None:
         return Signals(bits)
-    rows = agreeing(signature_rows([pair.a.signature]), signature_rows([pair.b.signature]))[0]
-    jaccard = estimated_jaccard(int(rows))
+    rows = count_agreeing_rows(stack_signatures([pair.a.signature]), stack_signatures([pair.b.signature]))[0]
+    jaccard = estimate_jaccard(int(rows))
     common = jaccard / (1 + jaccard) * (pair.a.shingles + pair.b.shingles)
     return Signals(
         bits,
@@ -120,15 +120,15 @@ def assess_all(
     found: list[Assessment | None] = [None] * len(pairs)
     with_texts = defaultdict[Language, list[tuple[int, _Texts]]](list)
     for n, (pair, a, b) in enumerate(pairs):
-        bits = _differing_bits(pair.a.simhash, pair.b.simhash)
+        bits = _count_differing_bits(pair.a.simhash, pair.b.simhash)
         languages = 1 if pair.is_of_one_language else 2
         if pair.a.text_hash == pair.b.text_hash:
-            found[n] = _same_text(pair.a.words, bits, languages, thresholds_of(pair.language))
+            found[n] = _assess_same_text(pair.a.words, bits, languages, thresholds_of(pair.language))
         elif a and b:
             with_texts[pair.language].append((n, _Texts(a, b, bits, languages)))
         elif languages == 1:
             signals = estimate(pair, bits)
-            found[n] = _if_recorded(Assessment(kind_of(signals, thresholds_of(pair.language)), signals))
+            found[n] = _drop_unrecorded(Assessment(find_kind(signals, thresholds_of(pair.language)), signals))
     for language, texts in with_texts.items():
         thresholds = thresholds_of(language)
         assessed = _assess_texts([both for _, both in texts], thresholds, common_of(language))
@@ -151,24 +151,24 @@ class _Texts(NamedTuple):
         return self.languages == 2 and (self.a.script is None or self.a.script != self.b.script)
 
 
-def _same_text(words: int, bits: int, languages: int, thresholds: Thresholds) -> Assessment:
+def _assess_same_text(words: int, bits: int, languages: int, thresholds: Thresholds) -> Assessment:
     """The assessment of two texts that are the same: each word is copied, those of common passages too."""
-    extra = {COPIED_WORDS: words} | _labels(languages)
+    extra = {COPIED_WORDS: words} | _measure_labels(languages)
     signals = Signals(bits, True, 1.0, 1.0, 1.0, words, extra=extra)
     whole = np.array([[0, words]], np.int32)
-    return Assessment(kind_of(signals, thresholds), signals, whole, whole)
+    return Assessment(find_kind(signals, thresholds), signals, whole, whole)
 
 
 def compare_texts(
     a: Text, b: Text, thresholds: Thresholds, common: PassageHashes = NO_HASHES, *, is_of_one_language: bool
 ) -> Assessment:
     """The assessment of two texts that are at hand, with all signals, however little they have in common."""
-    bits = _differing_bits(a.fingerprint.simhash, b.fingerprint.simhash)
+    bits = _count_differing_bits(a.fingerprint.simhash, b.fingerprint.simhash)
     same_text = a.text_hash == b.text_hash
     return examine(a, b, bits, thresholds, common, same_text=same_text, is_of_one_language=is_of_one_language)
 
 
-def _differing_bits(a: bytes, b: bytes) -> int:
+def _count_differing_bits(a: bytes, b: bytes) -> int:
     """The Hamming distance of two SimHashes."""
     return (int.from_bytes(a) ^ int.from_bytes(b)).bit_count()
 
@@ -186,10 +186,10 @@ def examine(
     """As `compare_texts`, of texts whose fingerprints are known to differ in so many bits."""
     texts = _Texts(a, b, bits, 1 if is_of_one_language else 2)
     if same_text:
-        return _same_text(len(a.word_hashes), bits, texts.languages, thresholds)
+        return _assess_same_text(len(a.word_hashes), bits, texts.languages, thresholds)
     if texts.are_in_two_scripts:
         return _assess_skeletons([texts], thresholds, common)[0]
-    overlap = _overlap(a, b, count_shared(a.shingles, b.shingles), bits)
+    overlap = _measure_overlap(a, b, count_shared(a.shingles, b.shingles), bits)
     [by_words] = _assess_copied([texts], [overlap], [a.word_hashes, b.word_hashes], ONE_PAIR, thresholds, common)
     if by_words.kind is not None:
         return by_words
@@ -208,7 +208,7 @@ def _assess_texts(pairs: Sequence[_Texts], thresholds: Thresholds, common: Passa
         (in_two_scripts if texts.are_in_two_scripts else by_words).append(n)
     by_skeletons = _assess_skeletons([pairs[n] for n in in_two_scripts], thresholds, common)
     for n, overlap in zip(in_two_scripts, by_skeletons, strict=True):
-        found[n] = _if_recorded(overlap)
+        found[n] = _drop_unrecorded(overlap)
     for n, assessment in zip(by_words, _assess_words([pairs[n] for n in by_words], thresholds, common), strict=True):
         found[n] = assessment
     for assess_others in (_assess_disguised, _assess_rewritten):
@@ -224,12 +224,12 @@ def _assess_words(pairs: Sequence[_Texts], thresholds: Thresholds, common: Passa
     """The assessments of pairs by their words; None for a pair with too little in common to be recorded."""
     if not pairs:
         return []
-    texts, places = distinct_texts([(a, b) for a, b, *_ in pairs])
+    texts, places = list_distinct_texts([(a, b) for a, b, *_ in pairs])
     shared_of = count_shared_pairs([text.shingles for text in texts], places).tolist()
-    overlaps = [_overlap(a, b, shared, bits) for (a, b, bits, _), shared in zip(pairs, shared_of, strict=True)]
+    overlaps = [_measure_overlap(a, b, shared, bits) for (a, b, bits, _), shared in zip(pairs, shared_of, strict=True)]
     aligned = list[int]()
     for n, (overlap, shared) in enumerate(zip(overlaps, shared_of, strict=True)):
-        if overlap.containment < NEAR_MISS and kind_of(overlap, thresholds) is None:  # passages decide
+        if overlap.containment < NEAR_MISS and find_kind(overlap, thresholds) is None:  # passages decide
             if shared < MIN_SHARED_SHINGLES:
                 continue
             places[n, 2] = NEAR_MISS_WORDS
@@ -238,7 +238,7 @@ def _assess_words(pairs: Sequence[_Texts], thresholds: Thresholds, common: Passa
     words, some = [text.word_hashes for text in texts], [pairs[n] for n in aligned]
     assessed = _assess_copied(some, [overlaps[n] for n in aligned], words, places[aligned], thresholds, common)
     for n, assessment in zip(aligned, assessed, strict=True):
-        found[n] = _if_recorded(assessment)
+        found[n] = _drop_unrecorded(assessment)
     return found
 
 
@@ -251,20 +251,20 @@ def _assess_copied(  # noqa: PLR0917 - what both callers have at hand
     common: PassageHashes,
 ) -> list[Assessment]:
     """The assessments of pairs by what their texts share; `places` are those of their texts in `words`."""
-    commons = common_in_both([(a, b) for a, b, *_ in pairs], common)
-    shares = _copied_apart(words, places, commons)
+    commons = list_common_in_both([(a, b) for a, b, *_ in pairs], common)
+    shares = _find_copied_apart(words, places, commons)
     signals = [
-        _with_extra(overlap, _extra(texts, overlap, share, held))
+        _add_signals(overlap, _measure_extra(texts, overlap, share, held))
         for texts, overlap, share, held in zip(pairs, overlaps, shares, commons, strict=True)
     ]
     whole = [n for n, some in enumerate(signals) if shares[n].common_words and counts_common(some, thresholds)]
-    for n, share in zip(whole, copied_pairs(words, places[whole], NO_HASHES), strict=True):
+    for n, share in zip(whole, find_copied_of_pairs(words, places[whole], NO_HASHES), strict=True):
         extra = {name: value for name, value in signals[n].extra.items() if name != COMMON_WORDS}
-        shares[n], signals[n] = share, _with_extra(signals[n], extra | {COPIED_WORDS: share.words})
+        shares[n], signals[n] = share, _add_signals(signals[n], extra | {COPIED_WORDS: share.words})
     return [
         Assessment(
-            kind_of(some, thresholds),
-            _with_extra(some, some.extra, _run_of(texts, share)),
+            find_kind(some, thresholds),
+            _add_signals(some, some.extra, _run_of(texts, share)),
             share.spans_a,
             share.spans_b,
         )
@@ -272,19 +272,23 @@ def _assess_copied(  # noqa: PLR0917 - what both callers have at hand
     ]
 
 
-def _copied_apart(words: Sequence[Hashes], places: Pairs, commons: Sequence[PassageHashes]) -> list[Copied]:
+def _find_copied_apart(words: Sequence[Hashes], places: Pairs, commons: Sequence[PassageHashes]) -> list[Copied]:
     """What the texts of each pair share apart from its common passages."""
     pairs_of = defaultdict[bytes, list[int]](list)
     for n, held in enumerate(commons):
         pairs_of[held.tobytes()].append(n)
     found = dict[int, Copied]()
     for some in pairs_of.values():
-        found.update(zip(some, copied_pairs(words, places[some], commons[some[0]]), strict=True))
+        found.update(zip(some, find_copied_of_pairs(words, places[some], commons[some[0]]), strict=True))
     return [found[n] for n in range(len(places))]
 
 
 def _run_of(texts: _Texts, share: Copied) -> int:
-    return longest_run(texts.a.word_hashes, texts.b.word_hashes) if share.longest_run is None else share.longest_run
+    return (
+        measure_longest_run(texts.a.word_hashes, texts.b.word_hashes)
+        if share.longest_run is None
+        else share.longest_run
+    )
 
 
 def _assess_disguised(
@@ -294,7 +298,7 @@ def _assess_disguised(
     found: list[Assessment | None] = [None] * len(pairs)
     if not pairs:
         return found
-    texts, places = distinct_texts([(a, b) for a, b, *_ in pairs])
+    texts, places = list_distinct_texts([(a, b) for a, b, *_ in pairs])
     shared = count_apart_pairs([text.skeleton_hashes for text in texts], places, common)
     alike = np.flatnonzero(shared >= MIN_SHARED).tolist()
     for n, assessment in zip(alike, _assess_skeletons([pairs[n] for n in alike], thresholds, common), strict=True):
@@ -309,30 +313,30 @@ def _assess_rewritten(
     found: list[Assessment | None] = [None] * len(pairs)
     if not pairs:
         return found
-    texts, places = distinct_texts([(a, b) for a, b, *_ in pairs])
+    texts, places = list_distinct_texts([(a, b) for a, b, *_ in pairs])
     shared = count_shared_pairs([text.rare_words.hashes for text in texts], places)
     alike = [n for n in np.flatnonzero(shared >= REWRITTEN_WORDS).tolist() if pairs[n].languages == 1]
-    commons = common_in_both([pairs[n][:2] for n in alike], common)
+    commons = list_common_in_both([pairs[n][:2] for n in alike], common)
     for n, held in zip(alike, commons, strict=True):
-        found[n] = _rewritten(pairs[n], held, thresholds)
+        found[n] = _assess_rewriting(pairs[n], held, thresholds)
     return found
 
 
-def _rewritten(texts: _Texts, common: PassageHashes, thresholds: Thresholds) -> Assessment | None:
+def _assess_rewriting(texts: _Texts, common: PassageHashes, thresholds: Thresholds) -> Assessment | None:
     """The assessment of a pair of which one is a rewriting, or nearly; `common` are the passages that both hold."""
     a, b = texts.a, texts.b
     found = compare_rare_words(a, b, common, min(thresholds.rare_share, NEAR_MISS_SHARE))
     if found is None or found.rare_words < REWRITTEN_WORDS:
         return None
-    reach = min(words_in(found.spans_a), words_in(found.spans_b))
+    reach = min(count_words(found.spans_a), count_words(found.spans_b))
     signals = Signals(texts.bits, extra={RARE_WORDS: found.rare_words, RARE_SHARE: found.share, RARE_SPANS: reach})
-    kind = kind_of(signals, thresholds)
+    kind = find_kind(signals, thresholds)
     if kind is None and found.share < NEAR_MISS_SHARE:
         return None
-    copied = {COPIED_WORDS: len(equal_words(a, b, found.spans_a, found.spans_b)[0])}
-    overlap = _overlap(a, b, count_shared(a.shingles, b.shingles), texts.bits)
-    run = longest_run(a.word_hashes, b.word_hashes)
-    signals = _with_extra(overlap, {**signals.extra, **copied}, run)
+    copied = {COPIED_WORDS: len(list_equal_words(a, b, found.spans_a, found.spans_b)[0])}
+    overlap = _measure_overlap(a, b, count_shared(a.shingles, b.shingles), texts.bits)
+    run = measure_longest_run(a.word_hashes, b.word_hashes)
+    signals = _add_signals(overlap, {**signals.extra, **copied}, run)
     return Assessment(kind, signals, found.spans_a, found.spans_b)
 
 
@@ -343,18 +347,20 @@ def _assess_skeletons(pairs: Sequence[_Texts], thresholds: Thresholds, common: P
     """
     if not pairs:
         return []
-    texts, places = distinct_texts([(a, b) for a, b, *_ in pairs])
-    overlaps = skeletons.overlaps([text.skeleton_grams for text in texts], places, [pair.bits for pair in pairs])
+    texts, places = list_distinct_texts([(a, b) for a, b, *_ in pairs])
+    overlaps = skeletons.measure_overlaps(
+        [text.skeleton_grams for text in texts], places, [pair.bits for pair in pairs]
+    )
     shared = count_shared_pairs([text.shingles for text in texts], places).tolist()
     skeleton_of = lru_cache(MOST_SKELETONS)(lambda place: texts[place].skeleton)  # some texts are in many pairs
     found = list[Assessment]()
     for n, (pair, overlap) in enumerate(zip(pairs, overlaps, strict=True)):
-        signals = _with(overlap, LANGUAGES, pair.languages)
+        signals = _add_signal(overlap, LANGUAGES, pair.languages)
         of_words = shared[n] / max(min(len(pair.a.shingles), len(pair.b.shingles)), 1)
         assessment = None
         more_alike = MORE_ALIKE if pair.languages == 1 else MORE_ALIKE_IN_TWO
-        if kind_of(signals, thresholds) is not None or signals.containment > of_words + more_alike:
-            copied = skeletons.copied_words(*map(skeleton_of, places[n, :2].tolist()))
+        if find_kind(signals, thresholds) is not None or signals.containment > of_words + more_alike:
+            copied = skeletons.find_copied_words(*map(skeleton_of, places[n, :2].tolist()))
             assessment = _assess_alike(pair, signals, copied, thresholds, common)
         found.append(assessment or Assessment(None, signals))
     return found
@@ -369,52 +375,55 @@ def _assess_alike(
     into sister languages share much that is nearly equal.
     """
     spans = copied.spans_a, copied.spans_b
-    if kind_of(_with(signals, LONG_SPANS, min(map(skeletons.words_in_long_spans, spans))), thresholds) is None:
+    if (
+        find_kind(_add_signal(signals, LONG_SPANS, min(map(skeletons.count_words_in_long_spans, spans))), thresholds)
+        is None
+    ):
         return None
     a, b = texts.a, texts.b
-    [held] = common_in_both([(a, b)], common)
-    in_common = words_in_common(a.word_hashes, held), words_in_common(b.word_hashes, held)
+    [held] = list_common_in_both([(a, b)], common)
+    in_common = mask_common(a.word_hashes, held), mask_common(b.word_hashes, held)
     equal = are_among(a.word_hashes, b.word_hashes), are_among(b.word_hashes, a.word_hashes)
     left_out = (in_common[0] | equal[0], in_common[1] | equal[1]) if texts.languages == 2 else in_common
     if left_out[0].any() or left_out[1].any():
-        grams = [skeletons.grams_apart(text.normalised, mask) for text, mask in zip((a, b), left_out, strict=True)]
-        [overlap] = skeletons.overlaps(grams, ONE_PAIR, [texts.bits])
-        signals = _with_extra(overlap, signals.extra)
-    copied = skeletons.apart(copied, in_common)
+        grams = [skeletons.list_own_grams(text.normalised, mask) for text, mask in zip((a, b), left_out, strict=True)]
+        [overlap] = skeletons.measure_overlaps(grams, ONE_PAIR, [texts.bits])
+        signals = _add_signals(overlap, signals.extra)
+    copied = skeletons.remove_common(copied, in_common)
     spans = copied.spans_a, copied.spans_b
-    words, unequal = (min(map(skeletons.words_in_long_spans, spans, masks)) for masks in (left_out, equal))
+    words, unequal = (min(map(skeletons.count_words_in_long_spans, spans, masks)) for masks in (left_out, equal))
     is_disguised = texts.languages == 1 or (
         words >= LEAST_OF_TWO_LANGUAGES * min(len(a.word_hashes), len(b.word_hashes))
-        and _script_of(a, ~equal[0]) != _script_of(b, ~equal[1])
+        and _find_script(a, ~equal[0]) != _find_script(b, ~equal[1])
     )
     if is_disguised and unequal >= LEAST_UNEQUAL * words:
-        signals = _with(signals, LONG_SPANS, words)
-    signals = _with(signals, COPIED_WORDS, copied.words)
+        signals = _add_signal(signals, LONG_SPANS, words)
+    signals = _add_signal(signals, COPIED_WORDS, copied.words)
     if copied.words < SHORT_PART:
-        signals = _with(signals, SHORT, 1)
-    kind = kind_of(signals, thresholds) if copied.words else None
+        signals = _add_signal(signals, SHORT, 1)
+    kind = find_kind(signals, thresholds) if copied.words else None
     return Assessment(kind, signals, *spans)
 
 
-def _with(signals: Signals, name: str, value: float) -> Signals:
+def _add_signal(signals: Signals, name: str, value: float) -> Signals:
     """The signals with one of a tier more."""
-    return _with_extra(signals, {**signals.extra, name: value})
+    return _add_signals(signals, {**signals.extra, name: value})
 
 
-def _with_extra(signals: Signals, extra: Mapping[str, float], longest_run_words: int | None = None) -> Signals:
+def _add_signals(signals: Signals, extra: Mapping[str, float], longest_run_words: int | None = None) -> Signals:
     """The signals with others of the tiers, and with a longest run, in a third of the time of `dataclasses.replace`."""
     overlap = signals.jaccard, signals.containment_a, signals.containment_b
     return Signals(signals.hamming, signals.same_text, *overlap, longest_run_words, signals.estimated, extra)
 
 
-def _script_of(text: Text, mask: Mask) -> str | None:
+def _find_script(text: Text, mask: Mask) -> str | None:
     """The script of most letters of some words of a text."""
     return find_script_of_most(
         b" ".join(word for word, is_meant in zip(text.words, mask, strict=True) if is_meant).decode()
     )
 
 
-def _if_recorded(assessment: Assessment) -> Assessment | None:
+def _drop_unrecorded(assessment: Assessment) -> Assessment | None:
     """The assessment of a flag or a near miss; None for that of a pair with less in common."""
     return assessment if assessment.kind is not None or _is_near_miss(assessment.signals) else None
 
@@ -423,7 +432,7 @@ def _is_near_miss(signals: Signals) -> bool:
     return signals.containment >= NEAR_MISS or signals.extra.get(COPIED_WORDS, 0) >= NEAR_MISS_WORDS
 
 
-def _extra(texts: _Texts, overlap: Signals, found: Copied, common: PassageHashes) -> dict[str, float]:
+def _measure_extra(texts: _Texts, overlap: Signals, found: Copied, common: PassageHashes) -> dict[str, float]:
     """What a pair shares beside its overlap; `common` are the passages that both hold.
 
     What the story with fewer shingles shares apart from them counts where they may be most of the overlap.
@@ -431,15 +440,15 @@ def _extra(texts: _Texts, overlap: Signals, found: Copied, common: PassageHashes
     extra: dict[str, float] = {COPIED_WORDS: found.words}
     if found.common_words:
         extra[COMMON_WORDS] = found.common_words
-    extra |= _labels(texts.languages)
+    extra |= _measure_labels(texts.languages)
     if (overlap.containment_a or 0) * len(texts.a.shingles) < SHORT_PART - 0.5:
         extra |= {SHORT: 1}
     if found.common_words and overlap.containment >= NEAR_MISS:
         few, many = sorted((texts.a, texts.b), key=lambda text: len(text.shingles))
-        own = own_containment(few, many, common)
+        own = measure_own_containment(few, many, common)
         extra |= {POPULAR: 1} if own is None else {OWN_CONTAINMENT: own}
     return extra
 
 
-def _labels(languages: int) -> dict[str, float]:
+def _measure_labels(languages: int) -> dict[str, float]:
     return {LABELS: languages} if languages > 1 else {}

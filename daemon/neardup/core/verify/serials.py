@@ -47,8 +47,8 @@ def align_chapters(dots: Sequence[Dot]) -> list[list[Place]]:
 
     The order of the dots does not matter.  A chain leaves no dots to others that are between chapters of its own.
     """
-    left, chains = _telling_places(dots), list[list[Place]]()
-    while chain := _best_chain(left):
+    left, chains = _find_telling_places(dots), list[list[Place]]()
+    while chain := _find_best_chain(left):
         firsts, seconds = {first for first, _ in chain}, {second for _, second in chain}
         if min(len(firsts), len(seconds)) >= LEAST_CHAPTERS:
             chains.append(chain)
@@ -57,13 +57,13 @@ def align_chapters(dots: Sequence[Dot]) -> list[list[Place]]:
     return chains
 
 
-def ranges_of(chain: Sequence[Place]) -> Ranges:
+def find_ranges(chain: Sequence[Place]) -> Ranges:
     """From which chapter to which a chain reaches."""
     firsts, seconds = zip(*chain, strict=True)
     return Ranges((min(firsts), max(firsts)), (min(seconds), max(seconds)))
 
 
-def _telling_places(dots: Iterable[Dot]) -> set[Place]:
+def _find_telling_places(dots: Iterable[Dot]) -> set[Place]:
     """The places of the dots that single out a chapter."""
     words_at: defaultdict[Place, int] = defaultdict(int)
     for first, second, words in dots:
@@ -81,7 +81,7 @@ def _telling_places(dots: Iterable[Dot]) -> set[Place]:
     return found
 
 
-def _best_chain(places: set[Place]) -> list[Place]:
+def _find_best_chain(places: set[Place]) -> list[Place]:
     """The chain of the highest score; none where all have less than LEAST_SCORE."""
     scores, before = dict[Place, float](), dict[Place, Place]()
     for place in sorted(places):

@@ -13,7 +13,9 @@ from neardup.core.native import sets as native
 Numbers = npt.NDArray[np.uint32]
 Number = TypeVar("Number", np.uint32, np.uint64)
 Counts = npt.NDArray[np.int64]
-Pairs = npt.NDArray[np.int32]  # (m, 3): the places of two of n sets or texts, and what `alignment.copied_pairs` says
+Pairs = npt.NDArray[
+    np.int32
+]  # (m, 3): the places of two of n sets or texts, and what `alignment.find_copied_of_pairs` says
 ONE_PAIR: Pairs = np.array([[0, 1, 0]], np.int32)
 
 

@@ -7,19 +7,19 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from neardup.core.fingerprint.skeleton import ALIGNED_GRAM, Skeleton, skeleton_of
+from neardup.core.fingerprint.skeleton import ALIGNED_GRAM, Skeleton, make_skeleton
 from neardup.core.native import in_c
 from neardup.core.native import sets as native
-from neardup.core.sets import distinct
+from neardup.core.sets import find_distinct
 from neardup.core.text.consonants import CLASS_BITS
 from neardup.core.verify.alignment import (
     NO_HASHES,
     Mask,
     PairedSpans,
     align,
-    each_word,
+    expand_runs,
     find_copied,
-    partners,
+    pair_places,
 )
 from neardup.core.verify.sets import Numbers, Pairs, count_apart_pairs
 from neardup.records import NO_SPANS, Copied, Signals, Spans
@@ -31,17 +31,19 @@ MIN_SHARED = 50  # grams, of about 20 words; less is a name, a title or a formul
 Grams = Numbers
 
 
-def overlaps(grams: Sequence[Grams], pairs: Pairs, bits: Sequence[int]) -> list[Signals]:
+def measure_overlaps(grams: Sequence[Grams], pairs: Pairs, bits: Sequence[int]) -> list[Signals]:
     """The distinct grams of skeletons -> Jaccard similarity and containment of each pair (m,); 0 below MIN_SHARED.
 
     `bits` has the bits in which the SimHashes of each pair differ.
     """
     counts = count_apart_pairs(grams, pairs, NO_HASHES).tolist()
     sizes = np.array([len(some) for some in grams], np.int64)[pairs[:, :2]].tolist()
-    return [_overlap(a, b, shared, differing) for (a, b), shared, differing in zip(sizes, counts, bits, strict=True)]
+    return [
+        _measure_overlap(a, b, shared, differing) for (a, b), shared, differing in zip(sizes, counts, bits, strict=True)
+    ]
 
 
-def _overlap(size_a: int, size_b: int, shared: int, bits: int) -> Signals:
+def _measure_overlap(size_a: int, size_b: int, shared: int, bits: int) -> Signals:
     if shared < MIN_SHARED:
         return Signals(bits, jaccard=0.0, containment_a=0.0, containment_b=0.0)
     return Signals(
@@ -52,15 +54,15 @@ def _overlap(size_a: int, size_b: int, shared: int, bits: int) -> Signals:
     )
 
 
-def distinct_grams(normalised: bytes) -> Grams:
+def list_grams(normalised: bytes) -> Grams:
     """A normalised text in UTF-8 -> the distinct grams of its skeleton, ascending."""
-    return distinct(packed_grams(normalised, GRAM))
+    return find_distinct(pack_grams(normalised, GRAM))
 
 
-@in_c(native.skeleton_grams)
-def packed_grams(normalised: bytes, size: int) -> Grams:
+@in_c(native.pack_skeleton_grams)
+def pack_grams(normalised: bytes, size: int) -> Grams:
     """A normalised text in UTF-8 -> the grams of `size` classes, 10 at most, at each place of its skeleton."""
-    classes = skeleton_of(normalised).classes
+    classes = make_skeleton(normalised).classes
     count = max(len(classes) - size + 1, 0)
     packed = np.zeros(count, np.uint32)
     for offset in range(size):
@@ -68,29 +70,29 @@ def packed_grams(normalised: bytes, size: int) -> Grams:
     return packed
 
 
-def grams_apart(normalised: bytes, is_common: Mask) -> Grams:
+def list_own_grams(normalised: bytes, is_common: Mask) -> Grams:
     """A normalised text in UTF-8 -> the distinct grams that have no consonant of a common word, ascending."""
-    grams, places = packed_grams(normalised, GRAM), skeleton_of(normalised).words
+    grams, places = pack_grams(normalised, GRAM), make_skeleton(normalised).words
     before = np.cumsum(np.append(False, is_common[places]))
-    return distinct(grams[before[GRAM:] == before[:-GRAM]]) if len(grams) else grams
+    return find_distinct(grams[before[GRAM:] == before[:-GRAM]]) if len(grams) else grams
 
 
-def copied_words(a: Skeleton, b: Skeleton) -> Copied:
+def find_copied_words(a: Skeleton, b: Skeleton) -> Copied:
     """What `find_copied` finds in the skeletons, as words of either text; `words` counts those of the lesser."""
     found = find_copied(a.aligned_grams, b.aligned_grams)
-    return _of_spans(_in_words(found.spans_a, a), _in_words(found.spans_b, b))
+    return _make_copied(_convert_to_words(found.spans_a, a), _convert_to_words(found.spans_b, b))
 
 
-def apart(found: Copied, common: tuple[Mask, Mask]) -> Copied:
-    """What `copied_words` found without the words of either text that stand in common passages."""
-    return _of_spans(_apart(found.spans_a, common[0]), _apart(found.spans_b, common[1]))
+def remove_common(found: Copied, common: tuple[Mask, Mask]) -> Copied:
+    """What `find_copied_words` found without the words of either text that stand in common passages."""
+    return _make_copied(_cut_out_common(found.spans_a, common[0]), _cut_out_common(found.spans_b, common[1]))
 
 
-def _of_spans(spans_a: Spans, spans_b: Spans) -> Copied:
+def _make_copied(spans_a: Spans, spans_b: Spans) -> Copied:
     return Copied(min(int(np.diff(spans).sum()) for spans in (spans_a, spans_b)), 0, spans_a, spans_b, None)
 
 
-def words_in_long_spans(spans: Spans, left_out: Mask | None = None) -> int:
+def count_words_in_long_spans(spans: Spans, left_out: Mask | None = None) -> int:
     """How many words, apart from some, the (n, 2) spans of a text have that are LONG_SPAN words or more."""
     long = spans[np.diff(spans, axis=1)[:, 0] >= LONG_SPAN]
     words = int(np.diff(long).sum())
@@ -98,13 +100,13 @@ def words_in_long_spans(spans: Spans, left_out: Mask | None = None) -> int:
 
 
 def pair_spans(a: Skeleton, b: Skeleton, spans_a: Spans, spans_b: Spans) -> PairedSpans:
-    """The spans that `copied_words(a, b)` found -> which of them are copies of each other, in the order of a."""
+    """The spans that `find_copied_words(a, b)` found -> which of them are copies of each other, in the order of a."""
     runs = align(a.aligned_grams, b.aligned_grams)
-    at_a, at_b, _ = each_word(runs)
-    return partners(a.words[at_a].astype(np.intp), b.words[at_b].astype(np.intp), spans_a, spans_b)
+    at_a, at_b, _ = expand_runs(runs)
+    return pair_places(a.words[at_a].astype(np.intp), b.words[at_b].astype(np.intp), spans_a, spans_b)
 
 
-def _in_words(spans: Spans, skeleton: Skeleton) -> Spans:
+def _convert_to_words(spans: Spans, skeleton: Skeleton) -> Spans:
     """Spans of grams -> the words that they touch, ascending and disjoint."""
     if not len(spans):
         return NO_SPANS
@@ -114,7 +116,7 @@ def _in_words(spans: Spans, skeleton: Skeleton) -> Spans:
     return np.stack((starts, ends), axis=1).astype(np.int32)
 
 
-def _apart(spans: Spans, common: Mask) -> Spans:
+def _cut_out_common(spans: Spans, common: Mask) -> Spans:
     """The spans, ascending, without the words that are common."""
     owners = np.zeros(len(common) + 1, np.int32)  # 0 for a word in no span, and after the last one
     steps = np.diff(spans, axis=1)[:, 0]

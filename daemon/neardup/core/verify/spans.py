@@ -12,12 +12,12 @@ from neardup.records import Assessment, Spans
 BITS = 128  # of a SimHash
 
 
-def share_of(copied: int, words: int) -> float:
+def measure_share(copied: int, words: int) -> float:
     """The share of copied words, from 0 to 1."""
     return min(copied / words, 1.0) if words else 0.0
 
 
-def similarity_of(found: Assessment, words_a: int, words_b: int) -> float:
+def measure_similarity(found: Assessment, words_a: int, words_b: int) -> float:
     """The similarity of a pair of texts with so many words, 0 to 1: the larger share of either that is copied.
 
     Where a text is missing, it is estimated: the larger containment, or the share of equal bits of the SimHashes.
@@ -27,10 +27,10 @@ def similarity_of(found: Assessment, words_a: int, words_b: int) -> float:
         return 1 - signals.hamming / BITS
     if signals.estimated:
         return signals.containment
-    return max(share_of(words_in(found.spans_a), words_a), share_of(words_in(found.spans_b), words_b))
+    return max(measure_share(count_words(found.spans_a), words_a), measure_share(count_words(found.spans_b), words_b))
 
 
-def words_in(spans: Spans) -> int:
+def count_words(spans: Spans) -> int:
     """The number of words in (n, 2) spans; a word in several of them counts once."""
     words, reach = 0, 0
     for start, end in sorted(spans.tolist()):  # few, so that numpy would take longer

@@ -8,7 +8,7 @@ its stories.  A more severe match is always flagged.
 from collections.abc import Mapping
 from dataclasses import dataclass
 
-from neardup.core.verify.tiers import tier_of
+from neardup.core.verify.tiers import find_tier
 from neardup.records import Kind, Verdict
 
 SUPPRESSING = (Verdict.NOT_SIMILAR, Verdict.TEMPLATE)
@@ -24,7 +24,7 @@ class ActiveVerdict:
 
     def covers(self, kind: Kind) -> bool:
         """Whether it was given on a match of this kind or of a more severe one."""
-        return tier_of(self.kind).severity <= tier_of(kind).severity
+        return find_tier(self.kind).severity <= find_tier(kind).severity
 
 
 # The suppressing verdicts on the pairs of one story, by decision and case: a decision may cover several cases.
@@ -53,7 +53,7 @@ def rule(
     `shown_as` is the kind of its present flag, None where it has none; `own` is the active verdict on the pair.
     `decisions`, one mapping for each of its stories, count only for a pair that has neither.
     """
-    shared = decision_on_both(*decisions) if own is None and shown_as is None else None
+    shared = find_decision_on_both(*decisions) if own is None and shown_as is None else None
     verdict = own or shared
     if verdict is None or not verdict.covers(kind):
         return Ruling("open", None, is_new=shown_as != kind)
@@ -65,27 +65,27 @@ def rule(
     )
 
 
-def status_of(kind: Kind, own: ActiveVerdict | None) -> str:
+def find_status(kind: Kind, own: ActiveVerdict | None) -> str:
     """The status of a flag of this kind whose pair has this active verdict."""
     return own.verdict if own is not None and own.covers(kind) else "open"
 
 
-def decision_on_both(a: Decisions, b: Decisions) -> ActiveVerdict | None:
+def find_decision_on_both(a: Decisions, b: Decisions) -> ActiveVerdict | None:
     """The latest decision that covers both stories, with the most severe kind that either was flagged as in it."""
     shared = [
         ActiveVerdict(
             max(a[decision].verdict_id, b[decision].verdict_id),
             a[decision].verdict,
-            most_severe(a[decision].kind, b[decision].kind),
+            find_most_severe(a[decision].kind, b[decision].kind),
         )
         for decision in a.keys() & b.keys()
     ]
     return max(shared, key=lambda verdict: verdict.verdict_id, default=None)
 
 
-def most_severe(a: Kind, b: Kind) -> Kind:
+def find_most_severe(a: Kind, b: Kind) -> Kind:
     """The more severe of two kinds."""
-    return min(a, b, key=lambda kind: tier_of(kind).severity)
+    return min(a, b, key=lambda kind: find_tier(kind).severity)
 
 
 def template_suppresses(*, is_template: bool, has_status: bool, template_matched: bool) -> bool:

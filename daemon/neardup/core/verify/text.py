@@ -12,21 +12,21 @@ from typing import Self
 
 import numpy as np
 
-from neardup.core.fingerprint.common_words import Mask, RareWords, distinct_rare_words, find_rare
+from neardup.core.fingerprint.common_words import Mask, RareWords, find_rare, list_rare_words
+from neardup.core.fingerprint.compute import compute_text_hash as hash_of
 from neardup.core.fingerprint.compute import fingerprint_text, hash_text
-from neardup.core.fingerprint.compute import text_hash as hash_of
-from neardup.core.fingerprint.minhash import shingles
-from neardup.core.fingerprint.rare_pairs import rare_pairs
-from neardup.core.fingerprint.skeleton import Skeleton, skeleton_of
+from neardup.core.fingerprint.minhash import hash_shingles
+from neardup.core.fingerprint.rare_pairs import hash_rare_pairs
+from neardup.core.fingerprint.skeleton import Skeleton, make_skeleton
 from neardup.core.fingerprint.word_hashes import Hashes, PassageHashes
 from neardup.core.native.fingerprint import HashedText
-from neardup.core.sets import distinct
+from neardup.core.sets import find_distinct
 from neardup.core.text.disguise import mark_text
 from neardup.core.text.normalize import Located, locate_words
 from neardup.core.text.scripts import Characters, count_characters, find_script_of_most
-from neardup.core.verify.alignment import sampled_passages
+from neardup.core.verify.alignment import sample_passages
 from neardup.core.verify.sets import Pairs
-from neardup.core.verify.skeletons import Grams, distinct_grams
+from neardup.core.verify.skeletons import Grams, list_grams
 from neardup.records import Fingerprint, Marks
 
 ASCII_END = 0x80
@@ -90,8 +90,8 @@ class Text:
     @cached_property
     def passages(self) -> PassageHashes:
         """The passage hashes of its fingerprint, ascending."""
-        sampled = sampled_passages(self.word_hashes), self.skeleton_hashes, rare_pairs(self.word_hashes)
-        return distinct(np.concatenate(sampled))
+        sampled = sample_passages(self.word_hashes), self.skeleton_hashes, hash_rare_pairs(self.word_hashes)
+        return find_distinct(np.concatenate(sampled))
 
     # What pairs are compared by.
 
@@ -118,7 +118,7 @@ class Text:
     @cached_property
     def shingles(self) -> Hashes:
         """The hashes of its distinct shingles, ascending."""
-        return shingles(self.word_hashes)
+        return hash_shingles(self.word_hashes)
 
     @cached_property
     def rare(self) -> Mask:
@@ -135,17 +135,17 @@ class Text:
     @cached_property
     def rare_words(self) -> RareWords:
         """Its distinct rare words; none where no list has the common words of its language."""
-        return distinct_rare_words(self.word_hashes, self.rare)
+        return list_rare_words(self.word_hashes, self.rare)
 
     @property
     def skeleton(self) -> Skeleton:
         """The consonant skeleton, made at each call: few pairs are copies by it, and it is several times the text."""
-        return skeleton_of(self.normalised)
+        return make_skeleton(self.normalised)
 
     @cached_property
     def skeleton_grams(self) -> Grams:
         """The distinct grams of the skeleton, ascending."""
-        return distinct_grams(self.normalised)
+        return list_grams(self.normalised)
 
     @cached_property
     def script(self) -> str | None:
@@ -157,7 +157,7 @@ class Text:
         _ = self.fingerprint, self.hashed, self.shingles, self.marks
         return self
 
-    def to_compare(self) -> Self:
+    def keep_compared(self) -> Self:
         """What pairs are compared by alone, for a cache or another process: the text as if given in normal form."""
         text = type(self)(self.normalised, is_normalised=True)
         text.hashed, text.shingles, text.text_hash = self.hashed, self.shingles, self.text_hash
@@ -183,7 +183,7 @@ class Text:
         return locate_words(self.written)
 
 
-def distinct_texts(pairs: Sequence[tuple[Text, Text]]) -> tuple[list[Text], Pairs]:
+def list_distinct_texts(pairs: Sequence[tuple[Text, Text]]) -> tuple[list[Text], Pairs]:
     """The texts of pairs, each once, and the pairs as their places among these."""
     texts = {id(text): text for pair in pairs for text in pair}
     place_of = {key: n for n, key in enumerate(texts)}

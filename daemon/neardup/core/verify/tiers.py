@@ -117,7 +117,7 @@ def _is_similar(signals: Signals, thresholds: Thresholds) -> bool:
     )
 
 
-def _whole(thresholds: Thresholds) -> float:
+def _scale_share(thresholds: Thresholds) -> float:
     """The share that two texts of one length have of each other which are just `similar`."""
     return 2 * thresholds.jaccard / (1 + thresholds.jaccard)
 
@@ -125,8 +125,8 @@ def _whole(thresholds: Thresholds) -> float:
 def _is_partial(signals: Signals, thresholds: Thresholds) -> bool:
     """What many share is no part copied, nor are a few words, unless a longer story has a text as a whole."""
     if POPULAR in signals.extra:
-        return signals.containment >= _whole(thresholds)
-    if SHORT in signals.extra and signals.containment < _whole(thresholds):
+        return signals.containment >= _scale_share(thresholds)
+    if SHORT in signals.extra and signals.containment < _scale_share(thresholds):
         return False
     own, copied = signals.extra.get(OWN_CONTAINMENT, 1), signals.extra.get(COPIED_WORDS, 1)
     return min(signals.containment, own) >= thresholds.containment and copied > 0
@@ -138,7 +138,7 @@ def _is_transliterated(signals: Signals, thresholds: Thresholds) -> bool:
         return True
     least = DISGUISED_CONTAINMENT if signals.extra[LANGUAGES] == 1 else 0
     if SHORT in signals.extra:
-        least = max(least, _whole(thresholds))
+        least = max(least, _scale_share(thresholds))
     return signals.containment >= max(thresholds.containment, least)
 
 
@@ -307,17 +307,17 @@ TIERS: tuple[Tier, ...] = (
 )
 
 
-def kinds() -> tuple[Kind, ...]:
+def list_kinds() -> tuple[Kind, ...]:
     """The kinds of flags, which the texts verify, the most severe first."""
     return tuple(tier.kind for tier in TIERS if tier.compares != "vectors")
 
 
-def kinds_of_meaning() -> tuple[Kind, ...]:
+def list_kinds_of_meaning() -> tuple[Kind, ...]:
     """The kinds that vectors find, which a moderator must verify; no flag is of these."""
     return tuple(tier.kind for tier in TIERS if tier.compares == "vectors")
 
 
-def kinds_of_passages() -> tuple[Kind, ...]:
+def list_kinds_of_passages() -> tuple[Kind, ...]:
     """The kinds that passages alone nominate."""
     return tuple(tier.kind for tier in TIERS if tier.nominated_by == ("passages",))
 
@@ -328,27 +328,27 @@ BY_WORDS, BY_SKELETONS, BY_RARE_WORDS = (
 )
 
 
-def tier_of(kind: str) -> Tier:
+def find_tier(kind: str) -> Tier:
     """The tier of this kind.  Raises ValueError where there is none."""
     if (tier := BY_KIND.get(kind)) is None:
         raise ValueError(f"unknown kind of match: {kind!r}")
     return tier
 
 
-def kind_of(signals: Signals, thresholds: Thresholds) -> Kind | None:
+def find_kind(signals: Signals, thresholds: Thresholds) -> Kind | None:
     """The most severe kind that holds for a pair; None where none does."""
-    if (tier := _tier_that_holds(signals, thresholds)) is None:
+    if (tier := _find_tier_that_holds(signals, thresholds)) is None:
         return None
     return TRANSLITERATED if LABELS in signals.extra else tier.kind
 
 
 def counts_common(signals: Signals, thresholds: Thresholds) -> bool:
     """Whether the words of common passages count as copied in a pair with these signals."""
-    tier = _tier_that_holds(signals, thresholds)
+    tier = _find_tier_that_holds(signals, thresholds)
     return tier is not None and (tier.is_of_whole_texts or (tier.kind == PARTIAL and POPULAR in signals.extra))
 
 
-def _tier_that_holds(signals: Signals, thresholds: Thresholds) -> Tier | None:
+def _find_tier_that_holds(signals: Signals, thresholds: Thresholds) -> Tier | None:
     tiers = BY_WORDS
     if LANGUAGES in signals.extra:
         tiers = BY_SKELETONS

@@ -13,7 +13,7 @@ import numpy as np
 
 from neardup.core.candidates.banding import Numbers
 from neardup.core.fingerprint.word_hashes import MIN_SHARED
-from neardup.core.sets import distinct
+from neardup.core.sets import find_distinct
 from neardup.index.passages.postings import HASH_SHIFT, Counts, Keys, PassageHashes, get_numbers
 from neardup.index.passages.segment import Segment
 from neardup.index.passages.tail import Run, TailView, may_hold
@@ -82,7 +82,7 @@ def look_up(
 
 def find_holders(hashes: PassageHashes, most: int, segments: Sequence[Segment], tail: TailView) -> Numbers:
     """The stories that have any of some hashes, leaving out hashes that more than `most` have.  Raises as `look_up`."""
-    return distinct(_find_postings(hashes, most, segments, tail).numbers)
+    return find_distinct(_find_postings(hashes, most, segments, tail).numbers)
 
 
 def find_postings(

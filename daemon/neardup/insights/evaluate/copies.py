@@ -16,7 +16,7 @@ import numpy as np
 from neardup.config import Config
 from neardup.core.intervals import estimate_share
 from neardup.core.languages import SHIPPED
-from neardup.core.verify.tiers import kinds
+from neardup.core.verify.tiers import list_kinds
 from neardup.insights.evaluate import precision
 from neardup.insights.evaluate.corpus import COPIES, Copy, Corpus, Original, plant, sample, write_pages
 from neardup.insights.evaluate.disguises import DISGUISES
@@ -74,7 +74,7 @@ def _compute_recall(measured: Sequence[Measured]) -> Iterator[Facts]:
                     "language": language,
                     "edit": copy.name,
                     "n": n,
-                    **{kind: asdict(estimate_share(flagged[kind], n)) for kind in kinds()},
+                    **{kind: asdict(estimate_share(flagged[kind], n)) for kind in list_kinds()},
                     ALL: asdict(estimate_share(n - flagged[None], n)),
                 }
 
@@ -261,12 +261,12 @@ def _make_kind_table(rows: Iterable[Facts]) -> Table:
     return Table(
         "Recall by kind, all languages",
         "",
-        ("copy", "n", *kinds(), ALL, "95 % interval"),
+        ("copy", "n", *list_kinds(), ALL, "95 % interval"),
         [
             (
                 row["edit"],
                 str(row["n"]),
-                *(format_decimal(row[kind]["share"]) for kind in (*kinds(), ALL)),
+                *(format_decimal(row[kind]["share"]) for kind in (*list_kinds(), ALL)),
                 format_interval(row[ALL]),
             )
             for row in rows

@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any
 
 from neardup.core.intervals import estimate_share
-from neardup.core.verify.tiers import PARTIAL, SIMILAR, kinds
+from neardup.core.verify.tiers import PARTIAL, SIMILAR, list_kinds
 from neardup.errors import Misuse
 from neardup.insights.evaluate import precision
 from neardup.insights.evaluate.precision import precision_by_verdicts
@@ -149,7 +149,7 @@ def score_flags(db: sqlite3.Connection, labels: Mapping[Pair, Label]) -> dict[st
             {
                 "language": language,
                 "kind": kind,
-                "flagged_as": {k: flagged_as[language, kind, k] for k in kinds() if flagged_as[language, kind, k]},
+                "flagged_as": {k: flagged_as[language, kind, k] for k in list_kinds() if flagged_as[language, kind, k]},
                 **asdict(estimate_share(found[language, kind], n)),
             }
             for (language, kind), n in sorted(groups.items())
@@ -184,7 +184,7 @@ def _is_false(label: Label | None) -> bool:
 
 def _choose_worst(wanted: Mapping[Pair, Label], flags: Mapping[Pair, Flag]) -> list[Pair]:
     """The misses, the highest score first; those without scores by the severity of their kind."""
-    severity = {kind: n for n, kind in enumerate(kinds())}
+    severity = {kind: n for n, kind in enumerate(list_kinds())}
     missed = [pair for pair in wanted if pair not in flags]
     return sorted(
         missed,

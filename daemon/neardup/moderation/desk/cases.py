@@ -14,7 +14,7 @@ from typing import Any
 
 from aiohttp import web
 
-from neardup.core.verify.tiers import kinds
+from neardup.core.verify.tiers import list_kinds
 from neardup.ledger import (
     case_queue,
     cases,
@@ -121,7 +121,7 @@ async def show_cases(request: web.Request) -> web.Response:
         page_number=page_number,
         last=max(-(-cases_page.counts.total // PAGE_SIZE), 1),
         languages=desk.config.registry,
-        kinds=kinds(),
+        kinds=list_kinds(),
         statuses=STATUS_FILTERS,
         orders=ORDERS,
         inboxes=INBOXES,

@@ -13,7 +13,7 @@ from aiohttp import web
 from neardup.errors import NeardupError
 from neardup.http.problems import Refused
 from neardup.http.requests import find_client_address, find_holder, refuse_other_machines
-from neardup.http.server import health_response, metrics_response
+from neardup.http.server import answer_health, answer_metrics
 from neardup.ledger import cases, complaints, moderation_statistics, now_ms
 from neardup.moderation.desk.parts import Desk, desk_of
 from neardup.telemetry.metrics import (
@@ -73,8 +73,8 @@ async def healthz(request: web.Request) -> web.Response:
     try:
         await desk_of(request).ledger.read(cases.is_due)
     except NeardupError as error:
-        return health_response({"healthy": False, "doing": str(error)})
-    return health_response({"healthy": True, "doing": "serving"})
+        return answer_health({"healthy": False, "doing": str(error)})
+    return answer_health({"healthy": True, "doing": "serving"})
 
 
 async def metrics(request: web.Request) -> web.Response:
@@ -83,7 +83,7 @@ async def metrics(request: web.Request) -> web.Response:
     if desk_of(request).needs_login:
         _require_token(request)
     await request.app[CASE_GAUGES].refresh(desk_of(request))
-    return metrics_response()
+    return answer_metrics()
 
 
 def _refuse_strangers(request: web.Request) -> None:

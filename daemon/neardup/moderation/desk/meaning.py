@@ -9,7 +9,7 @@ from typing import Any, NamedTuple
 from aiohttp import web
 
 from neardup.core.text.chunks import cut_chunks
-from neardup.core.verify.tiers import kinds_of_meaning
+from neardup.core.verify.tiers import list_kinds_of_meaning
 from neardup.errors import Conflict
 from neardup.ledger import meaning_flags, verdicts
 from neardup.moderation.desk.addresses import Pair, ShownPair, page_of_form, pair_of, pair_url
@@ -80,7 +80,7 @@ async def show_queue(request: web.Request) -> web.Response:
         first=first,
         page_number=page_number,
         last=max(-(-total // PAGE_SIZE), 1),
-        kinds=kinds_of_meaning(),
+        kinds=list_kinds_of_meaning(),
         statuses=MEANING_STATUSES,
     )
 

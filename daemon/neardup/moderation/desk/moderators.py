@@ -129,11 +129,11 @@ def languages_of(names: Iterable[str], languages: Languages) -> tuple[Language, 
 
 
 def new_token(path: Path, moderator: Moderator) -> str:
-    """Add a moderator to the file and return the token, as `http.tokens.new_token` does.
+    """Add a moderator to the file and return the token, as `http.tokens.add_token` does.
 
     Raises Misuse for a name that is not one, or is taken.
     """
     if not moderator.name or clean_name(moderator.name) != moderator.name:
         raise Misuse(f"--new-token: {moderator.name!r}: a name has up to 60 characters, all of them visible")
     fields: dict[str, Iterable[str]] = {"rights": [right for right in Right if right in moderator.rights]}
-    return tokens.new_token(path, KEY, moderator.name, fields | {"languages": moderator.languages})
+    return tokens.add_token(path, KEY, moderator.name, fields | {"languages": moderator.languages})

@@ -15,7 +15,7 @@ from urllib.parse import urlencode
 from aiohttp import web
 
 from neardup.config import Config
-from neardup.core.verify.tiers import tier_of
+from neardup.core.verify.tiers import find_tier
 from neardup.ledger import case_queue, cases, flags, names
 from neardup.ledger.case_queue import EVERY, JUDGED, OPEN, Authors, CaseSelection, Complained, Inbox, Order
 from neardup.ledger.flags import Selection
@@ -72,7 +72,7 @@ def case_queue_of(query: Mapping[str, str], config: Config, moderator: Moderator
     try:
         selection = CaseSelection(
             languages=(config.registry.find(language),) if language else moderator.languages,
-            kind=tier_of(kind).kind if kind else None,
+            kind=find_tier(kind).kind if kind else None,
             status=CASE_STATUSES[CASE_STATUSES.index(status or OPEN)],
             similarity=share_of(similarity) if similarity else None,
             author=value("author"),
@@ -151,7 +151,7 @@ def meaning_queue_of(query: Mapping[str, str], config: Config) -> MeaningQueue:
         language, kind, status, story = value("language"), value("kind"), value("status"), value("story")
         selection = Selection(
             languages=(config.registry.find(language),) if language else (),
-            kinds=(tier_of(kind).kind,) if kind else (),
+            kinds=(find_tier(kind).kind,) if kind else (),
             statuses=MEANING_STATUSES[status or "open"],
             author=value("author"),
             story=parse_id(story) if story else None,

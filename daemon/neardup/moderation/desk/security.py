@@ -24,7 +24,7 @@ from neardup.http.problems import (
     log_failure,
 )
 from neardup.http.requests import BODY_SECONDS, find_client_address, read_body, refuse_other_machines
-from neardup.http.tokens import find
+from neardup.http.tokens import match_token
 from neardup.ledger.cases import CaseHeld
 from neardup.moderation.desk import sessions
 from neardup.moderation.desk.moderators import NAME_COOKIE, NotPermitted, clean_name, local_path
@@ -210,7 +210,7 @@ async def log_in(request: web.Request) -> web.StreamResponse:
     client = find_client_address(request, desk.config.review.proxies)
     back = local_path(form.get("back", "/"))
     wait = desk.login_limit.wait_seconds(client)
-    holder = find(desk.moderators(), form.get("secret", "")) if desk.needs_login and not wait else None
+    holder = match_token(desk.moderators(), form.get("secret", "")) if desk.needs_login and not wait else None
     if holder is None:
         desk.login_limit.refuse(client, wrong=not wait)
         refusal = page(request, "login.html.j2", 429 if wait else 403, back=back, refused=True, wait=wait)

@@ -12,7 +12,7 @@ from typing import TypeVar
 
 from aiohttp import web
 
-from neardup.core.verify.tiers import kinds, tier_of
+from neardup.core.verify.tiers import find_tier, list_kinds
 from neardup.ledger import meaning_flags, moderation_statistics, names, now_ms, second_reviews, verdicts
 from neardup.ledger.moderation_statistics import DAY_MS, DecidedCase
 from neardup.moderation.desk.pages import page, require_moderator
@@ -114,7 +114,7 @@ async def show(request: web.Request) -> web.Response:
     await desk_of(request).ledger.refresh_cases()
     found = await desk_of(request).ledger.read(_statistics, now)
     heads = {day: CURRENT.get().day(datetime.fromtimestamp(day * 86_400, UTC)) for day in found.days}
-    names = {kind: gettext(tier_of(kind).label) for kind in kinds()}
+    names = {kind: gettext(find_tier(kind).label) for kind in list_kinds()}
     by_moderator = Counter((case.moderator, case.decided_at // DAY_MS) for case in found.decided)
     busiest = [moderator for moderator, _ in Counter(case.moderator for case in found.decided).most_common()]
     waiting = moderation_statistics.waiting_times(found.decided)
@@ -144,7 +144,7 @@ def _statistics(db: sqlite3.Connection, now: int) -> Statistics:
         moderation_statistics.count_opened(db, since),
         moderation_statistics.list_decided(db, since),
         second_reviews.count_verdicts(db),
-        [row for row in verdicts.verdict_counts(db) if row["judged"] and row["kind"] in kinds()],
+        [row for row in verdicts.verdict_counts(db) if row["judged"] and row["kind"] in list_kinds()],
         meaning_flags.precision(db, MARGIN_BAND),
         oldest and (names.shown_ids(db, oldest[:1])[oldest[0]], oldest[1]),
         moderation_statistics.count_flagged(db, today * DAY_MS),

@@ -221,7 +221,7 @@ def spans_of(text: Located, shown: Sequence[Stretch]) -> list[ShownSpan]:
         offsets = (
             (_cut_before(text, stretch.first), _cut_before(text, stretch.end))
             if folded
-            else text.span(stretch.first, stretch.end)
+            else text.find_span(stretch.first, stretch.end)
         )
         start, end = (max(done, offset) for offset in offsets)
         if done < start:
@@ -238,7 +238,7 @@ def _cut_before(text: Located, word: int) -> int:
     space = SPACE.search(text.text, text.ends[word - 1])
     end = space.start() if space else len(text.text)
     cut = int(text.cuts[np.searchsorted(text.cuts, end)])
-    return min(cut, text.span(word, word + 1)[0])
+    return min(cut, text.find_span(word, word + 1)[0])
 
 
 @dataclass(frozen=True, slots=True)
@@ -277,11 +277,11 @@ def excerpt(text: Located, spans: Sequence[ShownSpan], words: range) -> tuple[Fr
     """The fragments of these words and a few words around them; the middle of a long range is elided."""
     outer = range(max(words.start - SURROUNDING_WORDS, 0), min(words.stop + SURROUNDING_WORDS, len(text.starts)))
     if len(words) <= 2 * (FIRST_WORDS + LAST_WORDS):
-        return tuple(_within(text.text, spans, *text.span(outer.start, outer.stop)))
+        return tuple(_within(text.text, spans, *text.find_span(outer.start, outer.stop)))
     return (
-        *_within(text.text, spans, *text.span(outer.start, words.start + FIRST_WORDS)),
+        *_within(text.text, spans, *text.find_span(outer.start, words.start + FIRST_WORDS)),
         Fragment("", Highlight.ELIDED),
-        *_within(text.text, spans, *text.span(words.stop - LAST_WORDS, outer.stop)),
+        *_within(text.text, spans, *text.find_span(words.stop - LAST_WORDS, outer.stop)),
     )
 
 

@@ -12,8 +12,8 @@ import numpy as np
 import numpy.typing as npt
 
 from neardup.core.fingerprint.word_hashes import Hashes, sample_grams
-from neardup.core.sets import distinct
-from neardup.core.verify.alignment import Mask, words_in_common
+from neardup.core.sets import find_distinct
+from neardup.core.verify.alignment import Mask, mask_common
 from neardup.core.verify.spans import union_of_spans
 from neardup.ledger import passages
 from neardup.ledger.similarities import Similarity, Source
@@ -29,7 +29,7 @@ Places = npt.NDArray[np.int64]
 def find_common_words(db: sqlite3.Connection, language: Language, words: Hashes) -> Mask:
     """Word hashes (n,) of a story -> (n,) which words stand in common passages of its language."""
     hashes, _ = sample_grams(words)
-    return words_in_common(words, passages.common_among(db, language, distinct(hashes)))
+    return mask_common(words, passages.common_among(db, language, find_distinct(hashes)))
 
 
 @dataclass(frozen=True, slots=True)

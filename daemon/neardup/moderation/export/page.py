@@ -37,7 +37,7 @@ def write_page(
     """Write the page of these cases; `chosen` counts all selected ones, shown or not."""
     tally = Counter((listed.case.language, listed.case.kind) for listed in cases)
     languages = [language for language in registry if any(language == tallied for tallied, _ in tally)]
-    kinds = [kind for kind in tiers.kinds() if any(kind == tallied for _, tallied in tally)]
+    kinds = [kind for kind in tiers.list_kinds() if any(kind == tallied for _, tallied in tally)]
     page = _template(registry).stream(
         **page_values(_style(languages, kinds, tally) + font_rules(registry)),
         languages={shown: sum(n for (language, _), n in tally.items() if language == shown) for shown in languages},

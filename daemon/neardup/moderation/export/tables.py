@@ -13,7 +13,7 @@ from typing import Any
 
 from neardup.core.publication_order import sort_key
 from neardup.core.verify.clusters import Member, Policy, choose_kept
-from neardup.core.verify.tiers import kinds_of_meaning
+from neardup.core.verify.tiers import list_kinds_of_meaning
 from neardup.errors import Misuse
 from neardup.ledger import clusters
 from neardup.ledger.flags import Selection, earlier_of
@@ -152,7 +152,7 @@ def is_of_meaning(selection: Selection) -> bool:
 
     Raises Misuse if it asks for others as well, or has a filter that these pairs do not have.
     """
-    chosen_kinds = set(selection.kinds) & set(kinds_of_meaning())
+    chosen_kinds = set(selection.kinds) & set(list_kinds_of_meaning())
     if not chosen_kinds:
         return False
     if len(chosen_kinds) < len(set(selection.kinds)):
