@@ -138,7 +138,8 @@ def test_pair_gets_the_first_kind_that_holds(
         EXACT: found.same_text,
         NEAR: found.hamming <= hamming,
         SIMILAR: found.jaccard is not None and found.jaccard >= jaccard,
-        PARTIAL: max(found.containment_a or 0, found.containment_b or 0) >= containment,
+        PARTIAL: max(found.containment_a or 0, found.containment_b or 0) >= containment
+        and found.extra.get(COPIED_WORDS, 1) > 0,
         PASSAGE: found.extra.get(COPIED_WORDS, 0) >= words,
     }
     want = next((kind for kind in list_kinds() if holds.get(kind)), None)

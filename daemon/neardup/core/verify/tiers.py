@@ -117,16 +117,16 @@ def _is_similar(signals: Signals, thresholds: Thresholds) -> bool:
     )
 
 
-def _scale_share(thresholds: Thresholds) -> float:
-    """The share that two texts of one length have of each other which are just `similar`."""
+def _convert_jaccard(thresholds: Thresholds) -> float:
+    """The containment of two texts of one length that are just `similar`."""
     return 2 * thresholds.jaccard / (1 + thresholds.jaccard)
 
 
 def _is_partial(signals: Signals, thresholds: Thresholds) -> bool:
     """What many share is no part copied, nor are a few words, unless a longer story has a text as a whole."""
     if POPULAR in signals.extra:
-        return signals.containment >= _scale_share(thresholds)
-    if SHORT in signals.extra and signals.containment < _scale_share(thresholds):
+        return signals.containment >= _convert_jaccard(thresholds)
+    if SHORT in signals.extra and signals.containment < _convert_jaccard(thresholds):
         return False
     own, copied = signals.extra.get(OWN_CONTAINMENT, 1), signals.extra.get(COPIED_WORDS, 1)
     return min(signals.containment, own) >= thresholds.containment and copied > 0
@@ -138,7 +138,7 @@ def _is_transliterated(signals: Signals, thresholds: Thresholds) -> bool:
         return True
     least = DISGUISED_CONTAINMENT if signals.extra[LANGUAGES] == 1 else 0
     if SHORT in signals.extra:
-        least = max(least, _scale_share(thresholds))
+        least = max(least, _convert_jaccard(thresholds))
     return signals.containment >= max(thresholds.containment, least)
 
 
