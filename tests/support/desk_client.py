@@ -32,6 +32,7 @@ async def desk(
     moderators: Path | None = None,
     *,
     detection: Detection = HIDING,
+    proof_key: Path | None = None,
     **review: Any,
 ) -> AsyncIterator[Client]:
     """An HTTP client, connected to a desk whose ledger is in this folder, and is empty if there is none.
@@ -42,7 +43,7 @@ async def desk(
     config = Config(
         source=Source(manifest=Path("none.csv")),
         content=Content(url=f"file:{folder}"),
-        ledger=Ledger(path=folder / "neardup.db"),
+        ledger=Ledger(path=folder / "neardup.db", proof_key=proof_key),
         review=Review(token=Secret(token), moderators=moderators, **review),
         detection=detection,
     )

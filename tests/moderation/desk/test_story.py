@@ -12,7 +12,8 @@ from pathlib import Path
 import pytest
 from neardup.core.fingerprint.version import version
 from neardup.core.verify.tiers import EXACT, PARTIAL
-from neardup.ledger import connect, runs
+from neardup.ledger import connect, first_seen, runs
+from neardup.query.proof import make_key, read_proof, verify
 
 from tests.support.copying_story import CopiedFrom, write_copying_story
 from tests.support.desk_client import get, hidden_fields, named_client, send
@@ -235,6 +236,27 @@ async def test_decided_case_is_opened_again_for_a_reason(tmp_path: Path, ledger:
         assert "the author objects" in page and "same" in page, "the history is lost"
         assert "Your verdict on the case" in page
     assert not with_status(ledger, "plagiarism")
+
+
+async def test_story_says_when_it_was_seen_first_and_offers_the_proof(
+    tmp_path: Path, ledger: sqlite3.Connection
+) -> None:
+    for digest, at in ((b"1" * 32, 1_000), (b"2" * 32, 9_000)):
+        first_seen.append(ledger, [OTHER, COPYING], [digest, digest], at)
+    link = f'<a href="/story/{COPYING}/proof">signed proof (JSON)</a>'
+    said = "Seen here first on 1 January 1970, 00:00 UTC, entry 2 of the log"
+    async with named_client(tmp_path) as client:
+        _, page = await get(client, f"/story/{COPYING}")
+        assert said in page and link not in page, "without a key nothing is signed"
+    public_key = make_key(tmp_path / "key")
+    async with named_client(tmp_path, proof_key=tmp_path / "key") as client:
+        for path in (f"/story/{COPYING}", f"/case/{COPYING}"):
+            assert f"{said}: {link}" in (await get(client, path))[1]
+        async with client.get(f"/story/{COPYING}/proof") as answer:
+            content = await answer.read()
+        assert (await get(client, "/story/7/proof"))[0] == 404
+    verified = verify(read_proof(content), public_key)
+    assert (verified.head.size, [entry.seen_at for entry in verified.proof.entries]) == (4, [1_000, 9_000])
 
 
 async def test_case_that_another_has_open_is_read_and_not_decided(tmp_path: Path, ledger: sqlite3.Connection) -> None:

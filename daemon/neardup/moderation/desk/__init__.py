@@ -8,6 +8,7 @@
     /pair/A/B                       the evidence for a pair and its verdicts; takes the query of its case, and word=
     /story/ID                       the similarity report of a story
     /story/ID/file                  the case file of a story as a page to keep; /story/ID/file.pdf as PDF
+    /story/ID/proof                 the signed proof since when the texts of a story are known, as JSON
     /author/ID                      an author's record and flagged stories, whom they copied and who copied them;
                                     ?with= page=
     /author/ID/hide                 POST: ask the platform to hide the author's stories until they are decided

@@ -78,6 +78,7 @@ def application(desk: Desk) -> web.Application:
             web.get(f"/story/{STORY}", story.show_story),
             web.get(f"/story/{STORY}/file", story.show_file),
             web.get(f"/story/{STORY}/file.pdf", story.show_file_as_pdf),
+            web.get(f"/story/{STORY}/proof", story.show_proof),
             web.post(f"/story/{STORY}/complaint", complaints.record),
             web.get("/complaints", complaints.list_all),
             web.get("/complaint/{number}", complaints.show),

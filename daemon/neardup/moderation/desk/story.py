@@ -8,11 +8,13 @@ from functools import partial
 from typing import Any
 from urllib.parse import quote, urlencode
 
+import msgspec
 from aiohttp import web
 
-from neardup.ledger import authors, cases, complaints, marks, names, now_ms, removed_texts, similarities
+from neardup.ledger import authors, cases, complaints, first_seen, marks, names, now_ms, removed_texts, similarities
 from neardup.ledger.authors import History
 from neardup.ledger.complaints import Complaint
+from neardup.ledger.first_seen import Entry
 from neardup.ledger.similarities import Similarity
 from neardup.moderation.case_file import check_pdf, has_pdf, make_case_file, read_case_record, render_html, render_pdf
 from neardup.moderation.desk.addresses import story_of
@@ -30,6 +32,7 @@ from neardup.moderation.wording import (
 )
 from neardup.query.compare import describe_stories
 from neardup.query.evidence import LoadedStory
+from neardup.query.proof import prove
 from neardup.records import Marks, ShownId
 from neardup.source.parse import parse_id
 
@@ -38,7 +41,8 @@ from neardup.source.parse import parse_id
 class StoryDetails:
     """A story in the ledger: its similarity, its row of `described`, its case, and the complaints about it.
 
-    `removed_texts` are those that it matches, rows of `ledger.removed_texts.of_stories`.
+    `removed_texts` are those that it matches, rows of `ledger.removed_texts.of_stories`.  `first_seen` is its first
+    entry in the log of what was seen first, None for a story that is older than the log.
     """
 
     found: Similarity
@@ -48,6 +52,7 @@ class StoryDetails:
     marks: Marks
     complaints: list[Complaint]
     removed_texts: list[dict[str, Any]]
+    first_seen: Entry | None
 
 
 async def show_story(request: web.Request) -> web.Response:
@@ -94,6 +99,7 @@ async def report_values(
         "history": details.history and describe_history(details.history),
         "colours": COLOURS,
         "pair_query": pair_query,
+        "has_proof": details.first_seen is not None and desk.config.ledger.proof_key is not None,
         "has_pdf": await asyncio.to_thread(has_pdf),
         "now": now_ms(),
         "may_complain": (moderator := moderator_of(request)) is not None and Right.DECIDE in moderator.rights,
@@ -130,6 +136,7 @@ def story_details(db: sqlite3.Connection, story_id: int) -> StoryDetails | None:
         marks.of_stories(db, [story_id]).get(story_id, ()),
         complaints.of_stories(db, [story_id]),
         removed_texts.of_stories(db, [story_id]),
+        next(iter(first_seen.entries_of(db, story_id)), None),
     )
 
 
@@ -147,14 +154,24 @@ def _is_compared(story: LoadedStory) -> bool:
 
 async def show_file(request: web.Request) -> web.Response:
     """GET /story/ID/file."""
-    return _download(request, (await _file_page(request)).encode(), "html", "text/html")
+    return _download(request, (await _file_page(request)).encode(), "case", "html", "text/html")
 
 
 async def show_file_as_pdf(request: web.Request) -> web.Response:
     """GET /story/ID/file.pdf."""
     check_pdf()
     pdf = await asyncio.to_thread(render_pdf, await _file_page(request))
-    return _download(request, pdf, "pdf", "application/pdf")
+    return _download(request, pdf, "case", "pdf", "application/pdf")
+
+
+async def show_proof(request: web.Request) -> web.Response:
+    """GET /story/ID/proof: what `neardup proof ID` prints.  Raises Misuse without a key."""
+    require_moderator(request)
+    proof = await asyncio.to_thread(prove, desk_of(request).config, story_of(request))
+    if proof is None:
+        raise web.HTTPNotFound(reason=translate_later("This story is not in the ledger"))
+    content = msgspec.json.format(msgspec.json.encode(proof), indent=2)
+    return _download(request, content, "proof", "json", "application/json")
 
 
 async def _file_page(request: web.Request) -> str:
@@ -168,8 +185,11 @@ async def _file_page(request: web.Request) -> str:
     return await asyncio.to_thread(render_html, case, desk.config.registry)
 
 
-def _download(request: web.Request, content: bytes, ending: str, content_type: str) -> web.Response:
-    """A file to keep: its styles are its own, which the policy of the desk's pages forbids."""
-    name = quote(f"case-{request.match_info['story'].replace('/', '_')}.{ending}", safe="")
+def _download(request: web.Request, content: bytes, kind: str, ending: str, content_type: str) -> web.Response:
+    """A file to keep, named after its kind and the story.
+
+    The styles of a page are its own, which the policy of the desk's pages forbids.
+    """
+    name = quote(f"{kind}-{request.match_info['story'].replace('/', '_')}.{ending}", safe="")
     headers = {"Content-Disposition": f"attachment; filename*=UTF-8''{name}", "Content-Type": content_type}
     return web.Response(body=content, headers=headers)
