@@ -21,7 +21,7 @@ from neardup.index.passages.segment import (
     BLOCK,
     Header,
     block_checksums,
-    choose_bucket_bits,
+    choose_bits,
     estimate_bytes,
     read_header,
     write_header,
@@ -99,6 +99,13 @@ def test_damage_anywhere_is_found_named_and_healed(two_segments: Path, data: st.
     index.flush(21, 40, MADE_AT)
     assert_finds_all(index)
     assert not list(index.check()) and index.held == [(1, 40)]
+    index.close()
+
+
+def test_a_segment_is_as_large_as_estimated(two_segments: Path) -> None:
+    index = opened(two_segments)
+    postings = [sum(len(STORIES[number]) for number in numbers) for numbers in (range(1, 21), range(21, 41))]
+    assert index.size() == sum(estimate_bytes(n, 20) for n in postings)
     index.close()
 
 
@@ -218,16 +225,16 @@ def test_checksums_are_xxh64() -> None:
     assert block_checksums(content).tolist() == expected
 
 
-@pytest.mark.parametrize("postings", [0, 1, 1 << 22, (1 << 26) - 1, 1 << 26, 1_058_600_000])
-def test_buckets_are_small_and_the_directory_smaller_than_the_postings(postings: int) -> None:
-    bits = choose_bucket_bits(postings)
-    assert postings >> bits <= 64
-    assert estimate_bytes(postings, 15_800_000) < (1 << 20) + 5.1 * postings
+@pytest.mark.parametrize("postings", [0, 1, 1 << 22, (1 << 26) - 1, 1 << 26, 1_832_800_000])
+def test_buckets_are_small_and_a_posting_takes_a_byte_more_than_its_number(postings: int) -> None:
+    bucket_bits, _, _ = choose_bits(postings, 15_800_000)
+    assert postings >> bucket_bits <= 64
+    assert estimate_bytes(postings, 15_800_000) < (1 << 20) + (3 + 1.6) * postings
 
 
 def test_a_format_of_another_version_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
-    header = Header(LEDGER, ALGORITHM, 1, 2, MADE_AT, 2, 3, 16, 1, 0)
+    header = Header(LEDGER, ALGORITHM, 1, 2, MADE_AT, 2, 3, 16, 1, 1, 0)
     assert read_header(write_header(header)) == header
-    monkeypatch.setattr(segment, "FORMAT", 2)
-    with pytest.raises(Fatal, match="format 1"):
+    monkeypatch.setattr(segment, "FORMAT", 3)
+    with pytest.raises(Fatal, match="has format 2; this neardup reads format 3"):
         read_header(write_header(header))

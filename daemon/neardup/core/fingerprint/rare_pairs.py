@@ -3,7 +3,7 @@
 Who rewrites a story keeps many of its rarer words: names, things and places.  A single one of them stands in too many
 stories to nominate any; two of them within NEARBY words seldom do.  The order of the two does not count.  The hashes
 of a story stand among its passage hashes, and are a bottom-k sketch (Broder, SEQUENCES 1997) of its pairs, so they take
-56 bytes a story at most.
+46 bytes a story at most.
 """
 
 import numpy as np

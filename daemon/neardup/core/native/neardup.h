@@ -724,9 +724,9 @@ enum { ND_SEGMENT_BLOCK = 4096 }; /* bytes; each block of a segment has a checks
 /* How a segment writes its postings.  A field out of the range that stands beside it is ND_INVALID, or for a lookup,
  * which has it from a file, ND_DAMAGED. */
 struct nd_coding {
-    int32_t bucket_bits;  /* 1 to 31: postings whose hashes have the same top bits are a bucket */
-    int32_t low_bytes;    /* 1 to 4, for the other bits of a hash */
-    int32_t number_bytes; /* 1 to 4, for a number less `first` */
+    int32_t bucket_bits; /* 1 to 25: postings whose hashes have the same top bits are a bucket */
+    int32_t head_bits;   /* 0 to 6: the next bits of a hash; the others are its low bits */
+    int32_t number_bits; /* 1 to 32, for a number less `first` */
     uint32_t first;
 };
 
@@ -748,26 +748,30 @@ struct nd_segment {
  */
 ND_API int64_t nd_block_checksums(const uint8_t *content, int64_t size, uint64_t *checksums);
 
-/* Write the postings of `buckets` buckets from `first_bucket` on.  A key is a posting's hash in the upper half of 64
- * bits and its number in the lower half; the keys ascend.  `offsets` (buckets,) receives how many of the keys precede
- * each bucket, and `content` (size = n * (low_bytes + number_bytes)) the postings: of each hash the low bytes, which
- * may have bits of the bucket, too.  Returns 0, or ND_INVALID, also for keys of other buckets or not in their order,
- * and for a hash or a number that the coding has no room for.
+/* Write the postings of `buckets` buckets from `first_bucket` on, which `preceding` others precede; in all there are
+ * less than 2^32.  A key is a posting's hash in the upper half of 64 bits and its number in the lower half; the keys
+ * ascend.  `offsets` (buckets,) receives how many postings precede each bucket, and `content` (size,) their bytes; a
+ * bucket b that p postings precede begins at byte (p * (1 + low bits + number bits) + b * (2^head_bits + 7)) / 8 of
+ * those of the segment, and `size` is from where the first bucket begins to where the one after the last would.
+ * Returns 0, or ND_INVALID, also for keys of other buckets or not in their order, and for a number that the coding has
+ * no room for.
  * Reference: neardup.index.passages.postings.encode.
  */
 ND_API int64_t nd_encode_postings(const struct nd_coding *coding, const uint64_t *keys, int64_t n, int64_t first_bucket,
-                                  int64_t buckets, uint32_t *offsets, uint8_t *content, int64_t size);
+                                  int64_t buckets, int64_t preceding, uint32_t *offsets, uint8_t *content,
+                                  int64_t size);
 
 /* The other way: `offsets` (buckets + 1,) say how many postings precede each bucket and the one after the last, and
  * `keys` (n = offsets[buckets] - offsets[0]) receives the keys.  Returns 0, or ND_INVALID, also for offsets that
- * descend or do not fit `size` and `n`, and for a number that no segment can have.
+ * descend or do not fit `size` and `n`, for heads that do not fit their bucket, and for a number that no segment can
+ * have.
  * Reference: neardup.index.passages.postings.decode.
  */
 ND_API int64_t nd_decode_postings(const struct nd_coding *coding, const uint8_t *content, int64_t size,
                                   int64_t first_bucket, const uint32_t *offsets, int64_t buckets, uint64_t *keys,
                                   int64_t n);
 
-/* For each of n hashes: the byte of the file where the numbers of the stories that have it begin, and how many they
+/* For each of n hashes: the bit of the file where the numbers of the stories that have it begin, and how many they
  * are.  Ascending hashes read a block of the directory once.  Returns 0, ND_INVALID, or ND_DAMAGED for a block that
  * cannot be read, has another checksum, or says what no segment says.
  * Reference: neardup.index.passages.segment.find.

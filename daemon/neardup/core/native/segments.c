@@ -1,10 +1,11 @@
 /* Lookups in the segments of the passage index and among postings in memory, and the two directions between postings
  * and the bytes of a segment.
  *
- * A lookup reads an entry of the directory, which says where the bucket of a hash begins and ends, and searches the low
- * bits of the bucket's hashes by halving.  Blocks are read with pread: with 1,000,000 stories that takes a third of the
- * time of a mapping's page faults, and no memory.  A damaged or unreadable block is an answer, and no signal that ends
- * the process; what a block says is believed only within the bounds of the file.
+ * A lookup reads an entry of the directory, which says where the bucket of a hash begins and ends, then the bucket's
+ * heads, which say which of its postings have the head of the hash, and searches their low bits by halving.  Blocks are
+ * read with pread: with 1,000,000 stories that takes a third of the time of a mapping's page faults, and no memory.  A
+ * damaged or unreadable block is an answer, and no signal that ends the process; what a block says is believed only
+ * within the bounds of the file.
  */
 #define _POSIX_C_SOURCE 200809L
 #define _FILE_OFFSET_BITS 64
@@ -64,83 +65,150 @@ int64_t nd_block_checksums(const uint8_t *content, int64_t size, uint64_t *check
     return 0;
 }
 
-/* ---- Integers of 1 to 4 little-endian bytes ---- */
+/* ---- Integers of some little-endian bytes, and of 1 to 32 bits, from the lowest bit of a byte on ---- */
 
-INLINE uint32_t get(const uint8_t *place, int size) {
-    uint32_t value = place[0];
-    for (int byte = 1; byte < size; byte++) {
-        value |= (uint32_t)place[byte] << (8 * byte);
+INLINE uint64_t get(const uint8_t *place, uint64_t size) {
+    uint64_t value = 0;
+    for (uint64_t byte = 0; byte < size; byte++) {
+        value |= (uint64_t)place[byte] << (8 * byte);
     }
     return value;
 }
 
-INLINE void put(uint8_t *place, uint32_t value, int size) {
-    for (int byte = 0; byte < size; byte++) {
-        place[byte] = (uint8_t)(value >> (8 * byte));
+/* How many bytes some bits are in, the first of which has this place; 0 if they are none. */
+INLINE uint64_t bytes_of(uint64_t bit, uint64_t bits) {
+    return (bit % 8 + bits + 7) / 8;
+}
+
+INLINE uint32_t get_bits(const uint8_t *content, uint64_t bit, int bits) {
+    uint64_t value = get(content + bit / 8, bytes_of(bit, (uint64_t)bits)) >> bit % 8;
+    return (uint32_t)(value & (((uint64_t)1 << bits) - 1));
+}
+
+/* The bits are 0 before. */
+INLINE void put_bits(uint8_t *content, uint64_t bit, uint32_t value, int bits) {
+    uint64_t shifted = (uint64_t)value << bit % 8;
+    uint8_t *place = content + bit / 8;
+    for (uint64_t byte = 0; byte < bytes_of(bit, (uint64_t)bits); byte++) {
+        place[byte] |= (uint8_t)(shifted >> (8 * byte));
     }
 }
 
+/* ---- The parts of a bucket ---- */
+
+enum { ENTRY_BITS = 32, CHUNK = 32 /* bits of heads that are read at once */ };
+
 static bool is_coding(const struct nd_coding *coding) {
-    return coding->bucket_bits >= 1 && coding->bucket_bits <= 31 && coding->low_bytes >= 1 && coding->low_bytes <= 4 &&
-           coding->number_bytes >= 1 && coding->number_bytes <= 4;
+    return coding->bucket_bits >= 1 && coding->bucket_bits <= 25 && coding->head_bits >= 0 && coding->head_bits <= 6 &&
+           coding->number_bits >= 1 && coding->number_bits <= 32;
 }
 
 INLINE int low_bits(const struct nd_coding *coding) {
-    return 32 - coding->bucket_bits;
+    return 32 - coding->bucket_bits - coding->head_bits;
 }
 
-INLINE uint32_t low_mask(const struct nd_coding *coding) {
-    return ((uint32_t)1 << low_bits(coding)) - 1;
+INLINE uint32_t low_of(const struct nd_coding *coding, uint32_t hash) {
+    return hash & (((uint32_t)1 << low_bits(coding)) - 1);
+}
+
+INLINE uint64_t head_of(const struct nd_coding *coding, uint32_t hash) {
+    return hash >> low_bits(coding) & (((uint32_t)1 << coding->head_bits) - 1);
+}
+
+/* Where the parts of a bucket with `size` postings begin, as bits after the bucket's beginning.  The heads are first:
+ * ones and zeros, or if there is room for it, a table. */
+struct bucket {
+    uint64_t size, lows, numbers;
+    uint64_t heads;
+    bool has_table;
+};
+
+INLINE struct bucket bucket_of(const struct nd_coding *coding, uint64_t size) {
+    uint64_t heads = (uint64_t)1 << coding->head_bits;
+    uint64_t lows = size + heads;
+    return (struct bucket){size, lows, lows + size * (uint64_t)low_bits(coding), heads, size >= ENTRY_BITS * heads};
+}
+
+/* The byte where a bucket begins, counted from where the postings begin.  There is room for the 7 bits at most that a
+ * bucket leaves of its last byte. */
+INLINE uint64_t place_of(const struct nd_coding *coding, uint64_t bucket, uint64_t preceding) {
+    uint64_t heads = (uint64_t)1 << coding->head_bits;
+    return (preceding * (uint64_t)(1 + low_bits(coding) + coding->number_bits) + bucket * (heads + 7)) / 8;
+}
+
+/* Whether a coding has these buckets, and they take `size` bytes with n postings that `preceding` others precede. */
+static bool fits(const struct nd_coding *coding, int64_t first_bucket, int64_t buckets, int64_t preceding, int64_t n,
+                 int64_t size) {
+    if (!is_coding(coding) || first_bucket < 0 || buckets < 0 || preceding < 0 || n < 0 ||
+        (uint64_t)preceding >= NUMBER_LIMIT || (uint64_t)n >= NUMBER_LIMIT - (uint64_t)preceding) {
+        return false;
+    }
+    int64_t all = (int64_t)1 << coding->bucket_bits;
+    return buckets <= all && first_bucket <= all - buckets && size >= 0 &&
+           (uint64_t)size == place_of(coding, (uint64_t)(first_bucket + buckets), (uint64_t)(preceding + n)) -
+                                 place_of(coding, (uint64_t)first_bucket, (uint64_t)preceding);
 }
 
 /* ---- From keys to bytes ---- */
 
-/* Write the postings of a bucket; returns bits that had no room, 0 if all had. */
-static uint64_t put_bucket(const struct nd_coding *coding, const uint64_t *keys, int64_t n, uint8_t *content) {
-    uint32_t mask = low_mask(coding);
-    int low_bytes = coding->low_bytes;
-    int number_bytes = coding->number_bytes;
-    uint64_t left = 0;
-    for (int64_t key = 0; key < n; key++) {
-        uint32_t hash = (uint32_t)(keys[key] >> 32);
-        put(content, hash, low_bytes); /* with bits of the bucket, where the low bits leave room for them */
-        left |= (uint64_t)(hash & mask) >> (8 * low_bytes);
-        content += low_bytes;
+static void put_heads(const struct nd_coding *coding, const uint64_t *keys, struct bucket bucket, uint8_t *content) {
+    if (!bucket.has_table) {
+        for (uint64_t nth = 0; nth < bucket.size; nth++) {
+            put_bits(content, nth + head_of(coding, (uint32_t)(keys[nth] >> 32)), 1, 1);
+        }
+        return;
     }
-    for (int64_t key = 0; key < n; key++) {
-        uint64_t number = (keys[key] & 0xFFFFFFFFu) - coding->first; /* all upper bits are set if it is below `first` */
-        put(content, (uint32_t)number, number_bytes);
-        left |= number >> (8 * number_bytes);
-        content += number_bytes;
+    uint64_t nth = 0;
+    for (uint64_t head = 0; head < bucket.heads; head++) {
+        while (nth < bucket.size && head_of(coding, (uint32_t)(keys[nth] >> 32)) < head) {
+            nth++;
+        }
+        put_bits(content, head * ENTRY_BITS, (uint32_t)nth, ENTRY_BITS);
+    }
+}
+
+/* Write the postings of a bucket, whose keys ascend, into zeros; returns bits that had no room, 0 if all had. */
+static uint64_t put_bucket(const struct nd_coding *coding, const uint64_t *keys, uint64_t n, uint8_t *content) {
+    struct bucket bucket = bucket_of(coding, n);
+    int bits = low_bits(coding);
+    int number_bits = coding->number_bits;
+    uint64_t left = 0;
+    put_heads(coding, keys, bucket, content);
+    for (uint64_t nth = 0; nth < n; nth++) {
+        put_bits(content, bucket.lows + nth * (uint64_t)bits, low_of(coding, (uint32_t)(keys[nth] >> 32)), bits);
+    }
+    for (uint64_t nth = 0; nth < n; nth++) {
+        uint64_t number = (keys[nth] & 0xFFFFFFFFu) - coding->first; /* all upper bits are set if it is below `first` */
+        uint64_t room = ((uint64_t)1 << number_bits) - 1;
+        put_bits(content, bucket.numbers + nth * (uint64_t)number_bits, (uint32_t)(number & room), number_bits);
+        left |= number & ~room;
     }
     return left;
 }
 
-/* Whether a coding has these buckets, and `size` bytes are `n` of its postings. */
-static bool fits(const struct nd_coding *coding, int64_t first_bucket, int64_t buckets, int64_t n, int64_t size) {
-    if (!is_coding(coding) || n < 0 || (uint64_t)n >= NUMBER_LIMIT || first_bucket < 0 || buckets < 0) {
-        return false;
-    }
-    int64_t all = (int64_t)1 << coding->bucket_bits;
-    return buckets <= all && first_bucket <= all - buckets && size == n * (coding->low_bytes + coding->number_bytes);
-}
-
 int64_t nd_encode_postings(const struct nd_coding *coding, const uint64_t *keys, int64_t n, int64_t first_bucket,
-                           int64_t buckets, uint32_t *offsets, uint8_t *content, int64_t size) {
-    if (!fits(coding, first_bucket, buckets, n, size)) {
+                           int64_t buckets, int64_t preceding, uint32_t *offsets, uint8_t *content, int64_t size) {
+    if (!fits(coding, first_bucket, buckets, preceding, n, size)) {
         return ND_INVALID;
     }
-    int shift = 32 + low_bits(coding);
-    int width = coding->low_bytes + coding->number_bytes;
+    memset(content, 0, (size_t)size);
+    int shift = 64 - coding->bucket_bits;
+    uint64_t begin = place_of(coding, (uint64_t)first_bucket, (uint64_t)preceding);
     int64_t start = 0;
     uint64_t left = 0;
-    for (int64_t bucket = 0; bucket < buckets; bucket++) {
+    for (int64_t nth = first_bucket; nth < first_bucket + buckets; nth++) {
         int64_t stop = start;
-        while (stop < n && keys[stop] >> shift == (uint64_t)(first_bucket + bucket)) {
+        while (stop < n && keys[stop] >> shift == (uint64_t)nth) {
+            if (RARE(stop && keys[stop] < keys[stop - 1])) {
+                return ND_INVALID;
+            }
             stop++;
         }
-        offsets[bucket] = (uint32_t)start;
-        left |= put_bucket(coding, keys + start, stop - start, content + start * width);
+        uint64_t place = place_of(coding, (uint64_t)nth, (uint64_t)(preceding + start));
+        offsets[nth - first_bucket] = (uint32_t)(preceding + start);
+        if (stop > start) {
+            left |= put_bucket(coding, keys + start, (uint64_t)(stop - start), content + (place - begin));
+        }
         start = stop;
     }
     return start < n || left ? ND_INVALID : 0;
@@ -148,40 +216,87 @@ int64_t nd_encode_postings(const struct nd_coding *coding, const uint64_t *keys,
 
 /* ---- From bytes to keys ---- */
 
-/* Read the postings of a bucket; returns bits that no number can have, 0 if there are none. */
-static uint64_t get_bucket(const struct nd_coding *coding, const uint8_t *content, int64_t n, uint64_t bucket,
-                           uint64_t *keys) {
-    int bits = low_bits(coding);
-    const uint8_t *numbers = content + n * coding->low_bytes;
-    uint64_t wrong = 0;
-    for (int64_t key = 0; key < n; key++) {
-        uint64_t low = get(content, coding->low_bytes);
-        uint64_t number = (uint64_t)coding->first + get(numbers, coding->number_bytes);
-        keys[key] = (bucket << bits | low) << 32 | number;
-        wrong |= number >> 32;
-        content += coding->low_bytes;
-        numbers += coding->number_bytes;
+/* Read the table of a bucket: the head of each posting; false if it descends, or has more postings than the bucket. */
+static bool get_table(const uint8_t *content, struct bucket bucket, uint64_t *heads) {
+    uint64_t nth = 0;
+    if (get_bits(content, 0, ENTRY_BITS)) {
+        return false;
     }
-    return wrong;
+    for (uint64_t head = 0; head < bucket.heads; head++) {
+        uint64_t next = head + 1;
+        uint64_t stop = next < bucket.heads ? get_bits(content, next * ENTRY_BITS, ENTRY_BITS) : bucket.size;
+        if (stop < nth || stop > bucket.size) {
+            return false;
+        }
+        while (nth < stop) {
+            heads[nth++] = head;
+        }
+    }
+    return true;
+}
+
+/* Some of the bits of heads, of which there are `bits`, from a place on. */
+INLINE uint32_t get_chunk(const uint8_t *content, uint64_t bits, uint64_t place) {
+    return get_bits(content, place, bits - place < CHUNK ? (int)(bits - place) : CHUNK);
+}
+
+/* Read the heads of a bucket's postings; false if they are not as many, or one of them is too large. */
+static bool get_heads(const uint8_t *content, struct bucket bucket, uint64_t *heads) {
+    if (bucket.has_table) {
+        return get_table(content, bucket, heads);
+    }
+    uint64_t nth = 0;
+    for (uint64_t place = 0; place < bucket.lows; place += CHUNK) {
+        for (uint32_t ones = get_chunk(content, bucket.lows, place); ones; ones &= ones - 1) {
+            uint64_t head = place + (uint64_t)__builtin_ctz(ones) - nth;
+            if (nth == bucket.size || head >= bucket.heads) {
+                return false;
+            }
+            heads[nth++] = head;
+        }
+    }
+    return nth == bucket.size;
+}
+
+/* Read the postings of a bucket; false if there are no such ones. */
+static bool get_bucket(const struct nd_coding *coding, const uint8_t *content, uint64_t n, uint64_t nth_bucket,
+                       uint64_t *keys) {
+    struct bucket bucket = bucket_of(coding, n);
+    int bits = low_bits(coding);
+    int number_bits = coding->number_bits;
+    uint64_t wrong = 0;
+    if (!get_heads(content, bucket, keys)) {
+        return false;
+    }
+    for (uint64_t nth = 0; nth < n; nth++) {
+        uint64_t low = get_bits(content, bucket.lows + nth * (uint64_t)bits, bits);
+        uint64_t number = (uint64_t)coding->first +
+                          get_bits(content, bucket.numbers + nth * (uint64_t)number_bits, number_bits);
+        keys[nth] = ((nth_bucket << coding->head_bits | keys[nth]) << bits | low) << 32 | number;
+        wrong |= number >> 32;
+    }
+    return !wrong;
 }
 
 int64_t nd_decode_postings(const struct nd_coding *coding, const uint8_t *content, int64_t size, int64_t first_bucket,
                            const uint32_t *offsets, int64_t buckets, uint64_t *keys, int64_t n) {
-    if (!fits(coding, first_bucket, buckets, n, size) || (int64_t)offsets[buckets] - offsets[0] != n) {
+    if (buckets < 0 || (int64_t)offsets[buckets] - offsets[0] != n ||
+        !fits(coding, first_bucket, buckets, offsets[0], n, size)) {
         return ND_INVALID;
     }
-    int width = coding->low_bytes + coding->number_bytes;
-    uint64_t wrong = 0;
-    for (int64_t bucket = 0; bucket < buckets; bucket++) {
-        if (RARE(offsets[bucket + 1] < offsets[bucket] || offsets[bucket + 1] > offsets[buckets])) {
+    uint64_t begin = place_of(coding, (uint64_t)first_bucket, offsets[0]);
+    for (int64_t nth = 0; nth < buckets; nth++) {
+        if (RARE(offsets[nth + 1] < offsets[nth] || offsets[nth + 1] > offsets[buckets])) {
             return ND_INVALID;
         }
-        int64_t start = (int64_t)offsets[bucket] - offsets[0];
-        int64_t in_bucket = (int64_t)offsets[bucket + 1] - offsets[bucket];
-        uint64_t nth = (uint64_t)(first_bucket + bucket);
-        wrong |= get_bucket(coding, content + start * width, in_bucket, nth, keys + start);
+        uint64_t in_bucket = offsets[nth + 1] - offsets[nth];
+        uint64_t bucket = (uint64_t)(first_bucket + nth);
+        const uint8_t *place = content + (place_of(coding, bucket, offsets[nth]) - begin);
+        if (in_bucket && RARE(!get_bucket(coding, place, in_bucket, bucket, keys + (offsets[nth] - offsets[0])))) {
+            return ND_INVALID;
+        }
     }
-    return wrong ? ND_INVALID : 0;
+    return 0;
 }
 
 /* ---- Reading blocks ---- */
@@ -251,59 +366,69 @@ static bool is_segment(const struct nd_segment *segment) {
 
 /* ---- Looking up ---- */
 
-struct bucket {
-    uint64_t start; /* byte of the file */
-    uint64_t size;  /* postings */
-};
-
-static bool find_bucket(const struct nd_segment *segment, uint32_t hash, struct window *directory,
-                        struct bucket *bucket) {
-    uint64_t entry = ND_SEGMENT_BLOCK + (uint64_t)OFFSET_BYTES * (hash >> low_bits(&segment->coding));
-    const uint8_t *offsets = bytes_at(segment, entry, 2 * OFFSET_BYTES, directory);
+/* How many postings precede a bucket and the next one; false if damaged. */
+static bool find_bucket(const struct nd_segment *segment, uint64_t bucket, struct window *directory,
+                        uint64_t *preceding, uint64_t *stop) {
+    const uint8_t *offsets = bytes_at(segment, ND_SEGMENT_BLOCK + OFFSET_BYTES * bucket, 2 * OFFSET_BYTES, directory);
     if (!offsets) {
         return false;
     }
-    uint64_t start = get(offsets, OFFSET_BYTES);
-    uint64_t stop = get(offsets + OFFSET_BYTES, OFFSET_BYTES);
-    if (stop < start || stop > segment->postings) { /* changed since it was verified */
-        return false;
-    }
-    bucket->start = segment->postings_start +
-                    start * (uint64_t)(segment->coding.low_bytes + segment->coding.number_bytes);
-    bucket->size = stop - start;
-    return true;
+    *preceding = get(offsets, OFFSET_BYTES);
+    *stop = get(offsets + OFFSET_BYTES, OFFSET_BYTES);
+    return *preceding <= *stop && *stop <= segment->postings; /* unless it changed since it was verified */
 }
 
-/* How many postings of a bucket, whose low bytes begin at `lows`, have low bits less than `low`.  The bytes may have
- * bits of the bucket, too, which are not in `mask`. */
-INLINE uint64_t first_at_least(const uint8_t *lows, uint64_t size, uint64_t low, uint32_t mask, int width) {
-    uint64_t start = 0;
-    uint64_t stop = size;
-    while (start < stop) {
-        uint64_t middle = (start + stop) / 2;
-        if ((get(lows + middle * (uint64_t)width, width) & mask) < low) {
-            start = middle + 1;
-        } else {
-            stop = middle;
+/* The place of a zero among the bits of heads, which has so many other zeros before it; `bits` if there is none. */
+static uint64_t find_zero(const uint8_t *content, uint64_t bits, uint64_t preceding) {
+    for (uint64_t place = 0; place < bits; place += CHUNK) {
+        uint32_t ones = get_chunk(content, bits, place);
+        uint64_t in_chunk = bits - place < CHUNK ? bits - place : CHUNK;
+        uint64_t zeros = in_chunk - (uint64_t)__builtin_popcount(ones);
+        if (preceding < zeros) {
+            uint32_t left = ~ones;
+            while (preceding--) {
+                left &= left - 1;
+            }
+            return place + (uint64_t)__builtin_ctz(left);
         }
+        preceding -= zeros;
     }
-    return start;
+    return bits;
 }
 
-/* As first_at_least, for a bucket larger than a block, which is read where it is looked at; false if damaged. */
-static bool first_in_blocks(const struct nd_segment *segment, const struct bucket *bucket, uint64_t low,
-                            struct window *window, uint64_t *found) {
-    int width = segment->coding.low_bytes;
-    uint32_t mask = low_mask(&segment->coding);
-    uint64_t start = 0;
-    uint64_t stop = bucket->size;
+/* Which postings of a bucket have a head: from `start` to before `stop`; false if what is read are no heads. */
+static bool find_head(const uint8_t *content, struct bucket bucket, uint64_t head, uint64_t *start, uint64_t *stop) {
+    if (bucket.has_table) {
+        uint64_t next = head + 1;
+        *start = get_bits(content, head * ENTRY_BITS, ENTRY_BITS);
+        *stop = next < bucket.heads ? get_bits(content, next * ENTRY_BITS, ENTRY_BITS) : bucket.size;
+    } else {
+        uint64_t place = head ? find_zero(content, bucket.lows, head - 1) + 1 : 0;
+        *start = place - head;
+        while (place < bucket.lows && get_bits(content, place, 1)) {
+            place++;
+        }
+        if (place >= bucket.lows) {
+            return false;
+        }
+        *stop = place - head;
+    }
+    return *start <= *stop && *stop <= bucket.size;
+}
+
+/* Let `found` be the first of the postings `start` to `stop` of a bucket that have low bits of at least `low`; false if
+ * damaged.  The low bits begin at a bit of the file. */
+static bool find_low(const struct nd_segment *segment, uint64_t lows, uint64_t start, uint64_t stop, uint64_t low,
+                     struct window *window, uint64_t *found) {
+    int bits = low_bits(&segment->coding);
     while (start < stop) {
         uint64_t middle = (start + stop) / 2;
-        const uint8_t *place = bytes_at(segment, bucket->start + middle * (uint64_t)width, (uint64_t)width, window);
+        uint64_t bit = lows + middle * (uint64_t)bits;
+        const uint8_t *place = bytes_at(segment, bit / 8, bytes_of(bit, (uint64_t)bits), window);
         if (!place) {
             return false;
         }
-        if ((get(place, width) & mask) < low) {
+        if (get_bits(place, bit % 8, bits) < low) {
             start = middle + 1;
         } else {
             stop = middle;
@@ -313,25 +438,33 @@ static bool first_in_blocks(const struct nd_segment *segment, const struct bucke
     return true;
 }
 
-static bool find_in_bucket(const struct nd_segment *segment, const struct bucket *bucket, uint32_t low,
-                           struct window *window, uint64_t *first, uint64_t *last) {
-    int width = segment->coding.low_bytes;
-    uint64_t size = bucket->size * (uint64_t)width;
-    if (size > ND_SEGMENT_BLOCK) {
-        return first_in_blocks(segment, bucket, low, window, first) &&
-               first_in_blocks(segment, bucket, (uint64_t)low + 1, window, last);
-    }
-    *first = *last = 0;
-    if (!size) {
-        return true;
-    }
-    const uint8_t *lows = bytes_at(segment, bucket->start, size, window);
-    if (!lows) {
+/* Let a hash have `count` numbers that begin at a bit of the file; false if damaged. */
+static bool find_hash(const struct nd_segment *segment, uint32_t hash, struct window *directory,
+                      struct window *postings, int64_t *place, int64_t *count) {
+    const struct nd_coding *coding = &segment->coding;
+    uint64_t nth = hash >> (32 - coding->bucket_bits);
+    uint64_t preceding, end;
+    if (!find_bucket(segment, nth, directory, &preceding, &end)) {
         return false;
     }
-    uint32_t mask = low_mask(&segment->coding);
-    *first = first_at_least(lows, bucket->size, low, mask, width);
-    *last = first_at_least(lows, bucket->size, (uint64_t)low + 1, mask, width);
+    struct bucket bucket = bucket_of(coding, end - preceding);
+    uint64_t begin = segment->postings_start + place_of(coding, nth, preceding);
+    uint64_t first = 0;
+    uint64_t last = 0;
+    if (bucket.size) {
+        uint64_t size = bucket.has_table ? bucket.heads * ENTRY_BITS / 8 : (bucket.lows + 7) / 8;
+        const uint8_t *heads = bytes_at(segment, begin, size, postings);
+        uint64_t start, stop;
+        uint64_t lows = 8 * begin + bucket.lows;
+        uint64_t low = low_of(coding, hash);
+        if (!heads || !find_head(heads, bucket, head_of(coding, hash), &start, &stop) ||
+            !find_low(segment, lows, start, stop, low, postings, &first) ||
+            !find_low(segment, lows, start, stop, low + 1, postings, &last)) {
+            return false;
+        }
+    }
+    *place = (int64_t)(8 * begin + bucket.numbers + first * (uint64_t)coding->number_bits);
+    *count = (int64_t)(last - first);
     return true;
 }
 
@@ -343,20 +476,12 @@ int64_t nd_find_postings(const struct nd_segment *segment, const uint32_t *hashe
     if (!is_segment(segment)) {
         return ND_DAMAGED;
     }
-    const struct nd_coding *coding = &segment->coding;
-    uint32_t mask = low_mask(coding);
     struct window directory, postings;
     directory.first = directory.stop = postings.first = postings.stop = 0;
-    for (int64_t hash = 0; hash < n; hash++) {
-        struct bucket bucket;
-        uint64_t first, last;
-        if (!find_bucket(segment, hashes[hash], &directory, &bucket) ||
-            !find_in_bucket(segment, &bucket, hashes[hash] & mask, &postings, &first, &last)) {
+    for (int64_t nth = 0; nth < n; nth++) {
+        if (!find_hash(segment, hashes[nth], &directory, &postings, places + nth, counts + nth)) {
             return ND_DAMAGED;
         }
-        places[hash] = (int64_t)(bucket.start + bucket.size * (uint64_t)coding->low_bytes +
-                                 first * (uint64_t)coding->number_bytes);
-        counts[hash] = (int64_t)(last - first);
     }
     return 0;
 }
@@ -369,22 +494,22 @@ int64_t nd_read_numbers(const struct nd_segment *segment, const int64_t *places,
     if (!is_segment(segment)) {
         return ND_DAMAGED;
     }
-    int width = segment->coding.number_bytes;
+    int bits = segment->coding.number_bits;
     struct window window;
     window.first = window.stop = 0;
     int64_t written = 0;
     for (int64_t list = 0; list < n; list++) {
         if (counts[list] < 0 || counts[list] > room - written || places[list] < 0 ||
-            (uint64_t)places[list] > 2 * PLACE_LIMIT) {
+            (uint64_t)places[list] > 16 * PLACE_LIMIT) {
             return ND_INVALID;
         }
         for (int64_t nth = 0; nth < counts[list]; nth++) {
-            uint64_t place = (uint64_t)places[list] + (uint64_t)nth * (uint64_t)width;
-            const uint8_t *bytes = bytes_at(segment, place, (uint64_t)width, &window);
+            uint64_t bit = (uint64_t)places[list] + (uint64_t)nth * (uint64_t)bits;
+            const uint8_t *bytes = bytes_at(segment, bit / 8, bytes_of(bit, (uint64_t)bits), &window);
             if (!bytes) {
                 return ND_DAMAGED;
             }
-            uint64_t number = (uint64_t)segment->coding.first + get(bytes, width);
+            uint64_t number = (uint64_t)segment->coding.first + get_bits(bytes, bit % 8, bits);
             if (number >= NUMBER_LIMIT) {
                 return ND_DAMAGED;
             }

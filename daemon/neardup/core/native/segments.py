@@ -1,7 +1,7 @@
 """Binds segments.c: lookups in segments and in memory, and how postings become bytes and bytes postings."""
 
 import ctypes
-from typing import NamedTuple
+from typing import NamedTuple, TypeVar
 
 import numpy as np
 import numpy.typing as npt
@@ -9,6 +9,7 @@ import numpy.typing as npt
 from neardup.core.native import DAMAGED, address, bind, check_code
 
 BLOCK = 4096  # bytes; ND_SEGMENT_BLOCK of neardup.h
+ENTRY_BITS = 32  # of a table of heads
 
 Bytes = npt.NDArray[np.uint8]
 Checksums = npt.NDArray[np.uint64]
@@ -17,15 +18,39 @@ Keys = npt.NDArray[np.uint64]
 Numbers = npt.NDArray[np.uint32]
 Offsets = npt.NDArray[np.uint32]
 PassageHashes = npt.NDArray[np.uint32]
+Integer = TypeVar("Integer", int, Counts)
 
 
 class Coding(NamedTuple):
     """How a segment writes its postings (see neardup.index.passages.segment)."""
 
     bucket_bits: int
-    low_bytes: int
-    number_bytes: int
+    head_bits: int
+    number_bits: int
     first: int
+
+    @property
+    def low_bits(self) -> int:
+        """The bits of a hash that are neither its bucket's nor its head."""
+        return 32 - self.bucket_bits - self.head_bits
+
+    @property
+    def heads(self) -> int:
+        """How many heads a bucket may have."""
+        return 1 << self.head_bits
+
+    @property
+    def table_bits(self) -> int:
+        """The bits of a table of heads, which a bucket has room for that has as many postings."""
+        return ENTRY_BITS * self.heads
+
+    def place(self, bucket: Integer, preceding: Integer) -> Integer:
+        """The byte, of those of all postings, where a bucket begins that so many postings precede."""
+        return (preceding * (1 + self.low_bits + self.number_bits) + bucket * (self.heads + 7)) // 8
+
+    def size(self, buckets: range, preceding: int, postings: int) -> int:
+        """The bytes of some buckets that have so many postings, and that so many precede."""
+        return self.place(buckets.stop, preceding + postings) - self.place(buckets.start, preceding)
 
 
 class SegmentBlocks(NamedTuple):
@@ -46,8 +71,8 @@ class SegmentBlocks(NamedTuple):
 class _Coding(ctypes.Structure):
     _fields_ = [
         ("bucket_bits", ctypes.c_int32),
-        ("low_bytes", ctypes.c_int32),
-        ("number_bytes", ctypes.c_int32),
+        ("head_bits", ctypes.c_int32),
+        ("number_bits", ctypes.c_int32),
         ("first", ctypes.c_uint32),
     ]
 
@@ -67,7 +92,7 @@ class _Segment(ctypes.Structure):
 _pointer, _length = ctypes.c_void_p, ctypes.c_int64
 _coding, _segment = ctypes.POINTER(_Coding), ctypes.POINTER(_Segment)
 _block_checksums = bind("nd_block_checksums", _pointer, _length, _pointer)
-_encode = bind("nd_encode_postings", _coding, _pointer, _length, _length, _length, _pointer, _pointer, _length)
+_encode = bind("nd_encode_postings", _coding, _pointer, _length, _length, _length, _length, _pointer, _pointer, _length)
 _decode = bind("nd_decode_postings", _coding, _pointer, _length, _length, _pointer, _length, _pointer, _length)
 _find = bind("nd_find_postings", _segment, _pointer, _length, _pointer, _pointer)
 _read_numbers = bind("nd_read_numbers", _segment, _pointer, _pointer, _length, _pointer, _length)
@@ -83,10 +108,10 @@ def block_checksums(blocks: Bytes) -> Checksums:
     return checksums
 
 
-def encode(keys: Keys, coding: Coding, buckets: range) -> tuple[Offsets, Bytes]:
+def encode(keys: Keys, coding: Coding, buckets: range, preceding: int) -> tuple[Offsets, Bytes]:
     """See neardup.index.passages.postings.encode."""
     offsets = np.empty(len(buckets), np.uint32)
-    content = np.empty(len(keys) * (coding.low_bytes + coding.number_bytes), np.uint8)
+    content = np.empty(coding.size(buckets, preceding, len(keys)), np.uint8)
     check_code(
         _encode(
             _Coding(*coding),
@@ -94,6 +119,7 @@ def encode(keys: Keys, coding: Coding, buckets: range) -> tuple[Offsets, Bytes]:
             len(keys),
             buckets.start,
             len(buckets),
+            preceding,
             address(offsets, np.uint32),
             address(content, np.uint8),
             len(content),
@@ -104,7 +130,8 @@ def encode(keys: Keys, coding: Coding, buckets: range) -> tuple[Offsets, Bytes]:
 
 def decode(content: Bytes, coding: Coding, first_bucket: int, offsets: Offsets) -> Keys:
     """See neardup.index.passages.postings.decode."""
-    keys = np.empty(len(content) // (coding.low_bytes + coding.number_bytes), np.uint64)
+    most = 8 * len(content)  # each has a bit at least, whatever the offsets say
+    keys = np.empty(min(max(int(offsets[-1]) - int(offsets[0]), 0), most), np.uint64)
     check_code(
         _decode(
             _Coding(*coding),

@@ -45,7 +45,7 @@ from neardup.index.passages.postings import (
     overlaps,
     read_stripes,
 )
-from neardup.index.passages.segment import Header, Segment, SegmentWriter, choose_bucket_bits, count_number_bytes
+from neardup.index.passages.segment import Header, Segment, SegmentWriter, choose_bits
 from neardup.index.passages.tail import Run, Tail, find_keys
 from neardup.sqlite import sync_folder
 
@@ -251,9 +251,9 @@ class PassageIndex:
     def _write(
         self, first: int, last: int, made_at: int, sources: Sequence[Source], live: LiveNumbers | None = None
     ) -> None:
-        postings, span = sum(source.postings for source in sources), last - first + 1
-        bits, size = choose_bucket_bits(postings), count_number_bytes(span)
-        header = Header(self._ledger_id, self._algorithm, made_at, first, last, 0, postings, bits, size, checksums=0)
+        postings = sum(source.postings for source in sources)
+        bits = choose_bits(postings, last - first + 1)
+        header = Header(self._ledger_id, self._algorithm, made_at, first, last, 0, postings, *bits, 0)
         with SegmentWriter(make_next_path(self._folder, first, last), header) as writer:
             for prefixes, keys in read_stripes(sources):
                 writer.append(prefixes, live.keys(keys) if live else keys)

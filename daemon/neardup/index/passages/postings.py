@@ -9,7 +9,7 @@ Ranges of story numbers are inclusive, ascending and disjoint.
 """
 
 from collections.abc import Iterable, Iterator, Sequence
-from typing import Protocol
+from typing import NamedTuple, Protocol
 
 import numpy as np
 import numpy.typing as npt
@@ -67,57 +67,105 @@ def list_places(starts: Counts, counts: Counts) -> Counts:
 
 
 @in_c(native.encode)
-def encode(keys: Keys, coding: Coding, buckets: range) -> tuple[Offsets, Bytes]:
-    """How many of the sorted keys of some buckets precede each bucket (buckets,), and the keys as bytes of a segment.
+def encode(keys: Keys, coding: Coding, buckets: range, preceding: int) -> tuple[Offsets, Bytes]:
+    """How many postings precede each of some buckets (buckets,), and their sorted keys as bytes of a segment.
 
-    Of each hash the low bytes are written, which may have bits of the bucket, too.
-    Raises ValueError for keys of other buckets or not in their order, and for those that the coding has no room for.
+    `preceding` postings precede the first of the buckets.
+    Raises ValueError for keys of other buckets or not in their order, and for a number that the coding has no room for.
     """
-    low_bits = 32 - coding.bucket_bits
-    bucket_of = (keys >> np.uint64(32 + low_bits)).astype(np.int64)
+    bucket_of = (keys >> np.uint64(64 - coding.bucket_bits)).astype(np.int64)
     edges = np.searchsorted(bucket_of, np.arange(buckets.start, buckets.stop + 1))
-    if edges[0] > 0 or edges[-1] < len(keys) or (np.diff(bucket_of) < 0).any():
+    if edges[0] > 0 or edges[-1] < len(keys) or (keys[1:] < keys[:-1]).any():
         raise ValueError("the keys are of other buckets, or not in their order")
     hashes, numbers = get_hashes(keys).astype(np.int64), get_numbers(keys).astype(np.int64) - coding.first
-    if ((hashes & (1 << low_bits) - 1) >> 8 * coding.low_bytes).any() or (numbers >> 8 * coding.number_bytes).any():
-        raise ValueError("the coding has no room for a hash or a number")
-    content = np.empty(len(keys) * (coding.low_bytes + coding.number_bytes), np.uint8)
-    low_places, number_places = _locate(edges, coding)
-    for byte in range(coding.low_bytes):
-        content[low_places + byte] = hashes >> 8 * byte & 0xFF
-    for byte in range(coding.number_bytes):
-        content[number_places + byte] = numbers >> 8 * byte & 0xFF
-    return edges[:-1].astype(np.uint32), content
+    if (numbers >> coding.number_bits).any():
+        raise ValueError("the coding has no room for a number")
+    heads, parts = hashes >> coding.low_bits & coding.heads - 1, _locate(edges + preceding, coding, buckets.start)
+    bits = np.zeros(8 * coding.size(buckets, preceding, len(keys)), np.uint8)
+    bits[(parts.heads[parts.owners] + parts.nth + heads)[~parts.has_table[parts.owners]]] = 1
+    for bucket in np.flatnonzero(parts.has_table):
+        table = np.searchsorted(heads[edges[bucket] : edges[bucket + 1]], np.arange(coding.heads)).astype("<u4")
+        bits[parts.heads[bucket] :][: coding.table_bits] = np.unpackbits(table.view(np.uint8), bitorder="little")
+    for bit in range(coding.low_bits):
+        bits[parts.lows + bit] = hashes >> bit & 1
+    for bit in range(coding.number_bits):
+        bits[parts.numbers + bit] = numbers >> bit & 1
+    return (edges[:-1] + preceding).astype(np.uint32), np.packbits(bits, bitorder="little")
 
 
 @in_c(native.decode)
 def decode(content: Bytes, coding: Coding, first_bucket: int, offsets: Offsets) -> Keys:
-    """The sorted keys of the buckets from `first_bucket` on; `offsets` (buckets + 1,) are theirs and the next one's.
+    """The keys of the buckets from `first_bucket` on; `offsets` (buckets + 1,) are theirs and the next one's.
 
-    Raises ValueError for offsets that descend or do not fit `content`, and for a number of more than 32 bits.
+    Raises ValueError for offsets that descend or do not fit `content`, for heads that do not fit their bucket, and for
+    a number of more than 32 bits.
     """
-    edges, low_bits = offsets.astype(np.int64), 32 - coding.bucket_bits
-    sizes = np.diff(edges)
-    if (sizes < 0).any() or len(content) != sizes.sum() * (coding.low_bytes + coding.number_bytes):
+    edges = offsets.astype(np.int64)
+    counts, buckets = np.diff(edges), range(first_bucket, first_bucket + len(edges) - 1)
+    if (counts < 0).any() or len(content) != coding.size(buckets, int(edges[0]), int(counts.sum())):
         raise ValueError("the offsets of the buckets contradict their content")
-    low_places, number_places = _locate(edges, coding)
-    lows, numbers = np.zeros(len(low_places), np.int64), np.full(len(low_places), coding.first, np.int64)
-    for byte in range(coding.low_bytes):
-        lows |= content[low_places + byte].astype(np.int64) << 8 * byte
-    for byte in range(coding.number_bytes):
-        numbers += content[number_places + byte].astype(np.int64) << 8 * byte
+    parts, bits = _locate(edges, coding, first_bucket), np.unpackbits(content, bitorder="little").astype(np.int64)
+    heads = _read_heads(bits, parts, coding)
+    lows, numbers = np.zeros(len(heads), np.int64), np.full(len(heads), coding.first, np.int64)
+    for bit in range(coding.low_bits):
+        lows |= bits[parts.lows + bit] << bit
+    for bit in range(coding.number_bits):
+        numbers += bits[parts.numbers + bit] << bit
     if (numbers >> 32).any():
         raise ValueError("what is read is no number of a story")
-    hashes = np.repeat(np.arange(first_bucket, first_bucket + len(sizes)), sizes) << low_bits | lows
+    hashes = (first_bucket + parts.owners << coding.head_bits | heads) << coding.low_bits | lows
     return hashes.astype(np.uint64) << HASH_SHIFT | numbers.astype(np.uint64)
 
 
-def _locate(edges: Counts, coding: Coding) -> tuple[Counts, Counts]:
-    """Where the low bits and the number of each posting begin in the bytes of some buckets, which meet at `edges`."""
-    starts, sizes = edges[:-1] - edges[0], np.diff(edges)
-    bucket, size = np.repeat(starts, sizes), np.repeat(sizes, sizes)
-    nth, content = np.arange(len(bucket)) - bucket, bucket * (coding.low_bytes + coding.number_bytes)
-    return content + nth * coding.low_bytes, content + size * coding.low_bytes + nth * coding.number_bytes
+class _Parts(NamedTuple):
+    """Where the parts of some buckets begin, as bits of the bytes of all."""
+
+    counts: Counts  # (buckets,): their postings
+    has_table: npt.NDArray[np.bool_]  # (buckets,)
+    heads: Counts  # (buckets,)
+    owners: Counts  # (postings,): the bucket of each
+    nth: Counts  # (postings,): which of its bucket's each is
+    lows: Counts  # (postings,)
+    numbers: Counts  # (postings,)
+
+
+def _locate(edges: Counts, coding: Coding, first_bucket: int) -> _Parts:
+    """The parts of the buckets from `first_bucket` on, which meet at `edges`."""
+    counts, places = np.diff(edges), coding.place(np.arange(first_bucket, first_bucket + len(edges)), edges)
+    heads, owners = 8 * (places[:-1] - places[0]), np.repeat(np.arange(len(counts)), counts)
+    nth, lows = list_places(np.zeros_like(counts), counts), heads + counts + coding.heads
+    numbers = lows + counts * coding.low_bits
+    return _Parts(
+        counts,
+        counts >= coding.table_bits,
+        heads,
+        owners,
+        nth,
+        lows[owners] + nth * coding.low_bits,
+        numbers[owners] + nth * coding.number_bits,
+    )
+
+
+def _read_heads(bits: Counts, parts: _Parts, coding: Coding) -> Counts:
+    """The head of each posting.  Raises ValueError."""
+    heads, in_table = np.zeros(len(parts.owners), np.int64), parts.has_table[parts.owners]
+    sizes = np.where(parts.has_table | (parts.counts == 0), 0, parts.counts + coding.heads)
+    places = list_places(parts.heads, sizes)
+    ones = np.flatnonzero(bits[places])
+    found = np.bincount(np.repeat(np.arange(len(sizes)), sizes)[ones], minlength=len(sizes))
+    if not np.array_equal(found, np.where(parts.has_table, 0, parts.counts)):
+        raise ValueError("a bucket has not as many heads as postings")
+    heads[~in_table] = places[ones] - (parts.heads[parts.owners] + parts.nth)[~in_table]
+    for bucket in np.flatnonzero(parts.has_table):
+        content = bits[parts.heads[bucket] :][: coding.table_bits].astype(np.uint8)
+        table = np.packbits(content, bitorder="little").view("<u4").astype(np.int64)
+        each = np.diff(table, append=parts.counts[bucket])
+        if table[0] or (each < 0).any():
+            raise ValueError("a table of heads descends")
+        heads[parts.owners == bucket] = np.repeat(np.arange(coding.heads), each)
+    if (heads >= coding.heads).any():
+        raise ValueError("a bucket has not so many heads")
+    return heads
 
 
 def join_ranges(ranges: Iterable[Range]) -> list[Range]:

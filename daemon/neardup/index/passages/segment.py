@@ -5,12 +5,16 @@ with zeros to a multiple of BLOCK bytes:
 
     header      one block: its length in 4 bytes, the Header as JSON, zeros, the XXH64 of what precedes in 8 bytes
     directory   for each bucket, how many postings precede it, and at last the number of postings: uint32
-    postings    for each bucket: the low bits of the hash of each posting, then the number of each less `first`
+    postings    for each bucket: the heads, the low bits of the hash of each posting, the number of each less `first`
     checksums   the XXH64 of each block of directory and postings: uint64
 
-Integers are little-endian.  Low bits take 1 byte if `bucket_bits` is 24, else 2, and numbers as many as they need, so
-16 million stories take 4 bytes a posting.  A bucket has about 60 postings, so a lookup reads one entry of the
-directory and one block of postings.
+Integers are little-endian; in a bucket they take as many bits as they need, from the lowest bit of a byte on.  The
+*head* of a hash is the `head_bits` that follow its bucket's, at most 6, so a bucket of a large segment has about as
+many postings as heads.  Its heads are coded by Elias (JACM 1974) and Fano: a bit of 1 for each posting of a head and
+then a 0, for each head in turn.  In a bucket whose heads have room for a table, because many stories share a hash, they
+are one: how many postings precede each head, uint32.  So 16 million stories take 3.5 bytes a posting.  A bucket begins
+at a byte, which follows from how many buckets and postings precede it (Coding.place), and has 32 to 64 postings, so a
+lookup reads one entry of the directory and one block of postings.
 
 The parts of an open segment are verified by checksum before they are used.  Lookups read blocks, without the GIL, so
 that threads wait for the disk at once.  A damaged or unreadable block is an answer, and no signal that ends the
@@ -36,7 +40,7 @@ import xxhash
 from neardup.core.candidates.banding import Numbers
 from neardup.core.native import in_c
 from neardup.core.native import segments as native
-from neardup.core.native.segments import Bytes, Checksums, Coding, SegmentBlocks
+from neardup.core.native.segments import ENTRY_BITS, Bytes, Checksums, Coding, SegmentBlocks
 from neardup.errors import Fatal, PassagesDamaged
 from neardup.index.passages.postings import (
     PREFIX_BITS,
@@ -51,10 +55,9 @@ from neardup.index.passages.postings import (
 )
 from neardup.sqlite import sync_folder
 
-FORMAT = 1
+FORMAT = 2
 BLOCK = native.BLOCK  # bytes; what a disk reads at least
-MIN_BUCKET_BITS, MAX_TWO_BYTE_BITS, ONE_BYTE_BITS = 16, 20, 24
-POSTINGS_A_BUCKET_BITS = 6
+MAX_BUCKET_BITS, MAX_HEAD_BITS = 25, 6
 DIRECTORY_START = BLOCK
 OFFSET = np.dtype("<u4")  # of a posting, in the directory
 LENGTH_BYTES, CHECKSUM_BYTES = 4, 8
@@ -84,13 +87,14 @@ class Header:
     stories: int
     postings: int
     bucket_bits: int
-    number_bytes: int
+    head_bits: int
+    number_bits: int
     checksums: int  # the XXH64 of that part
     format: int = FORMAT
 
     @property
-    def low_bytes(self) -> int:
-        return 1 if self.bucket_bits == ONE_BYTE_BITS else 2
+    def coding(self) -> Coding:
+        return Coding(self.bucket_bits, self.head_bits, self.number_bits, self.first)
 
     @property
     def postings_start(self) -> int:
@@ -98,7 +102,7 @@ class Header:
 
     @property
     def checksums_start(self) -> int:
-        return self.postings_start + round_up(self.postings * (self.low_bytes + self.number_bytes))
+        return self.postings_start + round_up(self.coding.place(1 << self.bucket_bits, self.postings))
 
     @property
     def file_bytes(self) -> int:
@@ -110,24 +114,16 @@ def round_up(size: int) -> int:
     return -(-size // BLOCK) * BLOCK
 
 
-def choose_bucket_bits(postings: int) -> int:
-    """The bucket bits of a segment with so many postings.
-
-    From 2^26 postings on, the directory for one-byte low bits takes no more than those bits save.
-    """
-    if postings >= 1 << MAX_TWO_BYTE_BITS + POSTINGS_A_BUCKET_BITS:
-        return ONE_BYTE_BITS
-    return min(max(postings.bit_length() - POSTINGS_A_BUCKET_BITS, MIN_BUCKET_BITS), MAX_TWO_BYTE_BITS)
-
-
-def count_number_bytes(span: int) -> int:
-    """The bytes of a number less `first` in a segment of `span` numbers, at least 1."""
-    return max(1, ((span - 1).bit_length() + 7) // 8)
+def choose_bits(postings: int, span: int) -> tuple[int, int, int]:
+    """The bits of a bucket, a head and a number in a segment with at most so many postings of `span` numbers."""
+    bucket_bits = min(max(postings.bit_length() - MAX_HEAD_BITS, PREFIX_BITS), MAX_BUCKET_BITS)
+    head_bits = min(max(postings.bit_length() - bucket_bits, 0), MAX_HEAD_BITS)
+    return bucket_bits, head_bits, max((span - 1).bit_length(), 1)
 
 
 def estimate_bytes(postings: int, span: int) -> int:
     """The size of a segment with so many postings of `span` numbers, in bytes."""
-    return Header("", "", 0, 1, span, 0, postings, choose_bucket_bits(postings), count_number_bytes(span), 0).file_bytes
+    return Header("", "", 0, 1, span, 0, postings, *choose_bits(postings, span), 0).file_bytes
 
 
 def write_header(header: Header) -> bytes:
@@ -144,7 +140,10 @@ def read_header(block: bytes) -> Header:
         raise HeaderDamaged("its header is damaged")
     fields = json.loads(content[LENGTH_BYTES : LENGTH_BYTES + int.from_bytes(content[:LENGTH_BYTES], "little")])
     if fields["format"] != FORMAT:
-        raise Fatal(f"the passage index has format {fields['format']}; this neardup reads format {FORMAT}")
+        raise Fatal(
+            f"the passage index has format {fields['format']}; this neardup reads format {FORMAT}; "
+            "move its folder away, and the next run makes it again"
+        )
     return Header(**fields)
 
 
@@ -175,9 +174,6 @@ class Segment:
         if size != self.header.file_bytes:
             raise HeaderDamaged(f"it has {size} of {self.header.file_bytes} bytes")
         os.posix_fadvise(self._descriptor, 0, 0, os.POSIX_FADV_RANDOM)
-        self._coding = Coding(
-            self.header.bucket_bits, self.header.low_bytes, self.header.number_bytes, self.header.first
-        )
 
     def explain_damage(self) -> PassagesDamaged:
         """The error that names this segment."""
@@ -200,7 +196,7 @@ class Segment:
     def _blocks(self) -> SegmentBlocks:
         return SegmentBlocks(
             self._descriptor,
-            self._coding,
+            self.header.coding,
             self.header.postings,
             self.header.postings_start,
             self._checksums,
@@ -233,14 +229,16 @@ class Segment:
 
     def keys_of_prefixes(self, prefixes: range) -> Keys:
         """The sorted keys of a range of prefixes.  Raises PassagesDamaged."""
-        shift = self.header.bucket_bits - PREFIX_BITS
-        offsets = self._directory(prefixes.start << shift, len(prefixes) << shift)
-        start, stop, size = int(offsets[0]), int(offsets[-1]), self._coding.low_bytes + self._coding.number_bytes
+        coding, shift = self.header.coding, self.header.bucket_bits - PREFIX_BITS
+        buckets = range(prefixes.start << shift, prefixes.stop << shift)
+        offsets = self._directory(buckets.start, len(buckets))
+        start, stop = int(offsets[0]), int(offsets[-1])
         if not start <= stop <= self.header.postings:
             raise self.explain_damage()
-        content = self._read_verified(self.header.postings_start + start * size, (stop - start) * size)
+        place, size = coding.place(buckets.start, start), coding.size(buckets, start, stop - start)
+        content = self._read_verified(self.header.postings_start + place, size)
         try:
-            return decode(content, self._coding, prefixes.start << shift, offsets)
+            return decode(content, coding, buckets.start, offsets)
         except ValueError as error:
             raise self.explain_damage() from error
 
@@ -276,10 +274,10 @@ class Segment:
 
 @in_c(native.find)
 def find(segment: SegmentBlocks, hashes: PassageHashes) -> tuple[Counts, Counts] | None:
-    """For each hash: where the numbers of the stories that have it begin in the file, and how many they are.
+    """For each hash: the bit of the file where the numbers of the stories that have it begin, and how many they are.
 
-    Ascending hashes read a block of the directory once.  Of a bucket larger than a block only what a binary search
-    needs is read.  None if a block is damaged.
+    Ascending hashes read a block of the directory once.  Of low bits only what a binary search needs is read.  None if
+    a block is damaged.
     """
     places, counts = np.empty(len(hashes), np.int64), np.empty(len(hashes), np.int64)
     directory, postings = _Window(segment), _Window(segment)
@@ -292,35 +290,52 @@ def find(segment: SegmentBlocks, hashes: PassageHashes) -> tuple[Counts, Counts]
 
 
 def _find(segment: SegmentBlocks, passage: int, directory: "_Window", postings: "_Window") -> tuple[int, int]:
-    coding, low_bits = segment.coding, 32 - segment.coding.bucket_bits
-    entry = DIRECTORY_START + OFFSET.itemsize * (passage >> low_bits)
-    start, stop = directory.integer(entry, OFFSET.itemsize), directory.integer(entry + OFFSET.itemsize, OFFSET.itemsize)
-    if not start <= stop <= segment.postings:
+    coding = segment.coding
+    nth = passage >> 32 - coding.bucket_bits
+    entry = DIRECTORY_START + OFFSET.itemsize * nth
+    preceding, end = (directory.integer(entry + at, OFFSET.itemsize) for at in (0, OFFSET.itemsize))
+    if not preceding <= end <= segment.postings:
         raise _Unreadable
-    bucket, size = segment.postings_start + start * (coding.low_bytes + coding.number_bytes), stop - start
-    if 0 < size * coding.low_bytes <= BLOCK:
-        postings.hold(bucket, size * coding.low_bytes)
-
-    mask = (1 << low_bits) - 1
+    size, bucket = end - preceding, 8 * (segment.postings_start + coding.place(nth, preceding))
+    lows = bucket + size + coding.heads
+    numbers = lows + size * coding.low_bits
+    if not size:
+        return numbers, 0
+    head, low = passage >> coding.low_bits & coding.heads - 1, passage & (1 << coding.low_bits) - 1
+    start, stop = _find_head(coding, head, bucket, size, postings)
 
     def low_of(nth: int) -> int:
-        """The low bytes may have bits of the bucket, too."""
-        return postings.integer(bucket + nth * coding.low_bytes, coding.low_bytes) & mask
+        return postings.bits(lows + nth * coding.low_bits, coding.low_bits)
 
-    low = passage & mask
-    first = bisect_left(range(size), low, key=low_of)
-    last = bisect_right(range(size), low, key=low_of)
-    return bucket + size * coding.low_bytes + first * coding.number_bytes, last - first
+    first = bisect_left(range(size), low, start, stop, key=low_of)
+    last = bisect_right(range(size), low, start, stop, key=low_of)
+    return numbers + first * coding.number_bits, last - first
+
+
+def _find_head(coding: Coding, head: int, bucket: int, size: int, postings: "_Window") -> tuple[int, int]:
+    """Which postings have a head, from and to, of the `size` of a bucket, which begins at a bit of the file."""
+    if size >= coding.table_bits:
+        table = postings.bits(bucket, coding.table_bits) | size << coding.table_bits
+        start, stop = (table >> ENTRY_BITS * entry & (1 << ENTRY_BITS) - 1 for entry in (head, head + 1))
+    else:
+        heads = postings.bits(bucket, size + coding.heads)
+        zeros = [bit for bit in range(size + coding.heads) if not heads >> bit & 1]
+        if head >= len(zeros):
+            raise _Unreadable
+        start, stop = zeros[head - 1] - (head - 1) if head else 0, zeros[head] - head
+    if not start <= stop <= size:
+        raise _Unreadable
+    return start, stop
 
 
 @in_c(native.read_numbers)
 def read_numbers(segment: SegmentBlocks, places: Counts, counts: Counts) -> Numbers | None:
-    """The `counts` numbers that begin at each place of the file, one after the other.  None if a block is damaged."""
-    size, window, numbers = segment.coding.number_bytes, _Window(segment), list[int]()
+    """The `counts` numbers that begin at each bit of the file, one after the other.  None if a block is damaged."""
+    size, window, numbers = segment.coding.number_bits, _Window(segment), list[int]()
     try:
         for place, count in zip(places.tolist(), counts.tolist(), strict=True):
             for at in range(place, place + count * size, size):
-                numbers.append(segment.coding.first + window.integer(at, size))
+                numbers.append(segment.coding.first + window.bits(at, size))
                 if numbers[-1] >> 32:
                     return None
     except _Unreadable:
@@ -341,11 +356,16 @@ class _Window:
 
     def integer(self, place: int, size: int) -> int:
         """The little-endian integer of `size` bytes at a place of the file."""
-        self.hold(place, size)
+        self._hold(place, size)
         at = place - self._first * BLOCK
         return int.from_bytes(self._content[at : at + size], "little")
 
-    def hold(self, place: int, size: int) -> None:
+    def bits(self, place: int, size: int) -> int:
+        """The integer of `size` bits at a bit of the file."""
+        first, stop = place // 8, (place + size - 1) // 8 + 1
+        return self.integer(first, stop - first) >> place % 8 & (1 << size) - 1
+
+    def _hold(self, place: int, size: int) -> None:
         """Read these bytes of the file, 1 to BLOCK, unless the window holds them.  Raises _Unreadable."""
         first, stop = place // BLOCK, (place + size - 1) // BLOCK + 1
         if first < self._first or stop > self._stop:
@@ -381,7 +401,6 @@ class SegmentWriter:
 
     def __init__(self, path: Path, header: Header) -> None:
         self._path, self._partial, self._header = path, path.with_name(path.name + PARTIAL), header
-        self._coding = Coding(header.bucket_bits, header.low_bytes, header.number_bytes, header.first)
         self._held = np.zeros(header.last - header.first + 1, np.bool_)
         self._postings = 0
 
@@ -398,8 +417,9 @@ class SegmentWriter:
     def append(self, prefixes: range, keys: Keys) -> None:
         """Add all the postings of a range of prefixes, as sorted keys.  Every prefix is added once, in order."""
         shift = self._header.bucket_bits - PREFIX_BITS
-        offsets, content = encode(keys, self._coding, range(prefixes.start << shift, prefixes.stop << shift))
-        self._directory.append((offsets + np.uint32(self._postings)).astype(OFFSET).view(np.uint8))
+        buckets = range(prefixes.start << shift, prefixes.stop << shift)
+        offsets, content = encode(keys, self._header.coding, buckets, self._postings)
+        self._directory.append(offsets.astype(OFFSET).view(np.uint8))
         self._content.append(content)
         self._held[get_numbers(keys) - np.uint32(self._header.first)] = True
         self._postings += len(keys)
