@@ -7,6 +7,7 @@ import json
 from collections.abc import AsyncIterator
 from contextlib import closing
 from datetime import timedelta
+from functools import partial
 from pathlib import Path
 from typing import Any
 from unittest.mock import patch
@@ -17,7 +18,7 @@ from neardup.errors import Misuse
 from neardup.http.problems import Refused
 from neardup.ledger import connect
 from neardup.records import Verdict
-from neardup.serve.author_tokens import AuthorTokens, make_author_key
+from neardup.serve.author_tokens import AuthorTokens, make_author_key, make_signer
 from neardup.serve.messages import AuthorCopies, AuthorCopy, AuthorToken, Digest
 from neardup.serve.tokens import Right, new_token
 
@@ -145,7 +146,7 @@ async def test_a_token_that_is_not_the_authors_is_refused_by_name(watch: Watch) 
     with patch("itsdangerous.timed.time.time", return_value=1_700_000_000):
         expired = await watch.token_of("17")
     assert await watch.refusal(expired) == (401, "expired-token")
-    other_key = AuthorTokens("k" * 40, timedelta(hours=1)).make("17", 0).token
+    other_key = AuthorTokens(partial(make_signer, "k" * 40), timedelta(hours=1)).make("17", 0).token
     head, body = ({"alg": "none"}, {"author": "17", "exp": 99_999_999_999})
     unsigned = ".".join(base64.urlsafe_b64encode(json.dumps(part).encode()).decode() for part in (head, body)) + "."
     for forged in (
@@ -153,7 +154,7 @@ async def test_a_token_that_is_not_the_authors_is_refused_by_name(watch: Watch) 
     ):  # fmt: skip
         assert await watch.refusal(forged) == (401, "unauthenticated"), forged
     with pytest.raises(Refused, match="not signed"):
-        AuthorTokens("k" * 40, timedelta(hours=1)).author_of(
+        AuthorTokens(partial(make_signer, "k" * 40), timedelta(hours=1)).author_of(
             "neardup_author_\udcff"
         )  # as a byte that is not UTF-8 comes
     assert await watch.refusal(token, "/v1/authors/170/copies") == (403, "other-authors-token")
@@ -184,7 +185,15 @@ def test_a_key_file_is_private_and_never_replaced(tmp_path: Path) -> None:
     with pytest.raises(Misuse, match="cannot write"):
         make_author_key(tmp_path / "none" / "author.key")
     lasts = timedelta(hours=1)
-    assert AuthorTokens.open(key, lasts).author_of(AuthorTokens.open(key, lasts).make("कवि 1", 0).token) == "कवि 1"
+    former = AuthorTokens.open(key, lasts)
+    token = former.make("कवि 1", 0).token
+    assert AuthorTokens.open(key, lasts).author_of(token) == "कवि 1"
+    key.unlink()
+    assert former.author_of(token) == "कवि 1", "while its file is replaced, the former key holds"
+    make_author_key(key)
+    with pytest.raises(Refused, match="not signed"):
+        former.author_of(token)
+    assert former.author_of(AuthorTokens.open(key, lasts).make("कवि 1", 0).token) == "कवि 1"
     key.chmod(0o644)
     with pytest.raises(Misuse, match="every user can read"):
         AuthorTokens.open(key, lasts)

@@ -39,6 +39,7 @@ class Holder(Protocol):
         """The SHA-256 of the token, in hexadecimal digits."""
 
 
+S = TypeVar("S")
 T = TypeVar("T", bound=Holder)
 
 
@@ -51,28 +52,36 @@ class Entry:
     table: Mapping[str, Any]
 
 
-class TokenFile(Generic[T]):
-    """The holders of the tokens of a file, which is read again when it changes."""
+class SecretFile(Generic[S]):
+    """What a file of secrets says; it is read again when it changes."""
 
-    def __init__(self, path: Path, read: Callable[[Path], list[T]]) -> None:
+    def __init__(self, path: Path, read: Callable[[Path], S]) -> None:
         """Read the file.  Raises Misuse, as `read` does, if it cannot be read or is wrong."""
         self._path = path
         self._read = read
         self._version = _read_version(path)
-        self._holders = read(path)
+        self._value = read(path)
+
+    def read_current(self) -> S:
+        """What it says now; what it said before, if it is damaged."""
+        version = _read_version(self._path)
+        if version == self._version:
+            return self._value
+        self._version = version
+        try:
+            self._value = self._read(self._path)
+            log.info("a file of secrets was read again", file=str(self._path))
+        except Misuse as error:
+            log.error("a file of secrets cannot be read again, what it said before still holds", why=str(error))
+        return self._value
+
+
+class TokenFile(SecretFile[list[T]]):
+    """The holders of the tokens of a file."""
 
     def holders(self) -> list[T]:
         """The holders on record now; those of before, if the file is damaged."""
-        version = _read_version(self._path)
-        if version == self._version:
-            return self._holders
-        self._version = version
-        try:
-            self._holders = self._read(self._path)
-            log.info("the tokens were read again", tokens=len(self._holders))
-        except Misuse as error:
-            log.error("the tokens cannot be read again, the former ones still hold", why=str(error))
-        return self._holders
+        return self.read_current()
 
     def find(self, secret: str) -> T | None:
         """The holder of this token."""

@@ -1,13 +1,14 @@
 """The tokens of authors: each permits to read what concerns the stories of one author, until it expires.
 
 A token is signed with a key of the service by itsdangerous (HMAC with SHA-256), together with its time; the service
-keeps none of them.
+keeps none of them.  The file of the key is read again when it changes: the tokens of the former key end then.
 """
 
 import hashlib
 import os
 import secrets
 import stat
+from collections.abc import Callable
 from datetime import timedelta
 from pathlib import Path
 from typing import NamedTuple, Self
@@ -16,11 +17,12 @@ from itsdangerous import BadSignature, SignatureExpired, URLSafeTimedSerializer
 
 from neardup.errors import Misuse
 from neardup.http.problems import UNAUTHENTICATED, ProblemType, Refused
-from neardup.http.tokens import PREFIX
+from neardup.http.tokens import PREFIX, SecretFile
 
 KEY = "serve.author_key"
 AUTHOR_PREFIX = f"{PREFIX}author_"
 SHORTEST_KEY = 32  # characters
+Signer = URLSafeTimedSerializer
 EXPIRED_TOKEN = ProblemType("expired-token", 401, "The token of the author has expired")
 
 
@@ -32,43 +34,54 @@ class AuthorToken(NamedTuple):
 
 
 class AuthorTokens:
-    """Signs and reads the tokens of authors."""
+    """Signs and reads the tokens of authors with the signer that `read_signer` gives."""
 
-    def __init__(self, key: str, lasts: timedelta) -> None:
+    def __init__(self, read_signer: Callable[[], Signer], lasts: timedelta) -> None:
         self._lasts = lasts
-        options = {"key_derivation": "hmac", "digest_method": hashlib.sha256}
-        self._signer = URLSafeTimedSerializer(key, salt="neardup author", signer_kwargs=options)
+        self._read_signer = read_signer
 
     @classmethod
     def open(cls, path: Path, lasts: timedelta) -> Self:
         """With the key of a file.  Raises Misuse if there is none that only its owner and group can read."""
-        try:
-            key, mode = path.read_text(encoding="ascii").strip(), path.stat().st_mode
-        except OSError as error:
-            raise Misuse(f"{KEY}: cannot read {path}: {error.strerror}") from error
-        except UnicodeDecodeError:
-            key, mode = "", 0
-        if len(key) < SHORTEST_KEY:
-            raise Misuse(f"{KEY}: {path} is no key that `neardup serve --new-author-key` made")
-        if mode & stat.S_IROTH:
-            raise Misuse(f"{KEY}: every user can read {path}: chmod o-r, or make a new key")
-        return cls(key, lasts)
+        return cls(SecretFile(path, _read_signer).read_current, lasts)
 
     def make(self, author_id: str, now: int) -> AuthorToken:
         """A token for an author, at a time in milliseconds."""
-        signed = self._signer.dumps({"author": author_id})
+        signed = self._read_signer().dumps({"author": author_id})
         assert isinstance(signed, str)
         return AuthorToken(f"{AUTHOR_PREFIX}{signed}", now + round(1000 * self._lasts.total_seconds()))
 
     def author_of(self, token: str) -> str:
         """The author of a token.  Raises Refused for one that has expired, or that this key has not signed."""
         try:
-            signed = self._signer.loads(token.removeprefix(AUTHOR_PREFIX), max_age=round(self._lasts.total_seconds()))
+            text, seconds = token.removeprefix(AUTHOR_PREFIX), round(self._lasts.total_seconds())
+            signed = self._read_signer().loads(text, max_age=seconds)
             return str(signed["author"])
         except SignatureExpired:
             raise Refused(EXPIRED_TOKEN, "the token has expired: the platform makes a new one") from None
         except (BadSignature, KeyError, TypeError, UnicodeEncodeError):
             raise Refused(UNAUTHENTICATED, "the token is not signed with the key of this service") from None
+
+
+def make_signer(key: str) -> Signer:
+    """What signs tokens with a key."""
+    options = {"key_derivation": "hmac", "digest_method": hashlib.sha256}
+    return URLSafeTimedSerializer(key, salt="neardup author", signer_kwargs=options)
+
+
+def _read_signer(path: Path) -> Signer:
+    """What signs tokens with the key of a file.  Raises Misuse."""
+    try:
+        key, mode = path.read_text(encoding="ascii").strip(), path.stat().st_mode
+    except OSError as error:
+        raise Misuse(f"{KEY}: cannot read {path}: {error.strerror}") from error
+    except UnicodeDecodeError:
+        key, mode = "", 0
+    if len(key) < SHORTEST_KEY:
+        raise Misuse(f"{KEY}: {path} is no key that `neardup serve --new-author-key` made")
+    if mode & stat.S_IROTH:
+        raise Misuse(f"{KEY}: every user can read {path}: chmod o-r, or make a new key")
+    return make_signer(key)
 
 
 def make_author_key(path: Path) -> None:
