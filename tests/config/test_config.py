@@ -242,11 +242,16 @@ def test_relative_paths_start_at_the_files_folder(tmp_path: Path, monkeypatch: p
     (tmp_path / "here").mkdir()
     monkeypatch.chdir(tmp_path / "here")
     (tmp_path / "neardup.toml").write_text(MINIMAL + '[export]\npath = "flags.csv"\n', encoding="utf-8")
+    secrets = {"SERVE__TOKENS": "t", "SERVE__AUTHOR_KEY": "a", "REVIEW__MODERATORS": "m", "LEDGER__PROOF_KEY": "p"}
+    for name, value in secrets.items():
+        monkeypatch.setenv(f"NEARDUP_{name}", value)
     config = load(Path("../neardup.toml"))
     pages = Path(config.content.url.removeprefix("file:"))
-    paths = [path for path in (config.source.manifest, config.ledger.path, config.export.path, pages) if path]
+    named = config.serve.tokens, config.serve.author_key, config.review.moderators, config.ledger.proof_key
+    listed = (config.source.manifest, config.ledger.path, config.export.path, pages, *named)
+    paths = [path for path in listed if path]
     assert all(isinstance(path, Path) and path.is_absolute() for path in paths)
-    expected = [tmp_path / name for name in ("list.csv", "var/neardup.db", "flags.csv", "pages")]
+    expected = [tmp_path / name for name in ("list.csv", "var/neardup.db", "flags.csv", "pages", *secrets.values())]
     assert [Path(path).resolve() for path in paths] == expected
 
 

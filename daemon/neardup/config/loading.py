@@ -136,7 +136,8 @@ def _anchor_paths(config: Config, folder: Path) -> Config:
         content=content_at(config.content),
         reference=reference,
         meaning=meaning,
-        ledger=replace(config.ledger, path=at(config.ledger.path)),
+        ledger=replace(config.ledger, path=at(config.ledger.path), proof_key=at(config.ledger.proof_key)),
+        review=replace(config.review, moderators=at(config.review.moderators)),
         serve=replace(config.serve, tokens=at(config.serve.tokens), author_key=at(config.serve.author_key)),
         export=replace(config.export, path=at(target) if isinstance(target, Path) else target),
     )
