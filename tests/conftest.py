@@ -5,6 +5,7 @@ import resource
 import shutil
 from collections.abc import Callable, Generator, Iterator
 from contextlib import ExitStack
+from fcntl import LOCK_EX, LOCK_NB, LOCK_SH, flock
 from functools import cache
 from pathlib import Path
 
@@ -71,11 +72,19 @@ def pytest_xdist_make_scheduler(config: pytest.Config, log: object) -> RoomSched
 
 @pytest.hookimpl(wrapper=True)
 def pytest_collection() -> Generator[None, object, object]:
-    """Let the garbage collector pass over the tests and what they import, which is kept until the end."""
-    gc.disable()
-    collected = yield
-    gc.freeze()
-    gc.enable()
+    """Let one worker collect before the others, which load what it has compiled.
+
+    The garbage collector passes over the tests and what they import, which is kept until the end.
+    """
+    with Path(__file__).open("rb") as lock:
+        try:
+            flock(lock, LOCK_EX | LOCK_NB)
+        except BlockingIOError:
+            flock(lock, LOCK_SH)
+        gc.disable()
+        collected = yield
+        gc.freeze()
+        gc.enable()
     return collected
 
 
