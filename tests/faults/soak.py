@@ -35,6 +35,7 @@ from tests.support.faults.fault_proxy import Fault, Proxy, proxied
 from tests.support.faults.fault_table import Row, table
 from tests.support.faults.redis_faults import FAULTS, Hanging, OtherPassword, RedisServer
 from tests.support.faults.soak_stories import expected_pairs, write_stories
+from tests.support.forked_command import ForkedProcess
 from tests.support.resource_meter import pss_mb_of_all
 from tests.support.s3_server import object_server
 
@@ -134,15 +135,13 @@ class _Soak:
         marks = [begun + (upto - begun) * (n + 1) // (kills + 1) for n in range(kills)]
         out, err = (self.neardup.folder / f"{command}.{kind}" for kind in ("out", "err"))
         while True:
-            with out.open("w") as stdout, err.open("a") as stderr:
-                process = subprocess.Popen(
-                    self.neardup.command(command, "--json"),
-                    cwd=self.neardup.folder,
-                    env=self.neardup.env,
-                    stdout=stdout,
-                    stderr=stderr,
-                )
-            if self._watched(process, marks):
+            with (
+                out.open("wb") as stdout,
+                err.open("ab") as stderr,
+                self.neardup.start(command, "--json", env={}, output=stdout, errors=stderr) as process,
+            ):
+                was_killed = self._watched(process, marks)
+            if was_killed:
                 continue
             if process.returncode == Transient.exit_code:  # Redis was down at the start; systemd would restart it
                 continue
@@ -155,7 +154,7 @@ class _Soak:
                 self.soaked.wrong.append(f"{command} listed {facts['listed']} but counts {counted} outcomes")
             return
 
-    def _watched(self, process: "subprocess.Popen[bytes]", marks: list[int]) -> bool:
+    def _watched(self, process: ForkedProcess, marks: list[int]) -> bool:
         """Wait for the process to end; returns whether it was killed at the first of the marks."""
         while process.poll() is None:
             with suppress(subprocess.TimeoutExpired):
@@ -195,7 +194,7 @@ def soak(folder: Path, count: int, *, kills: int, redis_every: float) -> Soaked:
         with object_server(folder / "stories", BUCKET) as endpoint, proxied(endpoint) as proxy:
             env = {key: value for key, value in os.environ.items() if not key.startswith(("NEARDUP_", "AWS_"))}
             env |= {"AWS_ACCESS_KEY_ID": "test", "AWS_SECRET_ACCESS_KEY": "test"}
-            neardup, manifest = Neardup(folder, env, is_forked=False), folder / "manifest.csv"
+            neardup, manifest = Neardup(folder, env), folder / "manifest.csv"
             neardup.configure(configuration(proxy.endpoint, manifest, server.url))
             work, began = _Soak(neardup, soaked), time.monotonic()
             _inject_store_faults(proxy)

@@ -64,11 +64,16 @@ class Neardup:
         )
         return Ended(done.returncode, done.stdout, done.stderr)
 
-    def start(self, *arguments: str, env: Mapping[str, str], errors: BinaryIO | None = None) -> ForkedProcess:
-        """Start the command without waiting for it; its stderr is a file, or else a pipe, and its stdout is dropped."""
+    def start(
+        self, *arguments: str, env: Mapping[str, str], output: BinaryIO | None = None, errors: BinaryIO | None = None
+    ) -> ForkedProcess:
+        """Start the command without waiting for it.
+
+        Its stdout is dropped unless there is a file for it; its stderr is a file, or else a pipe.
+        """
         command = Command(self.command(*arguments)[len(PROGRAM) :], str(self.folder), {**self.env, **env})
-        with Path(os.devnull).open("wb") as output:
-            return ForkedProcess(command, output, errors)
+        with Path(os.devnull).open("wb") as dropped:
+            return ForkedProcess(command, output or dropped, errors)
 
     def command(self, *arguments: str, config: Path | None = None) -> list[str]:
         path = config or self.folder / "config.toml"
