@@ -1,4 +1,7 @@
-"""Binding of `candidates.c`, `key_join.c` and `passage_join.c`: pairs of stories that are worth verifying; see the references for what each gives."""
+"""Binding of `candidates.c`, `key_join.c` and `passage_join.c`: pairs of stories that are worth verifying.
+
+The references say what each function gives.
+"""
 
 from collections.abc import Callable, Iterator
 from ctypes import POINTER, Structure, byref, c_int64, c_void_p
