@@ -1,6 +1,8 @@
 """Laws: planted pairs are counted apart from unrelated pairs."""
 
+import sqlite3
 from collections import Counter
+from dataclasses import replace
 
 from hypothesis import given
 from hypothesis import strategies as st
@@ -42,6 +44,17 @@ def test_related_originals_are_left_out_of_precision() -> None:
     assert list(scored.planted) == [(0.6, 0.7)]
     assert list(scored.unrelated) == [(0.6, 0.7)]
     assert (scored.left_out, scored.copies) == (3, 1)
+
+
+def test_a_pair_of_two_corpora_is_of_neither() -> None:
+    first, second = corpus(), replace(corpus(), first=3)
+    db = sqlite3.connect(":memory:")
+    for table, only in ("flags", "kind DEFAULT 1, status DEFAULT 'open'"), ("candidates", "verified_at DEFAULT 1"):
+        columns = "a, b, jaccard DEFAULT 0.5, hamming, containment_a DEFAULT 0.5, containment_b DEFAULT 0.5"
+        db.execute(f"CREATE TABLE {table} ({columns}, {only})")
+        db.executemany(f"INSERT INTO {table} (a, b) VALUES (?, ?)", [(0, 2), (2, 3), (1, 4), (3, 5)])
+    of_each = [{(pair.a, pair.b) for pair in measure._pairs(db, each)} for each in (first, second)]
+    assert of_each == [{(0, 2)}, {(0, 2)}]
 
 
 def test_each_chapter_of_a_work_is_found_by_itself() -> None:

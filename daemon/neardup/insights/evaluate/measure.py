@@ -220,12 +220,12 @@ def temporary_config(config: Config, folder: Path) -> Config:
 
 
 def _pairs(db: sqlite3.Connection, corpus: Corpus) -> list[Pair]:
-    """The open flags and the near misses of a corpus."""
+    """The open flags and the near misses of a corpus.  A pair of two corpora, of two languages, is of neither."""
     scores = "coalesce(jaccard, 1 - hamming / 128.0), coalesce(max(containment_a, containment_b), 1 - hamming / 128.0)"
     rows = db.execute(
-        f"SELECT a, b, kind, {scores} FROM flags WHERE status = 'open' AND a BETWEEN :first AND :last"
+        f"SELECT a, b, kind, {scores} FROM flags WHERE status = 'open' AND a >= :first AND b <= :last"
         f" UNION ALL SELECT a, b, NULL, {scores} FROM candidates"
-        " WHERE verified_at IS NOT NULL AND a BETWEEN :first AND :last",
+        " WHERE verified_at IS NOT NULL AND a >= :first AND b <= :last",
         {"first": corpus.ids[0], "last": corpus.ids[-1]},
     )
     return [Pair(a - corpus.first, b - corpus.first, kind, *alike) for a, b, kind, *alike in rows]
