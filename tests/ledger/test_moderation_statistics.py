@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from neardup.core.verify.tiers import SIMILAR
 from neardup.ledger import case_queue, cases, moderation_statistics, runs
 from neardup.ledger.case_queue import CaseSelection
-from neardup.ledger.moderation_statistics import DAY_MS, DecidedCase, Waiting
+from neardup.ledger.moderation_statistics import DAY_MS, Waiting
 from neardup.records import DECIDING, Kind, Verdict
 
 from tests.support.builders import flag_pair, ledger_in_memory
@@ -82,9 +82,27 @@ def test_statistics_count_the_verdicts_that_stand(decisions: list[Given], since_
             pair: [given for given in decisions if pair in given.pairs and not given.is_undone] for pair in PAIRS
         }
         latest = {pair: found[-1] for pair, found in given_last.items() if found and found[-1].verdict in DECIDING}
-        decided_cases = moderation_statistics.list_decided(db, since)
-        assert Counter(decided_cases) == Counter(decided_of(latest, since, case_of(db)))
+        expected = list(decided_of(latest, since, case_of(db)))
+        decided_cases = moderation_statistics.count_decided(db, since)
+        assert decided_cases == Counter((SIMILAR, moderator, at // DAY_MS) for moderator, at, _ in expected)
+        assert Counter(moderation_statistics.list_waits(db, since)) == Counter(wait for *_, wait in expected)
         assert moderation_statistics.count_opened(db, since) == opened_of(since, case_of(db))
+
+
+def test_what_was_opened_and_decided_is_read_from_indexes_alone() -> None:
+    """The page of statistics would else read a row of every case of the last month."""
+    with closing(ledger_in_memory()) as db:
+        for count in (
+            moderation_statistics.count_opened,
+            moderation_statistics.count_decided,
+            moderation_statistics.list_waits,
+        ):
+            asked = list[str]()
+            db.set_trace_callback(asked.append)
+            count(db, 0)
+            db.set_trace_callback(None)
+            plan = [row[3] for query in asked for row in db.execute(f"EXPLAIN QUERY PLAN {query}")]
+            assert any("USING COVERING INDEX" in step for step in plan), f"{count.__name__}: {plan}"
 
 
 def case_of(db: sqlite3.Connection) -> dict[tuple[int, int], int]:
@@ -93,8 +111,8 @@ def case_of(db: sqlite3.Connection) -> dict[tuple[int, int], int]:
 
 def decided_of(
     latest: dict[tuple[int, int], Given], since: int, case_of: dict[tuple[int, int], int]
-) -> Iterator[DecidedCase]:
-    """The decided cases, given the verdict of each pair that has one."""
+) -> Iterator[tuple[str, int, int]]:
+    """The moderator of each decided case, when it was decided and after how long, given the verdicts of pairs."""
     for case_id in set(case_of.values()):
         members = [pair for pair in PAIRS if case_of[pair] == case_id]
         if latest.keys() >= set(members):
@@ -102,7 +120,7 @@ def decided_of(
             at = last.at * DAY_MS // 2
             opened = min(PAIRS.index(pair) + 1 for pair in members) * DAY_MS
             if at >= since:
-                yield DecidedCase(SIMILAR, last.moderator, at, max(at - opened, 0))
+                yield last.moderator, at, max(at - opened, 0)
 
 
 def opened_of(since: int, case_of: dict[tuple[int, int], int]) -> Counter[tuple[Kind, int]]:
@@ -112,7 +130,7 @@ def opened_of(since: int, case_of: dict[tuple[int, int], int]) -> Counter[tuple[
 
 @given(st.lists(st.integers(0, 50), max_size=30))
 def test_waiting_times_are_quantiles(lengths: list[int]) -> None:
-    found = moderation_statistics.waiting_times(DecidedCase(SIMILAR, "Asha", 0, length) for length in lengths)
+    found = moderation_statistics.waiting_times(lengths)
     if not lengths:
         assert found is None
         return

@@ -22,7 +22,7 @@ from neardup.core.verify.tiers import list_kinds
 from neardup.errors import Conflict
 from neardup.ledger import AMONG, json_list, named_rows, now_ms, transaction
 from neardup.ledger.flags import JOINING
-from neardup.records import STATUSES, Verdict, is_work, rfc3339
+from neardup.records import DECIDING, STATUSES, Verdict, is_work, rfc3339
 
 FLAGS_AT_ONCE = 5_000  # bounds the memory, and how long a run waits for the ledger
 COLUMNS = (
@@ -36,8 +36,8 @@ COLUMNS = (
 )
 PUT = (
     "INSERT INTO cases (case_id, lead, language, author, similarity, severity, kinds, statuses, flags,"
-    " open_flags, stories, same_author, hidden, opened_at, flagged_at, unsure, is_ordered, catalogues)"
-    " VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)"
+    " open_flags, stories, same_author, hidden, opened_at, flagged_at, unsure, is_ordered, catalogues,"
+    " decided_at, decided_by) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)"
 )
 KINDS = list_kinds()
 # The flags of the serials that match one in which a story is a chapter.
@@ -168,11 +168,11 @@ def _put(db: sqlite3.Connection, touched: Iterable[int], found: Flags, case_of: 
     flags: defaultdict[int, list[sqlite3.Row]] = defaultdict(list)
     for flag_id, case_id in case_of.items():
         flags[case_id].append(found[flag_id])
-    asking = _asking(db, case_of)
+    asking, last = _asking(db, case_of), _last_verdicts(db, case_of)
     cases = json_list(touched)
     authors = _ids(db, f"SELECT DISTINCT author FROM cases WHERE case_id {AMONG} AND author IS NOT NULL", cases)
     db.execute(f"DELETE FROM cases WHERE case_id {AMONG}", (cases,))
-    db.executemany(PUT, (_row(case_id, rows, asking) for case_id, rows in flags.items()))
+    db.executemany(PUT, (_row(case_id, rows, asking, last) for case_id, rows in flags.items()))
     authors |= _ids(db, f"SELECT DISTINCT author FROM cases WHERE case_id {AMONG} AND author IS NOT NULL", cases)
     db.execute(
         "UPDATE cases SET history = known.n FROM (SELECT value AS author, (SELECT count(*) FROM cases c WHERE"
@@ -182,7 +182,9 @@ def _put(db: sqlite3.Connection, touched: Iterable[int], found: Flags, case_of: 
     )
 
 
-def _row(case_id: int, every: Sequence[sqlite3.Row], asking: dict[int, str]) -> tuple[object, ...]:
+def _row(
+    case_id: int, every: Sequence[sqlite3.Row], asking: dict[int, str], last: dict[int, tuple[int, str]]
+) -> tuple[object, ...]:
     hidden = min(row["same_author"] for row in every)
     rows = [row for row in every if row["same_author"] == hidden]
     lead = min(rows, key=lambda row: (-(row["similarity"] or 0.0), row["later"]))
@@ -206,6 +208,7 @@ def _row(case_id: int, every: Sequence[sqlite3.Row], asking: dict[int, str]) -> 
         json.dumps(sorted({asking[row["flag_id"]] for row in rows if row["flag_id"] in asking}), ensure_ascii=False),
         all(row["is_ordered"] for row in rows if row["later"] == lead["later"]),
         _join_with_commas(sorted({row["catalogue"] for row in rows} - {None})),
+        *max((last[row["flag_id"]] for row in every if row["flag_id"] in last), default=(None, None)),
     )
 
 
@@ -218,6 +221,17 @@ def _asking(db: sqlite3.Connection, flag_ids: Iterable[int]) -> dict[int, str]:
         (json_list(flag_ids), Verdict.UNSURE),
     )
     return dict(rows.fetchall())
+
+
+def _last_verdicts(db: sqlite3.Connection, flag_ids: Iterable[int]) -> dict[int, tuple[int, str]]:
+    """When and by whom the last verdict was given that stands and decides each of these flags, of those with one."""
+    rows = db.execute(
+        "SELECT flag_id, max(v.decided_at), v.moderator"  # SQLite reads the moderator of the latest
+        " FROM flags f CROSS JOIN verdicts v ON v.a = f.a AND v.b = f.b"
+        f" WHERE flag_id {AMONG} AND v.undone_at IS NULL AND v.verdict {AMONG} GROUP BY flag_id",
+        (json_list(flag_ids), json_list(DECIDING)),
+    )
+    return {flag_id: (at, by) for flag_id, at, by in rows}
 
 
 def _flags(db: sqlite3.Connection, where: str, value: object) -> Flags:

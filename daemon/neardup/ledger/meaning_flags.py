@@ -192,7 +192,7 @@ def precision(db: sqlite3.Connection, band: float) -> list[sqlite3.Row]:
     return named_rows(
         db,
         "SELECT meaning_flags.kind, CAST(margin / ?1 AS INTEGER) * ?1 AS margin, count(*) AS judged,"
-        " sum(verdict <> ?2) AS confirmed FROM meaning_flags JOIN active_verdicts USING (a, b)"
+        " sum(verdict <> ?2) AS confirmed FROM meaning_flags CROSS JOIN active_verdicts USING (a, b)"
         " GROUP BY 1, 2 ORDER BY 1 DESC, 2 DESC",
         (band, Verdict.NOT_SIMILAR),
     ).fetchall()

@@ -10,23 +10,10 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 
 from neardup.ledger import languages
-from neardup.records import DECIDING, STATUSES, Kind, Language
+from neardup.records import STATUSES, Kind, Language
 
 DAY_MS = 86_400_000
-DECIDED = ", ".join(f"'{verdict}'" for verdict in DECIDING)
-
-
-@dataclass(frozen=True, slots=True)
-class DecidedCase:
-    """A case without an open pair: its most severe kind, who gave the last verdict on it and when.
-
-    `waited` is how long that took since its first flag.  Times are milliseconds.
-    """
-
-    kind: Kind
-    moderator: str
-    decided_at: int
-    waited: int
+DECIDED = "decided_at >= ? AND open_flags = 0 AND NOT hidden"
 
 
 @dataclass(frozen=True, slots=True)
@@ -50,22 +37,27 @@ def count_opened(db: sqlite3.Connection, since: int) -> Counter[tuple[Kind, int]
     return opened
 
 
-def list_decided(db: sqlite3.Connection, since: int) -> list[DecidedCase]:
-    """The cases without an open pair, whose last verdict was given since a time."""
+def count_decided(db: sqlite3.Connection, since: int) -> Counter[tuple[Kind, str, int]]:
+    """The cases that were decided since a time: by most severe kind, moderator, and day, counted from 1970."""
     rows = db.execute(
-        "SELECT c.kinds, d.moderator, d.decided_at, max(d.decided_at - c.opened_at, 0) FROM"
-        " (SELECT f.case_id, max(v.decided_at) AS decided_at, v.moderator"  # SQLite reads the moderator of the latest
-        " FROM verdicts v CROSS JOIN flags f ON f.a = v.a AND f.b = v.b"
-        f" WHERE v.decided_at >= ? AND {_stands('v')} GROUP BY f.case_id) d"
-        " CROSS JOIN cases c ON c.case_id = d.case_id WHERE c.open_flags = 0 AND NOT c.hidden",
+        f"SELECT kinds, decided_by, decided_at / {DAY_MS}, count(*) FROM cases WHERE {DECIDED} GROUP BY 1, 2, 3",
         (since,),
     )
-    return [DecidedCase(_most_severe(kinds), *rest) for kinds, *rest in rows]
+    decided: Counter[tuple[Kind, str, int]] = Counter()
+    for kinds, moderator, day, n in rows:
+        decided[_most_severe(kinds), moderator, day] += n
+    return decided
 
 
-def waiting_times(decided: Iterable[DecidedCase]) -> Waiting | None:
-    """How long these cases waited; None if there are none."""
-    lengths = sorted(case.waited for case in decided)
+def list_waits(db: sqlite3.Connection, since: int) -> list[int]:
+    """How long each case that was decided since a time had waited since its first flag, in milliseconds."""
+    rows = db.execute(f"SELECT max(decided_at - opened_at, 0) FROM cases WHERE {DECIDED}", (since,))
+    return [wait for (wait,) in rows]
+
+
+def waiting_times(waits: Iterable[int]) -> Waiting | None:
+    """How long cases waited, of the length for each; None if there are none."""
+    lengths = sorted(waits)
     if not lengths:
         return None
     return Waiting(len(lengths), lengths[(len(lengths) - 1) // 2], lengths[(9 * len(lengths) - 1) // 10])
@@ -73,10 +65,6 @@ def waiting_times(decided: Iterable[DecidedCase]) -> Waiting | None:
 
 def _most_severe(kinds: str) -> Kind:
     return kinds.strip(",").partition(",")[0]
-
-
-def _stands(verdict: str) -> str:
-    return f"{verdict}.undone_at IS NULL AND {verdict}.verdict IN ({DECIDED})"
 
 
 def oldest_open(db: sqlite3.Connection) -> tuple[int, int] | None:

@@ -12,7 +12,7 @@ from pathlib import Path
 from neardup.core.languages import LANGUAGES
 from neardup.errors import Fatal
 
-VERSION = 18  # PRAGMA user_version; 1 to 17 were schemas of trial versions
+VERSION = 19  # PRAGMA user_version; 1 to 18 were schemas of trial versions
 
 
 def version_of(db: sqlite3.Connection) -> int:

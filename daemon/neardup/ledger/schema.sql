@@ -624,7 +624,8 @@ END;
 -- others, which is `hidden`.  `opened_at` and `flagged_at` are the times of the first flag and of the last.  `kinds`, `statuses` and `catalogues` are lists like ",exact,near,"; the last
 -- are those of the works copied; `unsure` a JSON array of the
 -- moderators who asked for a second opinion on its open flags.  `history` counts the cases of the author with the verdict
--- plagiarism; `is_ordered` says that the lead is known to be later than the stories it matches.
+-- plagiarism; `is_ordered` says that the lead is known to be later than the stories it matches.  `decided_at` and `decided_by` are those
+-- of the last verdict on its flags that stands and decides them.
 CREATE TABLE cases (
     case_id INTEGER PRIMARY KEY,
     lead INTEGER NOT NULL,
@@ -644,12 +645,16 @@ CREATE TABLE cases (
     unsure TEXT NOT NULL,
     is_ordered INTEGER NOT NULL,
     catalogues TEXT NOT NULL,
+    decided_at INTEGER,
+    decided_by TEXT,
     history INTEGER NOT NULL DEFAULT 0
 );
 CREATE INDEX cases_author ON cases (author) WHERE author IS NOT NULL;
 CREATE INDEX cases_by_similarity ON cases (similarity DESC, severity, case_id, open_flags, hidden);
 CREATE INDEX cases_by_date ON cases (flagged_at DESC, similarity DESC, severity, case_id, open_flags, hidden);
 CREATE INDEX cases_counted ON cases (language, kinds, statuses, catalogues, same_author, hidden, open_flags);
+CREATE INDEX cases_opened ON cases (opened_at, hidden, kinds);
+CREATE INDEX cases_decided ON cases (decided_at, open_flags, hidden, kinds, decided_by, opened_at) WHERE decided_at IS NOT NULL;
 CREATE INDEX cases_unsure ON cases (case_id) WHERE unsure <> '[]';
 
 -- What `cases.refresh` is to read again: flags, and cases that lost a flag.
@@ -670,7 +675,7 @@ CREATE TRIGGER case_of_published_story AFTER UPDATE OF published_at ON stories
 WHEN old.published_at IS NOT new.published_at BEGIN
     INSERT INTO due_flags SELECT flag_id FROM flags WHERE a = new.id OR b = new.id ON CONFLICT DO NOTHING;
 END;
-CREATE TRIGGER case_of_given_verdict AFTER INSERT ON verdicts WHEN new.verdict IN ('unsure', 'reopened') BEGIN
+CREATE TRIGGER case_of_given_verdict AFTER INSERT ON verdicts BEGIN
     INSERT INTO due_flags SELECT flag_id FROM flags WHERE a = new.a AND b = new.b ON CONFLICT DO NOTHING;
 END;
 CREATE TRIGGER case_of_undone_verdict AFTER UPDATE OF undone_at ON verdicts BEGIN

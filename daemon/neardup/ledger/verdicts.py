@@ -308,10 +308,11 @@ def verdict_counts(db: sqlite3.Connection) -> list[sqlite3.Row]:
 
     Columns: language, kind, judged (their number), and one for each verdict.
     """
-    each = ", ".join(f"sum(verdict = '{verdict}') AS {verdict}" for verdict in DECIDING)
+    each = ", ".join(f"sum(n * (verdict = '{verdict}')) AS {verdict}" for verdict in DECIDING)
     return named_rows(
         db,
-        f"SELECT name AS language, kind, count(*) AS judged, {each} FROM active_verdicts"
+        f"SELECT name AS language, kind, sum(n) AS judged, {each} FROM"
+        " (SELECT language, kind, verdict, severity, count(*) AS n FROM active_verdicts GROUP BY 1, 2, 3, 4)"
         " JOIN languages ON number = language GROUP BY name, kind ORDER BY name, min(severity)",
     ).fetchall()
 

@@ -14,7 +14,7 @@ from aiohttp import web
 
 from neardup.core.verify.tiers import find_tier, list_kinds
 from neardup.ledger import meaning_flags, moderation_statistics, names, now_ms, second_reviews, verdicts
-from neardup.ledger.moderation_statistics import DAY_MS, DecidedCase
+from neardup.ledger.moderation_statistics import DAY_MS, Waiting
 from neardup.moderation.desk.pages import page, require_moderator
 from neardup.moderation.desk.parts import desk_of
 from neardup.moderation.evidence.story_report import COLOURS
@@ -98,7 +98,8 @@ class Statistics:
 
     days: range
     opened: Counter[tuple[Kind, int]]
-    decided: list[DecidedCase]
+    decided: Counter[tuple[Kind, str, int]]
+    waiting: Waiting | None
     judged_twice: Counter[tuple[Verdict, Verdict]]
     precision: list[sqlite3.Row]
     precision_by_margin: list[sqlite3.Row]
@@ -115,19 +116,22 @@ async def show(request: web.Request) -> web.Response:
     found = await desk_of(request).ledger.read(_statistics, now)
     heads = {day: CURRENT.get().day(datetime.fromtimestamp(day * 86_400, UTC)) for day in found.days}
     names = {kind: gettext(find_tier(kind).label) for kind in list_kinds()}
-    by_moderator = Counter((case.moderator, case.decided_at // DAY_MS) for case in found.decided)
-    busiest = [moderator for moderator, _ in Counter(case.moderator for case in found.decided).most_common()]
-    waiting = moderation_statistics.waiting_times(found.decided)
+    by_kind, by_moderator = Counter[tuple[Kind, int]](), Counter[tuple[str, int]]()
+    busiest = Counter[str]()
+    for (kind, moderator, day), n in found.decided.items():
+        by_kind[kind, day] += n
+        by_moderator[moderator, day] += n
+        busiest[moderator] += n
     return page(
         request,
         "statistics.html.j2",
         found=found,
         opened=chart_of(found.opened, names, heads),
-        decided=chart_of(Counter((case.kind, case.decided_at // DAY_MS) for case in found.decided), names, heads),
-        by_moderator=chart_of(by_moderator, {name: name for name in busiest}, heads),
+        decided=chart_of(by_kind, names, heads),
+        by_moderator=chart_of(by_moderator, {name: name for name, _ in busiest.most_common()}, heads),
         upheld=_chart_of_verdicts(found.precision, names),
-        waiting=waiting,
-        waits=waiting and [_length(waiting.median), _length(waiting.ninth_decile)],
+        waiting=found.waiting,
+        waits=found.waiting and [_length(found.waiting.median), _length(found.waiting.ninth_decile)],
         agreeing=sum(n for (first, second), n in found.judged_twice.items() if first == second),
         kappa=second_reviews.kappa(found.judged_twice),
         verdicts=[verdict for verdict in DECIDING if any(verdict in both for both in found.judged_twice)],
@@ -142,7 +146,8 @@ def _statistics(db: sqlite3.Connection, now: int) -> Statistics:
     return Statistics(
         range(today - DAYS + 1, today + 1),
         moderation_statistics.count_opened(db, since),
-        moderation_statistics.list_decided(db, since),
+        moderation_statistics.count_decided(db, since),
+        moderation_statistics.waiting_times(moderation_statistics.list_waits(db, since)),
         second_reviews.count_verdicts(db),
         [row for row in verdicts.verdict_counts(db) if row["judged"] and row["kind"] in list_kinds()],
         meaning_flags.precision(db, MARGIN_BAND),
