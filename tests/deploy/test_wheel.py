@@ -26,10 +26,12 @@ TOOLS_OF_MAKE = ("sh", "make", "rm", "touch", "expr", "nproc", "id", "uname")
 
 
 def copy_of_the_source(folder: Path) -> Path:
-    """What the package is built from, without what an earlier build has left there."""
+    """What the package is built from, without what an earlier build has left there, and without optimising the C."""
     folder.mkdir()
-    for name in ("pyproject.toml", "README.md", "LICENSE", "Makefile"):
+    for name in ("README.md", "LICENSE", "Makefile"):
         shutil.copy(ROOT / name, folder)
+    project = (ROOT / "pyproject.toml").read_text(encoding="utf-8")
+    (folder / "pyproject.toml").write_text(project.replace('"-O3"', '"-O0"'), encoding="utf-8")
     shutil.copytree(ROOT / PACKAGE, folder / PACKAGE, ignore=BUILT)
     return folder
 
