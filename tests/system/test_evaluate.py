@@ -6,6 +6,7 @@ from collections.abc import Callable
 from pathlib import Path
 
 import pytest
+from neardup.insights.evaluate.copies import make_copies_tables
 from neardup.insights.evaluate.corpus import COPIES
 from neardup.insights.evaluate.edits import EDITS
 from neardup.records import Language
@@ -49,15 +50,12 @@ def test_copies_are_measured_in_ten_languages(neardup: Neardup, tmp_path: Path) 
 
 def test_the_same_seed_gives_the_same_figures(make_neardup: Callable[..., Neardup], tmp_path: Path) -> None:
     neardup = make_neardup(embedded(some_samples(tmp_path, MALAYALAM)))
-    first, again, shown = (
-        neardup("evaluate", *FEW, "--json"),
-        neardup("evaluate", *FEW, "--json"),
-        neardup("evaluate", *FEW),
-    )
-    assert (first.code, again.code, shown.code) == (0, 0, 0), first.err + again.err + shown.err
+    first, again = (neardup("evaluate", *FEW, "--json") for _ in range(2))
+    assert (first.code, again.code) == (0, 0), first.err + again.err
     assert first.facts == again.facts
+    titles = [table.title for table in make_copies_tables(first.facts)]
     for title in ("Recall, all kinds together", "False flags", "Thresholds"):
-        assert title in shown.out
+        assert any(title in shown for shown in titles), titles
     names = [row["edit"] for row in first.facts["recall"] if row["language"] == "all"]
     assert names == [copy.name for copy in COPIES if copy.name in names], "in this order"
     assert "run of 100 words" in names
