@@ -62,8 +62,8 @@ def test_the_same_seed_gives_the_same_figures(make_neardup: Callable[..., Neardu
 
 
 def test_the_users_thresholds_are_measured(make_neardup: Callable[..., Neardup], tmp_path: Path) -> None:
-    strict = "[detection.TAMIL]\nhamming = 0\njaccard = 0.99\ncontainment = 1.0\npassage_words = 9999\n"
-    neardup = make_neardup(embedded(some_samples(tmp_path, TAMIL)) + strict)
+    strict = "[detection.MALAYALAM]\nhamming = 0\njaccard = 0.99\ncontainment = 1.0\npassage_words = 9999\n"
+    neardup = make_neardup(embedded(some_samples(tmp_path, MALAYALAM)) + strict)
     done = neardup("evaluate", *FEW, "--json")
     assert done.code == 0, done.err
     recall = {row["edit"]: row for row in done.facts["recall"]}
