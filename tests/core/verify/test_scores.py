@@ -195,7 +195,8 @@ def test_passage_too_short_for_a_flag_is_a_near_miss() -> None:
     found = finding_of(text("c", 200) + story[:60], text("e") + story[:60])
     assert found is not None and found[0] is None
     assert (found[1].extra, found[1].containment < NEAR_MISS) == ({COPIED_WORDS: 60}, True)
-    assert finding_of(text("c", 200) + story[:30], text("e") + story[:30]) is None
+    assert finding_of(text("c", 200) + story[:20], text("e") + story[:20]) is not None
+    assert finding_of(text("c", 200) + story[:15], text("e") + story[:15]) is None
 
 
 def assessed(

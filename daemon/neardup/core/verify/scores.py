@@ -43,11 +43,11 @@ from neardup.records import Assessment, Candidate, Copied, Language, Signals
 
 # Pairs with this containment or this many copied words are recorded, so that lower thresholds can be tried out on them.
 NEAR_MISS = 0.3
-NEAR_MISS_WORDS = 40
+NEAR_MISS_WORDS = 20
 NEAR_MISS_SHARE = 0.25  # of the rare words
 # Shingles.  Texts that share fewer are not aligned: as each run of a block has 3 words or more, NEAR_MISS_WORDS copied
-# words share 26 shingles, or a few less where shingles repeat.
-MIN_SHARED_SHINGLES = 20
+# words share 13 shingles, or a few less where shingles repeat.
+MIN_SHARED_SHINGLES = 10
 # Shingles, or words of skeletons.  Half of a short story may be a greeting or a form, which many of its kind share.
 SHORT_PART = 40
 # The share of the words in long spans that are written otherwise; passages of equal words are no disguise.
