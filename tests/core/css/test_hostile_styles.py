@@ -78,10 +78,12 @@ RULES = (
 
 def pages(value: str) -> Iterator[str]:
     """Pages with this value in every property, attribute, selector and rule that the program knows."""
-    for box in ("flex", "grid", "block"):
-        for name in (*LONGHANDS, *SHORTHANDS, *LOGICAL, "all"):
-            style = f"{name}:{value}"
-            yield f"<div style='display:{box};{style}'><p style='{style}'>one</p> <p style='{style}'>two</p></div>"
+    for name in (*LONGHANDS, *SHORTHANDS, *LOGICAL, "all"):
+        style = f"{name}:{value}"
+        yield "".join(
+            f"<div style='display:{box};{style}'><p style='{style}'>one</p> <p style='{style}'>two</p></div>"
+            for box in ("flex", "grid", "block")
+        )
     yield "".join(
         f"<{tag} {attribute}='{value}'>one</{tag}>" for tag in TAGS.split() for attribute in ATTRIBUTES.split()
     )
