@@ -19,7 +19,7 @@ from neardup.http.problems import Refused
 from neardup.ledger import connect
 from neardup.records import Verdict
 from neardup.serve.author_tokens import AuthorTokens, make_author_key, make_signer
-from neardup.serve.messages import AuthorCopies, AuthorCopy, AuthorToken, Digest
+from neardup.serve.rights_messages import AuthorCopies, AuthorCopy, AuthorToken, Digest
 from neardup.serve.tokens import Right, new_token
 
 from tests.support.http_service import HttpClient, configuration, http_service, problem_of

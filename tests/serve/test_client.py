@@ -16,10 +16,8 @@ from aiohttp.test_utils import TestServer
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from neardup.serve.messages import (
-    AuthorCopies,
     CheckAnswer,
     CompareAnswer,
-    Complaint,
     Draft,
     Forgotten,
     MatchesAnswer,
@@ -28,6 +26,7 @@ from neardup.serve.messages import (
     Stored,
 )
 from neardup.serve.operations import OPERATIONS
+from neardup.serve.rights_messages import AuthorCopies, Complaint
 
 from tests.support.servers import free_port
 

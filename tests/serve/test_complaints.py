@@ -16,7 +16,8 @@ from neardup.ledger import authors, cases, complaints, connect, webhook_events
 from neardup.ledger.complaints import DAY_MS
 from neardup.moderation.webhook import complaint_line
 from neardup.records import Verdict, milliseconds
-from neardup.serve.messages import CompareAnswer, Complaint, ComplaintsAnswer
+from neardup.serve.messages import CompareAnswer
+from neardup.serve.rights_messages import Complaint, ComplaintsAnswer
 
 from tests.support.http_service import HttpClient, configuration, http_service, problem_of
 from tests.support.languages import SAMPLED

@@ -11,7 +11,7 @@ from neardup.ledger import (
     snapshot,
 )
 from neardup.records import rfc3339
-from neardup.serve.messages import (
+from neardup.serve.rights_messages import (
     AuthorCopies,
     AuthorCopy,
     AuthorNews,

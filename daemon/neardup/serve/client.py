@@ -19,25 +19,27 @@ from urllib.parse import quote
 
 from pydantic import TypeAdapter, ValidationError
 
-from neardup.serve import messages
+from neardup.serve import messages, rights_messages
 from neardup.serve.messages import (
-    AuthorCopies,
-    AuthorToken,
     CheckAnswer,
     CompareAnswer,
-    Complaint,
-    ComplaintsAnswer,
-    Digest,
     DiscardedDraft,
     Draft,
     Forgotten,
-    ForgottenComplainant,
     MatchesAnswer,
-    Permission,
-    PermissionsAnswer,
     Problem,
     ProofAnswer,
     Stored,
+)
+from neardup.serve.rights_messages import (
+    AuthorCopies,
+    AuthorToken,
+    Complaint,
+    ComplaintsAnswer,
+    Digest,
+    ForgottenComplainant,
+    Permission,
+    PermissionsAnswer,
 )
 from neardup.serve.transport import (
     ATTEMPTS,
@@ -184,11 +186,11 @@ class AsyncClient(Transport):
 
     async def complain(self, **complaint: Unpack[ComplaintText]) -> Complaint:
         """Complain of a story.  Sent twice, the second is refused with the number of the first."""
-        return await self._post("/v1/complaints", messages.ComplaintRequest, complaint, Complaint)
+        return await self._post("/v1/complaints", rights_messages.ComplaintRequest, complaint, Complaint)
 
     async def complaints(self, *, closed: bool = False, first: int = 0, limit: int = 50) -> ComplaintsAnswer:
         """The open complaints, the next deadline first; or the closed ones, the last one first."""
-        query = encode_query(messages.ComplaintsQuery, {"closed": closed, "first": first, "limit": limit})
+        query = encode_query(rights_messages.ComplaintsQuery, {"closed": closed, "first": first, "limit": limit})
         return await self._send("GET", f"/v1/complaints?{query}", None, ComplaintsAnswer)
 
     async def complaint(self, number: int) -> Complaint:
@@ -198,7 +200,7 @@ class AsyncClient(Transport):
     async def answer_complaint(self, number: int, *, by: Literal["author", "complainant"], text: str) -> Complaint:
         """Record what the author or the complainant answers."""
         path = f"/v1/complaints/{_number(number)}/answers"
-        return await self._post(path, messages.ComplaintAnswerRequest, {"by": by, "text": text}, Complaint)
+        return await self._post(path, rights_messages.ComplaintAnswerRequest, {"by": by, "text": text}, Complaint)
 
     async def forget_complainant(self, number: int) -> ForgottenComplainant:
         """Forget the name, the contact and the words of a complainant."""
@@ -207,11 +209,11 @@ class AsyncClient(Transport):
 
     async def enter_permission(self, **grant: Unpack[Grant]) -> Permission:
         """Enter a permission: who may use whose text."""
-        return await self._post("/v1/permissions", messages.PermissionRequest, grant, Permission)
+        return await self._post("/v1/permissions", rights_messages.PermissionRequest, grant, Permission)
 
     async def permissions(self, **chosen: Unpack[ChosenPermissions]) -> PermissionsAnswer:
         """Some of the permissions, those entered last first; by default those that have not ended."""
-        query = encode_query(messages.PermissionsQuery, chosen)
+        query = encode_query(rights_messages.PermissionsQuery, chosen)
         return await self._send("GET", f"/v1/permissions?{query}", None, PermissionsAnswer)
 
     async def permission(self, permission_id: int) -> Permission:
@@ -230,12 +232,12 @@ class AsyncClient(Transport):
         self, author_id: int | str, *, since: str | None = None, before: int | None = None, limit: int = 50
     ) -> AuthorCopies:
         """The stories by others that hold text of an author's stories, the latest flag first."""
-        query = encode_query(messages.CopiesQuery, {"since": since, "before": before, "limit": limit})
+        query = encode_query(rights_messages.CopiesQuery, {"since": since, "before": before, "limit": limit})
         return await self._send("GET", f"{_author_path(author_id)}/copies?{query}", None, AuthorCopies)
 
     async def new_copies(self, *, since: str, after: str | None = None, limit: int = 100) -> Digest:
         """The new copies since a time (RFC 3339), by the author whose text they hold."""
-        query = encode_query(messages.DigestQuery, {"since": since, "after": after, "limit": limit})
+        query = encode_query(rights_messages.DigestQuery, {"since": since, "after": after, "limit": limit})
         return await self._send("GET", f"/v1/authors/copies?{query}", None, Digest)
 
 

@@ -5,14 +5,16 @@ from neardup.ledger import complaints
 from neardup.ledger.complaints import Closed, Complaint
 from neardup.query.complaints import ComplaintRefused, GivenComplaint, Why, receive
 from neardup.records import rfc3339
-from neardup.serve import messages
-from neardup.serve.messages import (
+from neardup.serve import rights_messages
+from neardup.serve.messages import story_id_of
+from neardup.serve.rights_messages import (
     ComplaintAnswerRequest,
+    ComplaintEvidence,
     ComplaintRequest,
     ComplaintsAnswer,
     ComplaintsQuery,
+    ComplaintStep,
     ForgottenComplainant,
-    story_id_of,
 )
 from neardup.serve.service import Deadline, ServiceParts
 from neardup.serve.stories import NO_STORY, UNKNOWN_STORY
@@ -31,7 +33,7 @@ OF_COMPLAINTS = {
 }
 
 
-async def complain(parts: ServiceParts, request: ComplaintRequest, deadline: Deadline) -> messages.Complaint:
+async def complain(parts: ServiceParts, request: ComplaintRequest, deadline: Deadline) -> rights_messages.Complaint:
     """POST /v1/complaints.  Raises Refused."""
     given = GivenComplaint(
         story_id_of(request.story_id).number,
@@ -57,7 +59,7 @@ async def complaints_of(parts: ServiceParts, query: ComplaintsQuery, _: Deadline
     return ComplaintsAnswer(total=total, complaints=list(map(_complaint, listed)))
 
 
-async def complaint_of(parts: ServiceParts, number: int, _: Deadline) -> messages.Complaint:
+async def complaint_of(parts: ServiceParts, number: int, _: Deadline) -> rights_messages.Complaint:
     """GET /v1/complaints/{number}.  Raises Refused if there is none."""
     found = await parts.reader.do(complaints.read_complaint, number)
     if found is None:
@@ -67,7 +69,7 @@ async def complaint_of(parts: ServiceParts, number: int, _: Deadline) -> message
 
 async def answer_complaint(
     parts: ServiceParts, number: int, request: ComplaintAnswerRequest, deadline: Deadline
-) -> messages.Complaint:
+) -> rights_messages.Complaint:
     """POST /v1/complaints/{number}/answers.  Raises Refused if there is no such complaint, or it is closed."""
     await complaint_of(parts, number, deadline)
     try:
@@ -88,8 +90,8 @@ def _refuse_unknown_complaint(number: int) -> Refused:
     return Refused(UNKNOWN_COMPLAINT, f"there is no complaint {number}")
 
 
-def _complaint(found: Complaint) -> messages.Complaint:
-    return messages.Complaint(
+def _complaint(found: Complaint) -> rights_messages.Complaint:
+    return rights_messages.Complaint(
         number=found.number,
         story_id=found.shown,
         original_id=found.original_shown,
@@ -99,6 +101,6 @@ def _complaint(found: Complaint) -> messages.Complaint:
         due_at=rfc3339(found.due_at),
         closed_at=rfc3339(found.closed_at),
         outcome=found.outcome,
-        evidence=found.evidence and messages.ComplaintEvidence.model_validate(found.evidence),
-        log=[messages.ComplaintStep(step=logged.step, at=rfc3339(logged.at), note=logged.note) for logged in found.log],
+        evidence=found.evidence and ComplaintEvidence.model_validate(found.evidence),
+        log=[ComplaintStep(step=logged.step, at=rfc3339(logged.at), note=logged.note) for logged in found.log],
     )

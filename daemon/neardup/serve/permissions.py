@@ -10,13 +10,9 @@ from neardup.ledger import (
 )
 from neardup.ledger.permissions import Grant, PermissionFilter, PermissionRefused, Refusal
 from neardup.records import rfc3339
-from neardup.serve import messages
-from neardup.serve.messages import (
-    PermissionRequest,
-    PermissionsAnswer,
-    PermissionsQuery,
-    story_id_of,
-)
+from neardup.serve import rights_messages
+from neardup.serve.messages import story_id_of
+from neardup.serve.rights_messages import PermissionRequest, PermissionsAnswer, PermissionsQuery
 from neardup.serve.service import Deadline, ServiceParts
 from neardup.serve.stories import UNKNOWN_STORY
 from neardup.source.parse import make_printable, parse_time
@@ -27,7 +23,7 @@ NOT_ENTERED = ProblemType("permission-refused", 409, "The permission is not ente
 
 async def enter_permission(
     parts: ServiceParts, request: PermissionRequest, caller: str, _: Deadline
-) -> messages.Permission:
+) -> rights_messages.Permission:
     """POST /v1/permissions.  Raises Refused."""
     grant = Grant(
         request.granted_by or None,
@@ -48,7 +44,7 @@ async def enter_permission(
     return await _read_permission(parts, permission_id)
 
 
-async def revoke_permission(parts: ServiceParts, number: int, caller: str, _: Deadline) -> messages.Permission:
+async def revoke_permission(parts: ServiceParts, number: int, caller: str, _: Deadline) -> rights_messages.Permission:
     """DELETE /v1/permissions/{number}.  Raises Refused."""
     try:
         await parts.submissions.revoke(number, caller)
@@ -67,18 +63,18 @@ async def permissions_of(parts: ServiceParts, query: PermissionsQuery, _: Deadli
     return PermissionsAnswer(total=total, permissions=list(map(_permission, rows)))
 
 
-async def permission_of(parts: ServiceParts, number: int, _: Deadline) -> messages.Permission:
+async def permission_of(parts: ServiceParts, number: int, _: Deadline) -> rights_messages.Permission:
     """GET /v1/permissions/{number}.  Raises Refused if there is none."""
     return await _read_permission(parts, number)
 
 
-async def _read_permission(parts: ServiceParts, number: int) -> messages.Permission:
+async def _read_permission(parts: ServiceParts, number: int) -> rights_messages.Permission:
     row = await parts.reader.do(permissions.read, number, now_ms())
     if row is None:
         raise Refused(UNKNOWN_PERMISSION, f"there is no permission {number}")
     return _permission(row)
 
 
-def _permission(row: Mapping[str, Any]) -> messages.Permission:
+def _permission(row: Mapping[str, Any]) -> rights_messages.Permission:
     times = {name: rfc3339(row[name]) for name in ("since", "until", "entered_at", "revoked_at")}
-    return messages.Permission.model_validate(dict(row) | times)
+    return rights_messages.Permission.model_validate(dict(row) | times)
