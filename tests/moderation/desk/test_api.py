@@ -247,8 +247,8 @@ async def test_complaints_are_listed_and_answered(callers: dict[str, Caller], le
     _, listed = await asha.get("/api/complaints")
     [listed_complaint] = listed["complaints"]
     assert (listed["total"], listed_complaint["complainant"]) == (1, PERSON)
-    _, one = await asha.get("/api/complaints/1")
-    assert one == listed_complaint | {"original_text": None}
+    _, shown = await asha.get("/api/complaints/1")
+    assert shown == listed_complaint | {"original_text": None}
     address, answer = "/api/complaints/1", {"action": "author", "note": "mine"}
     assert problem(await callers["Kamala"].post(address, answer)) == (403, "forbidden")
     assert problem(await asha.post(address, {"action": "author"})) == (422, "invalid")
