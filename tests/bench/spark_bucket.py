@@ -54,7 +54,7 @@ def main(folder: Path, members: int, master: str) -> None:
         prints = spark.read.parquet(str(path))
         heavy = find_heavy_keys(prints, config).cache()
         for row in heavy.collect():
-            meter.show(f"a heavy key: {row['members']:,} members, capped at {row['max_bucket']:,}")
+            meter.show(f"a heavy key: {row['members']:,} members, in parts of {row['max_bucket']:,}")
         pairs = find_fingerprint_pairs(prints, heavy, config)
         meter.show(f"pairs: {pairs.where('a IS NOT NULL').count():,}")
 

@@ -85,7 +85,7 @@ class Thresholds(Section, frozen=True, kw_only=True):
         int,
         Meta(
             gt=0,
-            description="Members above which a bucket is reported; a Spark job compares each with the first so many.",
+            description="Members above which a bucket is reported, and divided among the tasks of a Spark job.",
         ),
     ] = 5000
 

@@ -1,7 +1,7 @@
 """Candidates by fingerprints and by passages: the pairs that share a key, each found at one key that it shares.
 
-**Fingerprints.**  The keys of a story are the blocks of its SimHash and the bands of its signature.  The rows of a
-heavy key, which more than `max_bucket` stories have, are divided among tasks.
+**Fingerprints.**  The keys of a story are the blocks of its SimHash and the bands of its signature.  The stories of a
+heavy key, which more than `max_bucket` have, are divided into parts of so many, and every two parts are a task.
 
 **Passages.**  Nearly all passage hashes have one holder.  So the hashes that several stories hold are found first, by
 rows of a few bytes, and only these travel with their stories' fingerprints.
@@ -16,7 +16,7 @@ from pyspark.sql import DataFrame, Window
 from pyspark.sql import functions as f
 
 from neardup.config import Config
-from neardup.core.candidates.banding import copy_keys
+from neardup.core.candidates.banding import Indices, copy_keys
 from neardup.core.candidates.key_pairs import (
     Buckets,
     HashBuckets,
@@ -30,6 +30,7 @@ from neardup.core.sets import find_distinct
 from neardup.records import Language
 from neardup.spark.prints import (
     PAIRS,
+    Cut,
     cut_buckets,
     have_same_text,
     make_key_table,
@@ -40,8 +41,8 @@ from neardup.spark.prints import (
 from neardup.spark.session import Batches, parse_schema
 
 HELD = "key long, id long"
-KEYED = "key long, id long, language int, heavy long, print binary"
-NTH = "cast(shiftrightunsigned(key, 50) & 63 as int)"  # the number of a key among those of its story
+KEYED = "key long, id long, language int, print binary"
+PART_BITS = 20  # of the number of a part; a task has two
 LANGUAGE = "cast(shiftrightunsigned(key, 56) as int)"
 POSTINGS = "hash long, id long, language int, copy_key int"
 SHARED = "hash long, id long, language int, holders long"
@@ -59,33 +60,27 @@ def find_heavy_keys(fingerprints: DataFrame, config: Config) -> DataFrame:
 
 def find_fingerprint_pairs(fingerprints: DataFrame, heavy: DataFrame, config: Config) -> DataFrame:
     """The pairs of similar fingerprints as PAIRS; a row without a pair counts those left out in a partition."""
-    prints = make_prints(fingerprints, config)
+    keyed = make_prints(fingerprints, config).mapInArrow(_explode_keys(config, KEYED), KEYED)
     if heavy.isEmpty():
-        with_heavy = prints.withColumn("heavy", f.lit(0).cast("long"))
-        keyed = with_heavy.mapInArrow(_explode_keys(config, KEYED), KEYED).withColumn("part", f.lit(0))
+        divided = keyed.withColumn("part", f.lit(0)).withColumn("task", f.lit(0).cast("long"))
     else:
-        holders = _list_keys(fingerprints, config).join(heavy.drop("language"), "key")
-        masks = holders.groupBy("id").agg(f.expr(f"bit_or(shiftleft(1L, {NTH}))").alias("heavy"))
-        with_heavy = prints.join(masks, "id", "left").fillna(0, ["heavy"])
-        keyed = _salt(with_heavy.mapInArrow(_explode_keys(config, KEYED), KEYED), holders)
-    by_bucket = keyed.repartition("key", "part").sortWithinPartitions("key", "part", "id")
+        divided = _divide(keyed, _list_keys(fingerprints, config).join(heavy.drop("language"), "key"))
+    by_bucket = divided.repartition("key", "task").sortWithinPartitions("key", "task", "id")
     return by_bucket.mapInArrow(_join_prints(config), PAIRS)
 
 
-def _salt(keyed: DataFrame, holders: DataFrame) -> DataFrame:
-    """Rows with the column `part`: 0, but the rows of a heavy key are divided into parts of about `max_bucket`.
+def _divide(keyed: DataFrame, holders: DataFrame) -> DataFrame:
+    """Rows with the column `part`, ascending by id, each once for every `task` in which its part is joined.
 
-    Its first `max_bucket` stories, with which all others are compared, are in each part.
+    Part and task are 0 but for the rows of a heavy key, of which `holders` are the stories.
     """
     ranked = holders.withColumn("nth", f.row_number().over(Window.partitionBy("key").orderBy("id")))
-    parts = f.ceil((f.col("members") - f.col("max_bucket")) / f.col("max_bucket")).cast("int")
-    salts = ranked.where("nth = max_bucket").select("key", f.col("id").alias("last"), parts.alias("parts"))
-    of_row = (
-        "CASE WHEN parts IS NULL THEN array(0) WHEN id <= last THEN sequence(0, parts - 1)"
-        " ELSE array(cast(pmod(xxhash64(id), parts) AS int)) END"
-    )
-    salted = keyed.join(salts, "key", "left").withColumn("part", f.explode(f.expr(of_row)))
-    return salted.drop("last", "parts")
+    last = ranked.where("nth % max_bucket = 0").groupBy("key").agg(f.sort_array(f.collect_list("id")).alias("ends"))
+    part = "CASE WHEN ends IS NULL THEN 0 ELSE size(filter(ends, last -> last < id)) END"
+    numbered = keyed.join(last, "key", "left").withColumn("part", f.expr(part))
+    task = f"shiftleft(cast(least(part, other) AS long), {PART_BITS}) + greatest(part, other)"
+    tasks = f"CASE WHEN ends IS NULL THEN array(0L) ELSE transform(sequence(0, size(ends)), other -> {task}) END"
+    return numbered.withColumn("task", f.explode(f.expr(tasks))).drop("ends")
 
 
 def _list_keys(fingerprints: DataFrame, config: Config) -> DataFrame:
@@ -118,20 +113,15 @@ def _make_keys(batch: pa.RecordBatch, table: Any) -> tuple[pa.Array, pa.Array]:
 
 def _join_prints(config: Config) -> Callable[[Batches], Batches]:
     table = make_key_table(config)
-    most = int(table.limits[:, 1].max())
+    most = max(config.detection.of(language).max_bucket for language in config.registry)
 
     def join(batches: Batches) -> Batches:
-        left_out = np.zeros(len(table.limits), np.int64)
-        for part in cut_buckets(batches, ["key", "part"], most):
-            prints, ids = unpack_prints(part.rows), read_integers(part.rows["id"])
-            begins = part.edges[:-1]
-            keys = read_integers(part.rows["key"])[begins].view(np.uint64)
-            # A further part of a heavy bucket begins with stories that the first one has compared with each other.
-            is_further = part.rows["part"].to_numpy()[begins] > 0
-            compared = np.where(is_further, table.limits[prints.arrays[0][begins], 1], 0)
-            compared[:1] = np.maximum(compared[:1], part.compared)
-            heavy = read_integers(part.rows["heavy"]).view(np.uint64)
-            found = find_pairs_in_buckets(Buckets(part.edges, keys, compared, ids, heavy, prints.arrays), table)
+        left_out = np.zeros(len(table.max_matches), np.int64)
+        for cut in cut_buckets(batches, ["key", "task"], 2 * most):
+            prints, ids, begins = unpack_prints(cut.rows), read_integers(cut.rows["id"]), cut.edges[:-1]
+            keys = read_integers(cut.rows["key"])[begins].view(np.uint64)
+            buckets = Buckets(cut.edges, keys, _count_first_parts(cut), ids, prints.arrays)
+            found = find_pairs_in_buckets(buckets, table)
             left_out += found.left_out
             languages = prints.arrays[0][found.right]
             same = have_same_text(prints, found.left, found.right)
@@ -141,6 +131,13 @@ def _join_prints(config: Config) -> Callable[[Batches], Batches]:
             yield _make_left_out_batch(language, int(left_out[language]))
 
     return join
+
+
+def _count_first_parts(cut: Cut) -> Indices:
+    """The rows of the first part of each bucket that has two; 0 for a part that is joined with itself."""
+    tasks, parts = read_integers(cut.rows["task"]), read_integers(cut.rows["part"])
+    first, second = tasks >> PART_BITS, tasks & (1 << PART_BITS) - 1
+    return np.add.reduceat(((parts == first) & (first < second)).astype(np.int64), cut.edges[:-1])
 
 
 def _make_left_out_batch(language: int, pairs: int) -> pa.RecordBatch:

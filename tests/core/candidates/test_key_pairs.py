@@ -1,14 +1,12 @@
 """Laws: the buckets of keys give each pair of similar fingerprints once, those of hashes each pair that shares two."""
 
-from collections import Counter, defaultdict
-from itertools import combinations
+from collections import defaultdict
+from itertools import chain, combinations, combinations_with_replacement, pairwise
 
 import numpy as np
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from neardup.core.candidates.key_pairs import (
-    NTH_MASK,
-    NTH_SHIFT,
     Buckets,
     HashBuckets,
     KeyTable,
@@ -33,12 +31,11 @@ limits = st.builds(
 
 
 def joined(
-    drawn: list[BandedFingerprint], own: Thresholds, max_bucket: int, first_id: int
+    drawn: list[BandedFingerprint], own: Thresholds, first_id: int, part: int = MANY
 ) -> tuple[list[tuple[int, int]], int]:
-    """The pairs that all buckets give, by position, and how many are left out."""
+    """The pairs that all buckets give, by position, and how many are left out; every two parts are joined apart."""
     rows = make_arrays(drawn, NAMES)
-    table = KeyTable.of({HINDI: _Limited(own, max_bucket), MARATHI: _Limited(own, max_bucket)})
-    arrays = rows.languages, rows.simhashes, rows.signatures, rows.signed
+    table = KeyTable.of({HINDI: own, MARATHI: own})
     keys, of = [np.empty(0, np.uint64)], [np.empty(0, np.int64)]
     for language in (0, 1):
         chosen = np.flatnonzero(rows.languages == language)
@@ -48,31 +45,25 @@ def joined(
         keys.append(found)
         of.append(chosen[stories_of])
     all_keys, owners = np.concatenate(keys), np.concatenate(of)
-    members = Counter(all_keys.tolist())
-    heavy = np.zeros(len(drawn), np.uint64)
-    for key, nth, owner in zip(
-        all_keys.tolist(), (all_keys >> NTH_SHIFT & NTH_MASK).tolist(), owners.tolist(), strict=True
-    ):
-        heavy[owner] |= np.uint64((members[key] > max_bucket) << nth)
     order = np.lexsort((owners, all_keys))
     all_keys, owners = all_keys[order], owners[order]
-    edges = find_edges(all_keys)
+    rows_of, bucket_keys, splits = list[list[int]](), list[int](), list[int]()
+    for start, stop in pairwise(find_edges(all_keys).tolist()):
+        parts = [list(range(at, min(at + part, stop))) for at in range(start, stop, part)]
+        for first, second in combinations_with_replacement(parts, 2):
+            rows_of.append(first if first is second else first + second)
+            bucket_keys.append(int(all_keys[start]))
+            splits.append(0 if first is second else len(first))
+    owners = owners[np.array(list(chain.from_iterable(rows_of)), np.int64)]
     buckets = Buckets(
-        edges,
-        all_keys[edges[:-1]],
-        np.zeros(len(edges) - 1, np.int64),
+        np.cumsum([0, *map(len, rows_of)]),
+        np.array(bucket_keys, np.uint64),
+        np.array(splits, np.int64),
         owners + first_id,
-        heavy[owners],
-        tuple(array[owners] for array in arrays),  # type: ignore[arg-type]
+        (rows.languages[owners], rows.simhashes[owners], rows.signatures[owners], rows.signed[owners]),
     )
     pairs = find_pairs_in_buckets(buckets, table)
     return list(zip(owners[pairs.left].tolist(), owners[pairs.right].tolist(), strict=True)), int(pairs.left_out.sum())
-
-
-class _Limited:
-    def __init__(self, own: Thresholds, max_bucket: int) -> None:
-        self.hamming, self.bands, self.shared_bands = own.hamming, own.bands, own.shared_bands
-        self.agreeing_rows, self.max_matches, self.max_bucket = own.agreeing_rows, own.max_matches, max_bucket
 
 
 def brute_force(drawn: list[BandedFingerprint], own: Thresholds) -> set[tuple[int, int]]:
@@ -82,35 +73,25 @@ def brute_force(drawn: list[BandedFingerprint], own: Thresholds) -> set[tuple[in
 
 
 @settings(max_examples=60)
-@given(stories, limits)
-def test_each_similar_pair_is_found_once(drawn: list[BandedFingerprint], own: Thresholds) -> None:
-    found, left_out = joined(drawn, own, MANY, first_id=1)
-    assert len(found) == len(set(found)), "a pair was found at two of its keys"
+@given(stories, limits, st.sampled_from([1, 2, 3, MANY]))
+def test_each_similar_pair_is_found_once(drawn: list[BandedFingerprint], own: Thresholds, part: int) -> None:
+    found, left_out = joined(drawn, own, first_id=1, part=part)
+    assert len(found) == len(set(found)), "a pair was found at two of its keys, or in two tasks"
     assert set(found) == brute_force(drawn, own)
     assert not left_out
-
-
-@settings(max_examples=60)
-@given(stories, limits, st.integers(1, 4))
-def test_in_full_buckets_no_pair_is_found_twice_or_wrongly(
-    drawn: list[BandedFingerprint], own: Thresholds, max_bucket: int
-) -> None:
-    found, _ = joined(drawn, own, max_bucket, first_id=1)
-    assert len(found) == len(set(found))
-    assert set(found) <= brute_force(drawn, own)
 
 
 def test_a_story_has_its_best_matches_and_the_others_are_counted() -> None:
     own = Thresholds(3, 32, 2, 10, 2)
     copies = [BandedFingerprint(HINDI, bytes(16), bytes([1] * 64)) for _ in range(5)]
-    found, left_out = joined(copies, own, MANY, first_id=1)
+    found, left_out = joined(copies, own, first_id=1)
     assert sorted(found) == [(0, 1), (0, 2), (0, 3), (0, 4), (1, 2), (1, 3), (1, 4)]
     assert left_out == 3
 
 
 def test_works_are_not_paired_with_works() -> None:
     copies = [BandedFingerprint(HINDI, bytes(16), bytes([1] * 64)) for _ in range(3)]
-    found, _ = joined(copies, Thresholds(3, 32, 2, 10, MANY), MANY, first_id=-2)  # ids -2, -1, 0
+    found, _ = joined(copies, Thresholds(3, 32, 2, 10, MANY), first_id=-2)  # ids -2, -1, 0
     assert sorted(found) == [(0, 2), (1, 2)]
 
 

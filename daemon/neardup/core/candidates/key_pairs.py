@@ -1,9 +1,9 @@
 """Pairs of similar fingerprints by the keys that they share, and pairs that share passage hashes, each at one of them.
 
 A story has a key for each group of its SimHash's bands, and one for each band of its signature.  A bucket is the
-stories that share a key.  From the two fingerprints alone follows the key at which a pair is compared: the first of its
-shared keys whose bucket is light, or the first of all where every bucket is heavy.  So buckets can be joined anywhere,
-in any order, and no found pair need be remembered: no distinct over all pairs is needed.
+stories that share a key.  From the two fingerprints alone follows the key at which a pair is compared: the first that
+they share.  So buckets can be joined anywhere, in any order, and no found pair need be remembered: no distinct over all
+pairs is needed.  A large bucket is divided into parts, and every two parts are joined apart from the others.
 
 Passage hashes likewise make buckets, and a pair is compared at the first hash that it shares.  Each story brings the
 list of its hashes that others hold, too, so that a bucket's pairs can be counted without the other buckets.
@@ -11,7 +11,7 @@ list of its hashes that others hold, too, so that a bucket's pairs can be counte
 
 from collections.abc import Mapping
 from itertools import pairwise
-from typing import NamedTuple, Protocol
+from typing import NamedTuple
 
 import numpy as np
 import numpy.typing as npt
@@ -29,16 +29,7 @@ LANGUAGE_SHIFT, NTH_SHIFT, VALUE_SHIFT = np.uint64(56), np.uint64(50), np.uint64
 NTH_MASK = np.uint64(0x3F)
 
 Keys = npt.NDArray[np.uint64]  # language, number of the key, and 50 bits of a hash of its value
-HeavyKeys = npt.NDArray[np.uint64]  # (n,): bit k is set if the bucket of the story's key k is heavy
 GroupEdges = npt.NDArray[np.int64]  # (languages, 10): how many groups there are, then the edges of these, in bands
-Limits = npt.NDArray[np.int64]  # (languages, 2): max_matches, max_bucket
-
-
-class KeyThresholds(NominationThresholds, Protocol):
-    """The thresholds and the caps of a language by which pairs are nominated."""
-
-    @property
-    def max_bucket(self) -> int: ...
 
 
 class KeyTable(NamedTuple):
@@ -46,32 +37,31 @@ class KeyTable(NamedTuple):
 
     thresholds: Thresholds
     group_edges: GroupEdges
-    limits: Limits
+    max_matches: Indices  # (languages,)
 
     @classmethod
-    def of(cls, thresholds: Mapping[Language, KeyThresholds]) -> "KeyTable":
+    def of(cls, thresholds: Mapping[Language, NominationThresholds]) -> "KeyTable":
         """The table of languages, numbered in the order of the mapping."""
         edges = np.zeros((len(thresholds), BANDS + 2), np.int64)
         for number, own in enumerate(thresholds.values()):
             parts = divide_bands(own.hamming)
             edges[number, : len(parts) + 2] = (len(parts), *(part.start for part in parts), BANDS)
         rows = [(own.hamming, own.bands, own.shared_bands, own.agreeing_rows) for own in thresholds.values()]
-        limits = [(own.max_matches, own.max_bucket) for own in thresholds.values()]
-        return cls(np.array(rows, np.int64), edges, np.array(limits, np.int64))
+        max_matches = np.array([own.max_matches for own in thresholds.values()], np.int64)
+        return cls(np.array(rows, np.int64), edges, max_matches)
 
 
 class Buckets(NamedTuple):
     """Stories (n,) sorted by key and then by id, cut into buckets.
 
-    Bucket b is the rows from edges[b] to edges[b + 1], and its stories share `keys[b]`.  `compared[b]` of them were
-    compared with those before them already.  A language in `arrays` is a row of the `KeyTable`.
+    Bucket b is the rows from edges[b] to edges[b + 1], and its stories share `keys[b]`.  If `splits[b]` is above 0, the
+    first splits[b] rows are compared with the others only.  A language in `arrays` is a row of the `KeyTable`.
     """
 
     edges: Indices
     keys: Keys
-    compared: Indices
+    splits: Indices
     ids: Indices
-    heavy: HeavyKeys
     arrays: Arrays
 
 
@@ -148,8 +138,8 @@ def find_edges(*keys: npt.NDArray[np.generic]) -> Indices:
 def find_pairs_in_buckets(buckets: Buckets, table: KeyTable) -> BucketPairs:
     """The similar pairs whose key is that of the bucket, each later story with its best `max_matches` there.
 
-    In a bucket of more than `max_bucket` stories each is compared with the first `max_bucket` only.  The best match
-    agrees in the most rows, then has the smallest Hamming distance, then the lowest id.  Works are not paired.
+    The best match agrees in the most rows, then has the smallest Hamming distance, then the lowest id.  Works are not
+    paired.
     """
     return BucketPairs(*rank_pairs(buckets, table))
 
@@ -159,22 +149,24 @@ def rank_pairs(buckets: Buckets, table: KeyTable) -> tuple[Indices, Indices, Ind
     """The columns of `find_pairs_in_buckets`."""
     arrays, found = buckets.arrays, [np.zeros((4, 0), np.int64)]
     languages, *_ = arrays
-    left_out = np.zeros(len(table.limits), np.int64)
+    left_out = np.zeros(len(table.max_matches), np.int64)
     for bucket, (start, stop) in enumerate(pairwise(buckets.edges.tolist())):
         number = int(buckets.keys[bucket] >> NTH_SHIFT & NTH_MASK)
-        for later in range(start + int(buckets.compared[bucket]), stop):
+        split = int(buckets.splits[bucket])
+        for later in range(start + split, stop):
             if buckets.ids[later] < 0:
                 continue
             language = int(languages[later])
-            most, max_bucket = table.limits[language].tolist()
-            left = np.arange(start, max(start, min(later, start + max_bucket)))
+            most = int(table.max_matches[language])
+            left = np.arange(start, start + split if split else later)
             right = np.full(len(left), later)
             shared = _match_keys(left, later, arrays, table, language)
-            light = shared & ~_list_bits(buckets.heavy[later], shared.shape[1])
-            compared_at = np.where(light.any(axis=1), light.argmax(axis=1), shared.argmax(axis=1))
             is_alike, rows, bits = score_pairs.reference(arrays, arrays, left, right, table.thresholds)
             is_found = (
-                is_alike & shared.any(axis=1) & (compared_at == number) & (buckets.ids[left] != buckets.ids[later])
+                is_alike
+                & shared.any(axis=1)
+                & (shared.argmax(axis=1) == number)
+                & (buckets.ids[left] != buckets.ids[later])
             )
             matches = np.stack((left, right, rows, bits))[:, is_found]
             best_first = np.lexsort((matches[0], matches[3], -matches[2]))
@@ -193,11 +185,6 @@ def _match_keys(stories: Indices, other: int, arrays: Arrays, table: KeyTable, l
     same_rows = (signatures[stories] == signatures[other]) & (signed[stories] & signed[other])[:, None]
     of_signature = same_rows[:, : ROWS_A_BAND * bands].reshape(len(stories), bands, ROWS_A_BAND).all(axis=2)
     return np.concatenate((np.logical_and.reduceat(same_bands, starts, axis=1), of_signature), axis=1)
-
-
-def _list_bits(mask: np.uint64, count: int) -> Flags:
-    """The lowest bits of a mask: (count,)."""
-    return np.asarray((mask >> np.arange(count, dtype=np.uint64) & np.uint64(1)).astype(np.bool_))
 
 
 def find_pairs_in_hash_buckets(buckets: HashBuckets, thresholds: Thresholds) -> HashPairs:

@@ -54,15 +54,14 @@ class _KeyJoin(Structure):
     _fields_ = (
         ("stories", _Fingerprints),
         ("ids", c_void_p),
-        ("heavy", c_void_p),
         ("buckets", c_int64),
         ("edges", c_void_p),
         ("keys", c_void_p),
-        ("compared", c_void_p),
+        ("splits", c_void_p),
         ("languages", c_int64),
         ("thresholds", c_void_p),
         ("group_edges", c_void_p),
-        ("limits", c_void_p),
+        ("max_matches", c_void_p),
     )
 
 
@@ -242,24 +241,23 @@ def join_runs(stories: "Stories", runs: "Runs", keys: "Keys", room: int) -> Iter
 
 
 def rank_pairs(buckets: "Buckets", table: "KeyTable") -> tuple[Indices, Indices, Indices, Indices, Indices]:
-    stories, rows, languages = _Fingerprints(buckets.arrays), len(buckets.ids), len(table.limits)
+    stories, rows, languages = _Fingerprints(buckets.arrays), len(buckets.ids), len(table.max_matches)
     count, largest = len(buckets.keys), int(np.diff(buckets.edges).max(initial=0))
-    _check_sizes(buckets.heavy, rows, buckets.arrays[0], rows, buckets.edges, count + 1, buckets.compared, count)
+    _check_sizes(buckets.arrays[0], rows, buckets.edges, count + 1, buckets.splits, count)
     _check_sizes(table.group_edges, languages, table.thresholds, languages)
     join = _KeyJoin(
         stories,
         address(buckets.ids, np.int64),
-        address(buckets.heavy, np.uint64),
         count,
         address(buckets.edges, np.int64),
         address(buckets.keys, np.uint64),
-        address(buckets.compared, np.int64),
+        address(buckets.splits, np.int64),
         languages,
         address(table.thresholds, np.int64),
         address(table.group_edges, np.int64),
-        address(table.limits, np.int64),
+        address(table.max_matches, np.int64),
     )
-    most = min(largest, int(table.limits[:, 0].max(initial=0)))
+    most = min(largest, int(table.max_matches.max(initial=0)))
     ranks, left_out = np.empty(most, np.int64), np.zeros(languages, np.int64)
 
     def fill(cursor: int, columns: list[int], room: int) -> int:

@@ -87,17 +87,14 @@ static int64_t rank_matches(const nd_key_join *join, int64_t bucket, int64_t oth
     const nd_fingerprints *stories = &join->stories;
     int64_t start = join->edges[bucket];
     int64_t language = stories->languages[other];
-    int64_t max_bucket = join->limits[2 * language + 1];
     const nd_thresholds *own = join->thresholds + language;
     uint64_t here = (uint64_t)1 << (join->keys[bucket] >> KEY_NUMBER_SHIFT & 0x3F);
-    uint64_t light = ~join->heavy[other];
     uint32_t bands = low_bits(own->bands);
-    int64_t stop = other - start < max_bucket ? other : start + max_bucket;
+    int64_t stop = join->splits[bucket] > 0 ? start + join->splits[bucket] : other;
     int64_t found = 0;
     for (int64_t story = start; story < stop; story++) {
         uint64_t shared = shared_keys(stories, story, other, groups, bands);
-        uint64_t compared_at = shared & light ? shared & light : shared;
-        if ((compared_at & (0 - compared_at)) != here || join->ids[story] == join->ids[other]) {
+        if ((shared & (0 - shared)) != here || join->ids[story] == join->ids[other]) {
             continue;
         }
         scores scored = score_pair(stories, story, stories, other, own);
@@ -131,7 +128,7 @@ int64_t nd_pairs_in_buckets(const nd_key_join *join, int64_t *cursor, int64_t *r
     }
     for (; cursor[0] < join->buckets; cursor[0]++, cursor[1] = 0) {
         int64_t bucket = cursor[0];
-        if (!is_valid_bucket(join->edges, bucket, join->stories.size) || join->compared[bucket] < 0) {
+        if (!is_valid_bucket(join->edges, bucket, join->stories.size) || join->splits[bucket] < 0) {
             return ND_INVALID;
         }
         int64_t start = join->edges[bucket];
@@ -140,12 +137,12 @@ int64_t nd_pairs_in_buckets(const nd_key_join *join, int64_t *cursor, int64_t *r
             continue;
         }
         int64_t language = join->stories.languages[start];
-        int64_t most = join->limits[2 * language];
+        int64_t most = join->max_matches[language];
         group_masks groups;
         if (!read_groups(join->group_edges + (HASH_BANDS + 2) * language, &groups) || most < 0) {
             return ND_INVALID;
         }
-        int64_t done = cursor[1] > join->compared[bucket] ? cursor[1] : join->compared[bucket];
+        int64_t done = cursor[1] > join->splits[bucket] ? cursor[1] : join->splits[bucket];
         for (; done < stop - start; done++) {
             int64_t other = start + done;
             int64_t possible = done < most ? done : most;

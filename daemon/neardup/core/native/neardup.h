@@ -597,20 +597,20 @@ typedef struct {
 ND_API int64_t nd_join_buckets(nd_join *join);
 
 /* Stories sorted by key and then by id: bucket b is the rows from edges[b] to edges[b + 1], of the key keys[b], which
- * has its number among those of a story in bits 50 to 55.  compared[b] of them were compared already.
+ * has its number among those of a story in bits 50 to 55.  If splits[b] is above 0, the first splits[b] rows are
+ * compared with the others only.
  */
 typedef struct {
     nd_fingerprints stories;
     const int64_t *ids;
-    const uint64_t *heavy; /* bit k is set if the bucket of the story's key k is heavy */
     int64_t buckets;
     const int64_t *edges; /* (buckets + 1,) */
     const uint64_t *keys;
-    const int64_t *compared;
+    const int64_t *splits;
     int64_t languages;
     const nd_thresholds *thresholds;
     const int64_t *group_edges; /* (languages, 10): the groups of 16-bit bands of a SimHash, and then their edges */
-    const int64_t *limits;      /* (languages, 2): max_matches, max_bucket */
+    const int64_t *max_matches; /* (languages,) */
 } nd_key_join;
 
 /* Room for pairs of rows, with the rows that agree and the bits that differ. */
