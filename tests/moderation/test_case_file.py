@@ -250,7 +250,7 @@ async def test_desk_offers_the_file_for_download(folder: Path) -> None:
         for ending, kind, start in (("", "text/html", b"<!DOCTYPE html>"), (".pdf", "application/pdf", b"%PDF")):
             async with client.get(f"/story/1019/file{ending}") as answer:
                 assert (answer.status, answer.content_type) == (200, kind)
-                assert answer.headers["Content-Disposition"].startswith('attachment; filename="case-1019.')
+                assert answer.headers["Content-Disposition"].startswith("attachment; filename*=UTF-8''case-1019.")
                 assert (await answer.read()).startswith(start)
         assert (await get(client, "/story/7/file"))[0] == 404
 

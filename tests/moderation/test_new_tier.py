@@ -59,7 +59,7 @@ from prometheus_client import generate_latest
 from neardup.cli.decide import export
 from neardup.core.languages import LANGUAGES
 from neardup.telemetry.metrics import create_series
-create_series(LANGUAGES, tiers.kinds())
+create_series(LANGUAGES, tiers.list_kinds())
 assert b'neardup_flags_total{kind="quoted",language="HINDI"} 0.0' in generate_latest()
 assert "quoted" in next(option for option in export.params if option.name == "kinds").type.choices
 """

@@ -16,6 +16,7 @@ from playwright.sync_api import Browser, BrowserContext, ConsoleMessage, Dialog,
 
 from tests.support.command import Neardup
 from tests.support.forked_command import ForkedProcess
+from tests.support.paths import ROOT
 
 CHROMIUM = "/usr/bin/chromium-headless-shell"
 FLAGS = (
@@ -90,7 +91,7 @@ class Moderator:
     context: BrowserContext
     page: Page
     address: str
-    shots: Path | None
+    shots: Path
     problems: list[str] = field(default_factory=list)
 
     def go(self, path: str) -> Page:
@@ -121,9 +122,7 @@ class Moderator:
 
 
 @contextmanager
-def signed_in(
-    browser: Browser, desk: Desk, shots: Path | None, name: str = "Asha", **options: Any
-) -> Iterator[Moderator]:
+def signed_in(browser: Browser, desk: Desk, shots: Path, name: str = "Asha", **options: Any) -> Iterator[Moderator]:
     """A moderator who has the cookie of a name; at the end there must be no problems: no dialog and no error."""
     width, height = options.pop("window", WIDE)
     context = browser.new_context(viewport={"width": width, "height": height}, **options)
@@ -178,16 +177,13 @@ def find_violations(page: Page) -> str:
     return "\n".join(f"{rule['id']}: {rule['help']}: {[node['html'] for node in rule['nodes']]}" for rule in broken)
 
 
-def shots_folder() -> Path | None:
-    """The folder for screenshots, which the environment variable SCREENSHOTS names; None without it."""
-    if not (name := os.environ.get("SCREENSHOTS")):
-        return None
-    folder = Path(name)
+def shots_folder() -> Path:
+    """The folder for screenshots: that of the environment variable SCREENSHOTS, or else var/screens."""
+    folder = Path(os.environ.get("SCREENSHOTS") or ROOT / "var" / "screens")
     folder.mkdir(parents=True, exist_ok=True)
     return folder
 
 
-def take_shot(page: Page, shots: Path | None, name: str, *, whole: bool = False) -> None:
-    """Keep a screenshot of the page, or of the window, if there is a folder for it."""
-    if shots is not None:
-        page.screenshot(path=shots / f"{name}.jpeg", quality=60, full_page=whole)
+def take_shot(page: Page, shots: Path, name: str, *, whole: bool = False) -> None:
+    """Keep a screenshot of the page, or of the window."""
+    page.screenshot(path=shots / f"{name}.jpeg", quality=60, full_page=whole)

@@ -20,7 +20,7 @@ def browser() -> Iterator[Browser]:
 
 
 @pytest.fixture(scope="session")
-def shots() -> Path | None:
+def shots() -> Path:
     return browsers.shots_folder()
 
 
@@ -53,7 +53,7 @@ def desk(samples: Neardup, tmp_path_factory: pytest.TempPathFactory) -> Iterator
 
 
 @pytest.fixture
-def asha(browser: Browser, desk: browsers.Desk, shots: Path | None) -> Iterator[browsers.Moderator]:
+def asha(browser: Browser, desk: browsers.Desk, shots: Path) -> Iterator[browsers.Moderator]:
     """A moderator who has signed in at the desk, in a window of her own."""
     with browsers.signed_in(browser, desk, shots) as moderator:
         yield moderator

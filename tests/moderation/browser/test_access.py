@@ -36,7 +36,7 @@ FOCUSED = """() => {
 
 
 @pytest.fixture(scope="module", params=[WIDE, NARROW], ids=["wide", "narrow"])
-def asha(browser: Browser, desk: Desk, shots: Path | None, request: pytest.FixtureRequest) -> Iterator[Moderator]:
+def asha(browser: Browser, desk: Desk, shots: Path, request: pytest.FixtureRequest) -> Iterator[Moderator]:
     with signed_in(browser, desk, shots, window=request.param) as moderator:
         yield moderator
 
@@ -77,7 +77,7 @@ def test_first_tab_skips_to_the_content(asha: Moderator) -> None:
     assert page.evaluate("document.activeElement.id") == "main"
 
 
-def test_reduced_motion_is_respected(browser: Browser, desk: Desk, shots: Path | None) -> None:
+def test_reduced_motion_is_respected(browser: Browser, desk: Desk, shots: Path) -> None:
     with signed_in(browser, desk, shots, reduced_motion="reduce") as asha:
         page = asha.go("/pair/4100001/4100007")
         moving = "one => parseFloat(getComputedStyle(one).transitionDuration) > 0"

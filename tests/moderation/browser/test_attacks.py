@@ -51,7 +51,7 @@ def desk(attacked: Neardup) -> Iterator[Desk]:
 
 
 @pytest.fixture
-def asha(browser: Browser, desk: Desk, shots: Path | None) -> Iterator[Moderator]:
+def asha(browser: Browser, desk: Desk, shots: Path) -> Iterator[Moderator]:
     with signed_in(browser, desk, shots) as moderator:
         moderator.page.on("request", lambda request: _report_foreign_request(moderator, request.url))
         yield moderator
@@ -117,7 +117,7 @@ def test_search_and_notes_show_attacks_as_text(asha: Moderator, desk: Desk) -> N
 
 
 def test_attacks_and_input_are_not_logged(
-    browser: Browser, private_copy: Callable[[Neardup], Neardup], attacked: Neardup, shots: Path | None
+    browser: Browser, private_copy: Callable[[Neardup], Neardup], attacked: Neardup, shots: Path
 ) -> None:
     with serving(private_copy(attacked)) as desk, signed_in(browser, desk, shots, "SECRETNAME") as asha:
         for a, b in pairs(desk):

@@ -74,7 +74,7 @@ def ids(neardup: Neardup) -> list[int]:
         return [row[0] for row in db.execute("SELECT id FROM stories ORDER BY id")]
 
 
-def test_text_stands_in_its_order_beside_urdu(browser: Browser, urdu: Neardup, shots: Path | None) -> None:
+def test_text_stands_in_its_order_beside_urdu(browser: Browser, urdu: Neardup, shots: Path) -> None:
     with serving(urdu) as desk, signed_in(browser, desk, shots, MODERATOR) as ali:
         for n, path in enumerate(PAGES):
             page = ali.go(path.format(*ids(urdu)))

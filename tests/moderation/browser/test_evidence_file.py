@@ -135,7 +135,7 @@ def test_keys_step_through_passages_and_open_folds(browser: Browser, tmp_path: P
 
 @pytest.mark.parametrize(("language", "scheme"), list(zip(SAMPLED, cycle(("light", "dark")), strict=False)))
 def test_each_language_in_light_or_dark_scheme(
-    browser: Browser, tmp_path: Path, shots: Path | None, language: Language, scheme: str
+    browser: Browser, tmp_path: Path, shots: Path, language: Language, scheme: str
 ) -> None:
     with opened(browser, written(tmp_path, language), color_scheme=scheme) as page:
         frame = page.locator('[data-side="a"] .story')
@@ -150,7 +150,7 @@ def test_each_language_in_light_or_dark_scheme(
 
 @pytest.mark.parametrize("window", [WIDE, NARROW], ids=["wide", "narrow"])
 def test_hostile_text_stays_inside_the_page(
-    browser: Browser, tmp_path: Path, shots: Path | None, window: tuple[int, int]
+    browser: Browser, tmp_path: Path, shots: Path, window: tuple[int, int]
 ) -> None:
     address = written(tmp_path, HINDI, hostile=" ".join(ATTACKS))
     with opened(browser, address, window) as page:
@@ -161,7 +161,7 @@ def test_hostile_text_stays_inside_the_page(
         assert max(heights) < 400, "a title or a name takes the space of the story"
 
 
-def test_narrow_screen_shows_passages_in_pairs(browser: Browser, tmp_path: Path, shots: Path | None) -> None:
+def test_narrow_screen_shows_passages_in_pairs(browser: Browser, tmp_path: Path, shots: Path) -> None:
     address = written(tmp_path, MALAYALAM)
     with opened(browser, address, NARROW, is_mobile=True, has_touch=True) as page:
         assert page.evaluate("document.documentElement.scrollWidth") <= NARROW[0]

@@ -52,7 +52,7 @@ def opened(browser: Browser, path: Path, *, dark: bool = False, wide: bool = Tru
 
 
 @pytest.mark.parametrize(("dark", "wide"), [(False, True), (True, False)])
-def test_page_fits_any_window(browser: Browser, exported: Path, shots: Path | None, dark: bool, wide: bool) -> None:
+def test_page_fits_any_window(browser: Browser, exported: Path, shots: Path, dark: bool, wide: bool) -> None:
     with opened(browser, exported, dark=dark, wide=wide) as page:
         expect(page.get_by_role("heading", level=1)).to_have_text("21 cases")
         assert page.evaluate("document.documentElement.scrollWidth <= innerWidth"), "it is wider than the window"
@@ -81,7 +81,7 @@ def test_filters_work_by_keyboard_without_a_script(browser: Browser, exported: P
         expect(page.get_by_text("No case of this kind in this language.")).to_be_hidden()
 
 
-def test_hostile_titles_stay_text(browser: Browser, tmp_path: Path, shots: Path | None) -> None:
+def test_hostile_titles_stay_text(browser: Browser, tmp_path: Path, shots: Path) -> None:
     rows = [
         pair(flag_id=n, story_title=title, matched_title=title, story_author_id=title) for n, title in enumerate(TITLES)
     ]

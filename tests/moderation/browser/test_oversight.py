@@ -147,7 +147,7 @@ def test_charts_of_the_statistics_are_as_high_as_their_tables_say(asha: Moderato
 
 
 def test_second_review_is_blind_and_a_disagreement_is_open_for_a_third(
-    browser: Browser, asha: Moderator, desk: Desk, shots: Path | None
+    browser: Browser, asha: Moderator, desk: Desk, shots: Path
 ) -> None:
     with closing(connect(desk.neardup.ledger)) as db:
         for story in COPIES[:2]:

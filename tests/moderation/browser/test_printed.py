@@ -25,7 +25,7 @@ CUT = """() => [...document.querySelectorAll('dd, .story, h3, .side h2 bdi')].fi
 
 
 @pytest.fixture(scope="module")
-def printed(browser: Browser, desk: Desk, shots: Path | None) -> Iterator[Moderator]:
+def printed(browser: Browser, desk: Desk, shots: Path) -> Iterator[Moderator]:
     """A moderator's window that shows each page as it is printed."""
     with signed_in(browser, desk, shots, window=PAPER) as moderator:
         as_printed(moderator.page)

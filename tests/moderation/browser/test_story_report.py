@@ -91,7 +91,7 @@ def test_source_that_is_left_out_changes_the_share(asha: Moderator) -> None:
 
 
 def test_keys_go_from_passage_to_passage_and_decide(
-    browser: Browser, desk: Desk, copying: Neardup, shots: Path | None
+    browser: Browser, desk: Desk, copying: Neardup, shots: Path
 ) -> None:
     with signed_in(browser, desk, shots) as asha:
         asha.go(f"/story/{HINDI_STORY}")  # so that a process has read its text
@@ -117,7 +117,7 @@ def test_keys_go_from_passage_to_passage_and_decide(
 
 @pytest.mark.parametrize(("scheme", "window"), [("light", WIDE), ("dark", NARROW)], ids=["wide", "narrow"])
 def test_report_fits_and_reads_in_its_direction(
-    browser: Browser, desk: Desk, shots: Path | None, scheme: str, window: tuple[int, int]
+    browser: Browser, desk: Desk, shots: Path, scheme: str, window: tuple[int, int]
 ) -> None:
     with signed_in(browser, desk, shots, color_scheme=scheme, window=window) as asha:
         for story, direction in ((HINDI_STORY, "ltr"), (URDU_STORY, "rtl")):
@@ -143,7 +143,7 @@ def test_printed_report_underlines_what_is_copied(asha: Moderator) -> None:
     assert page.locator(".sources").evaluate_all(cut) == 0, "the list of sources is cut"
 
 
-def test_report_works_without_scripts(browser: Browser, desk: Desk, shots: Path | None) -> None:
+def test_report_works_without_scripts(browser: Browser, desk: Desk, shots: Path) -> None:
     with signed_in(browser, desk, shots, java_script_enabled=False) as asha:
         page = asha.go(f"/story/{HINDI_STORY}")
         page.locator(".report .jump").nth(3).click()

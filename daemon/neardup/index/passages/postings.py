@@ -151,11 +151,11 @@ def _read_heads(bits: Counts, parts: _Parts, coding: Coding) -> Counts:
     heads, in_table = np.zeros(len(parts.owners), np.int64), parts.has_table[parts.owners]
     sizes = np.where(parts.has_table | (parts.counts == 0), 0, parts.counts + coding.heads)
     places = list_places(parts.heads, sizes)
-    ones = np.flatnonzero(bits[places])
-    found = np.bincount(np.repeat(np.arange(len(sizes)), sizes)[ones], minlength=len(sizes))
+    set_bits = np.flatnonzero(bits[places])
+    found = np.bincount(np.repeat(np.arange(len(sizes)), sizes)[set_bits], minlength=len(sizes))
     if not np.array_equal(found, np.where(parts.has_table, 0, parts.counts)):
         raise ValueError("a bucket has not as many heads as postings")
-    heads[~in_table] = places[ones] - (parts.heads[parts.owners] + parts.nth)[~in_table]
+    heads[~in_table] = places[set_bits] - (parts.heads[parts.owners] + parts.nth)[~in_table]
     for bucket in np.flatnonzero(parts.has_table):
         content = bits[parts.heads[bucket] :][: coding.table_bits].astype(np.uint8)
         table = np.packbits(content, bitorder="little").view("<u4").astype(np.int64)
