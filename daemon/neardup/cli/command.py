@@ -44,9 +44,6 @@ def make_command(
 
     @wraps(function)
     def with_config(config_path: Path | None, **options: Any) -> None:
-        from neardup.config import load
-        from neardup.config.loading import list_exposed_secrets
-
         named = config_path or click.get_current_context().obj
         path = named or Path("config.toml")
         is_absent = named is None and not path.exists()
@@ -56,6 +53,9 @@ def make_command(
             from neardup.pages.fork_server import start_server
 
             start_server()
+        from neardup.config import load
+        from neardup.config.loading import list_exposed_secrets
+
         config = None if is_absent else load(path)
         for key in () if is_absent else list_exposed_secrets(path):
             log.warning(

@@ -15,7 +15,7 @@ again: damage loses no pair.
 import asyncio
 from collections import Counter
 from collections.abc import Awaitable, Callable, Sequence
-from typing import Self, TypeVar
+from typing import TYPE_CHECKING, Self, TypeVar
 
 import numpy as np
 import numpy.typing as npt
@@ -32,13 +32,15 @@ from neardup.index.passages.postings import Range, Row
 from neardup.ledger import Ledger, files, outbox, passages, runs, versions
 from neardup.ledger.passages import MissingStory
 from neardup.pages.limits import CircuitBreaker
-from neardup.pages.reader_pool import ReaderPool
 from neardup.pages.results import NotModified, PageResult, PagesRead, ReadFailed, ReadPages
 from neardup.pages.text_cache import RETRIABLE
 from neardup.pipeline.index_sync import read_ledger_id
 from neardup.records import Story
 from neardup.telemetry.log import log
 from neardup.telemetry.metrics import PASSAGE_DAMAGE, PASSAGES_READ_AGAIN
+
+if TYPE_CHECKING:
+    from neardup.pages.reader_pool import ReaderPool
 
 ROWS_PER_READ = 5_000
 REPAIRS = 3  # of one question; where the fourth attempt finds damage, the disk fails
@@ -181,7 +183,7 @@ class PassageReading:
     """
 
     @classmethod
-    def of_pool(cls, sync: PassageSync, ledger: Ledger, readers: ReaderPool, section: RunSection) -> Self:
+    def of_pool(cls, sync: PassageSync, ledger: Ledger, readers: "ReaderPool", section: RunSection) -> Self:
         """A reading by a reader pool, which the circuit breaker of [run] ends."""
         return cls(sync, ledger, CircuitBreaker(readers.read_all, section.breaker_share, section.breaker_after))
 
